@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hf_lineage.checking.contents.adapters import ADAPTERS
-from hf_lineage.checking.contents.kind import MODEL, SIGNATURE, Judged, Kind, Source
+from hf_lineage.checking.contents.kind import MODEL, SIGNATURE, ContentKind, Judged, Source
 from hf_lineage.checking.contents.submodels import SUBMODELS
 from hf_lineage.checking.source import model_config, with_folders
 from hf_lineage.claims import Claims, read_claims
@@ -21,7 +21,7 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
 
-KINDS: tuple[Kind[Any], ...] = (SIGNATURE, ADAPTERS, SUBMODELS)
+KINDS: tuple[ContentKind[Any], ...] = (SIGNATURE, ADAPTERS, SUBMODELS)
 """All kinds but a model, which a repository is if it holds nothing in place of one; in the order of their rows."""
 
 
@@ -30,7 +30,7 @@ class Contents:
     """What one repository holds, or the signature that stands for a model."""
 
     source: Source
-    held: tuple[tuple[Kind[Any], Any], ...]
+    held: tuple[tuple[ContentKind[Any], Any], ...]
     """Each kind, and what was found of it."""
 
     @property
@@ -38,7 +38,7 @@ class Contents:
         """The repository; None for a stored signature."""
         return None if isinstance(self.source, Signature) else self.source
 
-    def judge(self, by: Callable[[Kind[Any], Any], Judged]) -> Judged:
+    def judge(self, by: Callable[[ContentKind[Any], Any], Judged]) -> Judged:
         """Return what comes of everything that it holds by one question; LineageError if something cannot be read."""
         every = [by(kind, held) for kind, held in self.held]
         return Judged(sum((each.rows for each in every), ()), sum((each.notes for each in every), ()))
