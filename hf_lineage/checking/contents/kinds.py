@@ -8,7 +8,7 @@ hold several of them. How the files of a model are read, foreign forms among the
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,15 +64,11 @@ def declared_in(contents: Contents) -> Claims:
     if source.subfolder and not claims.claims:
         claims = read_claims(source)
     elif not claims.claims:
-        folders = (folder for kind, held in contents.held for folder in kind.folders(held))
-        claims = _together(claims, [read_claims(folder) for folder in folders])
+        folders = [read_claims(folder) for kind, held in contents.held for folder in kind.folders(held)]
+        bases = {claim.base.casefold(): claim for each in folders for claim in each.claims}
+        conflicts = sum((each.conflicts for each in folders), claims.conflicts)
+        claims = replace(claims, claims=tuple(bases.values()), conflicts=conflicts)
     if not claims.claims and any(kind is MODEL for kind, _ in contents.held):
         with contextlib.suppress(NothingToCompare):
             model_config(source)
     return with_folders(claims, source)
-
-
-def _together(root: Claims, folders: Sequence[Claims]) -> Claims:
-    """What some folders declare, each base once; a root that declares nothing may say why."""
-    claims = {claim.base.casefold(): claim for each in folders for claim in each.claims}
-    return replace(root, claims=tuple(claims.values()), conflicts=sum((each.conflicts for each in folders), ()))
