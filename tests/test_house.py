@@ -12,11 +12,12 @@ PACKAGE = ROOT / "hf_lineage"
 MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES, MOST_OF_A_LIST = 250, 40, 12, 20
 LISTS = {".", "checkpoint/formats", "cli", "report/formats"}
 """Folders that hold a list of like things."""
-MOST_LINES_OF_THE_PACKAGE = 44_050
+MOST_LINES_OF_THE_PACKAGE = 44_900
 """Lower it whenever the package becomes shorter; 30,000 is where it is to go.
 
 It was raised by 150 for heads of modules that were divided, so that no folders form a circle, and for sentences that
-say one thought at a time, and by 100 for ending a search in which nothing shows."""
+say one thought at a time, and by 100 for ending a search in which nothing shows, and by 850 for
+parents that nobody declared: shares on the matrices themselves, what a share is worth, and the search in an index."""
 
 ENTRY = "runs the command, as tests of the command do in a process of their own"
 HARNESS = (

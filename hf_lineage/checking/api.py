@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from hf_lineage.checking.judge import Reached, as_merge, judge_claim, judge_pair, judge_parts, opened_once
 from hf_lineage.checking.options import Options, takes_options
-from hf_lineage.checking.relation import is_merge, parts_notes, relation_notes
-from hf_lineage.checking.results import NAMED, Row, attempt, now
+from hf_lineage.checking.relation import parts_notes, relation_notes
+from hf_lineage.checking.results import NAMED, Blended, Row, attempt, now
 from hf_lineage.checking.results import Report as Report
 from hf_lineage.checking.source import (
     Model,
@@ -74,6 +74,8 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     adapters, parts = contents.adapters, contents.submodels
     declared = _named(bases, options.local_hub) if bases else declared_in(contents)
     rows: tuple[Row, ...] = ()
+    blended: Blended | None = None
+    names = tuple(claim.base for claim in (declared_in(contents) if bases else declared).claims)
     notes = list(declared.notes)
     if declared.claims and isinstance(source, RepoRef) and adapters.places:
         from hf_lineage.checking.adapters import judge_all
@@ -86,17 +88,17 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
         notes += parts_notes(declared.claims, {part: candidates[part.subfolder]() for part in parts.models})
         rows = (*rows, *judge_parts(parts, candidates, declared.claims, options))
     elif declared.claims and not adapters.places:
-        asked = replace(options, readers=is_merge(declared.claims))
-        candidate, part = opened_once(source, asked), _subfolder(source)
+        candidate, part = opened_once(source, options), _subfolder(source)
         opened = candidate()
         if isinstance(source, RepoRef):
             notes += relation_notes(declared.claims, source, opened)
-        judged = [judge_claim(candidate, claim, asked, part) for claim in declared.claims]
+        judged = [judge_claim(candidate, claim, options, part) for claim in declared.claims]
         rows = as_merge(judged, options.min_share)
         if isinstance(source, RepoRef):
-            rows = _as_declared(source, rows, opened, options)
+            rows, blended = _as_declared(source, rows, opened, names, options)
     told = contents.repo, tuple(notes), began
-    return Report(model, source.commit, rows, declared.conflicts, options, *told, licence=stated(source))
+    report = Report(model, source.commit, rows, declared.conflicts, options, *told, licence=stated(source))
+    return replace(report, blended=blended, names=names)
 
 
 def without_model(model: str, source: RepoRef, options: Options, reason: str) -> Report:
@@ -206,18 +208,19 @@ def ordered(options: Options) -> Options:
 
 
 def _as_declared(
-    source: RepoRef, rows: tuple[Row, ...], opened: OpenedModel | Verdict, options: Options
-) -> tuple[Row, ...]:
-    """The rows with what the parents of a merge gave, and with the adapter that lies beside the weights."""
-    if is_merge(row.claim for row in rows):
+    source: RepoRef, rows: tuple[Row, ...], opened: OpenedModel | Verdict, names: Sequence[str], options: Options
+) -> tuple[tuple[Row, ...], Blended | None]:
+    """The rows with what the parents of a merge gave and the adapter beside the weights, and what all parents gave."""
+    blended = None
+    if len(rows) > 1:
         from hf_lineage.checking.relation import with_shares
 
-        rows = with_shares(source, rows, opened)
+        rows, blended = with_shares(source, rows, opened, names, options.order_seed or 0)
     if adapter_beside(source):
         from hf_lineage.checking.adapters import beside
 
         rows = beside(source, rows, options)
-    return rows
+    return rows, blended
 
 
 def _named(bases: Sequence[str], local_hub: Path | None) -> Claims:

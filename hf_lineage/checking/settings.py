@@ -133,7 +133,6 @@ SIZE = ValueKind("text", _text, "a size", metavar="SIZE")
 SETTINGS: Mapping[str, Setting] = {
     "recipe": Setting(RECIPE, "How weights become numbers: robust, or paper, the method as published."),
     "paths": Setting(NAMES),
-    "readers": Setting(FLAG),
     "alpha": Setting(NUMBER, "Significance level of the test."),
     "permutations": Setting(
         WHOLE, "Permutations that are drawn first; 20 times as many follow where the p-value is near alpha."

@@ -32,8 +32,8 @@ POLICY = path_option(
 FAILS = click.option(
     "--fail-on",
     type=click.Choice(FAIL_ON),
-    help="What does not return 0: UNRELATED or a damaged base alone, what is undecided as well, or nothing; by default "
-    "what the policy says, else undecided.",
+    help="What does not return 0: UNRELATED or a damaged base alone, an undeclared parent as well, what is undecided "
+    "as well, or nothing; by default what the policy says, else undecided.",
 )
 
 

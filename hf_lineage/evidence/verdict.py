@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
 from hf_lineage.errors import printable
-from hf_lineage.evidence import adapters, derivation, units
+from hf_lineage.evidence import adapters, units
 from hf_lineage.evidence.nulls import EmpiricalNull, Null, PermutationNull, deciding
 from hf_lineage.evidence.paths import Comparison
 from hf_lineage.evidence.units import Inherited
@@ -53,8 +53,6 @@ class Evidence:
     """The numbers of the layers with values that are not finite, of the base and of the candidate."""
     idle: tuple[bool, bool] = (False, False)
     """Whether no layer of the base, and of the candidate, adds to its stream what would count in it."""
-    readers: derivation.Readers | None = None
-    """What the shares of a merge are measured on; None where nobody asks for them, or a signature lacks it."""
     sampled: Sampled | None = None
     """How much of each of these layers was read; None where that is the whole layer."""
 

@@ -18,7 +18,7 @@ from tests.github import action as action_yml
         ({"MODEL": "a/b", "FORMATS": "json, xml"}, "the input formats must be one of text, json, .*, not xml"),
         (
             {"MODEL": "a/b", "FAIL_ON": "related"},
-            "fail-on must be one of unrelated, undecided, never, not related",
+            "fail-on must be one of unrelated, undeclared-parent, undecided, never, not related",
         ),
         (
             {"MODEL": "a/b", "ANNOTATE": "yes"},

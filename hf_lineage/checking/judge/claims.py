@@ -111,6 +111,7 @@ def judge_pair(
         derivation=derived(base, other, outcome, options.order_seed or 0),
         base_folder=_folder(opened_base),
         licence=opened_base.licence if opened_base else None,
+        opened=opened_base,
     )
 
 

@@ -1,4 +1,6 @@
 from . import clock as clock
+from .blended import GAVE as GAVE
+from .blended import Blended as Blended
 from .claim_result import MERGE as MERGE
 from .claim_result import NAMED as NAMED
 from .claim_result import Row as Row

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hf_lineage import policy
-from hf_lineage.checking.source import Downloads
+from hf_lineage.checking.source import Downloads, OpenedModel
 from hf_lineage.claims import Claim, Licence
 from hf_lineage.errors import printable
 from hf_lineage.evidence import SEVERITY, ExitCode, Verdict
@@ -78,6 +78,8 @@ class Row:
     """What that policy asks for and the claim is not."""
     own_code: tuple[str, ...] = ()
     """What the verdict says of code that the model or the base brings, which was not run."""
+    opened: OpenedModel | None = field(default=None, compare=False)
+    """The base that was compared, of which more can be read; None where it could not be opened."""
 
     def __str__(self) -> str:
         part = f" ({printable(self.part, 100)})" if self.part else ""

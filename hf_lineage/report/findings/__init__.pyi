@@ -7,6 +7,7 @@ from .merge import RecordedParent as RecordedParent
 from .sentences import reasons as reasons
 from .sentences import state_all as state_all
 from .sentences import state_claim as state_claim
+from .sentences import state_first as state_first
 from .sentences import state_outcome as state_outcome
 from .sentences import state_report as state_report
 from .table import describe_claim as describe_claim

@@ -28,6 +28,7 @@ def reasons(report: Report) -> Iterator[str]:
     What concerns several rows is said once.
     """
     shared, noted = _shared(report), set[str]()
+    yield from state_first(report)
     for row in report.rows:
         if row.verdict.reason and (bases := shared.pop(wording.reason(row), None)):
             yield f"{', '.join(bases)}: {wording.reason(row)}"
@@ -41,8 +42,14 @@ def reasons(report: Report) -> Iterator[str]:
     if not report.rows:
         yield wording.NOTHING_DECLARED
     for _, finding in describe_report(report):
-        yield from map(finding.named, finding.sentences)
+        yield from () if finding.first else map(finding.named, finding.sentences)
     yield from wording.remarks(report)
+
+
+def state_first(report: Report) -> Iterator[str]:
+    """Yield what every report says before everything else."""
+    for _, finding in describe_report(report):
+        yield from map(finding.named, finding.sentences) if finding.first else ()
 
 
 def state_claim(report: Report, row: Row) -> Iterator[str]:
@@ -58,10 +65,12 @@ def state_report(report: Report) -> Iterator[str]:
 
 
 def state_all(report: Report) -> Iterator[str]:
-    """Yield what all findings of a report say, claim by claim."""
+    """Yield what all findings of a report say: what is said first, then claim by claim."""
+    yield from state_first(report)
     for row in report.rows:
         yield from state_claim(report, row)
-    yield from state_report(report)
+    for _, finding in describe_report(report):
+        yield from () if finding.first else finding.statements
 
 
 def _shared(report: Report) -> dict[str, list[str]]:

@@ -38,7 +38,15 @@ def _late(module: str, measured: Callable[[Row], object]) -> OfClaim:
     )
 
 
+def _late_of_report(module: str, measured: Callable[[Report], object]) -> OfReport:
+    """The same of a report."""
+    return lambda report: (
+        None if measured(report) is None else import_module(f"{__package__}.{module}").describe(report)
+    )
+
+
 MAKERS = (
+    Maker("blend", of_report=_late_of_report("blend", lambda report: report.blended), report_key="blend"),
     Maker("descent", descent.describe),
     Maker("adapter", _late("adapter", lambda row: row.verdict.trace), claim_key="adapter"),
     Maker("merge", merge.describe_parent, merge.describe_merge, claim_key="parent"),
