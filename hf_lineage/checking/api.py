@@ -75,7 +75,6 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     declared = _named(bases, options.local_hub) if bases else declared_in(contents)
     rows: tuple[Row, ...] = ()
     blended: Blended | None = None
-    names = tuple(claim.base for claim in (declared_in(contents) if bases else declared).claims)
     notes = list(declared.notes)
     if declared.claims and isinstance(source, RepoRef) and adapters.places:
         from hf_lineage.checking.adapters import judge_all
@@ -95,10 +94,10 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
         judged = [judge_claim(candidate, claim, options, part) for claim in declared.claims]
         rows = as_merge(judged, options.min_share)
         if isinstance(source, RepoRef):
-            rows, blended = _as_declared(source, rows, opened, names, options)
+            rows, blended = _as_declared(source, rows, opened, options)
     told = contents.repo, tuple(notes), began
     report = Report(model, source.commit, rows, declared.conflicts, options, *told, licence=stated(source))
-    return replace(report, blended=blended, names=names)
+    return replace(report, blended=blended)
 
 
 def without_model(model: str, source: RepoRef, options: Options, reason: str) -> Report:
@@ -208,14 +207,14 @@ def ordered(options: Options) -> Options:
 
 
 def _as_declared(
-    source: RepoRef, rows: tuple[Row, ...], opened: OpenedModel | Verdict, names: Sequence[str], options: Options
+    source: RepoRef, rows: tuple[Row, ...], opened: OpenedModel | Verdict, options: Options
 ) -> tuple[tuple[Row, ...], Blended | None]:
     """The rows with what the parents of a merge gave and the adapter beside the weights, and what all parents gave."""
     blended = None
     if len(rows) > 1:
-        from hf_lineage.checking.relation import with_shares
+        from hf_lineage.checking.relation import names_in, with_shares
 
-        rows, blended = with_shares(source, rows, opened, names, options.order_seed or 0)
+        rows, blended = with_shares(source, rows, opened, names_in(source), options)
     if adapter_beside(source):
         from hf_lineage.checking.adapters import beside
 

@@ -6,6 +6,10 @@ from .procedure import BUDGETS as BUDGETS
 from .procedure import FAIL_ON as FAIL_ON
 from .procedure import Admitted as Admitted
 from .procedure import Budget as Budget
+from .quoted import KINDS as KINDS
+from .quoted import NOTHING as NOTHING
+from .quoted import cosine as cosine
+from .quoted import worth as worth
 from .verdict import SEVERITY as SEVERITY
 from .verdict import Evidence as Evidence
 from .verdict import ExitCode as ExitCode

@@ -112,7 +112,14 @@ def judge_pair(
         base_folder=_folder(opened_base),
         licence=opened_base.licence if opened_base else None,
         opened=opened_base,
+        quoted=_quoted(base, other) if options.quoted else {},
     )
+
+
+def _quoted(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict) -> Mapping[str, float]:
+    from hf_lineage.checking.relation import quoted
+
+    return quoted(base, candidate)
 
 
 def _folder(base: OpenedModel | None) -> RepoRef | None:

@@ -91,9 +91,9 @@ def _layer(
             for number, (parent, other) in enumerate(zip(parents, others, strict=True)):
                 same = other.slots.get(role) if other else None
                 if same and same.roles == slot.roles and _fits(parent, same, model, slot, sampled):
-                    theirs = matrix(parent, same, rows)
-                    if _cosine(theirs, numbers) >= ALIKE:
-                        alike.append((number, Stored(theirs)))
+                    other_numbers = matrix(parent, same, rows)
+                    if _cosine(other_numbers, numbers) >= ALIKE:
+                        alike.append((number, Stored(other_numbers)))
             one = inner_products(layer, branch, alike, _stored(model, slot, numbers)) if alike else None
             if one is not None:
                 yield one

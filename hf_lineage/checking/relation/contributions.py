@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from hf_lineage.architecture.registry import PATHS
+from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation.blend import read_matrices
 from hf_lineage.checking.relation.declared import is_named
 from hf_lineage.checking.results import MERGE, Blended, Row
@@ -19,9 +22,12 @@ from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.evidence.derivation import MOST_LEFT, Blend, Parent, Share, blend_of
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature.extraction import Sample
+from hf_lineage.signature.sources import CACHE
 
 MOST = 16
 """Parents of one model whose shares are measured: more of them cannot be told apart."""
+MOST_CACHED = 8
+"""Layers of which rows are downloaded where signatures come from the cache."""
 NOT_COMPARED = "the weights and those of the other parents were not compared along the same path"
 NOT_READ = (
     "merge contributions are measured on weights, but a signature was used in their place; --set recompute=yes reads "
@@ -30,19 +36,19 @@ NOT_READ = (
 
 
 def with_shares(
-    source: RepoRef, rows: Sequence[Row], model: OpenedModel | Verdict, names: Sequence[str], seed: int
+    source: RepoRef, rows: Sequence[Row], model: OpenedModel | Verdict, names: Sequence[str], options: Options
 ) -> tuple[tuple[Row, ...], Blended | None]:
     """Return the rows of a model, those of the parents of a merge with what each of them gave; and all of it together.
 
     `names` are the bases that files of the model name. Where they name none, whoever asks for these bases names them.
     """
-    reasons = {place: reason for place, row in enumerate(rows) if (reason := _obstacle(row, model))}
+    reasons = {place: reason for place, row in enumerate(rows) if (reason := _obstacle(row, model, options))}
     left = [place for place, row in enumerate(rows) if place not in reasons and not row.claim.problem]
     if len(left) == 1 or len(left) > MOST:
         many = f"the contributions of at most {MOST} parents are measured"
         reasons |= dict.fromkeys(left, "no other parent can be compared" if len(left) == 1 else many)
         left = []
-    blend = _measured([rows[place] for place in left], model, seed) if left else None
+    blend = _measured([rows[place] for place in left], model, options) if left else None
     if sum(row.claim.relation == MERGE and not row.claim.problem for row in rows) > 1:
         rows = _as_merge(source, rows, model, reasons, left, blend)
     if blend is None:
@@ -52,17 +58,33 @@ def with_shares(
     return tuple(rows), Blended(bases, blend, tuple(not names or is_named(base, declared) for base in bases))
 
 
-def _measured(rows: Sequence[Row], model: OpenedModel | Verdict, seed: int) -> Blend | None:
+def _measured(rows: Sequence[Row], candidate: OpenedModel | Verdict, options: Options) -> Blend | None:
     """The model as a combination of the bases of these rows, by the layers that were compared with all of them."""
-    parents = [row.opened for row in rows if isinstance(row.opened, FromWeights)]
-    if not isinstance(model, FromWeights) or not rows[0].verdict.evidence:
+    models = [candidate, *(row.opened for row in rows)]
+    opened = [one for model in models if (one := weights_of(model, options))]
+    if len(opened) < len(models):
         return None
-    remote = any(one.opened.checkpoint.remote for one in (model, *parents))
-    read = [{*evidence.layers[1]} for row in rows for evidence in row.verdict.evidence.values()]
-    sampled = any(evidence.sampled for row in rows for evidence in row.verdict.evidence.values())
-    layers = sorted(set.intersection(*read)) if remote else range(model.layers)
-    matrices = read_matrices(parents, model, layers, Sample(seed), remote and sampled)
+    model, *parents = opened
+    cached = any(not isinstance(one, FromWeights) for one in models)
+    remote = any(one.opened.checkpoint.remote for one in opened)
+    evidence = [one for row in rows for one in row.verdict.evidence.values()]
+    layers = list(range(model.layers))
+    if remote:
+        layers = sorted(set.intersection(*({*one.layers[1]} for one in evidence)))
+    if remote and cached:  # rows are downloaded
+        layers = [layers[at] for at in sorted({round(at) for at in np.linspace(0, len(layers) - 1, MOST_CACHED)})]
+    some = remote and (cached or any(one.sampled for one in evidence))
+    matrices = read_matrices(parents, model, layers, Sample(options.order_seed or 0), some)
     return blend_of(matrices, len(parents), model.layers)
+
+
+def weights_of(model: OpenedModel | Verdict | None, options: Options) -> FromWeights | None:
+    """Return a model whose weights can be read, opened again where its cached signature was used; None of any other."""
+    if isinstance(model, FromWeights):
+        return None if model.stand_in else model
+    if isinstance(model, OpenedModel) and model.origin == CACHE and model.reopen:
+        return FromWeights.from_opened(model.reopen(), options, cached=False)
+    return None
 
 
 def _as_merge(
@@ -111,7 +133,7 @@ def _with_own(parent: Parent, row: Row, blend: Blend | None, place: int, based: 
     return replace(parent, shares=own, remainders=remainders, reason="" if own else "; ".join(dict.fromkeys(reasons)))
 
 
-def _obstacle(row: Row, model: OpenedModel | Verdict) -> str:
+def _obstacle(row: Row, model: OpenedModel | Verdict, options: Options) -> str:
     """Why nothing can be measured of one parent; empty if it can."""
     outcome = row.verdict
     if not outcome.is_related:
@@ -120,8 +142,7 @@ def _obstacle(row: Row, model: OpenedModel | Verdict) -> str:
         return NOT_COMPARED
     if outcome.kind is Kind.INDIRECT:
         return "another model was compared in its place"
-    whole = all(isinstance(one, FromWeights) and one.stand_in is None for one in (row.opened, model))
-    return "" if whole else NOT_READ
+    return "" if all(weights_of(one, options) for one in (row.opened, model)) else NOT_READ
 
 
 def _declared(row: Row, recipe: MergeRecipe | None, tensors: Mapping[str, str]) -> Parent:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from hf_lineage.checking.source import FromWeights, OpenedModel, adapter_beside
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
-from hf_lineage.claims import CARD, MERGE_CONFIG, RELATIONS, Claim
-from hf_lineage.errors import printable
+from hf_lineage.claims import CARD, MERGE_CONFIG, RELATIONS, Claim, read_claims
+from hf_lineage.errors import LineageError, printable
 from hf_lineage.evidence import Verdict
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef, hub_name
 
@@ -31,6 +32,14 @@ def relation_notes(
         for relation in dict.fromkeys(claim.relation for claim in declared)
         for contradiction in _contradictions(str(relation), declared, repo, model)
     )
+
+
+def names_in(source: RepoRef) -> tuple[str, ...]:
+    """Return the bases that files of a repository name; none where they cannot be read."""
+    try:
+        return tuple(claim.base for claim in read_claims(replace(source, subfolder="")).claims)
+    except LineageError:
+        return ()
 
 
 def is_named(base: str, names: Iterable[str]) -> bool:

@@ -53,8 +53,6 @@ class Report(Forms):
     """What the card of the model states; None where it states nothing, or there is none."""
     relatives: tuple[Relative, ...] = ()
     """What an index holds between the model and a declared base, the nearest first; none where no index was asked."""
-    names: tuple[str, ...] = ()
-    """The bases that files of the model name, also where others are judged; none where it names none."""
     blended: Blended | None = None
     """The model beside several known parents; None where fewer are known, or their weights are not at hand."""
     policy: policies.Policy | None = None

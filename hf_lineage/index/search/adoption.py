@@ -45,20 +45,20 @@ def relatives(
 
     Those are first that share most of the model's difference from the base.
     """
-    model, found = signature.paths[path], []
+    model, near_models = signature.paths[path], []
     for relative in identify(signature, path, catalogue, criteria).related:
         if plain(relative.entry.model) in (plain(signature.model), plain(base.model)):
             continue
         others = [part.paths[path] for part in (base, catalogue.signature(relative.entry))]
         layers = len(model.trace)
         sketches = [aligned(other, compare_paths(other, model).pairs, layers) for other in (model, *others)]
-        found.append((relative.entry, products(sketches)))
-    return sorted(found, key=lambda one: -float(along(one[1], 1)[0, 2]))
+        near_models.append((relative.entry, products(sketches)))
+    return sorted(near_models, key=lambda one: -float(along(one[1], 1)[0, 2]))
 
 
-def nearer(found: Sequence[tuple[Entry, Vector]]) -> list[Nearer]:
+def nearer(near_models: Sequence[tuple[Entry, Vector]]) -> list[Nearer]:
     """Return those that lie between a model and its base, or come from it; the nearest first."""
-    cosines = ((entry, between(gram)) for entry, gram in found)
+    cosines = ((entry, between(gram)) for entry, gram in near_models)
     return [Nearer(entry.model, cosine) for entry, cosine in cosines if cosine is not None]
 
 
@@ -100,9 +100,9 @@ def noted(report: Report, catalogue: Catalogue) -> Report:
     unread: dict[str, None] = {}
     for row in report.rows:
         try:
-            found = _relatives(report, row, catalogue)
-            near += [Relative(one.model, row.claim.base, one.along) for one in nearer(found)]
-            entries += [entry for entry, gram in found if float(along(gram, 1)[0, 2]) >= PART]
+            near_models = _relatives(report, row, catalogue)
+            near += [Relative(one.model, row.claim.base, one.along) for one in nearer(near_models)]
+            entries += [entry for entry, gram in near_models if float(along(gram, 1)[0, 2]) >= PART]
         except LineageError as error:
             unread[f"the index was not searched for {printable(row.claim.base, 200)}: {error}"] = None
     report = with_parents(report, entries)

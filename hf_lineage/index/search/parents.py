@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hf_lineage.checking import Report
-from hf_lineage.checking.relation import is_named, read_matrices
+from hf_lineage.checking.relation import is_named, names_in, read_matrices
 from hf_lineage.checking.results import GAVE, Blended, Row
 from hf_lineage.checking.source import FromWeights, OpenedModel, located, open_model
 from hf_lineage.errors import LineageError, RepositoryError, printable
 from hf_lineage.evidence.derivation import Made, blend_of
+from hf_lineage.hub import RepoRef
 from hf_lineage.index.search.catalogue_test import located as located_entry
 from hf_lineage.index.storage import Entry
 from hf_lineage.signature.extraction import Sample
@@ -69,6 +70,7 @@ def _blended(report: Report, rows: Sequence[Row], others: dict[str, FromWeights]
     layers = _read(rows, model) if remote else range(model.layers)
     matrices = read_matrices(parents, model, layers, Sample(report.options.order_seed or 0), remote)
     names = (*(row.claim.base for row in rows), *others)
+    own = names_in(source) if isinstance(source, RepoRef) else ()
     blends = {
         parts: blend_of([one for whole in matrices if (one := whole.only(parts))], len(parts), model.layers)
         for parts in _choices(len(rows), len(parents))
@@ -78,8 +80,8 @@ def _blended(report: Report, rows: Sequence[Row], others: dict[str, FromWeights]
             if all(how in showing for how in blend.made[len(rows) :]):
                 chosen = tuple(names[number] for number in parts)
                 # Whoever asks for a base names it where the model names none.
-                asked = () if report.names else names[: len(rows)]
-                named = tuple(name in asked or is_named(name, report.names) for name in chosen)
+                asked = () if own else names[: len(rows)]
+                named = tuple(name in asked or is_named(name, own) for name in chosen)
                 return Blended(chosen, blend, named)
     return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -115,7 +114,7 @@ def _merges(report: Report) -> bool:
 
 
 def _part(value: float) -> str:
-    return f"{min(MOST_EXPLAINED, math.floor(1000 * value) / 1000):.1%}"
+    return f"{min(MOST_EXPLAINED, int(1000 * value) / 1000):.1%}"
 
 
 def _listed(words: list[str]) -> str:

@@ -51,6 +51,7 @@ MAKERS = (
     Maker("adapter", _late("adapter", lambda row: row.verdict.trace), claim_key="adapter"),
     Maker("merge", merge.describe_parent, merge.describe_merge, claim_key="parent"),
     Maker("units", _late("units", lambda row: row.verdict.framed), claim_key="units"),
+    Maker("quoted", _late("quoted", lambda row: row.quoted or None)),
     Maker("relation", relation.describe, claim_key="relation_seen"),
     Maker("licences", licences.describe_base, licences.describe_model, "base_license", "license"),
     Maker("waiver", waivers.describe_waiver, waivers.describe_policy, "waiver", "policy"),

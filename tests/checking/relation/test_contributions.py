@@ -208,7 +208,7 @@ def test_a_signature_in_place_of_weights_holds_no_shares(hub):
     rows = check(str(mean), options=Options(local_hub=place, order_seed=0)).rows
     rows = [replace(rows[0], opened=None), rows[1]]
     model = open_model(RepoRef(str(mean), mean), OPTIONS)
-    found, blended = with_shares(RepoRef(str(mean), mean), rows, model, (), 0)
+    found, blended = with_shares(RepoRef(str(mean), mean), rows, model, (), OPTIONS)
     assert blended is None
     assert [row.parent.reason for row in found] == [
         "merge contributions are measured on weights, but a signature was used in their place; --set recompute=yes "
