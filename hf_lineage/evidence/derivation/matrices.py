@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hf_lineage.evidence.derivation.combination import rebased
-from hf_lineage.evidence.derivation.rounding import Matrix
+from hf_lineage.evidence.derivation.rounding import Matrix, spacing
 from hf_lineage.signature import Vector
 
 PARTS = 8
@@ -112,10 +112,10 @@ def inner_products(layer: int, branch: str, parents: Sequence[tuple[int, Stored]
 def _kept(parents: Sequence[Matrix], model: Stored) -> Matrix | None:
     """(r, c): which numbers of the parents are far enough apart, all of them where no format is known; None if few."""
     kept = np.ones(model.numbers.shape, bool)
-    if model.spacing is None or model.step is not None or len(parents) < 2:
+    if not model.digits or len(parents) < 2:
         return kept
     apart = np.max([np.abs(parent - parents[0]) for parent in parents[1:]], axis=0)
-    kept = apart >= FINE * model.spacing
+    kept = apart >= FINE * spacing(parents[0], model.digits)
     return kept if kept.sum() >= FEWEST else None
 
 

@@ -30,8 +30,8 @@ SHORT = (8, 11)
 WRONG, STEPS, SEARCHED = (0.03, 0.001), 61, 512
 """By how much a weight may be wrong, for the parents choose which numbers are compared, first and once it is nearly
 known; how many weights are tried, and on how many numbers."""
-LEAST = 0.02
-"""The least weight that counts as one."""
+LEAST = 0.03
+"""The least weight that counts as one: a model that equals one parent but for a few numbers is no blend."""
 
 
 class Later(Enum):
@@ -87,6 +87,8 @@ def _on_line(rows: Matrix, weights: Vector, at: int, target: Matrix, digits: int
     best = 1.0
     for reach in WRONG:
         best = max(best + reach * np.linspace(-1, 1, STEPS), key=agreeing)
+    if not LEAST < best * own < 1 / LEAST or abs(1 - best * own) < LEAST:
+        return 0.0
     # A weight as people choose it lets numbers fall half-way between two, which the format rounds to even.
     return max(agreeing(some, slice(None)) for some in (best, round(best * own, DECIMALS) / own))
 
