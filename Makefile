@@ -54,7 +54,7 @@ LONG := architecture/registry/test_lookups.py::test_every_listed_class architect
   evidence/nulls/test_interim_analyses.py::test_a_model_of_few_layers evidence/nulls/test_null.py \
   evidence/nulls/test_max_statistic.py::test_independent_models evidence/nulls/test_max_statistic.py::test_two_paths \
   evidence/nulls/test_max_statistic.py::test_what_the_other_paths_show evidence/nulls/test_permutation.py \
-  evidence/nulls/test_sequential_test.py::test_at_the_default evidence/nulls/test_sequential_test.py::test_every_p_value \
+  evidence/nulls/test_p_values.py::test_at_the_default evidence/nulls/test_p_values.py::test_every_p_value \
   files/test_plain_yaml.py::test_a_mebibyte
 coverage: export OMP_NUM_THREADS = 1
 coverage: export PYTHONDONTWRITEBYTECODE =

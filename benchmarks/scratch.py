@@ -37,6 +37,13 @@ class Scratch:
         """Return the folder of a model."""
         return self.folder / model.folder
 
+    @property
+    def home(self) -> Path:
+        """A home for commands, with empty caches at first."""
+        home = self.folder / "home"
+        home.mkdir(exist_ok=True)
+        return home
+
     def keep(self, models: Collection[Model]) -> None:
         """Remove every model but these."""
         kept = {model.folder for model in models}

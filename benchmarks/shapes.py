@@ -23,6 +23,8 @@ class Shape:
     vocabulary: int = 32000
     architecture: str = "LlamaForCausalLM"
     dtype: str = "bfloat16"
+    experts: int = 0
+    """How many experts a layer has, each of so many hidden units; 0 where it is dense."""
     published_layers: int = 0
     """How many layers the model has in public, where fewer are written; 0 for all of them."""
 
@@ -39,7 +41,7 @@ class Shape:
     @property
     def mlp_elements(self) -> int:
         """How many numbers the `mlp` path reads in one layer, norms left out: 2 d h."""
-        return 2 * self.width * self.hidden
+        return 2 * self.width * self.hidden * max(self.experts, 1)
 
     @property
     def bytes(self) -> int:
@@ -55,6 +57,7 @@ class Shape:
             hidden=self.hidden // by,
             head_size=max(self.head_size // by, 1),
             vocabulary=self.vocabulary // by,
+            experts=self.experts and max(self.experts // by, 2),
         )
 
 
@@ -103,7 +106,7 @@ class Plan:
         return replace(self, shapes=self.shapes | {name: fewer})
 
 
-def _llama_layer(shape: Shape) -> Tensors:
+def _attention(shape: Shape) -> Tensors:
     heads, groups = shape.heads * shape.head_size, shape.groups * shape.head_size
     rows = {"q": heads, "k": groups, "v": groups}
     return {
@@ -111,10 +114,53 @@ def _llama_layer(shape: Shape) -> Tensors:
         **{f"self_attn.{role}_proj.weight": (size, shape.width) for role, size in rows.items()},
         "self_attn.o_proj.weight": (shape.width, heads),
         "post_attention_layernorm.weight": (shape.width,),
+    }
+
+
+def _llama_layer(shape: Shape) -> Tensors:
+    return _attention(shape) | {
         "mlp.gate_proj.weight": (shape.hidden, shape.width),
         "mlp.up_proj.weight": (shape.hidden, shape.width),
         "mlp.down_proj.weight": (shape.width, shape.hidden),
     }
+
+
+def _experts(shape: Shape, router: str, gate: str, up: str, down: str) -> Tensors:
+    """The router and the experts of a layer, by the names that their matrices have."""
+    into, out = (shape.hidden, shape.width), (shape.width, shape.hidden)
+    sizes = {gate: into, up: into, down: out}
+    experts = {name.format(expert): size for expert in range(shape.experts) for name, size in sizes.items()}
+    return {router: (shape.experts, shape.width), **experts}
+
+
+def _mixtral_layer(shape: Shape) -> Tensors:
+    names = [f"block_sparse_moe.experts.{{}}.w{number}.weight" for number in (1, 3, 2)]
+    return _attention(shape) | _experts(shape, "block_sparse_moe.gate.weight", *names)
+
+
+def _qwen_moe_layer(shape: Shape) -> Tensors:
+    names = [f"mlp.experts.{{}}.{role}_proj.weight" for role in ("gate", "up", "down")]
+    norms = {f"self_attn.{role}_norm.weight": (shape.head_size,) for role in "qk"}
+    return _attention(shape) | norms | _experts(shape, "mlp.gate.weight", *names)
+
+
+def _gpt_oss_layer(shape: Shape) -> Tensors:
+    attention, experts, width, hidden = _attention(shape), shape.experts, shape.width, shape.hidden
+    matrices = {name: size for name, size in attention.items() if len(size) == 2}
+    biases = {name.replace("weight", "bias"): size[:1] for name, size in matrices.items()}
+    return (
+        attention
+        | biases
+        | {
+            "self_attn.sinks": (shape.heads,),
+            "mlp.router.weight": (experts, width),
+            "mlp.router.bias": (experts,),
+            "mlp.experts.gate_up_proj": (experts, width, 2 * hidden),
+            "mlp.experts.gate_up_proj_bias": (experts, 2 * hidden),
+            "mlp.experts.down_proj": (experts, hidden, width),
+            "mlp.experts.down_proj_bias": (experts, width),
+        }
+    )
 
 
 def _gpt2_layer(shape: Shape) -> Tensors:
@@ -140,16 +186,57 @@ def _gpt2_embeddings(shape: Shape) -> Tensors:
     return {"transformer.wte.weight": (shape.vocabulary, shape.width), **norm}
 
 
-LAYERS = {"LlamaForCausalLM": _llama_layer, "GPT2LMHeadModel": _gpt2_layer}
-EMBEDDINGS = {"LlamaForCausalLM": _llama_embeddings, "GPT2LMHeadModel": _gpt2_embeddings}
+LAYERS = {
+    "LlamaForCausalLM": _llama_layer,
+    "MixtralForCausalLM": _mixtral_layer,
+    "Qwen3MoeForCausalLM": _qwen_moe_layer,
+    "GptOssForCausalLM": _gpt_oss_layer,
+    "GPT2LMHeadModel": _gpt2_layer,
+}
+EMBEDDINGS = dict.fromkeys(LAYERS, _llama_embeddings) | {"GPT2LMHeadModel": _gpt2_embeddings}
 ITEM_SIZES = {"bfloat16": 2, "float32": 4}
-PREFIXES = {"LlamaForCausalLM": "model.layers", "GPT2LMHeadModel": "transformer.h"}
+PREFIXES = dict.fromkeys(LAYERS, "model.layers") | {"GPT2LMHeadModel": "transformer.h"}
 
 SHAPES = {
     "125M": Shape(12, 768, 2048, heads=12, groups=12, head_size=64),
     "1.3B": Shape(24, 2048, 5504, heads=16, groups=16, head_size=128),
     "7B": Shape(32, 4096, 11008, heads=32, groups=32, head_size=128),
     "70B": Shape(2, 8192, 28672, heads=64, groups=8, head_size=128, published_layers=80),
+    "Mixtral-8x7B": Shape(
+        1,
+        4096,
+        14336,
+        heads=32,
+        groups=8,
+        head_size=128,
+        architecture="MixtralForCausalLM",
+        experts=8,
+        published_layers=32,
+    ),
+    "Qwen3-30B-A3B": Shape(
+        2,
+        2048,
+        768,
+        heads=32,
+        groups=4,
+        head_size=128,
+        vocabulary=151936,
+        architecture="Qwen3MoeForCausalLM",
+        experts=128,
+        published_layers=48,
+    ),
+    "gpt-oss-20b": Shape(
+        2,
+        2880,
+        2880,
+        heads=64,
+        groups=8,
+        head_size=64,
+        vocabulary=201088,
+        architecture="GptOssForCausalLM",
+        experts=32,
+        published_layers=24,
+    ),
     "GPT-2": Shape(
         6,
         384,

@@ -119,7 +119,7 @@ def operate(folder: Path) -> Callable[[], None]:
     the two products alone.
     """
     from hf_lineage.signature.computing.arrays import on_device
-    from hf_lineage.signature.computing.parallel import workers
+    from hf_lineage.signature.computing.devices import workers
     from hf_lineage.signature.products.matrix_product import pieces
 
     checkpoint, layout = _opened(folder)
@@ -236,7 +236,7 @@ def batch_of_scores(a: Path, child: Path, stranger: Path, pairs: int, rounds: in
 
 def blocks(folder: Path) -> list[Block]:
     """Return W_in (h, d) and W_out (d, h) of every layer's MLP, in float32."""
-    from hf_lineage.checkpoint.numbers import single
+    from hf_lineage.checkpoint.tensor import single
 
     checkpoint, layout = _opened(folder)
     turned = layout.factorization.stored == "in_out"

@@ -155,6 +155,22 @@ def _llama_config(shape: Shape) -> dict[str, Any]:
     }
 
 
+def _mixtral_config(shape: Shape) -> dict[str, Any]:
+    experts = {"num_local_experts": shape.experts, "num_experts_per_tok": 2}
+    return _llama_config(shape) | {"model_type": "mixtral"} | experts
+
+
+def _qwen_moe_config(shape: Shape) -> dict[str, Any]:
+    experts = {"num_experts": shape.experts, "num_experts_per_tok": 8, "moe_intermediate_size": shape.hidden}
+    settings = {"model_type": "qwen3_moe", "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": []}
+    return _llama_config(shape) | settings | experts
+
+
+def _gpt_oss_config(shape: Shape) -> dict[str, Any]:
+    experts = {"num_local_experts": shape.experts, "num_experts_per_tok": 4}
+    return _llama_config(shape) | {"model_type": "gpt_oss", "attention_bias": True, "swiglu_limit": 7.0} | experts
+
+
 def _gpt2_config(shape: Shape) -> dict[str, Any]:
     return {
         "architectures": [shape.architecture],
@@ -168,7 +184,13 @@ def _gpt2_config(shape: Shape) -> dict[str, Any]:
     }
 
 
-CONFIGS = {"LlamaForCausalLM": _llama_config, "GPT2LMHeadModel": _gpt2_config}
+CONFIGS = {
+    "LlamaForCausalLM": _llama_config,
+    "MixtralForCausalLM": _mixtral_config,
+    "Qwen3MoeForCausalLM": _qwen_moe_config,
+    "GptOssForCausalLM": _gpt_oss_config,
+    "GPT2LMHeadModel": _gpt2_config,
+}
 
 
 def _write_json(file: Path, content: object) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import torch
 
-from hf_lineage.signature.computing.parallel import workers
+from hf_lineage.signature.computing.devices import workers
 from hf_lineage.signature.extraction.whole import empty, put
 from hf_lineage.signature.products.matrix_product import MatrixProduct
 from hf_lineage.signature.products.probes import Probes

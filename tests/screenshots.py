@@ -12,7 +12,7 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.index.building.model_list import gather
 from hf_lineage.index.tree.tree import Tree, grow
 from hf_lineage.report.controls import page as controls_page
-from hf_lineage.report.tree.page import svg
+from hf_lineage.report.tree.formats import svg
 from tests import example_pages
 from tests.browser import browser
 

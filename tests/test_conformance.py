@@ -12,7 +12,7 @@ from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.architecture.registry.schema import as_names
 from hf_lineage.checking.source.opening import described, opened
 from hf_lineage.hub.reference import resolve
-from hf_lineage.running.proof.names import names_said, names_unseen
+from hf_lineage.running.proof.proving import names_said, names_unseen
 from tests.conformance import CLASSES, TinyModel, build_tiny_model, faults, inactive, otherwise, required, variants
 from tests.long import LONG, first_of
 

@@ -9,15 +9,14 @@ import pytest
 import torch
 from diffusers.loaders.lora_conversion_utils import _maybe_map_sgm_blocks_to_diffusers
 
-from hf_lineage.architecture.loading.libraries import timm_architectures
+from hf_lineage.architecture.loading.settings import timm_architectures
 from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.checking.adapters.unlisted_pairs import outside
 from hf_lineage.checking.source.opening import described, opened
 from hf_lineage.checkpoint.lora.module_names import flat
 from hf_lineage.hub.reference import resolve
 from hf_lineage.running.model.tiny_model import read_back
-from hf_lineage.running.proof.differences import faults
-from hf_lineage.running.proof.names import names_said, names_unseen
+from hf_lineage.running.proof.proving import faults, names_said, names_unseen
 from tests.conformance import pretend
 from tests.conformance.diffusers import KINDS, build_diffuser
 from tests.conformance.timm import FAMILIES, build_timm, list_models, measured

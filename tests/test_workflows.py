@@ -8,7 +8,7 @@ import pytest
 import yaml
 from huggingface_hub import HfApi
 
-from hf_lineage.evidence.procedure import FAIL_ON
+from hf_lineage.evidence.criteria import FAIL_ON
 from tests.github import ROOT, action
 
 FILES = sorted([*(ROOT / ".github/workflows").glob("*.yml"), *(ROOT / "examples/workflows").glob("*.yml")])

@@ -12,13 +12,13 @@ import click
 import yaml
 
 from hf_lineage.architecture.drafting.class_coverage import coverage
-from hf_lineage.architecture.registry.lookups import factorizations, registry_root
+from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.architecture.registry.schema import as_sets
-from hf_lineage.architecture.registry.unsupported_classes import unsupported
+from hf_lineage.architecture.registry.tables import registry_root, unsupported
 from hf_lineage.checking.settings import TYPED
 from hf_lineage.cli import cli
 from hf_lineage.cli.shared import EXAMPLES, SetOption, described
-from hf_lineage.report.single.coverage import counted
+from hf_lineage.report.single.single import counted
 from tools.tables import table
 
 ROOT = Path(__file__).parents[1]

@@ -12,7 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from hf_lineage.checkpoint.formats.undecoded import BY_END, BY_METHOD
+from hf_lineage.checkpoint.formats.table import BY_END, BY_METHOD
 from tools.tables import table
 
 COLUMNS = ("format", "bits", "score against its original", "an independent model", "written by", "decoded as")

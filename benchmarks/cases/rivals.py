@@ -59,12 +59,10 @@ def _row(bench: Bench, duel: Duel) -> Row:
     if found is None:
         return Row(duel.what, target, None, UNIT, f"not measured: {rival.package} could not be installed")
     a, b = map(bench.scratch.model, bench.plan.model(duel.size).pair)
-    home = bench.scratch.folder / "home"
-    home.mkdir(exist_ok=True)
     last: dict[str, Run] = {}
 
     def run(name: str, command: list[str]) -> None:
-        last[name] = succeeded(cold(command, environment(home)))
+        last[name] = succeeded(cold(command, environment(bench.scratch.home)))
 
     commands = {"ours": lineage("compare", a, b, *duel.options), "theirs": rival.compare(found, a, b)}
     rounds = bench.plan.slow_rounds if rival.slow else bench.plan.rounds

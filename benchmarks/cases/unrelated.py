@@ -76,14 +76,12 @@ def _measured(bench: Bench, size: str) -> tuple[dict[str, Seconds], dict[str, Ru
         "check": (lineage("check", declared, "--local-hub", hub), 1),
         "compare": (lineage("compare", base, independent), 1),
     }
-    home = bench.scratch.folder / "home"
-    home.mkdir(exist_ok=True)
     if bench.rivals is not None and (found := installed(MODELDNA, bench.rivals)) is not None:
         commands["rival"] = (MODELDNA.compare(found, base, independent), 0)
     last: dict[str, Run] = {}
 
     def run(name: str, command: list[str], code: int) -> None:
-        last[name] = succeeded(cold(command, environment(home)), (code,))
+        last[name] = succeeded(cold(command, environment(bench.scratch.home)), (code,))
 
     tasks = {name: partial(run, name, *command) for name, command in commands.items()}
     return interleaved(tasks, bench.plan.rounds), last

@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BaseException as error:  # a panic of a library that is written in Rust is no Exception
-        with runner.unheard():
+        with runner.without_commands():
             traceback.print_exc()
         if file := os.environ.get("GITHUB_OUTPUT"):
             runner.set_outputs(Path(file), {"verdict": "ERROR"})

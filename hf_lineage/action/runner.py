@@ -12,7 +12,7 @@ from pathlib import Path
 
 LARGEST_SUMMARY = 2**20 - 2**10
 """Bytes: GitHub refuses the summary of a step from 1 MiB on."""
-CUT = "\n\nThe rest is left out, because a summary must stay under 1 MiB; the reports are complete.\n"
+CUT = "\n\nThe rest is left out because a summary must be smaller than 1 MiB; the reports are complete.\n"
 _DATA = {ord(c): f"%{ord(c):02X}" for c in "%\r\n"}
 _PROPERTY = {ord(c): f"%{ord(c):02X}" for c in "%\r\n:,"}
 
@@ -24,7 +24,7 @@ def command(name: str, message: str, **properties: str) -> str:
 
 
 @contextlib.contextmanager
-def unheard() -> Iterator[None]:
+def without_commands() -> Iterator[None]:
     """Keep the runner from obeying commands in what is printed: untrusted names may be among it."""
     token = secrets.token_hex(16)
     print(f"::stop-commands::{token}", flush=True)  # noqa: T201 - this is how one talks to the runner

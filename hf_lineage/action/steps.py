@@ -59,7 +59,7 @@ CALLS: dict[Card, tuple[str, ...]] = {
 def run_check(environ: Environment) -> int:
     """Check the model and return the exit status of the step."""
     problem, checked, excused = "", None, False
-    with runner.unheard():
+    with runner.without_commands():
         try:
             inputs = read_inputs(environ)
             checked = _checked(inputs, environ)
@@ -70,9 +70,7 @@ def run_check(environ: Environment) -> int:
             problem = printable(error.format_message())
         except Exception:  # a bug: its traceback must not reach the runner as a command
             traceback.print_exc()
-            problem = (
-                "hf-lineage failed because of a defect in hf-lineage; the log has the traceback. Please report it."
-            )
+            problem = "hf-lineage failed because of a defect in it; the log has the traceback. Please report it."
     if checked is None:
         return _without_model(environ, problem) if excused else _failed(environ, problem)
     fail_on = inputs.fail_on or checked["fail_on"] or "unrelated"
@@ -87,7 +85,7 @@ def run_key(environ: Environment) -> int:
 
     Errors are ignored here: the check meets them as well, and reports them.
     """
-    with runner.unheard(), contextlib.suppress(Exception):
+    with runner.without_commands(), contextlib.suppress(Exception):
         inputs = read_inputs(environ)
         _use(inputs)
         source = _source(inputs)
@@ -110,12 +108,12 @@ def _checked(inputs: Inputs, environ: Environment) -> dict[str, Any]:
     asked = dict.fromkeys(form for wanted in inputs.formats for form in (wanted, *BESIDE.get(wanted, ())))
     files = {form: folder / f"lineage.{SUFFIXES.get(form, form)}" for form in asked}
     with tempfile.TemporaryDirectory() as room:
-        told = Path(room) / "github.json"
+        record = Path(room) / "github.json"
         try:
-            _run(arguments(inputs, [*files.items(), ("github", told)]))
+            _run(arguments(inputs, [*files.items(), ("github", record)]))
         finally:
-            if told.exists():  # the card may fail to be written after the reports
-                checked: dict[str, Any] = json.loads(told.read_text("utf-8"))
+            if record.exists():  # the card may fail to be written after the reports
+                checked: dict[str, Any] = json.loads(record.read_text("utf-8"))
                 _tell(environ, checked, folder, files)
     return checked
 

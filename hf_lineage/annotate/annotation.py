@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from hf_lineage.annotate import difference, offline, same, section
+from hf_lineage.annotate import same, section
 from hf_lineage.checking import Options, Report, check_source
 from hf_lineage.checking.source import is_here, located, weights
 from hf_lineage.claims import CARD, card
@@ -21,11 +21,11 @@ from hf_lineage.report.record import record
 
 FILES = (record.FILE, CARD)
 """In the order in which they are written."""
-TITLE = "Add what hf-lineage found to the model card"
+TITLE = "Add the results of hf-lineage to the model card"
 """The title of the commit and of the pull request; an open pull request is recognised by it."""
 DESCRIPTION = (
-    "The section between the markers of hf-lineage says for each declared base whether the weights confirm it, with "
-    f"the commits and the command that checks it again; `{record.FILE}` holds the same for programs."
+    "For each declared base, the section between the markers of hf-lineage says whether the weights confirm it, and "
+    f"gives the commits and the command that checks it again. `{record.FILE}` holds the same for programs."
 )
 Target = Literal["preview", "write", "pull-request"]
 
@@ -114,7 +114,7 @@ def annotate(
     report = pinned(check_source(model, source, bases, options))
     if not report.rows:
         raise OptionError(f"{model} declares no base, so there is nothing to write; name a base with --base")
-    offline.refuse_to_forget(old, report)
+    same.refuse_to_forget(old, report)
     if repair:
         report, repair = _supported(report, repair)
     return Annotation(repo, branch, report, names, repair, datetime.datetime.now(datetime.UTC).date(), before)
@@ -125,9 +125,7 @@ def preview(annotation: Annotation) -> str:
     before, changes = annotation.before, annotation.changes(annotation.before)
     if not changes:
         return SAME
-    shown = "".join(
-        difference.render(file, before.get(file), changes[file]) for file in reversed(FILES) if file in changes
-    )
+    shown = "".join(same.render(file, before.get(file), changes[file]) for file in reversed(FILES) if file in changes)
     return f"{shown}Nothing was written; --write changes the files, --pull-request proposes the change on the Hub."
 
 
@@ -176,7 +174,7 @@ def _files(repo: RepoRef) -> dict[str, bytes]:
 def _refuse(repo: RepoRef, branch: str | None, target: Target) -> None:
     """Raise an error, before anything is checked, for a target that cannot be written."""
     if target == "pull-request" and repo.remote is None:
-        raise OptionError(f"{repo} is a folder, and pull requests are for the Hub; use --write")
+        raise OptionError(f"{repo} is a folder, but pull requests are for the Hub; use --write")
     if target == "pull-request" and branch not in (None, "main"):
         raise OptionError(f"{repo}: a pull request is made against the main branch; leave @{branch} out")
     if target == "write" and branch and client.COMMIT.fullmatch(branch):
@@ -200,7 +198,7 @@ def _refuse_repair(repair: Repair, model: str, names: Mapping[str, str]) -> None
     name = hub_name(repair.base)
     if repair.base in names or name is None:
         raise OptionError(
-            f"{printable(repair.base, 200)} is not a name on the Hub, so no card can declare it; give its name there"
+            f"{printable(repair.base, 200)} is not a name on the Hub, so no card can declare it; give its Hub name"
         )
     if name == model:
         raise OptionError(f"{name} cannot be its own base; name another with --base")
@@ -211,7 +209,7 @@ def _supported(report: Report, repair: Repair) -> tuple[Report, Repair]:
     (row,) = report.rows
     if not row.verdict.verified:
         raise CardError(
-            f"{row.claim.base} is {row.verdict.words}, and --repair-base declares verified bases only; leave "
+            f"{row.claim.base} is {row.verdict.words}, but --repair-base declares verified bases only; leave "
             "--repair-base out"
         )
     claim = replace(row.claim, relation=repair.relation or row.claim.relation)

@@ -50,7 +50,7 @@ class Fit:
         actual = self.shape(slot, name)
         if actual != shape:
             raise CheckpointError(
-                f"{name or slot.tensor} has shape {actual}, the rest of the model asks for {shape} (out, in)"
+                f"{name or slot.tensor} has shape {actual}, but the rest of the model needs {shape} (out, in)"
             )
 
     def sets(self, branch: str, sets: Sequence[LayerSet]) -> tuple[LayerSet, ...]:
@@ -89,7 +89,7 @@ class Fit:
         """Raise unless tensors hold one number each."""
         for name in names:
             if math.prod(self.shapes[name]) != 1:
-                raise CheckpointError(f"{name} has shape {self.shapes[name]}, where it needs one number")
+                raise CheckpointError(f"{name} has shape {self.shapes[name]}, but it must be one number")
 
     def _routes(self, layer_set: LayerSet, experts: int) -> None:
         """Raise unless a router has a row for each expert, and perhaps for some that compute nothing."""
@@ -98,13 +98,13 @@ class Fit:
         if across != [self.width] or rows < experts:
             asked = (experts, self.width)
             raise CheckpointError(
-                f"{router} has shape {self.shapes[router]}, the rest of the model asks for {asked} (out, in)"
+                f"{router} has shape {self.shapes[router]}, but the rest of the model needs {asked} (out, in)"
             )
         for name in (layer_set.biases.get(router), layer_set.correction):
             if name is not None and math.prod(self.shapes[name]) != rows:
-                raise CheckpointError(f"{name} has shape {self.shapes[name]}, its router asks for {(rows,)}")
+                raise CheckpointError(f"{name} has shape {self.shapes[name]}, but its router needs {(rows,)}")
         if layer_set.table and (len(self.shapes[layer_set.table]) != 2 or 0 in self.shapes[layer_set.table]):
-            raise CheckpointError(f"{layer_set.table} has shape {self.shapes[layer_set.table]}, which is no table")
+            raise CheckpointError(f"{layer_set.table} has shape {self.shapes[layer_set.table]}, not that of a table")
 
     def _routed(self, layer_set: LayerSet) -> int | None:
         """How many experts a token is sent to; None where there is no router, or where it sends tokens nowhere.
@@ -144,9 +144,7 @@ class Fit:
         keys = heads["key"].count
         if keys != heads["value"].count or not keys or self.heads % keys:
             counts = ", ".join(f"{role_heads.count} {role}" for role, role_heads in heads.items())
-            raise CheckpointError(
-                f"{output.tensor}: {counts} heads do not line up with the {self.heads} heads of config.json"
-            )
+            raise CheckpointError(f"{output.tensor}: {counts} heads do not fit the {self.heads} heads of config.json")
         return self._fitted(layer_set, heads, across, experts)
 
     def _size(self, slot: Slot, rows: int) -> int:
@@ -154,7 +152,7 @@ class Fit:
         size, rest = divmod(rows, self.heads)
         if rest or not size:
             raise CheckpointError(
-                f"{slot.tensor} has shape {self.shape(slot)} (out, in), which {self.heads} heads do not divide"
+                f"{slot.tensor} has shape {self.shape(slot)} (out, in), which does not divide into {self.heads} heads"
             )
         return size
 
@@ -198,5 +196,5 @@ class Fit:
         for name, shape in sizes.items():
             if self.shapes[name] != shape:
                 raise CheckpointError(
-                    f"{name} has shape {self.shapes[name]}, the rest of the model asks for {shape} (out, in)"
+                    f"{name} has shape {self.shapes[name]}, but the rest of the model needs {shape} (out, in)"
                 )

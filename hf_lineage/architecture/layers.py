@@ -1,4 +1,4 @@
-"""Layers: found in a checkpoint by the names of its tensors, stack by stack."""
+"""Layers: those of a checkpoint, by the names of its tensors, stack by stack."""
 
 from __future__ import annotations
 

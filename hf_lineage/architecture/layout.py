@@ -101,9 +101,7 @@ def bind(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapp
     """
     everything = find_layers(factorization, shapes)
     if len(everything) > MOST_LAYERS:
-        raise NothingToCompare(
-            f"the weights have {len(everything)} layers; models of at most {MOST_LAYERS} are compared"
-        )
+        raise NothingToCompare(f"the weights have {len(everything)} layers; at most {MOST_LAYERS} are compared")
     layers = itertools.groupby(everything, key=lambda layer: layer.stack)
     stacks = [_bound(factorization, shapes, config, stack, list(own)) for stack, own in layers]
     if not any(layout.width for layout in stacks):

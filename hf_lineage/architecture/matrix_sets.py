@@ -24,7 +24,7 @@ class Heads:
 
 @dataclass(frozen=True)
 class LayerSet:
-    """A matrix set found in one layer: role -> slot with the full tensor name, and its norms, if it has any."""
+    """A matrix set of one layer: role -> slot with the full tensor name, and its norms, if it has any."""
 
     slots: Mapping[str, Slot]
     norm: str | None
@@ -69,7 +69,7 @@ class LayerSet:
 
     @property
     def normed(self) -> bool:
-        """Whether what stands on the output is a norm, which gives it the size of its gain; a layer scale is none."""
+        """Whether a norm stands on the output and gives it the size of its gain; a layer scale does not count."""
         return "norm" in ".".join((self.output_norm or "").split(".")[-2:]).lower()
 
     @property
@@ -123,11 +123,11 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
     """A set once for each expert, if the layer has it."""
     declared = list(slots(matrices))
     for expert in layer.experts(slot.tensor for slot in declared):
-        wanted = {slot.role: _of_expert(slot, expert) for slot in declared}
+        wanted = {slot.role: replace(slot, tensor=slot.tensor.replace("{expert}", str(expert))) for slot in declared}
         names = [name for slot in wanted.values() for name in slot.tensors]
         absent = [name for name in names if layer.find(name) is None]
         if absent and any(map(layer.find, names)):
-            raise CheckpointError(f"{layer.prefix} has no tensor {absent[0]}, though others of its branch are there")
+            raise CheckpointError(f"{layer.prefix} has no tensor {absent[0]}, although others of its branch are there")
         if not absent:
             by_role = {role: _on_disk(slot, layer) for role, slot in wanted.items()}
             norm, output_norm, inner_norm = (
@@ -178,10 +178,6 @@ def _biases(names: Iterable[str | None], layer: Layer) -> Iterator[tuple[str, st
         bias = next((name_on_disk for name_on_disk in beside if name_on_disk in layer.shapes), None)
         if bias is not None:
             yield name, bias
-
-
-def _of_expert(slot: Slot, expert: int) -> Slot:
-    return replace(slot, tensor=slot.tensor.replace("{expert}", str(expert)))
 
 
 def _on_disk(slot: Slot, layer: Layer) -> Slot:

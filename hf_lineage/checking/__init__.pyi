@@ -1,15 +1,10 @@
 from . import api as api
 from . import controls as controls
-from . import policies as policies
 from .api import Report as Report
 from .api import check_source as check_source
 from .api import without_model as without_model
 from .controls import Control as Control
 from .controls import Controlled as Controlled
 from .options import Options as Options
-from .policies import FILE as FILE
-from .policies import OWN as OWN
-from .policies import asked as asked
-from .policies import read as read
 from .settings import TYPED as TYPED
 from .settings import read_pairs as read_pairs

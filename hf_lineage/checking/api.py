@@ -8,18 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_lineage.checking.judge import Reached, as_merge, judge_claim, judge_pair, judge_parts, opened_once
+from hf_lineage.checking.contents import Asked, Compared, Judged, contents_of, declared_in
 from hf_lineage.checking.options import Options, takes_options
-from hf_lineage.checking.relation import parts_notes, relation_notes
-from hf_lineage.checking.results import NAMED, Blended, Row, attempt, now
+from hf_lineage.checking.results import NAMED, Row, attempt, now
 from hf_lineage.checking.results import Report as Report
 from hf_lineage.checking.source import (
     Model,
     OpenedModel,
-    adapter_beside,
-    contents_of,
     counterpart,
-    declared_in,
     described,
     headers,
     locate,
@@ -71,33 +67,12 @@ def check(
 def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options) -> Report:
     """Return what `check` returns, for a model that was located before: the Hub is not asked for it again."""
     began, options, contents = now(), ordered(options), contents_of(source)
-    adapters, parts = contents.adapters, contents.submodels
     declared = _named(bases, options.local_hub) if bases else declared_in(contents)
-    rows: tuple[Row, ...] = ()
-    blended: Blended | None = None
-    notes = list(declared.notes)
-    if declared.claims and isinstance(source, RepoRef) and adapters.places:
-        from hf_lineage.checking.adapters import judge_all
-
-        first = adapters.places[0]
-        notes += [*(() if first.file else relation_notes(declared.claims, first.repo)), *adapters.notes]
-        rows = tuple(judge_all(adapters, declared, options, named=bool(bases)))
-    if declared.claims and parts.models:
-        candidates = {part.subfolder: opened_once(part, options) for part in parts.models}
-        notes += parts_notes(declared.claims, {part: candidates[part.subfolder]() for part in parts.models})
-        rows = (*rows, *judge_parts(parts, candidates, declared.claims, options))
-    elif declared.claims and not adapters.places:
-        candidate, part = opened_once(source, options), _subfolder(source)
-        opened = candidate()
-        if isinstance(source, RepoRef):
-            notes += relation_notes(declared.claims, source, opened)
-        judged = [judge_claim(candidate, claim, options, part) for claim in declared.claims]
-        rows = as_merge(judged, options.min_share)
-        if isinstance(source, RepoRef):
-            rows, blended = _as_declared(source, rows, opened, options)
-    told = contents.repo, tuple(notes), began
-    report = Report(model, source.commit, rows, declared.conflicts, options, *told, licence=stated(source))
-    return replace(report, blended=blended)
+    asked = Asked(declared, options, named=bool(bases))
+    judged = contents.judge(lambda kind, held: kind.check(held, asked)) if declared.claims else Judged()
+    told = contents.repo, (*declared.notes, *judged.notes), began
+    report = Report(model, source.commit, judged.rows, declared.conflicts, options, *told, licence=stated(source))
+    return replace(report, blended=judged.blended)
 
 
 def without_model(model: str, source: RepoRef, options: Options, reason: str) -> Report:
@@ -144,17 +119,13 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
     def opened(part: str) -> OpenedModel | Verdict:
         return attempt(lambda: open_model(counterpart(base, part), options, is_base=True), NothingToCompare)
 
-    def compared(b: str, source: RepoRef | Signature) -> Report:
-        contents, rows = contents_of(source), list[Row]()
-        if contents.adapters.places:
-            from hf_lineage.checking.adapters import judge_each_on
+    beside = Compared(claim, base, options, opened)
 
-            rows += judge_each_on(contents.adapters, claim, base, options)
-        for model in contents.models:
-            part = _subfolder(model)
-            rows.append(judge_pair(claim, Reached(opened(part)), opened_once(model, options), options, part))
-        told = contents.repo, contents.adapters.notes, began, ("compare",)
-        return Report(b, source.commit, tuple(rows), (), options, *told, licence=stated(source))
+    def compared(b: str, source: RepoRef | Signature) -> Report:
+        contents = contents_of(source)
+        judged = contents.judge(lambda kind, held: kind.compare(held, beside))
+        told = contents.repo, judged.notes, began, ("compare",)
+        return Report(b, source.commit, judged.rows, (), options, *told, licence=stated(source))
 
     return compared
 
@@ -178,13 +149,13 @@ def publish(model: Model, options: Options | None = None, to: str | None = None)
 
     Raise LineageError if the signature cannot be made or written.
     """
-    from hf_lineage.signature.sources import publishing
+    from hf_lineage.signature.sources import published
 
     options = options or Options()
     repo = one(named(model), options)
-    publishing.refuse(repo, options.recipe, to)
+    published.refuse(repo, options.recipe, to)
     signature = open_model(repo, options).signature()
-    return signature, publishing.propose(repo, described(repo, options.choice).factorization, signature, to)
+    return signature, published.propose(repo, described(repo, options.choice).factorization, signature, to)
 
 
 @takes_options
@@ -206,27 +177,7 @@ def ordered(options: Options) -> Options:
     return options if options.order_seed is not None else replace(options, order_seed=interim.drawn_seed())
 
 
-def _as_declared(
-    source: RepoRef, rows: tuple[Row, ...], opened: OpenedModel | Verdict, options: Options
-) -> tuple[tuple[Row, ...], Blended | None]:
-    """The rows with what the parents of a merge gave and the adapter beside the weights, and what all parents gave."""
-    blended = None
-    if len(rows) > 1:
-        from hf_lineage.checking.relation import names_in, with_shares
-
-        rows, blended = with_shares(source, rows, opened, names_in(source), options)
-    if adapter_beside(source):
-        from hf_lineage.checking.adapters import beside
-
-        rows = beside(source, rows, options)
-    return rows, blended
-
-
 def _named(bases: Sequence[str], local_hub: Path | None) -> Claims:
     for base in bases:
         unambiguous(base, local_hub)
     return Claims(tuple(Claim(base, None, NAMED) for base in bases), ())
-
-
-def _subfolder(source: RepoRef | Signature) -> str:
-    return source.subfolder if isinstance(source, RepoRef) else ""

@@ -1,7 +1,7 @@
 """Controls: two models beside others whose ancestry is known, all compared with the first in the same way.
 
-What is said of two models counts for more where it can be seen what is said of models that are independent of the
-first, and of models that are known to be related to it. No verdict depends on the others.
+A result for two models is easier to trust beside the results for models that are independent of the first, and for
+models that are known to be related to it. No verdict depends on the others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Compared = Callable[[str, Source], Report]
 
 @dataclass(frozen=True)
 class Control:
-    """One model that is compared with A as B is, and what its user says of it."""
+    """One model that is compared with A as B is, and what the user says about it."""
 
     report: Report
     independent: bool
@@ -69,7 +69,7 @@ def compare_beside(
     options = ordered(options or Options())
     named = [*((name, True) for name in independent), *((name, False) for name in relatives)]
     if len(named) > MOST:
-        raise OptionError(f"{len(named)} controls are named, and at most {MOST} are compared; leave some out")
+        raise OptionError(f"{len(named)} controls are named, but at most {MOST} are compared; leave some out")
     base, source = locate(a, options.local_hub), located(b, options)
     known: list[tuple[str, Source]] = [("A itself", base), ("B itself", source)]
     controls: list[_Named] = []
@@ -89,11 +89,11 @@ class _Named:
     name: str
     independent: bool
     source: Source | LineageError
-    """Where it is, or why it is nowhere."""
+    """Its source, or why it has none."""
 
 
 def _judged(a: str, pair: Report, compared: Compared, named: _Named) -> Control:
-    """A control with what is said of it, or why nothing can be."""
+    """A control with its report, or with the reason why there is none."""
     try:
         if isinstance(named.source, LineageError):
             raise named.source
@@ -108,7 +108,7 @@ def _judged(a: str, pair: Report, compared: Compared, named: _Named) -> Control:
 
 
 def _located(name: str, options: Options) -> Source | LineageError:
-    """Where a control is, or why it is nowhere."""
+    """The source of a control, or why it has none."""
     try:
         return _place(name, options)
     except OptionError:
@@ -129,7 +129,7 @@ def _refuse_known(name: str, control: Source, known: Sequence[tuple[str, Source]
     """Raise OptionError for a control that is A, B or another control under any of its names."""
     for who, other in known:
         if _identity(control) == _identity(other):
-            raise OptionError(f"{printable(name, 200)} is {who}; name as controls other models than A and B, each once")
+            raise OptionError(f"{printable(name, 200)} is {who}; name each control once, and not A or B")
 
 
 def _identity(source: Source) -> tuple[str, ...]:

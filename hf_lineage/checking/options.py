@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from hf_lineage.architecture.registry import Choice, listing, similar
 from hf_lineage.checking.settings import settle
@@ -17,15 +17,18 @@ from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Names, OptionalPath, Sources, Spec
 from hf_lineage.signature.sources import trust
 
+if TYPE_CHECKING:
+    from hf_lineage.evidence.nulls import EmpiricalNull
+
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Sources, Spec):
-    """What a check depends on besides the models; out of range, or of another kind, raises OptionError, which names it.
+    """What a check depends on besides the models; a value out of range, or of another kind, raises OptionError.
 
-    So does a cache in a git checkout. `settings` says of each what it may be.
+    So does a cache in a git checkout. `settings` lists what each may be.
 
     Text stands for a path, the name of a recipe for the recipe, and one name for several of them.
 
@@ -66,27 +69,43 @@ class Options(Sources, Spec):
     subfolder: str = ""
     """The folder of the repository in which the model is; bases are searched for the same folder."""
     file: str | None = None
-    """The file from which a converted model (GGUF, ONNX, CTranslate2) is read, where its repository has several; bases
-    are not concerned."""
+    """The file of a converted model (GGUF, ONNX, CTranslate2) if its repository has several; bases are not
+    concerned."""
     quoted: bool = False
     """Whether numbers that people quote of two models are told beside those of independent models; of local weights."""
     allow_pickle: bool = False
     """Whether the tensors of a pickle are read, of the model and of its bases; nothing in it is run."""
     as_class: str | None = None
-    """The listed class whose layers a model has that names an unlisted one."""
+    """The listed class to use for a model whose own class is not listed."""
     registry: OptionalPath = OptionalPath()
-    """A folder of factorizations of the user's own, for classes that the registry does not list; by default the one
-    that the trust file names."""
+    """The user's factorizations for classes that are not listed; by default the folder that the trust file names."""
 
     @functools.cached_property
     def choice(self) -> Choice:
-        """How a model is read whose class the registry does not list; OptionError for an invalid trust file."""
+        """How to read a model whose class the registry does not list; OptionError for an invalid trust file."""
         named = None if self.registry else trust.load(self.trust).registry
         return Choice(self.as_class, Path(named) if named else self.registry)
 
     def allowed(self, repo: RepoRef) -> RepoRef:
-        """Return a repository of which what the user allows may be read."""
+        """Return a repository with what the user allows to read of it."""
         return replace(repo, allow_pickle=True) if self.allow_pickle else repo
+
+    def criteria(
+        self, *, analyses: int, further: int = 0, independent: Mapping[str, EmpiricalNull] | None = None
+    ) -> Criteria:
+        """Return what a verdict depends on, for so many tests of one claim; `independent` are the nulls by path."""
+        return Criteria(
+            alpha=self.alpha,
+            min_share=self.min_share,
+            accept=self.accept,
+            paths=self.paths,
+            permutations=self.permutations,
+            seed=self.seed,
+            unit_seed=self.order_seed or 0,
+            analyses=analyses,
+            further=further,
+            independent=independent or {},
+        )
 
     def __post_init__(self) -> None:
         settle(self)
@@ -97,13 +116,13 @@ class Options(Sources, Spec):
         if self.budget == "quick" and (self.nulls or self.recipe.probes is None):
             raise OptionError("--null and probes=exact need all layers; leave --budget quick out")
         if self.published and self.recipe.probes is None:
-            raise OptionError("no signature of probes=exact is published; leave published or probes=exact out")
+            raise OptionError("signatures with probes=exact are not published; leave published or probes=exact out")
         if self.registry is not None and not self.registry.is_dir():
-            raise OptionError(f"--registry {self.registry} is no folder; give the one that holds the factorizations")
+            raise OptionError(f"--registry {self.registry} is not a folder; give the folder with the factorizations")
         if self.as_class and not self.registry and not any(listing(self.as_class)):
             meant = similar(self.as_class)
             instead = f"did you mean {meant}?" if meant else "`hf-lineage registry` lists them"
-            raise OptionError(f"--as {printable(self.as_class, 200)} is no class of the registry; {instead}")
+            raise OptionError(f"--as {printable(self.as_class, 200)} is not a class of the registry; {instead}")
         if 1 / (self.permutations + 1) > self.alpha:
             least = -int(-1 // self.alpha) - 1
             raise OptionError(

@@ -131,11 +131,11 @@ RECIPE = ValueKind(
 )
 SIZE = ValueKind("text", _text, "a size", metavar="SIZE")
 SETTINGS: Mapping[str, Setting] = {
-    "recipe": Setting(RECIPE, "How weights become numbers: robust, or paper, the method as published."),
+    "recipe": Setting(RECIPE, "How weights become numbers: robust, or paper (the published method)."),
     "paths": Setting(NAMES),
     "alpha": Setting(NUMBER, "Significance level of the test."),
     "permutations": Setting(
-        WHOLE, "Permutations that are drawn first; 20 times as many follow where the p-value is near alpha."
+        WHOLE, "Number of permutations to draw first; 20 times as many follow if the p-value is near alpha."
     ),
     "seed": Setting(WHOLE, "Seed of the permutations."),
     "nulls": Setting(NAMES),
@@ -144,17 +144,17 @@ SETTINGS: Mapping[str, Setting] = {
     "accept": Setting(NAMES),
     "evidence": Setting(
         ValueKind("text", _text, " or ".join(ADMITTED), _one_of(ADMITTED), "|".join(ADMITTED)),
-        "exact accepts exact tests alone, and returns 3 for RELATED, calibrated.",
+        "exact accepts only exact tests, and returns 3 for RELATED, calibrated.",
     ),
     "quoted": Setting(FLAG, "Tell what others quote of two models in folders, beside what independent models have."),
     "order_seed": Setting(
         _or_none(WHOLE),
         "Seed of the order of layers and of the sample of hidden units; by default a new one for each run.",
     ),
-    "recompute": Setting(FLAG, "Read the weights, even if a signature of them is cached or published."),
+    "recompute": Setting(FLAG, "Read the weights even if their signature is cached or published."),
     "signatures": Setting(
         NAMES,
-        "Search these repositories on the Hub, too, for published signatures of bases; by default those of "
+        "Also search these repositories on the Hub for published signatures of bases; by default those of "
         "HF_LINEAGE_SIGNATURES.",
     ),
     "trust": Setting(
@@ -163,7 +163,7 @@ SETTINGS: Mapping[str, Setting] = {
         "hf-lineage/trust.yaml in ~/.config.",
     ),
     "published": Setting(FLAG, "Download no weights of a base: use its published signature."),
-    "max_memory": Setting(_or_none(SIZE), "Memory to use on each device at most, such as 8GiB."),
+    "max_memory": Setting(_or_none(SIZE), "The most memory to use on each device, such as 8GiB."),
     "local_hub": Setting(_or_none(PATH)),
     "subfolder": Setting(TEXT),
     "file": Setting(_or_none(TEXT)),
@@ -175,8 +175,8 @@ SETTINGS: Mapping[str, Setting] = {
 TYPED: Mapping[str, Setting] = {
     "probes": Setting(
         ValueKind("", _probes, f"a whole number, or {EXACT}", _probes, f"K|{EXACT}"),
-        "Random probe vectors: more of them make the sketch more exact, and larger; exact computes the whole product "
-        "of every branch.",
+        "Number of random probe vectors: more make the sketch more exact and larger; exact computes the whole "
+        "product of every branch.",
     ),
     **{name.replace("_", "-"): setting for name, setting in SETTINGS.items() if setting.help},
 }
@@ -204,7 +204,7 @@ def read_pairs(pairs: Iterable[str], keys: Iterable[str]) -> dict[str, Any]:
         key, equals, text = pair.partition("=")
         if not equals or key not in keys:
             raise OptionError(
-                f"{printable(repr(pair), 100)} is not KEY=VALUE with a key out of {', '.join(keys)}; help shows them"
+                f"{printable(repr(pair), 100)} is not KEY=VALUE; the keys are {', '.join(keys)}; help shows them"
             )
         kind, name = TYPED[key].kind, key.replace("-", "_")
         try:

@@ -1,9 +1,10 @@
-"""Which files hold the weights of a repository: what transformers would load, or else what may be meant."""
+"""Files: which of a repository hold its weights, those that transformers would load or else the likely ones."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from hf_lineage.architecture.loading import of_diffusers
 from hf_lineage.checkpoint.foreign import (
@@ -11,6 +12,7 @@ from hf_lineage.checkpoint.foreign import (
     PICKLED,
     PICKLES,
     WEIGHT_FILES,
+    ForeignModel,
     Layout,
     foreign_model,
     pickles,
@@ -21,7 +23,7 @@ from hf_lineage.hub import RepoRef
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 DIFFUSERS = "diffusion_pytorch_"
-"""What stands before these names in a folder that diffusers wrote."""
+"""The prefix of these names in a folder that diffusers wrote."""
 INDICES = (INDEX, DIFFUSERS + INDEX)
 SHARD, PICKLED_SHARD = re.compile(r"[^/\\:\0]+\.safetensors"), re.compile(r"[^/\\:\0]+\.bin")
 """Files of the folder itself on every platform."""
@@ -34,42 +36,74 @@ FRAMEWORKS = {".h5": "TensorFlow", ".msgpack": "Flax", ".onnx": "ONNX"}
 CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
 
 
+@dataclass(frozen=True)
+class WeightFiles:
+    """Which files of a repository hold its weights, found once."""
+
+    repo: RepoRef
+    files: tuple[str, ...]
+    """Those that transformers reads; none where all is read in a foreign form."""
+    index: Mapping[str, str] = field(default_factory=dict)
+    """Tensor -> file, by the index; empty if there is none."""
+    foreign: ForeignModel | None = None
+    """How they are read where they are not as transformers saves them."""
+    layout: Layout | None = None
+    """The files that are read although transformers does not load them; None where there are others."""
+
+    @property
+    def doubt(self) -> str:
+        """Why weights that do not fit their class need not be damaged, as they need not be the model; else empty."""
+        return (self.foreign.form.doubt if self.foreign else "") or (self.layout.note if self.layout else "")
+
+    def list_read(self) -> list[str]:
+        """Return the names of the files that are read."""
+        return self.foreign.list_read() if self.foreign and not self.foreign.by_transformers else list(self.files)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return sentences about other files with weights that another loader may read."""
+        notes = self.foreign.notes() if self.foreign else ()
+        if self.foreign and not self.foreign.by_transformers:
+            return notes
+        pickled = next((name for name in sorted(self.files) if name.endswith(PICKLES)), None)
+        notes += (self.layout.note,) if self.layout else ()
+        notes += (pickles.PICKLE.remark.format(printable(pickled, 200)),) if pickled else ()
+        others = [name for name in self.repo.files() if name.endswith(WEIGHT_FILES) and name not in self.files]
+        unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
+        if not unread:
+            return notes
+        more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
+        loads = "" if self.layout else f": transformers loads {min(self.files)}, other loaders may choose otherwise"
+        return (*notes, f"{printable(unread[0], 200)}{more} may hold weights too and was not read{loads}")
+
+
+def find_weights(repo: RepoRef) -> WeightFiles:
+    """Return which files hold the weights of a repository; raise as `foreign_model` and `weights_in`."""
+    return weights_in(repo, foreign_model(repo))
+
+
 def weight_files(repo: RepoRef) -> list[str]:
-    """Return the names of the files that `open_checkpoint` reads; raise as it does."""
-    model = foreign_model(repo)
-    return located(repo)[1] if model is None or model.by_transformers else model.list_read()
+    """Return the names of the files that are read of a repository; raise as `find_weights` does."""
+    return find_weights(repo).list_read()
 
 
-def files_beside(repo: RepoRef) -> tuple[str, ...]:
-    """Return sentences about other files with weights that another loader may read; raise as `open_checkpoint`."""
-    model = foreign_model(repo)
-    notes = model.notes() if model else ()
-    if model and not model.by_transformers:
-        return notes
-    read = {*located(repo)[1]}
-    layout = unusual_layout(repo)
-    pickled = next((name for name in sorted(read) if name.endswith(PICKLES)), None)
-    notes += (layout.note,) if layout else ()
-    notes += (pickles.PICKLE.remark.format(printable(pickled, 200)),) if pickled else ()
-    others = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and name not in read]
-    unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
-    if not unread:
-        return notes
-    more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
-    loads = "" if layout else f": transformers loads {min(read)}, other loaders may choose otherwise"
-    return (*notes, f"{printable(unread[0], 200)}{more} may hold weights too and was not read{loads}")
+def weights_in(repo: RepoRef, foreign: ForeignModel | None) -> WeightFiles:
+    """Return which files hold the weights of a repository, given in which foreign form it is read.
 
-
-def located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
-    """The map of the index, empty if there is none, and the names of the files that transformers reads weights from.
-
-    Raise NothingToCompare where other loaders would read other files.
+    Raise NothingToCompare where other loaders would read other files, CheckpointError where some are missing.
     """
+    if foreign and not foreign.by_transformers:
+        return WeightFiles(repo, (), foreign=foreign)
+    index, files, layout = _located(repo)
+    return WeightFiles(repo, tuple(files), index, foreign, layout)
+
+
+def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
+    """The map of the index, the files that are read, and the layout if it is not one that transformers loads."""
     ranks = next(filter(RANKS.fullmatch, repo.files()), None)
     if ranks:
         raise NothingToCompare(
-            f"{repo} holds a distributed checkpoint ({ranks}), which transformers prefers to {SINGLE} and which is not "
-            "read here; save the model in one piece"
+            f"{repo} holds a distributed checkpoint ({ranks}), which hf-lineage cannot read and transformers prefers "
+            f"to {SINGLE}; save the model in one piece"
         )
     named = _named(repo)
     single, index_file = _usual(repo)
@@ -77,26 +111,26 @@ def located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
         usual = [name for name in (single, index_file) if repo.offers(name)]
         if any(name != named for name in usual):
             raise NothingToCompare(
-                f"{repo}: transformers loads {printable(named, 200)}, which config.json names (`{NAMED}`), other "
-                f"loaders {next(name for name in usual if name != named)}; keep one of them"
+                f"{repo}: transformers loads {printable(named, 200)}, which config.json names (`{NAMED}`), and other "
+                f"loaders load {next(name for name in usual if name != named)}; keep one of them"
             )
-        return _in_file(repo, named)
+        return *_in_file(repo, named), None
     index = repo.read_json(index_file) if repo.offers(index_file) else None
     if not repo.offers(single):
         if index is not None:
-            return _shards(repo, index, index_file)
+            return *_shards(repo, index, index_file), None
         if repo.allow_pickle and (pickled := _pickled(repo)):
-            return pickled
+            return *pickled, None
         layout = unusual(repo)
         if layout is None:
             raise NothingToCompare(other_format(repo) or f"{repo} holds no weights ({single} or {index_file})")
-        return {}, list(layout.files)
+        return {}, list(layout.files), layout
     if index is not None and set(_listed(repo, index, index_file).values()) != {single}:
         raise NothingToCompare(
-            f"{repo} holds {single}, and its {index_file} names other files: transformers loads the former, other "
-            "loaders the latter; keep one of them"
+            f"{repo} holds {single}, and its {index_file} names other files: transformers loads the file, other "
+            "loaders follow the index; keep one of them"
         )
-    return {}, [single]
+    return {}, [single], None
 
 
 def _usual(repo: RepoRef) -> tuple[str, str]:
@@ -116,13 +150,6 @@ def _pickled(repo: RepoRef) -> tuple[dict[str, str], list[str]] | None:
     return _shards(repo, repo.read_json(index) or {}, index, PICKLED_SHARD)
 
 
-def unusual_layout(repo: RepoRef) -> Layout | None:
-    """Return the files that are read although transformers does not load them; None where there are others."""
-    usual = any(map(repo.offers, _usual(repo))) or _named(repo) is not None
-    usual = usual or (repo.allow_pickle and any(map(repo.offers, PICKLED)))
-    return None if usual else unusual(repo)
-
-
 def _named(repo: RepoRef) -> str | None:
     """The file that config.json names; NothingToCompare for one that transformers would not load either."""
     named = (repo.read_json("config.json") or {}).get(NAMED)
@@ -130,8 +157,8 @@ def _named(repo: RepoRef) -> str | None:
         return None
     if not isinstance(named, str) or not SHARD.fullmatch(named.removesuffix(".index.json")):
         raise NothingToCompare(
-            f"{repo}: config.json names the weights {printable(str(named), 200)} (`{NAMED}`), which is no safetensors "
-            "file of this folder; leave the key out"
+            f"{repo}: config.json names the weights {printable(str(named), 200)} (`{NAMED}`), which is not a "
+            "safetensors file of this folder; leave the key out"
         )
     return named
 
@@ -161,7 +188,7 @@ def _shards(
     invalid = next((shard for shard in shards if not names.fullmatch(shard)), None)
     if invalid is not None:
         raise CheckpointError(
-            f"{repo}: {file} names a shard that is no {names.pattern.rpartition('.')[2]} file of this folder: "
+            f"{repo}: {file} names a shard that is not a {names.pattern.rpartition('.')[2]} file of this folder: "
             f"{printable(invalid, 200)}; do not trust this model"
         )
     missing = next((shard for shard in shards if not repo.offers(shard)), None)
@@ -174,7 +201,7 @@ def other_format(repo: RepoRef) -> str | None:
     """Return what a repository without usable weights holds instead and what to do about it; None if unknown."""
     files = repo.files()
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
-        return f"{repo} holds only a LoRA adapter; `hf-lineage check {repo.typed}` judges it on its base"
+        return f"{repo} holds only a LoRA adapter; `hf-lineage check {repo.typed}` checks it on its base"
     pickled = next((name for name in files if name.endswith(PICKLES) and not NO_WEIGHTS.fullmatch(name)), None)
     if pickled:
         return (

@@ -22,7 +22,7 @@ class Checkpoint:
     """The tensors of one model; only headers are read before `read` is called."""
 
     remote = False
-    """Whether what is read is downloaded then."""
+    """Whether reading downloads."""
 
     def __init__(self, stored: Mapping[str, StoredTensor], tensors: Mapping[str, TensorInfo]) -> None:
         self.stored = stored

@@ -8,13 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hf_lineage.checkpoint.files import located
-from hf_lineage.checkpoint.foreign import PICKLES, foreign_model, read_header, without_wrapper
+from hf_lineage.checkpoint.files import WeightFiles, find_weights
+from hf_lineage.checkpoint.foreign import PICKLES, read_header, without_wrapper
 from hf_lineage.checkpoint.formats import PLAIN
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.numbers import DTYPES, WIDER
 from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo, as_stored
+from hf_lineage.checkpoint.tensor import DTYPES, WIDER, TensorInfo, as_stored
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.files import LARGEST_HEADER
 from hf_lineage.hub import RepoRef
@@ -31,18 +30,20 @@ def open_checkpoint(repo: RepoRef, config: Mapping[str, Any] | None = None) -> C
     Raise NothingToCompare if it holds no safetensors weights, or in a format that is not read, CheckpointError if they
     are damaged or contradict each other.
     """
-    model = foreign_model(repo)
-    if model and not model.by_transformers:
-        return model.open()
-    weight_map, files = located(repo)
-    if pickles := [file for file in files if file.endswith(PICKLES)]:
+    return open_weights(find_weights(repo), config or {})
+
+
+def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
+    """Return the checkpoint in these files; raise as `open_checkpoint` does."""
+    repo, foreign = weights.repo, weights.foreign
+    if foreign and not foreign.by_transformers:
+        return foreign.open()
+    if pickles := [file for file in weights.files if file.endswith(PICKLES)]:
         repo.fetch(*pickles)  # the list of an archive is at its end
-    checkpoint = _opened(repo, files, config or {})
-    lost = sorted(set(weight_map) - set(checkpoint.stored))
+    checkpoint = _opened(repo, weights.files, config)
+    lost = sorted(set(weights.index) - set(checkpoint.stored))
     if lost:
-        raise CheckpointError(
-            f"{repo}: its index names the tensor {lost[0]}, which no shard holds; download them again"
-        )
+        raise CheckpointError(f"{repo}: its index names the tensor {lost[0]}, which no shard holds; download it again")
     return without_wrapper(checkpoint)
 
 

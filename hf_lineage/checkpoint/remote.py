@@ -1,4 +1,4 @@
-"""Remote: a checkpoint on the Hub of which only the tensors that are read are downloaded."""
+"""Remote: a checkpoint on the Hub; only the tensors that are read are downloaded."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class RemoteCheckpoint(Checkpoint):
         return super().read(name, memory)
 
     def prefetch_pieces(self, pieces: Iterable[StoredTensor], gap: int | None = None) -> None:
-        """Fetch rows of stored matrices in the background, with one request what is separated by a small gap alone.
+        """Fetch rows of stored matrices in the background; one request covers rows with only a small gap between them.
 
         Gaps of at most so many bytes are small, by default of GAP.
         """
@@ -207,7 +207,7 @@ class RemoteCheckpoint(Checkpoint):
 
 
 def _close(ranges: Iterable[tuple[int, int]], held: Held, gap: int) -> Iterator[tuple[int, int]]:
-    """Ascending ranges of one file, as one those between which is a small gap of which nothing is held."""
+    """Ascending ranges of one file; two with a small gap between them, of which nothing is here, become one."""
     run: tuple[int, int] | None = None
     for start, stop in ranges:
         if run and start - run[1] <= gap and not held.among(run[1], start):

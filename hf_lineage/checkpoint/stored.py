@@ -14,7 +14,7 @@ import numpy as np
 import safetensors
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.numbers import DTYPES, without_smallest
+from hf_lineage.checkpoint.tensor import DTYPES, without_smallest
 from hf_lineage.errors import CheckpointError, remedy
 from hf_lineage.files import HeaderLengthError, Stamp, opened_header, prefetch, read_into
 
@@ -166,7 +166,7 @@ def header(file: Path, shown: str) -> Iterator[tuple[str, StoredTensor]]:
             raise CheckpointError(
                 f"{shown} is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder"
             ) from None
-        raise CheckpointError(f"{shown}: {error}; it is truncated or no safetensors file, download it again") from None
+        raise CheckpointError(f"{shown}: {error}; truncated or not a safetensors file, download it again") from None
     except OSError as error:
         raise CheckpointError(
             f"{shown} cannot be read: {error.strerror or error}; {remedy(error, 'check its permissions')}"

@@ -1,4 +1,7 @@
-"""A tensor of a model as it is loaded, and how it is decoded from the stored tensors."""
+"""A tensor of a model as it is loaded, how it is decoded from the stored tensors, and in which number formats.
+
+Stored numbers are read as those of NumPy, and made float32 faster than by NumPy itself.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,108 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype(np.float64),
+    "F32": np.dtype(np.float32),
+    "F16": np.dtype(np.float16),
+    "BF16": np.dtype(ml_dtypes.bfloat16),
+    "F8_E4M3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "F8_E5M2": np.dtype(ml_dtypes.float8_e5m2),
+    "F8_E8M0": np.dtype(ml_dtypes.float8_e8m0fnu),
+    "I64": np.dtype(np.int64),
+    "I32": np.dtype(np.int32),
+    "I16": np.dtype(np.int16),
+    "I8": np.dtype(np.int8),
+    "U64": np.dtype(np.uint64),
+    "U32": np.dtype(np.uint32),
+    "U16": np.dtype(np.uint16),
+    "U8": np.dtype(np.uint8),
+    "BOOL": np.dtype(np.bool_),
+}
+"""The number formats of safetensors -> those of NumPy."""
+
+
+LOST = 2.0**-25
+"""Numbers of at most this size are 0 in float16."""
+WIDER: dict[np.dtype[Any], type[np.unsignedinteger[Any]]] = {
+    DTYPES["F64"]: np.uint64,
+    DTYPES["F32"]: np.uint32,
+    DTYPES["BF16"]: np.uint16,
+}
+"""The formats that hold such numbers, with integers of their size, in whose order their sizes are."""
+
+
+def without_smallest(numbers: NDArray[Any]) -> None:
+    """Write 0 for the numbers that float16 does not hold, in place."""
+    integers = WIDER.get(numbers.dtype)
+    if integers is None:
+        return
+    sizes = numbers.view(integers)
+    sign = integers(1) << integers(8 * numbers.itemsize - 1)
+    lost = (sizes & ~sign) <= np.array(LOST, numbers.dtype).view(integers)
+    if lost.any():
+        sizes[lost] = 0
+
+
+@dataclass(frozen=True)
+class _Small:
+    """A number format with a sign, fewer bits of exponent and fewer of the fraction than float32, otherwise alike."""
+
+    signed: type[np.signedinteger[Any]]
+    """Integers of its size."""
+    shift: int
+    """Between the places of its bits and those of the same bits in a float32."""
+    kept: np.int32
+    """The sign of a float32, and the places where the other bits lie after the shift."""
+    scale: np.float32
+    """A power of two, because the exponents of the two formats have different offsets."""
+    ends: np.float32
+    """The least value of the shifted bits if the exponent stands for an infinity or for NaN."""
+
+
+def _bits(mask: int) -> np.int32:
+    return np.uint32(mask).astype(np.int32)
+
+
+SMALL: dict[np.dtype[Any], _Small] = {
+    DTYPES["F16"]: _Small(np.int16, 13, _bits(0x8FFFE000), np.float32(2.0**112), np.float32(65536)),
+    DTYPES["F8_E4M3"]: _Small(np.int8, 20, _bits(0x87F00000), np.float32(2.0**120), np.float32(480)),
+    DTYPES["F8_E5M2"]: _Small(np.int8, 21, _bits(0x8FE00000), np.float32(2.0**112), np.float32(65536)),
+}
+"""The number formats that are widened by shifting bits: a third of NumPy's time for float16, a tenth for float8."""
+
+
+def widen(target: NDArray[np.float32], stored: NDArray[Any]) -> None:
+    """Write stored numbers of any format into an array in float32 of the same shape; what is too large is infinite."""
+    small = SMALL.get(stored.dtype)
+    if small is not None:
+        _shift(target, stored, small)
+    else:
+        with np.errstate(over="ignore"):
+            target[...] = stored
+
+
+def single(stored: NDArray[Any]) -> NDArray[np.float32]:
+    """Return stored numbers of any format in float32; those that are float32 already are returned themselves."""
+    if stored.dtype == np.float32:
+        return stored
+    target = np.empty(stored.shape, np.float32)
+    widen(target, stored)
+    return target
+
+
+def _shift(target: NDArray[np.float32], stored: NDArray[Any], small: _Small) -> None:
+    bits = target.view(np.int32)
+    np.left_shift(stored.view(small.signed), small.shift, out=bits, dtype=np.int32)
+    np.bitwise_and(bits, small.kept, out=bits)
+    np.multiply(target, small.scale, out=target)
+    if target.size and (target.max() >= small.ends or target.min() <= -small.ends):
+        target[...] = stored
+
 
 Decode = Callable[[Sequence[NDArray[Any]]], NDArray[Any]]
 """A function from the stored parts of a tensor, in their order, to the tensor."""

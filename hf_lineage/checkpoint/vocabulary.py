@@ -1,8 +1,8 @@
 """Vocabulary: which tokens two models share, by the tokenizer files of their repositories.
 
-Files that are alike say so by their digests. Otherwise tokens are compared as text, and what is not said in a file that
-is read here is not guessed. A file that is wrong only hides what two models have in common: the rows of tokens that do
-not belong together are no more alike than those of independent models.
+Equal files are recognised by their digests. Otherwise tokens are compared as text, and nothing is guessed that no file
+says. A wrong file can only hide what two models have in common: rows of tokens that do not belong together are no more
+alike than those of independent models.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub import RepoRef
 
 NUMBER, TEXT = "number", "text"
-"""By what tokens are known to be the same: their number in files that are alike, or their text."""
+"""How tokens are known to be the same: by their number in equal files, or by their text."""
 PIECES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 """Files that are compared by their digests alone."""
 
@@ -55,7 +55,7 @@ def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> S
     if silent and rows[0] == rows[1]:
         return _by_number(rows[0])
     if silent:
-        raise NothingToCompare(f"{silent} has no tokenizer, and the vocabularies are of unlike sizes")
+        raise NothingToCompare(f"{silent} has no tokenizer, and the vocabularies have different sizes")
     vocabularies = [tokens or _read(repo) for repo, tokens in zip((base, candidate), listed, strict=True)]
     return _by_text(vocabularies[0], vocabularies[1], rows)
 
@@ -87,7 +87,7 @@ def _read(repo: RepoRef) -> Tokens:
             tokens = {text: number for text, number in read(repo, file) if _is_entry(text, number)}
             if tokens:
                 return tokens
-    raise NothingToCompare(f"{repo} has no tokenizer whose tokens are written out in {', '.join(READERS)}")
+    raise NothingToCompare(f"{repo} has no tokenizer that lists its tokens in {', '.join(READERS)}")
 
 
 def _is_entry(text: Any, number: Any) -> bool:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hf_lineage.claims import metadata
 from hf_lineage.errors import CardError
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 LARGEST = 4 * 2**20
 """The most bytes of a card that is edited; a megabyte takes the parser a second, or half a minute for one list."""
 BEGIN = (
-    "<!-- hf-lineage:begin v1: written by `hf-lineage annotate`; what is changed in here is lost with the next run -->"
+    "<!-- hf-lineage:begin v1: written by `hf-lineage annotate`; the next run overwrites changes in this section -->"
 )
 END = "<!-- hf-lineage:end -->"
 
@@ -75,10 +74,12 @@ def with_base(text: str, base: str, relation: str | None) -> str:
     mark, lines = parted(text)
     newline, yaml_range = _newline(lines), front_matter(lines)
     start, stop = yaml_range or (0, 0)
+    from hf_lineage.claims import metadata
+
     yaml = metadata.with_base("".join(lines[start:stop]), base, relation, newline)
     if yaml_range is None:
         if opens(lines):
-            raise CardError("README.md: the metadata at its top does not end in a line of ---; end it with one")
+            raise CardError("README.md: the metadata at its top has no line of --- at its end; add one")
         yaml = f"---{newline}{yaml}---{newline}"
     return "".join((mark, *lines[:start], yaml, *lines[stop:]))
 
@@ -118,12 +119,12 @@ def _section(lines: Sequence[str]) -> tuple[int, int] | None:
     where = ", ".join(f"{match['side']} in line {number + 1}" for number, match in markers[:10])
     if sides != ["begin", "end"]:
         raise CardError(
-            f"README.md has markers of hf-lineage that do not make one section ({where}); remove them and run again"
+            f"README.md has markers of hf-lineage that do not form one section ({where}); remove them and run again"
         )
     version = int(markers[0][1]["version"] or 1)
     if version != 1:
         raise CardError(
-            f"README.md has a section of version {version}, which a later hf-lineage wrote; update hf-lineage"
+            f"README.md has a section of version {version}, written by a later hf-lineage; update hf-lineage"
         )
     return markers[0][0], markers[1][0] + 1
 

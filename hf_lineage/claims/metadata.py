@@ -29,7 +29,7 @@ def with_base(text: str, base: str, relation: str | None, newline: str) -> str:
     except CardError:
         safe = False
     if not safe:
-        raise CardError(f"{_WHERE} has no place where {BASE} can be set without harm; set it by hand")
+        raise CardError(f"{_WHERE} has no place where {BASE} can be set safely; set it by hand")
     return new
 
 
@@ -43,7 +43,7 @@ def _loaded(text: str) -> dict[str, object]:
     try:
         content = plain_yaml.load(text)
         if any(map(_shares, plain_yaml.events(text))):
-            raise CardError(f"{_WHERE} has anchors, aliases or tags, which are not edited; set {BASE} by hand")
+            raise CardError(f"{_WHERE} has anchors, aliases or tags and cannot be edited; set {BASE} by hand")
     except yaml.YAMLError as error:
         problem = printable(plain_yaml.problem(error), 200)
         raise CardError(f"{_WHERE} cannot be read: {problem}; correct it") from None
@@ -61,7 +61,7 @@ def _spliced(text: str, wanted: Mapping[str, str], newline: str) -> str:
     """The text with existing keys set, from the last to the first, and the missing keys added."""
     root = yaml.compose(text, Loader=yaml.BaseLoader)
     if root is not None and not (isinstance(root, yaml.MappingNode) and not root.flow_style):
-        raise CardError(f"{_WHERE} is not written as a line for each key, so it is not edited; set {BASE} by hand")
+        raise CardError(f"{_WHERE} does not have one line for each key and cannot be edited; set {BASE} by hand")
     pairs = [(key.value, value) for key, value in root.value if isinstance(key, yaml.ScalarNode)] if root else []
     names = [name for name, _ in pairs]
     if twice := [name for name in wanted if names.count(name) > 1]:

@@ -25,12 +25,11 @@ KEYS = ("name", "model", "id", "repo_id", "model_id", "model_name", "base_model"
 """Keys under which a mapping may hold the name of a model."""
 LONGEST = 1000
 """Characters of a text that may be understood; no name of the Hub, and no address of one, is as long."""
-PATH = "it is a path on the machine that trained it, which names nothing on the Hub"
-DATA_SET = "it is a data set, and not a model"
-PAGE = "it is a page of the Hub that shows no single model"
-ELSEWHERE = "it is an address of another site, which is never asked"
-
-UNLIKE = "it is no name of a model of the Hub such as org/model"
+PATH = "it is a path on the machine that trained the model, not a name on the Hub"
+DATA_SET = "it is a data set, not a model"
+PAGE = "it is a page of the Hub that is not about one model"
+ELSEWHERE = "it is an address of another site, and hf-lineage never contacts other sites"
+UNLIKE = "it is not a model name such as org/model"
 WORD = "it is a word for no model"
 
 _NUMBER = re.compile(r"[-+]?[\d_.]+")
@@ -79,7 +78,7 @@ def understood(text: str, relation: str | None = None) -> Name:
     >>> understood("base_model:merge:org/name")
     Name(base='org/name', relation='merge', problem='')
     >>> understood("C:/models/llama").problem
-    'it is a path on the machine that trained it, which names nothing on the Hub'
+    'it is a path on the machine that trained the model, not a name on the Hub'
     """
     if not text.isprintable() or _NUMBER.fullmatch(text) or len(text) > LONGEST:
         return _no_name(text, relation)

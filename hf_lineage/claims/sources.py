@@ -51,7 +51,7 @@ class Claim:
         if not self.folder:
             return "; name the base with --base" if self.problem == PATH else ""
         folder = shlex.quote(self.folder)
-        return f"; if the folder {folder} is meant, it is compared with `--base {folder}` added"
+        return f"; to compare the folder {folder}, add `--base {folder}`"
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _weighed(repo: RepoRef, declared: Declared, counting: int | None, unread: Se
         sources = tuple(dict.fromkeys((*claim.sources, source.file)))
         known[key] = replace(claim, relation=claim.relation or name.relation, sources=sources)
         if known is besides and source.rank == LAST:
-            notes.append(f"{shown} (`{ORIGIN}`), which does not count beside what other files declare")
+            notes.append(f"{shown} (`{ORIGIN}`), which does not count because other files declare a base")
     if len(claims) > MOST_CLAIMS:
         raise CheckpointError(f"{repo} declares {len(claims)} bases; name those to check with --base")
     return Claims(tuple(claims.values()), _conflicts(declared, counting), tuple(notes), tuple(besides.values()))
@@ -223,8 +223,8 @@ def _front_matter(repo: RepoRef) -> dict[str, Any]:
     start, stop = front_matter(lines) or (0, 0)
     if not stop and opens(lines):
         raise CheckpointError(
-            f"{repo}: the metadata at the top of {CARD} does not end in a line of --- within "
-            f"{LARGEST >> 20} MiB; end it with one"
+            f"{repo}: the metadata at the top of {CARD} has no line of --- at its end within {LARGEST >> 20} MiB; add "
+            "one"
         )
     return _yaml(repo, CARD, "\n".join(line.rstrip() for line in lines[start:stop]))
 

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 import click
 
 from hf_lineage import __version__
-from hf_lineage.cli import mistyped
-from hf_lineage.cli.quiet import QUIET
+from hf_lineage.cli.kinds import QUIET
 from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED, with_examples
-from hf_lineage.cli.surroundings import fill_closed_streams, refuse_unusable_variables
+from hf_lineage.cli.surroundings import Program, fill_closed_streams, option_meant, refuse_unusable_variables
 from hf_lineage.errors import printable, told
 
 
@@ -39,16 +38,16 @@ DEBUG = click.option(
     is_eager=True,
     expose_value=False,
     callback=_debug,
-    help="After an error, show the traceback as well.",
+    help="After an error, also show the traceback.",
 )
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
 MODULES = {
     **{"check": "judging", "compare": "judging", "annotate": "annotating", "watch": "watching"},
-    **{"identify": "indexing", "tree": "growing", "index": "indexing"},
+    **{"identify": "indexing", "tree": "building", "index": "indexing"},
     **{"extract": "models", "inspect": "models", "registry": "models"},
-    **{"completion": "completing", "doctor": "examining"},
+    **{"completion": "completing", "doctor": "completing"},
 }
 """Each command and the module that defines it."""
 
@@ -76,9 +75,9 @@ def _loaded(name: str) -> click.Command:
     command.context_settings.update(HELP)
     if not isinstance(command, click.Group):
         return QUIET(DEBUG(command))
-    from hf_lineage.cli import building, publishing
+    from hf_lineage.cli import building
 
-    for further in (building.build, publishing.push, publishing.pull):
+    for further in (building.build, building.push, building.pull):
         command.add_command(further)
     for inner in command.commands.values():
         QUIET(DEBUG(inner))
@@ -86,7 +85,7 @@ def _loaded(name: str) -> click.Command:
 
 
 @click.group(
-    cls=mistyped.Program,
+    cls=Program,
     commands=Commands(),
     epilog=with_examples(
         EPILOG,
@@ -138,7 +137,7 @@ def _told(error: BaseException) -> str:
     if isinstance(error, click.MissingParameter):  # whose choices stand on lines of their own
         return f"{' '.join(error.format_message().split())} (--help shows the usage)"
     if isinstance(error, click.NoSuchOption):
-        return f"{mistyped.option_meant(error)} (--help shows the usage)"
+        return f"{option_meant(error)} (--help shows the usage)"
     if isinstance(error, click.ClickException):
         return f"{error.format_message()} (--help shows the usage)"
     if isinstance(error, click.Abort | KeyboardInterrupt):
@@ -146,7 +145,7 @@ def _told(error: BaseException) -> str:
     if isinstance(error, OSError) and error.errno == errno.EBADF:
         return "standard output is closed, so the result cannot be printed; leave it open, or name a file with -o"
     if isinstance(error, UnicodeEncodeError):
-        return f"a name or the report cannot be written as {error.encoding}; try PYTHONIOENCODING=utf-8"
+        return f"a name or the report cannot be encoded as {error.encoding}; try PYTHONIOENCODING=utf-8"
     return told(error)
 
 

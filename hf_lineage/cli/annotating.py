@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hf_lineage.cli import governing
 from hf_lineage.cli.completing import MODEL
-from hf_lineage.cli.delivery import REPORTS, Reports, ready, write_reports
-from hf_lineage.cli.grouping import take
+from hf_lineage.cli.delivery import FILE, REPORTS, Reports, policy_of, ready, under, write_reports
+from hf_lineage.cli.kinds import take
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     BASES,
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
     from hf_lineage.annotate import Target
 
 EPILOG = with_examples(
-    "MODEL is org/name, org/name@branch, or a folder as ./name. Only a base from which more than half is inherited is "
-    "written as verified; any other verdict is written as what it is, with its reason. Exit codes: 0 the card was "
-    "written or is up to date, whatever the verdicts; 2 usage or input error, nothing was written; 130 interrupted.",
+    "MODEL is org/name, org/name@branch, or a folder as ./name. A base is written as verified only if more than half "
+    "is inherited from it; any other verdict is written with its reason. Exit codes: 0 the card was written or is up "
+    "to date, whatever the verdicts; 2 usage or input error, nothing was written; 130 interrupted.",
     "hf-lineage annotate org/model",
     "hf-lineage annotate ./folder --write",
     "hf-lineage annotate org/model --pull-request",
@@ -55,7 +54,7 @@ class Asked:
         if self.repair_base and len(self.bases) != 1:
             raise click.UsageError("--repair-base needs exactly one --base")
         if self.relation and not self.repair_base:
-            raise click.UsageError("--relation says how to declare a base, which needs --repair-base")
+            raise click.UsageError("--relation needs --repair-base, which declares the base")
 
     @property
     def target(self) -> Target:
@@ -66,14 +65,14 @@ class Asked:
 @click.command(epilog=EPILOG)
 @click.argument("model", type=MODEL)
 @click.option("--write", is_flag=True, help="Write into the folder, or commit to the branch on the Hub.")
-@click.option("--pull-request", is_flag=True, help="Open a pull request on the Hub; an open one of yours is updated.")
-@click.option("--repair-base", is_flag=True, help="Also declare the one --base in the card's YAML, if it is verified.")
+@click.option("--pull-request", is_flag=True, help="Open a pull request on the Hub, or update your open one.")
+@click.option("--repair-base", is_flag=True, help="If the one --base is verified, also declare it in the card's YAML.")
 @click.option(
     "--relation",
     type=click.Choice(["adapter", "finetune", "merge", "quantized"]),
     help="With --repair-base: declare this relation to the base.",
 )
-@with_options(BASES, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, REPORTS, governing.FILE)
+@with_options(BASES, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, REPORTS, FILE)
 def annotate(model: str, on_hub: bool, reports: Reports, policy: str | None, **settings: Any) -> int:
     """Write what `check` finds into the card of MODEL; without --write or --pull-request, show what would change."""
     asked = take(Asked, settings)
@@ -84,9 +83,9 @@ def annotate(model: str, on_hub: bool, reports: Reports, policy: str | None, **s
     ready(*(form for form, _ in reports))
     repair = annotation.Repair(asked.bases[0], asked.relation) if asked.repair_base else None
     options = make_options(**settings)
-    governed = governing.policy_of(policy, None, lambda: located(model, options, on_hub))
+    governed = policy_of(policy, None, lambda: located(model, options, on_hub))
     annotated = annotation.annotate(model, asked.bases, options, asked.target, repair, on_hub=on_hub)
-    write_reports(governing.under(annotated.report, governed), reports)
+    write_reports(under(annotated.report, governed), reports)
     done = annotation.TARGETS[asked.target](annotated)
     click.echo(f"{annotated.verdicts}{done}")
     return 0

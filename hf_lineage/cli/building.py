@@ -1,4 +1,4 @@
-"""The command that fills an index from a list of models: index build."""
+"""The commands about many models: index build from a list, index push and pull to and from the Hub, and tree."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, TextIO
 
 import click
 
-from hf_lineage.cli.indexing import CODES, FOLDER, progress
-from hf_lineage.cli.kinds import count_option
-from hf_lineage.cli.shared import ERROR, READING, SET, make_options, with_examples, with_options
+from hf_lineage.cli.completing import MODEL
+from hf_lineage.cli.indexing import AUTHORS, CODES, FOLDER, INDEX, progress, tell
+from hf_lineage.cli.kinds import Result, count_option, format_option, remark, take
+from hf_lineage.cli.shared import ERROR, OUTPUT, READING, SET, make_options, with_examples, with_options
 from hf_lineage.errors import printable
 
 BUILDING = with_examples(
-    "LIST is a file of models, one a line, or - for standard input: org/name, org/name@commit or a folder. Each model "
-    "is kept when it has been read, and what is in the index is not read again, so a run that was stopped goes on "
-    "where it was. Why a model could not be read stands in build.jsonl, in the index; what would fail again is tried "
-    "again with --retry alone. "
-    f"Exit codes: 0 all are in the index, {CODES}",
+    "LIST is a file of models, one a line, or - for standard input: org/name, org/name@commit or a folder. Each "
+    "model is added as soon as it is read, and models in the index are not read again, so a stopped run continues "
+    "where it stopped. build.jsonl in the index records why a model could not be read; only --retry tries again what "
+    f"would probably fail again. Exit codes: 0 all are in the index, {CODES}",
     "hf-lineage index build --from models.txt --workers 4",
     "hf-lineage index build --from models.txt --engine ray --workers 64 --rate 600",
 )
@@ -36,16 +36,16 @@ WORK = (
         type=click.Choice(("local", "ray")),
         default="local",
         show_default=True,
-        help="What runs the workers: processes of this machine, or Ray, on the cluster of RAY_ADDRESS if that is set.",
+        help="Run the workers as processes of this machine, or with Ray, on the cluster of RAY_ADDRESS if that is set.",
     ),
-    count_option("--workers", "Models that are read at the same time.", 1, most=10_000),
+    count_option("--workers", "The number of models that are read at the same time.", 1, most=10_000),
     click.option(
         "--rate",
         type=click.FloatRange(min=1),
         metavar="N",
-        help="Requests to the Hub a minute at most, of all workers together; by default as many as the Hub allows.",
+        help="The most requests to the Hub per minute, for all workers together; by default as many as the Hub allows.",
     ),
-    click.option("--retry", is_flag=True, help="Try models again that could not be read before."),
+    click.option("--retry", is_flag=True, help="Try again the models that could not be read before."),
 )
 
 
@@ -71,5 +71,94 @@ def build(
             click.echo(f"{printable(added.model, 200)}: added")
     for _ in results:  # joins what was written, after the last model
         pass
-    click.echo(f"{counted['added']} added, {counted['known']} were in the index, {counted['failed']} could not be read")
+    click.echo(f"{counted['added']} added, {counted['known']} already there, {counted['failed']} could not be read")
     return ERROR if counted["failed"] else 0
+
+
+PUSHING = with_examples(
+    "REPO is org/name, a dataset repository, which is created if it does not exist. Entries of others stay; a "
+    f"stopped push continues where it stopped. Exit codes: 0 everything is there, {CODES}",
+    "hf-lineage index push org/index",
+)
+PULLING = with_examples(
+    "REPO is org/name or org/name@revision, a dataset repository. Entries of the index here stay. Exit codes: 0 "
+    "everything is here, 2 usage or input error, or a file could not be read; the rest is here, 130 interrupted.",
+    "hf-lineage index pull org/index",
+    "hf-lineage identify org/model --index org/index",
+)
+
+
+@click.command(epilog=PUSHING)
+@click.argument("repo", metavar="REPO")
+@click.option("--private", is_flag=True, help="If the repository does not exist yet, create it as private.")
+@with_options(FOLDER)
+def push(repo: str, private: bool, folder: Path | None) -> int:
+    """Add the models of the index to a repository of data on the Hub, with a card."""
+    from hf_lineage.index.publishing import publishing
+    from hf_lineage.index.storage import Catalogue, default_folder
+
+    catalogue = Catalogue(folder or default_folder())
+    done = publishing.push(catalogue, repo, private)
+    tell(catalogue.passed.notes)
+    shown = printable(repo, 200)
+    if done.left_out:
+        click.echo(f"{done.left_out} entries of folders are left out: others can use models of the Hub only", err=True)
+    click.echo(f"{shown}: {done.added} entries added, {done.of} in all")
+    if done.address:
+        click.echo(printable(done.address))
+    return 0
+
+
+@click.command(epilog=PULLING)
+@click.argument("repo", metavar="REPO[@REVISION]")
+@click.option(
+    "--signatures",
+    is_flag=True,
+    help="Also fetch the signatures; by default each is fetched when a model is tested against it.",
+)
+@with_options(FOLDER)
+def pull(repo: str, signatures: bool, folder: Path | None) -> int:
+    """Put the models of an index on the Hub into the index here."""
+    from hf_lineage.index.publishing import publishing
+    from hf_lineage.index.storage import Catalogue, default_folder
+
+    catalogue = Catalogue(folder or default_folder())
+    done = publishing.pull(repo, catalogue, signatures)
+    click.echo(f"{printable(repo, 200)} at {done.commit[:12]}: {done.added} entries added, {done.of} in it")
+    tell((*done.unread, *catalogue.passed.notes))
+    return ERROR if done.unread or catalogue.passed.signatures else 0
+
+
+FORMATS = ("text", "json", "dot", "mermaid", "svg", "html")
+GROWING = with_examples(
+    "MODEL is org/name, org/name@revision, a folder as ./name, or a signature file. Exit codes: 0 the tree was "
+    "drawn, 2 usage or input error, or a model could not be read; the others are drawn, 130 interrupted.",
+    "hf-lineage tree org/base org/model other/model",
+    "hf-lineage tree --author org --format html -o tree.html",
+)
+
+
+@click.command(epilog=GROWING)
+@click.argument("models", nargs=-1, type=MODEL, metavar="MODEL...")
+@with_options(AUTHORS, INDEX, *READING, SET, format_option(*FORMATS), OUTPUT)
+def tree(models: tuple[str, ...], authors: tuple[str, ...], index: str | None, **settings: Any) -> int:
+    """Draw the family tree of MODELs: which come from which, by exact tests and the differences of their weights."""
+    from hf_lineage.index.building import building
+    from hf_lineage.index.building import model_list as gathering
+    from hf_lineage.index.publishing import publishing
+    from hf_lineage.index.tree import tree as growing
+    from hf_lineage.report.tree import FORMATS as WRITERS
+
+    result, options = take(Result, settings), make_options(**settings)
+    everything = building.every(models, authors)
+    if not everything and index is None:
+        raise click.UsageError("name a MODEL, an account with --author, or an index with --index")
+    gathered = gathering.gather(everything, options, progress("Reading"))
+    if index is not None:
+        catalogue = publishing.opened(index)
+        gathered = gathering.together(gathered, gathering.indexed(catalogue, options.paths[0]))
+        remark(catalogue.passed.notes)
+    tell(gathered.problems)
+    drawn = growing.grow(gathered.members, options.paths[0], growing.criteria(options.paths[0]), gathered.seen)
+    result.write(WRITERS, drawn)
+    return ERROR if gathered.problems else 0

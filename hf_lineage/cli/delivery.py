@@ -1,22 +1,75 @@
-"""What the commands that judge do with a report: its formats, the files that it goes to, and their options."""
+"""What the commands that judge do with a report: its formats, the files that it goes to, its policy, their options."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hf_lineage.cli.grouping import take
-from hf_lineage.cli.kinds import writable
-from hf_lineage.cli.shared import OUTPUT, write
+from hf_lineage.cli.kinds import path_option, take, writable, write
+from hf_lineage.cli.shared import OUTPUT
 from hf_lineage.errors import NothingToCompare, OptionError, printable
+from hf_lineage.evidence import FAIL_ON
 from hf_lineage.files import is_file, is_folder
 from hf_lineage.report import FORMATS
 
 if TYPE_CHECKING:
     from hf_lineage.checking import Controlled, Report
+    from hf_lineage.hub import RepoRef
+    from hf_lineage.policy import Policy
+    from hf_lineage.signature import Signature
+
+
+FILE = click.option(
+    "--policy",
+    metavar="FILE",
+    help="Apply the policy in FILE: the findings that it accepts, and what it requires; `own` is lineage.yaml of the "
+    "folder that is checked, if it has one.",
+)
+POLICY = path_option(
+    "--policy",
+    "FILE",
+    "Apply the policy in FILE: the findings that it accepts of the models that it names, and what it requires.",
+)
+FAILS = click.option(
+    "--fail-on",
+    type=click.Choice(FAIL_ON),
+    help="What makes the exit code other than 0: only UNRELATED or a damaged base, undeclared parents too, "
+    "undecided results too, or nothing; by default what the policy says, otherwise undecided.",
+)
+
+
+def policy_of(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef | Signature]) -> Policy | None:
+    """Return the policy that the options name; `locate` returns the model. OptionError for one that is not valid."""
+    if policy is None and fail_on is None:
+        return None
+    from hf_lineage.checking.results import asked
+
+    return asked(policy, fail_on, locate)
+
+
+def policy_in(file: Path | None, fail_on: str | None) -> Policy:
+    """Return the policy in a file, with what is to fail; OptionError if it is not valid."""
+    from dataclasses import replace
+
+    from hf_lineage.checking.results import read
+    from hf_lineage.policy import NO_POLICY
+
+    chosen = NO_POLICY if file is None else read(file)
+    return chosen if fail_on is None else replace(chosen, fail_on=fail_on)
+
+
+def under(report: Report, policy: Policy | None) -> Report:
+    """Return the report under a policy as it is today (UTC)."""
+    if policy is None:
+        return report.without_policy()
+    from hf_lineage.checking.results import policies
+
+    return policies.under(report, policy, datetime.now(UTC).date())
 
 
 Reports = tuple[tuple[str, Path], ...]
@@ -55,7 +108,7 @@ def _reports(context: click.Context, option: click.Parameter, wanted: tuple[str,
     for pair in wanted:
         form, _, file = pair.partition("=")
         if form not in FORMATS or not file:
-            raise click.BadParameter(f"{pair!r} is not FORMAT=FILE with a format out of {', '.join(FORMATS)}")
+            raise click.BadParameter(f"{pair!r} is not FORMAT=FILE; the formats are {', '.join(FORMATS)}")
         writable(context, option, Path(file))
         reports.append((form, Path(file)))
     return tuple(reports)
@@ -67,7 +120,7 @@ REPORTS = click.option(
     multiple=True,
     callback=_reports,
     metavar="FORMAT=FILE",
-    help="Also write the report in this format into FILE; repeatable.",
+    help="Also write the report to FILE in this format; repeatable.",
 )
 
 
@@ -85,7 +138,7 @@ AS_NAME = click.option(
     "--as-name",
     callback=_public_name,
     metavar="ORG/NAME",
-    help="The name under which the page, Markdown and the command in them show MODEL, or B, where it is a folder.",
+    help="The name to show for MODEL, or B, in the page, in Markdown and in their commands, if it is a folder.",
 )
 REPORT = (
     FORMAT,
@@ -116,7 +169,7 @@ def ready_beside(delivery: Delivery) -> None:
     for form in (delivery.form, *(form for form, _ in delivery.reports)):
         beside(form)
     if delivery.plot is not None:
-        raise OptionError("--plot draws one pair; leave it out beside controls")
+        raise OptionError("--plot draws one pair; leave it or the controls out")
 
 
 def write_reports(report: Report, reports: Reports) -> None:
@@ -151,7 +204,7 @@ class Delivery:
     def refuse(self, model: str) -> None:
         """Raise OptionError for a model that has a name on the Hub and is given another one."""
         if self.as_name and not (is_folder(model) or is_file(model)):
-            raise OptionError(f"--as-name names a folder, and {printable(model, 200)} is none; leave it out")
+            raise OptionError(f"--as-name is for a folder, and {printable(model, 200)} is not one; leave it out")
 
     def deliver(self, report: Report) -> int:
         """Write the report everywhere and return its exit code, or what a policy makes of it."""

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hf_lineage.cli.completing import MODEL
-from hf_lineage.cli.grouping import Result, take
-from hf_lineage.cli.kinds import count_option, format_option, unlinked
-from hf_lineage.cli.quiet import remark
+from hf_lineage.cli.kinds import Result, count_option, format_option, remark, take, unlinked
 from hf_lineage.cli.shared import (
     ERROR,
     OF_SIGNATURES,
@@ -30,7 +28,7 @@ from hf_lineage.errors import printable
 
 if TYPE_CHECKING:
     from hf_lineage.checking import Options
-    from hf_lineage.checking.source import Adapters
+    from hf_lineage.checking.adapters import Adapters
     from hf_lineage.hub import RepoRef
     from hf_lineage.index.storage import Catalogue
     from hf_lineage.signature import Signature
@@ -38,9 +36,9 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 CODES = "2 usage or input error, 130 interrupted."
 ADDING = with_examples(
-    "A model is org/name, org/name@revision, a folder as ./name, or a signature file. A model whose commit is in the "
-    "index is not read again, so a run that was stopped goes on where it was. "
-    f"Exit codes: 0 all are in the index, {CODES}",
+    "A model is org/name, org/name@revision, a folder as ./name, or a signature file. A model whose commit is "
+    "in the index is not read again, so a stopped run continues where it stopped. Exit codes: 0 all are in the "
+    f"index, {CODES}",
     "hf-lineage index add org/model other/model",
     "hf-lineage index add --author org --index ./index",
 )
@@ -48,8 +46,8 @@ SHOWING = with_examples(
     f"Exit codes: 0 the index was read, {CODES}", "hf-lineage index list", "hf-lineage index list --format json"
 )
 REMOVING = with_examples(
-    "MODEL is a model as `index list` shows it: at every commit, or as org/name@commit at that one. What came from an "
-    f"index on the Hub is there again after the next pull. Exit codes: 0 all were removed, {CODES}",
+    "MODEL is a name that `index list` shows; org/name removes every commit, org/name@commit one. A model from an "
+    f"index on the Hub comes back with the next pull. Exit codes: 0 all were removed, {CODES}",
     "hf-lineage index remove org/model ./folder",
     "hf-lineage index remove org/model@0123abc --index ./index",
 )
@@ -104,7 +102,7 @@ def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, 
     failed = False
     for added in building.add(everything, catalogue, options, progress("Adding")):
         failed |= bool(added.problem)
-        outcome = added.problem or ("added" if added.entries else "is in the index")
+        outcome = added.problem or ("added" if added.entries else "already in the index")
         shown = printable(added.model, 200)
         click.echo(printable(outcome) if added.problem else f"{shown}: {outcome}", err=bool(added.problem))
     return ERROR if failed else 0
@@ -115,11 +113,11 @@ def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, 
 @with_options(FOLDER)
 def remove(models: tuple[str, ...], folder: Path | None) -> int:
     """Take models out of the index, all of them or none."""
-    from hf_lineage.index.building import removal as removing
+    from hf_lineage.index.building import building
     from hf_lineage.index.storage import Catalogue, default_folder
 
     catalogue = Catalogue(folder or default_folder())
-    removing.remove(models, catalogue)
+    building.remove(models, catalogue)
     for model in models:
         click.echo(f"{printable(model, 200)}: removed")
     remark(catalogue.passed.notes)
@@ -150,10 +148,10 @@ class Most:
 
 @click.command(epilog=IDENTIFYING)
 @click.argument("model", type=MODEL)
-@count_option("--top", "Models to test.", 5, most=10)
+@count_option("--top", "The number of models to test.", 5, most=10)
 @count_option(
     "--by-weights",
-    "Where no key finds a relative, test MODEL against the weights of N known models, of any width.",
+    "If the keys show no relative, test MODEL against the weights of N known models, of any width.",
     default=0,
     least=0,
     most=10,
@@ -161,15 +159,16 @@ class Most:
 @with_options(INDEX, *READING, set_option(*OF_SIGNATURES, "alpha"), FORM, OUTPUT)
 def identify(model: str, index: str | None, **settings: Any) -> int:
     """Find the models of the index from which MODEL comes, or that come from it."""
-    from hf_lineage.checking.source import contents_of, located
+    from hf_lineage.checking.adapters import find_adapters
+    from hf_lineage.checking.source import located
     from hf_lineage.hub import RepoRef
     from hf_lineage.index.publishing import publishing
 
     result, most = take(Result, settings), take(Most, settings)
     options = make_options(**settings)
     source, catalogue = located(model, options), publishing.opened(index)
-    adapters = contents_of(source).adapters
-    if isinstance(source, RepoRef) and adapters.places:
+    adapters = find_adapters(source)
+    if isinstance(source, RepoRef) and adapters:
         formats, results, related = _of_adapter(source, adapters, catalogue, options, most.top)
     else:
         formats, results, related = _of_model(source, catalogue, options, most)
@@ -183,8 +182,8 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     from hf_lineage.checking.source import only, open_model
     from hf_lineage.evidence import Criteria
     from hf_lineage.hub import RepoRef
+    from hf_lineage.index.search import catalogue_test
     from hf_lineage.index.search import identify as searching
-    from hf_lineage.index.search import pairwise_test as by_weights
     from hf_lineage.report.single import identified as identification
     from hf_lineage.report.words import commands as command
 
@@ -193,7 +192,7 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     results = [searching.identify(signature, path, catalogue, criteria, most.top) for path in signature.paths]
     related, read = any(result.related for result in results), None
     if most.by_weights and not related and isinstance(source, RepoRef):
-        read = by_weights.by_weights(source, catalogue, options, most.by_weights)
+        read = catalogue_test.by_weights(source, catalogue, options, most.by_weights)
         related = any(one.related for one in read.tested)
     against = partial(command.against, source, options) if isinstance(source, RepoRef) else None
     return identification.FORMATS, (results, read, against), related

@@ -7,10 +7,8 @@ from typing import Any
 
 import click
 
-from hf_lineage.cli import governing
 from hf_lineage.cli.completing import MODEL
-from hf_lineage.cli.delivery import REPORT, Delivery, ready_beside
-from hf_lineage.cli.mistyped import OneModel
+from hf_lineage.cli.delivery import FAILS, FILE, REPORT, Delivery, policy_of, ready_beside, under
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     BASES,
@@ -25,6 +23,7 @@ from hf_lineage.cli.shared import (
     with_examples,
     with_options,
 )
+from hf_lineage.cli.surroundings import OneModel
 
 CHECKING = with_examples(
     EPILOG,
@@ -72,15 +71,15 @@ NEAREST = click.option(
     "--index",
     "index",
     metavar="INDEX",
-    help="Note which models of the index, a folder or org/name of one on the Hub, are nearer than the declared base; "
-    "verdicts stay as they are.",
+    help="Note which models of this index are nearer than the declared base; verdicts do not change. INDEX is a "
+    "folder, or org/name on the Hub.",
 )
 
 
 @click.command(epilog=CHECKING, cls=OneModel)
 @click.argument("model", type=MODEL)
 @with_options(BASES, NEAREST, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, *REPORT)
-@with_options(governing.FILE, governing.FAILS)
+@with_options(FILE, FAILS)
 def check(
     model: str,
     bases: tuple[str, ...],
@@ -100,8 +99,8 @@ def check(
         from hf_lineage.index.search import adoption as nearer
 
         search = nearer.searched(index)
-    governed = governing.policy_of(policy, fail_on, lambda: located(model, options, on_hub))
-    report = governing.under(api.check(model, bases, options, on_hub=on_hub), governed)
+    governed = policy_of(policy, fail_on, lambda: located(model, options, on_hub))
+    report = under(api.check(model, bases, options, on_hub=on_hub), governed)
     if search is not None:
         report = search(report)
     return delivery.deliver(report)
@@ -114,14 +113,14 @@ BESIDE = (
         type=MODEL,
         multiple=True,
         metavar="MODEL...",
-        help="Compare these models with A as well, which are independent of it, and show all of them beside B.",
+        help="Also compare A with these models, which are independent of it, and show them beside B.",
     ),
     click.option(
         LISTS[1],
         type=MODEL,
         multiple=True,
         metavar="MODEL...",
-        help="The same of models that are known to be related to A.",
+        help="The same for models that are known to be related to A.",
     ),
 )
 

@@ -1,17 +1,27 @@
-"""Kinds of options: a format, a path and where it may lie, a number of things."""
+"""Options: their kinds, such as a path and where it may lie; those that belong together; and where results go."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hf_lineage.errors import printable
 from hf_lineage.files import link_on_the_way
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+Group = TypeVar("Group", bound="DataclassInstance")
 
 
 def format_option(*names: str) -> Callable[[Command], Command]:
@@ -54,5 +64,72 @@ def unlinked(_context: click.Context, _option: click.Parameter, folder: Path | N
 
 def _unlinked(path: Path, folder: Path) -> Path:
     if link := link_on_the_way(folder):
-        raise click.BadParameter(f"{str(link)!r} is a link, which is not followed; name what it leads to")
+        raise click.BadParameter(f"{str(link)!r} is a link and is not followed; name the place that it leads to")
     return path
+
+
+def write(text: str, output: Path | None, coloured: bool = False) -> None:
+    """Write a result to a file, or to standard output."""
+    from hf_lineage.files import write_output
+    from hf_lineage.report.formats import colour
+
+    if output is not None:
+        write_output(output, text.encode())
+        return
+    click.echo(colour(text) if coloured else text, nl=False, color=False if os.environ.get("NO_COLOR") else None)
+
+
+def take(group: type[Group], settings: dict[str, Any]) -> Group:
+    """Take the values of the options of a group out of those of a command; its fields are called as they are."""
+    return group(**{field.name: settings.pop(field.name) for field in fields(group)})
+
+
+@dataclass(frozen=True)
+class Result:
+    """Where the result of a command that judges no claims goes, in which format."""
+
+    form: str
+    output: Path | None
+
+    def write(self, forms: Mapping[str, Callable[..., str]], *values: Any, coloured: bool = False) -> None:
+        """Write values by one of the formats of the command; `coloured` counts for text alone."""
+        write(forms[self.form](*values), self.output, coloured=coloured and self.form == "text")
+
+
+def _silenced(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    """Keep results, warnings and progress bars back until the command ends."""
+    if wanted:
+        context.with_resource(_silence())
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    threshold, shown = logging.root.manager.disable, not are_progress_bars_disabled()
+    logging.disable(logging.WARNING)
+    if shown:
+        disable_progress_bars()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        logging.disable(threshold)
+        if shown:
+            enable_progress_bars()
+
+
+def remark(notes: Iterable[str]) -> None:
+    """Write what is no error to standard error, a line each, unless nothing but errors is wanted."""
+    for note in notes if logging.root.manager.disable < logging.WARNING else ():
+        click.echo(printable(note), err=True)
+
+
+QUIET = click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    expose_value=False,
+    callback=_silenced,
+    help="Print only errors; the exit code shows the result. Files are written as usual.",
+)

@@ -10,9 +10,7 @@ from typing import Any
 import click
 
 from hf_lineage.cli.completing import MODEL
-from hf_lineage.cli.grouping import Result, take
-from hf_lineage.cli.kinds import format_option
-from hf_lineage.cli.quiet import remark
+from hf_lineage.cli.kinds import Result, format_option, remark, take
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     CLASSES,
@@ -42,7 +40,7 @@ INSPECTING = with_examples(
     "hf-lineage inspect ./folder --format json -o model.json",
 )
 LISTING = with_examples(
-    f"Exit codes: 0 the class is listed, or a factorization fits or is proved, 3 it is not, {CODES}",
+    f"Exit codes: 0 the class is listed, or a factorization fits or is proved, 3 neither, {CODES}",
     "hf-lineage registry",
     "hf-lineage registry --coverage --format json",
     "hf-lineage registry --check org/model --write drafts",
@@ -53,11 +51,9 @@ FORM = format_option("text", "json")
 
 @click.command(epilog=EXTRACTING)
 @click.argument("model", type=MODEL)
+@click.option("--push", is_flag=True, help="Open a pull request with it on the Hub instead, or update your open one.")
 @click.option(
-    "--push", is_flag=True, help="Open a pull request with it on the Hub instead; an open one of yours is updated."
-)
-@click.option(
-    "--to", metavar="REPO", help="With --push: publish it in this repository of signatures, not in that of MODEL."
+    "--to", metavar="REPO", help="With --push: publish it in this repository of signatures instead of the model's own."
 )
 @with_options(SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, PATHS_OF_LAYERS, LOCAL_HUB, SET, OUTPUT)
 def extract(model: str, push: bool, to: str | None, output: Path | None, **settings: Any) -> int:
@@ -106,11 +102,11 @@ class Asked:
     def refuse(self, architecture: str | None) -> None:
         """Raise UsageError for questions that cannot be answered together."""
         if self.drafts is not None and (architecture is None or self.model is not None or self.coverage):
-            raise click.UsageError("--prove DIR needs a MODEL behind it, and neither --check nor --coverage")
+            raise click.UsageError("--prove DIR needs a MODEL after it; leave --check and --coverage out")
         if (architecture is not None) + (self.model is not None) + self.coverage > 1:
-            raise click.UsageError("give one of a CLASS, --check MODEL and --coverage")
+            raise click.UsageError("give only one of CLASS, --check MODEL and --coverage")
         if self.folder is not None and self.model is None and self.drafts is None:
-            raise click.UsageError("--write says where the draft of --check MODEL goes; give both")
+            raise click.UsageError("--write is for the draft of --check MODEL; give both")
 
 
 @click.command(epilog=LISTING)
@@ -119,7 +115,7 @@ class Asked:
     "--check",
     "model",
     metavar="MODEL",
-    help="Show which factorizations the tensors of MODEL fit by names and shapes, and draft a new one.",
+    help="Show which factorizations fit the names and shapes of the tensors of MODEL, and draft a new one.",
 )
 @click.option(
     "--write",
@@ -133,7 +129,7 @@ class Asked:
     "drafts",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Prove the factorization in DIR for the class of the model that stands in place of CLASS, on the module of "
+    help="Prove that the factorization in DIR is right for the class of MODEL (in place of CLASS), on the module of "
     "transformers; needs the extra `prove`.",
 )
 @click.option("--coverage", is_flag=True, help="Count how many classes of the installed transformers are supported.")
@@ -180,10 +176,9 @@ def _suggest(model: str, folder: Path | None, local_hub: Path | None, result: Re
         there = shlex.quote(str(folder))
         proving = ["--prove", str(folder), model, *(["--local-hub", str(local_hub)] if local_hub else [])]
         note = (
-            f"Wrote {printable(file)}, which nothing proves; --registry {there} reads models by it. "
-            "Decide its lines with a ? first: until it says `exchangeable: true`, a check rests on the order of hidden "
-            "units alone. Where transformers has the class, "
-            f"`hf-lineage registry {shlex.join(proving)}` proves it."
+            f"Wrote {printable(file)}, which is not proved yet; --registry {there} reads models with it. First decide "
+            "the lines with a ?: until it says `exchangeable: true`, a check uses only the order of hidden units. If "
+            f"transformers has the class, `hf-lineage registry {shlex.join(proving)}` proves it."
         )
         remark([note])
     return 0 if suggestion.fits else UNDECIDED

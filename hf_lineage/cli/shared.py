@@ -39,7 +39,7 @@ def with_examples(text: str, *commands: str) -> str:
 
 
 LOCAL_HUB = path_option(
-    "--local-hub", "DIR", "A folder of org/name folders in which models are searched before the Hub is asked."
+    "--local-hub", "DIR", "A folder with org/name folders; models are searched there first, then on the Hub."
 )
 OUTPUT = click.option(
     "-o",
@@ -47,29 +47,28 @@ OUTPUT = click.option(
     type=click.Path(path_type=Path, dir_okay=False, writable=True),
     callback=writable,
     metavar="FILE",
-    help="Write the result into FILE.",
+    help="Write the result to FILE.",
 )
 BASES = click.option(
     "--base", "bases", multiple=True, metavar="BASE", help="Check this base instead of the declared one; repeatable."
 )
-ON_HUB = click.option("--on-hub", is_flag=True, help="MODEL is a name on the Hub, even if a folder here bears it.")
+ON_HUB = click.option("--on-hub", is_flag=True, help="MODEL is a name on the Hub, even if a folder here has it too.")
 CONVERTED_FILE = click.option(
     "--file",
     metavar="NAME",
-    help="The GGUF, ONNX or CTranslate2 file to read of MODEL, or of B; by default the most precise by its name.",
+    help="The GGUF, ONNX or CTranslate2 file of MODEL, or of B, to read; by default the most precise by name.",
 )
 ALLOW_PICKLE = click.option(
     "--allow-pickle",
     is_flag=True,
-    help="Read the tensors of weights that are stored as pickles, of bases as well; nothing in them is run.",
+    help="Also read tensors from pickles, of bases too; nothing in them is run.",
 )
 PATHS_OF_LAYERS = click.option(
     "--paths",
     default="mlp",
     show_default=True,
     metavar="LIST",
-    help=f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}; or all, every path that the "
-    "models have.",
+    help=f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}; or all.",
 )
 
 
@@ -102,7 +101,7 @@ def set_option(*keys: str) -> Callable[[Command], Command]:
         metavar="KEY=VALUE",
         cls=SetOption,
         keys=keys,
-        help="Set what is seldom set, such as alpha=0.001; repeatable. --set help lists every KEY.",
+        help="Set a rarely used option, such as alpha=0.001; repeatable. --set help lists every KEY.",
     )
 
 
@@ -138,22 +137,22 @@ SUBFOLDER = click.option(
     "--subfolder",
     default="",
     metavar="DIR",
-    help="The folder of the repository in which the model is; by default the root, or every folder with a model.",
+    help="The folder of the repository that holds the model; by default the root, or every folder with a model.",
 )
 MERGE_BASE = click.option(
     "--merge-base",
     default="",
     metavar="BASE",
-    help="B is a LoRA adapter: compare A with BASE plus this adapter, to tell whether A was made with it.",
+    help="B is a LoRA adapter: compare A with BASE plus this adapter, to see whether A was made with it.",
 )
 CLASSES = (
     click.option(
-        "--as", "as_class", metavar="CLASS", help="Read a model whose class the registry does not list as this class."
+        "--as", "as_class", metavar="CLASS", help="Read a model as this class if the registry does not list its own."
     ),
     path_option(
         "--registry",
         "DIR",
-        "Read classes that the registry does not list by the factorizations in this folder, which you wrote.",
+        "For classes that the registry does not list, use the factorizations in this folder, which you wrote.",
     ),
 )
 OF_SIGNATURES = ("recipe", "probes", "max-memory", "recompute")
@@ -175,14 +174,14 @@ TEST = (
         "--accept",
         multiple=True,
         type=click.Choice(ACCEPTABLE),
-        help="Return 0 for RELATED in part, by the basis only, or by trace weakly, as well; repeatable.",
+        help="Also return 0 for RELATED in part, by the basis only, or by trace weakly; repeatable.",
     ),
     click.option(
         "--null",
         "nulls",
         multiple=True,
         metavar="MODEL",
-        help="Test the score against this independent model, or published null, as well; repeatable.",
+        help="Also test the score against this independent model, or published null; repeatable.",
     ),
     set_option(*TYPED),
 )
@@ -209,20 +208,9 @@ def make_options(paths: str, settings: Mapping[str, Any], audit: bool = False, *
     if audit:
         source = click.get_current_context().get_parameter_source
         if ParameterSource.COMMANDLINE in map(source, ("paths", "budget")):
-            raise click.UsageError("--audit is --budget full --paths all; leave these two out")
+            raise click.UsageError("--audit means --budget full --paths all; leave these two out")
         paths, rest["budget"] = ALL[0], "full"
     others = dict(settings)
     recipe = RECIPES[others.pop("recipe", next(iter(RECIPES)))]
     recipe = replace(recipe, probes=others.pop("probes", recipe.probes))
     return Options(recipe=recipe, paths=tuple(map(str.strip, paths.split(","))), **rest, **others)
-
-
-def write(text: str, output: Path | None, coloured: bool = False) -> None:
-    """Write a result to a file, or to standard output."""
-    from hf_lineage.files import write_output
-    from hf_lineage.report.formats import colour
-
-    if output is not None:
-        write_output(output, text.encode())
-        return
-    click.echo(colour(text) if coloured else text, nl=False, color=False if os.environ.get("NO_COLOR") else None)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hf_lineage.cli import governing
-from hf_lineage.cli.grouping import Result, take
+from hf_lineage.cli import delivery
 from hf_lineage.cli.indexing import progress
-from hf_lineage.cli.kinds import count_option, format_option, unlinked, writable
+from hf_lineage.cli.kinds import Result, count_option, format_option, take, unlinked, writable
 from hf_lineage.cli.shared import (
     ERROR,
     OUTPUT,
@@ -27,11 +26,11 @@ if TYPE_CHECKING:
     from hf_lineage.watch import Scope
 
 EPILOG = with_examples(
-    "AUTHOR is an organisation or a user of the Hub, or a single model as org/model; a local hub is searched for bases "
-    "alone, since nothing in it has a date or a commit. The oldest change is checked "
-    "first, and each model is recorded in the ledger before the next one is read: a run may be stopped at any "
-    "time, and the next run continues. Exit codes: 0 every new claim RELATED, or none made; 1 one UNRELATED; 2 usage "
-    "or input error, or a model that could not be read; 3 undecided; 130 interrupted.",
+    "AUTHOR is an organisation or a user of the Hub, or a single model as org/model. A local hub is searched only "
+    "for bases, because nothing in it has a date or a commit. The oldest change is checked first, and each model is "
+    "recorded in the ledger before the next one is read, so the next run continues a stopped one. Exit codes: 0 "
+    "every new claim RELATED, or no new claim; 1 one UNRELATED; 2 usage or input error, or a model could not be "
+    "read; 3 undecided; 130 interrupted.",
     "hf-lineage watch org --dry-run",
     "hf-lineage watch org --tree org.html",
     "hf-lineage watch org other/model",
@@ -78,34 +77,34 @@ class Since:
     "--since",
     type=click.DateTime(["%Y-%m-%d"]),
     metavar="DATE",
-    help="Go back to this day (UTC) at least; by default to the last entry of each AUTHOR, or to the beginning.",
+    help="Go back at least to this day (UTC); by default to the last entry of each AUTHOR, or to the beginning.",
 )
-@count_option("--limit", "Models to check in this run.", 100)
-@click.option("--again", is_flag=True, help="Check those models again that the ledger records as an error.")
+@count_option("--limit", "The most models to check in this run.", 100)
+@click.option("--again", is_flag=True, help="Check again the models that the ledger records as an error.")
 @click.option("--dry-run", is_flag=True, help="List what would be checked, and change nothing.")
 @click.option(
     "--issues",
     type=click.Path(path_type=Path, file_okay=False),
     callback=unlinked,
     metavar="DIR",
-    help="Write a Markdown file for each model whose claim its last check contradicted; the first line is the title.",
+    help="Write a Markdown file for each model whose last check contradicted its claim; the first line is the title.",
 )
 @click.option(
     "--tree",
     type=click.Path(path_type=Path, dir_okay=False),
     callback=writable,
     metavar="FILE.html",
-    help="Keep a page with the family tree of all models in the ledger and of their bases; each is read as a whole.",
+    help="Write a page with the family tree of all models in the ledger and of their bases; each is read completely.",
 )
 @with_options(*TEST, format_option("text", "json", "markdown", "slack", "discord"), OUTPUT)
-@with_options(governing.POLICY, governing.FAILS)
+@with_options(delivery.POLICY, delivery.FAILS)
 def watch(names: tuple[str, ...], dry_run: bool, **settings: Any) -> int:
     """Check what AUTHORs changed on the Hub since the last run, and record it in a ledger."""
-    from hf_lineage.watch import contradicted, family, read, rendering
+    from hf_lineage.watch import family, messages, read, rendering
     from hf_lineage.watch import run as watching
 
     result, files, scope = take(Result, settings), take(Files, settings), take(Since, settings).bound(names)
-    governed = governing.policy_in(settings.pop("policy"), settings.pop("fail_on"))
+    governed = delivery.policy_in(settings.pop("policy"), settings.pop("fail_on"))
     options = make_options(**settings)
     _tell_of_local(names, options.local_hub)
     if dry_run:
@@ -114,9 +113,9 @@ def watch(names: tuple[str, ...], dry_run: bool, **settings: Any) -> int:
         return ERROR if plan.problems else 0
     run = watching.watch(scope, files.ledger, options, progress("Checking"), governed)
     if files.issues is not None:
-        _write_issues(contradicted.issues(run.open_entries()), files.issues)
+        _write_issues(messages.issues(run.open_entries()), files.issues)
     for problem in family.keep(run, names, files.tree, options, progress("Reading")) if files.tree else ():
-        click.echo(f"hf-lineage: the tree is without {printable(problem)}", err=True)
+        click.echo(f"hf-lineage: the tree leaves out {printable(problem)}", err=True)
     result.write(rendering.FORMATS, rendering.results(run), coloured=True)
     return int(run.exit_code)
 
@@ -126,7 +125,7 @@ def _tell_of_local(names: tuple[str, ...], local_hub: Path | None) -> None:
 
     for name in names:
         if local_hub and spelled(local_hub, name):
-            click.echo(f"hf-lineage: {name} is watched on the Hub; {local_hub} is searched for bases alone", err=True)
+            click.echo(f"hf-lineage: {name} is watched on the Hub; {local_hub} is searched only for bases", err=True)
 
 
 def _write_issues(texts: dict[str, str], folder: Path) -> None:

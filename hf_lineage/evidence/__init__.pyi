@@ -1,11 +1,11 @@
+from .criteria import ACCEPTABLE as ACCEPTABLE
+from .criteria import ADMITTED as ADMITTED
+from .criteria import BUDGETS as BUDGETS
+from .criteria import FAIL_ON as FAIL_ON
 from .criteria import MINIMUM_EFFECT as MINIMUM_EFFECT
+from .criteria import Admitted as Admitted
+from .criteria import Budget as Budget
 from .criteria import Criteria as Criteria
-from .procedure import ACCEPTABLE as ACCEPTABLE
-from .procedure import ADMITTED as ADMITTED
-from .procedure import BUDGETS as BUDGETS
-from .procedure import FAIL_ON as FAIL_ON
-from .procedure import Admitted as Admitted
-from .procedure import Budget as Budget
 from .quoted import KINDS as KINDS
 from .quoted import NOTHING as NOTHING
 from .quoted import cosine as cosine

@@ -1,43 +1,28 @@
-"""Criteria: what a verdict depends on besides the two signatures."""
+"""Criteria: what a verdict depends on besides the two signatures, and what a user may choose of it.
+
+NumPy is not imported, for the command line names the choices.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Literal, get_args
 
-from hf_lineage.evidence.nulls import EmpiricalNull
+if TYPE_CHECKING:
+    from hf_lineage.evidence.nulls import EmpiricalNull
 
+Budget = Literal["quick", "full"]
+BUDGETS: tuple[Budget, ...] = get_args(Budget)
+Admitted = Literal["any", "exact"]
+ADMITTED: tuple[Admitted, ...] = get_args(Admitted)
+ACCEPTABLE = ("part", "basis", "weak")
+"""Kinds of RELATED that a user may accept."""
+FAIL_ON: tuple[str, ...] = ("unrelated", "undeclared-parent", "undecided", "never")
+"""What makes a check fail: UNRELATED or a damaged base; also a parent that the model does not name; also what is not
+verified or accepted; or nothing."""
 MINIMUM_EFFECT = 0.02
-"""The least score, and the least effect on the test coordinates, that may be RELATED, however significant."""
-
-
-class Procedure(Protocol):
-    """What a user chooses of how two models are tested, as the options of a check hold it."""
-
-    @property
-    def alpha(self) -> float:
-        """The error rate of all tests of one claim together."""
-
-    @property
-    def min_share(self) -> float:
-        """The share of the units' output above which a claim is verified."""
-
-    @property
-    def accept(self) -> tuple[str, ...]:
-        """Identifiers of kinds of RELATED that are accepted besides."""
-
-    @property
-    def permutations(self) -> int:
-        """How many are drawn at first for each interim analysis."""
-
-    @property
-    def seed(self) -> int:
-        """Seed of the permutations."""
-
-    @property
-    def order_seed(self) -> int | None:
-        """The seed of the order of the layers; None where none is drawn."""
+"""With a smaller score, or a smaller effect on the test coordinates, a pair is not RELATED, however significant."""
 
 
 @dataclass(frozen=True)
@@ -60,37 +45,13 @@ class Criteria:
     analyses: int = 1
     """The number of interim analyses; the last one, of all layers, counts as one."""
     further: int = 0
-    """Tests of the same claim that may follow; all together call independent models RELATED with alpha at most."""
+    """How many tests of the same claim may follow; together they call independent models RELATED with alpha at most."""
     independent: Mapping[str, EmpiricalNull] = field(default_factory=dict)
     """By path, the scores of models that are known to be independent of the base."""
 
-    @classmethod
-    def under(
-        cls,
-        procedure: Procedure,
-        *,
-        analyses: int,
-        further: int = 0,
-        paths: tuple[str, ...] = ("mlp",),
-        independent: Mapping[str, EmpiricalNull] | None = None,
-    ) -> Criteria:
-        """Return the criteria of a procedure, for so many tests of one claim."""
-        return cls(
-            procedure.alpha,
-            procedure.min_share,
-            procedure.accept,
-            paths=paths,
-            permutations=procedure.permutations,
-            seed=procedure.seed,
-            unit_seed=procedure.order_seed or 0,
-            analyses=analyses,
-            further=further,
-            independent=independent or {},
-        )
-
     @property
     def permutations_at_first(self) -> int:
-        """The number for each test, so many more that the correction for several tests costs no resolution."""
+        """The number for each test, raised so that the correction for several tests costs no resolution."""
         return self.tests * (self.permutations + 1) - 1
 
     @property

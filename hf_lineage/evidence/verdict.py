@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from typing import TYPE_CHECKING
 
 from hf_lineage.errors import printable
 from hf_lineage.evidence import adapters, units
-from hf_lineage.evidence.nulls import EmpiricalNull, Null, PermutationNull, deciding
+from hf_lineage.evidence.nulls import Null, PermutationNull, deciding
 from hf_lineage.evidence.paths import Comparison
 from hf_lineage.evidence.units import Inherited
 from hf_lineage.signature import Sampled
+
+if TYPE_CHECKING:
+    from hf_lineage.evidence.nulls import EmpiricalNull
 
 
 class ExitCode(IntEnum):
@@ -52,7 +56,7 @@ class Evidence:
     not_finite: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     """The numbers of the layers with values that are not finite, of the base and of the candidate."""
     idle: tuple[bool, bool] = (False, False)
-    """Whether no layer of the base, and of the candidate, adds to its stream what would count in it."""
+    """For the base and the candidate, whether no layer adds enough to its stream to count in it."""
     sampled: Sampled | None = None
     """How much of each of these layers was read; None where that is the whole layer."""
 
@@ -66,7 +70,7 @@ class Evidence:
 
     @property
     def first(self) -> Null:
-        """The null whose p-value counts: the one that decides, the last one where all have an objection."""
+        """The null whose p-value counts: the one that decides, or the last one if all have an objection."""
         return self.decided_by or self.nulls[-1]
 
     @property
@@ -77,7 +81,12 @@ class Evidence:
     @property
     def empirical(self) -> EmpiricalNull | None:
         """The empirical null; None if no independent models were named."""
-        return next((null for null in self.nulls if isinstance(null, EmpiricalNull)), None)
+        others = [null for null in self.nulls if not isinstance(null, PermutationNull)]
+        if not others:
+            return None
+        from hf_lineage.evidence.nulls import EmpiricalNull
+
+        return next((null for null in others if isinstance(null, EmpiricalNull)), None)
 
     @property
     def origins(self) -> dict[int, int]:

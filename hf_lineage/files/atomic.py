@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from hf_lineage.errors import SignatureError, remedy
-from hf_lineage.files.folders import link_on_the_way
+from hf_lineage.files.places import link_on_the_way
 from hf_lineage.files.regular import AT_ONCE, BINARY
 
 TEMPORARY = ".hf-lineage-"
@@ -52,7 +52,7 @@ class Folder:
             return os.open(self.named(name), flags | NO_LINK | BINARY, 0o666, dir_fd=self.descriptor)
         except OSError as error:
             if error.errno == errno.ELOOP:
-                raise OSError(errno.ELOOP, "it is a link, which is not written through") from None
+                raise OSError(errno.ELOOP, "it is a link, and hf-lineage does not write through links") from None
             raise
 
     def status(self, name: str) -> os.stat_result:
@@ -73,9 +73,9 @@ class Folder:
     def refuse_link(self) -> None:
         """Raise OSError where a link of a checkout leads to the folder, or another folder has its name by now."""
         if link := link_on_the_way(self.path):
-            raise OSError(errno.ELOOP, f"{link} is a link, which is not followed")
+            raise OSError(errno.ELOOP, f"{link} is a link and is not followed")
         if self.descriptor is not None and not os.path.samestat(os.fstat(self.descriptor), self.path.stat()):
-            raise OSError(errno.ESTALE, "its folder was exchanged meanwhile")
+            raise OSError(errno.ESTALE, "its folder was replaced meanwhile")
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ class _Builder:
             part, size = self._node(event)
             count += size
             if count > MOST_NODES:
-                raise _problem(f"aliases make more than {MOST_NODES} values of it", event)
+                raise _problem(f"its aliases make more than {MOST_NODES} values", event)
             if isinstance(start, yaml.MappingStartEvent) and len(parts) % 2 == 0 and not isinstance(part, str):
                 raise _problem("found unhashable key", event)
             parts.append(part)

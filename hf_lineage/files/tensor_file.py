@@ -49,7 +49,7 @@ class HeaderLengthError(ValueError):
     """The first eight bytes claim a header that is longer than the file, or longer than any header may be."""
 
     def __init__(self, start: bytes, length: int, size: int) -> None:
-        super().__init__(f"the header claims {length} bytes of a file of {size}")
+        super().__init__(f"the header claims {length} bytes in a file of {size}")
         self.start, self.length, self.size = start, length, size
 
 
@@ -57,7 +57,7 @@ class Changed(OSError):  # noqa: N818 - names the event
     """A file has changed since its header was read."""
 
     def __init__(self) -> None:
-        super().__init__("the file has changed since its header was read")
+        super().__init__("the file changed after its header was read")
 
 
 @contextlib.contextmanager

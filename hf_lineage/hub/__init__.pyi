@@ -3,12 +3,12 @@ from . import client as client
 from . import commits as commits
 from . import listing as listing
 from . import pace as pace
-from . import trees as trees
 from .addresses import hub_name as hub_name
+from .addresses import spelled as spelled
 from .commits import SAME as SAME
+from .listing import Entry as Entry
 from .listing import Listing as Listing
 from .listing import Release as Release
-from .local import spelled as spelled
 from .ranges import HEAD as HEAD
 from .ranges import LARGEST_RANGE as LARGEST_RANGE
 from .ranges import Downloads as Downloads
@@ -19,4 +19,3 @@ from .reference import SMALL_FILES as SMALL_FILES
 from .reference import RepoRef as RepoRef
 from .reference import resolve as resolve
 from .translation import route as route
-from .trees import Entry as Entry

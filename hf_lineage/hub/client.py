@@ -122,7 +122,7 @@ def renamed(name: str, commit: str) -> str | None:
     with contextlib.suppress(RepositoryError, NetworkError):
         current = current_name(name, commit)
         if current != name:
-            logging.getLogger(__name__).warning("%s is called %s today", printable(name, 200), printable(current, 200))
+            logging.getLogger(__name__).warning("%s is now called %s", printable(name, 200), printable(current, 200))
             return current
     return None
 
@@ -191,7 +191,7 @@ def answered(address: str, timeout: float | None = None) -> Any:
 def text(value: object) -> str:
     """Return a value of an answer, which has to be text; raise TypeError, as the client does, if it is not."""
     if not isinstance(value, str):
-        raise TypeError(f"{value!r:.50} where a text was expected")
+        raise TypeError(f"{value!r:.50} instead of a text")
     return value
 
 

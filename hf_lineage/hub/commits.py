@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage.errors import RepositoryError, printable
-from hf_lineage.hub import client, trees
+from hf_lineage.hub import client, listing
 
-SAME = "Up to date already; nothing was written."
+SAME = "Already up to date; nothing was written."
 CARD = "README.md"
 
 
@@ -47,7 +47,7 @@ def _refuse_other_encodings(name: str, content: bytes) -> None:
     try:
         content.decode()
     except UnicodeDecodeError:
-        raise RepositoryError(f"{name}: the Hub takes {CARD} as UTF-8 only; save it as that") from None
+        raise RepositoryError(f"{name}: the Hub accepts {CARD} in UTF-8 only; save it as UTF-8") from None
 
 
 @contextlib.contextmanager
@@ -86,10 +86,10 @@ def propose(name: str, title: str, description: str, parent: str, changes: Calla
         url = commit(name, files, parent, title, commit_description=description, create_pr=True)
         return f"Opened a pull request: {printable(url)}"
     ref = f"refs/pr/{number}"
-    tip = trees.head(name, ref)
+    tip = listing.head(name, ref)
     files = changes(tip)
     if not files:
-        return f"Pull request {number} is up to date already; nothing was written."
+        return f"Pull request {number} is already up to date; nothing was written."
     url = commit(name, files, tip, title, commit_description=description, revision=ref)
     return f"Updated pull request {number}: {printable(url)}"
 
@@ -113,8 +113,8 @@ def open_proposal(name: str, title: str) -> int | None:
 def same_files(name: str, a: str, b: str, besides: Collection[str]) -> bool:
     """Return whether a Hub repository has the same files at two commits, `besides` aside; False if a commit is gone."""
 
-    def files(commit: str) -> dict[str, trees.Entry]:
-        return {path: entry for path, entry in trees.tree(name, commit).items() if path not in besides}
+    def files(commit: str) -> dict[str, listing.Entry]:
+        return {path: entry for path, entry in listing.tree(name, commit).items() if path not in besides}
 
     try:
         return files(a) == files(b)

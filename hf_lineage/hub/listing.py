@@ -1,11 +1,18 @@
-"""Releases: which models somebody publishes on the Hub, at which commit, and when they last changed."""
+"""Listings: the files of a repository at a commit, who committed them, and the models that somebody publishes.
+
+A repository is one of a model, unless another kind is named. Of each model a listing has the commit, and when it last
+changed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -15,6 +22,127 @@ from hf_lineage.hub.addresses import hub_name
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
+
+
+DATASET = "dataset"
+"""The kind of a repository of data."""
+MOST_ASKED = 500
+"""Files that one request asks about."""
+MOST_MEMBERS = 10_000
+"""Members of an organisation among which an author is searched at most."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file: its size in bytes, and its sha256 if Git LFS stores it, else the name that git gives its content."""
+
+    size: int
+    content: str
+
+
+@functools.lru_cache(maxsize=32)
+def tree(name: str, commit: str, folder: str | None = None, kind: str | None = None) -> Mapping[str, Entry]:
+    """Return every file of a repository at a commit, of one folder if one is named; raise as `client.snapshot` does.
+
+    A commit never changes, so each is requested once.
+    """
+    from huggingface_hub import HfApi, RepoFile
+
+    def listed() -> dict[str, Entry]:
+        entries = HfApi().list_repo_tree(name, folder, revision=commit, recursive=True, repo_type=kind)
+        return dict(_entry(entry) for entry in entries if isinstance(entry, RepoFile))
+
+    return client.ask(name, listed)
+
+
+def existing(name: str, commit: str, files: Sequence[str], kind: str | None = None) -> Mapping[str, Entry]:
+    """Return those of these files that a repository has at a commit; raise as `client.snapshot` does."""
+    from huggingface_hub import HfApi, RepoFile
+
+    def some(names: list[str]) -> dict[str, Entry]:
+        entries = HfApi().get_paths_info(name, names, revision=commit, repo_type=kind)
+        return dict(_entry(entry) for entry in entries if isinstance(entry, RepoFile))
+
+    there: dict[str, Entry] = {}
+    for start in range(0, len(files), MOST_ASKED):
+        there |= client.ask(name, functools.partial(some, list(files[start : start + MOST_ASKED])))
+    return there
+
+
+def _entry(file: Any) -> tuple[str, Entry]:
+    return client.text(file.path), Entry(int(file.size), client.text(file.lfs.sha256 if file.lfs else file.blob_id))
+
+
+def head(name: str, branch: str = "main", kind: str | None = None) -> str:
+    """Return the commit at which a branch stands; raise as `client.snapshot` does."""
+    from huggingface_hub import HfApi
+
+    return client.ask(name, lambda: client.text(HfApi().repo_info(name, revision=branch, repo_type=kind).sha))
+
+
+def fetched(name: str, commit: str, file: str, kind: str | None = None, largest: int | None = None) -> Path:
+    """Return a file of a repository in the Hub's cache, downloaded whole if it is not there yet.
+
+    Raise RepositoryError for one of more than `largest` bytes, before it is downloaded.
+    """
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+
+    where: dict[str, Any] = {"revision": commit, "repo_type": kind}
+    if largest is not None and not isinstance(try_to_load_from_cache(name, file, **where), str):
+        there = existing(name, commit, [file], kind)
+        if file not in there:
+            raise RepositoryError(f"{name} has no {file} at commit {commit}; name another revision")
+        if there[file].size > largest:
+            raise RepositoryError(f"{name}: {file} has {there[file].size} bytes, and at most {largest} are read")
+    return Path(client.ask(name, lambda: hf_hub_download(name, file, tqdm_class=client.progress(), **where)))
+
+
+def owner_commits(name: str, commit: str, files: Sequence[str]) -> tuple[str, ...]:
+    """Return the commits that last changed these files if the owner made all of them; none otherwise, or if unknown.
+
+    The owner is the account that the repository's name begins with; for an organisation its public members count too.
+    The authors are those that the Hub lists. Git lets whoever pushes name any author, so this shows only that somebody
+    with the right to write to the branch accepted the commit as the owner's.
+    """
+    from huggingface_hub import HfApi
+
+    entries = client.ask(name, lambda: HfApi().get_paths_info(name, list(files), revision=commit, expand=True))
+    commits = sorted({entry.last_commit.oid if entry.last_commit else "" for entry in entries})
+    if len(entries) != len(files) or not all(commits):
+        return ()
+    authors = [client.ask(name, functools.partial(_authors, name, commit)) for commit in commits]
+    owner = name.partition("/")[0]
+    return tuple(commits) if all(authors) and _belong_to(owner, set().union(*authors)) else ()
+
+
+def _authors(name: str, commit: str) -> set[str]:
+    """The authors of a commit; none if the Hub does not say."""
+    history = _pages(f"models/{name}/commits/{commit}")
+    newest = next(history, {})
+    listed = newest.get("authors") or [] if newest.get("id") == commit else []
+    return {str(author.get("user")) for author in listed}
+
+
+def _belong_to(owner: str, people: set[str]) -> bool:
+    """Whether each of these people is the owner, or a public member of the organisation that is the owner."""
+    others = people - {owner}
+    if not others:
+        return True
+    members = itertools.islice(_pages(f"organizations/{owner}/members"), MOST_MEMBERS)
+    try:
+        return client.ask(owner, lambda: others <= {str(member.get("user")) for member in members})
+    except RepositoryError:
+        return False
+
+
+def _pages(path: str) -> Iterator[dict[str, Any]]:
+    """The entries that the Hub lists at an address; a page is requested only when it is reached."""
+    from huggingface_hub import constants
+    from huggingface_hub.utils import paginate  # type: ignore[attr-defined]
+
+    address = f"{constants.ENDPOINT}/api/{path}"
+    yield from (item for item in paginate(address, {}, client.headers(address)) if isinstance(item, dict))
+
 
 MOST_LISTED = 50_000
 """Models of one author: fifty pages of the Hub."""
@@ -51,7 +179,7 @@ def since(author: str, moment: datetime | None) -> Listing:
     from hf_lineage.hub.translation import access
 
     if hub_name(author) != author or "/" in author:
-        raise RepositoryError(f"{printable(author, 200)} is no name of an account on the Hub; check it")
+        raise RepositoryError(f"{printable(author, 200)} is not the name of an account on the Hub; check it")
 
     releases, problems, seen = [], [], 0
     for seen, info in enumerate(_latest(author), 1):
@@ -64,7 +192,7 @@ def since(author: str, moment: datetime | None) -> Listing:
         except NetworkError as error:
             problems.append(str(error))
     if not seen:
-        raise RepositoryError(f"{author} has no models on the Hub, or none in public; check the name, or {access()}")
+        raise RepositoryError(f"{author} has no public models on the Hub; check the name, or {access()}")
     return Listing(tuple(releases), tuple(problems))
 
 
@@ -105,7 +233,7 @@ def _release(watched: str, info: ModelInfo) -> Release:
     valid = isinstance(name, str) and name.isascii() and "/" in name and hub_name(name) == name
     if not (valid and isinstance(commit, str) and client.COMMIT.fullmatch(commit) and changed):
         raise NetworkError(
-            f"{watched}: what is listed as {printable(name, 200)} at commit {printable(commit, 50)}, changed "
-            f"{printable(changed, 50)}, cannot be a model; it is left out"
+            f"{watched}: the Hub lists {printable(name, 200)} at commit {printable(commit, 50)}, changed "
+            f"{printable(changed, 50)}, which cannot be a model; it is left out"
         )
     return Release(watched, name, commit, changed)

@@ -1,4 +1,4 @@
-"""Messages: what the Hub's client logs while it works for us, said once, on one line, and only if somebody has to know.
+"""Messages: what the Hub's client logs, printed once, on one line, and only if somebody has to know.
 
 Its advice about tokens and packages, and each of its repetitions, are not about the model; a request that fails for
 good is an error of ours anyway.

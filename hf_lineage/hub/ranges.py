@@ -95,7 +95,7 @@ class RangedFile:
                 self._write(chunk[: stop - position], position)
                 position = min(position + len(chunk), stop)
             if position < stop:
-                raise client.Unfinished(f"{self.file} broke off at byte {position}")
+                raise client.Unfinished(f"{self.file} ended at byte {position}")
 
         if start < stop:
             client.ask(str(self.repo), rest, self._downloads.stopped)
@@ -138,21 +138,21 @@ class RangedFile:
         status, headers = response.status_code, response.headers
         if status in EXPIRED:
             self._renew(address)
-            raise client.Unfinished(f"{self.file}: {status}, though its address is new", 0)
+            raise client.Unfinished(f"{self.file}: {status}, although its address is new", 0)
         if status in client.TEMPORARY:
             raise client.Unfinished(f"{self.file}: {status} {response.reason_phrase}", client.retry_after(headers))
         if status == 200:
             raise client.Unfinished(
-                f"{self.file}: the whole file was sent where a part was asked for; "
-                f"`hf download {self.repo.remote}` fetches the model whole"
+                f"{self.file}: the server sent the whole file instead of a part; `hf download {self.repo.remote}` "
+                "downloads the whole model"
             )
         part = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
         if status != 206 or part is None or headers.get("Content-Encoding", "identity") != "identity":
-            raise client.Unfinished(f"{self.file}: {status} where a part as it is stored was asked for")
+            raise client.Unfinished(f"{self.file}: {status} instead of the part that was requested")
         if int(part[3]) != self.size or self._other_tag(headers.get("ETag")):
             raise self._changed()
         if (int(part[1]), int(part[2])) != (start, stop - 1):
-            raise client.Unfinished(f"{self.file}: another part was sent than was asked for")
+            raise client.Unfinished(f"{self.file}: the server sent another part than the one requested")
 
     def _other_tag(self, tag: str | None) -> bool:
         with self._lock:
@@ -166,7 +166,7 @@ class RangedFile:
         if metadata.commit_hash != repo.commit:
             raise self._changed()
         if not metadata.size:
-            raise NetworkError(f"{self}: the Hub does not say how large it is; try again later")
+            raise NetworkError(f"{self}: the Hub does not give its size; try again later")
         return metadata
 
     def _renew(self, expired: str) -> None:
@@ -188,10 +188,10 @@ class RangedFile:
             rest, position = rest[written:], position + written
 
     def _changed(self) -> CheckpointError:
-        return CheckpointError(f"{self} has changed since it was opened, because the branch has moved; run again")
+        return CheckpointError(f"{self} changed after it was opened, because the branch moved; run again")
 
     def _disk_error(self, error: OSError) -> NetworkError:
         return NetworkError(
-            f"{self}: {error.strerror or error}, on the disk of the cache; "
+            f"{self}: {error.strerror or error}, on the disk with the cache; "
             f"{remedy(error, 'make room, or set HF_HOME to another disk')}"
         )

@@ -23,8 +23,7 @@ from hf_lineage.files import (
     sha256,
     typed,
 )
-from hf_lineage.hub.addresses import HUB_NAME
-from hf_lineage.hub.local import held
+from hf_lineage.hub.addresses import HUB_NAME, held
 
 LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24
 """Bytes: the index of 100,000 tensors takes ten million, a configuration that names 22,000 classes two million."""
@@ -88,7 +87,7 @@ class RepoRef:
         target = Path(os.path.realpath(path)) if self.remote is not None else inside(path, self.folder)
         if target is None:
             raise CheckpointError(
-                f"{self}: {file} is a link that leaves the model's folder, which is not followed; put the file there"
+                f"{self}: {file} is a link out of the model's folder and is not followed; put the file itself there"
             )
         return target
 
@@ -219,7 +218,7 @@ class RepoRef:
         """Return `config.json`; raise RepositoryError if there is none."""
         config = self.read_json("config.json", LARGEST_CONFIG)
         if config is None:
-            raise NoModelError(f"{self} has no config.json, so it is no transformers model; check the path")
+            raise NoModelError(f"{self} has no config.json, so it is not a transformers model; check the path")
         return config
 
 
@@ -240,7 +239,7 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
     if folders and is_file(model):
         raise RepositoryError(f"{model} is a file; give the folder that holds config.json and the weights")
     if name is None:
-        why = "is neither a folder nor a Hub name" if folders else "is no Hub name"
+        why = "is neither a folder nor a Hub name" if folders else "is not a Hub name"
         instead = "" if folders else "; only --base may name a folder"
         raise RepositoryError(f"{printable(model, 200)} {why} such as org/model or org/model@revision{instead}")
     from hf_lineage.hub import client

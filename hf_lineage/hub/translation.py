@@ -53,10 +53,10 @@ EITHER = (
     Row(
         errors.OIDCError,
         NetworkError,
-        "{name}: HF_OIDC_RESOURCE asks for a token that cannot be obtained ({reason}); give the job `permissions: "
-        "id-token: write`, make it a trusted publisher on the Hub, or unset HF_OIDC_RESOURCE",
+        "{name}: the token for HF_OIDC_RESOURCE cannot be obtained ({reason}); give the job `permissions: id-token: "
+        "write`, make it a trusted publisher on the Hub, or unset HF_OIDC_RESOURCE",
     ),
-    Row(errors.HFValidationError, RepositoryError, "{name} cannot be got from the Hub ({reason}); check its name"),
+    Row(errors.HFValidationError, RepositoryError, "{name} cannot be read from the Hub ({reason}); check its name"),
     Row(
         (httpx.InvalidURL, httpx.UnsupportedProtocol),
         NetworkError,
@@ -65,27 +65,27 @@ EITHER = (
     Row(
         MALFORMED,
         NetworkError,
-        "{name}: the answer is not one that the Hub gives ({kind}: {reason}); check HF_ENDPOINT and proxies, or "
-        "run again later",
+        "{name}: this answer did not come from a Hub ({kind}: {reason}); check HF_ENDPOINT and proxies, or run again "
+        "later",
     ),
 )
 READING = (
     Row(
         errors.OfflineModeIsEnabled,
         RepositoryError,
-        "{name} is not in the cache, or not all of it that is needed, and HF_HUB_OFFLINE forbids any request; unset "
-        "it, or download the model",
+        "{name} is not in the cache, or not completely, and HF_HUB_OFFLINE forbids requests; unset it, or download "
+        "the model",
     ),
-    Row(errors.GatedRepoError, RepositoryError, "{name} is gated: ask for access on its page{gate}"),
+    Row(errors.GatedRepoError, RepositoryError, "{name} is gated: request access on its page{gate}"),
     Row(
         errors.RevisionNotFoundError,
         RepositoryError,
-        "{name} has no such revision on the Hub: check the part after the @",
+        "{name} has no such revision on the Hub; check the part after the @",
     ),
     Row(
         errors.RepositoryNotFoundError,
         RepositoryError,
-        "{name} is not on the Hub, or is private: check the name, or {private}",
+        "{name} is not on the Hub, or is private; check the name, or {private}",
     ),
     Row(
         ANSWERED,
@@ -99,7 +99,7 @@ READING = (
         "{name} cannot be fetched from the Hub{route} ({reason}); check the connection and try again",
         statuses={408, 429, *range(500, 600)},
     ),
-    Row(ANSWERED, RepositoryError, "{name} cannot be got from the Hub ({reason}); check its name"),
+    Row(ANSWERED, RepositoryError, "{name} cannot be read from the Hub ({reason}); check its name"),
     *EITHER,
     Row(
         UNREACHABLE,
@@ -111,7 +111,7 @@ LISTING = (
     Row(
         errors.OfflineModeIsEnabled,
         NetworkError,
-        "{name} cannot be looked up on the Hub, because HF_HUB_OFFLINE forbids any request; unset it",
+        "{name} cannot be found on the Hub, because HF_HUB_OFFLINE forbids requests; unset it",
     ),
     *READING[1:],
 )
@@ -119,18 +119,18 @@ WRITING = (
     Row(
         errors.OfflineModeIsEnabled,
         RepositoryError,
-        "{name}: nothing can be written, because HF_HUB_OFFLINE forbids any request; unset it",
+        "{name}: nothing can be written, because HF_HUB_OFFLINE forbids requests; unset it",
     ),
     Row(
         errors.LocalTokenNotFoundError,
         RepositoryError,
         "{name}: writing needs an account; run `hf auth login` or set HF_TOKEN",
     ),
-    Row(ANSWERED, BranchMovedError, "{name}: the branch moved while it was checked; run again", statuses={412}),
+    Row(ANSWERED, BranchMovedError, "{name}: the branch changed during the check; run again", statuses={412}),
     Row(
         ANSWERED,
         RepositoryError,
-        "{name}: the Hub refuses the change ({status}): there is no such branch, pull requests are switched off, or "
+        "{name}: the Hub refuses the change ({status}): the branch does not exist, pull requests are disabled, or "
         "the account may not write there; check the permissions of HF_TOKEN",
         statuses={401, 403, 404},
     ),
@@ -176,7 +176,7 @@ def _fields(name: str, error: Exception) -> dict[str, object]:
     return {
         "name": name,
         "route": route(),
-        "gate": "; the account of your token has none" if _has_token() else " and set HF_TOKEN",
+        "gate": "; the account of your token has no access" if _has_token() else " and set HF_TOKEN",
         "private": access(),
         "status": _status(error),
         "kind": type(error).__name__,

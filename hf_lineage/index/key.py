@@ -1,7 +1,7 @@
-"""Key: a short code of a model by which relatives are found among many, and the coordinates on which they are tested.
+"""Key: a short code of a model that picks its relatives among many, and the coordinates on which they are tested.
 
-A candidate that was found because its numbers are alike cannot be tested on the same numbers. So the test coordinates S
-of a signature are divided: the key is made of the residuals on one half, R[S₂, S₂], and the test permutes the other
+A candidate that was picked because its numbers are alike cannot be tested on the same numbers. So the test coordinates
+S of a signature are divided: the key is made of the residuals on one half, R[S₂, S₂], and the test permutes the other
 half. Permuting S₁ leaves the key as it is, so that the test stays exact, whatever the key selects.
 """
 
@@ -40,9 +40,8 @@ def key_of(path: PathSignature) -> Key:
 def similarities(key: Key, keys: NDArray[np.uint8]) -> Array:
     """Return the estimated cosine of a key with each of several, (n,): cos(π x) for a share x of unlike signs."""
     words, others = key.view(np.uint64), np.ascontiguousarray(keys).view(np.uint64)
-    unlike = np.concatenate(
-        [np.zeros(0), *(_unlike(words, others[start : start + 2**14]) for start in _starts(others))]
-    )
+    pieces = (others[start : start + 2**14] for start in range(0, len(others), 2**14))
+    unlike = np.concatenate([np.zeros(0), *(_unlike(words, piece) for piece in pieces)])
     cosines: Array = np.cos(np.pi * unlike / BITS).astype(np.float32)
     return cosines
 
@@ -74,10 +73,6 @@ def _among(corner: Array, chosen: NDArray[np.int64]) -> Array:
 @functools.lru_cache(maxsize=4)
 def _projection(size: int) -> Array:
     return signs(f"index {VERSION} key {size}", (BITS, size))
-
-
-def _starts(others: NDArray[np.uint64]) -> range:
-    return range(0, len(others), 2**14)
 
 
 def _unlike(words: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.uint16]:

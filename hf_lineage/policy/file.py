@@ -56,7 +56,7 @@ def _accepted(value: Any, where: str) -> tuple[Waiver, ...]:
 def _read(content: Any, keys: Mapping[str, tuple[str, Reader]], where: str) -> dict[str, Any]:
     """The values of a mapping by the fields that they are for; OptionError for a key that nothing reads."""
     if not isinstance(content, dict):
-        raise OptionError(f"{where} must hold keys and values, and its keys are {', '.join(keys)}; correct it")
+        raise OptionError(f"{where} must hold keys and values; its keys are {', '.join(keys)}; correct it")
     if unknown := [key for key in content if key not in keys]:
         raise OptionError(f"{where}: unknown key {printable(unknown[0], 60)}; the keys are {', '.join(keys)}")
     return {keys[key][0]: keys[key][1](value, f"{where}: {key}") for key, value in content.items()}
@@ -72,7 +72,7 @@ def _kind(value: Any, where: str) -> Kind:
     word = value.lower() if isinstance(value, str) else ""
     if word not in ACCEPTABLE:
         shown = printable(value, 60)
-        raise OptionError(f"{where} must be one of {', '.join(ACCEPTABLE)}, which is what may be accepted, not {shown}")
+        raise OptionError(f"{where} must be one of {', '.join(ACCEPTABLE)}, not {shown}")
     return ACCEPTABLE[word]
 
 
@@ -139,13 +139,13 @@ def _refuse_twice(text: str) -> None:
     open_keys: list[_Keys] = []
     for event in plain_yaml.events(text):
         if getattr(event, "anchor", None) or getattr(event, "tag", None):
-            raise _problem("anchors, aliases and tags are not read here", event)
+            raise _problem("anchors, aliases and tags are not allowed here", event)
         if isinstance(event, yaml.CollectionEndEvent):
             open_keys.pop()
         elif isinstance(event, yaml.NodeEvent):
             value = getattr(event, "value", None)
             if open_keys and open_keys[-1].has(value):
-                raise _problem(f"the key {printable(value, 60)} stands here twice", event)
+                raise _problem(f"the key {printable(value, 60)} is here twice", event)
             if isinstance(event, yaml.CollectionStartEvent):
                 open_keys.append(_Keys(isinstance(event, yaml.MappingStartEvent)))
 

@@ -1,6 +1,6 @@
 """Policy: which findings are accepted and until when, what is asked of every claim, and what makes a check fail.
 
-A policy changes what a command returns, and never a verdict: what was found stays in every report.
+A policy changes what a command returns, and never a verdict: every finding stays in every report.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Policy:
     undeclared_parent: str | None = None
     """Whether a model passes of which a parent shows that it does not name; None if that leaves it undecided."""
     fail_on: str | None = None
-    """What makes a check fail, one of FAIL_ON; None if nothing is said."""
+    """What makes a check fail, one of FAIL_ON; None if the policy does not say."""
 
     def waiver(self, model: str, base: str, kind: Kind, part: str, today: datetime.date) -> Waiver | None:
         """Return what accepts a finding, None if nothing does; what has expired does not."""
@@ -89,7 +89,7 @@ class Policy:
     ) -> Iterator[str]:
         """Yield what is asked for and a claim is not; a base that nothing declares has no relation to be asked of."""
         if self.own_code == REFUSED:
-            yield from (f"the policy refuses code of a repository's own, but {brought}" for brought in own_code)
+            yield from (f"the policy refuses code of the repository, but {brought}" for brought in own_code)
         if self.evidence == EXACT and kind is Kind.CALIBRATED:
             yield "the policy asks for exact evidence, but the verdict rests on a calibrated threshold"
         if declared and self.relations and relation not in self.relations:

@@ -67,9 +67,9 @@ FORMATS = {
 """Name, as in `--format NAME` and `--report NAME=FILE`, -> format."""
 
 BESIDE = {
-    "text": Format("hf_lineage.report.controls.text", "text"),
-    "json": Format("hf_lineage.report.controls.text", "render_json"),
-    "markdown": Format("hf_lineage.report.controls.text", "render_markdown"),
+    "text": Format("hf_lineage.report.controls.rows", "text"),
+    "json": Format("hf_lineage.report.controls.rows", "render_json"),
+    "markdown": Format("hf_lineage.report.controls.rows", "render_markdown"),
     "html": Format("hf_lineage.report.controls.page"),
 }
 """The same of two models beside controls."""
@@ -85,7 +85,7 @@ def beside(form: str) -> Format:
 def renderer(form: str) -> Format:
     """Return the format of a name; raise OptionError for another name, and where a package that it needs is missing."""
     if form not in FORMATS:
-        raise OptionError(f"there is no format {printable(form, 50)!r}; there are {', '.join(FORMATS)}")
+        raise OptionError(f"there is no format {printable(form, 50)!r}; the formats are {', '.join(FORMATS)}")
     extra = FORMATS[form].extra
     if extra is not None and find_spec(extra.module) is None:
         raise OptionError(f"--format {form} needs {extra.package}; run {installation(extra.name)}")

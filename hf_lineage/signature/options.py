@@ -36,7 +36,7 @@ class OptionalPath(_Field):
     @overload
     def __get__(self, instance: object, owner: type) -> Path | None: ...
     def __get__(self, instance: object | None, owner: type) -> Path | None:
-        """Return the path of an instance; of the class, for which the default is asked, None."""
+        """Return the path of an instance, or the default, None, for the class itself."""
         path: Path | None = None if instance is None else self._stored(instance)
         return path
 
@@ -56,7 +56,7 @@ class Names(_Field):
     @overload
     def __get__(self, instance: object, owner: type) -> tuple[str, ...]: ...
     def __get__(self, instance: object | None, owner: type) -> tuple[str, ...]:
-        """Return the names of an instance; of the class, for which the default is asked, the default."""
+        """Return the names of an instance, or the default for the class itself."""
         names: tuple[str, ...] = self._default if instance is None else self._stored(instance)
         return names
 
@@ -98,4 +98,4 @@ class Sources:
 
     def __post_init__(self) -> None:
         if self.recompute and self.published:
-            raise OptionError("recompute reads the weights, and published forbids to download them; give one")
+            raise OptionError("recompute reads the weights, but published forbids to download them; give only one")

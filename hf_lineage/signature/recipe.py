@@ -57,7 +57,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if self.probes is not None and not 1 <= self.probes <= 65536:
-            raise OptionError(f"probes must be between 1 and 65536, not {self.probes}; use exact mode for more")
+            raise OptionError(f"probes must be between 1 and 65536, not {self.probes}; for more use probes=exact")
         if self.frame not in FRAMES:
             raise OptionError(f"the frame must be one of {', '.join(FRAMES)}, not {printable(self.frame, 50)}")
         if not 2 <= self.coordinates <= 4096:

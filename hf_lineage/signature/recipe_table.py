@@ -2,7 +2,7 @@
 
 A frame is the coordinates in which branch products are compared. The products of the paper are compared in those of the
 residual stream. Another frame is another entry of the table, and nothing else; a recipe names the frame, so signatures
-of unlike frames are never compared.
+of different frames are never compared.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ class Frame:
     dimension: Callable[[int], int]
     """From the width of the residual stream to the number of coordinates."""
     rows: Callable[[Tensor], Tensor]
-    """From rows that read or write the stream, (t, width), to the same rows in this frame, (t, dimension): linear, and
-    the same for every row."""
+    """Rows that read or write the stream, (t, width) -> these rows in this frame, (t, dimension): one linear map."""
     ones: bool
     """Whether the mean over all coordinates may be projected off beside the identity."""
     exchangeable: str

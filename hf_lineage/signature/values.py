@@ -60,7 +60,7 @@ class UnitCodes:
     def __post_init__(self) -> None:
         rows = [getattr(self, row) for row in ROWS]
         if self.weight.ndim != 1 or any(codes.ndim != 2 or len(codes) != len(self.weight) for codes in rows):
-            raise SignatureError("a signature holds weights and signs of unlike numbers of units; extract it again")
+            raise SignatureError("a signature holds weights and signs for different numbers of units; extract it again")
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class PathSignature:
 
     @property
     def writing(self) -> NDArray[np.bool_]:
-        """(L,): whether what the layer adds is not lost in the stream; what is not finite does not count as nothing."""
+        """(L,): whether what the layer adds is not lost in the stream; a layer that is not finite counts as heard."""
         return ~self.finite | writing(self.writes, self.joins, self.usable)
 
 
@@ -169,9 +169,9 @@ class Signature:
     notes: tuple[str, ...] = ()
     """Sentences about files and tensors that lay beside the weights and were not read."""
     reservations: tuple[str, ...] = ()
-    """Reasons why nothing is verified by these weights, and nothing contradicted, whatever they show."""
+    """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
     own_code: str = ""
-    """What is to be said of code that the repository brings; empty if it has none."""
+    """A sentence about code that the repository brings; empty if it has none."""
 
     def numbers(self, path: str) -> tuple[int, ...]:
         """Return the numbers of the layers that have a row in a path's arrays."""
@@ -189,11 +189,9 @@ class Signature:
             for part, shape in zip(PARTS, shapes, strict=True):
                 actual = getattr(parts, part).shape
                 if actual != shape:
-                    raise SignatureError(f"{self.model}: {path}.{part} has shape {actual}, its recipe asks for {shape}")
+                    raise SignatureError(f"{self.model}: {path}.{part} has shape {actual}, its recipe needs {shape}")
             if parts.units and len(parts.units) != layers:
-                raise SignatureError(
-                    f"{self.model}: {path} has the units of {len(parts.units)} layers, not of {layers}"
-                )
+                raise SignatureError(f"{self.model}: {path} has units of {len(parts.units)} layers, not of {layers}")
 
 
 def joined(one: Signature, other: Signature) -> Signature:

@@ -18,19 +18,19 @@ LARGEST = 1e150
 LEAST = 1e-3
 """A layer that adds less than this share of the stream that it joins writes nothing."""
 LOUDEST = 2.0
-"""A layer of the same branch counts in the stream for so many times that at most, or one that is
-loud and dead would silence all others."""
+"""A layer counts in the stream of later ones for at most so many usual sizes: else a loud dead one would silence
+them."""
 JOINED = 4
 """How many numbers say what a layer is added to."""
 LOUD, USUAL = math.log(30.0), math.log(10.0)
-"""What is not measured may act so much more strongly than in the base, as a logarithm; and in any base so strongly."""
+"""How much more strongly unmeasured tensors may act than in the base, and how strongly in any base, as logarithms."""
 
 
 def beside_base(joins: Vector, base: Vector) -> Vector:
     """Return what the path of a candidate joins, (L, 4), the stream as loud as can be where its size is not known.
 
-    It is so where what is not measured acts much more strongly than it does in any layer of the base, whose rows are
-    (K, 4). Continued training moves a gain by a few per cent.
+    The size is not known if unmeasured tensors act much more strongly than in any layer of the base, whose rows are (K,
+    4). Continued training moves a gain by a few per cent.
     """
     most = np.maximum(base[:, 2:].max(axis=0, initial=0.0), USUAL) + LOUD
     return np.hstack([np.where(joins[:, 2:] > most, LARGEST, joins[:, :2]), joins[:, 2:]])
@@ -39,8 +39,8 @@ def beside_base(joins: Vector, base: Vector) -> Vector:
 def writing(writes: Vector, joins: Vector | None, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which layers write, of those that are counted, (L,): what they add is not lost in the stream.
 
-    Of every layer is given what its branch writes, (L,), and what that joins, (L, 4), as in `PathSignature.joins`. What
-    layers usually write is a part of every stream, since nothing else may be known of it.
+    `writes` holds how much the branch of each layer writes, (L,), and `joins` what it joins, (L, 4), as in
+    `PathSignature.joins`. What layers usually write counts as a part of every stream: nothing else may be known.
     """
     if not counted.any():
         return counted

@@ -113,7 +113,7 @@ class Ledger:
 
     def _note(self, entry: Entry, size: int) -> None:
         if self.lines == MOST_LINES:
-            raise LedgerError(f"{self.file} has {MOST_LINES} lines, the most that are read; begin another ledger")
+            raise LedgerError(f"{self.file} has {MOST_LINES} lines, the most that are read; start another ledger")
         self.size += size
         self.lines += 1
         self.latest[entry.model] = entry
@@ -166,7 +166,7 @@ def read(file: Path) -> Ledger:
         raise LedgerError(f"{file}, line {book.lines + 1} is longer than {LONGEST_LINE >> 20} MiB; remove it")
     if line:
         logging.getLogger(__name__).warning(
-            "%s: its last line was never finished and is dropped (%d bytes)", printable(file), len(line)
+            "%s: its last line is not complete and is dropped (%d bytes)", printable(file), len(line)
         )
     return book
 

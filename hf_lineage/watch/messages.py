@@ -1,20 +1,38 @@
-"""The results of a run of `watch` as the body of a message that a webhook of Slack or of Discord takes.
+"""The results of a run of `watch` as messages: the body for a webhook of Slack or of Discord, and issues in Markdown.
 
 Names, bases and reasons are untrusted: no mention, link or markup in one has an effect, and however many and long they
-are, the message stays within the limits of both services. What a message leaves out is in the ledger.
+are, a message stays within the limits of both services. What it leaves out is in the ledger. There is an issue for each
+model with a contradicted claim; a program may post it unchanged, and it is never longer than GitHub allows.
 """
 
 from __future__ import annotations
 
+import html
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from hf_lineage.annotate import NONE
+from hf_lineage.annotate import NO_MORE, NONE, figures, share
 from hf_lineage.errors import printable
+from hf_lineage.report.formats import escaped, markdown_table, paragraph
 from hf_lineage.report.words import wording
-from hf_lineage.watch.page import VERDICT, Page
+from hf_lineage.watch.ledger import Claim, Entry
+
+ERROR, VERDICT = "ERROR", "Verdict"
+"""The word for a model that could not be checked, and the column in which it stands."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """The content of a page, independent of the format."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    sentences: Sequence[str]
+    document: dict[str, Any]
+
 
 TITLE = "Lineage of what changed"
 MOST_ROWS, MOST_SENTENCES = 10, 5
@@ -38,7 +56,7 @@ def slack(page: Page) -> str:
         for row in page.rows[:MOST_ROWS]
     ]
     body = {
-        "text": _slack_escaped(f"{TITLE}: {page.sentences[-1]}"),
+        "text": html.escape(f"{TITLE}: {page.sentences[-1]}", quote=False),
         "blocks": [
             {"type": "header", "text": _plain(TITLE)},
             {"type": "section", "text": _plain(_total(page))},
@@ -64,7 +82,7 @@ def discord(page: Page) -> str:
 
 
 def _cells(page: Page, row: Sequence[str]) -> Iterator[str]:
-    """What is said of a model, the verdict first."""
+    """The message about a model, the verdict first."""
     cells = [pair for pair in zip(page.columns[1:], row[1:], strict=True) if pair[1] != NONE]
     for column, cell in sorted(cells, key=lambda pair: pair[0] != VERDICT):
         yield f"{column}: {printable(cell, LONGEST_CELL)}"
@@ -98,10 +116,6 @@ def _link(model: str) -> dict[str, Any]:
     return _plain(printable(model, LONGEST_CELL))
 
 
-def _slack_escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 def _discord_escaped(text: str) -> str:
     """Text in which no character is markup: a backslash takes links, mentions and addresses apart."""
     return _PUNCTUATION.sub(r"\\\1", text)
@@ -118,5 +132,47 @@ def _within(lines: Sequence[str], limit: int) -> str:
     text = "\n".join(lines)
     while len(text.encode("utf-16-le")) > 2 * limit:  # JavaScript's characters
         lines = lines[:-1]
-        text = "\n".join((*lines, "More does not fit here\\."))
+        text = "\n".join((*lines, "The rest does not fit here\\."))
     return text
+
+
+COLUMNS = ("Declared base", "At commit", "Declared in", "Score", "Inherited", "p")
+MOST_CLAIMS = 10
+"""The most claims in an issue, which may have 65536 characters."""
+CONTRADICTED = "UNRELATED"
+
+
+def issues(entries: Iterable[Entry]) -> dict[str, str]:
+    """Return an issue for each model with a contradicted claim, by file name: a title, an empty line, the text.
+
+    One commit always has the same title, so that an issue is not opened twice.
+    """
+    return {
+        f"{entry.model.replace('/', '--')}--{entry.commit}.md": "\n\n".join(_issue(entry, contradicted)) + "\n"
+        for entry in entries
+        if (contradicted := [claim for claim in entry.claims if claim.verdict == CONTRADICTED])
+    }
+
+
+def _issue(entry: Entry, contradicted: list[Claim]) -> Iterator[str]:
+    shown, hidden = contradicted[:MOST_CLAIMS], len(contradicted[MOST_CLAIMS:])
+    yield f"Lineage contradicted: {entry.model} @ {entry.commit[:12]}"
+    yield (
+        f"{paragraph(entry.model)} declares a base, but its weights do not show that they come from it. It was checked "
+        f"at commit {escaped(entry.commit)} on {entry.checked_at:%Y-%m-%d} by hf-lineage {escaped(entry.tool.version)}."
+    )
+    yield markdown_table(COLUMNS, map(_cells_of_claim, shown))
+    if hidden:
+        yield f"The ledger has {hidden} more."
+    yield "Check it yourself:"
+    # Indented and not fenced: no text within one line can end an indented block.
+    yield "\n".join(f"    {printable(claim.command)}" for claim in shown)
+    yield f"{NO_MORE} {wording.MEANING}"
+    yield "\n".join(f"- {limit}" for limit in wording.LIMITS)
+
+
+def _cells_of_claim(claim: Claim) -> tuple[str, ...]:
+    base, commit = printable(claim.base, 200), claim.base_commit or NONE
+    score, p_value = figures(claim.score, claim.p_value_adjusted)
+    inherited = share(claim.inherited.share if claim.inherited else None)
+    return base, commit, ", ".join(claim.sources), score, inherited, p_value

@@ -24,7 +24,7 @@ from hf_lineage.report.formats import text as txt
 from hf_lineage.report.words import indented, wording
 from hf_lineage.watch import messages
 from hf_lineage.watch.ledger import SCHEMA_VERSION, Claim, Entry
-from hf_lineage.watch.page import ERROR, VERDICT, Page
+from hf_lineage.watch.messages import ERROR, VERDICT, Page
 
 MOST_ROWS = 200
 """The most rows of the table and sentences under it, so that a step summary of 1 MiB holds them."""
@@ -203,14 +203,14 @@ def _results(entry: Entry, run: Run | None = None) -> Iterator[_Result]:
 
 def _accepted(entry: Entry, claim: Claim, run: Run) -> dict[str, Any]:
     waiver = run.waiver(entry, claim)
-    told = {"reason": waiver.reason, "expires": waiver.expires} if waiver else {}
-    return {"model": entry.model, "base": claim.base, "verdict": claim.verdict} | told
+    acceptance = {"reason": waiver.reason, "expires": waiver.expires} if waiver else {}
+    return {"model": entry.model, "base": claim.base, "verdict": claim.verdict} | acceptance
 
 
 def _expired(run: Run) -> Iterator[str]:
     for waiver in run.policy.accepted:
         if waiver.expired(run.today):
-            until = f"until {waiver.expires}, and that day is past"
+            until = f"until {waiver.expires}, and that day has passed"
             yield f"{run.policy.source} accepts for {waiver.model} {waiver} {until}"
 
 
@@ -230,8 +230,8 @@ def _about(model: str, reason: str) -> str:
 
 
 def _besides(what: Plan | Run) -> str:
-    recorded = f" Models that are in the ledger already: {what.known}." if what.known else ""
-    return recorded + (f" Models that are left for the next run: {what.left}." if what.left else "")
+    recorded = f" Models already in the ledger: {what.known}." if what.known else ""
+    return recorded + (f" Models left for the next run: {what.left}." if what.left else "")
 
 
 def _shown(

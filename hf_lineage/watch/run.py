@@ -45,7 +45,7 @@ class Scope:
     def __post_init__(self) -> None:
         for name in self.names:
             if hub_name(name) != name:
-                raise OptionError(f"{printable(name, 200)} is neither an author nor a model of the Hub; check the name")
+                raise OptionError(f"{printable(name, 200)} is not an author or a model on the Hub; check the name")
 
 
 def plan(scope: Scope, book: Ledger) -> Plan:
@@ -161,7 +161,7 @@ def _refuse(options: Options, policy: Policy) -> None:
     if unnamed := [waiver for waiver in policy.accepted if not waiver.model]:
         raise OptionError(f"{policy.source} accepts {unnamed[0]}, but does not say of which model; add model: org/name")
     if options.local_hub is not None and not is_folder(str(options.local_hub)):
-        raise RepositoryError(f"{options.local_hub} is no folder, so it is no local hub; check --local-hub")
+        raise RepositoryError(f"{options.local_hub} is not a folder, so it cannot be a local hub; check --local-hub")
     for null in options.nulls:
         if published_null(null) is None:
             locate(null, options.local_hub)

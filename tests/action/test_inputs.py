@@ -1,4 +1,11 @@
-"""The inputs of the action: what each may be, and what it means to the check."""
+"""The inputs of the action: what each may be, and what it means to the check.
+
+Whose lineage.yaml counts in the action: real checkouts by git, under the events that GitHub has.
+"""
+
+import os
+import shutil
+import subprocess
 
 import pytest
 
@@ -6,14 +13,214 @@ from hf_lineage import __version__
 from hf_lineage.action.inputs import read_inputs
 from hf_lineage.action.steps import arguments
 from hf_lineage.errors import OptionError
+from tests.action.events import FORK, REPOSITORY, commit, git, request, started
 from tests.github import action as action_yml
+
+OURS, THEIRS = "fail-on: undecided\n", "fail-on: never\n"
+UNKNOWN = (
+    *("branch_protection_rule", "check_run", "check_suite", "create", "delete", "deployment", "deployment_status"),
+    *("discussion", "discussion_comment", "fork", "gollum", "image_version", "issue_comment", "issues", "label"),
+    *("merge_group", "milestone", "page_build", "public", "pull_request_review", "pull_request_review_comment"),
+    *("registry_package", "repository_dispatch", "status", "watch", "workflow_run"),
+)
+"""Every event that can start a workflow but those that the action knows."""
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A repository with a policy; `ours` is its last commit."""
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def ours(checkout):
+    return commit(checkout, lineage_yaml=OURS)
+
+
+@pytest.fixture
+def theirs(checkout, ours):
+    """The commit of a pull request, which is checked out."""
+    return commit(checkout, lineage_yaml=THEIRS)
+
+
+def counts(folder, environ):
+    return read_inputs({"LINEAGE_LOCAL_PATH": str(folder)} | environ).policy == "own"
+
+
+class TestOwnCommits:
+    @pytest.mark.parametrize(
+        ("name", "ref"),
+        [("push", "refs/heads/main"), ("push", "refs/tags/v1"), ("release", "refs/tags/v1"),
+         ("schedule", "refs/heads/main"), ("workflow_dispatch", "refs/heads/other")],
+    )  # fmt: skip
+    def test_a_branch_or_a_tag_of_the_repository_has_its_policy(self, checkout, ours, tmp_path, name, ref):
+        assert counts(checkout, started(tmp_path, name, ours, ref=ref))
+
+    @pytest.mark.parametrize("name", ["pull_request", "pull_request_target"])
+    def test_so_has_a_pull_request_from_a_branch_as_merged_and_as_proposed(self, checkout, ours, tmp_path, name):
+        assert counts(checkout, started(tmp_path, name, ours, request(REPOSITORY), "refs/pull/1/merge"))
+        assert counts(checkout, started(tmp_path, name, "f" * 40, request(REPOSITORY, sha=ours), "refs/pull/1/merge"))
+
+    def test_so_has_a_folder_of_the_checkout_that_is_committed(self, checkout, tmp_path):
+        (checkout / "models/one").mkdir(parents=True)
+        (checkout / "models/one/lineage.yaml").write_text(OURS)
+        assert counts(checkout / "models/one", started(tmp_path, "push", commit(checkout)))
+
+    def test_so_has_the_folder_of_a_file_that_is_a_model(self, checkout, ours, tmp_path):
+        (checkout / "model.gguf").touch()
+        assert counts(checkout / "model.gguf", started(tmp_path, "push", ours))
+
+    def test_so_has_a_checkout_whose_line_ends_are_those_of_windows(self, checkout, ours, tmp_path):
+        (checkout / "lineage.yaml").write_bytes(OURS.replace("\n", "\r\n").encode())
+        assert counts(checkout, started(tmp_path, "push", ours))
+
+    def test_so_has_a_worktree_and_a_repository_of_sha256(self, checkout, ours, tmp_path):
+        git(checkout, "worktree", "add", "-q", str(tmp_path / "beside"), ours)
+        assert counts(tmp_path / "beside", started(tmp_path, "push", ours))
+        (other := tmp_path / "other").mkdir()
+        git(other, "init", "-q", "--object-format=sha256")
+        assert counts(other, started(tmp_path, "push", commit(other, lineage_yaml=OURS)))
+
+
+class TestForks:
+    @pytest.mark.parametrize("name", [*UNKNOWN, "an event of next year", ""])
+    def test_an_event_that_does_not_say_whose_commit_it_is_has_no_policy(self, checkout, theirs, tmp_path, name):
+        """GitHub says `refs/heads/main` of most of them, whatever the workflow has checked out."""
+        assert not counts(checkout, started(tmp_path, name, theirs))
+        assert not counts(checkout, started(tmp_path, name, theirs, request(REPOSITORY, sha=theirs)))
+        run = {"workflow_run": {"head_repository": REPOSITORY, "repository": REPOSITORY, "head_sha": theirs}}
+        assert not counts(checkout, started(tmp_path, name, theirs, run))
+
+    @pytest.mark.parametrize("name", ["push", "release", "schedule", "workflow_dispatch"])
+    def test_who_checks_out_a_proposal_by_another_event_has_none(self, checkout, ours, theirs, tmp_path, name):
+        assert not counts(checkout, started(tmp_path, name, ours))
+
+    def test_nor_has_one_with_the_policy_that_we_have(self, checkout, ours, tmp_path):
+        commit(checkout, config_json="{}")
+        assert not counts(checkout, started(tmp_path, "workflow_dispatch", ours))
+
+    @pytest.mark.parametrize("ref", ["refs/heads/gh-readonly-queue/main/pr-1-abc", "refs/pull/1/merge", ""])
+    def test_a_branch_that_github_makes_of_a_pull_request_has_none(self, checkout, theirs, tmp_path, ref):
+        assert not counts(checkout, started(tmp_path, "push", theirs, ref=ref))
+
+    @pytest.mark.parametrize(
+        "told",
+        [request(FORK), request(None), request(REPOSITORY, base=FORK), request(FORK, base=FORK), request({"id": None}),
+         request({"id": None}, base={"id": None}), {"pull_request": None}, {"pull_request": {}}, {}, [], None, "x"],
+    )  # fmt: skip
+    def test_a_pull_request_of_which_the_event_tells_another_side_or_none_has_none(
+        self, checkout, theirs, tmp_path, told
+    ):
+        assert not counts(checkout, started(tmp_path, "pull_request", theirs, told))
+
+    @pytest.mark.parametrize("variable", ["EVENT_NAME", "EVENT_PATH", "SHA", "REF"])
+    def test_what_the_runner_does_not_say_is_unknown(self, checkout, ours, tmp_path, variable):
+        environ = started(tmp_path, "push", ours)
+        assert counts(checkout, environ)
+        assert not counts(checkout, {name: value for name, value in environ.items() if name != f"GITHUB_{variable}"})
+        assert not counts(checkout, environ | {f"GITHUB_{variable}": ""})
+
+    @pytest.mark.parametrize("content", ["", "{", "[" * 100_000, "\udcff"])
+    def test_an_event_that_cannot_be_read_is_unknown(self, checkout, ours, tmp_path, content):
+        environ = started(tmp_path, "push", ours)
+        (tmp_path / "event.json").write_bytes(content.encode(errors="surrogateescape"))
+        assert not counts(checkout, environ)
+
+
+class TestWhatIsCheckedOut:
+    def test_a_policy_that_no_commit_has_does_not_count(self, checkout, ours, tmp_path):
+        """As where a step has put the files of a model of the Hub, or of a proposal, over the checkout."""
+        (checkout / "lineage.yaml").write_text(THEIRS)
+        assert not counts(checkout, started(tmp_path, "push", ours))
+        (checkout / "model").mkdir()
+        (checkout / "model/lineage.yaml").write_text(THEIRS)
+        assert not counts(checkout / "model", started(tmp_path, "push", ours))
+
+    def test_a_proposal_beside_the_checkout_has_none(self, checkout, ours, tmp_path):
+        shutil.copytree(checkout, checkout / "proposed")
+        commit(checkout / "proposed", lineage_yaml=THEIRS)
+        assert not counts(checkout / "proposed", started(tmp_path, "push", ours))
+
+    def test_the_policy_that_would_be_read_is_the_one_that_has_to_be_ours(self, checkout, tmp_path, monkeypatch):
+        """A path is one, whatever a local hub holds under the same name: the workflow has downloaded models into it."""
+        for folder, policy in (("org/model", OURS), ("hub/org/model", THEIRS)):
+            (checkout / folder).mkdir(parents=True)
+            (checkout / folder / "lineage.yaml").write_text(policy)
+        (checkout / ".gitignore").write_text("hub\n")
+        environ = started(tmp_path, "push", commit(checkout))
+        monkeypatch.chdir(checkout)
+        assert counts("org/model", environ)
+        assert counts("org/model", environ | {"LINEAGE_LOCAL_HUB": "hub"})
+        assert not counts("hub/org/model", environ | {"LINEAGE_LOCAL_HUB": "hub"})
+
+    def test_a_folder_of_a_proposal_that_git_would_take_for_a_repository_is_none(self, checkout, ours, tmp_path):
+        """Nothing keeps a commit from holding `HEAD`, `config`, `objects` and `refs`; ours is the one in its HEAD."""
+        model = checkout / "model"
+        shutil.copytree(checkout / ".git", model)
+        (model / "lineage.yaml").write_text(OURS)
+        git(model, "config", "core.bare", "false")
+        git(model, "config", "core.worktree", ".")
+        git(checkout, "add", "-f", "model")
+        git(checkout, "-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "-q", "-m", "x")
+        assert git(model, "rev-parse", "HEAD") == ours, "git by itself follows it"
+        assert not counts(model, started(tmp_path, "workflow_dispatch", ours))
+
+    @pytest.fixture
+    def trap(self, checkout, ours, tmp_path):
+        """A program of the checkout that is called git, and leaves a mark where it is run."""
+        for name in ("git", "git.exe", "git.bat"):
+            (checkout / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+            (checkout / name).chmod(0o755)
+        return tmp_path / "ran"
+
+    def test_a_program_of_the_checkout_that_is_called_git_is_not_run(self, checkout, ours, trap, tmp_path, monkeypatch):
+        monkeypatch.chdir(checkout)
+        monkeypatch.setenv("PATH", os.pathsep.join(["", ".", os.environ["PATH"]]))
+        assert counts(checkout, started(tmp_path, "push", ours))
+        assert not trap.exists()
+
+    @pytest.mark.skipif(os.name == "nt", reason="the program is a script of a shell")
+    def test_nor_is_what_is_to_fetch_an_object_that_is_missing(self, checkout, ours, trap, tmp_path):
+        """The folder of git is no more trusted than the rest: an archive may have brought it."""
+        for key, value in {
+            "core.repositoryFormatVersion": "1", "extensions.partialClone": "origin", "protocol.ext.allow": "always",
+            "remote.origin.promisor": "true", "remote.origin.url": f"ext::{checkout}/git",
+        }.items():  # fmt: skip
+            git(checkout, "config", key, value)
+        shutil.rmtree(checkout / ".git/objects")
+        (checkout / ".git/objects").mkdir()
+        assert not counts(checkout, started(tmp_path, "push", ours))
+        assert not trap.exists()
+        subprocess.run(["git", "rev-parse", "HEAD:lineage.yaml"], cwd=checkout, capture_output=True, check=False)
+        assert trap.exists(), "by itself, git runs it"
+
+    def test_a_folder_that_is_no_checkout_has_none(self, tmp_path, ours):
+        (tmp_path / "lineage.yaml").write_text(OURS)
+        assert not counts(tmp_path, started(tmp_path, "push", ours))
+
+    def test_without_git_nothing_is_known(self, checkout, ours, tmp_path, monkeypatch):
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert not counts(checkout, started(tmp_path, "push", ours))
+
+    @pytest.mark.parametrize("folder", ["--help", "a\0b", "x" * 5000, "nowhere/at/all"])
+    def test_an_odd_folder_has_none(self, tmp_path, ours, folder, checkout, monkeypatch):
+        monkeypatch.chdir(checkout)
+        assert not counts(folder, started(tmp_path, "push", ours))
+
+
+def test_asking_for_the_policy_of_the_folder_by_name_is_no_way_around(checkout, theirs, tmp_path):
+    given = {"LINEAGE_LOCAL_PATH": str(checkout), "LINEAGE_POLICY": "own"}
+    assert read_inputs(given | started(tmp_path, "issue_comment", theirs)).policy == ""
+    assert read_inputs(given | started(tmp_path, "push", theirs)).policy == "own"
 
 
 @pytest.mark.parametrize(
     ("environ", "message"),
     [
-        ({}, "give one of the inputs model and local-path"),
-        ({"MODEL": "a/b", "LOCAL_PATH": "."}, "give one of the inputs model and local-path"),
+        ({}, "give either the input model or the input local-path"),
+        ({"MODEL": "a/b", "LOCAL_PATH": "."}, "give either the input model or the input local-path"),
         ({"LOCAL_PATH": ".", "REVISION": "v1"}, "the input revision is for the input model; a folder has no revisions"),
         ({"MODEL": "a/b", "FORMATS": "json, xml"}, "the input formats must be one of text, json, .*, not xml"),
         (

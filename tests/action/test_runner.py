@@ -41,14 +41,14 @@ def test_outputs_are_appended_each_between_marks_of_its_own(tmp_path):
 
 
 def test_what_is_printed_while_nobody_listens_is_no_command(capsys):
-    with runner.unheard():
+    with runner.without_commands():
         print("::error::owned")
     print(runner.command("notice", "heard"))
     assert commands(capsys.readouterr().out) == [("notice", "", "heard")]
 
 
 def test_the_runner_listens_again_after_an_error(capsys):
-    with pytest.raises(ValueError, match="ours"), runner.unheard():
+    with pytest.raises(ValueError, match="ours"), runner.without_commands():
         raise ValueError("ours")
     print(runner.command("warning", "heard", title="T"))
     assert commands(capsys.readouterr().out) == [("warning", "title=T", "heard")]

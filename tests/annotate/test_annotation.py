@@ -35,7 +35,7 @@ def content(folder):
 
 def test_a_folder_is_not_proposed_whatever_it_was_annotated_for(hub):
     result = annotation.annotate(str(hub / "fern/child"), [str(hub / "acme/base")])
-    with pytest.raises(OptionError, match="is a folder, and pull requests are for the Hub; use --write"):
+    with pytest.raises(OptionError, match="is a folder, but pull requests are for the Hub; use --write"):
         annotation.propose(result)
 
 
@@ -61,7 +61,7 @@ def test_writing_twice_is_writing_once(hub):
     assert readme(hub).startswith(before)
     after = content(hub)
     again = annotate(hub, "--write")
-    assert (again.code, again.out) == (0, "acme/base: RELATED\nUp to date already; nothing was written.\n")
+    assert (again.code, again.out) == (0, "acme/base: RELATED\nAlready up to date; nothing was written.\n")
     assert annotate(hub).out == again.out
     assert content(hub) == after
     assert lineage("check", "fern/child", "--local-hub", hub).code == 0
@@ -136,7 +136,7 @@ def test_the_date_stays_until_something_else_changes(hub):
     file.write_text(file.read_text().replace(claims(hub)["claims"][0]["date"], "2025-01-31"))
     annotate(hub, "--write")
     assert "| Date | 2025-01-31 |" in readme(hub)
-    assert annotate(hub, "--write").out.endswith("Up to date already; nothing was written.\n")
+    assert annotate(hub, "--write").out.endswith("Already up to date; nothing was written.\n")
     annotate(hub, "--write", "--set", "seed=1")
     assert "2025-01-31" not in readme(hub)
     assert claims(hub)["claims"][0]["date"] != "2025-01-31"
@@ -164,7 +164,7 @@ def test_every_card_is_annotated_with_the_base_named(hub, name):
         file.write_bytes(CARDS[name])
     options = ("--base", "acme/base", "--write", "--set", "permutations=99")
     assert annotate(hub, *options).out == "acme/base: RELATED\nWrote lineage/claims.json and README.md.\n"
-    assert annotate(hub, *options).out == "acme/base: RELATED\nUp to date already; nothing was written.\n"
+    assert annotate(hub, *options).out == "acme/base: RELATED\nAlready up to date; nothing was written.\n"
 
 
 HOSTILE = (
@@ -187,7 +187,7 @@ def test_a_hostile_name_is_only_text(hub):
     commands = section.split("```console")[1:]
     assert commands
     assert not any("$(id)" in command.partition("```")[0] for command in commands)
-    assert annotate(hub, "--write").out.endswith("Up to date already; nothing was written.\n")
+    assert annotate(hub, "--write").out.endswith("Already up to date; nothing was written.\n")
 
 
 class TestFolder:
@@ -206,7 +206,7 @@ class TestFolder:
             with contextlib.chdir(hub / "fern/child"):
                 assert lineage(*command.split()[1:]).rows[0][-1] == "RELATED"
         monkeypatch.chdir("child")
-        assert "Up to date already" in lineage("annotate", ".", "--base", "../../acme/base").out
+        assert "Already up to date" in lineage("annotate", ".", "--base", "../../acme/base").out
 
     def test_a_reason_names_no_path_of_this_machine_either(self, hub):
         (hub / "fern/child" / WEIGHTS).rename(hub / "fern/child/pytorch_model.bin")
@@ -274,7 +274,7 @@ class TestRepair:
         assert annotate(hub, *options).code == 0
         assert "base_model: acme/base\n" in readme(hub).replace('"', "")
         assert "| acme/base | finetune | RELATED" in readme(hub)
-        assert annotate(hub, *options).out.endswith("Up to date already; nothing was written.\n")
+        assert annotate(hub, *options).out.endswith("Already up to date; nothing was written.\n")
         assert lineage("check", "fern/child", "--local-hub", hub).rows[0][:2] == ["acme/base", "finetune"]
 
     @pytest.mark.parametrize(
@@ -282,14 +282,14 @@ class TestRepair:
         [
             (
                 "acme/other",
-                "acme/other is UNRELATED, and --repair-base declares verified bases only; leave --repair-base out",
+                "acme/other is UNRELATED, but --repair-base declares verified bases only; leave --repair-base out",
             ),
-            ("acme/wide", "acme/wide is UNRELATED, and --repair-base declares verified bases only"),
-            ("acme/gone", "acme/gone is UNVERIFIABLE, and --repair-base declares verified bases only"),
+            ("acme/wide", "acme/wide is UNRELATED, but --repair-base declares verified bases only"),
+            ("acme/gone", "acme/gone is UNVERIFIABLE, but --repair-base declares verified bases only"),
             ("fern/child", "fern/child cannot be its own base; name another with --base"),
             (
                 "{hub}/acme/base",
-                "is not a name on the Hub, so no card can declare it; give its name there",
+                "is not a name on the Hub, so no card can declare it; give its Hub name",
             ),
         ],
     )
@@ -304,7 +304,7 @@ class TestRepair:
         (hub / "fern/child/README.md").write_text("---\n{a: b}\n---\n")
         (hub / "fern/child" / WEIGHTS).write_bytes(b"")
         error = annotate(hub, "--base", "acme/base", "--repair-base").error
-        assert "is not written as a line for each key, so it is not edited" in error
+        assert "does not have one line for each key and cannot be edited;" in error
 
 
 @pytest.mark.parametrize(
@@ -313,9 +313,9 @@ class TestRepair:
         (["--write", "--pull-request"], "give --write or --pull-request, not both"),
         (["--repair-base"], "--repair-base needs exactly one --base"),
         (["--repair-base", "--base", "a/b", "--base", "c/d"], "--repair-base needs exactly one --base"),
-        (["--relation", "merge"], "--relation says how to declare a base, which needs --repair-base"),
+        (["--relation", "merge"], "--relation needs --repair-base, which declares the base"),
         (["--relation", "cousin"], "'cousin' is not one of 'adapter', 'finetune', 'merge', 'quantized'"),
-        (["--pull-request"], "fern/child is a folder, and pull requests are for the Hub; use --write"),
+        (["--pull-request"], "fern/child is a folder, but pull requests are for the Hub; use --write"),
     ],
 )
 def test_wrong_usage_is_one_line(hub, arguments, message):

@@ -65,7 +65,7 @@ class TestPullRequest:
     def test_a_second_run_commits_nothing(self, server):
         propose()
         again = propose()
-        assert again.out == "acme/base: RELATED\nPull request 1 is up to date already; nothing was written.\n"
+        assert again.out == "acme/base: RELATED\nPull request 1 is already up to date; nothing was written.\n"
         assert len(server.made) == len(server.proposals) == 1
 
     def test_an_open_one_is_updated_not_doubled(self, server):
@@ -101,13 +101,13 @@ class TestPullRequest:
         server.propose(CHILD, "robin", "Something else")
         propose()
         server.propose(CHILD, "robin", "Something else")
-        assert "Pull request 2 is up to date already" in propose().out
+        assert "Pull request 2 is already up to date" in propose().out
 
     def test_once_it_is_merged_nothing_is_left_to_do(self, server):
         propose()
         server.hub.published[CHILD]["main"] = server.hub.published[CHILD]["refs/pr/1"]
         server.proposals[0]["status"] = "merged"
-        assert propose().out == "acme/base: RELATED\nUp to date already; nothing was written.\n"
+        assert propose().out == "acme/base: RELATED\nAlready up to date; nothing was written.\n"
 
     def test_one_that_moves_meanwhile_is_noticed(self, server, monkeypatch):
         propose()
@@ -120,7 +120,7 @@ class TestPullRequest:
             return files
 
         monkeypatch.setattr(annotation, "_files", move)
-        with pytest.raises(RepositoryError, match="the branch moved while it was checked; run again"):
+        with pytest.raises(RepositoryError, match="the branch changed during the check; run again"):
             annotation.propose(result)
 
     def test_without_an_account_there_is_one_line(self, server, monkeypatch):
@@ -144,9 +144,9 @@ class TestWrite:
         assert result.out == f"acme/base: RELATED\nCommitted: {server.hub.url}/{CHILD}/commit/{head}\n"
         assert server.made == [(CHILD, "main", [CARD, RECORD])]
         assert head != checked
-        assert annotate("--write").out == "acme/base: RELATED\nUp to date already; nothing was written.\n"
+        assert annotate("--write").out == "acme/base: RELATED\nAlready up to date; nothing was written.\n"
         server.push(CHILD, "main", {CARD: server.file(CHILD, "main", CARD) + b"More.\n"})
-        assert "Up to date already" in annotate("--write").out
+        assert "Already up to date" in annotate("--write").out
         assert len(server.made) == 1
         server.push(CHILD, "main", {"tokenizer.json": b"{}"})
         head = server.hub.commit(CHILD, "main")
@@ -181,7 +181,7 @@ class TestWrite:
     def test_a_branch_that_moves_meanwhile_is_noticed(self, server):
         result = annotation.annotate(CHILD, target="write")
         server.push(CHILD, "main", {CARD: b"Edited meanwhile.\n"})
-        with pytest.raises(RepositoryError, match="fern/child: the branch moved while it was checked; run again"):
+        with pytest.raises(RepositoryError, match="fern/child: the branch changed during the check; run again"):
             annotation.write(result)
         assert server.file(CHILD, "main", CARD) == b"Edited meanwhile.\n"
         assert server.made == []
@@ -189,7 +189,10 @@ class TestWrite:
     @pytest.mark.parametrize(
         ("trouble", "message"),
         [
-            ({"refusal": 403}, "the Hub refuses the change (403): there is no such branch, pull requests are switched"),
+            (
+                {"refusal": 403},
+                "the Hub refuses the change (403): the branch does not exist, pull requests are disabled",
+            ),
             ({"refusal": 500}, "the Hub answers 500 by HF_ENDPOINT http"),
             (
                 {"invalid": '"base_model" is odd'},
@@ -208,7 +211,7 @@ class TestWrite:
 
     def test_a_card_that_is_not_utf8_is_one_line(self, server):
         server.push(CHILD, "main", {CARD: b"---\nbase_model: acme/base\n---\nM\xfcller\n"})
-        assert annotate("--write").error == f"{CHILD}: the Hub takes README.md as UTF-8 only; save it as that"
+        assert annotate("--write").error == f"{CHILD}: the Hub accepts README.md in UTF-8 only; save it as UTF-8"
 
     def test_a_hub_that_is_gone_is_one_line(self, server, monkeypatch):
         result = annotation.annotate(CHILD, target="write")
@@ -220,4 +223,4 @@ class TestWrite:
         (tmp_path / "child" / CARD).unlink()
         assert "Committed" in annotate("--write", "--base", "acme/base").out
         assert server.file(CHILD, "main", CARD).startswith(annotation.card.BEGIN.encode())
-        assert "Up to date already" in annotate("--write", "--base", "acme/base").out
+        assert "Already up to date" in annotate("--write", "--base", "acme/base").out

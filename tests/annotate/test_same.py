@@ -1,11 +1,18 @@
-"""A second run changes nothing although other layers and units are drawn, and everything else still counts."""
+"""A second run changes nothing although other layers and units are drawn, and everything else still counts.
+
+Without the Hub nothing that was verified is taken back.
+
+A change as a diff: what `patch` would read, with nothing in it that a terminal obeys.
+"""
 
 import json
+import shutil
+import subprocess
 
 import msgspec
 import pytest
 
-from hf_lineage.annotate.same import same_parent
+from hf_lineage.annotate.same import render, same_parent
 from hf_lineage.evidence.units.inherited import MOST
 from hf_lineage.report.findings.merge import RecordedParent, RecordedShare
 from hf_lineage.report.record import record
@@ -58,7 +65,7 @@ def test_another_order_of_layers_measures_something_else_and_changes_nothing(dee
     before = files(deep)
     assert json.loads(before["lineage/claims.json"])["claims"][0]["paths"][0]["layers_read"] < LAYERS
     for seed in range(2, 8):
-        assert annotate(deep, seed).out == "acme/base: RELATED\nUp to date already; nothing was written.\n"
+        assert annotate(deep, seed).out == "acme/base: RELATED\nAlready up to date; nothing was written.\n"
         assert files(deep) == before
 
 
@@ -137,3 +144,80 @@ def test_the_share_of_a_parent_may_move_within_its_interval_alone(changes, same)
     assert same_parent(old, old)
     assert not same_parent(old, None)
     assert not same_parent(old, msgspec.structs.replace(old, shares={}))
+
+
+@pytest.fixture
+def annotated(hub):
+    assert lineage("annotate", "fern/child", "--local-hub", hub, "--write").code == 0
+    return hub
+
+
+def test_a_verified_base_that_cannot_be_read_for_want_of_the_hub_stays_verified(annotated):
+    before = files(annotated)
+    shutil.rmtree(annotated / "acme/base")
+    refused = lineage("annotate", "fern/child", "--local-hub", annotated, "--write")
+    assert (refused.code, files(annotated)) == (2, before)
+    assert (
+        "acme/base was verified before (lineage/claims.json records it), but cannot be read now because HF_HUB_OFFLINE"
+        in refused.error
+    )
+
+
+def test_where_nothing_was_verified_the_card_says_that_there_is_nothing_to_compare(hub):
+    shutil.rmtree(hub / "acme/base")
+    written = lineage("annotate", "fern/child", "--local-hub", hub, "--write")
+    assert written.code == 0
+    assert b"UNVERIFIABLE" in files(hub)["README.md"]
+
+
+def test_a_verified_base_that_the_hub_does_not_have_any_more_is_written_down(annotated, monkeypatch):
+    shutil.rmtree(annotated / "acme/base")
+    monkeypatch.setattr("hf_lineage.hub.client.offline", lambda: False)
+    assert lineage("annotate", "fern/child", "--local-hub", annotated, "--write").code == 0
+    assert b"UNVERIFIABLE" in files(annotated)["README.md"]
+
+
+def test_a_change_is_shown_with_the_lines_around_it():
+    before = "".join(f"{n}\n" for n in range(9)).encode()
+    assert render("f", before, before.replace(b"4\n", b"four\n4a\n")) == (
+        "--- a/f\n+++ b/f\n@@ -2,7 +2,8 @@\n 1\n 2\n 3\n-4\n+four\n+4a\n 5\n 6\n 7\n"
+    )
+
+
+def test_a_new_file_comes_from_nowhere_and_no_change_is_nothing():
+    assert render("f", None, b"a\n") == "--- /dev/null\n+++ b/f\n@@ -0,0 +1,1 @@\n+a\n"
+    assert render("f", b"a\n", b"a\n") == render("f", b"", b"") == ""
+
+
+def test_a_missing_last_line_end_is_said():
+    assert render("f", b"a", b"a\nb\n").endswith("@@ -1,1 +1,2 @@\n-a\n\\ No newline at end of file\n+a\n+b\n")
+
+
+def test_untrusted_text_is_escaped_and_cut():
+    text = render("f", "\ufeff\x1b[31m\u202e\r\n".encode() + b"\xff\n", b"x" * 10_000)
+    assert "-\\ufeff\\x1b[31m\\u202e\n-\\udcff\n" in text
+    assert max(map(len, text.splitlines())) <= 2001
+
+
+@pytest.mark.skipif(not shutil.which("patch"), reason="needs patch")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (["b"], ["a", "b", "c"]),
+        ([*"abcdefghijklmnop"], [*"Xbcdefghijklmno", "Y"]),
+        ([*"abcdefghijklmnop"], [*"abcdefXYZghijkm"]),
+        (["a"] * 50, ["a"] * 20 + ["b"] + ["a"] * 31),
+    ],
+)
+def test_it_is_a_diff_that_patch_applies(before, after, tmp_path):
+    old, new = ("".join(f"{line}\n" for line in lines).encode() for lines in (before, after))
+    (tmp_path / "f").write_bytes(old)
+    subprocess.run(
+        ["patch", "-p1"], cwd=tmp_path, input=render("f", old, new).encode(), check=True, capture_output=True
+    )
+    assert (tmp_path / "f").read_bytes() == new
+
+
+def test_a_long_change_is_not_compared_line_by_line():
+    old, new = (b"".join(b"%d\n" % (n * step % 97) for n in range(5000)) for step in (3, 5))
+    assert render("f", old, new).count("\n-") >= 4990

@@ -108,5 +108,5 @@ def test_a_day_is_written_as_iso_8601():
 
 @pytest.mark.parametrize("base", ["- x", "1. x", "# x", "    x", "---"])
 def test_a_base_that_would_begin_a_block_begins_a_sentence(base):
-    text = section.render(recorded(base=base, reason="it is no Hub name"))
-    assert f"<p>{base.strip()}: it is no Hub name</p>" in MarkdownIt().render(text)
+    text = section.render(recorded(base=base, reason="it is not a Hub name"))
+    assert f"<p>{base.strip()}: it is not a Hub name</p>" in MarkdownIt().render(text)

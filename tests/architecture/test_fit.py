@@ -78,7 +78,7 @@ def test_hidden_units_are_those_of_the_writer_and_every_reader_has_as_many():
     assert found.heads == {"up": Heads(HIDDEN, 1), "down": Heads(HIDDEN, 1)}
     assert (found.units, found.width, found.stacked) == (HIDDEN, WIDTH, ())
     assert said(fit(up=(HIDDEN, WIDTH + 1)).mlp, mlp()) == (
-        f"up has shape {(HIDDEN, WIDTH + 1)}, the rest of the model asks for {(HIDDEN, WIDTH)} (out, in)"
+        f"up has shape {(HIDDEN, WIDTH + 1)}, but the rest of the model needs {(HIDDEN, WIDTH)} (out, in)"
     )
     assert fit(up=(3, HIDDEN, WIDTH), down=(3, WIDTH, HIDDEN)).mlp(mlp()).stacked == (3,)
 
@@ -94,13 +94,13 @@ def test_keys_and_values_may_be_fewer_than_queries_that_they_divide(keys, count)
     [
         (
             {"k": (3 * SIZE, WIDTH), "v": (3 * SIZE, WIDTH)},
-            "o: 4 query, 3 key, 3 value heads do not line up with the 4",
+            "o: 4 query, 3 key, 3 value heads do not fit the 4",
         ),
-        ({"k": (SIZE, WIDTH)}, "o: 4 query, 1 key, 2 value heads do not line up with the 4 heads of config.json"),
-        ({"k": (2 * SIZE + 1, WIDTH)}, f"k has shape {(2 * SIZE + 1, WIDTH)}, the rest of the model asks for (6, 8)"),
-        ({"o": (WIDTH, HEADS * SIZE + 1)}, "o has shape (8, 13) (out, in), which 4 heads do not divide"),
-        ({"o": (WIDTH + 1, HEADS * SIZE)}, "o has shape (9, 12), the rest of the model asks for (8, 12)"),
-        ({"q": (HEADS * SIZE + 2, WIDTH)}, "q has shape (14, 8) (out, in), which 4 heads do not divide"),
+        ({"k": (SIZE, WIDTH)}, "o: 4 query, 1 key, 2 value heads do not fit the 4 heads of config.json"),
+        ({"k": (2 * SIZE + 1, WIDTH)}, f"k has shape {(2 * SIZE + 1, WIDTH)}, but the rest of the model needs (6, 8)"),
+        ({"o": (WIDTH, HEADS * SIZE + 1)}, "o has shape (8, 13) (out, in), which does not divide into 4 heads"),
+        ({"o": (WIDTH + 1, HEADS * SIZE)}, "o has shape (9, 12), but the rest of the model needs (8, 12)"),
+        ({"q": (HEADS * SIZE + 2, WIDTH)}, "q has shape (14, 8) (out, in), which does not divide into 4 heads"),
     ],
 )
 def test_heads_that_do_not_line_up_are_refused(changes, message):
@@ -134,10 +134,10 @@ def test_a_latent_is_as_wide_as_what_reads_it_and_made_from_the_stream():
     [
         ((3, WIDTH), None, ""),
         ((5, WIDTH), (5,), ""),
-        ((2, WIDTH), None, "router has shape (2, 8), the rest of the model asks for (3, 8) (out, in)"),
-        ((3, WIDTH + 1), None, "router has shape (3, 9), the rest of the model asks for (3, 8) (out, in)"),
-        ((), None, "router has shape (), the rest"),
-        ((3, WIDTH), (2,), "correction has shape (2,), its router asks for (3,)"),
+        ((2, WIDTH), None, "router has shape (2, 8), but the rest of the model needs (3, 8) (out, in)"),
+        ((3, WIDTH + 1), None, "router has shape (3, 9), but the rest of the model needs (3, 8) (out, in)"),
+        ((), None, "router has shape (), but the rest"),
+        ((3, WIDTH), (2,), "correction has shape (2,), but its router needs (3,)"),
     ],
 )
 def test_a_router_has_a_row_for_each_expert_at_least_and_what_corrects_it_a_number_for_each_row(
@@ -189,12 +189,12 @@ def test_a_norm_is_as_long_as_what_it_stands_on(which, size):
     for name in vectors if which != "fed_by" else ("ln", "shift"):
         message = said(fit(**vectors | {name: (size + 1,)}).mlp, normed)
         assert "has shape" in message
-        assert "the rest of the model asks for" in message
+        assert "the rest of the model needs" in message
 
 
 def test_a_table_of_experts_has_rows_and_columns_and_what_is_learned_is_one_number():
     routed, learned = mlp(router="router", table="table"), mlp(learned=("beta",))
     assert fit(router=(1, WIDTH), table=(5, 2)).mlp(routed).table == "table"
-    assert said(fit(router=(1, WIDTH), table=(5,)).mlp, routed) == "table has shape (5,), which is no table"
+    assert said(fit(router=(1, WIDTH), table=(5,)).mlp, routed) == "table has shape (5,), not that of a table"
     assert fit(beta=()).mlp(learned).learned == ("beta",)
-    assert said(fit(beta=(2,)).mlp, learned) == "beta has shape (2,), where it needs one number"
+    assert said(fit(beta=(2,)).mlp, learned) == "beta has shape (2,), but it must be one number"

@@ -113,16 +113,19 @@ def test_heads_may_be_counted_by_a_setting_inside_another():
 
 
 def test_heads_that_do_not_divide_the_output_are_refused():
-    said = "h.0.o.weight has shape (8, 12) (out, in), which 5 heads do not divide"
+    said = "h.0.o.weight has shape (8, 12) (out, in), which does not divide into 5 heads"
     assert refusal(layer(), num_attention_heads=5) == said
 
 
 def test_key_heads_that_do_not_line_up_with_the_query_heads_are_refused():
     assert refusal(layer(k=(3 * SIZE, WIDTH), v=(3 * SIZE, WIDTH))) == (
-        "h.0.o.weight: 4 query, 3 key, 3 value heads do not line up with the 4 heads of config.json"
+        "h.0.o.weight: 4 query, 3 key, 3 value heads do not fit the 4 heads of config.json"
     )
     assert "4 query, 2 key, 1 value heads" in refusal(layer(v=(SIZE, WIDTH)))
-    assert refusal(layer(q=(3 * SIZE, WIDTH))) == "h.0.q.weight has shape (9, 8) (out, in), which 4 heads do not divide"
+    assert (
+        refusal(layer(q=(3 * SIZE, WIDTH)))
+        == "h.0.q.weight has shape (9, 8) (out, in), which does not divide into 4 heads"
+    )
 
 
 def test_a_missing_layer_is_named():
@@ -135,7 +138,7 @@ def test_weights_of_another_class_are_refused():
 
 
 def test_a_branch_of_which_a_part_is_missing_is_refused():
-    assert refusal(layer(gate=None)) == "h.0 has no tensor gate, though others of its branch are there"
+    assert refusal(layer(gate=None)) == "h.0 has no tensor gate, although others of its branch are there"
 
 
 def test_a_layer_without_a_branch_is_refused():
@@ -176,7 +179,7 @@ def test_a_path_that_no_layer_has_is_none():
 
 
 def test_a_part_of_a_branch_is_refused_even_where_a_layer_may_lack_it():
-    assert refusal(layer(k=None), MIXED) == "h.0 has no tensor k, though others of its branch are there"
+    assert refusal(layer(k=None), MIXED) == "h.0 has no tensor k, although others of its branch are there"
 
 
 def test_a_set_with_where_is_only_in_layers_with_that_tensor():
@@ -184,7 +187,7 @@ def test_a_set_with_where_is_only_in_layers_with_that_tensor():
     layout = bound(text, layer(0, k=None, v=(HIDDEN, WIDTH)) | layer(1))
     assert layout.without("value_output") == (0,)
     assert layout.unclaimed == ("h.0.q.weight", "h.0.v.weight", "h.0.o.weight")
-    assert refusal(layer(v=None), text) == "h.0 has no tensor v, though others of its branch are there"
+    assert refusal(layer(v=None), text) == "h.0 has no tensor v, although others of its branch are there"
 
 
 BESIDE = """
@@ -241,13 +244,13 @@ def test_heads_that_read_a_latent_have_the_sizes_that_the_shapes_say():
 @pytest.mark.parametrize(
     ("name", "shape", "said"),
     [
-        ("q_a", (7, WIDTH), "h.0.q_a.weight has shape (7, 8), the rest of the model asks for (6, 8) (out, in)"),
-        ("q_ln", (7,), "h.0.q_ln.weight has shape (7,), the rest of the model asks for (6,) (out, in)"),
-        ("kv_ln", (6,), "h.0.kv_ln.weight has shape (6,), the rest of the model asks for (5,) (out, in)"),
-        ("kv_a", (4, WIDTH), "h.0.kv_a.weight has shape (4, 8), the rest of the model asks for (5, 8) (out, in)"),
+        ("q_a", (7, WIDTH), "h.0.q_a.weight has shape (7, 8), but the rest of the model needs (6, 8) (out, in)"),
+        ("q_ln", (7,), "h.0.q_ln.weight has shape (7,), but the rest of the model needs (6,) (out, in)"),
+        ("kv_ln", (6,), "h.0.kv_ln.weight has shape (6,), but the rest of the model needs (5,) (out, in)"),
+        ("kv_a", (4, WIDTH), "h.0.kv_a.weight has shape (4, 8), but the rest of the model needs (5, 8) (out, in)"),
         ("kv_a", (6,), "h.0.kv_a.weight has shape (6,), which is not the shape of a matrix"),
-        ("kv_a", None, "h.0 has no tensor kv_a, though others of its branch are there"),
-        ("kv_b", (HEADS * 5 + 1, 5), "has shape (21, 5), the rest of the model asks for (20, 5) (out, in)"),
+        ("kv_a", None, "h.0 has no tensor kv_a, although others of its branch are there"),
+        ("kv_b", (HEADS * 5 + 1, 5), "has shape (21, 5), but the rest of the model needs (20, 5) (out, in)"),
     ],
 )
 def test_a_latent_that_does_not_fit_is_refused(name, shape, said):
@@ -266,24 +269,24 @@ def test_a_missing_norm_is_refused_unless_null_is_among_its_names():
         (
             "up",
             (HIDDEN + 1, WIDTH),
-            "h.0.up.weight has shape (13, 8), the rest of the model asks for (12, 8) (out, in)",
+            "h.0.up.weight has shape (13, 8), but the rest of the model needs (12, 8) (out, in)",
         ),
-        ("up", (), "h.0.up.weight has shape (), the rest of the model asks for (12, 8) (out, in)"),
+        ("up", (), "h.0.up.weight has shape (), but the rest of the model needs (12, 8) (out, in)"),
         ("down", (WIDTH,), "h.0.down.weight has shape (8,), which is not the shape of a matrix"),
         ("down", (WIDTH, 0), "h.0.down.weight has shape (8, 0), which is not the shape of a matrix"),
-        ("ln_1", (WIDTH + 1,), "h.0.ln_1.weight has shape (9,), the rest of the model asks for (8,) (out, in)"),
+        ("ln_1", (WIDTH + 1,), "h.0.ln_1.weight has shape (9,), but the rest of the model needs (8,) (out, in)"),
         ("o", (), "h.0.o.weight has shape (), which is not the shape of a matrix"),
         (
             "o",
             (WIDTH + 1, HEADS * SIZE),
-            "h.0.o.weight has shape (9, 12), the rest of the model asks for (8, 12) (out, in)",
+            "h.0.o.weight has shape (9, 12), but the rest of the model needs (8, 12) (out, in)",
         ),
         ("q", (), "h.0.q.weight has shape (), which is not the shape of a matrix"),
-        ("k", (2 * SIZE + 1, WIDTH), "h.0.k.weight has shape (7, 8), the rest of the model asks for (6, 8) (out, in)"),
+        ("k", (2 * SIZE + 1, WIDTH), "h.0.k.weight has shape (7, 8), but the rest of the model needs (6, 8) (out, in)"),
         (
             "v",
             (2, 2 * SIZE, WIDTH),
-            "h.0.v.weight has shape (2, 6, 8), the rest of the model asks for (6, 8) (out, in)",
+            "h.0.v.weight has shape (2, 6, 8), but the rest of the model needs (6, 8) (out, in)",
         ),
     ],
 )
@@ -294,7 +297,7 @@ def test_a_shape_that_does_not_fit_is_refused(name, shape, said):
 def test_matrices_stored_in_out_are_read_the_other_way_round():
     turned = {name: shape[::-1] for name, shape in layer().items()}
     assert bound(f"stored: in_out\n{PLAIN}", turned).width == WIDTH
-    assert "rest of the model asks for" in refusal(turned)
+    assert "rest of the model needs" in refusal(turned)
 
 
 def test_packed_heads_are_counted_with_equally_many_keys_and_values():
@@ -303,10 +306,10 @@ def test_packed_heads_are_counted_with_equally_many_keys_and_values():
     found = bound(text, layer(qkv=((HEADS + 2 + 2) * SIZE, WIDTH), **whole)).sets("value_output")[0][0]
     assert found.heads == {"query": Heads(HEADS, SIZE), "key": Heads(2, SIZE), "value": Heads(2, SIZE)}
     assert refusal(layer(qkv=((HEADS + 3) * SIZE, WIDTH), **whole), text) == (
-        "h.0.qkv.weight has shape (21, 8), the rest of the model asks for (18, 8) (out, in)"
+        "h.0.qkv.weight has shape (21, 8), but the rest of the model needs (18, 8) (out, in)"
     )
     assert "4 query, 3 key, 3 value heads" in refusal(layer(qkv=((HEADS + 6) * SIZE, WIDTH), **whole), text)
-    assert "heads do not line up" in refusal(layer(qkv=(HEADS * SIZE, WIDTH), **whole), text)
+    assert "heads do not fit" in refusal(layer(qkv=(HEADS * SIZE, WIDTH), **whole), text)
 
 
 def experts(*numbers: int) -> dict[str, tuple[int, ...]]:
@@ -336,7 +339,7 @@ def test_an_expert_of_which_a_part_is_missing_is_refused():
     whole = without() | experts(0, 1)
     for lost in ("up", "down"):
         rest = {name: shape for name, shape in whole.items() if name != f"h.0.e.1.{lost}.weight"}
-        assert refusal(rest, EXPERTS) == f"h.0 has no tensor e.1.{lost}, though others of its branch are there"
+        assert refusal(rest, EXPERTS) == f"h.0 has no tensor e.1.{lost}, although others of its branch are there"
 
 
 def test_a_layer_with_none_of_the_alternatives_is_refused():
@@ -348,7 +351,7 @@ def test_stacked_experts_must_be_equally_many_in_every_tensor():
     shapes = without("up", "down") | layer(gate=None, up=None, down=None, **stacked)
     assert bound(EXPERTS, shapes).width == WIDTH
     assert refusal(shapes | {"h.0.stack.up.weight": (4, HIDDEN, WIDTH)}, EXPERTS) == (
-        "h.0.stack.up.weight has shape (4, 12, 8), the rest of the model asks for (5, 12, 8) (out, in)"
+        "h.0.stack.up.weight has shape (4, 12, 8), but the rest of the model needs (5, 12, 8) (out, in)"
     )
 
 
@@ -418,7 +421,7 @@ def test_a_router_may_have_rows_for_experts_that_compute_nothing(text, shapes, e
 def test_a_router_s_bias_has_one_number_for_each_of_its_rows(rows, many):
     for text, shapes in ((ROUTED, routed(router=(rows, WIDTH))), (STACKED, stacked(router=(rows, WIDTH)))):
         assert refusal(added(shapes, router_bias=(many,)), text) == (
-            f"h.0.router.bias has shape ({many},), its router asks for ({rows},)"
+            f"h.0.router.bias has shape ({many},), but its router needs ({rows},)"
         )
 
 
@@ -440,4 +443,4 @@ def test_a_router_s_bias_has_one_number_for_each_of_its_rows(rows, many):
 def test_what_activity_is_computed_from_has_to_fit(text, shapes, name):
     said = refusal(shapes, text)
     assert said.startswith(f"{name} has shape ")
-    assert "the rest of the model asks for" in said
+    assert "the rest of the model needs" in said

@@ -51,7 +51,7 @@ def test_a_layer_without_any_set_is_refused_unless_null_is_among_them():
 
 
 def test_a_set_of_which_a_part_is_there_is_refused_even_where_it_may_be_absent():
-    with pytest.raises(CheckpointError, match=r"h\.0 has no tensor down, though others of its branch are there"):
+    with pytest.raises(CheckpointError, match=r"h\.0 has no tensor down, although others of its branch are there"):
         sets(MLP, None, names=["up"])
 
 

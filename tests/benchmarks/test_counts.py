@@ -10,7 +10,7 @@ from benchmarks import counts
 from benchmarks.isolated import isolated
 from benchmarks.shapes import Model
 from benchmarks.writing import write_model, write_signatures
-from hf_lineage.checkpoint.numbers import single
+from hf_lineage.checkpoint.tensor import single
 from hf_lineage.evidence.nulls.permutation import permutation_null
 from hf_lineage.signature.extraction.whole import extract_paths
 

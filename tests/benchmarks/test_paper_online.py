@@ -31,7 +31,7 @@ from tests.server.client import connect
 NAMED = re.compile(r"([\w.-]+/[\w.-]+)@([0-9a-f]{40})")
 REASONS = {
     "Vicuna-7B: score": r"lmsys/vicuna-7b-v1.5@\w{40} holds its weights as a pickle",
-    "Amber: score": "LLM360/Amber is gated: ask for access on its page and set HF_TOKEN",
+    "Amber: score": "LLM360/Amber is gated: request access on its page and set HF_TOKEN",
     "Baichuan-7B: score": r"baichuan-inc/Baichuan-7B@\w{40}: BaichuanForCausalLM is not in the registry",
     "Baichuan2-7B: score": "baichuan-inc/Baichuan2-7B-Base is not on the Hub",
     "InternLM-7B: score": r"INCOMPATIBLE: .*has 6 layers of width 96, .*has 2 of width 32",
@@ -256,7 +256,7 @@ def test_pictures_come_in_their_split_and_at_the_commit_that_is_pinned(standing_
 def test_an_item_of_which_nothing_is_to_be_had_has_no_figures(online, tmp_path):
     with pytest.raises(
         UnavailableError,
-        match="none of its public models could be measured: openai-community/gpt2 is not on the Hub, or is private:",
+        match="none of its public models could be measured: openai-community/gpt2 is not on the Hub, or is private;",
     ):
         pairing_figures.traces(Bench("smoke", Cache(tmp_path / "s"), tmp_path / "figures", online=True))
     assert not (tmp_path / "figures").exists()

@@ -297,6 +297,6 @@ def test_fixed_sinusoidal_positions_leave_the_decision_to_hidden_units_or_an_emp
     few = only_row(compare(one, one, Options(nulls=(other,)))).verdict
     assert (few.name, few.reason) == (
         "INCONCLUSIVE",
-        "1 independent model(s) cannot show p <= 0.01, which takes at least 99; name more of them with --null",
+        "1 independent model(s) cannot show p <= 0.01; that needs at least 99; name more with --null",
     )
     assert only_row(compare(one, one, Options(nulls=(other,), alpha=0.5))).verdict.name == "RELATED"

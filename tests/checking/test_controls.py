@@ -66,10 +66,10 @@ def test_an_error_of_the_pair_is_raised(tmp_path):
 @pytest.mark.parametrize(
     ("controls", "message"),
     [
-        ([BASE], "acme/llama-base is A itself; name as controls other models than A and B, each once"),
+        ([BASE], "acme/llama-base is A itself; name each control once, and not A or B"),
         ([str(EXAMPLES / MODEL)], "examples/hub/fern/llama-finetune-a is B itself"),
         ([INDEPENDENT, str(EXAMPLES / INDEPENDENT)], "is the control otter/llama-independent already"),
-        (["org/x"] * 51, "51 controls are named, and at most 50 are compared"),
+        (["org/x"] * 51, "51 controls are named, but at most 50 are compared;"),
     ],
 )
 def test_a_control_is_another_model_and_named_once(controls, message):

@@ -10,7 +10,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import compare
-from hf_lineage.checking.policies import under
+from hf_lineage.checking.results.policies import under
 from hf_lineage.policy.file import parse
 from hf_lineage.report.formats import json as as_json
 from tests import decoys
@@ -57,10 +57,10 @@ def test_two_independent_models_are_told_apart(pair):
             "config.json says 2 layers and the weights hold 4: transformers loads layers 0",
         ),
         ("foreign_prefix", ["B"], "UNVERIFIABLE", "stand under decoy."),
-        ("one_letter_prefix", ["A"], "UNVERIFIABLE", "matrices named and shaped like those of the layers stand under "),
+        ("one_letter_prefix", ["A"], "UNVERIFIABLE", "matrices with the names and shapes of the layers stand under "),
         ("named_file", ["B"], "UNVERIFIABLE", "transformers loads other.safetensors, which config.json names"),
         ("named_file_alone", ["A"], "RELATED", ""),
-        ("file_and_shards", ["B"], "UNVERIFIABLE", "transformers loads the former, other loaders the latter"),
+        ("file_and_shards", ["B"], "UNVERIFIABLE", "transformers loads the file, other loaders follow the index;"),
         ("leftovers", ["A"], "RELATED", ""),
     ],
 )
@@ -78,12 +78,14 @@ def test_layers_under_two_prefixes_are_two_models(pair):
     outcome = judged(pair, folder).verdict
     assert outcome.name == "UNVERIFIABLE"
     assert outcome.reason.endswith(
-        "layers stand under model.layers.{layer} and under layers.{layer}: loaders disagree which of them are the "
-        "model; remove those that are not"
+        "layers stand under model.layers.{layer} and under layers.{layer}: loaders disagree on which of them are the "
+        "model; remove the others"
     )
 
 
-@pytest.mark.parametrize(("depth", "more"), [(1, "layers 0 to 0 and leaves the others out"), (3, "up at random")])
+@pytest.mark.parametrize(
+    ("depth", "more"), [(1, "layers 0 to 0 and leaves the others out"), (3, "with random numbers")]
+)
 def test_as_many_layers_count_as_config_json_says(pair, depth, more):
     folder = pair.write(pair.tensors()[0], num_hidden_layers=depth)
     assert whose(folder, pair) == []
@@ -127,7 +129,7 @@ def test_the_type_decides_for_transformers_and_the_class_for_others(tmp_path):
     assert outcome.name == "UNVERIFIABLE"
     assert "config.json names the class LlamaForCausalLM, which is of model_type " in outcome.reason
     assert outcome.reason.endswith(
-        "or llama, and says model_type gpt2: transformers goes by the type, other loaders by the class; make the two "
+        "or llama, and says model_type gpt2: transformers uses the type, other loaders use the class; make the two "
         "agree"
     )
 
@@ -136,8 +138,8 @@ def test_a_type_whose_layers_are_read_alike_is_judged_and_said(pair):
     row = judged(pair, pair.write(pair.tensors()[0], model_type="mistral"))
     assert row.verdict.name == "RELATED"
     assert row.notes == (
-        f"{pair.folder}: config.json says model_type mistral of the class LlamaForCausalLM; the layers of both are "
-        "read alike",
+        f"{pair.folder}: config.json says model_type mistral with the class LlamaForCausalLM; the layers of both are "
+        "read the same way",
     )
 
 
@@ -152,7 +154,7 @@ def test_code_that_a_repository_brings_is_said(pair):
     assert whose(folder, pair) == ["A"]
     row = judged(pair, folder)
     assert row.verdict.name == "RELATED"
-    assert "code of the repository's own for AutoModelForCausalLM (auto_map)" in row.verdict.reason
+    assert "code of the repository for AutoModelForCausalLM (auto_map)" in row.verdict.reason
     assert row.own_code == (row.verdict.reason,)
     report = compare(str(pair.a), str(folder))
     assert as_json.document(report)["claims"][0]["reason"] == row.verdict.reason
@@ -166,7 +168,7 @@ def test_a_policy_may_refuse_code_that_a_repository_brings(pair, kept, unmet):
     policy = parse(f"own-code: {kept}", "lineage.yaml")
     report = under(compare(str(pair.a), str(folder)), policy, datetime.date(2026, 1, 1))
     assert (len(report.rows[0].unmet), int(report.status)) == (unmet, 3 if unmet else 0)
-    assert all("the policy refuses code of a repository's own, but " in one for one in report.rows[0].unmet)
+    assert all("the policy refuses code of the repository, but " in one for one in report.rows[0].unmet)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +195,7 @@ def test_experts_under_the_names_of_memory_are_loaded_too(tmp_path):
     memory = {name: tensor for name, tensor in state.items() if ".experts." in name}
     outcome = judged(pair, pair.write({**a, **memory})).verdict
     assert outcome.name == "UNVERIFIABLE"
-    assert "more matrices that may be loaded in place of those that are read" in outcome.reason
+    assert "which may be loaded in place of those that were read" in outcome.reason
 
 
 def test_scales_beside_plain_weights_are_refused_where_the_configuration_uses_them(pair):
@@ -201,11 +203,11 @@ def test_scales_beside_plain_weights_are_refused_where_the_configuration_uses_th
     scales = {f"{name}_scale_inv": torch.rand(1, 1) for name in a if ".mlp." in name and name.endswith("weight")}
     row = judged(pair, pair.write({**a, **scales}))
     assert row.verdict.name == "RELATED"
-    assert "tensors beside matrices were not read (6), " in row.notes[0]
+    assert "tensors beside matrices were not read (6), such as " in row.notes[0]
     quantized = {"quant_method": "fp8", "weight_block_size": [128, 128]}
     outcome = judged(pair, pair.write({**a, **scales}, quantization_config=quantized)).verdict
     assert outcome.name == "UNVERIFIABLE"
-    assert "more say how the matrices are scaled, as `quantization_config` of config.json asks" in outcome.reason
+    assert "more give scales for the matrices, as `quantization_config` of config.json says" in outcome.reason
 
 
 @pytest.mark.parametrize("file", ["pytorch_model.bin", "consolidated.safetensors", "model.Q4_K_M.gguf", OTHER])
@@ -225,7 +227,7 @@ def test_another_configuration_that_this_one_hands_over_to_is_refused(pair):
     folder = pair.write(pair.tensors()[0], configuration_files=["config.4.0.0.json"])
     edit_json(folder / "config.4.0.0.json", **{**pair.config, "num_hidden_layers": 1})
     assert len(loaded(folder, transformers.LlamaForCausalLM).model.layers) == 1
-    assert "hands over to other files" in judged(pair, folder).verdict.reason
+    assert "refers to other files" in judged(pair, folder).verdict.reason
 
 
 def test_parts_of_a_distributed_checkpoint_are_refused(pair):
@@ -271,7 +273,7 @@ def test_an_adapter_that_makes_another_model_of_the_weights_is_two_readings(pair
     assert outcome.name == "UNVERIFIABLE"
     assert outcome.reason == (
         f"loaded from its weights alone {folder} is RELATED, loaded with the adapter on top of the weights, as "
-        "transformers does where peft is installed, it is UNRELATED; take the adapter out or merge it"
+        "transformers does where peft is installed, it is UNRELATED; remove the adapter or merge it"
     )
 
 
@@ -282,14 +284,14 @@ def test_an_adapter_is_added_as_peft_adds_it(pair, settings):
     from hf_lineage.hub.reference import resolve
 
     folder = adapter(pair, 4, 0.1, **settings)
-    (variant,) = with_adapter(opened(described(resolve(str(folder)))))
+    (variant,) = with_adapter(opened(described(resolve(str(folder))))).values()
     with torch.no_grad():
         plain = transformers.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
         layer = plain.model.layers[1].mlp
         for role in ("gate_proj", "up_proj", "down_proj"):
             module = getattr(layer, role)
             expected = module.base_layer.weight + module.get_delta_weight("default")
-            found = torch.from_numpy(variant.opened.checkpoint.read(f"model.layers.1.mlp.{role}.weight"))
+            found = torch.from_numpy(variant.checkpoint.read(f"model.layers.1.mlp.{role}.weight"))
             torch.testing.assert_close(found, expected)
 
 

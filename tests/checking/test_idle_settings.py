@@ -111,8 +111,8 @@ def test_no_experts_of_a_token_verify_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("name", "settings", "said"),
     [
-        (NANO, {"activation_sparsity_pattern": [1.0 - 1e-7] * 2}, "leaves next to nothing of the hidden units"),
-        (GRANITE, {"embedding_multiplier": 1e7}, "beside which what other parts of the layers add is next to nothing"),
+        (NANO, {"activation_sparsity_pattern": [1.0 - 1e-7] * 2}, "leaves almost nothing of the hidden units"),
+        (GRANITE, {"embedding_multiplier": 1e7}, "so large that the other parts of the layers add almost nothing:"),
         (GRANITE, {"residual_multiplier": 1e-7}, "takes the layers out of the model"),
     ],
 )

@@ -33,8 +33,8 @@ def test_pairs_are_the_values_of_options(pairs, values):
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
-        ("alpha", "'alpha' is not KEY=VALUE with a key out of alpha, seed; help shows them"),
-        ("recipe=paper", "'recipe=paper' is not KEY=VALUE with a key out of alpha, seed; help shows them"),
+        ("alpha", "'alpha' is not KEY=VALUE; the keys are alpha, seed; help shows them"),
+        ("recipe=paper", "'recipe=paper' is not KEY=VALUE; the keys are alpha, seed; help shows them"),
         ("alpha=", "alpha must be a number, not ''"),
         ("seed=0x1", "seed must be a whole number, not '0x1'"),
         ("seed=\n", r"seed must be a whole number, not '\n'"),

@@ -4,7 +4,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from hf_lineage.checkpoint.files import files_beside, weight_files
+from hf_lineage.checkpoint.files import find_weights, weight_files
 from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import RepoRef
@@ -35,7 +35,10 @@ def sharded(tmp_path):
             ["adapter_config.json", "adapter_model.safetensors"],
             "org/model holds only a LoRA adapter; `hf-lineage check /",
         ),
-        (["one.safetensors", "two.safetensors"], "it is not clear which file is the model, one.safetensors, two.safet"),
+        (
+            ["one.safetensors", "two.safetensors"],
+            "it is not clear which file is the model: one.safetensors, two.safet",
+        ),
     ],
 )
 def test_without_weights_the_reason_says_what_is_there_instead(tmp_path, files, message):
@@ -64,7 +67,7 @@ def test_other_files_that_may_hold_weights_are_named(tmp_path, files, sentences)
     tiny_llama(tmp_path)
     for file in files:
         (tmp_path / file).touch()
-    found = files_beside(repository(tmp_path))
+    found = find_weights(repository(tmp_path)).notes()
     assert len(found) == len(sentences)
     assert all(sentence.startswith(wanted) for sentence, wanted in zip(found, sentences, strict=True))
 
@@ -97,7 +100,9 @@ class TestFileThatTheConfigNames:
     @pytest.mark.parametrize("name", ["../x.safetensors", "pytorch_model.bin", "", 7, ["a"], {"a": 1}])
     def test_one_that_is_no_safetensors_file_of_the_folder_is_refused(self, tmp_path, name):
         edit_json(tiny_llama(tmp_path) / "config.json", transformers_weights=name)
-        with pytest.raises(NothingToCompare, match=r"which is no safetensors file of this folder; leave the key out"):
+        with pytest.raises(
+            NothingToCompare, match=r"which is not a safetensors file of this folder; leave the key out"
+        ):
             opened(tmp_path)
 
 
@@ -128,14 +133,18 @@ class TestPickles:
         assert all((found.read(name) == other.read(name)).all() for name in other.tensors)
 
     def test_the_report_says_that_it_is_one(self, single):
-        assert files_beside(self.allowed(single)) == (
-            "pytorch_model.bin is a pickle, of which the tensors were read and nothing was run (--allow-pickle)",
+        assert find_weights(self.allowed(single)).notes() == (
+            "pytorch_model.bin is a pickle; its tensors were read and nothing was run (--allow-pickle)",
         )
 
     def test_safetensors_come_first_as_in_transformers(self, single):
         tiny_llama(single)
         assert weight_files(self.allowed(single)) == [WEIGHTS]
-        assert files_beside(self.allowed(single))[0].startswith("pytorch_model.bin may hold weights too and was not")
+        assert (
+            find_weights(self.allowed(single))
+            .notes()[0]
+            .startswith("pytorch_model.bin may hold weights too and was not")
+        )
 
     def test_what_belongs_to_a_training_run_is_no_model(self, single):
         (single / "pytorch_model.bin").rename(single / "model.pt")
@@ -147,7 +156,7 @@ class TestPickles:
         torch.save({"a": torch.ones(1)}, single / "last.pt")
         assert weight_files(self.allowed(single)) == ["pytorch_model.bin"]
         (single / "pytorch_model.bin").rename(single / "best.pt")
-        with pytest.raises(NothingToCompare, match=r"not clear which file is the model, best\.pt, last\.pt"):
+        with pytest.raises(NothingToCompare, match=r"not clear which file is the model: best\.pt, last\.pt"):
             weight_files(self.allowed(single))
 
     @pytest.mark.parametrize("name", ["../x.bin", "model.safetensors", "/etc/x.bin", ""])
@@ -155,7 +164,7 @@ class TestPickles:
         (single / "pytorch_model.bin").unlink()
         edit_json(single / "pytorch_model.bin.index.json", weight_map={"a": name})
         with pytest.raises(
-            CheckpointError, match=r"names a shard that is no bin file of this folder: .*; do not trust"
+            CheckpointError, match=r"names a shard that is not a bin file of this folder: .*; do not trust"
         ):
             open_checkpoint(self.allowed(single))
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.opening import open_checkpoint
+from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub.reference import RepoRef
 from tests.models import spoil, tiny_llama
@@ -29,7 +29,7 @@ def test_a_number_format_that_is_not_decoded_is_nothing_to_compare(tmp_path):
         tensors.update({name: tensor.to(torch.int8) for name, tensor in tensors.items()})
 
     found = opened(spoil(tiny_llama(tmp_path), round_all))
-    with pytest.raises(NothingToCompare, match=r"model\.norm\.weight is stored as I8, and config.json names no"):
+    with pytest.raises(NothingToCompare, match=r"model\.norm\.weight is stored as I8, and config.json does not say"):
         found.read("model.norm.weight")
     assert found.decoded == frozenset()
 

@@ -14,7 +14,7 @@ from tests.models import WEIGHTS, Trap, edit_json, shard, tiny_llama
 
 INDEX = "model.safetensors.index.json"
 FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
-STRANGE = "names a shard that is no safetensors file of this folder"
+STRANGE = "names a shard that is not a safetensors file of this folder"
 
 
 def repository(folder):
@@ -41,8 +41,8 @@ def test_a_single_file_beside_an_index_of_others_is_two_models(sharded, tmp_path
     with pytest.raises(NothingToCompare) as error:
         opened(sharded)
     assert str(error.value) == (
-        "org/model holds model.safetensors, and its model.safetensors.index.json names other files: transformers loads "
-        "the former, other loaders the latter; keep one of them"
+        "org/model holds model.safetensors, and its model.safetensors.index.json names other files: transformers "
+        "loads the file, other loaders follow the index; keep one of them"
     )
 
 
@@ -81,7 +81,7 @@ def test_weights_that_are_no_file_are_never_waited_for(tmp_path, make):
         ({"a": "gone.safetensors"}, "names the shard gone.safetensors, which is missing; download it again"),
         ({"a": f"{'x' * 300}.safetensors"}, f"names the shard {'x' * 300}.safetensors, which is missing"),
         ({"a": "\ud800.safetensors"}, r"names the shard \ud800.safetensors, which is missing"),
-        ({"a": FIRST}, "names the tensor a, which no shard holds; download them again"),
+        ({"a": FIRST}, "names the tensor a, which no shard holds; download it again"),
     ],
 )
 def test_an_index_that_lies_is_refused(sharded, weight_map, message):

@@ -9,10 +9,10 @@ import torch
 from safetensors.torch import load_file
 
 from hf_lineage.checkpoint import remote as reading
-from hf_lineage.checkpoint.numbers import DTYPES
 from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.checkpoint.remote import RemoteCheckpoint
 from hf_lineage.checkpoint.stored import header
+from hf_lineage.checkpoint.tensor import DTYPES
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub import ranges
 from hf_lineage.hub.reference import resolve
@@ -271,6 +271,6 @@ def test_reading_stops_where_the_disk_is_full(online, monkeypatch):
     monkeypatch.setattr(os, "pwrite", full)
     error = lineage("inspect", "acme/llama-base").error
     assert error == (
-        "acme/llama-base: model.safetensors: No space left on device, on the disk of the cache; make room, or set "
+        "acme/llama-base: model.safetensors: No space left on device, on the disk with the cache; make room, or set "
         "HF_HOME to another disk"
     )

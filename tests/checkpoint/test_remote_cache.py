@@ -51,7 +51,7 @@ def test_offline_what_is_there_suffices_and_what_is_not_is_said(online, monkeypa
     online.forget()
     assert lineage("inspect", "acme/llama-base").code == 0
     error = lineage("inspect", "fern/llama-finetune-a").error
-    assert error.startswith("fern/llama-finetune-a is not in the cache, or not all of it that is needed")
+    assert error.startswith("fern/llama-finetune-a is not in the cache, or not completely")
     assert (online.requests, online.parts) == ([], [])
 
 

@@ -30,7 +30,7 @@ def test_a_model_that_was_renamed_is_followed_and_that_is_said(online, caplog):
     online.renamed["meta/old-name"] = "acme/llama-base"
     found = lineage("check", "fern/llama-finetune-a", "--base", "meta/old-name")
     assert found.rows[0][-1] == "RELATED"
-    assert "meta/old-name is called acme/llama-base today" in caplog.text
+    assert "meta/old-name is now called acme/llama-base" in caplog.text
 
 
 def test_a_model_that_declares_its_own_former_name_has_no_base(online, tmp_path):

@@ -1,13 +1,111 @@
-"""A tensor as a model loads it: its shape is the model's, whatever it is decoded from."""
+"""A tensor as a model loads it: its shape is the model's, whatever it is decoded from.
 
+Number formats: every stored number becomes the one in float32 that NumPy makes of it.
+"""
+
+import warnings
+
+import ml_dtypes
 import numpy as np
 import pytest
+import torch
+from safetensors import safe_open
 
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import header
-from hf_lineage.checkpoint.tensor import TensorInfo, as_stored
+from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo, as_stored, single, widen
 from hf_lineage.errors import NothingToCompare
-from tests.models import WEIGHTS, tiny_llama
+from tests.models import WEIGHTS, raw_safetensors, tiny_llama
+
+HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16)
+"""All numbers in float16."""
+SMALL = (np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
+FINITE = HALVES[np.isfinite(HALVES)]
+
+
+def everything(dtype):
+    """All numbers of a format."""
+    size = np.dtype(dtype).itemsize
+    return np.arange(2 ** (8 * size), dtype=f"u{size}").view(dtype)
+
+
+def same(found, stored):
+    """Assert that these are the stored numbers, to the sign of zero, as NumPy converts them."""
+    assert found.dtype == np.float32
+    with np.errstate(all="ignore"):
+        expected = stored.astype(np.float32)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.isnan(found), ~numbers)
+    np.testing.assert_array_equal(found.view(np.uint32)[numbers], expected.view(np.uint32)[numbers])
+
+
+@pytest.mark.parametrize("dtype", SMALL)
+def test_every_number_of_a_format_is_widened_as_numpy_does_it(dtype):
+    stored = everything(dtype)
+    same(single(stored), stored)
+    target = np.empty(stored.shape, np.float32)
+    widen(target, stored)
+    same(target, stored)
+
+
+def test_every_finite_half_is_widened_where_nothing_else_is_beside_it():
+    """With an infinity or what is no number beside them, all of them are converted by NumPy."""
+    assert len(FINITE) == 2**16 - 2**11
+    same(single(FINITE), FINITE)
+
+
+@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
+def test_one_half_that_is_not_finite_is_kept_among_the_others(odd):
+    stored = np.append(FINITE[::7], np.float16(odd))
+    same(single(stored), stored)
+
+
+@pytest.mark.parametrize("dtype", [*SMALL, np.float32, np.float64])
+def test_columns_of_a_matrix_are_widened_into_columns_of_another(dtype):
+    stored = np.random.default_rng(0).standard_normal((6, 8)).astype(dtype)
+    for view in (lambda matrix: matrix.T, lambda matrix: matrix[:, 2:5], lambda matrix: matrix[::2, ::3]):
+        target = np.full(stored.shape, 9, np.float32)
+        widen(view(target), view(stored))
+        same(np.ascontiguousarray(view(target)), np.ascontiguousarray(view(stored)))
+        same(single(view(stored)), view(stored))
+        untouched = np.ones(stored.shape, bool)
+        view(untouched)[...] = False
+        assert (target[untouched] == 9).all()
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), ()])
+@pytest.mark.parametrize("dtype", SMALL)
+def test_no_numbers_and_a_single_one_are_widened_too(dtype, shape):
+    stored = np.ones(shape, dtype)
+    same(single(stored), stored)
+
+
+def test_what_is_too_large_for_float32_is_infinite_without_a_warning():
+    with warnings.catch_warnings(action="error"):
+        assert single(np.array([1e300, -1e300, 1e-300, 2.0])).tolist() == [np.inf, -np.inf, 0.0, 2.0]
+        assert np.isnan(single(np.array([np.nan]))).all()
+
+
+def test_numbers_in_float32_are_returned_themselves():
+    stored = np.ones(3, np.float32)
+    assert single(stored) is stored
+
+
+@pytest.mark.parametrize("name", ["BF16", "F8_E4M3", "F8_E5M2", "F8_E8M0"])
+def test_numbers_in_a_format_that_numpy_lacks_are_those_that_torch_reads(name):
+    stored = everything(DTYPES[name])
+    size = stored.itemsize
+    tensor = torch.from_numpy(stored.view(f"i{size}")).view(getattr(torch, stored.dtype.name))
+    np.testing.assert_array_equal(single(stored), tensor.float().numpy())
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_every_format_of_safetensors_has_its_size(tmp_path, name):
+    header = {"a": {"dtype": name, "shape": [3], "data_offsets": [0, 3 * DTYPES[name].itemsize]}}
+    raw_safetensors(tmp_path / WEIGHTS, header, bytes(3 * DTYPES[name].itemsize))
+    with safe_open(tmp_path / WEIGHTS, "numpy") as opened:
+        assert opened.get_slice("a").get_dtype() == name
+
 
 NORM, HEAD = "model.norm.weight", "model.embed_tokens.weight"
 

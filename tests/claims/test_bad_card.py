@@ -17,7 +17,7 @@ from tests.models import WEIGHTS, card, edit_json, spoil, tiny_llama
         ),
         ("\tbase_model: acme/base", "README.md, line 1 of its YAML: found character '\\t' that cannot start any token"),
         ("x: &x [*x]", "README.md, line 1 of its YAML: found unconstructable recursive node"),
-        ("x: y\n" * 300_000, "the metadata at the top of README.md does not end in a line of --- within 1 MiB"),
+        ("x: y\n" * 300_000, "the metadata at the top of README.md has no line of --- at its end within 1 MiB"),
     ],
 )
 def test_a_broken_card_is_an_error(hub, front, message):
@@ -49,7 +49,7 @@ def test_a_card_that_is_no_file_is_an_error_and_never_waited_for(hub, make):
         (
             "/nowhere/base",
             "/nowhere/base",
-            "/nowhere/base: it is a path on the machine that trained it, which names nothing on the Hub",
+            "/nowhere/base: it is a path on the machine that trained the model, not a name on the Hub",
         ),
         (
             "acme/base\n# RELATED",
@@ -102,7 +102,7 @@ def test_nothing_declared_is_undecided(hub, base_model):
 
 def test_an_empty_folder_is_no_model_even_if_it_declares_nothing(tmp_path):
     assert lineage("check", tmp_path).error.endswith(
-        "has no config.json, so it is no transformers model; check the path"
+        "has no config.json, so it is not a transformers model; check the path"
     )
 
 

@@ -63,10 +63,13 @@ def test_a_name_that_yaml_takes_for_something_else_is_quoted():
 @pytest.mark.parametrize(
     ("before", "message"),
     [
-        ("{base_model: x/y}\n", "is not written as a line for each key"),
-        ("base_model: &b x/y\n", "has anchors, aliases or tags, which are not edited; set base_model by hand"),
+        ("{base_model: x/y}\n", "does not have one line for each key and cannot be edited;"),
+        (
+            "base_model: &b x/y\n",
+            "has anchors, aliases or tags and cannot be edited; set base_model by hand",
+        ),
         ("a: &a [1]\nb: *a\n", "has anchors"),
-        ("base_model: !!str x/y\n", "has anchors, aliases or tags"),
+        ("base_model: !!str x/y\n", "has anchors, aliases or tags and cannot be edited;"),
         ("base_model: |\n  x/y\n", "has a base_model that is not a value on one line"),
         ("base_model: x/y\n  and more\n", "has a base_model that is not a value on one line"),
         ("base_model: {name: x/y}\n", "has a base_model that is not a value on one line"),
@@ -76,7 +79,7 @@ def test_a_name_that_yaml_takes_for_something_else_is_quoted():
         ("text\n", "holds a str where keys and values belong; correct it"),
         ("a: [b\n", "cannot be read: expected ',' or ']', but got '<stream end>'; correct it"),
         ("a: " + "[" * 5000 + "\n", "cannot be read: more than 100 lists and mappings inside each other; correct it"),
-        ("a: b\n...\n", "has no place where base_model can be set without harm; set it by hand"),
+        ("a: b\n...\n", "has no place where base_model can be set safely; set it by hand"),
     ],
 )
 def test_what_cannot_be_edited_line_by_line_is_refused(before, message):
@@ -99,7 +102,7 @@ def test_a_card_without_yaml_gets_some(text, tmp_path):
 
 
 def test_yaml_that_never_ends_is_refused():
-    with pytest.raises(CardError, match="the metadata at its top does not end in a line of ---; end it with one"):
+    with pytest.raises(CardError, match="the metadata at its top has no line of --- at its end; add one"):
         card.with_base("\n---\na: b\n", "acme/base", None)
 
 

@@ -132,10 +132,10 @@ def test_a_card_is_read_however_it_is_written(model, card):
             "README.md, line 1 of its YAML: more than 100 lists and mappings inside each other",
         ),
         ("---\na: &a [*a]\n---\n", "README.md, line 1 of its YAML: found unconstructable recursive node"),
-        ("---\nbase_model: org/base\n", "the metadata at the top of README.md does not end in a line of ---"),
+        ("---\nbase_model: org/base\n", "the metadata at the top of README.md has no line of ---"),
         (
             "---\n" + "\n" * 2**20 + "---\n",
-            "the metadata at the top of README.md does not end in a line of --- within 1",
+            "the metadata at the top of README.md has no line of --- at its end within 1",
         ),
         (f"---\nbase_model: {[f'org/{n}' for n in range(101)]}\n---\n", "org/model declares 101 bases; name those to"),
     ],
@@ -152,7 +152,9 @@ def test_a_card_that_multiplies_itself_costs_nothing(model, laugh):
     levels = ["a0: &a0 {x: y}"]
     levels += [f"a{n}: &a{n} " + laugh.format(", ".join([f"*a{n - 1}"] * 9)) for n in range(1, 30)]
     front = "\n".join(["---", "base_model: org/base", *levels, "---\n"])
-    with pytest.raises(CheckpointError, match=r"README\.md, line 8 of its YAML: aliases make more than 1000000 values"):
+    with pytest.raises(
+        CheckpointError, match=r"README\.md, line 8 of its YAML: its aliases make more than 1000000 values"
+    ):
         declared(model, card=front)
 
 
@@ -166,7 +168,7 @@ def test_a_merge_that_repeats_itself_costs_nothing(model):
     sources, slices = ", ".join(["*s"] * 10**5), ", ".join(["*p"] * 10**5)
     merge = f"x: &s {{model: org/base}}\ny: &p {{sources: [{sources}]}}\nslices: [{slices}]\n"
     with pytest.raises(
-        CheckpointError, match=r"mergekit_config\.yml, line 3 of its YAML: aliases make more than 1000000"
+        CheckpointError, match=r"mergekit_config\.yml, line 3 of its YAML: its aliases make more than 1000000"
     ):
         declared(model, merge=merge)
 
@@ -291,7 +293,7 @@ def test_what_a_configuration_was_loaded_from_counts_where_nothing_else_is_decla
     assert [claim.base for claim in claims.claims] == ["org/b"]
     assert (claims.conflicts, [claim.base for claim in claims.besides]) == ((), ["org/a"])
     assert claims.notes == (
-        "config.json declares org/a (`_name_or_path`), which does not count beside what other files declare",
+        "config.json declares org/a (`_name_or_path`), which does not count because other files declare a base",
     )
 
 
@@ -346,7 +348,7 @@ ADDRESS = "https://huggingface.co/org/base"
                 (
                     "https://example.org/a/b",
                     "quantized",
-                    "it is an address of another site, which is never asked",
+                    "it is an address of another site, and hf-lineage never contacts other sites",
                 )
             ],
         ),

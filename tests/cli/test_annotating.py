@@ -14,7 +14,7 @@ CHILD = "fern/child"
         (["--write", "--pull-request"], "give --write or --pull-request, not both"),
         (["--repair-base"], "--repair-base needs exactly one --base"),
         (["--repair-base", "--base", "a/b", "--base", "c/d"], "--repair-base needs exactly one --base"),
-        (["--relation", "finetune"], "--relation says how to declare a base, which needs --repair-base"),
+        (["--relation", "finetune"], "--relation needs --repair-base, which declares the base"),
         (["--repair-base", "--base", "a/b", "--relation", "parent"], "'parent' is not one of 'adapter', 'finetune'"),
     ],
 )

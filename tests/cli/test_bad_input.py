@@ -74,7 +74,8 @@ def without_scales(folder):
 
 
 DAMAGED = {
-    "no config": (lambda folder: (folder / "config.json").unlink(), "has no config.json, so it is no transformers mod"),
+    "no config": (lambda folder: (folder / "config.json").unlink(), "has no config.json, so it is not a transformers "
+        "mod"),
     "config is text": (write("config.json", b"hello"), "config.json is not JSON: Expecting value: line 1 column 1"),
     "config is a list": (write("config.json", b"[]"), "config.json holds a list, not an object; download it again"),
     "config is nested": (write("config.json", b"[" * 10**5), "config.json is nested too deeply; download it again"),
@@ -106,9 +107,9 @@ DAMAGED = {
     ),
     "tensor too short": (
         lambda folder: spoil(folder, lambda t: t.update({"model.layers.1.mlp.up_proj.weight": torch.ones(7, 32)})),
-        "model.layers.1.mlp.up_proj.weight has shape (7, 32), the rest of the model asks for (48, 32)",
+        "model.layers.1.mlp.up_proj.weight has shape (7, 32), but the rest of the model needs (48, 32)",
     ),
-    "GPTQ without scales": (without_scales, ".scales is missing, without which"),
+    "GPTQ without scales": (without_scales, ".scales is missing, and"),
 }  # fmt: skip
 
 
@@ -168,13 +169,13 @@ def packed(folder):
 NOTHING_TO_JUDGE = {
     "no weights": (lambda folder: (folder / WEIGHTS).unlink(), "holds no weights (model.safetensors or"),
     "pickle": (only("pytorch_model.bin"), "holds its weights as a pickle (pytorch_model.bin), which is never loaded"),
-    "GGUF": (only_gguf, "the GGUF file is of the architecture mamba, which is not read"),
+    "GGUF": (only_gguf, "the GGUF file has the architecture mamba, which hf-lineage cannot read"),
     "LoRA adapter": (only_adapter, "LoRA adapter"),
-    "8 bit integers": (half, "is stored as I8, and config.json names no quantization that says how to decode it"),
+    "8 bit integers": (half, "is stored as I8, and config.json does not say how to decode it"),
     "EXL2": (packed, "the weights are stored as EXL2, which is not decoded; check the release in F16, BF16 or F32"),
     "unknown class": (configure(architectures=["NoseForCausalLM"]), "NoseForCausalLM is not in the registry"),
     "remote code": (configure(architectures=["Nose"], auto_map={"AutoModel": "nose.Nose"}), "it is remote code (auto_"),
-    "no class": (configure(architectures=None), "config.json names no class under `architectures`"),
+    "not a class": (configure(architectures=None), "config.json names no class under `architectures`"),
     "class as text": (configure(architectures="LlamaForCausalLM"), "config.json names no class under `architectures`"),
     "class a number": (configure(architectures=[7]), "config.json names no class under `architectures`"),
     "no classes": (configure(architectures=[]), "config.json names no class under `architectures`"),

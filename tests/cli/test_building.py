@@ -1,12 +1,26 @@
-"""index build: what it says of models that were added, known and failed, and of wrong usage."""
+"""index build: what it says of models that were added, known and failed, and of wrong usage.
+
+index push and pull, and an index on the Hub by its name: what is said, and what is wrong in one line.
+
+tree and check --index: drawn from the command line, and what is wrong is one clear line.
+"""
 
 import io
+import json
+import re
+import shlex
+import shutil
 import sys
 
 import pytest
 
+from hf_lineage.cli.building import FORMATS
+from hf_lineage.hub import listing
+from hf_lineage.report.tree import formats as tree
+from tests.index.foreign import aborting
 from tests.invoking import lineage
 from tests.models import EXAMPLES
+from tests.server.commits import Commits
 
 pytestmark = pytest.mark.usefixtures("shared_decoders")
 
@@ -22,7 +36,7 @@ def build(listed, folder, *options):
 def test_models_are_added_and_failures_are_told(tmp_path):
     done = build("# two models\nacme/gpt2-base\n\nacme/none\nacme/gpt2-base\n", tmp_path)
     assert done.code == 2
-    assert done.out.splitlines() == ["acme/gpt2-base: added", "1 added, 0 were in the index, 1 could not be read"]
+    assert done.out.splitlines() == ["acme/gpt2-base: added", "1 added, 0 already there, 1 could not be read"]
     assert done.err.startswith("acme/none cannot be fetched from the Hub")
     assert lineage("index", "list", "--index", tmp_path / "index").out.splitlines()[-1] == "1 models"
 
@@ -34,7 +48,7 @@ def test_a_list_is_read_from_standard_input(tmp_path, monkeypatch):
 
 
 def test_an_empty_list_adds_nothing(tmp_path):
-    assert build("\n# nothing\n", tmp_path).out == "0 added, 0 were in the index, 0 could not be read\n"
+    assert build("\n# nothing\n", tmp_path).out == "0 added, 0 already there, 0 could not be read\n"
 
 
 @pytest.mark.parametrize(
@@ -56,3 +70,135 @@ def test_hostile_names_are_escaped(tmp_path):
     assert done.code == 2
     assert "\x1b" not in done.err
     assert "::error" not in done.err
+
+
+INDEX, MODELS = "wren/index", ("acme/llama-base", "fern/llama-finetune-a")
+
+
+@pytest.fixture
+def server(online, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
+    (tmp_path / "commits").mkdir()
+    listing.tree.cache_clear()
+    return Commits(online, tmp_path / "commits").attach()
+
+
+@pytest.fixture
+def pushed(server, tmp_path):
+    assert lineage("index", "add", *MODELS, "--index", tmp_path / "index").code == 0
+    done = lineage("index", "push", INDEX, "--index", tmp_path / "index")
+    assert done.code == 0, done
+    return done
+
+
+def test_a_push_says_what_it_added(pushed, tmp_path):
+    added, address = pushed.out.splitlines()
+    assert added == "wren/index: 2 entries added, 2 in all"
+    assert "/commit/" in address
+    again = lineage("index", "push", INDEX, "--index", tmp_path / "index")
+    assert again.out == "wren/index: 0 entries added, 2 in all\n"
+
+
+def test_a_pull_brings_what_is_not_here(pushed, tmp_path):
+    done = lineage("index", "pull", INDEX, "--index", tmp_path / "other")
+    assert done.out.endswith(": 2 entries added, 2 in it\n")
+    listed = json.loads(lineage("index", "list", "--index", tmp_path / "other", "--format", "json").out)["models"]
+    assert [one["model"] for one in listed] == list(MODELS)
+    assert all(one["source"].startswith("wren/index@") for one in listed)
+
+
+def test_a_pull_says_which_file_could_not_be_read_and_keeps_the_rest(pushed, server, tmp_path):
+    server.push(INDEX, "main", {"keys/bad.parquet": aborting()})
+    done = lineage("index", "pull", INDEX, "--index", tmp_path / "other")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert done.err.startswith("wren/index: keys/bad.parquet is not a file of an index: the process that read it ended")
+    assert done.out.endswith(": 2 entries added, 2 in it\n")
+
+
+def test_a_verdict_is_not_lost_to_an_index_that_is_out_of_reach(server):
+    checked = lineage("check", "fern/llama-finetune-a", "--index", "no/where", "--local-hub", EXAMPLES)
+    assert checked.code == 0, checked
+    assert "no index was searched: no/where is not on the Hub" in checked.sentences
+
+
+def test_a_model_is_identified_and_checked_by_an_index_on_the_hub(pushed, server, tmp_path):
+    found = lineage("identify", "heron/llama-int8-rounded", "--index", INDEX, "--local-hub", EXAMPLES)
+    assert "Nearest known relative: acme/llama-base" in found.sentences
+    shutil.copytree(EXAMPLES / "fern/llama-merge-a-b", tmp_path / "hub" / "fern" / "llama-merge-a-b")
+    shutil.copytree(EXAMPLES / "acme/llama-base", tmp_path / "hub" / "acme" / "llama-base")
+    checked = lineage(
+        "check", "fern/llama-merge-a-b", "--base", "acme/llama-base", "--index", INDEX, "--local-hub", tmp_path / "hub"
+    )
+    assert "fern/llama-finetune-a, which is in the index, is a nearer relative" in checked.sentences
+    drawn = lineage("tree", "--index", INDEX)
+    assert "acme/llama-base" in drawn.out
+
+
+def test_folders_are_told_to_be_left_out(server, tmp_path):
+    lineage("index", "add", EXAMPLES / "acme/gpt2-base", MODELS[0], "--index", tmp_path / "index")
+    done = lineage("index", "push", INDEX, "--index", tmp_path / "index")
+    assert done.err.startswith("1 entries of folders are left out")
+    assert done.out.startswith("wren/index: 1 entries added, 1 in all\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("index", "push", "index"), "index is not a dataset repository on the Hub; name one such as org/index"),
+        (("index", "pull", "no/where"), "no/where is not on the Hub, or is private"),
+        (("index", "pull", "a b/c"), "is not a dataset repository on the Hub;"),
+        (("identify", "acme/llama-base", "--index", "no/where"), "no/where is not on the Hub, or is private"),
+        (
+            ("check", "acme/llama-base", "--index", "nowhere"),
+            "nowhere does not exist, and no index on the Hub has this name;",
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_line(server, arguments, message):
+    assert message in lineage(*arguments).error
+
+
+GPT2 = ("acme/gpt2-base", "fern/gpt2-finetune-a", "heron/llama-int8-rounded")
+
+
+def test_a_tree_is_drawn_of_models_that_are_named():
+    shown = lineage("tree", *GPT2, *HUB)
+    assert shown.code == 0
+    assert shown.out.startswith("acme/gpt2-base\n  fern/gpt2-finetune-a\n      verified, declared: finetune, seen: ")
+    assert "heron/llama-int8-rounded\n    declares acme/llama-base: declared only" in shown.out
+
+
+def test_a_tree_is_drawn_of_an_index(tmp_path):
+    lineage("index", "add", *GPT2, "--index", tmp_path, *HUB)
+    shown = lineage("tree", "--index", tmp_path, "--format", "json")
+    (edge,) = json.loads(shown.out)["edges"]
+    assert (edge["mark"], edge["directed"]) == ("measured", False)
+
+
+def test_a_model_that_cannot_be_read_is_told_and_the_others_are_drawn():
+    shown = lineage("tree", "acme/gpt2-base", "acme/none", *HUB)
+    assert (shown.code, shown.out.splitlines()[0]) == (2, "acme/gpt2-base")
+    assert shown.err.startswith("acme/none: ")
+    assert shown.err.count("\n") == 1
+
+
+def test_of_an_adapter_the_command_is_told_that_judges_it():
+    shown = lineage("tree", "acme/gpt2-base", "fern/llama-lora", *HUB)
+    (judging,) = re.findall(r"`hf-lineage ([^`]+)`", shown.err)
+    assert (shown.code, "merge" in shown.err) == (2, False)
+    assert lineage(*shlex.split(judging)).rows[0][0] == "acme/llama-base"
+
+
+def test_the_formats_of_the_command_are_those_of_the_table():
+    assert tuple(tree.FORMATS) == FORMATS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("tree",), "name a MODEL, an account with --author, or an index with --index"),
+        (("check", "acme/gpt2-base", "--index", "/no/such/folder"), "does not exist"),
+    ],
+)
+def test_wrong_usage_of_tree_is_one_line(arguments, message):
+    assert message in lineage(*arguments).error

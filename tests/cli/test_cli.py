@@ -50,7 +50,7 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
         (["--format", "xml"], "Invalid value for '--format': 'xml' is not one of 'text', 'json', 'markdown'"),
         (["--set", "recipe=soup"], "Invalid value for '--set': recipe must be robust or paper, not 'soup'"),
         (["--set", "probes=many"], "Invalid value for '--set': probes must be a whole number, or exact, not 'many'"),
-        (["--set", "probes=0"], "probes must be between 1 and 65536, not 0; use exact mode for more"),
+        (["--set", "probes=0"], "probes must be between 1 and 65536, not 0; for more use probes=exact"),
         (["--set", "probes=-1"], "probes must be between 1 and 65536, not -1"),
         (["--set", "probes=65537"], "probes must be between 1 and 65536, not 65537"),
         (["--set", "probes=" + "9" * 5000], "Invalid value for '--set': probes must be a whole number"),
@@ -66,10 +66,10 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
         (["--set", "evidence=strong"], "evidence must be any or exact, not 'strong'"),
         (["--set", "recompute=maybe"], "recompute must be yes or no, not 'maybe'"),
         (["--set", "permutations=9.5"], "permutations must be a whole number, not '9.5'"),
-        (["--set", "alpha"], "'alpha' is not KEY=VALUE with a key out of probes, recipe, alpha, permutations, seed,"),
-        (["--set", "nose=1"], "'nose=1' is not KEY=VALUE with a key out of probes, recipe, alpha,"),
-        (["--set", "=\n"], r"'=\n' is not KEY=VALUE with a key out of"),
-        (["--set", "paths=mlp"], "'paths=mlp' is not KEY=VALUE with a key out of"),
+        (["--set", "alpha"], "'alpha' is not KEY=VALUE; the keys are probes, recipe, alpha, permutations, seed,"),
+        (["--set", "nose=1"], "'nose=1' is not KEY=VALUE; the keys are probes, recipe, alpha,"),
+        (["--set", "=\n"], r"'=\n' is not KEY=VALUE; the keys are"),
+        (["--set", "paths=mlp"], "'paths=mlp' is not KEY=VALUE; the keys are"),
         (["--set", "permutations=0"], "permutations must be between 1 and 1000000, not 0"),
         (["--set", "permutations=10"], "cannot be reached with 10 permutations; use at least 99"),
         (["--set", "permutations=2000000"], "permutations must be between 1 and 1000000, not 2000000"),
@@ -79,21 +79,21 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
         ),
         (["--paths", "mlp,nose"], "each once, not mlp, nose"),
         (["--paths", "mlp,mlp"], "each once, not mlp, mlp"),
-        (["--audit", "--paths", "mlp"], "--audit is --budget full --paths all; leave these two out"),
-        (["--audit", "--budget", "quick"], "--audit is --budget full --paths all; leave these two out"),
-        (["--set", "max-memory=lots"], "max-memory lots is not a size; write 8GiB, 500MB or the like"),
+        (["--audit", "--paths", "mlp"], "--audit means --budget full --paths all; leave these two out"),
+        (["--audit", "--budget", "quick"], "--audit means --budget full --paths all; leave these two out"),
+        (["--set", "max-memory=lots"], "max-memory lots is not a size; write a size such as 8GiB or 500MB"),
         (["--set", "max-memory=-1GB"], "max-memory -1GB is not a size"),
         (["--set", "max-memory=infGB"], "max-memory infGB is not a size"),
         (["--set", "max-memory=nanGB"], "max-memory nanGB is not a size"),
         (["--set", "max-memory=1KB"], "one layer needs 0 MiB and no device has that much; raise --set max-memory"),
         (["--null", "/no/such"], "/no/such is neither a folder nor a Hub name such as org/model or org/model@revision"),
         (["--null", "acme/base"], "--null acme/base is the base itself; name models that are independent of both"),
-        (["--local-hub", "/no/such"], "/no/such is no folder, so it is no local hub; check --local-hub"),
+        (["--local-hub", "/no/such"], "/no/such is not a folder, so it cannot be a local hub; check --local-hub"),
         (
             ["--report", "json"],
-            "Invalid value for '--report': 'json' is not FORMAT=FILE with a format out of",
+            "Invalid value for '--report': 'json' is not FORMAT=FILE; the formats are",
         ),
-        (["--report", "xml=x"], "Invalid value for '--report': 'xml=x' is not FORMAT=FILE with a format out of text,"),
+        (["--report", "xml=x"], "Invalid value for '--report': 'xml=x' is not FORMAT=FILE; the formats are text,"),
         (["--report", "json=/no/such/file"], "there is no folder '/no/such' that can be written to; make it first"),
         (["-o", "/no/such/report"], "there is no folder '/no/such' that can be written to; make it first"),
         (["-o", "/"], "Invalid value for '-o' / '--output': File '/' is a directory"),
@@ -135,7 +135,7 @@ def test_help_and_version_are_no_error(arguments):
 
 def test_a_class_that_is_not_in_the_registry_is_one_line():
     assert lineage("registry", "NoseForCausalLM").error == (
-        "NoseForCausalLM is not in the registry; registry/README.md tells how to add a class"
+        "NoseForCausalLM is not in the registry; registry/README.md explains how to add a class"
     )
 
 
@@ -202,7 +202,7 @@ class TestOutput:
         (tmp_path / "checkout/link").symlink_to(tmp_path / "outside")
         monkeypatch.chdir(tmp_path / "checkout")
         outcome = lineage(*arguments, "--local-hub", hub)
-        assert "/checkout/link' is a link, which is not followed; name what it leads to" in outcome.error
+        assert "/checkout/link' is a link and is not followed; name the place that it leads to" in outcome.error
         assert list((tmp_path / "outside").iterdir()) == []
 
     def test_a_folder_without_permission_is_refused_before_anything_is_read(self, hub, monkeypatch):

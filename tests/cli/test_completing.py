@@ -1,5 +1,9 @@
-"""Completion, asked for in real shells: what a person is offered who presses the tab key."""
+"""Completion, asked for in real shells: what a person is offered who presses the tab key.
 
+`doctor`: a line for each thing, an exit code that a script can read, and JSON.
+"""
+
+import json
 import os
 import shlex
 import shutil
@@ -11,6 +15,7 @@ import pytest
 from hf_lineage.cli import cli
 from hf_lineage.cli.completing import SHELLS
 from tests.invoking import Outcome, environment, lineage, process
+from tests.server.client import connect_to_nothing
 
 ASKED = {
     "bash": """
@@ -104,3 +109,21 @@ def test_wherever_a_model_is_named_files_are_offered():
 def test_asking_for_completions_is_no_error():
     asked = environment(_HF_LINEAGE_COMPLETE="bash_complete", COMP_WORDS="hf-lineage che", COMP_CWORD="1")
     assert process(env=asked) == Outcome(0, "plain,check\n", "")
+
+
+def test_where_nothing_is_wrong_the_exit_code_is_0_and_every_line_fits_80_columns(online):
+    found = lineage("doctor")
+    assert (found.code, found.err) == (0, "")
+    assert max(map(len, found.out.splitlines())) <= 80
+    heads = [line.split()[:2] for line in found.out.splitlines() if not line.startswith(" ")]
+    assert (heads[0], heads[-1]) == (["ok", "versions"], ["absent", "account"])
+
+
+def test_a_hub_out_of_reach_is_exit_code_2_and_is_said_with_all_that_is_there(tmp_path, monkeypatch):
+    connect_to_nothing(tmp_path, monkeypatch)
+    found = lineage("doctor", "--format", "json")
+    findings = json.loads(found.out)
+    assert found.code == 2
+    assert [finding["about"] for finding in findings if finding["state"] == "wrong"] == ["Hub"]
+    assert findings[-1]["sentence"].endswith("check the connection and try again")
+    assert {"about", "state", "sentence"} == set(findings[0])

@@ -9,14 +9,14 @@ import sys
 import pytest
 
 from hf_lineage import Options, check
-from hf_lineage.architecture.registry.lookups import registry_root
+from hf_lineage.architecture.registry.tables import registry_root
 from hf_lineage.errors import OptionError
 from hf_lineage.running import proof
 from tests.conformance import tiny_model
 from tests.invoking import lineage
 from tests.models import card, edit_json, family, fine_tuned, spoil, tiny_llama
 
-AS = "read as LlamaForCausalLM (--as) in place of YiForCausalLM; that it computes the same is not proved"
+AS = "read as LlamaForCausalLM (--as) in place of YiForCausalLM; it is not proved that both compute the same"
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_the_message_prints_the_option_and_the_command_that_work(hub):
     result = lineage(*typed, "--as", "LlamaForCausalLM")
     assert (result.code, result.rows[0][-1]) == (0, "RELATED")
     assert AS in result.sentences
-    assert "code of the repository's own" in result.sentences
+    assert "code of the repository" in result.sentences
     assert "llama.yaml" in lineage(*surveyed).out
 
 
@@ -65,7 +65,7 @@ def test_every_command_reads_it_so(hub, tmp_path):
 def test_a_draft_is_usable_at_once_and_decides_once_its_open_line_is_decided(hub, tmp_path):
     drafts = tmp_path / "drafts"
     written = lineage("registry", "--check", "fern/child", "--write", drafts, "--local-hub", hub)
-    assert "yiforcausallm.yaml, which nothing proves" in written.err
+    assert "yiforcausallm.yaml, which is not proved yet" in written.err
     assert lineage("check", "fern/child", "--registry", drafts, "--local-hub", hub).rows[0][-1] == "INCONCLUSIVE"
     draft = drafts / "yiforcausallm.yaml"
     draft.write_text(draft.read_text().replace("exchangeable: false", "exchangeable: true"))
@@ -87,7 +87,7 @@ def test_of_an_untouched_draft_is_told_what_a_check_by_it_rests_on(tmp_path):
     for text in (written.out, (tmp_path / "drafts/oddforcausallm.yaml").read_text()):
         assert "until then a check rests on the\n#   order of hidden units alone" in text
         assert "until then a check is INCONCLUSIVE" not in text
-    assert "a check rests on the order of hidden units alone" in written.err
+    assert "a check uses only the order of hidden units" in written.err
     for model, code, word in ((child, 0, "RELATED"), (other, 1, "UNRELATED")):
         judged = lineage("check", model, "--base", base, "--registry", tmp_path / "drafts")
         assert (judged.code, judged.rows[0][-1], judged.rows[-1][-1]) == (code, "INCONCLUSIVE", word)
@@ -104,7 +104,7 @@ def test_names_that_fit_nothing_are_told_to_write_a_draft(hub):
     (drafting,) = printed(refused)
     drafts = hub / "drafts"
     assert lineage(*(drafts if word == "DIR" else word for word in drafting)).code == 3
-    assert "`--registry DIR` added" in refused.sentences
+    assert "`--registry DIR` to read" in refused.sentences
     assert "read by yiforcausallm.yaml of --registry" in lineage(*typed, "--registry", drafts).sentences
 
 
@@ -117,8 +117,8 @@ def test_a_hostile_name_of_a_model_is_quoted(hub):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--as", "NobodyForCausalLM"], "--as NobodyForCausalLM is no class of the registry"),
-        (["--registry", "nowhere"], "--registry nowhere is no folder"),
+        (["--as", "NobodyForCausalLM"], "--as NobodyForCausalLM is not a class of the registry"),
+        (["--registry", "nowhere"], "--registry nowhere is not a folder"),
     ],
 )
 def test_a_wrong_choice_is_a_usage_error(hub, options, message):
@@ -139,7 +139,7 @@ def test_a_draft_needs_a_model():
 def test_in_python_it_is_an_option(hub):
     options = Options(local_hub=hub, as_class="LlamaForCausalLM")
     assert [row.verdict.name for row in check("fern/child", options=options).rows] == ["RELATED"]
-    with pytest.raises(OptionError, match="is no class of the registry"):
+    with pytest.raises(OptionError, match="is not a class of the registry"):
         Options(as_class="Nobody")
 
 

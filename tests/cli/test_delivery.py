@@ -1,11 +1,80 @@
-"""Where a report goes, and where a name is one on the Hub though a folder bears it."""
+"""Where a report goes, and where a name is one on the Hub though a folder bears it.
+
+A policy on the command line: what it accepts returns 0 and is told, and a wrong one is one line.
+"""
 
 import json
 
 import pytest
 
+from hf_lineage.cli.delivery import policy_in
+from hf_lineage.policy.policy import NO_POLICY, Policy
 from tests.invoking import check, lineage
-from tests.models import WEIGHTS
+from tests.models import WEIGHTS, card, tiny_llama
+from tests.server.client import connect
+from tests.watching import publishing
+
+ACCEPTED = "accepted: [{base: acme/base, verdict: %s, reason: it imitates the base, expires: %s}]\n"
+
+
+@pytest.fixture
+def liar(hub):
+    """A model that declares a base it never saw."""
+    return card(tiny_llama(hub / "fern/liar", seed=7), "acme/base")
+
+
+def governed(model, *arguments):
+    return lineage("check", model, "--local-hub", model.parents[1], *arguments)
+
+
+def test_the_owner_accepts_a_finding_until_a_day(liar):
+    policy = liar / "lineage.yaml"
+    policy.write_text(ACCEPTED % ("UNRELATED", "2999-01-01"))
+    ignored = governed(liar)
+    assert ignored.code == 1
+    assert "lineage.yaml of the model was not read because the publisher of the model wrote it" in ignored.sentences
+    accepted = governed(liar, "--policy", "own")
+    assert (accepted.code, accepted.rows[0][-1]) == (0, "UNRELATED")
+    assert "acme/base: UNRELATED is accepted until 2999-01-01: it imitates the base" in accepted.sentences
+
+    policy.write_text(ACCEPTED % ("UNRELATED", "2020-01-01"))
+    expired = governed(liar, "--policy", policy)
+    assert expired.code == 1
+    assert "until 2020-01-01, and that day has passed" in expired.sentences
+
+
+def test_what_a_model_of_the_hub_accepts_is_never_asked_for(tmp_path, monkeypatch):
+    with publishing(tmp_path) as hub:
+        (tmp_path / "liar" / "lineage.yaml").write_text("fail-on: never\n" + ACCEPTED % ("UNRELATED", "2999-01-01"))
+        hub.publish("fern/liar", tmp_path / "liar")
+        connect(hub, tmp_path / "cache", monkeypatch)
+        outcome = lineage("check", "fern/liar")
+        assert (outcome.code, "lineage.yaml" in outcome.out) == (1, False)
+        assert (
+            "the publisher of the model wrote the file, so name a file of yours"
+            in lineage("check", "fern/liar", "--policy", "own").error
+        )
+        assert not [request for request in hub.requests if "lineage.yaml" in request]
+
+
+def test_what_fails_can_be_said_without_a_file(liar):
+    assert [governed(liar, "--fail-on", word).code for word in ("unrelated", "undecided", "never")] == [1, 1, 0]
+
+
+def test_a_wrong_policy_is_one_line_before_anything_is_read(tmp_path):
+    file = tmp_path / "p.yaml"
+    file.write_text("until: 2027")
+    assert lineage("check", "no such model", "--policy", file).error == (
+        f"{file}: unknown key until; the keys are accepted, relation, evidence, own-code, fail-on"
+    )
+    assert (
+        "is not a file; name one, or `own`" in lineage("check", "no such model", "--policy", tmp_path / "absent").error
+    )
+
+
+def test_no_policy_is_one_that_accepts_nothing(tmp_path):
+    assert policy_in(None, None) is NO_POLICY
+    assert policy_in(None, "never") == Policy(fail_on="never")
 
 
 def test_a_format_that_has_nothing_to_say_is_left_out_with_a_line(hub, tmp_path):
@@ -29,7 +98,7 @@ def test_a_folder_is_shown_under_the_name_that_the_user_gives_it(hub, monkeypatc
     folder = hub / "fern/child"
     outcome = lineage("check", folder, "--local-hub", hub, "--as-name", "fern/public", "--format", "markdown")
     assert outcome.out.startswith("### Lineage of fern/public\n")
-    assert "nothing has checked it. Again: <code>hf-lineage check fern/public " in outcome.out
+    assert "folder this name; nobody has checked it. Again: <code>hf-lineage check fern/public " in outcome.out
     assert str(hub) not in outcome.out
     told = json.loads(lineage("compare", hub / "acme/base", folder, "--as-name", "fern/public", "--format", "json").out)
     assert (told["model"], told["as_name"]) == (str(folder), "fern/public")
@@ -43,7 +112,7 @@ def test_what_is_no_name_on_the_hub_is_no_public_name(hub, name):
 
 def test_a_model_that_has_a_name_is_given_no_other(hub):
     error = lineage("check", "fern/child", "--local-hub", hub, "--as-name", "fern/public").error
-    assert "--as-name names a folder, and fern/child is none; leave it out" in error
+    assert "--as-name is for a folder, and fern/child is not one; leave it out" in error
 
 
 @pytest.mark.parametrize("command", ["check", "annotate"])

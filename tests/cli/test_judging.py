@@ -122,7 +122,7 @@ def test_controls_change_no_exit_code():
     shown = lineage("compare", "acme/llama-base", "otter/llama-independent", "--controls", "acme/none", *HUB)
     assert shown.code == 1
     assert "acme/none" in shown.out
-    assert "Not judged, and no evidence for either side: acme/none" in shown.sentences
+    assert "Not judged, so no evidence for either side: acme/none" in shown.sentences
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,10 @@ def test_controls_change_no_exit_code():
     [
         (("--controls",), "--controls needs the name of at least one model"),
         (("--controls", "--relatives", "acme/gpt2-base"), "--controls needs the name of at least one model"),
-        (("--controls", "acme/llama-base"), "acme/llama-base is A itself; name as controls other models than A and B"),
+        (("--controls", "acme/llama-base"), "acme/llama-base is A itself; name each control once, and not A or B"),
         (("--controls", "x/y", "--format", "sarif"), "--format sarif shows one pair; with controls use text, json, "),
         (("--controls", "x/y", "--report", "badge=b.svg"), "--format badge shows one pair"),
-        (("--controls", "x/y", "--plot", "x.svg"), "--plot draws one pair; leave it out beside controls"),
+        (("--controls", "x/y", "--plot", "x.svg"), "--plot draws one pair; leave it or the controls out"),
         (("--controls", "x/y", "--merge-base", "x/z"), "--merge-base is for one pair; leave it or the controls out"),
     ],
 )
@@ -153,4 +153,4 @@ def test_a_shell_offers_files_behind_an_option_that_takes_a_list():
 def test_words_behind_two_dashes_belong_to_no_option(hub, monkeypatch):
     shown = lineage("compare", "--controls", "x/y", "--local-hub", hub, "--", BASE, CHILD)
     assert shown.code == 0
-    assert "Not judged, and no evidence for either side: x/y" in shown.sentences
+    assert "Not judged, so no evidence for either side: x/y" in shown.sentences

@@ -1,11 +1,24 @@
-"""Kinds of options: each refuses what is not of its kind, with one line."""
+"""Kinds of options: each refuses what is not of its kind, with one line.
 
+Options that belong together become one value, and the rest of them stays.
+-q: nothing but errors is printed, the exit code tells, and files are written as ever.
+"""
+
+import json
+import logging
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import pytest
+from huggingface_hub.utils.tqdm import are_progress_bars_disabled, enable_progress_bars
 
-from hf_lineage.cli.kinds import count_option, format_option, path_option
+from hf_lineage import check
+from hf_lineage.cli import cli
+from hf_lineage.cli.indexing import progress
+from hf_lineage.cli.kinds import Result, count_option, format_option, path_option, take, write
+from tests.invoking import lineage
+from tests.models import EXAMPLES, edit_json, tiny_llama
 
 
 @click.command()
@@ -35,3 +48,119 @@ def test_what_is_given_is_of_its_kind(monkeypatch):
 def test_what_is_of_no_such_kind_is_refused(words):
     with pytest.raises(click.BadParameter):
         taken(*words)
+
+
+@dataclass(frozen=True)
+class Pair:
+    first: int
+    second: str
+
+
+def test_a_group_takes_its_own_options_and_leaves_the_others():
+    settings = {"second": "b", "third": True, "first": 1}
+    assert take(Pair, settings) == Pair(1, "b")
+    assert settings == {"third": True}
+
+
+def test_an_option_that_no_command_has_is_noticed():
+    with pytest.raises(KeyError, match="second"):
+        take(Pair, {"first": 1})
+
+
+def test_a_result_goes_where_and_as_the_user_says(tmp_path, capsys):
+    forms = {"text": lambda one, other: f"{one} and {other}: RELATED\n", "json": lambda *both: json.dumps(both)}
+    Result("json", tmp_path / "result.json").write(forms, "a", "b", coloured=True)
+    assert (tmp_path / "result.json").read_text() == '["a", "b"]'
+    Result("text", None).write(forms, "a", "b")
+    assert capsys.readouterr().out == "a and b: RELATED\n"
+
+
+RELATED, UNRELATED, BASE = (
+    EXAMPLES / name for name in ("fern/llama-finetune-a", "otter/llama-independent", "acme/llama-base")
+)
+
+
+def commands(group, name=()):
+    for word, command in group.commands.items():
+        yield from commands(command, (*name, word)) if isinstance(command, click.Group) else [(*name, word)]
+
+
+@pytest.mark.parametrize("words", list(commands(cli)), ids=" ".join)
+def test_every_command_can_be_quiet(words):
+    helped = lineage(*words, "--help").out
+    assert "-q, --quiet" in helped
+
+
+@pytest.mark.parametrize(("model", "code"), [(RELATED, 0), (UNRELATED, 1)])
+@pytest.mark.parametrize("quiet", ["-q", "--quiet"])
+def test_a_quiet_check_says_its_verdict_by_the_exit_code_alone(model, code, quiet):
+    outcome = lineage("check", model, "--base", BASE, quiet)
+    assert (outcome.code, outcome.out, outcome.err) == (code, "", "")
+
+
+def test_a_quiet_comparison_still_writes_files_and_errors(tmp_path):
+    outcome = lineage("compare", BASE, RELATED, "-q", "-o", tmp_path / "a.json", "--format", "json")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
+    assert json.loads((tmp_path / "a.json").read_text("utf-8"))["verdict"] == "RELATED"
+    assert "gone is neither a folder nor a Hub name" in lineage("check", tmp_path / "gone", "-q").error
+
+
+def test_a_quiet_check_keeps_warnings_back_and_a_later_one_does_not(monkeypatch, caplog):
+    def warn_and_check(*arguments, **named):
+        logging.getLogger("hf_lineage").warning("something happened")
+        return check(*arguments, **named)
+
+    monkeypatch.setattr("hf_lineage.checking.api.check", warn_and_check)
+    for quiet, warnings in ((["-q"], []), ([], ["something happened"])):
+        assert lineage("check", RELATED, "--base", BASE, *quiet).code == 0
+        assert caplog.messages == warnings
+
+
+def test_what_a_command_finds_is_told_by_its_exit_code_and_the_next_one_prints_again(tmp_path):
+    there = ("--index", tmp_path)
+    for words, code in (
+        (("index", "add", RELATED, *there), 0),
+        (("index", "list", *there), 0),
+        (("identify", UNRELATED, *there), 3),
+        (("identify", BASE, *there), 0),
+        (("tree", BASE, RELATED), 0),
+        (("registry", "--coverage"), 0),
+        (("index", "remove", RELATED, *there), 0),
+    ):
+        outcome = lineage(*words, "-q")
+        assert (outcome.code, outcome.out, outcome.err) == (code, "", ""), words
+    assert lineage("index", "list", *there).out == "0 models\n"
+    assert "is not in the index" in lineage("index", "remove", "a/b", *there, "-q").error
+
+
+def test_a_file_is_written_and_what_is_said_of_it_is_not(tmp_path):
+    edit_json(tiny_llama(tmp_path / "odd") / "config.json", architectures=["OddForCausalLM"], model_type="odd")
+    written = lineage("registry", "--check", tmp_path / "odd", "--write", tmp_path / "drafts", "-q")
+    assert (written.code, written.out, written.err) == (0, "", "")
+    assert (tmp_path / "drafts/oddforcausallm.yaml").exists()
+
+
+def test_no_progress_is_shown_meanwhile(monkeypatch):
+    enable_progress_bars()  # which transformers switches off for whoever asks it to
+    seen = []
+
+    def watched(*_, **__):
+        seen.append((are_progress_bars_disabled(), progress("Reading")([1])))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hf_lineage.index.building.building.every", watched)
+    monkeypatch.setattr("tqdm.tqdm", lambda models, **named: named["disable"])
+    assert lineage("tree", "a/b", "-q").code == 130
+    assert seen == [(True, True)]
+    assert not are_progress_bars_disabled()
+
+
+class TestWrite:
+    def test_into_a_file_there_is_no_colour_and_nothing_is_printed(self, tmp_path, capsys):
+        write("RELATED – yes\n", tmp_path / "report", coloured=True)
+        assert (tmp_path / "report").read_text("utf-8") == "RELATED – yes\n"
+        assert capsys.readouterr().out == ""
+
+    def test_what_is_no_terminal_gets_no_colour(self, capsys):
+        write("RELATED\n", None, coloured=True)
+        assert capsys.readouterr().out == "RELATED\n"

@@ -28,7 +28,7 @@ def test_the_exit_code_is_that_of_the_verdict(hub):
 
 def test_an_error_is_one_line_without_traceback(tmp_path):
     assert process("check", tmp_path).error == (
-        f"{tmp_path} has no config.json, so it is no transformers model; check the path"
+        f"{tmp_path} has no config.json, so it is not a transformers model; check the path"
     )
 
 
@@ -45,7 +45,7 @@ def test_where_nobody_reads_the_report_the_code_is_not_that_of_a_verdict(hub):
 def test_a_terminal_without_line_drawing_is_an_error_and_no_traceback(hub):
     env = environment(PYTHONIOENCODING="latin-1")
     assert process("check", hub / "fern/child", "--local-hub", hub, env=env).error == (
-        "a name or the report cannot be written as latin-1; try PYTHONIOENCODING=utf-8"
+        "a name or the report cannot be encoded as latin-1; try PYTHONIOENCODING=utf-8"
     )
 
 

@@ -73,7 +73,7 @@ def test_an_empty_folder_is_no_model(place, command):
 def test_a_truncated_file_is_named(place, command):
     shutil.copytree(BASE, place / "cut")
     (place / "cut" / WEIGHTS).write_bytes((BASE / WEIGHTS).read_bytes()[:5000])
-    assert f"{WEIGHTS}: the header claims 5944 bytes of a file of 5000" in refused(
+    assert f"{WEIGHTS}: the header claims 5944 bytes in a file of 5000" in refused(
         *(word.format("./cut") for word in command)
     )
     assert sorted(file.name for file in place.iterdir()) == ["cut"]
@@ -150,7 +150,7 @@ def test_where_nothing_can_be_written_the_place_is_named(place, command):
 def test_an_index_that_others_could_not_use_is_not_pushed(place, models):
     if models:
         lineage("index", "add", *models)
-    assert "holds no model of the Hub, so there is nothing to push" in refused("index", "push", "org/index")
+    assert "holds no models of the Hub, so nothing can be pushed;" in refused("index", "push", "org/index")
 
 
 def test_the_shells_that_there_are_stand_on_one_line():

@@ -5,7 +5,7 @@ import transformers
 from hf_lineage.running.model.models import otherwise, required, tiny_model
 from hf_lineage.running.model.tiny_model import TinyModel, build_tiny_model
 from hf_lineage.running.proof.active import inactive
-from hf_lineage.running.proof.differences import deviations, faults
+from hf_lineage.running.proof.proving import deviations, faults
 from hf_lineage.running.proof.rules import (
     against_plan,
     gains_left_out,
@@ -13,7 +13,7 @@ from hf_lineage.running.proof.rules import (
     output_norms_mistaken,
     wrong_normalization,
 )
-from hf_lineage.running.stream import layers_left_out
+from hf_lineage.running.traffic import layers_left_out
 from tests.conformance.pretence import pretend
 from tests.conformance.variants import variants
 

@@ -10,7 +10,7 @@ import diffusers
 import torch
 from diffusers.models import attention_processor
 
-from hf_lineage.running.model.sizes import HEADS, PICTURE, WIDTH
+from hf_lineage.running.model.models import HEADS, PICTURE, WIDTH
 from hf_lineage.running.model.tiny_model import TinyModel, read_back
 
 CHANNELS, TEXT, TEXT_WIDTH = 4, 3, 24

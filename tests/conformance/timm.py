@@ -21,12 +21,13 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from hf_lineage.architecture.loading.libraries import STRUCTURE
-from hf_lineage.architecture.registry.lookups import factorizations, registry_root
+from hf_lineage.architecture.loading.settings import STRUCTURE
+from hf_lineage.architecture.registry.lookups import factorizations
+from hf_lineage.architecture.registry.tables import registry_root
 from hf_lineage.errors import LineageError
-from hf_lineage.running.model.sizes import HEADS, PICTURE, WIDTH
+from hf_lineage.running.model.models import HEADS, PICTURE, WIDTH
 from hf_lineage.running.model.tiny_model import TinyModel, read_back
-from hf_lineage.running.proof.differences import faults
+from hf_lineage.running.proof.proving import faults
 
 os.environ["TIMM_FUSED_ATTN"] = "0"  # attention says what it scores
 

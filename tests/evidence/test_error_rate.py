@@ -12,11 +12,10 @@ from scipy.stats import binom
 
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import judge
-from hf_lineage.evidence.judging.measurement import measured
+from hf_lineage.evidence.judging.measurement import Pair, measured
+from hf_lineage.evidence.nulls import p_values as permutations
 from hf_lineage.evidence.nulls import permutation as permutation_null
-from hf_lineage.evidence.nulls import sequential_test as permutations
 from hf_lineage.evidence.nulls.interim_analyses import DOUBTFUL, analyses, enough, reading_order
-from hf_lineage.evidence.paths.pair import Pair
 from hf_lineage.signature.values import PathSignature, UnitCodes
 from tests.long import first_of
 

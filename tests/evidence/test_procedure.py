@@ -1,4 +1,4 @@
-from hf_lineage.evidence.procedure import ACCEPTABLE
+from hf_lineage.evidence.criteria import ACCEPTABLE
 from hf_lineage.evidence.verdict import Kind
 
 

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from hf_lineage import __version__
-from hf_lineage.checking.policies import under
-from hf_lineage.evidence.procedure import ACCEPTABLE, FAIL_ON
+from hf_lineage.checking.results.policies import under
+from hf_lineage.evidence.criteria import ACCEPTABLE, FAIL_ON
 from hf_lineage.policy.policy import Policy
 from hf_lineage.report import FORMATS
 from tests.examples.installed import HUB, asked, install, returning

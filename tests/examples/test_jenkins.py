@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from hf_lineage import __version__
-from hf_lineage.checking.policies import under
+from hf_lineage.checking.results.policies import under
 from hf_lineage.policy.policy import Policy
 from hf_lineage.report import FORMATS
 from tests.examples.installed import HUB, asked, install, returning

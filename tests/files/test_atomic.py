@@ -228,7 +228,7 @@ class TestOutput:
             monkeypatch.chdir(checkout)
         for folder in (checkout, Path()) if not marked else (checkout,):
             file = folder / "inner/reports/a"
-            with pytest.raises(SignatureError, match="inner/reports is a link, which is not followed; name another"):
+            with pytest.raises(SignatureError, match="inner/reports is a link and is not followed; name another"):
                 write_output(file, b"x")
         assert list((tmp_path / "outside").iterdir()) == []
 
@@ -254,8 +254,8 @@ class TestAppending:
         ("make", "why"),
         [
             (os.mkfifo, "No such device|not a regular file"),
-            (lambda path: path.symlink_to("there"), "it is a link, which is not written through"),
-            (lambda path: path.symlink_to("missing"), "it is a link, which is not written through"),
+            (lambda path: path.symlink_to("there"), "it is a link, and hf-lineage does not write through links"),
+            (lambda path: path.symlink_to("missing"), "it is a link, and hf-lineage does not write through links"),
         ],
         ids=["a pipe", "a link", "a link to nothing"],
     )
@@ -276,7 +276,7 @@ def test_a_file_is_removed_a_link_alone_and_nothing_behind_a_link(tmp_path):
     (tmp_path / "folder").symlink_to(tmp_path / "there")
     remove_file(tmp_path / "link")
     remove_file(tmp_path / "gone")
-    with pytest.raises(SignatureError, match="is a link, which is not followed"):
+    with pytest.raises(SignatureError, match="is a link and is not followed"):
         remove_file(tmp_path / "folder/file")
     assert [path.name for path in tmp_path.rglob("*") if path.name in ("link", "file")] == ["file"]
     remove_file(tmp_path / "there/file")

@@ -51,7 +51,7 @@ def test_a_header_leaves_nothing_open(file):
 @pytest.mark.parametrize("content", [b"", b"1234567", b"\x01" + b"\0" * 7 + b"{", b"\xff" * 20])
 def test_a_length_that_cannot_be_is_refused_before_anything_is_read(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
-    with pytest.raises(HeaderLengthError, match=r"the header claims \d+ bytes of a file of \d+"):
+    with pytest.raises(HeaderLengthError, match=r"the header claims \d+ bytes in a file of \d+"):
         names(tmp_path / "x")
 
 
@@ -62,7 +62,7 @@ def test_bytes_are_read_where_they_are(file):
 
 
 def test_bytes_that_are_not_there_are_an_error_and_no_signal(file):
-    with pytest.raises(Changed, match="the file has changed since its header was read"):
+    with pytest.raises(Changed, match="the file changed after its header was read"):
         read_into(file, file.stat().st_size - 6, memoryview(bytearray(7)), None)
 
 

@@ -18,10 +18,10 @@ import torch
 from safetensors.numpy import load_file, save
 
 from hf_lineage.architecture.drafting.suggestion import survey
-from hf_lineage.checking import policies
+from hf_lineage.checking.adapters.adapter_repository import LORA_FILE
 from hf_lineage.checking.api import extract
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.source.contents import LORA_FILE
+from hf_lineage.checking.results import policies
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.checkpoint.lora.file import open_lora_file
 from hf_lineage.checkpoint.opening import open_checkpoint

@@ -1,8 +1,11 @@
-"""Links to the Hub: only where there is a commit to show, and only to the public Hub."""
+"""Links to the Hub: only where there is a commit to show, and only to the public Hub.
+
+A local hub is a folder of folders, whose case does not count.
+"""
 
 import pytest
 
-from hf_lineage.hub.addresses import files_at
+from hf_lineage.hub.addresses import files_at, spelled
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -36,3 +39,18 @@ def test_letters_of_other_scripts_are_escaped_in_an_address():
 def test_another_hub_is_never_linked(monkeypatch, endpoint):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", endpoint)
     assert files_at("org/name", COMMIT) is None
+
+
+def test_case_does_not_count_unless_two_folders_differ_in_nothing_else(tmp_path):
+    for name in ("Acme/Base", "fern/Child", "fern/child"):
+        (tmp_path / name).mkdir(parents=True)
+    assert spelled(tmp_path, "acme/base") == "Acme/Base"
+    assert spelled(tmp_path, "fern/child") == "fern/child"
+    assert spelled(tmp_path, "fern/CHILD") is None
+    assert spelled(tmp_path, "acme/none") is None
+    assert spelled(tmp_path, "none/base") is None
+
+
+def test_a_file_is_no_folder_of_a_model(tmp_path):
+    (tmp_path / "Acme").write_text("")
+    assert spelled(tmp_path, "acme/base") is None

@@ -49,15 +49,15 @@ def test_a_hub_that_cannot_be_reached_is_one_line(served, tmp_path):
 def test_a_trusted_publisher_without_a_token_is_one_line(served, tmp_path):
     env = remote(served, tmp_path / "home", HF_OIDC_RESOURCE="fern/child", GITHUB_ACTIONS="false")
     error = process("check", "fern/child", env=env).error
-    assert error.startswith("fern/child: HF_OIDC_RESOURCE asks for a token that cannot be obtained (")
+    assert error.startswith("fern/child: the token for HF_OIDC_RESOURCE cannot be obtained (")
     assert "give the job `permissions: id-token: write`" in error
 
 
 def test_offline_without_a_copy_is_one_line(served, tmp_path):
     error = process("check", "fern/child", env=remote(served, tmp_path / "home", HF_HUB_OFFLINE="1")).error
     assert error == (
-        "fern/child is not in the cache, or not all of it that is needed, and HF_HUB_OFFLINE forbids any "
-        "request; unset it, or download the model"
+        "fern/child is not in the cache, or not completely, and HF_HUB_OFFLINE forbids requests; unset it, or "
+        "download the model"
     )
 
 
@@ -121,9 +121,9 @@ def test_extract_and_inspect_take_a_name_of_the_hub(online, tmp_path):
 @pytest.mark.parametrize(
     ("refusal", "message"),
     [
-        ((403, "GatedRepo"), "acme/base is gated: ask for access on its page; the account of your token has none"),
-        ((401, "RepoNotFound"), "acme/base is not on the Hub, or is private: check the name, or whether"),
-        ((404, "RevisionNotFound"), "acme/base has no such revision on the Hub: check the part after the @"),
+        ((403, "GatedRepo"), "acme/base is gated: request access on its page; the account of your token has no access"),
+        ((401, "RepoNotFound"), "acme/base is not on the Hub, or is private; check the name, or whether"),
+        ((404, "RevisionNotFound"), "acme/base has no such revision on the Hub; check the part after the @"),
     ],
     ids=["gated", "private", "no revision"],
 )
@@ -158,7 +158,7 @@ def test_a_hub_that_answers_nothing_says_nothing_about_a_model(online, status, s
 
 def test_a_missing_model_is_an_error(online):
     assert lineage("check", "no/such-model").error == (
-        "no/such-model is not on the Hub, or is private: check the name, or set HF_TOKEN"
+        "no/such-model is not on the Hub, or is private; check the name, or set HF_TOKEN"
     )
 
 
@@ -181,7 +181,7 @@ def test_a_card_of_the_hub_opens_no_folder_of_this_machine(online, tmp_path, mon
     card(tmp_path / "child", base)
     found = lineage("check", "fern/child")
     assert (found.code, found.rows[0][-1]) == (3, "UNVERIFIABLE")
-    assert f"{base}: it is a path on the machine that trained it" in found.sentences
+    assert f"{base}: it is a path on the machine that trained the model, not a name" in found.sentences
 
 
 def test_a_folder_that_bears_the_name_of_a_base_is_not_taken_for_it(online, tmp_path, monkeypatch):

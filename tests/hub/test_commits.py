@@ -7,7 +7,7 @@ import pytest
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled
 
 from hf_lineage.errors import NetworkError, RepositoryError
-from hf_lineage.hub import commits, trees
+from hf_lineage.hub import commits, listing
 from tests.server import faults, serving
 from tests.server.client import connect
 from tests.server.commits import Commits
@@ -26,7 +26,7 @@ def server(tmp_path, monkeypatch):
         hub.publish(MODEL, tmp_path / "child")
         connect(hub, tmp_path / "cache", monkeypatch)
         monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
-        trees.tree.cache_clear()
+        listing.tree.cache_clear()
         yield Commits(hub, tmp_path / "commits").attach()
 
 
@@ -65,12 +65,12 @@ class TestCommit:
     def test_a_branch_that_moved_is_left_as_it_is(self, server):
         parent = head(server)
         server.push(MODEL, "main", {CARD: b"Theirs."})
-        with pytest.raises(RepositoryError, match="fern/child: the branch moved while it was checked; run again"):
+        with pytest.raises(RepositoryError, match="fern/child: the branch changed during the check; run again"):
             commits.commit(MODEL, {CARD: b"Ours."}, parent, "A change")
         assert server.file(MODEL, "main", CARD) == b"Theirs."
 
     def test_a_card_in_another_encoding_is_not_even_sent(self, server):
-        with pytest.raises(RepositoryError, match=r"the Hub takes README\.md as UTF-8 only; save it as that"):
+        with pytest.raises(RepositoryError, match=r"the Hub accepts README\.md in UTF-8 only; save it as UTF-8"):
             commit(server, {CARD: b"M\xfcller"})
         assert server.hub.requests == []
 
@@ -95,7 +95,7 @@ class TestPropose:
         assert propose(server, {CARD: b"One."}) == f"Opened a pull request: {server.hub.url}/{MODEL}/discussions/1"
         tip = f"{server.hub.url}/{MODEL}/commit/"
         assert propose(server, {CARD: b"Two."}).startswith(f"Updated pull request 1: {tip}")
-        assert propose(server, {CARD: b"Two."}) == "Pull request 1 is up to date already; nothing was written."
+        assert propose(server, {CARD: b"Two."}) == "Pull request 1 is already up to date; nothing was written."
         assert [made[:2] for made in server.made] == [(MODEL, "refs/pr/1")] * 2
         assert head(server) != head(server, "refs/pr/1")
 

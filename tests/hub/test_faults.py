@@ -21,16 +21,16 @@ CDN = {
     "slow": (faults.slow(0.5), " (model.safetensors: "),
     "429": (faults.too_many(), "(model.safetensors: 429 Too Many Requests); check the connection and try again"),
     "503": (faults.unavailable, "(model.safetensors: 503 Service Unavailable); check the connection and try again"),
-    "expired": (faults.expired, "(model.safetensors: 403, though its address is new)"),
-    "404": (faults.missing, "(model.safetensors: 404 where a part as it is stored was asked for)"),
-    "200": (faults.whole, "the whole file was sent where a part was asked for; `hf download fern/child` fetches"),
-    "short": (faults.short, "(model.safetensors broke off at byte "),
-    "shifted": (faults.shifted, "(model.safetensors: another part was sent than was asked for)"),
-    "compressed": (faults.compressed, "(model.safetensors: 206 where a part as it is stored was asked for)"),
+    "expired": (faults.expired, "(model.safetensors: 403, although its address is new)"),
+    "404": (faults.missing, "(model.safetensors: 404 instead of the part that was requested)"),
+    "200": (faults.whole, "the server sent the whole file instead of a part; `hf download fern/child` downloads"),
+    "short": (faults.short, "(model.safetensors ended at byte "),
+    "shifted": (faults.shifted, "(model.safetensors: the server sent another part than the one requested)"),
+    "compressed": (faults.compressed, "(model.safetensors: 206 instead of the part that was requested)"),
     "dropped": (faults.dropped, "(model.safetensors: "),
     "hung up": (faults.hung_up, "(model.safetensors: "),
 }
-MOVED = "fern/child: model.safetensors has changed since it was opened, because the branch has moved; run again"
+MOVED = "fern/child: model.safetensors changed after it was opened, because the branch moved; run again"
 
 
 @pytest.fixture
@@ -181,8 +181,8 @@ class TestMoved:
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        (faults.gated, "acme/base is gated: ask for access on its page and set HF_TOKEN"),
-        (faults.unauthorized, "acme/base is not on the Hub, or is private: check the name, or set"),
+        (faults.gated, "acme/base is gated: request access on its page and set HF_TOKEN"),
+        (faults.unauthorized, "acme/base is not on the Hub, or is private; check the name, or set"),
     ],
     ids=["gated", "private"],
 )

@@ -4,7 +4,7 @@ import pytest
 from huggingface_hub import constants
 
 from hf_lineage.errors import NetworkError
-from hf_lineage.hub import client, commits, listing, trees
+from hf_lineage.hub import client, commits, listing
 from tests.server import serving
 from tests.server.answers import Answer
 from tests.server.client import connect
@@ -31,10 +31,10 @@ PATHS = {
     "names of files": (TREE, lambda head: client.listing(MODEL, head), ODD | NO_NAMES),
     "digests": (TREE, lambda head: client.digests(MODEL, head), ODD | NO_NAMES),
     "name of today": (MODELS, lambda head: client.current_name(MODEL, head), ODD | NO_TEXT),
-    "tree": (TREE, lambda head: trees.tree(MODEL, head), ODD | NO_NAMES | NO_SIZE | NO_CONTENT),
-    "branch": (MODELS, lambda head: trees.head(MODEL), ODD | NO_TEXT),
-    "who changed files": ("/paths-info/", lambda head: trees.owner_commits(MODEL, head, [FILE]), ODD | NO_NAMES),
-    "authors": ("/commits/", lambda head: trees.owner_commits(MODEL, head, [FILE]), NO_JSON),
+    "tree": (TREE, lambda head: listing.tree(MODEL, head), ODD | NO_NAMES | NO_SIZE | NO_CONTENT),
+    "branch": (MODELS, lambda head: listing.head(MODEL), ODD | NO_TEXT),
+    "who changed files": ("/paths-info/", lambda head: listing.owner_commits(MODEL, head, [FILE]), ODD | NO_NAMES),
+    "authors": ("/commits/", lambda head: listing.owner_commits(MODEL, head, [FILE]), NO_JSON),
     "models of an author": ("GET hub/api/models", lambda head: listing.since("fern", None), ODD),
     "a model as listed": (MODELS, lambda head: listing.current(MODEL), ODD | NO_TEXT),
     "account": ("whoami", lambda head: commits.open_proposal(MODEL, "A title"), ODD),
@@ -63,7 +63,7 @@ def room(tmp_path_factory):
 def hub(room, tmp_path, monkeypatch):
     connect(room.hub, tmp_path / "cache", monkeypatch)
     monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
-    trees.tree.cache_clear()
+    listing.tree.cache_clear()
     room.hub.faults.clear()
     return room.hub
 
@@ -77,7 +77,7 @@ def test_it_is_the_networks_fault_and_says_so_in_one_line(hub, path, body):
         ask(hub.commit(MODEL, "main"))
     said = str(found.value)
     assert "fern" in said
-    assert "the answer is not one that the Hub gives (" in said or "cannot be a model" in said
+    assert "this answer did not come from a Hub (" in said or "cannot be a model" in said
     assert "secret" not in said
 
 
@@ -91,16 +91,14 @@ def test_a_file_without_the_headers_of_the_hub_is_no_answer_of_the_hub(hub):
     hub.plan(lambda right: Answer(200), "HEAD hub/", times=10**6)
     for ask in (
         lambda: client.snapshot(MODEL, None, [FILE]),
-        lambda: trees.fetched(MODEL, hub.commit(MODEL, "main"), FILE),
+        lambda: listing.fetched(MODEL, hub.commit(MODEL, "main"), FILE),
     ):
-        with pytest.raises(
-            NetworkError, match=r"not one that the Hub gives \(FileMetadataError: .*; check HF_ENDPOINT"
-        ):
+        with pytest.raises(NetworkError, match=r"did not come from a Hub \(FileMetadataError: .*; check HF_ENDPOINT"):
             ask()
 
 
 def test_an_endpoint_that_is_no_address_is_named(hub, monkeypatch):
     monkeypatch.setattr(constants, "ENDPOINT", "http://[::1")
-    for ask in (lambda: trees.head(MODEL), lambda: commit(FILE, "0" * 40)):
+    for ask in (lambda: listing.head(MODEL), lambda: commit(FILE, "0" * 40)):
         with pytest.raises(NetworkError, match="check HF_ENDPOINT"):
             ask()

@@ -147,7 +147,5 @@ def test_a_file_that_was_replaced_meanwhile_is_an_error(opened):
     file, real = opened
     file.fetch(0, 10)
     raw_safetensors(real, b"{}", b"other")
-    with pytest.raises(
-        CheckpointError, match="has changed since it was opened, because the branch has moved; run again"
-    ):
+    with pytest.raises(CheckpointError, match="changed after it was opened, because the branch moved; run again"):
         file.fetch(10, 20)

@@ -76,12 +76,12 @@ def test_a_file_is_no_repository(tmp_path):
 
 
 def test_a_missing_local_hub_is_named(tmp_path):
-    with pytest.raises(RepositoryError, match="is no folder, so it is no local hub; check --local-hub"):
+    with pytest.raises(RepositoryError, match="is not a folder, so it cannot be a local hub; check --local-hub"):
         resolve("org/model", tmp_path / "missing")
 
 
 def test_a_name_that_a_repository_wrote_opens_no_folder(tmp_path):
-    with pytest.raises(RepositoryError, match=r"is no Hub name such as .*; only --base may name a folder"):
+    with pytest.raises(RepositoryError, match=r"is not a Hub name such as .*; only --base may name a folder"):
         resolve(str(tmp_path), folders=False)
 
 
@@ -174,6 +174,6 @@ def test_a_file_without_permission_is_named(model, monkeypatch):
 
 def test_a_folder_without_config_is_no_model(model):
     with pytest.raises(
-        RepositoryError, match=r"org/model has no config.json, so it is no transformers model; check the"
+        RepositoryError, match=r"org/model has no config.json, so it is not a transformers model; check the"
     ):
         model.config()

@@ -25,7 +25,7 @@ def because(error, cause):
 
 
 def malformed(reason):
-    return f"m: the answer is not one that the Hub gives ({reason}); check HF_ENDPOINT and proxies, or run again later"
+    return f"m: this answer did not come from a Hub ({reason}); check HF_ENDPOINT and proxies, or run again later"
 
 
 def unfetched(reason):
@@ -34,25 +34,24 @@ def unfetched(reason):
 
 def refused(status):
     return (
-        f"m: the Hub refuses the change ({status}): there is no such branch, pull requests are switched off, or the "
+        f"m: the Hub refuses the change ({status}): the branch does not exist, pull requests are disabled, or the "
         "account may not write there; check the permissions of HF_TOKEN"
     )
 
 
-GATED = "m is gated: ask for access on its page and set HF_TOKEN"
+GATED = "m is gated: request access on its page and set HF_TOKEN"
 OIDC = (
-    "m: HF_OIDC_RESOURCE asks for a token that cannot be obtained (none here); give the job `permissions: id-token: "
-    "write`, make it a trusted publisher on the Hub, or unset HF_OIDC_RESOURCE"
+    "m: the token for HF_OIDC_RESOURCE cannot be obtained (none here); give the job `permissions: id-token: write`, "
+    "make it a trusted publisher on the Hub, or unset HF_OIDC_RESOURCE"
 )
 OFFLINE = (
-    "m is not in the cache, or not all of it that is needed, and HF_HUB_OFFLINE forbids any request; unset it, or "
-    "download the model"
+    "m is not in the cache, or not completely, and HF_HUB_OFFLINE forbids requests; unset it, or download the model"
 )
 NOT_UTF8 = "'utf-8' codec can't decode byte 0xff in position 0: bad"
 
 EITHER = [
     (errors.OIDCError("none here"), NetworkError, OIDC),
-    (errors.HFValidationError("a@b"), RepositoryError, "m cannot be got from the Hub (a@b); check its name"),
+    (errors.HFValidationError("a@b"), RepositoryError, "m cannot be read from the Hub (a@b); check its name"),
     (httpx.InvalidURL("no port"), NetworkError, "m: the Hub has no valid address (no port); check HF_ENDPOINT"),
     (httpx.UnsupportedProtocol("ftp"), NetworkError, "m: the Hub has no valid address (ftp); check HF_ENDPOINT"),
     (errors.FileMetadataError("no ETag"), NetworkError, malformed("FileMetadataError: no ETag")),
@@ -73,12 +72,12 @@ READING = [
     (
         answered(404, errors.RevisionNotFoundError),
         RepositoryError,
-        "m has no such revision on the Hub: check the part after the @",
+        "m has no such revision on the Hub; check the part after the @",
     ),
     (
         answered(401, errors.RepositoryNotFoundError),
         RepositoryError,
-        "m is not on the Hub, or is private: check the name, or set HF_TOKEN",
+        "m is not on the Hub, or is private; check the name, or set HF_TOKEN",
     ),
     (
         answered(401),
@@ -90,7 +89,7 @@ READING = [
         for status in (408, 429, 500, 502, 503, 504, 507)
     ),
     *(
-        (answered(status), RepositoryError, f"m cannot be got from the Hub ({status} for url {CDN}); check its name")
+        (answered(status), RepositoryError, f"m cannot be read from the Hub ({status} for url {CDN}); check its name")
         for status in (400, 403, 404, 451)
     ),
     (ConnectionError("cut"), NetworkError, unfetched("cut")),
@@ -115,14 +114,14 @@ WRITING = [
     (
         errors.OfflineModeIsEnabled("off"),
         RepositoryError,
-        "m: nothing can be written, because HF_HUB_OFFLINE forbids any request; unset it",
+        "m: nothing can be written, because HF_HUB_OFFLINE forbids requests; unset it",
     ),
     (
         errors.LocalTokenNotFoundError("none"),
         RepositoryError,
         "m: writing needs an account; run `hf auth login` or set HF_TOKEN",
     ),
-    (answered(412), BranchMovedError, "m: the branch moved while it was checked; run again"),
+    (answered(412), BranchMovedError, "m: the branch changed during the check; run again"),
     *((answered(status), RepositoryError, refused(status)) for status in (401, 403, 404)),
     (answered(403, errors.GatedRepoError), RepositoryError, refused(403)),
     *(
@@ -140,7 +139,7 @@ WRITING = [
     (OSError("cut"), NetworkError, "m: the Hub cannot be reached (cut); run again"),
     *EITHER,
 ]
-UNLISTED = "m cannot be looked up on the Hub, because HF_HUB_OFFLINE forbids any request; unset it"
+UNLISTED = "m cannot be found on the Hub, because HF_HUB_OFFLINE forbids requests; unset it"
 LISTING = [(errors.OfflineModeIsEnabled("off"), NetworkError, UNLISTED), *READING[1:]]
 EXAMPLES = {"reading": READING, "listing": LISTING, "writing": WRITING}
 
@@ -206,13 +205,16 @@ def test_an_endpoint_and_a_proxy_of_the_user_are_named_and_no_password(monkeypat
 def test_a_reason_that_begins_with_empty_lines_is_told():
     """The client puts them before what the Hub says of 403 and 429."""
     refusal = errors.HfHubHTTPError("\n\n403 Forbidden: no.\nmore", response=httpx.Response(403, request=REQUEST))
-    assert told(refusal) == "m cannot be got from the Hub (403 Forbidden: no.); check its name"
+    assert told(refusal) == "m cannot be read from the Hub (403 Forbidden: no.); check its name"
 
 
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (answered(403, errors.GatedRepoError), "gated: ask for access on its page; the account of your token has none"),
+        (
+            answered(403, errors.GatedRepoError),
+            "gated: request access on its page; the account of your token has no access",
+        ),
         (answered(401, errors.RepositoryNotFoundError), "check the name, or whether the account of your token may"),
     ],
 )

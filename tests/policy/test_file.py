@@ -62,10 +62,10 @@ def test_every_kind_that_verifies_no_claim_can_be_accepted():
     [
         (
             "",
-            "p must hold keys and values, and its keys are accepted, relation, evidence, own-code, undeclared-parent, "
+            "p must hold keys and values; its keys are accepted, relation, evidence, own-code, undeclared-parent, "
             "fail-on; correct it",
         ),
-        ("- a", "p must hold keys and values"),
+        ("- a", "p must hold keys and values;"),
         (
             "accept: []",
             "p: unknown key accept; the keys are accepted, relation, evidence, own-code, undeclared-parent, fail-on",
@@ -78,7 +78,7 @@ def test_every_kind_that_verifies_no_claim_can_be_accepted():
         ("relation: []", "p: relation must be one of"),
         ("relation: [finetune, child]", "p: relation must be one of adapter, finetune, merge, quantized, not child"),
         ("accepted: all", f"p: accepted must be a list of at most {MOST} findings"),
-        ("accepted: [a/b]", "p: accepted, entry 1 must hold keys and values"),
+        ("accepted: [a/b]", "p: accepted, entry 1 must hold keys and values;"),
         (entry(until="x"), "p: accepted, entry 1: unknown key until; the keys are base, verdict, reason, expires"),
         (entry(reason=None), "p: accepted, entry 1 has no reason; each names base, verdict, reason, expires"),
         (entry(expires=None), "p: accepted, entry 1 has no expires"),
@@ -89,10 +89,10 @@ def test_every_kind_that_verifies_no_claim_can_be_accepted():
         (entry(expires="2027-W01-1"), "p: accepted, entry 1: expires must be a day"),
         (entry(expires="never"), "p: accepted, entry 1: expires must be a day"),
         (entry(model="./here"), "p: accepted, entry 1: model must be a name of the Hub such as org/model, not ./here"),
-        ("fail-on: unrelated\nfail-on: never", "p, line 2: the key fail-on stands here twice; correct it"),
-        (entry()[:-2] + ", verdict: part}]", "p, line 1: the key verdict stands here twice"),
-        ("fail-on: &a never", "p, line 1: anchors, aliases and tags are not read here; correct it"),
-        ("fail-on: !!str never", "p, line 1: anchors, aliases and tags are not read here"),
+        ("fail-on: unrelated\nfail-on: never", "p, line 2: the key fail-on is here twice; correct it"),
+        (entry()[:-2] + ", verdict: part}]", "p, line 1: the key verdict is here twice"),
+        ("fail-on: &a never", "p, line 1: anchors, aliases and tags are not allowed here; correct it"),
+        ("fail-on: !!str never", "p, line 1: anchors, aliases and tags are not allowed here"),
         ("{{}: a}", "p, line 1: found unhashable key"),
         ("a: [", "p, line "),
         ("[" * 200, "p, line 1: more than 100 lists and mappings inside each other"),

@@ -4,7 +4,7 @@ import datetime
 
 import pytest
 
-from hf_lineage.evidence.procedure import FAIL_ON
+from hf_lineage.evidence.criteria import FAIL_ON
 from hf_lineage.evidence.verdict import ExitCode, Kind
 from hf_lineage.policy.policy import EXACT, FAILING, NO_POLICY, Policy, Waiver, status
 

@@ -43,7 +43,7 @@ def through(grand="org/grand", base="org/base", model="org/model"):
     """A base that could not be compared, and the base that its card names."""
     one = related(base, "finetune")
     step = Step(base, None, "no weights", grand, ("README.md",))
-    indirect = replace(one.verdict, kind=Kind.INDIRECT, reason=f"compared was {grand}, not {base}")
+    indirect = replace(one.verdict, kind=Kind.INDIRECT, reason=f"hf-lineage compared {grand} instead of {base}")
     return report(replace(one, verdict=indirect, steps=(step,)), model=model)
 
 

@@ -263,7 +263,7 @@ def test_what_is_corrected_for_is_named_and_what_is_not():
 )
 def test_the_order_seed_is_named_where_figures_rest_on_a_draw(measured, named):
     text = FORMATS["text"](report(row(judge({"mlp": measured}, Criteria())), options=Options(order_seed=71)), True)
-    assert ("layers and units drawn by order seed 71" in " ".join(text.split())) is named
+    assert ("layers and units drawn with order seed 71" in " ".join(text.split())) is named
 
 
 def test_models_whose_path_is_not_in_every_layer_are_not_said_to_be_decided_early():

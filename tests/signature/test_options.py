@@ -70,5 +70,5 @@ def test_paths_that_are_unknown_or_named_twice_are_refused(paths, message):
 
 
 def test_weights_cannot_be_asked_for_and_forbidden_at_once():
-    with pytest.raises(OptionError, match="recompute reads the weights, and published forbids to download them"):
+    with pytest.raises(OptionError, match="recompute reads the weights, but published forbids to download them;"):
         Sources(recompute=True, published=True)

@@ -46,7 +46,7 @@ def test_a_label_says_path_name_and_probes():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"probes": 0}, "probes must be between 1 and 65536, not 0; use exact mode for more"),
+        ({"probes": 0}, "probes must be between 1 and 65536, not 0; for more use probes=exact"),
         ({"probes": 65537}, "probes must be between 1 and 65536, not 65537"),
         ({"coordinates": 1}, "coordinates must be between 2 and 4096, not 1"),
         ({"coordinates": 4097}, "coordinates must be between 2 and 4096, not 4097"),

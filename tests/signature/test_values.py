@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hf_lineage.errors import OptionError, SignatureError
-from hf_lineage.evidence.paths.pair import same_recipe
+from hf_lineage.evidence.judging.measurement import same_recipe
 from hf_lineage.signature.recipe import RECIPES, Recipe
 from hf_lineage.signature.values import PathSignature, Signature, UnitCodes
 
@@ -150,14 +150,14 @@ def test_some_layers_of_a_path_are_its_rows_units_and_widths():
 
 
 def test_units_of_another_number_of_layers_are_refused():
-    with pytest.raises(SignatureError, match="mlp has the units of 1 layers, not of 2"):
+    with pytest.raises(SignatureError, match="mlp has units of 1 layers, not of 2"):
         signature(paths={"mlp": replace(path_signature(), units=(codes(3),))})
 
 
 def test_weights_and_signs_of_unlike_numbers_of_units_are_refused():
     one, two = codes(1), codes(2)
     for row, other in (("inner", two.inner), ("outer", two.outer), ("gate", two.gate), ("inner", one.inner[0])):
-        with pytest.raises(SignatureError, match="weights and signs of unlike numbers of units"):
+        with pytest.raises(SignatureError, match="weights and signs for different numbers of units;"):
             replace(one, **{row: other})
 
 

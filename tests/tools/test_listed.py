@@ -30,14 +30,14 @@ def test_an_option_of_one_command_stands_with_it_and_one_of_several_at_the_end()
     shared = page.partition("## Options of several commands\n")[2]
     assert "`--repair-base`" in annotate
     assert "`--local-hub DIR`" not in annotate
-    assert "| `--local-hub DIR` | A folder of org/name folders in which models are searched" in shared
+    assert "| `--local-hub DIR` | A folder with org/name folders; models are searched" in shared
 
 
 def test_every_setting_is_on_the_page_with_its_usual_value_and_its_commands():
     settings = listed.options_block().partition("## Settings\n")[2]
     alpha = "| `alpha=NUMBER` | Significance level of the test. [default: 0.01] |"
     assert f"{alpha} check, compare, annotate, watch, identify |" in settings
-    assert "| `recipe` | One of `robust`, `paper`. How weights become numbers: robust, or paper," in settings
+    assert "| `recipe` | One of `robust`, `paper`. How weights become numbers: robust, or paper" in settings
     assert all(f"`{key}" in settings for key in TYPED)
 
 

@@ -34,7 +34,7 @@ def test_a_model_that_cannot_be_read_is_told_and_changes_no_exit_code(hub, ledge
     monkeypatch.setattr("hf_lineage.watch.family.MOST", 2)
     shown = watch(ledger, "fern", "--tree", page)
     assert shown.code == 1
-    assert shown.err == "hf-lineage: the tree is without 1 of the models, which changed before the 2 others\n"
+    assert shown.err == "hf-lineage: the tree leaves out 1 of the models, which changed before the 2 others\n"
     assert "fern/plain" not in page.read_text()
 
 

@@ -72,7 +72,7 @@ def test_a_last_line_without_its_end_is_dropped_and_said(file, cut, caplog):
     with ledger.writing(file) as book:
         assert book.lines == 2
         book.append(entry(commit="d"))
-    assert f"{file}: its last line was never finished and is dropped (" in caplog.text
+    assert f"{file}: its last line is not complete and is dropped (" in caplog.text
     lines = whole.splitlines(keepends=True)
     assert file.read_bytes() == b"".join(lines[:2]) + msgspec.json.encode(entry(commit="d")) + b"\n"
 
@@ -128,7 +128,7 @@ def test_a_line_too_long_or_too_many_are_refused(file, monkeypatch):
         ledger.read(file)
     monkeypatch.setattr(ledger, "LONGEST_LINE", 2**20)
     monkeypatch.setattr(ledger, "MOST_LINES", 2)
-    with pytest.raises(LedgerError, match="has 2 lines, the most that are read; begin another ledger"):
+    with pytest.raises(LedgerError, match="has 2 lines, the most that are read; start another ledger"):
         ledger.read(file)
 
 
@@ -171,7 +171,10 @@ def test_a_link_is_not_written_through(file, tmp_path):
     (tmp_path / "link").symlink_to(file)
     before = file.read_bytes()
     with (
-        pytest.raises(LedgerError, match="link cannot be written: it is a link, which is not written through; name an"),
+        pytest.raises(
+            LedgerError,
+            match="link cannot be written: it is a link, and hf-lineage does not write through links; name an",
+        ),
         ledger.writing(tmp_path / "link"),
     ):
         pass

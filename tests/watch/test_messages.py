@@ -2,17 +2,27 @@
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
+from markdown_it import MarkdownIt
 from slack_sdk.models.blocks import Block, SectionBlock
 
 from hf_lineage.hub.listing import Release
 from hf_lineage.watch import messages
 from hf_lineage.watch.ledger import Inherited
+from hf_lineage.watch.messages import ERROR, VERDICT, Page, issues
 from hf_lineage.watch.rendering import FORMATS, Plan, Run, planned, results
 from tests import hostile
 from tests.watch.test_ledger import NOON, claim, entry
+
+
+def test_a_page_is_a_value():
+    page = Page(("Model", VERDICT), (("fern/gated", ERROR),), ("1 model is new.",), {})
+    assert page == Page(page.columns, page.rows, page.sentences, {})
+    with pytest.raises(FrozenInstanceError):
+        page.rows = ()
+
 
 EMPTY = Run((), 0, 0, (), ())
 LIAR = entry(
@@ -98,7 +108,7 @@ def test_discord_takes_what_is_as_long_as_it_can_be(name):
     lengths["footer"] = len(embed["footer"]["text"])
     assert all(length <= DISCORD[part] for part, length in lengths.items())
     assert sum(lengths.values()) <= DISCORD["message"]
-    assert embed["description"].endswith("More does not fit here\\.")
+    assert embed["description"].endswith("The rest does not fit here\\.")
 
 
 @pytest.mark.parametrize("name", [*MENTIONS, *hostile.NAMES])
@@ -134,3 +144,63 @@ def test_a_run_without_news_and_a_plan_are_messages_too(form):
 def test_the_address_is_that_of_the_hub_that_was_asked(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "https://hub.example")
     assert "<https://hub.example/fern/li_ar|fern/li_ar>" in FORMATS["slack"](results(replace(EMPTY, entries=(LIAR,))))
+
+
+LIE = claim(verdict="UNRELATED", score=0.0123, p_value_adjusted=0.4567)
+LONGEST_BODY = 65536
+LONGEST_TITLE = 256
+
+
+def test_only_what_is_contradicted_is_an_issue_whatever_else_is_claimed():
+    seen = [
+        entry("fern/good", claims=(claim(),)),
+        entry("fern/none"),
+        entry("fern/gone", error="gone"),
+        entry("fern/liar", claims=(claim(), LIE)),
+        entry("fern/broken", claims=(claim(verdict="UNREADABLE"), LIE)),
+    ]
+    assert list(issues(seen)) == [f"fern--liar--{'a' * 40}.md", f"fern--broken--{'a' * 40}.md"]
+
+
+def test_an_issue_says_which_model_at_which_commit_and_how_to_check_it():
+    (text,) = issues([entry("fern/liar", claims=(claim(base="acme/true"), LIE))]).values()
+    title, empty, body = text.split("\n", 2)
+    assert (title, empty) == ("Lineage contradicted: fern/liar @ aaaaaaaaaaaa", "")
+    assert f"| acme/base | {'b' * 40} | README.md | 0.012 | – | 0.457 |" in body
+    assert "acme/true" not in body
+    assert "    hf-lineage check fern/child\n" in body
+    assert "UNRELATED says only that the two models could be independent" in body
+
+
+def test_the_title_is_the_same_whenever_the_same_commit_is_contradicted():
+    first, second = (issues([entry(claims=claims)]) for claims in ((LIE,), (LIE, LIE)))
+    assert [text.splitlines()[0] for text in first.values()] == [text.splitlines()[0] for text in second.values()]
+    assert list(first) == list(second)
+
+
+def test_it_is_never_longer_than_github_takes():
+    longest = f"{'x' * 96}/{'y' * 96}"
+    lie = claim(verdict="UNRELATED", base="<" * 2000, command="<" * 5000, sources=("README.md",) * 3)
+    (text,) = issues([entry(longest, claims=(lie,) * 100)]).values()
+    assert len(text) < LONGEST_BODY
+    assert len(text.splitlines()[0]) <= LONGEST_TITLE
+    assert "The ledger has 90 more." in text
+    (name,) = issues([entry(longest, claims=(LIE,))])
+    assert len(name) <= 255
+
+
+def test_untrusted_names_are_text_and_nothing_else():
+    odd = "x`|</td><script>alert(1)</script>\n# Title\n@team [a](http://evil) \u202e::error::"
+    (text,) = issues(
+        [entry(claims=(claim(verdict="UNRELATED", base=odd, command=f"hf-lineage check {odd}"),))]
+    ).values()
+    assert all(line.isprintable() for line in text.splitlines())
+    tokens = [
+        token
+        for each in MarkdownIt("commonmark").enable("table").parse(text)
+        for token in (each, *(each.children or ()))
+    ]
+    kinds = {token.type for token in tokens}
+    assert not kinds & {"html_block", "html_inline", "link_open", "image", "heading_open", "fence", "code_inline"}
+    (code,) = (token for token in tokens if token.type == "code_block")
+    assert code.content.count("\n") == 1

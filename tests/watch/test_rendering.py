@@ -64,19 +64,19 @@ def test_text_fits_eighty_columns_and_says_the_worst_first():
         entry(
             "fern/" + "x" * 96, claims=(claim(verdict="UNVERIFIABLE", score=None, p_value_adjusted=None, reason="why"),)
         ),
-        entry("fern/gated", error="fern/gated is gated: ask for access"),
+        entry("fern/gated", error="fern/gated is gated: request access"),
     )
-    text = FORMATS["text"](results(Run(seen, 2, 1, ("nobody has no models",), ())))
+    text = FORMATS["text"](results(Run(seen, 2, 1, ("nobody has no public models",), ())))
     assert max(map(len, text.splitlines())) <= 80
     lines = [line.split() for line in text.splitlines() if line.startswith(" fern/")]
     assert [(line[0][:10], line[-1]) for line in lines] == [
         ("fern/gated", "ERROR"), ("fern/bad", "UNRELATED"), ("fern/", "UNVERIFIABLE"), ("fern/good", "RELATED")
     ]  # fmt: skip
     sentences = " ".join(text.split())
-    assert "fern/gated is gated: ask for access fern/" in sentences
+    assert "fern/gated is gated: request access fern/" in sentences
     assert sentences.endswith(
-        "nobody has no models New models: 4 (0 without a claim, 1 in error). Claims: 1 RELATED, 1 UNRELATED, "
-        "1 undecided, 0 in error. Models that are in the ledger already: 2. Models that are left for the next run: 1."
+        "nobody has no public models New models: 4 (0 without a claim, 1 in error). Claims: 1 RELATED, 1 UNRELATED, "
+        "1 undecided, 0 in error. Models already in the ledger: 2. Models left for the next run: 1."
     )
 
 

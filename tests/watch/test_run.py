@@ -59,7 +59,9 @@ def test_what_a_policy_accepts_returns_0_is_told_and_opens_no_issue(hub, ledger,
     policy.write_text(f"accepted: [{accepted % ('2020-01-01', ', model: fern/liar')}]")
     again = watch(ledger, "fern", "--policy", policy, "--issues", tmp_path / "issues")
     assert len([*(tmp_path / "issues").iterdir()]) == 1
-    assert "accepts for fern/liar that acme/base is UNRELATED until 2020-01-01, and that day is past" in again.sentences
+    assert (
+        "accepts for fern/liar that acme/base is UNRELATED until 2020-01-01, and that day has passed" in again.sentences
+    )
 
 
 def test_a_second_run_checks_what_is_new_and_nothing_else(hub, ledger, tmp_path):
@@ -68,8 +70,8 @@ def test_a_second_run_checks_what_is_new_and_nothing_else(hub, ledger, tmp_path)
     again = watch(ledger)
     assert (again.code, again.out) == (
         0,
-        "New models: 0 (0 without a claim, 0 in error). Claims: 0 RELATED, 0 UNRELATED, 0\n"
-        "  undecided, 0 in error. Models that are in the ledger already: 1.\n",
+        "New models: 0 (0 without a claim, 0 in error). Claims: 0 RELATED, 0 UNRELATED, 0\n  undecided, 0 in error. "
+        "Models already in the ledger: 1.\n",
     )
     assert hub.requests == ["GET /api/models"]
     hub.publish("fern/new", card(fine_tuned(tmp_path / "base", tmp_path / "new", seed=3), "acme/base"))
@@ -96,7 +98,7 @@ def test_a_change_without_a_commit_is_none(hub, ledger):
 def test_a_limit_takes_the_oldest_and_leaves_the_rest_for_the_next_run(hub, ledger):
     result = watch(ledger, "fern", "--limit", "2")
     assert models(ledger) == ["fern/plain", "fern/child"]
-    assert "Models that are left for the next run: 1." in result.sentences
+    assert "Models left for the next run: 1." in result.sentences
     assert watch(ledger, "fern", "--limit", "2").code == 1
     assert models(ledger) == EVERY
 
@@ -134,7 +136,7 @@ def test_a_model_that_cannot_be_read_is_an_entry_and_does_not_stop_the_others(hu
     assert [row[-1] for row in result.rows] == ["ERROR", "ERROR"]
     plain, child, liar = entries(ledger)
     assert plain["error"] == ""
-    assert child["error"].endswith("is gated: ask for access on its page and set HF_TOKEN")
+    assert child["error"].endswith("is gated: request access on its page and set HF_TOKEN")
     assert liar["error"].startswith("fern/liar: model.safetensors")
     hub.refused.clear()
     assert watch(ledger).code == 0
@@ -159,7 +161,7 @@ def test_a_hub_that_is_gone_stops_the_run_and_what_was_done_is_kept(hub, ledger)
     result = watch(ledger)
     assert (result.code, models(ledger)) == (2, ["fern/plain", "fern/child"])
     assert "fern/liar cannot be fetched from the Hub" in result.sentences
-    assert "Models that are left for the next run: 1." in result.sentences
+    assert "Models left for the next run: 1." in result.sentences
     hub.faults.clear()
     assert watch(ledger).code == 1
     assert models(ledger) == EVERY
@@ -183,7 +185,7 @@ def test_a_hub_that_never_answers_is_one_line(hub, ledger):
 def test_an_author_without_models_is_said_and_the_others_are_checked(hub, ledger):
     result = watch(ledger, "nobody", "acme")
     assert (result.code, models(ledger)) == (2, ["acme/base"])
-    assert "nobody has no models on the Hub, or none in public; check the name, or set HF_TOKEN" in result.sentences
+    assert "nobody has no public models on the Hub; check the name, or set HF_TOKEN" in result.sentences
 
 
 ODD = {"id": "fern/x\n::error::owned\u202e", "sha": "0" * 40, "lastModified": "2026-11-30T00:00:00.000Z"}
@@ -249,10 +251,10 @@ def test_an_issue_is_written_for_what_the_ledger_last_saw_contradicted_whenever_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fern@main"], "fern@main is neither an author nor a model of the Hub; check the name"),
-        (["../etc"], "../etc is neither an author nor a model of the Hub; check the name"),
+        (["fern@main"], "fern@main is not an author or a model on the Hub; check the name"),
+        (["../etc"], "../etc is not an author or a model on the Hub; check the name"),
         (["fern", "--null", "no/such"], "no/such is not on the Hub, or is private"),
-        (["fern", "--local-hub", "gone"], "gone is no folder, so it is no local hub; check --local-hub"),
+        (["fern", "--local-hub", "gone"], "gone is not a folder, so it cannot be a local hub; check --local-hub"),
         (["fern", "--limit", "0"], "'--limit': 0 is not in the range x>=1"),
         (["fern", "--since", "yesterday"], "'--since': 'yesterday' does not match the format"),
         (["fern", "--set", "alpha=7"], "alpha must lie between"),
@@ -269,4 +271,4 @@ def test_bases_may_be_in_a_local_hub_and_watched_models_are_those_of_the_hub(hub
     tiny_llama(tmp_path / "here/fern/liar", seed=3)
     result = watch(ledger, "fern/liar", "--local-hub", tmp_path / "here")
     assert result.code == 0
-    assert result.err == f"hf-lineage: fern/liar is watched on the Hub; {tmp_path}/here is searched for bases alone\n"
+    assert result.err == f"hf-lineage: fern/liar is watched on the Hub; {tmp_path}/here is searched only for bases\n"

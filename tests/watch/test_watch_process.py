@@ -61,5 +61,5 @@ def test_a_line_that_was_never_finished_is_dropped_and_its_model_checked_again(h
     watch(ledger)
     ledger.write_bytes(ledger.read_bytes()[:-10])
     assert watch(ledger).code == 1
-    assert f"{ledger}: its last line was never finished and is dropped" in caplog.text
+    assert f"{ledger}: its last line is not complete and is dropped" in caplog.text
     assert models(ledger) == EVERY

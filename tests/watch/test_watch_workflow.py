@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hf_lineage.watch.contradicted import issues
+from hf_lineage.watch.messages import issues
 from tests.watch.test_ledger import claim, entry
 
 ROOT = Path(__file__).parents[2]

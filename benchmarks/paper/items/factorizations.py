@@ -19,7 +19,7 @@ from hf_lineage.architecture.registry.schema import Factorization, MatrixSet, as
 from hf_lineage.checking.single.inspection import Pairing
 from hf_lineage.checking.source.naming import locate, weights
 from hf_lineage.checking.source.opening import headers
-from hf_lineage.checkpoint.numbers import single
+from hf_lineage.checkpoint.tensor import single
 
 
 @dataclass(frozen=True)

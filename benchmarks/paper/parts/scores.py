@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from hf_lineage.evidence.paths.comparison import compare_paths
-from hf_lineage.signature.computing.parallel import workers
+from hf_lineage.signature.computing.devices import workers
 from hf_lineage.signature.extraction.whole import empty, put
 from hf_lineage.signature.products.matrix_product import MatrixProduct
 from hf_lineage.signature.products.probes import Probes

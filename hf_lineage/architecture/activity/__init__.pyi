@@ -4,6 +4,6 @@ from .activations import with_learned as with_learned
 from .curves import ZERO as ZERO
 from .curves import Activation as Activation
 from .expected import activation as activation
-from .scores import SCORES as SCORES
-from .scores import SIGMOID as SIGMOID
-from .scores import Scores as Scores
+from .router import SCORES as SCORES
+from .router import SIGMOID as SIGMOID
+from .router import Scores as Scores

@@ -17,11 +17,12 @@ from hf_lineage.architecture.activity.curves import (
     Curve,
     Polynomial,
     Vector,
+    density_at,
     derivative,
     make,
     polynomial,
+    share_below,
 )
-from hf_lineage.architecture.activity.normal import density_at, share_below
 
 
 def _gelu(x: Vector) -> Vector:
@@ -111,7 +112,7 @@ def _kinked(name: str, left: Polynomial, right: Polynomial = SAME) -> Activation
 
 
 def xielu(positive: float, negative: float, beta: float = 0.5) -> Activation:
-    """Return xIELU (arXiv 2411.13010) of the two factors in effect, which transformers makes of what is learned."""
+    """Return xIELU (arXiv 2411.13010) for its two effective factors, computed from the learned ones."""
     left, right = (-negative, beta - negative, 0.0), (0.0, beta, positive)
 
     def value(x: Vector) -> Vector:

@@ -14,9 +14,18 @@ from typing import Any
 import numpy as np
 
 from hf_lineage.architecture.activity.activations import ACTIVATIONS, swish
-from hf_lineage.architecture.activity.curves import Activation, Curve, Function, Polynomial, Vector, clamped
-from hf_lineage.architecture.activity.normal import ROOT_TAU, density_at, share_below
-from hf_lineage.architecture.activity.scores import SIGMOID, Corrected, Scores
+from hf_lineage.architecture.activity.curves import (
+    ROOT_TAU,
+    Activation,
+    Curve,
+    Function,
+    Polynomial,
+    Vector,
+    clamped,
+    density_at,
+    share_below,
+)
+from hf_lineage.architecture.activity.router import SIGMOID, Corrected, Scores
 from hf_lineage.architecture.registry import setting
 from hf_lineage.errors import NothingToCompare
 
@@ -58,15 +67,13 @@ def activation(names: tuple[str, ...], config: Mapping[str, Any]) -> Activation 
             return _configured(name, value)
     if not names:
         return None
-    raise NothingToCompare(f"config.json names no activation under {' or '.join(names)}, so units cannot be weighed")
+    raise NothingToCompare(f"config.json names no activation under {' or '.join(names)}, so units cannot be weighted")
 
 
 def _configured(key: str, value: Any) -> Activation:
     if isinstance(value, str) and value in ACTIVATIONS:
         return ACTIVATIONS[value]
-    raise NothingToCompare(
-        f"config.json says {key}: {str(value)[:80]!r}, which is not an activation that hf-lineage knows"
-    )
+    raise NothingToCompare(f"config.json says {key}: {str(value)[:80]!r}, an activation that hf-lineage does not know")
 
 
 def _limited(name: str, config: Mapping[str, Any]) -> Activation:
@@ -87,9 +94,7 @@ def _number(config: Mapping[str, Any], key: str, usual: float) -> float:
     within = (setting(config, name) for name in (key, f"text_config.{key}"))
     value = next((value for value in within if value is not None), usual)
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0.01 <= value <= 1e4:
-        raise NothingToCompare(
-            f"config.json says {key}: {str(value)[:80]!r}, where it needs a number from 0.01 to 10000"
-        )
+        raise NothingToCompare(f"config.json says {key}: {str(value)[:80]!r}, not a number from 0.01 to 10000")
     return float(value)
 
 

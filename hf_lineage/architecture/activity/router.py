@@ -1,29 +1,114 @@
 """Routing: how much of what experts compute reaches the stream, if the input of their router is standard normal.
 
-That an expert is often among the chosen does not tell that it counts: logits of experts depend on each other, so that
-some may always be outbid by one of two others, groups of experts are chosen before experts are, and what is chosen may
-be mixed in next to nothing. So tokens are sent through the router as a whole.
+An expert with good odds need not count. Logits of experts depend on each other, so one of two others may always outbid
+it; groups of experts are chosen before experts; and a chosen expert may be mixed in with a share of almost zero. So
+tokens are sent through the whole router. Experts are chosen by scores, functions of the logits, where a correction is
+added, or where a table chooses.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.architecture.activity.curves import Vector
-from hf_lineage.architecture.activity.scores import SIGMOID, Scores
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a router makes of the logits of its experts."""
+
+    chosen_by: Callable[[Vector], Vector]
+    """The score that the correction is added to; it rises with the logit."""
+    logit: Callable[[Vector], Vector]
+    """Its inverse, up to a number that all experts share; minus infinity and infinity beyond its ends."""
+    least: float
+    most: float
+    mixed_by: Callable[[Vector], Vector]
+    """What the experts of a token are mixed by, up to a factor for each token."""
+    alone: bool = True
+    """Whether the score of an expert depends on its own logit alone, and what is chosen is mixed by shares of one."""
+
+
+def _sigmoid(logits: Vector) -> Vector:
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-logits))
+
+
+def _logit(score: Vector) -> Vector:
+    from scipy.special import logit
+
+    clipped: Vector = logit(np.clip(score, 0.0, 1.0))
+    return clipped
+
+
+def _same(logits: Vector) -> Vector:
+    return logits
+
+
+def _root_softplus(logits: Vector) -> Vector:
+    root: Vector = np.sqrt(np.logaddexp(0.0, logits))
+    return root
+
+
+def _root_softplus_logit(score: Vector) -> Vector:
+    square = np.maximum(score, 0.0) ** 2
+    with np.errstate(divide="ignore", over="ignore"):
+        inverse: Vector = square + np.log(-np.expm1(-square))
+    return inverse
+
+
+def _softmax(logits: Vector) -> Vector:
+    """Shares of one along the last axis."""
+    sizes = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    shares: Vector = sizes / sizes.sum(axis=-1, keepdims=True)
+    return shares
+
+
+def _logarithm(score: Vector) -> Vector:
+    with np.errstate(divide="ignore"):
+        logarithm: Vector = np.log(np.maximum(score, 0.0))
+    return logarithm
+
+
+SCORES = {
+    "sigmoid": Scores(_sigmoid, _logit, 0.0, 1.0, _sigmoid),
+    "logits": Scores(_same, _same, -np.inf, np.inf, _sigmoid),
+    "sqrtsoftplus": Scores(_root_softplus, _root_softplus_logit, 0.0, np.inf, _root_softplus),
+    "softmax": Scores(_softmax, _logarithm, 0.0, 1.0, _softmax, alone=False),
+}
+"""By the name that the registry gives them."""
+SIGMOID = SCORES["sigmoid"]
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """Scores of experts to which something is added."""
+
+    added: Vector
+    scores: Scores
+
+    def ends(self, spread: Vector, centre: Vector) -> tuple[Vector, Vector]:
+        """The least and the most that each may be."""
+        least, most = (
+            self.scores.chosen_by(centre + side * 40 * spread) if np.isinf(end) else end
+            for side, end in ((-1, self.scores.least), (1, self.scores.most))
+        )
+        return self.added + least, self.added + most
+
 
 PER_CHOICE, FEWEST, MOST = 64, 2048, 2**15
 """Tokens for each time that an expert is chosen on average, and tokens at least and at most."""
 AT_A_TIME = 2**21
 """Logits that are held at a time."""
 LENIENT = 4.0
-"""An expert counts for its odds unless it is mixed in so many times less: experts of trained models are not alike, and
-tokens are a sample."""
+"""An expert counts with its odds unless it is mixed in so many times less: experts differ, and tokens are a sample."""
 SUMMED = 2
-"""By so many of its best experts a group is chosen where scores are corrected, else by the best one."""
+"""A group is chosen by so many of its best experts if scores are corrected, else by the best one."""
 SMALLEST = 1e-300
 Logits = NDArray[np.float64]
 Table = NDArray[np.int64]
@@ -43,13 +128,13 @@ class Router(NamedTuple):
     groups: tuple[int, int] = (1, 1)
     """How many groups of experts there are, and from how many of them a token chooses."""
     scores: Scores = SIGMOID
-    """What is corrected, and what the chosen are mixed by where there is a correction or a table."""
+    """The scores that are corrected and that mix the chosen experts, if there is a correction or a table."""
     table: Table | None = None
     """(tokens of the vocabulary, chosen): the experts of each, where none is chosen by its score."""
 
 
 def counting(odds: Vector, router: Router, words: np.random.Philox) -> Vector:
-    """Return the odds (experts,) of experts, less where those experts are hardly ever mixed in although chosen."""
+    """Return the odds (experts,) of experts, reduced for experts that are chosen but hardly ever mixed in."""
     if len(odds) <= 1 or not np.isfinite(router.products).all() or not np.isfinite(odds).all():
         return odds
     return np.minimum(odds, LENIENT * mixed_in(router, words))
@@ -112,7 +197,7 @@ def _shares(logits: Logits, chosen: int, router: Router, named: Table | None) ->
 
 
 def _given(logits: Logits, places: Table, router: Router) -> tuple[Logits, float]:
-    """What the chosen (tokens, chosen) are mixed by, and the least sum that it is divided by."""
+    """The weights of the chosen experts (tokens, chosen), and the least sum that they are divided by."""
     chosen = np.take_along_axis(logits, places, axis=1)
     if router.correction is None and router.table is None:
         return np.exp(chosen - chosen.max(axis=1, keepdims=True)), SMALLEST

@@ -56,7 +56,7 @@ def _installed() -> tuple[str, Path]:
     """The version of the installed transformers, and its folder."""
     spec = importlib.util.find_spec("transformers")
     if spec is None or spec.origin is None:
-        raise OptionError("transformers is not installed, so there is nothing to cover; pip install transformers")
+        raise OptionError("transformers is not installed, so no class can be counted; pip install transformers")
     return importlib.metadata.version("transformers"), Path(spec.origin).parent
 
 
@@ -64,13 +64,10 @@ def _classes(folder: Path) -> Iterator[str]:
     """Every class that the mapping names; of a type with several classes all of them."""
     try:
         tree = ast.parse((folder / _FILE).read_text(encoding="utf-8"))
-        call = next(node.value for node in tree.body if isinstance(node, ast.Assign) and _names(node) == [MAPPING])
+        assigned = (node for node in tree.body if isinstance(node, ast.Assign))
+        call = next(node.value for node in assigned if list(map(ast.unparse, node.targets)) == [MAPPING])
         entries = ast.literal_eval(call.args[0]) if isinstance(call, ast.Call) else ()
     except (OSError, SyntaxError, StopIteration, ValueError):
         raise OptionError(f"{folder / _FILE} has no {MAPPING} that can be read; try another release") from None
     for _, named in entries:
         yield from (named,) if isinstance(named, str) else named
-
-
-def _names(node: ast.Assign) -> list[str]:
-    return [target.id for target in node.targets if isinstance(target, ast.Name)]

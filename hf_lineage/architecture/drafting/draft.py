@@ -16,8 +16,7 @@ import msgspec
 import yaml
 
 from hf_lineage.architecture.drafting import guess
-from hf_lineage.architecture.drafting.layer_groups import BIASES, LayerGroup
-from hf_lineage.architecture.drafting.patterns import names
+from hf_lineage.architecture.drafting.patterns import BIASES, LayerGroup, names
 from hf_lineage.architecture.layers import Shape
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.registry import BRANCH_ROLES, Factorization, as_names, prefixes, setting
@@ -66,7 +65,7 @@ class Draft:
 
     text: str
     problem: str | None
-    """Why it does not bind to the model it was made for; None: it does."""
+    """Why it does not fit the model that it was made for; None if it fits."""
 
 
 def draft(

@@ -6,8 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from hf_lineage.architecture.drafting.layer_groups import LayerGroup
-from hf_lineage.architecture.drafting.patterns import KINDS, Pattern, YamlSet, candidates, names, patterns
+from hf_lineage.architecture.drafting.patterns import KINDS, LayerGroup, Pattern, YamlSet, candidates, names, patterns
 from hf_lineage.architecture.layers import Shape
 from hf_lineage.architecture.registry import ATTENTION_ROLES, Factorization, Norms, as_names, as_sets
 
@@ -51,11 +50,11 @@ def norms(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, Yam
     if not assignments:
         return _hinted(group.gains)
     best = max(assignments, key=lambda assignment: (len({name for *_, name in assignment}), assignments[assignment]))
-    return {kind: {role: _optional(name, group) for of, role, name in sorted(best) if of == kind} for kind in KINDS}
-
-
-def _optional(norm: str, group: LayerGroup) -> str | list[str | None]:
-    return norm if all(norm in layer for layer in group.kinds) else [norm, None]
+    everywhere = {norm: all(norm in layer for layer in group.kinds) for *_, norm in best}
+    return {
+        kind: {role: name if everywhere[name] else [name, None] for of, role, name in sorted(best) if of == kind}
+        for kind in KINDS
+    }
 
 
 def _of_layer(layer: Mapping[str, Shape], familiar: Sequence[Pattern], width: int) -> dict[str, list[YamlSet]]:

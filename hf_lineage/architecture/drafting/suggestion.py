@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from hf_lineage.architecture.drafting.draft import Draft, draft, unread
-from hf_lineage.architecture.drafting.layer_groups import LayerGroup, find_groups
+from hf_lineage.architecture.drafting.patterns import LayerGroup, find_groups
 from hf_lineage.architecture.layers import Shape
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.registry import (
@@ -90,7 +90,7 @@ class Suggestion:
     misses: tuple[Miss, ...]
     """The nearest first."""
     draft: Draft | None
-    """None where one that lists the class fits already, or no layers are found."""
+    """None if a file that lists the class fits already, or there are no layers."""
 
 
 def survey(
@@ -162,7 +162,7 @@ def _shown(value: Any) -> str:
 
 
 def _asked(factorization: Factorization, tensors: Mapping[str, Shape]) -> tuple[int, tuple[str, ...]]:
-    """How many names a factorization asks for, of several sets those of the nearest, and which are not there."""
+    """How many names a factorization asks for (of several sets those of the nearest), and which are missing."""
     names: dict[tuple[str, ...], None] = {}
     for sets in map(factorization.branches.sets, BRANCH_ROLES):
         needed = [tuple(_needed(entry)) for entry in as_sets(sets)]

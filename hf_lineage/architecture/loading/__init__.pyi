@@ -1,13 +1,13 @@
 from .class_tensors import World as World
 from .class_tensors import world as world
 from .kinds import parts as parts
+from .kinds import scalar_reservations as scalar_reservations
 from .kinds import settings_reservations as settings_reservations
 from .layers import ALIASES as ALIASES
 from .layers import as_loaded as as_loaded
 from .layers import refuse_hidden as refuse_hidden
-from .libraries import as_listed as as_listed
-from .libraries import of_diffusers as of_diffusers
-from .scalars import scalar_reservations as scalar_reservations
+from .settings import as_listed as as_listed
+from .settings import of_diffusers as of_diffusers
 from .settings import own_code as own_code
 from .settings import settings_notes as settings_notes
 from .settings import usual_type as usual_type

@@ -1,6 +1,6 @@
 """World: the tensors that a class of transformers builds, and which of the stored ones are no part of the model.
 
-transformers leaves out what a class does not build, and makes up at random what it builds and a file does not hold.
+transformers leaves out tensors that a class does not build, and fills tensors that a file lacks with random numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TABLES = "tensors"
 OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 """Ends of names that transformers takes for others, whatever the class."""
 COUNTED = re.compile(r"((?<=experts\.)|(?<=expert_)|(?<=norms\.))[0-9]+(?![^.])")
-"""Numbers in the name of a tensor of which `config.json` says how many there are."""
+"""Numbers in tensor names whose count `config.json` gives."""
 COMPANION = re.compile(r"\.(?!bias$|weight$).+|_(scales?|scale_inv|blocks|zeros|zero_points?|qzeros|absmax|quant.*)")
 """Suffixes that turn the name of a matrix into that of a tensor belonging to it."""
 
@@ -32,7 +32,7 @@ class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     names: tuple[str, ...]
     instead: tuple[str, ...] = msgspec.field(name="or", default=())
-    """Names of which one or more stand for those on other disks."""
+    """Alternative names: in other files, one or more of them replace those names."""
     when: Condition = ("all",)
     optional: bool = False
 
@@ -46,7 +46,7 @@ class _Class(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     beside: tuple[tuple[str, ...], ...]
     """The embedding and the norms beside the layers, each by all its names on disks."""
     layers: int
-    """Which of the tables of layers is theirs."""
+    """Which of the tables of layers belongs to these classes."""
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
@@ -81,16 +81,16 @@ class World:
     def _notes(self) -> Iterator[str]:
         if self.outside:
             yield (
-                f"transformers leaves out {len(self.outside)} tensors inside the layers, "
-                f"{printable(min(self.outside), 200)} among them, which the class does not build as config.json is; "
-                "they were not judged, and other engines may use them"
+                f"{len(self.outside)} tensors inside the layers, such as {printable(min(self.outside), 200)}, do not "
+                "belong to the class with this config.json, and transformers leaves them out; they were not judged, "
+                "and other engines may use them"
             )
 
     def _reservations(self) -> Iterator[str]:
         if self.missing:
             yield (
-                f"{len(self.missing)} tensors that the class builds as config.json is are not stored, "
-                f"{printable(self.missing[0], 200)} among them: transformers makes them up at random"
+                f"{len(self.missing)} tensors that the class has with this config.json are not stored, such as "
+                f"{printable(self.missing[0], 200)}: transformers fills them with random numbers"
             )
 
 
@@ -119,19 +119,19 @@ def world(
     known = _of_class(architecture, factorization)
     if known is None:
         return World()
-    table, told = known
+    table, known_class = known
     layers = find_layers(factorization, shapes)
-    loaded = [layer for layer in layers if _is_loaded(layer, told.prefixes)]
+    loaded = [layer for layer in layers if _is_loaded(layer, known_class.prefixes)]
     if not loaded:
         raise NothingToCompare(
-            f"the layers stand under {printable(layers[0].prefix, 200)}, where {architecture} has none: "
-            "transformers makes all of them up at random"
+            f"the layers stand under {printable(layers[0].prefix, 200)}, where {architecture} has none: transformers "
+            "fills all of them with random numbers"
         )
     outside = {name for layer in layers if layer not in loaded for name in layer.shapes}
-    missing = list(_missing_beside(told.beside, shapes))
+    missing = list(_missing_beside(known_class.beside, shapes))
     depths = {stack: sum(layer.stack == stack for layer in layers) for stack in {layer.stack for layer in layers}}
     for layer in loaded:
-        groups = table.layers[told.layers].get(layer.stack.name, ())
+        groups = table.layers[known_class.layers].get(layer.stack.name, ())
         answered = [(group, holds(group.when, config, layer.number, depths[layer.stack])) for group in groups]
         stored = {name: older(relative(layer, name)) for name in layer.shapes}
         built = {name for group, met in answered if met is not False for name in (*group.names, *group.instead)}
@@ -161,7 +161,7 @@ def older(name: str) -> str:
 
 
 def _outside(stored: Mapping[str, str], built: Collection[str], everything: Collection[str]) -> Iterator[str]:
-    """The tensors of a layer that are not built, and that do not say how one of those is stored."""
+    """The tensors of a layer that are not built and do not describe how a built one is stored."""
     bare = {name.removesuffix(".weight") for name in built}
     for name, pattern in stored.items():
         if pattern not in built and (pattern.removesuffix(".weight") in everything or not companion(pattern, bare)):
@@ -177,9 +177,9 @@ def companion(name: str, bare: Collection[str]) -> bool:
 
 
 def _missing(needed: Iterable[_Group], stored: Collection[str]) -> Iterator[str]:
-    """The names of needed tensors that neither they nor others stand for, nor what they are quantized to.
+    """The names of needed tensors that are not stored: neither by this nor another name, nor quantized.
 
-    A bias that is not stored is no matter of chance: transformers sets it to 0.
+    A missing bias is not random: transformers sets it to 0.
     """
     for group in needed:
         if not any(name in stored for name in group.instead):

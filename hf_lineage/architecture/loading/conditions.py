@@ -48,11 +48,11 @@ def holds(condition: Condition, config: Mapping[str, Any], layer: int, depth: in
     if kind == "cycle":
         period, offset = (value_of(config, *each) for each in rest)
         return (layer - offset) % period == 0 if _number(period) and _number(offset) and period >= 1 else None
-    keys, default, *told = rest
-    return _answer(kind, value_of(config, keys, default), told[0] if told else None, layer, depth)
+    keys, default, *argument = rest
+    return _answer(kind, value_of(config, keys, default), argument[0] if argument else None, layer, depth)
 
 
-def _answer(kind: str, value: Any, told: Any, layer: int, depth: int) -> bool | None:
+def _answer(kind: str, value: Any, argument: Any, layer: int, depth: int) -> bool | None:
     """What a question says of a value, a layer and the depth; None for a value of which it cannot be asked.
 
     `every`: the number of the layer and the argument add up to a multiple of the value. `holds`: the list has the
@@ -64,9 +64,9 @@ def _answer(kind: str, value: Any, told: Any, layer: int, depth: int) -> bool | 
         case "true":
             return bool(value)
         case "is":
-            return value in told
+            return value in argument
         case "above":
-            return bool(value > told)
+            return bool(value > argument)
         case "from":
             return bool(layer >= value)
         case "to":
@@ -74,9 +74,9 @@ def _answer(kind: str, value: Any, told: Any, layer: int, depth: int) -> bool | 
         case "last":
             return bool(layer >= depth - value)
         case "every":
-            return bool(value >= 1 and (layer + told) % value == 0)
+            return bool(value >= 1 and (layer + argument) % value == 0)
         case "word":
-            return value[layer % len(value)] in told
+            return value[layer % len(value)] in argument
         case "entry":
             return bool(value[layer % len(value)])
         case _:

@@ -1,20 +1,25 @@
-"""Kinds: by model type the settings and small tensors that take branches out of the stream, and what leaves them in.
+"""Kinds: model type -> the settings and small tensors that can take branches out of the stream, and values that do not.
 
-They were found by running transformers' modules (`python -m tests.settings`): a setting that is not listed changes no
-branch, or the class does not read it, or another rule reads it.
+They were measured by running transformers' modules (`python -m tests.settings`): a setting that is not listed changes
+no branch, or the class does not read it, or another rule reads it. Small tensors that multiply what a branch writes, or
+open it, and that no factorization reads are looked at as well.
 """
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from hf_lineage.architecture.registry import read_table, registry_root, setting
-from hf_lineage.errors import printable
+from hf_lineage.architecture.layers import Shape, find_layers
+from hf_lineage.architecture.layout import Layout
+from hf_lineage.architecture.registry import registry_table, setting
+from hf_lineage.errors import NothingToCompare, printable
 
 SETTINGS = "loading/settings.json"
 
@@ -59,7 +64,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """One model type."""
 
     settings: str
-    """What tells that transformers has given the type other settings than those that were tried."""
+    """A mark that shows whether transformers has given the type other settings than those that were tried."""
     held: frozenset[str] = frozenset()
     """Which of the keys of `loading/multipliers.yaml` stand in its code."""
     rest: Mapping[str, Fine] = {}
@@ -78,11 +83,9 @@ class Part(NamedTuple):
     config: Mapping[str, Any]
 
 
-@functools.cache
 def kinds() -> Mapping[str, Kind]:
     """Return every model type that was tried."""
-    table: dict[str, Kind] = read_table(registry_root(), SETTINGS, dict[str, Kind])
-    return table
+    return registry_table(SETTINGS, dict[str, Kind])
 
 
 def parts(config: Mapping[str, Any], usual: str | None) -> Iterator[Part]:
@@ -100,7 +103,7 @@ def parts(config: Mapping[str, Any], usual: str | None) -> Iterator[Part]:
 
 
 def settings_reservations(config: Mapping[str, Any], usual: str | None) -> Iterator[str]:
-    """Yield a sentence for each setting with which a branch need not reach the stream."""
+    """Yield a sentence for each setting with which a branch may not reach the stream."""
     for part in parts(config, usual):
         for key, fine in part.kind.rest.items():
             outer, _, last = key.rpartition(".")
@@ -108,5 +111,63 @@ def settings_reservations(config: Mapping[str, Any], usual: str | None) -> Itera
             if isinstance(within, Mapping) and last in within and not fine.holds(within[last]):
                 yield (
                     f"config.json says `{key}: {printable(json.dumps(within[last], default=str), 100)}`, with which a "
-                    f"branch of the layers of {part.name} need not reach the stream; with {fine} every branch does"
+                    f"branch of the layers of {part.name} may not reach the stream; with {fine} every branch does"
                 )
+
+
+LEAST, MOST = 1e-3, 1e3
+"""After training, the numbers of such tensors lie between these."""
+MOST_NUMBERS = 2**20
+"""More than the widest stream has."""
+
+
+def scalar_reservations(
+    layout: Layout,
+    shapes: Mapping[str, Shape],
+    read: Callable[[str], NDArray[Any]],
+    parts: Iterable[Part],
+    prefetch: Callable[..., None] = lambda *_: None,
+) -> Iterator[str]:
+    """Yield a sentence for each small tensor with which a branch may not reach the stream.
+
+    Everything is requested at once with `prefetch` before it is read.
+    """
+    outside = {name: sides for part in parts for name, sides in part.kind.small.items()}
+    if not outside:
+        return
+    # Layers beyond those of the layout only predict further tokens, and are not loaded.
+    layers = list(zip(find_layers(layout.factorization, shapes), layout.widths, strict=False))
+    on_disk = {name: [(stored, width) for layer, width in layers if (stored := layer.find(name))] for name in outside}
+    small = (stored for places in on_disk.values() for stored, _ in places)
+    prefetch(*(stored for stored in small if math.prod(shapes[stored]) <= MOST_NUMBERS))
+    for name, sides in outside.items():
+        reasons = [_reason(stored, width, sides, shapes, read) for stored, width in on_disk[name]]
+        reasons = [reason for reason in reasons if reason]
+        if reasons:
+            more = f" ({len(reasons) - 1} more layers have such a tensor too)" if len(reasons) > 1 else ""
+            yield f"{reasons[0]}{more}"
+
+
+def _reason(
+    stored: str, width: int, sides: Outside, shapes: Mapping[str, Shape], read: Callable[[str], NDArray[Any]]
+) -> str:
+    """Why a branch may not reach the stream with the tensor under this name; empty if it does."""
+    shown = printable(stored, 200)
+    if not 0 < math.prod(shapes[stored]) <= MOST_NUMBERS:
+        return f"{shown} has shape {shapes[stored]}, and decides whether a branch of its layer reaches the stream"
+    try:
+        least, most = _sizes(read(stored), width)
+    except NothingToCompare as error:
+        return f"{printable(str(error), 300)}; it decides whether a branch of its layer reaches the stream"
+    if not ((sides.small and not least >= LEAST) or (sides.large and not most <= MOST)):
+        return ""
+    return (
+        f"{shown} holds numbers of the size {least:.2g} to {most:.2g}, with which a branch of its layer may not reach "
+        f"the stream; training leaves {LEAST:g} to {MOST:g}"
+    )
+
+
+def _sizes(values: NDArray[Any], width: int) -> tuple[float, float]:
+    """The least and the largest size of its numbers; of a number for each coordinate of the stream their mean size."""
+    sizes = np.abs(values.astype(np.float64)).ravel()
+    return float(sizes.mean() if sizes.size == width else sizes.min()), float(sizes.max())

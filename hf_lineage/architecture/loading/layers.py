@@ -47,8 +47,8 @@ def as_loaded(factorization: Factorization, shapes: Mapping[str, Shape], config:
         names = [pattern for pattern in dict.fromkeys(patterns) if _on_disk(pattern, shapes)]
         if len(names) > 1:
             raise NothingToCompare(
-                f"layers stand under {names[0]} and under {names[1]}: loaders disagree which of them are the model; "
-                "remove those that are not"
+                f"layers stand under {names[0]} and under {names[1]}: loaders disagree on which of them are the "
+                "model; remove the others"
             )
     dropped: dict[str, int] = {}
     for stack, own in itertools.groupby(find_layers(factorization, shapes), key=lambda layer: layer.stack):
@@ -59,7 +59,7 @@ def as_loaded(factorization: Factorization, shapes: Mapping[str, Shape], config:
     notes = (
         ()
         if not dropped
-        else (f"{len(dropped)} tensors of layers that only predict further tokens are left out, as transformers does",)
+        else (f"{len(dropped)} tensors of layers that only predict further tokens are left out, as in transformers",)
     )
     return Reading({name: shape for name, shape in shapes.items() if name not in dropped}, notes)
 
@@ -78,7 +78,7 @@ def _beyond(layers: list[Layer], depth: int, stack: Stack, config: Mapping[str, 
     more = (
         f"transformers loads layers 0 to {depth - 1} and leaves the others out"
         if depth < len(layers)
-        else "transformers makes the missing ones up at random"
+        else "transformers fills the missing ones with random numbers"
     )
     raise NothingToCompare(
         f"config.json says {depth} layers{name} and the weights hold {len(layers)}: {more}, other loaders refuse or "
@@ -104,7 +104,7 @@ def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[st
     if len(set(depths.values())) > 1:
         raise NothingToCompare(
             f"config.json counts the layers twice, {' and '.join(f'{key}: {count}' for key, count in depths.items())}: "
-            "loaders disagree which of them counts; make them agree"
+            "loaders disagree on which count to use; make them agree"
         )
     defaults = (default_depth(setting(config, f"{outer_key}model_type")) for outer_key in outer_keys)
     return next(itertools.chain(depths.values(), filter(None, defaults)), None)
@@ -144,8 +144,8 @@ def refuse_hidden(
     matrices = {slot.tensor for layer_set in layout.everything for slot in layer_set.slots.values()}
     if layout.unclaimed:
         raise NothingToCompare(
-            f"the layers hold {len(layout.unclaimed)} more matrices that may be loaded in place of those that are "
-            f"read, {printable(layout.unclaimed[0], 200)} among them; remove what does not belong to the class"
+            f"the layers hold {len(layout.unclaimed)} more matrices, such as {printable(layout.unclaimed[0], 200)}, "
+            "which may be loaded in place of those that were read; remove those that do not belong to the class"
         )
     _refuse_alternatives(layout)
     return (*_copies(layers, matrices, shapes), *_companions(matrices, shapes, config, decoded))
@@ -163,8 +163,8 @@ def _refuse_alternatives(layout: Layout) -> None:
             inside = next((other for other in names if other.startswith(f"{module}.") and other != name), None)
             if inside is not None and inside.rpartition(".")[0] != module:
                 raise NothingToCompare(
-                    f"a layer holds {printable(name, 200)} and {printable(inside, 200)}: transformers loads one of "
-                    "them, as config.json says of the layer, and leaves the other out; remove what is not loaded"
+                    f"a layer holds {printable(name, 200)} and {printable(inside, 200)}: transformers loads the one "
+                    "that config.json gives for the layer and leaves the other out; remove the one that is not loaded"
                 )
 
 
@@ -186,8 +186,8 @@ def _copies(layers: Iterable[Layer], matrices: set[str], shapes: Mapping[str, Sh
     unexplained = next((where for where in copied if not BESIDE.search(where)), None)
     if unexplained is not None:
         raise NothingToCompare(
-            f"matrices named and shaped like those of the layers stand under {printable(unexplained, 200)} too: "
-            "loaders disagree which of them are the model; remove those that are not"
+            f"matrices with the names and shapes of the layers stand under {printable(unexplained, 200)} too: "
+            "loaders disagree on which of them are the model; remove the others"
         )
     if copied:
         count, where = sum(map(len, copied.values())), printable(min(copied), 200)
@@ -203,10 +203,10 @@ def _companions(
     quantized = config.get("quantization_config")
     if companions and quantized:
         raise NothingToCompare(
-            f"{printable(companions[0], 200)} and {len(companions) - 1} more say how the matrices are scaled, as "
-            "`quantization_config` of config.json asks; that is not decoded yet, so what is loaded is not known"
+            f"{printable(companions[0], 200)} and {len(companions) - 1} more give scales for the matrices, as "
+            "`quantization_config` of config.json says; that is not decoded, so the loaded weights are not known"
         )
     if companions:
-        yield f"tensors beside matrices were not read ({len(companions)}), {printable(companions[0], 200)} among them"
+        yield f"tensors beside matrices were not read ({len(companions)}), such as {printable(companions[0], 200)}"
     if quantized and matrices.isdisjoint(decoded):
-        yield "config.json has a `quantization_config`, though the weights are plain numbers; they are judged as stored"
+        yield "config.json has a `quantization_config`, but the weights are plain numbers; they are judged as stored"

@@ -1,4 +1,9 @@
-"""Settings of `config.json` that decide which model is loaded and whether its layers have an effect."""
+"""Settings of `config.json` that decide which model is loaded and whether its layers have an effect.
+
+diffusers writes the name of its class, and timm that of an architecture, which stands for a class with its settings:
+`loading/timm.json` of the registry says which, for every architecture on whose real module its factorization was
+proved. Such a class is listed with the name of its library in front, so no `config.json` of transformers can mean it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from typing import Any
 import msgspec
 
 from hf_lineage.architecture.loading.kinds import kinds, parts
-from hf_lineage.architecture.registry import Factorization, lookup, read_table, registry_root
+from hf_lineage.architecture.registry import Factorization, lookup, registry_table
 from hf_lineage.errors import NothingToCompare, printable
 
 MODEL_TYPES, MULTIPLIERS = "loading/model_types.json", "loading/multipliers.yaml"
@@ -38,20 +43,12 @@ class _Multipliers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     sparsities: frozenset[str]
 
 
-@functools.cache
-def _types() -> Mapping[str, _Type]:
-    types: dict[str, _Type] = read_table(registry_root(), MODEL_TYPES, dict[str, _Type])
-    return types
-
-
-@functools.cache
-def _multipliers() -> _Multipliers:
-    multipliers: _Multipliers = read_table(registry_root(), MULTIPLIERS, _Multipliers)
-    return multipliers
+_types = functools.partial(registry_table, MODEL_TYPES, dict[str, _Type])
+_multipliers = functools.partial(registry_table, MULTIPLIERS, _Multipliers)
 
 
 def held() -> frozenset[str]:
-    """Return the keys of `config.json` that are held to a range here."""
+    """Return the keys of `config.json` whose values must lie in a range."""
     table = _multipliers()
     return table.keys | table.limits | table.beside | table.epsilons | table.sparsities
 
@@ -75,25 +72,25 @@ def settings_notes(config: Mapping[str, Any], architecture: str, factorization: 
 def _refuse_other_files(config: Mapping[str, Any]) -> None:
     if config.get("configuration_files"):
         raise NothingToCompare(
-            "config.json hands over to other files (`configuration_files`), by the version of transformers; which one "
-            "counts is not decided here, keep one config.json"
+            "config.json refers to other files for some versions of transformers (`configuration_files`), so it is "
+            "not clear which file counts; keep one config.json"
         )
     if config.get("attribute_map") is not None:
         raise NothingToCompare(
-            "config.json says which of its keys stand for others (`attribute_map`), which transformers follows and "
-            "other loaders do not; leave it out"
+            "config.json renames its keys (`attribute_map`), which transformers follows and other loaders do not; "
+            "leave it out"
         )
     inside = {key: value for key, value in config.items() if key != WEIGHTS}
     for _, value in _entries(inside, {}, frozenset({WEIGHTS})):
         if value is not None:
             raise NothingToCompare(
-                f"config.json names the weights {printable(str(value), 200)} for a part of the model alone "
-                "(`transformers_weights`): loaders disagree which file counts; name it once, at the top"
+                f"config.json names the weights {printable(str(value), 200)} only for a part of the model "
+                "(`transformers_weights`): loaders disagree on which file to use; name it once, at the top"
             )
 
 
 def usual_type(config: Mapping[str, Any], architecture: str) -> str | None:
-    """Return the tried model type by which transformers loads a model: the one that is said, else that of its class."""
+    """Return the tried model type by which transformers loads a model: the stated one, else that of its class."""
     declared = [value] if isinstance(value := config.get("model_type"), str) else []
     return next((kind for kind in (*declared, *_own(architecture)) if kind in kinds()), None)
 
@@ -113,9 +110,9 @@ def _of_type(config: Mapping[str, Any], architecture: str, factorization: Factor
     if not isinstance(kind, str) or not _alike(kind, config, factorization):
         raise NothingToCompare(
             f"config.json names the class {architecture}, which is of model_type {' or '.join(own)}, and says "
-            f"model_type {shown}: transformers goes by the type, other loaders by the class; make the two agree"
+            f"model_type {shown}: transformers uses the type, other loaders use the class; make the two agree"
         )
-    yield f"config.json says model_type {shown} of the class {architecture}; the layers of both are read alike"
+    yield f"config.json says model_type {shown} with the class {architecture}; the layers of both are read the same way"
 
 
 def _alike(kind: str, config: Mapping[str, Any], factorization: Factorization) -> bool:
@@ -129,19 +126,19 @@ def _alike(kind: str, config: Mapping[str, Any], factorization: Factorization) -
 
 
 def own_code(config: Mapping[str, Any]) -> str:
-    """Return what is to be said of code that a repository brings, which may load other files; empty if it has none."""
+    """Return a sentence about code that a repository brings, which may load other files; empty if it has none."""
     named = config.get("auto_map")
     if not named:
         return ""
     classes = sorted(map(str, named)) if isinstance(named, Mapping) else [str(named)]
     return (
-        f"config.json names code of the repository's own for {printable(', '.join(classes), 200)} (auto_map), which is "
-        "never run here: this is said of the weights as transformers loads them by itself"
+        f"config.json names code of the repository for {printable(', '.join(classes), 200)} (auto_map), which "
+        "hf-lineage never runs: the verdict is on the weights as transformers loads them by itself"
     )
 
 
 def _refuse_dead(config: Mapping[str, Any], usual: str | None) -> None:
-    """Raise NothingToCompare for a number with which the layers have hardly an effect, under a key that is read."""
+    """Raise NothingToCompare for a number with which the layers have hardly any effect, under a key that is read."""
     known = {id(part.config): part.kind.held for part in parts(config, usual)}
     for key, value in _entries(config, known, held()):
         for number in _numbers(value):
@@ -155,15 +152,15 @@ def _dead(key: str, number: float) -> str | None:
     if key in table.keys | table.limits and not table.least <= size < math.inf:
         return "which takes the layers out of the model: their weights have no effect"
     if key in table.keys and size > table.most:
-        return "beside which what other parts of the layers add is next to nothing: their weights have hardly an effect"
+        return "so large that the other parts of the layers add almost nothing: their weights have hardly any effect"
     if key in table.beside and not table.least_beside <= size < math.inf:
-        return "which takes its experts out of the model, or nearly so: their weights have hardly an effect"
+        return "which takes the experts out of the model, or nearly so: their weights have hardly any effect"
     if key in table.beside and size > table.most:
-        return "beside which what other parts of the layers add is next to nothing: their weights have hardly an effect"
+        return "so large that the other parts of the layers add almost nothing: their weights have hardly any effect"
     if key in table.epsilons and not 0 <= number <= table.most_epsilon:
         return "with which the norms hide the stream from the layers: their weights have no effect"
     if key in table.sparsities and not 0 <= number <= table.most_sparsity:
-        return "which leaves next to nothing of the hidden units of a layer: their weights have hardly an effect"
+        return "which leaves almost nothing of the hidden units of a layer: their weights have hardly any effect"
     return None
 
 
@@ -189,3 +186,48 @@ def _numbers(value: Any) -> Iterator[float]:
                 yield float(item)
             except OverflowError:
                 yield math.inf
+
+
+DIFFUSERS, TIMM = "diffusers.", "timm."
+STRUCTURE = ("num_heads", "depth", "depths")
+"""Settings of an architecture that `model_args` may say otherwise."""
+
+
+def of_diffusers(config: Mapping[str, Any]) -> bool:
+    """Return whether diffusers wrote `config.json`: only where no key asks transformers to load the folder.
+
+    >>> of_diffusers({"_class_name": "UNet2DConditionModel", "_diffusers_version": "0.30"})
+    True
+    >>> of_diffusers({"_class_name": "SomeUNet", "architectures": ["SomeForCausalLM"]})
+    False
+    """
+    return "_class_name" in config and not {"architectures", "model_type"} & config.keys()
+
+
+def as_listed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `config.json` with the class that the registry lists, where another library than transformers wrote it."""
+    if "architectures" in config or "model_type" in config:
+        return dict(config)
+    if of_diffusers(config) and isinstance(name := config["_class_name"], str):
+        return {**config, "architectures": [f"{DIFFUSERS}{name}"]}
+    if isinstance(name := config.get("architecture"), str):
+        return {**config, "architectures": [f"{name} of timm"]} | _settings(name, config.get("model_args"))
+    return dict(config)
+
+
+def _settings(name: str, arguments: object) -> dict[str, Any]:
+    """The class of an architecture of timm, without its tag, if it is known, and its settings."""
+    known = timm_architectures().get(name.partition(".")[0], {})
+    others = {key: arguments[key] for key in STRUCTURE if key in arguments} if isinstance(arguments, dict) else {}
+    return {**known, **others}
+
+
+@functools.cache
+def timm_architectures() -> Mapping[str, dict[str, Any]]:
+    """Return architecture of timm -> its class, as `architectures`, and its settings."""
+    kinds = registry_table("loading/timm.json", dict[str, dict[str, dict[str, Any]]])
+    return {
+        name: {"architectures": [f"{TIMM}{kind}"], **settings}
+        for kind, architectures in kinds.items()
+        for name, settings in architectures.items()
+    }

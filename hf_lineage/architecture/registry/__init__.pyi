@@ -1,15 +1,13 @@
-from . import proved as proved
+from . import choice as choice
 from .choice import LISTED as LISTED
 from .choice import Choice as Choice
 from .choice import choose as choose
 from .choice import own_factorizations as own_factorizations
-from .digest import fingerprint as fingerprint
 from .lookups import Slot as Slot
 from .lookups import factorizations as factorizations
 from .lookups import fitting as fitting
 from .lookups import listing as listing
 from .lookups import lookup as lookup
-from .lookups import registry_root as registry_root
 from .lookups import setting as setting
 from .lookups import similar as similar
 from .lookups import slots as slots
@@ -31,6 +29,9 @@ from .schema import Stacks as Stacks
 from .schema import as_names as as_names
 from .schema import as_sets as as_sets
 from .schema import as_stacks as as_stacks
+from .schema import fingerprint as fingerprint
 from .schema import prefixes as prefixes
 from .tables import read_table as read_table
-from .unsupported_classes import unsupported as unsupported
+from .tables import registry_root as registry_root
+from .tables import registry_table as registry_table
+from .tables import unsupported as unsupported

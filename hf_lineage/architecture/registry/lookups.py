@@ -26,6 +26,7 @@ from hf_lineage.architecture.registry.schema import (
     as_stacks,
     prefixes,
 )
+from hf_lineage.architecture.registry.tables import registry_root
 from hf_lineage.errors import NothingToCompare, RegistryError, UnlistedClass
 from hf_lineage.files import open_regular
 
@@ -54,13 +55,6 @@ class Slot:
     def tensors(self) -> tuple[str, ...]:
         """Every name: the tensor, and the matrix and the norm of the latent that it reads, if any."""
         return self.tensor, *self.latent
-
-
-def registry_root() -> Path:
-    """Return the folder of factorizations: the one packed into the wheel, else the repository's."""
-    package = Path(__file__).parents[2]
-    packaged = package / "data" / "registry"
-    return packaged if packaged.is_dir() else package.parent / "registry"
 
 
 @functools.cache
@@ -127,14 +121,14 @@ def _parse(path: Path, text: str) -> Factorization:
     except (yaml.YAMLError, msgspec.ValidationError, AttributeError, TypeError, ValueError) as error:
         raise RegistryError(f"{path.name}: {error}; registry/README.md documents the schema") from None
     if not all("{layer}" in pattern for pattern in prefixes(factorization)):
-        raise RegistryError(f"{path.name}: `layers` needs {{layer}} where the number of a layer stands")
+        raise RegistryError(f"{path.name}: `layers` needs {{layer}} in place of the number of a layer")
     stacked = [
         ("heads", factorization.heads),
         *(("activation", matrices.activation) for matrices in as_sets(factorization.branches.mlp)),
     ]
     for key, stacks in stacked:
         if isinstance(stacks, dict) and stacks.keys() != as_stacks(factorization.layers).keys():
-            raise RegistryError(f"{path.name}: `{key}` needs the stacks that `layers` has, or one for all of them")
+            raise RegistryError(f"{path.name}: `{key}` must name the stacks of `layers`, or one for all of them")
     for branch, roles in BRANCH_ROLES.items():
         for matrices in as_sets(factorization.branches.sets(branch)):
             if problem := _problem(matrices, roles):
@@ -147,12 +141,12 @@ def _problem(matrices: MatrixSet, roles: tuple[str, ...]) -> str:
     stored = list(slots(matrices))
     needed, named = set(roles) - {"gate"}, [slot.role for slot in stored]
     if not needed <= set(named) <= needed | {"gate"} or len(named) != len(set(named)):
-        return f"names the roles {sorted(named)}, it needs {sorted(needed)} once"
+        return f"names the roles {sorted(named)}, but it needs {sorted(needed)}, each once"
     unknown = {*matrices.latent, *matrices.transposed} - {slot.tensor for slot in stored}
     if unknown:
-        return f"lists {sorted(unknown)}, where no role is stored"
+        return f"lists {sorted(unknown)}, which are not roles"
     if matrices.blocks < 1 or (matrices.blocks > 1 and not matrices.packed):
-        return f"has {matrices.blocks} blocks, which have no meaning without `packed`"
+        return f"has {matrices.blocks} blocks, but blocks are for `packed` only"
     return ""
 
 
@@ -181,12 +175,12 @@ def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Fa
     candidates = [(name, factorization) for name in named for factorization in listing(name, root)]
     if candidates:
         return fitting(config, candidates)
-    from hf_lineage.architecture.registry.unsupported_classes import unsupported
+    from hf_lineage.architecture.registry.tables import unsupported
 
     reasons = unsupported(root or registry_root())
     if reason := next((reasons[name] for name in named if name in reasons), None):
         raise NothingToCompare(f"{named[0]} is not supported: {reason}")
-    remote = "; it is remote code (auto_map), which is never run" if config.get("auto_map") else ""
+    remote = "; it is remote code (auto_map), which hf-lineage never runs" if config.get("auto_map") else ""
     raise UnlistedClass(f"{named[0]} is not in the registry{remote}")
 
 
@@ -195,7 +189,7 @@ def fitting(config: Mapping[str, Any], candidates: Sequence[tuple[str, Factoriza
     met = [(name, factorization) for name, factorization in candidates if unmet(config, factorization.requires) is None]
     if not met:
         conditions = " or ".join(str(dict(factorization.requires)) for _, factorization in candidates)
-        raise NothingToCompare(f"{candidates[0][0]} is supported only where config.json says {conditions}")
+        raise NothingToCompare(f"{candidates[0][0]} is supported only if config.json says {conditions}")
     return max(met, key=lambda pair: len(pair[1].requires))
 
 

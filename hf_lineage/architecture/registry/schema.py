@@ -1,7 +1,8 @@
-"""Schema of the files of the adapter registry; `registry/README.md` documents it."""
+"""Schema of the files of the adapter registry, which `registry/README.md` documents, and the fingerprint of a file."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import Literal, TypeVar
 
@@ -54,8 +55,8 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     """What stands between reader and writer: keys of `config.json` and names of activations, of which the first that
     applies counts. Where nothing is listed, hidden units count in full."""
     fed_by: Norms = ()
-    """Of a post-norm model the norm whose output the branch reads: it tells how active the hidden units are, and its
-    gain is folded nowhere."""
+    """The norm of a post-norm model whose output the branch reads, for the activity of units; its gain is not
+    folded."""
     router: Norms = ()
     """What makes the routing logits of the experts, (experts, width); of several names the first on disk."""
     correction: Norms = ()
@@ -63,8 +64,7 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     scores: Literal["sigmoid", "logits", "sqrtsoftplus", "softmax"] = "sigmoid"
     """What the correction is added to, as a function of the logits."""
     table: Norms = ()
-    """A table of the experts of each token of the vocabulary, which chooses in place of scores; null: there may be
-    none."""
+    """A table of the experts of each token, which chooses in place of scores; null: there may be none."""
     learned: tuple[str, ...] = ()
     """What the activation has learned in each layer, one number each, in the order of its factors."""
     routed: Names = ()
@@ -114,11 +114,10 @@ class Lora(_Strict, frozen=True, kw_only=True):
     """Whether queries and keys are turned by their position, or may be: the dimensions of a head are then not alike.
     A key of `config.json`: only classes that have it do so."""
     calibrated: bool = True
-    """Whether it was measured how much an adapter of such a model shows, so that a test that finds nothing can say how
-    likely it would have found something."""
+    """Whether the strength of traces was measured for adapters of such models, so that a test can give its power."""
     values: dict[str, str] = {}
-    """Matrices that make values and belong to no branch, each with the one that writes what attention makes of them,
-    by their names in a layer."""
+    """Matrices of values that belong to no branch, each with the one that writes their attention, by names in a
+    layer."""
     units: dict[str, str] = {}
     """Matrices that make hidden units and belong to no branch, each with the one that writes what they make."""
     value_heads: str = "num_attention_heads"
@@ -152,8 +151,7 @@ class Factorization(_Strict, frozen=True, kw_only=True):
     embedding_norm: Names = ()
     """The norm on these rows before the first layer, where there is one; of several names the first on disk."""
     requires: dict[str, Setting | tuple[Setting, ...]] = {}
-    """What `config.json` must say for this file to apply, one of several values, null for nothing: tells apart variants
-    of one class."""
+    """What `config.json` must say for this file to apply: one of several values, null for nothing."""
     lora: Lora = Lora()
     ignores: tuple[str, ...] = ()
     """Matrices of the residual width that belong to no branch, such as routers; `*` stands for anything."""
@@ -177,3 +175,23 @@ def prefixes(factorization: Factorization) -> tuple[str, ...]:
 def as_sets(sets: Sets) -> tuple[MatrixSet, ...]:
     """Return one matrix set or several as a tuple."""
     return (sets,) if isinstance(sets, MatrixSet) else tuple(matrices for matrices in sets if matrices is not None)
+
+
+def fingerprint(factorization: Factorization) -> str:
+    """Return a digest of what a factorization says about the tensors; another digest may mean other numbers.
+
+    Left out are the listed classes, the ignored matrices, the key that counts the layers, what only
+    adapters need, and all default values.
+    """
+    relevant = msgspec.structs.replace(factorization, classes=(), ignores=(), depth=None, lora=Lora())
+    return hashlib.sha256(repr(_plain(relevant)).encode()).hexdigest()
+
+
+def _plain(value: object) -> object:
+    """A value with its structs as sorted pairs of name and value, without those at their defaults."""
+    if isinstance(value, msgspec.Struct):
+        named = ((field.name, field.default, getattr(value, field.name)) for field in msgspec.structs.fields(value))
+        return sorted((name, _plain(setting)) for name, default, setting in named if setting not in (default, {}))
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return sorted((key, _plain(item)) for key, item in value.items()) if isinstance(value, dict) else value

@@ -1,17 +1,39 @@
-"""Tables: the files of the registry that stand beside the factorizations, each checked against a type."""
+"""Tables: the files of the registry that stand beside the factorizations, each checked against a type.
+
+One of them has the classes that no factorization can list, each with its reason.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import msgspec
 import yaml
 
 from hf_lineage.errors import RegistryError
 
+T = TypeVar("T")
 
+
+@functools.cache
+def registry_root() -> Path:
+    """Return the folder of factorizations: the one packed into the wheel, else the repository's."""
+    package = Path(__file__).parents[2]
+    packaged = package / "data" / "registry"
+    return packaged if packaged.is_dir() else package.parent / "registry"
+
+
+def registry_table(file: str, kind: type[T]) -> T:
+    """Return what `read_table` returns of a file of the registry itself."""
+    table: T = read_table(registry_root(), file, cast(Any, kind))
+    return table
+
+
+@functools.cache
 def read_table(root: Path, file: str, kind: Any) -> Any:
     """Return what a YAML or JSON file of a registry's folder holds, as a value of this type.
 
@@ -22,3 +44,27 @@ def read_table(root: Path, file: str, kind: Any) -> Any:
         return msgspec.convert(parse((root / file).read_text(encoding="utf-8")), kind)
     except (OSError, ValueError, yaml.YAMLError, msgspec.ValidationError, AttributeError, TypeError) as error:
         raise RegistryError(f"{file}: {error}; registry/README.md documents the schema") from None
+
+
+FOLDER = "unsupported"
+
+
+class _Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Classes that share a reason."""
+
+    reason: str
+    classes: tuple[str, ...]
+
+
+@functools.cache
+def unsupported(root: Path) -> Mapping[str, str]:
+    """Return the reason for every class in a registry's folder; raise RegistryError where a file breaks the schema."""
+    reasons: dict[str, str] = {}
+    for path in sorted((root / FOLDER).glob("*.yaml")):
+        groups: tuple[_Group, ...] = read_table(root, f"{FOLDER}/{path.name}", tuple[_Group, ...])
+        for group in groups:
+            twice = reasons.keys() & group.classes
+            if twice:
+                raise RegistryError(f"{FOLDER}/{path.name}: {min(twice)} is listed twice")
+            reasons |= dict.fromkeys(group.classes, group.reason)
+    return reasons

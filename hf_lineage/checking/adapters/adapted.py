@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from hf_lineage.architecture import LayerSet, Layout, is_transposed
-from hf_lineage.architecture.registry import Lora as Told
+from hf_lineage.architecture.registry import Lora as LoraNames
 from hf_lineage.architecture.registry import Slot, as_names
 from hf_lineage.checking.adapters.unlisted_pairs import outside
 from hf_lineage.checking.source import Opened
@@ -27,9 +27,9 @@ ROWS = {
     "output": COORDINATES,
     "down": COORDINATES,
 }
-"""By role what the rows of an adapted matrix are, which are permuted."""
+"""Role -> what the rows of an adapted matrix are, which are permuted."""
 NEEDS = {"up": "down", "gate": "down", "value": "output", "query": "key", "key": "query"}
-"""By role the other role of its set through whose matrix the gradient of a row passes."""
+"""Role -> the other role of its set, through whose matrix the gradient of a row passes."""
 READERS = {"mlp": ("up", "gate"), "attention": ("query", "key", "value")}
 EXPERTS = re.compile(r"(?P<layer>.+\.\d+\.).*\bexperts(?:\.base_layer)*")
 """A module of stacked experts; peft wraps it once more for every other of its tensors that it adapts."""
@@ -51,7 +51,7 @@ class Place:
     expert: int | None = None
     """Of a stack of experts, each of which has a share of the rank."""
     latent: int = 0
-    """Of a matrix that makes a latent the number of its coordinates, which are its first rows."""
+    """If the matrix makes a latent, the number of its coordinates, which are the first rows."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,9 @@ def _meant(module: str, names: ModuleNames, named: Mapping[str, str], flattened:
     return {named[name] for name in names.flattened(module)}
 
 
-def in_memory(tensors: Collection[str], told: Told) -> Mapping[str, str]:
+def in_memory(tensors: Collection[str], lora: LoraNames) -> Mapping[str, str]:
     """Return the names of tensors by their names on disk and by those in memory."""
-    parts, on_disk = told.in_memory, {name: name for name in tensors}
+    parts, on_disk = lora.in_memory, {name: name for name in tensors}
     if not parts:
         return on_disk
     longest = sorted(parts, key=len, reverse=True)
@@ -111,7 +111,7 @@ def in_memory(tensors: Collection[str], told: Told) -> Mapping[str, str]:
 
 
 def _slots(base: Opened) -> dict[str, list[Place]]:
-    """By tensor the places of everything that it holds, of no module yet."""
+    """Tensor -> the places of everything that it holds, not yet with a module."""
     slots: dict[str, list[Place]] = {}
     for layer, layer_set in (*_sets(base.layout), *outside(base)):
         for slot in layer_set.slots.values():
@@ -132,7 +132,7 @@ def _sets(layout: Layout) -> Iterator[tuple[int, LayerSet]]:
 def _of_experts(layout: Layout, module: str, factors: Factors) -> Iterator[Place]:
     """The experts of a layer whose stacked matrices have this shape in memory.
 
-    The names of an adapter do not say which tensor of a module it adapts, so that shapes decide.
+    The names of an adapter do not say which tensor of a module it adapts, so shapes decide.
     """
     experts, most = EXPERTS.fullmatch(module), min(factors.experts, MOST_EXPERTS)
     for layer, layer_set in _sets(layout) if experts else ():
@@ -157,7 +157,7 @@ def _unfit(factors: Factors, shape: tuple[int, ...], is_turned: bool, known: boo
     # The orientation of a matrix outside the layers is not known.
     if mine == expected or (not known and mine == shape[::-1]) or len(shape) != 2:
         return ""
-    return f"is {factors.rows} x {factors.columns} and not {' x '.join(map(str, expected))}"
+    return f"is {factors.rows} x {factors.columns}, not {' x '.join(map(str, expected))}"
 
 
 def unfit_vectors(base: Opened, lengths: Mapping[str, int]) -> Iterator[str]:

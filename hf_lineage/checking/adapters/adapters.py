@@ -16,7 +16,7 @@ from hf_lineage.checking.source import FromWeights, Opened, component_of, descri
 from hf_lineage.checkpoint.lora import MAIN, Lora, Vectors, open_lora, open_vectors
 from hf_lineage.claims import Claim, stated
 from hf_lineage.errors import NothingToCompare, printable
-from hf_lineage.evidence import Criteria, Kind, Verdict
+from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.evidence.judging import clear, judge_trace, measure_trace
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.hub import RepoRef
@@ -84,7 +84,7 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
     if isinstance(adapter, Verdict):
         return Row(claim, adapter)
     if isinstance(source, Signature):
-        why = "an adapter is tested against the weights of its base, and a signature does not hold them; name the model"
+        why = "an adapter is tested against the weights of its base, but a signature does not hold them; name the model"
         return Row(claim, Verdict(Kind.UNVERIFIABLE, why), notes=_notes(adapter))
     component = adapter.component if isinstance(adapter, Adapter) else MAIN
     part = attempt(lambda: component_of(source, component), *VERDICTS)
@@ -126,9 +126,9 @@ def _by_shape(adapter: Vectors, base: Opened) -> Verdict:
     unfit = list(adapted.unfit_vectors(base, adapter.lengths))
     *_, width = adapter.prompt or (0,)
     if adapter.kind == "PREFIX_TUNING" and width % (2 * layout.layers):
-        unfit.append(f"a prefix of {width} numbers is not that of keys and values in {layout.layers} layers")
+        unfit.append(f"a prefix of {width} numbers does not fit the keys and values of {layout.layers} layers")
     elif adapter.kind != "PREFIX_TUNING" and adapter.prompt and width != layout.width:
-        unfit.append(f"tokens of {width} numbers are not those of a stream of {layout.width}")
+        unfit.append(f"tokens of {width} numbers do not fit a stream of width {layout.width}")
     if unfit:
         return Verdict(
             Kind.UNRELATED, f"by shape: {printable(unfit[0], 200)}, so that the adapter was not trained on {name}"
@@ -143,12 +143,12 @@ def _judged(adapter: Adapter, base: Opened, places: adapted.Places, options: Opt
     if not testable:
         return Verdict(
             Kind.UNVERIFIABLE,
-            "the adapter adapts no matrix whose trace can be tested: those that make hidden units or values, or write "
-            "into the stream",
+            "the adapter changes no matrix whose trace can be tested; such matrices make hidden units or values, or "
+            "write into the stream",
         )
     products = partners.products(adapter.lora, testable)
     if not any(product.rows.shape[1] for product in products.values()):
-        return Verdict(Kind.INCONCLUSIVE, "what the adapter adds is zero in every matrix, as before any training")
+        return Verdict(Kind.INCONCLUSIVE, "the adapter adds zero to every matrix, as before any training")
     return attempt(lambda: _tested(adapter, base, testable, products, options), *VERDICTS)
 
 
@@ -161,15 +161,15 @@ def _obstacle(places: adapted.Places, base: Opened) -> Verdict | None:
     if places.ambiguous:
         return Verdict(
             Kind.UNVERIFIABLE,
-            f"the adapter names {printable(places.ambiguous[0], 200)}, with underscores in place of points, as which "
-            f"{name} has several matrices",
+            f"the adapter names {printable(places.ambiguous[0], 200)}, with underscores in place of points, and "
+            f"several matrices of {name} may be meant",
         )
     if not places.everything:
         what = printable((*places.absent, "matrices outside the layers")[0], 200)
         return Verdict(
             Kind.UNVERIFIABLE,
-            f"the adapter is for {what}, and no matrix of a layer of {name} is stored under such a name: it belongs to "
-            "another class, or transformers renames the modules of this one when it loads them",
+            f"the adapter is for {what}, but no matrix in the layers of {name} has such a name: the adapter is for "
+            "another class, or transformers renames the modules of this class",
         )
     known = {re.sub(r"\d+", "#", place.module) for place in places.everything}
     beyond = next((module for module in places.absent if re.sub(r"\d+", "#", module) in known), None)
@@ -188,7 +188,7 @@ def _tested(
     few = len(layers) > 2 * FEW and options.budget != "full"
     order = [layers[at] for at in interim.reading_order(len(layers), options.order_seed or 0)] if few else layers
     stops = (FEW, len(layers)) if few else (len(layers),)
-    criteria = Criteria.under(options, analyses=len(stops))
+    criteria = options.criteria(analyses=len(stops))
     calibrated = adapter.lora.calibrated and base.layout.factorization.lora.calibrated
     for read in stops:
         chosen = [place for place in testable if place.layer in order[:read]]
@@ -208,6 +208,6 @@ def _untested(adapter: Adapter, base: Opened, places: adapted.Places) -> tuple[s
     if not attention or not adapted.is_rotary(base):
         return ()
     return (
-        f"{adapter.repo}: the matrices of {' and '.join(attention)} are not tested: where positions are rotary, the "
+        f"{adapter.repo}: the matrices of {' and '.join(attention)} are not tested: with rotary positions, the "
         "dimensions of a head are not exchangeable",
     )

@@ -1,4 +1,4 @@
-"""Partners: what an adapter adds to each matrix, beside the matrix of the base that its gradient passed through."""
+"""Adjacent matrices: what an adapter adds to each matrix, and the matrix that its gradient passed through."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _grouped(rows: Array, place: Place) -> Array:
 
 
 def _partner(base: Opened, place: Place, read: Read) -> Partner:
-    """What is seen of the matrices that a gradient passed through, one of which is in memory at a time."""
+    """The matrices that a gradient passed through, as the test uses them; one of them is in memory at a time."""
     usual = 0.0
 
     def parts() -> Iterator[tuple[Array, float]]:
@@ -140,7 +140,7 @@ def _needed(base: Opened, place: Place, read: Read) -> Iterator[Array]:
 
 
 def _of_units(layout: Layout, place: Place, read: Read) -> Array:
-    """What writes into the stream what a place makes, or what its heads are multiplied with, (width, n)."""
+    """The matrix that writes the output of a place into the stream, or multiplies its heads, (width, n)."""
     needed, layer_set = NEEDS[place.role], place.layer_set
     if ROWS[place.role] == SCORED:
         heads: Array = single(np.asarray(reader(layout, layer_set, needed, read, gains=True))).T
@@ -152,9 +152,9 @@ def _of_units(layout: Layout, place: Place, read: Read) -> Array:
 
 
 def _of_stream(base: Opened, place: Place, read: Read) -> Iterator[Array]:
-    """Yield what reads the stream next after a place, the gains of norms folded in, (rows, width).
+    """Yield the matrices that read the stream next after a place, the gains of norms folded in, (rows, width).
 
-    The unembedding reads what no layer does; beside the next layer it would only weaken the trace.
+    The unembedding is used only after the last layer; with the next layer it would only weaken the trace.
     """
     layout, tokens = base.layout, unembedding(base)
     readers = list(after(layout, place))

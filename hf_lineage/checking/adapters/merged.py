@@ -8,13 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from hf_lineage.checking.adapters.adapters import judge_adapter, open_adapter
-from hf_lineage.checking.judge import Reached, base_of, judge_pair
+from hf_lineage.checking.judge import Reached, judge_pair, whole_base
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import VERDICTS, Row, attempt
 from hf_lineage.checking.source import (
     FromWeights,
     Opened,
     adapter_beside,
+    counterpart,
     described,
     open_model,
     opened,
@@ -32,9 +33,9 @@ from hf_lineage.signature import Signature
 MOST_MATRICES = 8
 """Adapted matrices that are compared, drawn at random."""
 MOST_WITH_START = 2
-"""The same where the start of the adapter is computed from each of them again, which takes half a minute at most."""
+"""The same if the start of the adapter is computed again from each of them, which takes half a minute at most."""
 ROUNDING = {"F64": 1e-5, "F32": 1e-5, "F16": 2.0**-10, "BF16": 2.0**-7}
-"""By the type of stored numbers how far a merge may be from the sum, beside the size of the weights."""
+"""Type of the stored numbers -> how far a merge may be from the sum, relative to the size of the weights."""
 
 
 def agreement(model: Opened, base: Opened, adapter: RepoRef, seed: int) -> str:
@@ -48,14 +49,14 @@ def agreement(model: Opened, base: Opened, adapter: RepoRef, seed: int) -> str:
         most = MOST_WITH_START if start in STARTS else MOST_MATRICES
         steps = [_step(model, base, both, named[at]) for at in order[:most]]
     except (NothingToCompare, CheckpointError) as error:
-        return f"whether {name} is {on} plus the adapter cannot be told: {error}"
+        return f"whether {name} is {on} plus the adapter cannot be decided: {error}"
     if not steps:
-        return f"whether {name} is {on} plus the adapter cannot be told: it adapts no matrix of a layer"
+        return f"whether {name} is {on} plus the adapter cannot be decided: it adapts no matrix of a layer"
     worst, tensor = max((apart, tensor) for apart, _, tensor in steps)
     if worst > 1:
         return f"{name} is not {on} plus the adapter: {printable(tensor, 100)} differs by more than rounding"
     if all(added <= 1 for _, added, _ in steps):
-        return f"whether {name} is {on} plus the adapter cannot be told: what it adds is less than rounding"
+        return f"whether {name} is {on} plus the adapter cannot be decided: what it adds is less than rounding"
     return f"{name} is {on} plus the adapter, within rounding, in all {len(steps)} of {len(named)} matrices compared"
 
 
@@ -75,7 +76,7 @@ def _step(model: Opened, base: Opened, both: Opened, tensor: str) -> tuple[float
 
 def beside(source: RepoRef, rows: Sequence[Row], options: Options) -> tuple[Row, ...]:
     """Return the rows of a model with those of the adapter beside it, and whether it is each base plus the adapter."""
-    if not adapter_beside(source) or not source.offers(WEIGHTS):
+    if not source.offers(WEIGHTS):
         return tuple(rows)
     adapter = open_adapter(source)
     noted = [replace(row, notes=(*row.notes, *_noted(source, row.claim, options))) for row in rows]
@@ -106,12 +107,12 @@ def _noted(source: RepoRef, claim: Claim, options: Options) -> tuple[str, ...]:
     if claim.problem:
         return ()
 
-    def told() -> str | None:
-        base = base_of(claim, options.local_hub)
+    def compare_sum() -> str | None:
+        base = counterpart(whole_base(claim, options.local_hub), "")
         if isinstance(base, Signature):
             return None
         model, plain = (opened(described(options.allowed(repo), options.choice)) for repo in (source, base))
         return agreement(model, plain, source, options.order_seed or 0)
 
-    sentence = attempt(told, *VERDICTS)
+    sentence = attempt(compare_sum, *VERDICTS)
     return (sentence,) if isinstance(sentence, str) else ()

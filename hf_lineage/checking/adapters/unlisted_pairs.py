@@ -1,8 +1,8 @@
-"""Outside: matrices that no branch of the registry reads and that only the test of adapters needs, in pairs.
+"""Unlisted pairs: pairs of matrices that no branch of the registry reads and that only the test of adapters needs.
 
-What the first one of a pair makes, the second one writes: values of attention, or hidden units. Where the heads of a
-layer are counted by one of several numbers, and the registry does not say by which, rows are permuted within the
-largest part that divides a head whatever the number: a test under fewer permutations is exact as well.
+The first matrix of a pair makes values of attention, or hidden units; the second one writes them. If several numbers
+may count the heads of a layer, rows are permuted within the largest part that divides a head for every one of them: a
+test with fewer permutations is exact, too.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ MATRIX = 2
 
 def outside(base: Opened) -> Iterator[tuple[int, LayerSet]]:
     """Yield the pairs that are in the layers of a base, each with the number of its layer."""
-    told = base.layout.factorization.lora
-    counted_by = told.value_heads
-    for layer, reader, writer in _pairs(base, told.values):
+    lora = base.layout.factorization.lora
+    counted_by = lora.value_heads
+    for layer, reader, writer in _pairs(base, lora.values):
         rows, width = _shape(base, reader)[0], _shape(base, writer)[0]
         size = _part_of_heads(base, counted_by, rows)
         if size > 1:
             heads = Heads(rows // size, size)
             yield layer, _set({"value": reader, "output": writer}, {"value": heads, "query": heads}, width)
-    for layer, reader, writer in _pairs(base, told.units):
+    for layer, reader, writer in _pairs(base, lora.units):
         rows, width = _shape(base, reader)[0], _shape(base, writer)[0]
         yield layer, _set({"up": reader, "down": writer}, {"up": Heads(rows, 1)}, width)
 
 
-def _pairs(base: Opened, told: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
+def _pairs(base: Opened, names: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
     """Both names of each pair that is complete, whose rows and columns belong together, in a layer that is known."""
-    layers = _layers(base) if told else {}
-    for reader, writer in told.items():
+    layers = _layers(base) if names else {}
+    for reader, writer in names.items():
         for name in base.checkpoint.tensors:
             prefix = name.removesuffix(f".{reader}.weight")
             other = f"{prefix}.{writer}.weight"
@@ -70,8 +70,8 @@ def _shape(base: Opened, name: str) -> tuple[int, ...]:
 
 def _part_of_heads(base: Opened, key: str, rows: int) -> int:
     """The largest number of rows that divides a head, however many of those heads there are; 1 if that is not known."""
-    told = setting(base.described.config, key)
-    counts = told if isinstance(told, list) else [told]
+    counted = setting(base.described.config, key)
+    counts = counted if isinstance(counted, list) else [counted]
     if len(counts) > MOST_COUNTS or any(type(count) is not int or count < 1 for count in counts):
         return 1
     return math.gcd(*(rows // count for count in counts if rows % count == 0)) or 1

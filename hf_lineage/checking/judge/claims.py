@@ -1,42 +1,145 @@
-"""Claims: each claim about a model is judged; an error of a base is the verdict of its row."""
+"""Claims: each claim about a model is judged; an error of a base is the verdict of its row.
+
+Where nothing of a base can be compared, the base that it declares itself is, one step at a time. What it declares is a
+claim of its card and nothing more: whoever wrote the card chose the name. So the claim that is judged stays open,
+whatever comes out of the comparison: it is never verified, and never contradicted.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hf_lineage.checking.judge.ancestors import Reached, reach, through
-from hf_lineage.checking.judge.load_variants import judged_every_way
+from hf_lineage.checking.judge.stages import judged_every_way
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation import derived
-from hf_lineage.checking.results import MERGE, NAMED, VERDICTS, Row, attempt
-from hf_lineage.checking.source import (
-    CONFIG,
-    FromWeights,
-    OpenedModel,
-    Parts,
-    counterpart,
-    locate,
-    open_model,
-    part_of,
-    unchanged,
-)
-from hf_lineage.claims import Claim
-from hf_lineage.errors import NetworkError, NothingToCompare, RepositoryError, printable
+from hf_lineage.checking.results import MERGE, NAMED, VERDICTS, Row, Step, attempt
+from hf_lineage.checking.source import FromWeights, OpenedModel, counterpart, locate, open_model
+from hf_lineage.claims import Claim, read_claims
+from hf_lineage.errors import CheckpointError, NetworkError, NothingToCompare, RepositoryError, UnlistedClass, printable
 from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.evidence.judging import judge_merge
 from hf_lineage.hub import RepoRef, resolve
 from hf_lineage.signature import Signature
 
+MOST = 5
+"""Bases in a row that are passed over, until one can be compared."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What a claim is judged on: a model, or the verdict that says why there is none."""
+
+    base: OpenedModel | Verdict
+    steps: tuple[Step, ...] = ()
+    """From the base that is declared to the one that is compared; none where they are the same."""
+    notes: tuple[str, ...] = ()
+    """Why no other base was compared instead of one that could not be."""
+
+
+def reach(
+    source: RepoRef | Signature,
+    candidate: OpenedModel,
+    options: Options,
+    part: str = "",
+    passed: tuple[RepoRef, ...] = (),
+) -> Reached:
+    """Return a base or, if nothing of it can be compared, the first base behind it that can be compared.
+
+    `part` is the folder in which the candidate is, `passed` are the bases that led here.
+    """
+    try:
+        opened = attempt(lambda: open_model(source, options, is_base=True), RepositoryError, CheckpointError)
+    except UnlistedClass as error:
+        return Reached(Verdict(Kind.UNVERIFIABLE, str(error)))
+    except NothingToCompare as error:
+        unread = Verdict(Kind.UNVERIFIABLE, str(error))
+    else:
+        return Reached(opened)
+    if isinstance(source, Signature) or options.published:
+        return Reached(unread)
+    try:
+        claim = _declared(source)
+        if claim is None:
+            return Reached(unread)
+        further = _further(claim, candidate, options, part, (*passed, source))
+    except (NothingToCompare, RepositoryError, CheckpointError) as error:
+        return Reached(unread, notes=(f"{source}: its own base was not compared in its place: {error}",))
+    reached = reach(further, candidate, options, part, (*passed, source))
+    if isinstance(reached.base, Verdict):
+        note = f"{source}: its own base was not compared in its place: {reached.base.reason}"
+        return Reached(unread, notes=(note, *reached.notes))
+    reason = unread.reason.removeprefix(f"{source}: ")
+    return replace(reached, steps=(Step(source.name, source.commit, reason, claim.base, claim.sources), *reached.steps))
+
+
+def _declared(source: RepoRef) -> Claim | None:
+    """The base that a repository declares; None if it declares none, NothingToCompare if it is not one."""
+    claims = read_claims(replace(source, subfolder="")).claims
+    if len(claims) > 1:
+        raise NothingToCompare(f"it declares {len(claims)} bases")
+    if claims and claims[0].problem:
+        raise NothingToCompare(f"it declares {claims[0].base}: {claims[0].problem}")
+    return claims[0] if claims else None
+
+
+def _further(
+    claim: Claim, candidate: OpenedModel, options: Options, part: str, passed: tuple[RepoRef, ...]
+) -> RepoRef | Signature:
+    """The base that a base declares; raise NothingToCompare where to follow it would lead nowhere."""
+    if len(passed) > MOST:
+        raise NothingToCompare(f"{MOST} bases before it could not be compared either")
+    further = resolve(claim.base, options.local_hub, folders=False)
+    if any(further.identity[0] == one.identity[0] for one in passed):
+        raise NothingToCompare(f"it declares {claim.base}, which leads back to it")
+    if candidate.identity is not None and further.identity[0] == candidate.identity[0]:
+        raise NothingToCompare(f"it declares {claim.base}, the model that is checked")
+    return counterpart(further, part)
+
+
+def through(outcome: Verdict, steps: tuple[Step, ...]) -> Verdict:
+    """Return the verdict on a claim, given that on the base at the end of some steps.
+
+    A related base is related indirectly, which verifies nothing: nobody has checked the steps. An unrelated one leaves
+    open which of the declarations is wrong.
+    """
+    if not steps:
+        return outcome
+    declared, compared, chain = steps[0].base, steps[-1].declares, "; ".join(map(str, steps))
+    by_path = {path: _indirect(single) for path, single in outcome.by_path.items()}
+    if outcome.is_related:
+        reason = (
+            f"hf-lineage compared {compared} instead of {declared}: {chain}. The card says so, and nobody checked it"
+        )
+    elif outcome.kind is Kind.UNRELATED:
+        reason = (
+            f"UNRELATED to {compared}, which was compared in place of {declared}: {chain}. Either this claim or that "
+            "of the model is wrong; the weights do not say which"
+        )
+    else:
+        reason = "; ".join(filter(None, (outcome.reason, chain)))
+    return replace(_indirect(outcome), reason=reason, by_path=by_path)
+
+
+def _indirect(outcome: Verdict) -> Verdict:
+    if outcome.is_related:
+        return replace(outcome, kind=Kind.INDIRECT, accepted=False)
+    if outcome.kind is Kind.UNRELATED:
+        return Verdict(Kind.INCONCLUSIVE, outcome.reason, outcome.evidence, outcome.by_path)
+    return outcome
+
+
 NOT_FITTED = (
-    "a copy of {} in a rotated stream with another embedding was not searched for, since the model itself declares "
+    "a copy of {} in a rotated stream with another embedding was not searched for because the model itself declares "
     "this base; --budget full searches for it"
 )
-"""What is left out of a verdict UNRELATED to save most of its time; it says how to have it."""
+"""The test that an UNRELATED leaves out to save most of its time, and the option that includes it."""
 Candidate = Callable[[], OpenedModel | Verdict]
 """The candidate, opened; or the verdict that says why there is nothing to compare."""
+Base = Callable[[], RepoRef | Signature | Verdict]
+"""The repository of a base; or the verdict that says why there is none."""
 
 
 def opened_once(source: RepoRef | Signature, options: Options) -> Candidate:
@@ -44,22 +147,28 @@ def opened_once(source: RepoRef | Signature, options: Options) -> Candidate:
     return functools.cache(lambda: attempt(lambda: open_model(source, options), NothingToCompare))
 
 
-def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str = "") -> Row:
+def base_once(claim: Claim, local_hub: Path | None) -> Base:
+    """Return what finds the repository of a base when it is first called, or gives the verdict that says why not."""
+    return functools.cache(lambda: attempt(lambda: whole_base(claim, local_hub), *VERDICTS))
+
+
+def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str = "", base: Base | None = None) -> Row:
     """Return the row of one claim: an error of the base becomes its verdict, an error of the candidate is raised.
 
-    `part` is the folder in which the candidate is.
+    `part` is the folder in which the candidate is; `base` finds the repository of the base where several ask for it.
     """
     if claim.problem:
         return Row(claim, Verdict(Kind.UNVERIFIABLE, f"{claim.problem}{claim.remedy}"), part=part)
     usual = candidate()
     if isinstance(usual, Verdict):
         return Row(claim, usual, part=part)
-    source = attempt(lambda: base_of(claim, options.local_hub, part), *VERDICTS)
+    whole = (base or base_once(claim, options.local_hub))()
+    source = whole if isinstance(whole, Verdict) else attempt(lambda: counterpart(whole, part), *VERDICTS)
     if isinstance(source, Verdict):
         return Row(claim, source, part=part)
     reached = reach(source, usual, options, part)
-    base = reached.base
-    if isinstance(base, OpenedModel) and base.identity == usual.identity is not None and claim.sources != NAMED:
+    model = reached.base
+    if isinstance(model, OpenedModel) and model.identity == usual.identity is not None and claim.sources != NAMED:
         itself = Verdict(Kind.UNVERIFIABLE, "the model declares itself as its base")
         return Row(claim, itself, source.commit, part=part)
     return judge_pair(claim, reached, candidate, options, part, source.commit)
@@ -126,52 +235,13 @@ def _folder(base: OpenedModel | None) -> RepoRef | None:
     return base.opened.described.repo if isinstance(base, FromWeights) and base.local else None
 
 
-def base_of(claim: Claim, local_hub: Path | None, part: str = "") -> RepoRef | Signature:
-    """Return the source of a base: what a repository declares is a name on the Hub, never a folder of this machine."""
-    return counterpart(whole_base(claim, local_hub), part)
-
-
 def whole_base(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:
-    """Return the repository of a base, of which a folder may be meant; otherwise as `base_of`."""
+    """Return the repository of a base: what another one declares is a name on the Hub, never a folder of this machine.
+
+    Of the repository a folder may be meant.
+    """
     named = claim.sources == NAMED
     try:
         return locate(claim.base, local_hub) if named else resolve(claim.base, local_hub, folders=False)
     except (RepositoryError, NetworkError) as error:
         raise type(error)(f"{error}{claim.remedy}") from None
-
-
-def judge_parts(
-    parts: Parts, candidates: Mapping[str, Candidate], claims: Sequence[Claim], options: Options
-) -> Iterator[Row]:
-    """Yield the rows of every claim on the folders of a repository, given the candidate in each.
-
-    A folder that the base does not have and that cannot be judged is a note where another one can; what no
-    factorization reads is one row, unless its files are those of the base.
-    """
-    for claim in claims:
-        rows = [judge_claim(candidate, claim, options, part) for part, candidate in candidates.items()]
-        base = None if claim.problem else attempt(functools.partial(whole_base, claim, options.local_hub), *VERDICTS)
-        judged = [row for row in rows if row.verdict.kind is not Kind.UNVERIFIABLE or _has(base, row.part)]
-        judged = judged if any(row.verdict.kind is not Kind.UNVERIFIABLE for row in judged) else rows
-        left_out = (
-            f"{row.part} was not judged: {row.verdict.reason}" for row in rows if not any(row is one for one in judged)
-        )
-        notes = (*parts.notes, *left_out)
-        yield from (replace(row, notes=(*row.notes, *notes)) for row in judged)
-        if names := [f"{part} ({name})" for part, name in parts.others.items() if not _is_of(base, parts, part)]:
-            reason = f"parts that are not read may come from elsewhere: {printable(', '.join(names), 500)}"
-            yield Row(claim, Verdict(Kind.UNVERIFIABLE, reason))
-
-
-def _has(base: object, part: str) -> bool:
-    """Whether a base has a folder of its own for a part."""
-    return isinstance(base, RepoRef) and base.offers(f"{part}/{CONFIG}")
-
-
-def _is_of(base: object, parts: Parts, part: str) -> bool:
-    """Whether a part that is not read is the base's, byte for byte; not if that cannot be told."""
-    if not isinstance(base, RepoRef) or not _has(base, part):
-        return False
-    root = replace(parts.models[0], subfolder="")
-    same = attempt(lambda: unchanged(part_of(root, part), part_of(base, part)), *VERDICTS)
-    return same is True

@@ -51,7 +51,7 @@ def _add(scores: Mapping[str, dict[str, float]], name: str, measured: Scores) ->
     """Add the scores of a model; OptionError for a copy of another one, whose scores are equal to the last bit."""
     for other in next(iter(scores.values())):
         if all(scores[path].get(other) == score for path, score in measured.items()):
-            raise OptionError(f"--null {name} holds the weights of --null {other}; name every model once")
+            raise OptionError(f"--null {name} has the same weights as --null {other}; name every model once")
     for path, score in measured.items():
         scores[path][name] = score
 

@@ -1,19 +1,43 @@
-"""Stage: one test of a claim, which others may follow, and the two models that are tested."""
+"""Stage: one test of a claim, which others may follow, and the two models that are tested, with what is known of both.
+
+What is known is found once, before any weights are read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hf_lineage.architecture.registry import ALL, PATHS
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.source import OpenedModel
+from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.evidence import Criteria, Verdict
+from hf_lineage.evidence.nulls import interim_analyses as interim
+from hf_lineage.signature import STREAM, Signature
+from hf_lineage.signature.extraction import Sample, fits
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Two models that a sample can show."""
+
+    base: FromWeights
+    candidate: FromWeights
+    sample: Sample
+    paths: tuple[str, ...]
+
+    def signatures(self, layers: Collection[int]) -> tuple[Signature, Signature]:
+        """Return the signatures of a sample of these layers; raise LineageError if they cannot be read."""
+        base, candidate = (
+            model.reading.sampled(self.paths, layers, self.sample) for model in (self.base, self.candidate)
+        )
+        return base, candidate
 
 
 @dataclass(frozen=True)
 class ModelPair:
-    """Two opened models and the options by which they are compared."""
+    """Two opened models and the options by which they are compared, and what these make of the two."""
 
     base: OpenedModel
     candidate: OpenedModel
@@ -30,19 +54,103 @@ class ModelPair:
         chosen = replace(options, paths=common) if options.paths == ALL and common else options
         return cls(base, candidate, chosen, declared)
 
+    @functools.cached_property
+    def incompatible(self) -> str:
+        """Why the products of both cannot be compared, in the coordinates of the residual stream; or empty."""
+        base, candidate = self.base, self.candidate
+        if base.width != candidate.width or (base.layers != candidate.layers and candidate.in_blocks):
+            return (
+                f"{base.name} has {base.layers} layers of width {base.width}, "
+                f"{candidate.name} has {candidate.layers} of width {candidate.width}"
+            )
+        if self.options.paths == ALL:
+            own = (f"{model.name} has {', '.join(model.rows)}" for model in (base, candidate))
+            return f"no path is in both models: {', '.join(own)}"
+        return self.unlike_layers
+
+    @functools.cached_property
+    def unlike_layers(self) -> str:
+        """Why paths cannot be compared: layers of unlike widths, or with `--null` of unlike number; or empty.
+
+        If all layers have one width, all layers of the shallower model are paired, and a permutation changes their
+        score as it does at equal depth. Empirical nulls need models of equal depth.
+        """
+        base, candidate = self.base, self.candidate
+        rows = {path: (base.rows.get(path), candidate.rows.get(path)) for path in self.options.paths}
+        return "; ".join(
+            f"{base.name} has {path} in {_layers(base_rows)}, {candidate.name} in {_layers(candidate_rows)}; "
+            f"leave {what} out"
+            for path, (base_rows, candidate_rows) in rows.items()
+            if base_rows and candidate_rows and (what := _obstacle(base_rows, candidate_rows, self.options.nulls))
+        )
+
+    @functools.cached_property
+    def plan(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The layers in the order in which they are read, and how many of them have been read at each analysis.
+
+        Layers of unlike widths are all read: a few of them would not represent the rest. If the user gave two
+        signatures, all layers are at hand, and stopping early would save nothing.
+        """
+        base, candidate, options = self.base, self.candidate, self.options
+        everything = tuple(range(max(base.layers, candidate.layers)))
+        plain = dict.fromkeys(everything, candidate.width)
+        alike = all(model.rows.get(path) == plain for model in (base, candidate) for path in options.paths)
+        at_hand = base.origin.given and candidate.origin.given
+        if at_hand or options.budget == "full" or options.nulls or options.recipe.probes is None or not alike:
+            return everything, (len(everything),)
+        layers = len(everything)
+        return interim.reading_order(layers, options.order_seed or 0), interim.analyses(layers, options.min_share)
+
+    @functools.cached_property
+    def sampling(self) -> Sampling | None:
+        """How both are sampled; None where they are compared by whole layers alone, or these are read at once.
+
+        Both have to be read from their weights, and layers of the same number to have equally many units.
+        """
+        base, candidate, options = self.base, self.candidate, self.options
+        if self.incompatible or len(self.plan[1]) == 1 or options.recipe.frame != STREAM:
+            return None
+        if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights):
+            return None
+        sizes = _sizes(base, options)
+        same = sizes and sizes == _sizes(candidate, options)
+        return Sampling(base, candidate, Sample(options.order_seed or 0), options.paths) if same else None
+
+
+def _sizes(model: FromWeights, options: Options) -> tuple[int, ...]:
+    """How many units each layer has along every path; empty if not all of it can be read some rows at a time."""
+    layout, checkpoint = model.opened.layout, model.opened.checkpoint
+    if model.stand_in or not all(fits(layout, checkpoint, path) for path in options.paths):
+        return ()
+    return tuple(layout.parts(path, layer) for path in options.paths for layer in range(layout.layers))
+
+
+def _obstacle(base: Mapping[int, int], candidate: Mapping[int, int], nulls: Sequence[str]) -> str:
+    """What the user has to leave out before two models can be compared, empty if they can be."""
+    if sorted(base.values()) == sorted(candidate.values()):
+        return ""
+    if len({*base.values(), *candidate.values()}) > 1:
+        return "this path"
+    return "--null" if nulls else ""
+
+
+def _layers(rows: Mapping[int, int]) -> str:
+    widths = tuple(rows.values())
+    return f"{len(rows)} layers" + (f" of widths {', '.join(map(str, widths))}" if len(set(widths)) > 1 else "")
+
 
 @dataclass(frozen=True)
 class Stage:
     """One test of a claim. Every test that is possible has its part of alpha, whether it is made in the end or not."""
 
     name: str
-    """How it compares two models, as reports say where it could not."""
+    """How it compares two models: reports name it if it could not."""
     possible: Callable[[ModelPair], bool]
     """Whether it may be made, by what is known before any weights are read."""
     analyses: Callable[[ModelPair], int]
     """How many p-values it may have; each takes an equal part of alpha (Bonferroni)."""
     called_for: Callable[[ModelPair, Verdict | None], bool]
-    """Whether it is made after the verdict so far, None where there is none yet."""
+    """Whether it follows the verdict so far, which is None before the first."""
     run: Callable[[ModelPair, Criteria, Verdict | None], Verdict | None]
     """Return what it shows, None where it leaves the verdict to later tests; raise LineageError for unreadable files.
 

@@ -2,6 +2,8 @@
 
 All possible tests together call independent models RELATED with probability alpha at most. So alpha is divided before
 any of them is made, here and nowhere else, and a test that is added to the list has its part of it.
+
+A model that can be loaded in several ways is judged in each; a verdict needs all of them to agree.
 """
 
 from __future__ import annotations
@@ -10,8 +12,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hf_lineage.checking.judge import null_models
-from hf_lineage.checking.judge.path_stages import PATHS, SAMPLE, incompatible, unlike_layers
+from hf_lineage.checking.judge.path_stages import PATHS, SAMPLE
 from hf_lineage.checking.judge.stage import ModelPair, Stage
 from hf_lineage.checking.judge.unit_stage import UNITS, is_faint
 from hf_lineage.checking.options import Options
@@ -45,8 +46,7 @@ def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:
     """Return the verdict after some of the stages; alpha is divided among all that are possible."""
     possible = [stage for stage in STAGES if stage.possible(pair)]
     criteria = divide_alpha(pair, possible)
-    reason = incompatible(pair)
-    outcome = Verdict(Kind.INCOMPATIBLE, reason) if reason else None
+    outcome = Verdict(Kind.INCOMPATIBLE, pair.incompatible) if pair.incompatible else None
     for stage in stages:
         if stage in possible and stage.called_for(pair, outcome):
             outcome = _after(stage, pair, criteria, outcome)
@@ -55,25 +55,20 @@ def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:
 
 def divide_alpha(pair: ModelPair, possible: Sequence[Stage]) -> Criteria:
     """Return what the verdict depends on besides the models, with the number of all p-values that there may be."""
-    options = pair.options
+    options, independent = pair.options, {}
     interim = [stage.analyses(pair) for stage in possible if stage.interim]
     further = [stage.analyses(pair) for stage in possible if not stage.interim]
-    return Criteria.under(
-        options,
-        analyses=sum(interim),
-        further=sum(further),
-        paths=options.paths,
-        independent=null_models.empirical_nulls(
-            pair.base, pair.candidate, options, functools.partial(_against_null_model, pair)
-        )
-        if interim
-        else {},
-    )
+    if interim and options.nulls:
+        from hf_lineage.checking.judge.null_models import empirical_nulls
+
+        against = functools.partial(_against_null_model, pair)
+        independent = empirical_nulls(pair.base, pair.candidate, options, against)
+    return options.criteria(analyses=sum(interim), further=sum(further), independent=independent)
 
 
 def _against_null_model(pair: ModelPair, other: OpenedModel) -> Verdict:
     """The verdict on the base and a model that is named as independent of it."""
-    if unlike := unlike_layers(replace(pair, candidate=other)):
+    if unlike := replace(pair, candidate=other).unlike_layers:
         return Verdict(Kind.INCOMPATIBLE, unlike)
     options = replace(pair.options, nulls=(), budget="full")
     return make_tests(ModelPair.along_common_paths(pair.base, other, options), BY_PATHS)
@@ -99,3 +94,42 @@ def decide(before: Verdict, after: Verdict, alpha: float) -> Verdict:
     if after.kind is Kind.UNRELATED and is_faint(before, alpha):
         return replace(before, framed=after.framed)
     return replace(after, evidence=before.evidence, by_path=before.by_path)
+
+
+def judged_every_way(
+    base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, options: Options, declared: bool = False
+) -> tuple[Verdict, tuple[str, ...]]:
+    """Return the verdict on two models, and sentences about files that were not read and other ways to load.
+
+    It is UNVERIFIABLE if the ways in which the candidate can be loaded give different verdicts.
+    """
+    plain = judge_models(base, candidate, options, declared)
+    if isinstance(candidate, Verdict):
+        return plain, ()
+    opened = (model for model in (base, candidate) if isinstance(model, OpenedModel))
+    notes = tuple(f"{model.name}: {note}" for model in opened for note in model.notes)
+    if not plain.evidence:
+        return plain, notes
+    for how, other in candidate.variants.items():
+        second = judge_models(base, other, options, declared)
+        if second.words != plain.words:
+            why = f": {second.reason}" if second.reason else ""
+            return Verdict(
+                Kind.UNVERIFIABLE,
+                f"loaded from its weights alone {candidate.name} is {plain.words}, loaded {how}, as transformers does "
+                f"where peft is installed, it is {second.words}{why}; remove the adapter or merge it",
+            ), notes
+    for how, other in candidate.doubts.items():
+        second = judge_models(base, other, options, declared)
+        if not plain.is_related and second.is_related:
+            return Verdict(
+                Kind.UNVERIFIABLE,
+                f"as its config.json says {candidate.name} is {plain.words}, loaded {how}, it is {second.words}; "
+                "remove the files that do not belong to it",
+            ), notes
+        notes = (*notes, f"{candidate.name}: loaded {how}, it is {second.words}")
+    same = (
+        f"{candidate.name}: {plain.words} also when loaded {how}, as transformers does where peft is installed"
+        for how in candidate.variants
+    )
+    return plain, (*notes, *same)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from hf_lineage.architecture.registry import as_names
 from hf_lineage.checking.source import Opened
 from hf_lineage.checkpoint import SharedTokens, shared_tokens
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.evidence.units import TOKEN, Frame
 from hf_lineage.signature import Array
-from hf_lineage.signature.units import Numbers, RidgeFit, drawn_tokens, read_token_rows
+from hf_lineage.signature.units import Numbers, drawn_tokens, fit_tokens, prepare_rows, read_token_rows
 
 
 def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Array]]:
@@ -22,13 +20,11 @@ def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Arra
     widths = base.layout.width, candidate.layout.width
     chosen = drawn_tokens(len(shared.base), widths)
     numbers = shared.base[chosen], shared.candidate[chosen]
-    fits = [partial(_fit, *one, min(widths)) for one in zip((base, candidate), names, numbers, strict=True)]
+    rows = [_prepared(*one, min(widths)) for one in zip((base, candidate), names, numbers, strict=True)]
     frame = Frame(TOKEN, len(chosen), shared.by)
     if widths[0] >= widths[1]:
-        narrow = fits[1]().rows
-        return frame, fits[0]().carry(narrow)
-    narrow = fits[0]().rows
-    return frame, fits[1]().carry(narrow)[::-1]
+        return frame, fit_tokens(*rows)
+    return frame, fit_tokens(*reversed(rows))[::-1]
 
 
 def _shared(base: Opened, candidate: Opened) -> tuple[SharedTokens, tuple[str, str]]:
@@ -41,8 +37,8 @@ def _shared(base: Opened, candidate: Opened) -> tuple[SharedTokens, tuple[str, s
         raise NothingToCompare(str(error)) from None
     if len(shared.base) < min(base.layout.width, candidate.layout.width):
         raise NothingToCompare(
-            f"{base.described.repo} and {candidate.described.repo} share {len(shared.base)} tokens, fewer than their "
-            "streams have coordinates"
+            f"{base.described.repo} and {candidate.described.repo} share {len(shared.base)} tokens, fewer than the "
+            "coordinates of their streams"
         )
     return shared, names
 
@@ -53,12 +49,15 @@ def _embedding(model: Opened) -> str:
     names = (f"{name}.weight" for name in as_names(layout.factorization.embedding))
     name = next((name for name in names if name in tensors), None)
     if name is None or len(tensors[name].shape) != 2 or tensors[name].shape[1] != layout.width:
-        raise NothingToCompare(f"{model.described.repo} has no rows of tokens as wide as its stream")
+        raise NothingToCompare(f"{model.described.repo} has no token rows of the same width as its stream")
     return name
 
 
-def _fit(model: Opened, name: str, numbers: Numbers, narrower: int) -> RidgeFit:
+def _prepared(model: Opened, name: str, numbers: Numbers, narrower: int) -> Array:
+    """The rows of some tokens of a model, prepared for the fit; NothingToCompare where they span too little."""
+    rows = read_token_rows(model.checkpoint, name, numbers)
     try:
-        return RidgeFit(read_token_rows(model.checkpoint, name, numbers), narrower)
+        prepare_rows(rows, narrower)
     except NothingToCompare as error:
         raise NothingToCompare(f"{model.described.repo}: {error}") from None
+    return rows

@@ -1,8 +1,8 @@
 """Unit stage: two models are compared unit by unit where the products of their paths show nothing.
 
-That is so where the paths say UNRELATED, where the two have unlike widths, and where residual coordinates are not
-exchangeable, so that the paths have no test. An honest release needs none of it and costs nothing more; the p-value of
-the paths is corrected for this further test wherever there may be one.
+That is the case if the paths say UNRELATED, if the two have different widths, and if residual coordinates are not
+exchangeable, so that the paths have no test. An honest release does not need this test and costs nothing more. The
+p-value of the paths is corrected for it whenever it may follow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hf_lineage.evidence.nulls import PermutationNull
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.evidence.units import HALF
 from hf_lineage.signature import RECIPES
-from hf_lineage.signature.units import PATH
+from hf_lineage.signature.units import PATH, measured_before
 
 USUAL = next(iter(RECIPES.values())).name
 """Other recipes reproduce what was measured with them, and nothing else."""
@@ -51,7 +51,7 @@ def _exchangeable(pair: ModelPair) -> bool:
 
 
 def is_faint(first: Verdict, alpha: float) -> bool:
-    """Return whether paths are significant and no more: signs of coordinates that were changed leave as much."""
+    """Return whether paths are only just significant, as they are after the signs of some coordinates were changed."""
     return first.kind is Kind.INCONCLUSIVE and any(
         one.decided_by is not None and one.p_value <= alpha and not any(one.not_finite)
         for one in first.evidence.values()
@@ -67,16 +67,20 @@ def _compare(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verd
 
     options = pair.options
     test = units.Test(criteria.permutations_at_first, options.seed, options.order_seed or 0, criteria.tests)
-    models = _opened(pair.base), _opened(pair.candidate)
-    framed = shown(*models, _analyses(first, pair), coordinates, test, fit=fits_coordinates(pair))
+    base, candidate = _opened(pair.base), _opened(pair.candidate)
+    known = (
+        measured_before(pair.base.at_hand, base.layout),
+        measured_before(pair.candidate.at_hand, candidate.layout),
+    )
+    framed = shown(base, candidate, _analyses(first, pair), coordinates, test, fits_coordinates(pair), known)
     return judging.judge_framed(framed, criteria, options.evidence == "any")
 
 
 def fits_coordinates(pair: ModelPair) -> bool:
     """Return whether coordinates are fitted to hidden units where tokens show little.
 
-    It takes most of the time of a verdict UNRELATED, and finds copies whose stream was rotated and whose embedding is
-    another one. Who declares a base has no reason to hide that the weights come from it.
+    Fitting takes most of the time of an UNRELATED. It detects copies with a rotated stream and another embedding. A
+    publisher who declares a base has no reason to hide that the weights come from it.
     """
     return not pair.declared or pair.options.budget == "full"
 
@@ -91,8 +95,8 @@ def _opened(model: OpenedModel) -> Opened:
 def _analyses(first: Verdict, pair: ModelPair) -> tuple[Collection[int], ...]:
     """The layers that are read: those that were read for the paths, else as many as UNRELATED needs.
 
-    Before that, as many as show whether more than half of all layers are inherited; that they show nothing is the end.
-    Models of unlike depth are read as a whole, since a layer may have its partner anywhere.
+    Before that, as many as show whether more than half of all layers are inherited; if they show nothing, it ends
+    there. Models of unlike depth are read as a whole, since a layer may have its partner anywhere.
     """
     base, candidate, options = pair.base, pair.candidate, pair.options
     depth = max(base.layers, candidate.layers)

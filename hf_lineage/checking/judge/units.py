@@ -1,13 +1,13 @@
 """Units: what two models show unit by unit, in the coordinates in which they show most.
 
-Units are seen through the tokens that both models know and, where these are not to be had or show little, in the
-coordinates in which units fit those of the base best. Which of the two counts is decided by the share of inherited
-units, which does not depend on their order, so that one test of the order is made all the same.
+Units are compared through the tokens that both models know. If there are none, or they show little, units are compared
+in the coordinates in which they fit those of the base best. The share of inherited units decides which of the two
+counts. It does not depend on the order of units, so there is still one test of the order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from hf_lineage.checking.judge.tokens import by_tokens
@@ -31,26 +31,28 @@ from hf_lineage.signature.units import (
 from hf_lineage.signature.units import orthogonal_fit as procrustes
 
 ENOUGH = 0.5
-"""With a larger share of inherited units no other coordinates are looked for."""
-COARSE, FEW_KEPT = 128, 2**17
-"""Random sums in which the units of a wide stream are seen at first, and units of all layers of a model with experts
-that are kept then: 200 MB."""
+"""With a larger share of inherited units no other coordinates are tried."""
+COARSE, FEW_KEPT = 64, 2**17
+"""How many random sums the units of a wide stream are reduced to at first, and how many units of all layers of a model
+with experts are kept then: 200 MB."""
+Known = Mapping[int, Measured]
+"""By the number of a layer, what its units weigh."""
 Analyses = Sequence[Collection[int]]
 """The layers that are read at each analysis; it ends the comparison where nothing shows (futility)."""
 
 
-def shown(base: Opened, candidate: Opened, analyses: Analyses, at_first: str, test: Test, fit: bool = True) -> Framed:
+def shown(
+    base: Opened, candidate: Opened, analyses: Analyses, at_first: str, test: Test, fit: bool = True,
+    known: tuple[Known, Known] = ({}, {}),
+) -> Framed:  # fmt: skip
     """Return what some layers of two models show unit by unit; `at_first` is the name of the frame that is tried first.
 
-    Without `fit`, coordinates are only fitted to the units where the two share no tokens.
+    Without `fit`, coordinates are only fitted to the units where the two share no tokens. `known` is what the units of
+    some layers of either weigh, which is not measured again.
     Raise NothingToCompare where they cannot be seen so, CheckpointError or RepositoryError where a file is damaged.
     """
-    models = base, candidate
-    for model in models:
-        if why := obstacle(model.layout):
-            raise NothingToCompare(f"{model.described.repo} {why}")
-
-    units = [_Units(model, analyses[-1], test.unit_seed) for model in models]
+    models = zip((base, candidate), known, strict=True)
+    units = [_Units(model, analyses[-1], test.unit_seed, own) for model, own in models]
     depth = len(candidate.layout.numbers(PATH))
 
     def seen(frame: Frame, through: tuple[Array, Array]) -> Framed:
@@ -64,7 +66,7 @@ def shown(base: Opened, candidate: Opened, analyses: Analyses, at_first: str, te
                 break
         return framed
 
-    def known() -> Framed:
+    def by_known_coordinates() -> Framed:
         if at_first == TOKEN:
             return seen(*by_tokens(base, candidate))
         return seen(Frame(RESIDUAL), (seen_through(base.layout.width),) * 2)
@@ -75,13 +77,13 @@ def shown(base: Opened, candidate: Opened, analyses: Analyses, at_first: str, te
             procrustes.screen(*(one.heaviest(analyses[0], procrustes.SCREENED) for one in units))
         return seen(Frame(PROCRUSTES), procrustes.between(*(one.heaviest(analyses[-1]) for one in units)))
 
-    return _better(known, fitted, fit or at_first != TOKEN)
+    return _better(by_known_coordinates, fitted, fit or at_first != TOKEN)
 
 
 def _better(known: Callable[[], Framed], fitted: Callable[[], Framed], fit: bool) -> Framed:
-    """What shows more inherited units; coordinates are only fitted where those that are known show less than one half.
+    """The coordinates that show more inherited units; fitted ones are tried only if the known ones show less than half.
 
-    Raise NothingToCompare, with the reason of the first, where neither can be had.
+    Raise NothingToCompare, with the reason of the first, if neither exists.
     """
     try:
         first = known()
@@ -101,25 +103,27 @@ def _better(known: Callable[[], Framed], fitted: Callable[[], Framed], fit: bool
 
 
 class _Units:
-    """The hidden units of some layers of a model: what they weigh is measured once, however often they are seen."""
+    """The hidden units of some layers of a model; their weights are measured only once."""
 
-    def __init__(self, model: Opened, layers: Collection[int], seed: int) -> None:
+    def __init__(self, model: Opened, layers: Collection[int], seed: int, known: Known) -> None:
+        if why := obstacle(model.layout):
+            raise NothingToCompare(f"{model.described.repo} {why}")
         self._model, self._seed = model, seed
         self._most = MOST_KEPT // max(len(layers), 1)
-        self._known: dict[int, Measured] = {}
+        self._known = dict(known)
         self._stream = stream_of(model, seed)
 
     def seen(self, layers: Collection[int], through: Array, frame: Frame, coarse: bool) -> Layers:
         """Return the units of some layers, seen through a matrix (s, d).
 
-        If coarse, fewer sums of a wide stream and fewer units of many experts are enough. Raise NothingToCompare where
-        a number is not finite.
+        If coarse, fewer sums of a wide stream and fewer units of many experts are enough, and no gates. Raise
+        NothingToCompare where a number is not finite.
         """
         levelled = frame.name != RESIDUAL
         if coarse and levelled and self.width > len(through):
             through = through[:COARSE]
         most = FEW_KEPT // len(layers) if coarse else self._most
-        return self._read(layers, View(through, levelled, in_the_same_places(most, self._seed)))
+        return self._read(layers, View(through, levelled, in_the_same_places(most, self._seed), gates=not coarse))
 
     def heaviest(self, layers: Collection[int], most: int | None = None) -> OrderedUnits:
         """Return those that write most in the model's own coordinates, one layer in memory besides what is kept.
@@ -140,5 +144,5 @@ class _Units:
         model = self._model
         rows = unit_rows(model.checkpoint, model.layout, layers, view, self._known, self._stream)
         if not rows or not all(layer.finite for layer in rows.values()):
-            raise NothingToCompare(f"{model.described.repo} has no layers with hidden units that are finite")
+            raise NothingToCompare(f"{model.described.repo} has no layers with finite hidden units")
         return rows

@@ -1,15 +1,16 @@
-"""Claim result: one claim about a model, with its verdict and what was seen beside it."""
+"""Claim result: one claim about a model, with its verdict and what was seen beside it; an error may be its verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from hf_lineage import policy
 from hf_lineage.checking.source import Downloads, OpenedModel
 from hf_lineage.claims import Claim, Licence
-from hf_lineage.errors import printable
-from hf_lineage.evidence import SEVERITY, ExitCode, Verdict
+from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, RepositoryError, printable
+from hf_lineage.evidence import SEVERITY, ExitCode, Kind, Verdict
 from hf_lineage.evidence import derivation as derivations
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature.sources import Origin
@@ -57,8 +58,7 @@ class Row:
     notes: tuple[str, ...] = ()
     """Sentences about files beside the weights that were not read, and about other ways to load the model."""
     part: str = ""
-    """The folder of the repository that the row is about, or the file of the adapter beside a model; empty for the
-    repository itself."""
+    """The folder that the row is about, or the file of an adapter beside a model; empty for the repository itself."""
     parent: derivations.Parent | None = None
     """What the base gave as one of the parents of a merge; None for any other claim."""
     steps: tuple[Step, ...] = ()
@@ -75,13 +75,13 @@ class Row:
     waiver: policy.Waiver | None = None
     """What accepts the verdict though it verifies no claim, by the policy of whoever checks."""
     expired: policy.Waiver | None = None
-    """What did so until a day that is past."""
+    """What accepted it until a day that has passed."""
     unmet: tuple[str, ...] = ()
-    """What that policy asks for and the claim is not."""
-    own_code: tuple[str, ...] = ()
-    """What the verdict says of code that the model or the base brings, which was not run."""
+    """The requirements of that policy that the claim does not meet."""
     opened: OpenedModel | None = field(default=None, compare=False)
     """The base that was compared, of which more can be read; None where it could not be opened."""
+    own_code: tuple[str, ...] = ()
+    """A sentence about code that the model or the base brings, which was not run."""
 
     def __str__(self) -> str:
         part = f" ({printable(self.part, 100)})" if self.part else ""
@@ -101,3 +101,21 @@ def worst(rows: Sequence[Row], accepted: bool = False) -> ExitCode:
     """Return the most severe exit code, undecided of no rows; what is accepted counts as a verified claim."""
     codes = [ExitCode.RELATED if accepted and row.waiver else row.verdict.exit_code for row in rows]
     return max(codes or [ExitCode.UNDECIDED], key=SEVERITY.index)
+
+
+T = TypeVar("T")
+
+VERDICTS: dict[type[LineageError], Kind] = {
+    NothingToCompare: Kind.UNVERIFIABLE,
+    RepositoryError: Kind.UNVERIFIABLE,
+    CheckpointError: Kind.UNREADABLE,
+}
+"""The kind of verdict for each error of a base; of the candidate only the first becomes one, the others are raised."""
+
+
+def attempt(action: Callable[[], T], *expected: type[LineageError]) -> T | Verdict:
+    """Return what an action returns or, where it raises one of the expected errors, the verdict that says why."""
+    try:
+        return action()
+    except expected as error:
+        return Verdict(next(kind for known, kind in VERDICTS.items() if isinstance(error, known)), str(error))

@@ -1,23 +1,29 @@
-"""A report: every claim about one model, judged, with what the check was and when it began."""
+"""A report: every claim about one model, judged, with what the check was, and what it can be turned into."""
 
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any
 
 from hf_lineage import policy as policies
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results.blended import Blended
 from hf_lineage.checking.results.claim_result import Row, worst
 from hf_lineage.checking.results.clock import now
-from hf_lineage.checking.results.exports import Forms
 from hf_lineage.claims import Licence
 from hf_lineage.errors import printable
 from hf_lineage.evidence import SEVERITY, ExitCode
+from hf_lineage.files import is_file
 from hf_lineage.hub import RepoRef
 
-MOST_SHOWN = 5
-"""Claims in the representation of a report."""
+FILE = "lineage.yaml"
+"""The policy of a model repository, which is its owner's."""
+OWN = "own"
+"""The name that selects that file as the policy."""
+REPORT = "hf_lineage.report"
+"""The room that writes reports stands above this one, so its modules are imported by their names, when asked for."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,7 @@ class Relative:
 
 
 @dataclass(frozen=True, repr=False)
-class Report(Forms):
+class Report:
     """Every claim about one model, judged."""
 
     model: str
@@ -76,7 +82,7 @@ class Report(Forms):
 
     @property
     def unmet(self) -> bool:
-        """Whether the policy asks for something that is not so."""
+        """Whether a requirement of the policy is not met."""
         nothing = bool(self.policy and self.policy.relations) and not self.rows
         refused = self.policy is not None and self.policy.undeclared_parent == policies.REFUSED
         return nothing or bool(refused and self.undeclared) or any(row.unmet for row in self.rows)
@@ -101,3 +107,53 @@ class Report(Forms):
 
     def _with_undeclared(self, code: ExitCode) -> ExitCode:
         return max(code, ExitCode.UNDECIDED, key=SEVERITY.index) if self.undeclared else code
+
+    def without_policy(self) -> Report:
+        """Return the report with a sentence about a policy that lies in the folder, and that nobody asked for."""
+        source = self.source
+        if source is None or source.remote is not None or not is_file(str(replace(source, subfolder="").path(FILE))):
+            return self
+        note = (
+            f"{FILE} of the model was not read because the publisher of the model wrote it; if you are the publisher, "
+            f"add --policy {OWN}"
+        )
+        return replace(self, notes=(*self.notes, note))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON report as plain values; `hf_lineage/report/formats/schema.json` describes it."""
+        document: dict[str, Any] = import_module(f"{REPORT}.formats.json").document(self)
+        return document
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a flat dictionary for each claim, all with the same keys: `pandas.DataFrame(report.to_rows())`."""
+        rows: list[dict[str, Any]] = import_module(f"{REPORT}.formats.flat").rows(self)
+        return rows
+
+    def to_json(self) -> str:
+        """Return the report as JSON."""
+        return self.to_format("json")
+
+    def to_text(self, explain: bool = False) -> str:
+        """Return the report as a table of at most 80 columns and sentences; `explain` adds every number."""
+        return self.to_format("text", explain)
+
+    def to_markdown(self, explain: bool = False) -> str:
+        """Return the report as GitHub-flavoured Markdown; `explain` adds every number."""
+        return self.to_format("markdown", explain)
+
+    def to_html(self, explain: bool = True) -> str:
+        """Return the report as a page by itself that loads nothing; `explain` adds every number."""
+        return self.to_format("html", explain)
+
+    def to_format(self, form: str, explain: bool = False) -> str:
+        """Return the report in a format that `--format` knows, such as sarif; OptionError for any other name."""
+        text: str = import_module(REPORT).renderer(form)(self, explain)
+        return text
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks, in which untrusted names are escaped."""
+        return str(import_module(f"{REPORT}.formats.flat").fragment(self))
+
+
+MOST_SHOWN = 5
+"""Claims in the representation of a report."""

@@ -1,4 +1,4 @@
-"""Diagnosis: what a check depends on beside its models, each with what to do where it is not there."""
+"""Diagnosis: everything that a check depends on besides its models, each with what to do if it is missing."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from hf_lineage.signature.sources import cache
 EXTRAS = {
     "gguf": ("GGUF files", ("gguf",)),
     "index": ("`identify`, `index` and `tree --index`", ("pyarrow",)),
-    "gpu": ("GPUs; without it the processor computes, with the same verdicts", ("torch", "accelerate")),
+    "gpu": ("GPUs; without it hf-lineage uses the processor, with the same verdicts", ("torch", "accelerate")),
     "prove": ("`registry --prove`", ("torch", "transformers")),
     "cyclonedx": ("`--format cyclonedx`", ("cyclonedx",)),
     "plot": ("`--plot`", ("matplotlib",)),
     "ray": ("`index build --engine ray`", ("ray",)),
 }
-"""What each extra is for, and the packages by which it is known that it is installed."""
+"""What each extra is for, and the packages that show that it is installed."""
 PACKAGES = ("huggingface_hub", "numpy", "scipy", "safetensors")
 PATIENCE = 10
 """Seconds that the Hub may take to answer."""
 
 
 class State(StrEnum):
-    """Whether something is there; what is wrong stands in the way of checks, what is absent does not."""
+    """Whether something is there: what is wrong prevents checks, what is absent does not."""
 
     THERE, ABSENT, WRONG = "ok", "absent", "wrong"
 
@@ -61,7 +61,7 @@ def _version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        return "of no known version"
+        return "of unknown version"
 
 
 def _extra(name: str) -> Finding:
@@ -87,21 +87,21 @@ def _folder(about: str, folder: Path, variable: str) -> Finding:
     if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
         free = shutil.disk_usage(existing).free / 1e9
         return Finding(about, State.THERE, f"kept in {folder}, with {free:,.1f} GB free")
-    return Finding(about, State.WRONG, f"{existing} is no folder to write into; correct it, or set {variable}")
+    return Finding(about, State.WRONG, f"{existing} is not a writable folder; correct it, or set {variable}")
 
 
 def _hub() -> Iterator[Finding]:
     from hf_lineage.hub import route
 
     if client.offline():
-        yield Finding("Hub", State.ABSENT, "HF_HUB_OFFLINE forbids any request; to read more than the cache, unset it")
+        yield Finding("Hub", State.ABSENT, "HF_HUB_OFFLINE forbids requests; unset it to read more than the cache")
         return
     try:
         client.asked_once("a list of models", "/api/models?limit=1", PATIENCE, lambda models: models[:1])
         yield Finding("Hub", State.THERE, f"reached{route() or ' directly'}")
         yield _account()
     except RepositoryError:
-        yield Finding("Hub", State.WRONG, f"what answers{route()} is no Hub; check HF_ENDPOINT")
+        yield Finding("Hub", State.WRONG, f"the server that answers{route()} is not a Hub; check HF_ENDPOINT")
     except LineageError as error:
         yield Finding("Hub", State.WRONG, str(error))
 
@@ -110,11 +110,11 @@ def _account() -> Finding:
     from huggingface_hub import get_token
 
     if get_token() is None:
-        remedy = "to read models that are private or gated run `hf auth login`, or set HF_TOKEN"
+        remedy = "to read private or gated models, run `hf auth login` or set HF_TOKEN"
         return Finding("account", State.ABSENT, f"no token; {remedy}")
     try:
         name = client.asked_once("your account", "/api/whoami-v2", PATIENCE, lambda answer: client.text(answer["name"]))
     except RepositoryError:
         remedy = "run `hf auth login`, or correct or unset HF_TOKEN"
         return Finding("account", State.WRONG, f"the Hub does not know the token; {remedy}")
-    return Finding("account", State.THERE, f"the token is that of {name}")
+    return Finding("account", State.THERE, f"the token belongs to {name}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_lineage.architecture.drafting import Suggestion, survey
-from hf_lineage.architecture.registry import fitting, own_factorizations, proved
+from hf_lineage.architecture.registry import choice, fitting, own_factorizations
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source import model_config, one, open_header
 from hf_lineage.errors import OptionError, RegistryError, installation
@@ -63,5 +63,5 @@ def prove(folder: Path, model: str, options: Options | None = None) -> Proof:
         raise OptionError(f"--prove runs the module of transformers; {installation('prove')} ({error})") from None
     proof = held_against(factorization, architecture, config)
     if proof.holds:
-        proved.record(factorization, architecture, proof.release)
+        choice.record(factorization, architecture, proof.release)
     return proof

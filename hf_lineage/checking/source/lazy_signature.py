@@ -1,4 +1,4 @@
-"""Reading: the signature of any layers of one model, each read when it is first needed."""
+"""Lazy signature: the signature of any layers of one model, each read when it is first needed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.opening import Opened, about
 from hf_lineage.signature import PathSignature, Recipe, Signature, Vector, joined, some_layers
 from hf_lineage.signature.extraction import Sample, extract_paths, sampled
-from hf_lineage.signature.sources import cache
 from hf_lineage.signature.stream import Stream
 
 
@@ -55,8 +54,15 @@ class Reading:
         elif new.paths:
             self._signature = joined(self._signature, self._extracted(new))
         if self._cached and new.paths and len(self._read) == layout.layers:
+            from hf_lineage.signature.sources import cache
+
             cache.write(self._model.described.repo, layout.factorization, self._signature)
         return some_layers(self._signature, wanted)
+
+    @property
+    def at_hand(self) -> Signature | None:
+        """The signature of the layers that were read so far; None before any was."""
+        return self._signature
 
     def sampled(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
         """Return the signature of a sample of these layers along some paths; only that of the last one is kept."""

@@ -1,78 +1,64 @@
-"""Variants: the other ways in which transformers may load a model, where an adapter lies beside its weights."""
+"""Load variants: other ways in which transformers may load a model, such as with an adapter beside its weights."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from hf_lineage.architecture import is_transposed
 from hf_lineage.architecture.registry import LISTED, Choice
-from hf_lineage.checking.source.opening import Opened, bound, described, opened
+from hf_lineage.checking.source.opening import QUANTIZED, Opened, bound, described, opened
 from hf_lineage.checking.source.submodels import adapter_beside
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, printable
 from hf_lineage.hub import RepoRef, resolve
 
-
-@dataclass(frozen=True)
-class Variant:
-    """Another way in which transformers may load a repository, with peft installed."""
-
-    how: str
-    """In words that follow "loaded"."""
-    opened: Opened | str
-    """A text says why it cannot be judged."""
+Variants = dict[str, Opened | str]
+"""Other ways to load a repository, in words that follow "loaded"; a text says why one cannot be judged."""
 
 
-def with_adapter(plain: Opened, choice: Choice = LISTED) -> tuple[Variant, ...]:
+def with_adapter(plain: Opened, choice: Choice = LISTED) -> Variants:
     """Return the ways in which a model loads with peft if an adapter lies beside its weights; none without an adapter.
 
     From a folder the adapter is put on these weights; from the Hub it may also be put on the model that it names.
     """
     repo = plain.described.repo
     if not adapter_beside(repo):
-        return ()
-    on_top = Variant("with the adapter on top of the weights", _adapted(repo, plain))
+        return {}
+    on_top = _or_why(lambda: with_adapter_of(repo, plain), NothingToCompare, CheckpointError)
+    variants: Variants = {"with the adapter on top of the weights": on_top}
     if repo.remote is None:
-        return (on_top,)
+        return variants
     from hf_lineage.checkpoint.lora import adapter_base
 
     named = adapter_base(repo)
-    how = f"with the adapter on top of {printable(str(named), 200)}, as by its name on the Hub"
-    return on_top, Variant(how, _elsewhere(repo, named, choice))
+    how = f"with the adapter on top of {printable(str(named), 200)} from the Hub"
+    other = _or_why(
+        lambda: with_adapter_of(repo, opened(described(resolve(str(named), folders=False), choice))), LineageError
+    )
+    return {**variants, how: other}
 
 
-def without_transforms(plain: Opened) -> tuple[Variant, ...]:
+def without_transforms(plain: Opened) -> Variants:
     """Return how a model loads where `transform_config` is ignored; none where config.json has none.
 
     Engines such as vLLM run the transforms that it names; transformers reads the numbers as they are stored.
     """
     model = plain.described
-    stated = {key: model.config.get(key) for key in ("quantization_config", "compression_config")}
+    stated = {key: model.config.get(key) for key in QUANTIZED}
     named = {key: value for key, value in stated.items() if isinstance(value, dict) and value.get("transform_config")}
     if not named:
-        return ()
+        return {}
     rest = {
         key: {name: one for name, one in value.items() if name != "transform_config"} for key, value in named.items()
     }
+    plainly = _or_why(lambda: bound(replace(model, config={**model.config, **rest})), LineageError)
+    return {"without `transform_config`, which transformers ignores": plainly}
+
+
+def _or_why(opening: Callable[[], Opened], *expected: type[LineageError]) -> Opened | str:
     try:
-        opened_so: Opened | str = bound(replace(model, config={**model.config, **rest}))
-    except LineageError as error:
-        opened_so = str(error)
-    return (Variant("without `transform_config`, which transformers ignores", opened_so),)
-
-
-def _elsewhere(repo: RepoRef, named: Any, choice: Choice) -> Opened | str:
-    try:
-        return _adapted(repo, opened(described(resolve(str(named), folders=False), choice)))
-    except LineageError as error:
-        return str(error)
-
-
-def _adapted(repo: RepoRef, plain: Opened) -> Opened | str:
-    try:
-        return with_adapter_of(repo, plain)
-    except (NothingToCompare, CheckpointError) as error:
+        return opening()
+    except expected as error:
         return str(error)
 
 

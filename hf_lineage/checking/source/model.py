@@ -1,28 +1,27 @@
 """Model: one model of a comparison, of which the headers are read; its weights are read when they are needed.
 
-There are three classes, by the source of the signature: the weights, a signature that is cached or published in place
-of them, or a signature that the user gave.
+There are two classes, by the source of the signature: the weights, or a signature that is cached, published or given in
+place of them.
 """
 
 from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from hf_lineage.architecture.registry import ALL, Factorization, prefixes
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.lazy_signature import Downloads, Reading
-from hf_lineage.checking.source.load_variants import Variant, with_adapter, without_transforms
-from hf_lineage.checking.source.opening import Described, Opened, bound, described, opened
+from hf_lineage.checking.source.opening import QUANTIZED, Described, Opened, bound, described, opened
 from hf_lineage.checking.source.submodels import adapter_beside
 from hf_lineage.claims import Licence, stated
 from hf_lineage.errors import NothingToCompare, RepositoryError, SignatureError
+from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature, Spec, some_layers
-from hf_lineage.signature.sources import CACHE, FILE, WEIGHTS, Origin, cache
+from hf_lineage.signature.sources import CACHE, FILE, WEIGHTS, Origin
 
 Rows = Mapping[str, Mapping[int, int]]  # by path, the numbers of the layers that have it, each with its width
 
@@ -43,23 +42,28 @@ class OpenedModel(ABC):
     notes: tuple[str, ...] = ()
     """Sentences about files beside the weights that were not read."""
     reservations: tuple[str, ...] = ()
-    """Reasons why nothing is verified by these weights, and nothing contradicted, whatever they show."""
+    """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
     own_code: str = ""
-    """What is to be said of code that the repository brings; empty if it has none."""
+    """A sentence about code that the repository brings; empty if it has none."""
     licence: Licence | None = None
     """What the card states; None of a signature that the user gave."""
-    variants: Mapping[str, OpenedModel | str] = field(default_factory=dict)
-    """Other ways in which transformers may load the model, by a description; a text says why one cannot be judged."""
+    variants: Mapping[str, OpenedModel | Verdict] = field(default_factory=dict)
+    """Other ways in which transformers may load it, by a description; a verdict says why one cannot be judged."""
     factorization: Factorization | None = None
     reopen: Callable[[], Opened] | None = None
     """Opens the weights, also where a signature stands for them; None, as is `factorization`, if they are not read."""
 
-    doubts: Mapping[str, OpenedModel | str] = field(default_factory=dict)
-    """Ways in which only some programs load the model: a claim that one of them bears out is not contradicted."""
+    doubts: Mapping[str, OpenedModel | Verdict] = field(default_factory=dict)
+    """Ways in which only some programs load the model: a claim that holds in one of them is not contradicted."""
 
     @abstractmethod
     def signature(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers, by default of all; raise LineageError if it cannot be made."""
+
+    @property
+    def at_hand(self) -> Signature | None:
+        """The signature of those layers that are known without reading more; None if no layer is."""
+        return self.signature()
 
     def downloads(self) -> Downloads | None:
         """Return what was downloaded so far; None for a model on this machine."""
@@ -82,7 +86,7 @@ class FromWeights(OpenedModel):
 
     @classmethod
     def from_opened(cls, model: Opened, options: Options, cached: bool = True) -> FromWeights:
-        """Return a model from its headers; if `cached`, its signature is cached once all layers are read."""
+        """Return a model from its headers; if `cached`, the signature of one on the Hub is, of all its layers."""
         repo, layout = model.described.repo, model.layout
         return cls(
             name=repo.name,
@@ -100,12 +104,17 @@ class FromWeights(OpenedModel):
             factorization=model.layout.factorization,
             reopen=lambda: model,
             opened=model,
-            reading=Reading(model, options, cached),
+            reading=Reading(model, options, cached and repo.remote is not None),
         )
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers; what was read before is not read again."""
         return some_layers(self.stand_in, layers) if self.stand_in else self.reading.read(layers)
+
+    @property
+    def at_hand(self) -> Signature | None:
+        """The signature of those layers that are known without reading more; None if no layer is."""
+        return self.stand_in or self.reading.at_hand
 
     @property
     def in_blocks(self) -> bool:
@@ -123,42 +132,48 @@ class FromWeights(OpenedModel):
 
 @dataclass(frozen=True, kw_only=True)
 class FromSignature(OpenedModel):
-    """A model on the Hub of which only a signature is read: the cached one, or a trusted published one."""
+    """A model of which only a signature is read: the cached one, a trusted published one, or one that the user gave."""
 
     stored: Signature
+    spec: Spec | None = None
+    """What is asked of a signature that the user gave; None of others, which were chosen by it."""
 
     @classmethod
-    def from_stored(cls, stored: Signature, repo: RepoRef, origin: Origin) -> FromSignature:
-        """Return a model from its signature."""
-        fields = _described(stored) | {"identity": repo.identity, "licence": stated(repo)}
-        return cls(**fields, local=False, origin=origin, stored=stored)
+    def from_stored(
+        cls, stored: Signature, origin: Origin, repo: RepoRef | None = None, spec: Spec | None = None
+    ) -> FromSignature:
+        """Return a model from its signature, which is that of a repository, or one that the user gave."""
+        rows = {
+            path: dict(zip(stored.numbers(path), parts.widths or (stored.width,) * len(parts.trace), strict=True))
+            for path, parts in stored.paths.items()
+        }
+        return cls(
+            name=stored.model,
+            commit=stored.commit,
+            identity=repo.identity if repo else None,
+            local=repo is None,
+            width=stored.width,
+            layers=stored.layers,
+            rows=rows,
+            origin=origin,
+            notes=stored.notes,
+            reservations=stored.reservations,
+            own_code=stored.own_code,
+            licence=stated(repo),
+            stored=stored,
+            spec=spec,
+        )
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
-        """Return the signature of these layers."""
-        return some_layers(self.stored, layers)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Given(OpenedModel):
-    """A signature that the user names instead of a model."""
-
-    stored: Signature
-    spec: Spec
-
-    @classmethod
-    def from_stored(cls, stored: Signature, spec: Spec) -> Given:
-        """Return a model from a signature that the user gave."""
-        return cls(**_described(stored), identity=None, local=True, origin=FILE, stored=stored, spec=spec)
-
-    def signature(self, layers: Collection[int] | None = None) -> Signature:
-        """Return the signature of these layers; SignatureError if it lacks a path or has another recipe."""
-        asked = () if self.spec.paths == ALL else self.spec.paths
-        missing = [path for path in asked if path not in self.stored.paths]
-        if missing or self.stored.recipe != self.spec.recipe:
-            what = f"path {missing[0]}" if missing else f"recipe {self.stored.recipe.name} with other parameters"
-            raise SignatureError(
-                f"{self.stored.model}: the stored signature does not hold what is asked for ({what}); extract it again"
-            )
+        """Return the signature of these layers; SignatureError if it is not what is asked for."""
+        if self.spec is not None:
+            asked = () if self.spec.paths == ALL else self.spec.paths
+            missing = [path for path in asked if path not in self.stored.paths]
+            if missing or self.stored.recipe != self.spec.recipe:
+                what = f"path {missing[0]}" if missing else f"recipe {self.stored.recipe.name} with other parameters"
+                raise SignatureError(
+                    f"{self.stored.model}: the stored signature lacks what this check needs ({what}); extract it again"
+                )
         return some_layers(self.stored, layers)
 
 
@@ -168,23 +183,28 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
     Raise NothingToCompare if there is nothing to compare, and another LineageError for any other failure.
     """
     if isinstance(source, Signature):
-        return Given.from_stored(source, options)
+        return FromSignature.from_stored(source, FILE, spec=options)
     source = options.allowed(source)
     model = described(source, options.choice)
     if options.paths == ALL:
         options = replace(options, paths=bound(model).layout.paths)
-    cached = None if options.recompute else cache.find(source, model.architecture, model.factorization, options)
-    if cached and not adapter_beside(source):
-        stored, reopen = FromSignature.from_stored(cached, source, CACHE), functools.cache(lambda: opened(model))
-        return replace(stored, factorization=model.factorization, reopen=reopen)
+    beside = adapter_beside(source)
+    if source.remote is not None and not (options.recompute or beside):
+        from hf_lineage.signature.sources import cache
+
+        if cached := cache.find(source, model.architecture, model.factorization, options):
+            stored, reopen = FromSignature.from_stored(cached, CACHE, source), functools.cache(lambda: opened(model))
+            return replace(stored, factorization=model.factorization, reopen=reopen)
     if is_base:
         return _base(model, options)
     headers = opened(model)
-    return replace(
-        FromWeights.from_opened(headers, options),
-        variants=_read(with_adapter(headers, options.choice), options),
-        doubts=_read(without_transforms(headers), options),
-    )
+    from_weights = FromWeights.from_opened(headers, options)
+    if not beside and model.config.keys().isdisjoint(QUANTIZED):
+        return from_weights
+    from hf_lineage.checking.source.load_variants import with_adapter, without_transforms
+
+    variants, doubts = with_adapter(headers, options.choice), without_transforms(headers)
+    return replace(from_weights, variants=_read(variants, options), doubts=_read(doubts, options))
 
 
 def _base(model: Described, options: Options) -> OpenedModel:
@@ -201,15 +221,15 @@ def _base(model: Described, options: Options) -> OpenedModel:
         if trusted is None:
             raise
         signature, origin = trusted
-        return FromSignature.from_stored(signature, model.repo, origin)
+        return FromSignature.from_stored(signature, origin, model.repo)
     from_weights = FromWeights.from_opened(headers, options)
     if options.recompute or not headers.checkpoint.remote:
         return from_weights
     trusted = published.find(replace(subject, layout=headers.layout), options)
     if trusted is None and options.published:
         raise NothingToCompare(
-            f"{model.repo}: no signature of it that can be trusted is published, and published=yes forbids to download "
-            "its weights; leave it out"
+            f"{model.repo}: it has no published signature that is trusted, and published=yes forbids to download its "
+            "weights; leave published=yes out"
         )
     if trusted is None:
         return from_weights
@@ -219,29 +239,11 @@ def _base(model: Described, options: Options) -> OpenedModel:
     return replace(from_weights, stand_in=signature, origin=origin)
 
 
-def _read(variants: Iterable[Variant], options: Options) -> dict[str, OpenedModel | str]:
+def _read(variants: Mapping[str, Opened | str], options: Options) -> dict[str, OpenedModel | Verdict]:
     """Other ways in which a model is loaded; not cached, because a signature is of the weights alone."""
     return {
-        variant.how: variant.opened
-        if isinstance(variant.opened, str)
-        else FromWeights.from_opened(variant.opened, options, cached=False)
-        for variant in variants
-    }
-
-
-def _described(stored: Signature) -> dict[str, Any]:
-    """The fields of a model that its signature holds."""
-    rows = {
-        path: dict(zip(stored.numbers(path), parts.widths or (stored.width,) * len(parts.trace), strict=True))
-        for path, parts in stored.paths.items()
-    }
-    return {
-        "name": stored.model,
-        "commit": stored.commit,
-        "width": stored.width,
-        "layers": stored.layers,
-        "rows": rows,
-        "notes": stored.notes,
-        "reservations": stored.reservations,
-        "own_code": stored.own_code,
+        how: Verdict(Kind.UNVERIFIABLE, variant)
+        if isinstance(variant, str)
+        else FromWeights.from_opened(variant, options, cached=False)
+        for how, variant in variants.items()
     }

@@ -2,7 +2,7 @@
 
 A name that the user typed is a folder or a file where it cannot be a name on the Hub, as ./x cannot. A name that a
 repository declares is always one on the Hub: the working directory may be a checkout whose author chose the names of
-its folders.
+its folders. Where a claim names a path, the folder that may be meant is told of and never read.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.submodels import only, part_of
 from hf_lineage.checkpoint.foreign import nameable
+from hf_lineage.claims import Claim, Claims
 from hf_lineage.errors import OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files import is_file, is_folder, refuse_within, typed
 from hf_lineage.hub import RepoRef, hub_name, resolve, spelled
@@ -27,7 +28,7 @@ SUFFIX = ".lineage.safetensors"
 WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt"})
 """The ends of the names of files that hold the weights of a model, which lie beside its `config.json`."""
 CONFIGS = ("config.json", "adapter_config.json", "params.json")
-"""What says how weights are used."""
+"""Files that say how weights are used."""
 FOLDER = "onnx"
 """Where exporters put the graphs of a repository whose `config.json` stays at its root."""
 
@@ -48,7 +49,7 @@ def named(model: Model) -> str:
     if isinstance(model, str):
         return model
     if not isinstance(model, os.PathLike) or not isinstance(os.fspath(model), str):
-        raise OptionError(f"a model is named by text or by a path, not by {printable(repr(model), 100)}")
+        raise OptionError(f"the name of a model must be a text or a path, not {printable(repr(model), 100)}")
     return typed(model)
 
 
@@ -91,7 +92,7 @@ def _signature(file: Path) -> Signature:
             f"{shlex.quote(str(file.parent))}, where its {beside} is" if beside else "with its config.json beside it"
         )
         raise RepositoryError(
-            f"{file} cannot be read as a signature; a model with these weights is named by its folder, {folder}"
+            f"{file} cannot be read as a signature; to name the model with these weights, give its folder, {folder}"
         ) from None
 
 
@@ -107,7 +108,7 @@ def _in_its_folder(model: str) -> RepoRef:
 def weights(model: str, source: RepoRef | Signature) -> RepoRef:
     """Return a source that holds weights; OptionError for a signature, which does not."""
     if isinstance(source, Signature):
-        raise OptionError(f"{model} is a signature, which holds no weights to inspect; give the model")
+        raise OptionError(f"{model} is a signature and holds no weights to inspect; give the model")
     return source
 
 
@@ -129,7 +130,7 @@ def one(model: str, options: Options) -> RepoRef:
 
 
 def unambiguous(name: str, local_hub: Path | None = None) -> None:
-    """Raise RepositoryError for a name that may be one on the Hub, and that something here bears as well.
+    """Raise RepositoryError for a name that may be one on the Hub and that something here has too.
 
     Neither is silently taken for the other, whether the name is that of a model or of a base: who chose the name of a
     folder of a checkout must not choose what is compared.
@@ -143,7 +144,7 @@ def unambiguous(name: str, local_hub: Path | None = None) -> None:
 
 
 def is_here(name: str) -> bool:
-    """Return whether a name that the user typed means something on this machine, be it there or not."""
+    """Return whether a name that the user typed means something on this machine, whether it exists or not."""
     return is_path(name) and (is_folder(name) or is_file(name) or _PART.fullmatch(name) is None)
 
 
@@ -155,3 +156,26 @@ def is_path(name: str) -> bool:
     """
     of_file = Path(name).suffix in WEIGHTS or nameable(name)
     return hub_name(name) is None or ("/" not in name and of_file and is_file(name))
+
+
+def with_folders(claims: Claims, source: RepoRef) -> Claims:
+    """Return the claims of a repository, each with the folder here that may be meant; those of one on the Hub as is."""
+    if source.remote is not None:
+        return claims
+    return replace(claims, claims=tuple(_with_folder(claim, source.folder) for claim in claims.claims))
+
+
+def _with_folder(claim: Claim, model: Path) -> Claim:
+    held = (place for place in _places(claim.base, model) if is_folder(str(place)) and is_file(f"{place}/config.json"))
+    folder = next((place for place in held if not place.samefile(model)), None)
+    return claim if folder is None else replace(claim, folder=typed(os.path.relpath(folder)))
+
+
+def _places(base: str, model: Path) -> Iterator[Path]:
+    """Where a base may lie: in the working directory, or beside the model if the name has no organisation."""
+    path = PurePath(base)
+    if not path.is_absolute() and ".." not in path.parts:
+        yield Path(base)
+    last = re.split(r"[/\\]", base.rstrip("/\\"))[-1]
+    if last not in ("", ".", "..") and (last == base or hub_name(base) is None):
+        yield Path(os.path.realpath(model)).parent / last

@@ -22,13 +22,15 @@ from hf_lineage.architecture.loading import (
     world,
 )
 from hf_lineage.architecture.registry import LISTED, Choice, Factorization, choose, factorizations, lookup
-from hf_lineage.checkpoint import Checkpoint, files_beside, open_checkpoint, other_format, unusual_layout
-from hf_lineage.checkpoint.foreign import foreign_model
+from hf_lineage.checkpoint import Checkpoint, WeightFiles, open_weights, other_format, weights_in
+from hf_lineage.checkpoint.foreign import ForeignModel, foreign_model
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, UnlistedClass
 from hf_lineage.hub import RepoRef
 
+QUANTIZED = ("quantization_config", "compression_config")
+"""Keys of `config.json` that may name transforms, which only some loaders run."""
 MOST_SURVEYED = 20_000
-"""Tensors of an unlisted class that are held against every factorization, which takes two seconds."""
+"""The most tensors of an unlisted class that are compared with every factorization, which takes two seconds."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,10 @@ class Described:
     architecture: str
     """The name of the class in `config.json`."""
     factorization: Factorization
+    foreign: ForeignModel | None = None
+    """How it is read where it is not as transformers saves it."""
     notes: tuple[str, ...] = ()
-    """Sentences about what the user chose and nobody has proved."""
+    """Sentences about choices of the user that nobody has proved."""
 
 
 @dataclass(frozen=True)
@@ -49,28 +53,29 @@ class Opened:
     """A model whose headers are read, and not its weights."""
 
     described: Described
+    weights: WeightFiles
     checkpoint: Checkpoint
     layout: Layout
     notes: tuple[str, ...] = ()
     """Sentences about files beside the weights that were not read."""
     reservations: tuple[str, ...] = ()
-    """Reasons why nothing is verified by these weights, and nothing contradicted, whatever they show."""
+    """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
 
     @property
     def own_code(self) -> str:
-        """What is to be said of code that the repository brings; empty if it has none."""
+        """A sentence about code that the repository brings; empty if it has none."""
         return own_code(self.described.config)
 
 
 def described(repo: RepoRef, choice: Choice = LISTED) -> Described:
     """Return what `config.json` says about a model; raise NothingToCompare if no factorization lists its class."""
-    config = model_config(repo)
+    config, foreign = _config_and_form(repo)
     with about(repo):
         try:
             chosen = choose(config, choice)
         except UnlistedClass as error:
             raise UnlistedClass(f"{error}; {_instead(repo)}") from None
-    return Described(repo, config, chosen.architecture, chosen.factorization, chosen.notes)
+    return Described(repo, config, chosen.architecture, chosen.factorization, foreign, chosen.notes)
 
 
 def _instead(repo: RepoRef) -> str:
@@ -87,12 +92,12 @@ def _instead(repo: RepoRef) -> str:
         if fitting := [one for one in factorizations() if one.name in fits]:
             name = _usual(max(fitting, key=lambda one: len(one.classes)), suggestion.classes)
             return (
-                f"its names and shapes are those of {name}: with `--as {name}` added it is read so; "
+                f"its names and shapes fit {name}: add `--as {name}` to read it as that class; "
                 f"`hf-lineage registry --check {repo.typed}` shows what else fits"
             )
     return (
-        f"`hf-lineage registry --check {repo.typed} --write DIR` drafts a factorization, and with `--registry DIR` "
-        "added the model is read by it"
+        f"`hf-lineage registry --check {repo.typed} --write DIR` drafts a factorization; add `--registry DIR` to read "
+        "the model with it"
     )
 
 
@@ -107,12 +112,12 @@ def opened(model: Described) -> Opened:
     checkpoint = headers.checkpoint
     with about(model.repo):
         hidden = refuse_hidden(headers.layout, checkpoint.shapes, model.config, checkpoint.decoded)
-    notes = (*model.notes, *settings, *headers.notes, *hidden, *_wrapped(checkpoint), *files_beside(model.repo))
+    notes = (*model.notes, *settings, *headers.notes, *hidden, *_wrapped(checkpoint), *headers.weights.notes())
     return replace(headers, notes=notes, reservations=(*headers.reservations, *_reservations(headers)))
 
 
 def _reservations(headers: Opened) -> Iterator[str]:
-    """Sentences about settings and small tensors with which a branch need not reach the stream."""
+    """Sentences about settings and small tensors with which a branch may not reach the stream."""
     model, checkpoint = headers.described, headers.checkpoint
     usual = usual_type(model.config, model.architecture)
     yield from settings_reservations(model.config, usual)
@@ -125,15 +130,16 @@ def _wrapped(checkpoint: Checkpoint) -> tuple[str, ...]:
     """A sentence about a prefix of all names that only some loaders take off; none if there is no such prefix."""
     if not checkpoint.wrapping:
         return ()
-    return (f"the name of every tensor begins with {checkpoint.wrapping}, which was taken off; transformers does not",)
+    return (f"the name of every tensor begins with {checkpoint.wrapping}; it was removed, but transformers does not",)
 
 
 def bound(model: Described) -> Opened:
     """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
-    checkpoint = open_checkpoint(model.repo, model.config)
+    weights = weights_in(model.repo, model.foreign)
+    checkpoint = open_weights(weights, model.config)
     with about(model.repo):
-        if foreign := foreign_model(model.repo):
-            checkpoint = foreign.rename(model.factorization, model.config, checkpoint)
+        if model.foreign:
+            checkpoint = model.foreign.rename(model.factorization, model.config, checkpoint)
         if model.factorization.stored == "in_out":
             checkpoint = _in_out(checkpoint)
         known = World()
@@ -145,36 +151,25 @@ def bound(model: Described) -> Opened:
             built = {name: shape for name, shape in reading.shapes.items() if name in left}
             layout = bind(model.factorization, built, model.config)
         except CheckpointError as error:
-            if doubt := _doubt(model.repo) or "; ".join(known.notes):
+            if doubt := weights.doubt or "; ".join(known.notes):
                 raise NothingToCompare(f"{doubt}; {error}") from None
             raise
-    return Opened(
-        model, checkpoint.with_whole_numbers(layout.tables), layout, (*reading.notes, *known.notes), known.reservations
-    )
+    checkpoint = checkpoint.with_whole_numbers(layout.tables)
+    return Opened(model, weights, checkpoint, layout, (*reading.notes, *known.notes), known.reservations)
 
 
 def _world(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> World:
     """What transformers makes of these tensors; nothing is known of what another program loads."""
-    foreign = foreign_model(model.repo)
-    if foreign and not foreign.by_transformers:
+    if model.foreign and not model.foreign.by_transformers:
         return World()
     return world(model.architecture, model.factorization, shapes, model.config)
 
 
 def _in_out(checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint of a class with matrices (in, out), those turned back that a quantizer has turned."""
+    """The checkpoint of a class with matrices (in, out); those that a quantizer transposed are transposed back."""
     return checkpoint.with_tensors(
         {name: tensor.turned() if tensor.linear else tensor for name, tensor in checkpoint.tensors.items()}
     )
-
-
-def _doubt(repo: RepoRef) -> str:
-    """Why weights that do not fit their class need not be damaged, because they need not be the model; else empty."""
-    foreign = foreign_model(repo)
-    if foreign and foreign.form.doubt:
-        return foreign.form.doubt
-    layout = unusual_layout(repo)
-    return layout.note if layout else ""
 
 
 def headers(repo: RepoRef, choice: Choice = LISTED) -> Opened:
@@ -184,9 +179,8 @@ def headers(repo: RepoRef, choice: Choice = LISTED) -> Opened:
 
 def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
     """Return the shape of every tensor and `config.json`; the class need not be in the registry."""
-    config = model_config(repo)
-    checkpoint = open_checkpoint(repo, config)
-    foreign = foreign_model(repo)
+    config, foreign = _config_and_form(repo)
+    checkpoint = open_weights(weights_in(repo, foreign), config)
     if foreign is None:
         return checkpoint.shapes, config
     try:
@@ -202,13 +196,17 @@ def model_config(repo: RepoRef) -> dict[str, Any]:
 
     Raise NothingToCompare for a LoRA adapter or a format that is complete without a configuration.
     """
+    return _config_and_form(repo)[0]
+
+
+def _config_and_form(repo: RepoRef) -> tuple[dict[str, Any], ForeignModel | None]:
     with about(repo):
         if foreign := foreign_model(repo):
-            return foreign.config()
+            return foreign.config(), foreign
     instead = None if repo.has("config.json") else other_format(repo)
     if instead:
         raise NothingToCompare(instead)
-    return as_listed(repo.config())
+    return as_listed(repo.config()), None
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Parts: models in the folders of a repository that is none itself, as other libraries and training runs write it.
+"""Submodels: models in the folders of a repository that is not a model itself, as libraries and training runs write it.
 
 Sentence-transformers says in `modules.json` where its transformer is, diffusers in `model_index.json` what its parts
 are, and a training run leaves a folder for each checkpoint.
@@ -38,16 +38,14 @@ class Parts:
     models: tuple[RepoRef, ...]
     notes: tuple[str, ...] = ()
     others: Mapping[str, str] = field(default_factory=dict)
-    """Folder -> class of the parts that no factorization reads: unless their files are the base's, any ancestry."""
+    """Folder -> class of the parts that no factorization reads; they may have any ancestry."""
 
 
 def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
     """Return a folder of a repository as the model that is meant; RepositoryError if there is no such folder."""
     subfolder = subfolder.rstrip("/")
     if not FOLDER.fullmatch(subfolder):
-        raise RepositoryError(
-            f"{printable(subfolder, 200)} is no folder of {repo}; give its path inside the repository"
-        )
+        raise RepositoryError(f"{printable(subfolder, 200)} is not a folder of {repo}; give its path in the repository")
     name, at, revision = repo.name.partition("@")
     part = replace(repo, name=f"{name}/{subfolder}{at}{revision}", subfolder=subfolder)
     if not part.files():
@@ -86,7 +84,7 @@ def adapter_beside(repo: RepoRef) -> bool:
     return repo.offers(ADAPTER_CONFIG) and any(map(repo.offers, ADAPTER_WEIGHTS))
 
 
-def counterpart(base: RepoRef | Signature, subfolder: str) -> RepoRef | Signature:
+def counterpart(base: Source, subfolder: str) -> Source:
     """Return what the folder of a candidate is to be compared with: the same folder, or the only model of the base.
 
     Raise NothingToCompare if there is neither.
@@ -115,13 +113,8 @@ def component_of(base: RepoRef, component: str) -> RepoRef:
     if folder is not None:
         return part_of(base, folder)
     if component and component != base.subfolder:
-        raise NothingToCompare(f"{base} holds no folder {component}, for which this part of the adapter is")
-    return base if whole else _only_model(base)
-
-
-def _only_model(base: RepoRef) -> RepoRef:
-    only_one = counterpart(base, "")
-    return only_one if isinstance(only_one, RepoRef) else base
+        raise NothingToCompare(f"{base} has no folder {component}, and this part of the adapter is for it")
+    return base if whole else counterpart(base, "")
 
 
 def only(repo: Source) -> Source:

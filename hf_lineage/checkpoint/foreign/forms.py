@@ -1,8 +1,13 @@
-"""The table of foreign forms, and which of them a repository is read from where transformers would not load it so."""
+"""The table of foreign forms, and the choice of the form that a repository is read from.
+
+Where no file has a name that transformers loads, the layout says which ones hold the model.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -11,11 +16,118 @@ from typing import Any
 from hf_lineage.architecture.registry import Factorization
 from hf_lineage.checkpoint.foreign import ctranslate2, gguf, onnx, pickles
 from hf_lineage.checkpoint.foreign.form import ForeignForm, ListedForm, list_files
-from hf_lineage.checkpoint.foreign.unusual_layouts import NO_WEIGHTS, PICKLES, WEIGHT_FILES
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor, header
-from hf_lineage.errors import ONE_FILE, NothingToCompare, OptionError, printable
-from hf_lineage.hub import RepoRef
+from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, OptionError, printable
+from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
+
+PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+"""The files that transformers loads if there is no safetensors file of the usual name."""
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+"""The ends of the names of files that torch.save wrote."""
+NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model)\.\w+")
+"""Files beside a model that are not models."""
+WEIGHT_FILES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
+"""How files with weights end, whichever library loads them."""
+SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.(?:safetensors|bin)")
+VARIANT = re.compile(r"(?:diffusion_pytorch_)?model\.(?P<variant>[\w-]+)\.safetensors")
+WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")
+"""Prefixes of every name that torch.compile, data-parallel training and peft leave behind."""
+DEEPEST = 3
+"""Wrappers inside each other."""
+LISTED = 6
+"""Names of files in a message."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The files of a model that transformers does not find by itself, and a sentence about them."""
+
+    files: tuple[str, ...]
+    note: str
+
+
+def unusual(repo: RepoRef) -> Layout | None:
+    """Return the files that hold the model, None if there are none, or only those of an adapter.
+
+    Raise NothingToCompare where it is not clear which they are, CheckpointError where some are missing.
+    """
+    held = [name for name in repo.files() if not NO_WEIGHTS.fullmatch(name)]
+    files = [name for name in held if name.endswith(".safetensors")]
+    if not files and repo.allow_pickle:
+        files = [name for name in held if name.endswith(PICKLES)]
+    pickled = next((name for name in PICKLED if name in held), None)
+    if not files or ADAPTER_CONFIG in repo.files():
+        return None
+    if pickled:
+        raise NothingToCompare(
+            f"{repo}: transformers loads the pickle {pickled}, which hf-lineage never loads, and none of "
+            f"{_listed(files)}; let --allow-pickle read the tensors of the pickle, or rename the file to "
+            "model.safetensors if it is the same model"
+        )
+    groups = _groups(files)
+    # Where transformers loads no file at all, people load the one of another library.
+    beside = [name for name in held if name.endswith(WEIGHT_FILES) and name not in files]
+    if len(groups) > 1 or beside:
+        raise NothingToCompare(
+            f"{repo}: it is not clear which file is the model: {_listed([*files, *beside])}; transformers loads none "
+            f"of them. Rename the right one to model.safetensors, or name one {ONE_FILE}"
+        )
+    (((_, count), group),) = groups.items()
+    if count and set(group) != set(range(1, count + 1)):
+        raise CheckpointError(
+            f"{repo} has {len(group)} of {count} shards, {_listed(group.values())}; download the others"
+        )
+    return Layout(tuple(group.values()), _note(tuple(group.values())))
+
+
+def _groups(files: Iterable[str]) -> Mapping[tuple[str, int], Mapping[int, str]]:
+    """The files by what they may be parts of, each with its number; a file that is no shard is a group of its own."""
+    groups: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
+    for file in files:
+        shard = SHARD.fullmatch(file)
+        key = (f"{shard['start']}*{shard['rest']}", int(shard["count"])) if shard else (file, 0)
+        groups[key][int(shard["number"]) if shard else 1] = file
+    return groups
+
+
+def _note(files: tuple[str, ...]) -> str:
+    shown = printable(files[0], 200)
+    if len(files) > 1:
+        return f"the {len(files)} shards such as {shown} have no index; transformers loads none of them"
+    if variant := VARIANT.fullmatch(files[0]):
+        return f"{shown} was read; transformers loads it only with the variant {variant['variant']}"
+    return f"{shown} was read, the only file with weights; transformers loads model.safetensors alone"
+
+
+def _listed(files: Collection[str]) -> str:
+    shown = ", ".join(printable(name, 100) for name in sorted(files)[:LISTED])
+    return shown + (f" and {len(files) - LISTED} more" if len(files) > LISTED else "")
+
+
+def without_wrapper(checkpoint: Checkpoint) -> Checkpoint:
+    """Return the checkpoint without a prefix that a tool left before the name of every tensor."""
+    prefix = wrapping(checkpoint.tensors)
+    if prefix:
+        checkpoint.tensors = {name.removeprefix(prefix): tensor for name, tensor in checkpoint.tensors.items()}
+        checkpoint.wrapping = prefix
+    return checkpoint
+
+
+def wrapping(names: Collection[str]) -> str:
+    """Return the prefix that tools left before all of these names; empty if there is none.
+
+    >>> wrapping(["module._orig_mod.lm_head.weight", "module._orig_mod.model.norm.weight"])
+    'module._orig_mod.'
+    >>> wrapping(["module.lm_head.weight", "model.norm.weight"])
+    ''
+    """
+    prefix = ""
+    for _ in range(DEEPEST):
+        longer = (prefix + wrapper for wrapper in WRAPPERS)
+        prefix = next((start for start in longer if names and all(name.startswith(start) for name in names)), prefix)
+    return prefix
+
 
 FORMS: list[ListedForm] = [
     ListedForm((".gguf",), lambda: gguf.GGUF),
@@ -36,12 +148,11 @@ class ForeignModel:
     ends: tuple[str, ...]
     form: ForeignForm
     files: tuple[str, ...]
-    """All parts of a GGUF model; of several ONNX files of one model all, the most precise first; an encoder and its
-    decoder."""
+    """All parts of a GGUF model; all ONNX files of one model, the most precise first; an encoder and its decoder."""
 
     @property
     def by_transformers(self) -> bool:
-        """Whether its files are found and opened as those of transformers."""
+        """Whether its files are chosen and opened as those of transformers."""
         return self.form.open is None
 
     def config(self) -> dict[str, Any]:
@@ -91,7 +202,7 @@ def foreign_model(repo: RepoRef) -> ForeignModel | None:
     if repo.file is not None and not nameable(repo.file):
         ends = [*dict.fromkeys(end for listed in FORMS if listed.form().open for end in listed.ends)]
         raise OptionError(
-            f"{repo}: {printable(repo.file, 200)} is no file that --file can name; it reads {', '.join(ends[:-1])} and "
+            f"{repo}: {printable(repo.file, 200)} is not a file for --file; it reads {', '.join(ends[:-1])} and "
             f"{ends[-1]}"
         )
     by_library: dict[str, ForeignModel] = {}

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from hf_lineage.architecture.registry import Factorization, Setting, read_table, registry_root, setting
+from hf_lineage.architecture.registry import Factorization, Setting, registry_table, setting
 from hf_lineage.checkpoint.foreign.form import Files, ForeignForm
 from hf_lineage.checkpoint.foreign.pieces import MOST_HEADS, Heads, Piece, by_pieces
 from hf_lineage.checkpoint.local import Checkpoint
@@ -35,10 +35,7 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     rotated: tuple[str, ...]
 
 
-@functools.cache
-def _table() -> _Table:
-    table: _Table = read_table(registry_root(), FILE, _Table)
-    return table
+_table = functools.partial(registry_table, FILE, _Table)
 
 
 def config_of(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,8 +49,8 @@ def config_of(params: Mapping[str, Any]) -> dict[str, Any]:
     other = next((key for key, value in params.items() if value and key not in known), None)
     if other is not None:
         raise NothingToCompare(
-            f"params.json says `{printable(other, 50)}`, which is more than the layers of a language model; "
-            "check the release that has a config.json"
+            f"params.json says `{printable(other, 50)}`, but a language model has fewer layers; check the release "
+            "that has a config.json"
         )
     values = {key: setting(params, source) for key, source in table.settings.items()}
     config = {key: value for key, value in values.items() if isinstance(value, int | float)}
@@ -92,8 +89,8 @@ def _config(repo: RepoRef, files: Files) -> dict[str, Any]:
     parts = sorted(name for name in files if PART.fullmatch(name))
     if len(parts) > 1:
         raise NothingToCompare(
-            f"{repo}: every matrix is cut into {len(parts)} parts ({parts[0]} and others), one for each GPU, which are "
-            "not put together here; check the release that has a config.json"
+            f"{repo}: every matrix is cut into {len(parts)} parts ({parts[0]} and others), one for each GPU, and "
+            "hf-lineage cannot join them; check the release that has a config.json"
         )
     return config_of(_params(repo))
 
@@ -115,7 +112,7 @@ def _params(repo: RepoRef) -> Mapping[str, Any]:
 def _count(params: Mapping[str, Any], key: str, default: int) -> int:
     count = params.get(key) or default
     if type(count) is not int or not 1 <= count <= MOST_HEADS:
-        raise CheckpointError(f"{PARAMS} says `{key}`: {str(count)[:50]}, which counts no heads; do not trust it")
+        raise CheckpointError(f"{PARAMS} says `{key}`: {str(count)[:50]}, not a number of heads; do not trust it")
     return count
 
 
@@ -124,5 +121,5 @@ ORIGINAL: ForeignForm = ForeignForm(
     _choose,
     _config,
     rename=_rename,
-    remark=f"{PARAMS} and the makers' names of tensors were read as transformers'",
+    remark=f"{PARAMS} and the original tensor names were read as those of transformers",
 )

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from hf_lineage.architecture import Shape
 from hf_lineage.architecture.registry import Factorization, as_sets, slots
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.numbers import single
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import TensorInfo, single
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
 Undo = Literal["rotated", "plus_one", "transposed", "by_role"]
@@ -48,9 +47,9 @@ class Piece:
     rows: tuple[int, int] | None = None
     """The first row of its own and the one behind its last; None for all of them."""
     turned: bool = False
-    """Whether transformers has it the other way around, as (in, out)."""
+    """Whether transformers stores it transposed, as (in, out)."""
     undo: Undo | None = None
-    """What else was done to it on the way into the file."""
+    """The other changes that the converter made to it."""
 
 
 def by_pieces(
@@ -107,14 +106,14 @@ def split_rows(rows: int, heads: int, groups: int) -> Iterator[tuple[int, int]]:
     """
     total = heads + 2 * groups
     if not 0 < groups <= heads <= MOST_HEADS or rows % total:
-        raise NothingToCompare(f"queries, keys and values in {rows} rows are not {heads} heads and 2 times {groups}")
+        raise NothingToCompare(f"queries, keys and values: {rows} rows do not make {heads} heads and 2 times {groups}")
     size = rows // total
     ends = (0, heads * size, (heads + groups) * size, rows)
     yield from itertools.pairwise(ends)
 
 
 def strip_common_prefix(shapes: Mapping[str, Shape]) -> dict[str, Shape]:
-    """Return tensors by their names without what all of them begin with, as exporters wrap a model.
+    """Return tensors by their names without the prefix of all names, which exporters that wrap a model leave.
 
     >>> strip_common_prefix({"inner.encoder.layer.0.weight": (2, 2), "inner.embeddings.weight": (2, 2)}).keys()
     dict_keys(['encoder.layer.0.weight', 'embeddings.weight'])
@@ -130,7 +129,7 @@ def _unrotate(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
     rows = info.shape[0]
     if rows % (2 * count):
         raise CheckpointError(
-            f"{printable(name, 200)} has {rows} rows, which are not {count} heads; do not trust the file"
+            f"{printable(name, 200)} has {rows} rows, which do not make {count} heads; do not trust the file"
         )
     order = np.arange(rows).reshape(count, rows // count // 2, 2).swapaxes(1, 2).reshape(-1)
     return _change(info, operator.itemgetter(order))
@@ -156,7 +155,7 @@ def _group_by_head(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
     rows = info.shape[0]
     size = rows // (groups * (share + 2))
     if heads.query % groups or size * groups * (share + 2) != rows:
-        raise CheckpointError(f"{printable(name, 200)} has {rows} rows, which are not {heads}; do not trust the file")
+        raise CheckpointError(f"{printable(name, 200)} has {rows} rows, which do not fit {heads}; do not trust it")
     numbers = np.arange(rows)
     queries, keys, values = np.split(numbers, [heads.query * size, (heads.query + groups) * size])
     by_head = (queries.reshape(groups, share * size), keys.reshape(groups, size), values.reshape(groups, size))

@@ -1,7 +1,7 @@
 """AWQ in the layout of its matrix products, `gemm`: integers of 4 bits packed as (in, out), eight outputs to a word.
 
-AutoRound has the layouts of GPTQ and AWQ, of which `packing_format` of config.json says which, matrix by matrix.
-Source: auto_round/export/export_to_autoround/export.py and the layers that it packs with.
+AutoRound uses the layouts of GPTQ and AWQ; `packing_format` of config.json says which one a matrix has. Source:
+auto_round/export/export_to_autoround/export.py and the layers that it packs with.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.formats import gptq
-from hf_lineage.checkpoint.formats.grid import Grid, finite
+from hf_lineage.checkpoint.formats.grid import Grid, across, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count
-from hf_lineage.checkpoint.formats.packing import across
 from hf_lineage.checkpoint.formats.plain import not_decoded
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, printable
@@ -31,7 +30,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise NothingToCompare for a layout other than `gemm`."""
     layout = stated.get("version", "gemm")
     if not isinstance(layout, str) or layout.lower() != "gemm":
-        raise not_decoded(f"as AWQ in the layout {printable(str(layout), 50)}, of which only `gemm` is decoded")
+        raise not_decoded(f"as AWQ in the layout {printable(str(layout), 50)}; hf-lineage decodes only `gemm`")
     bits, size = count(stated, "bits", BITS), count(stated, "group_size", 128)
     if bits != BITS:
         raise CheckpointError(

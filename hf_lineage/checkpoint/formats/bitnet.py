@@ -28,8 +28,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     kind = stated.get("linear_class", "bitlinear")
     if not isinstance(kind, str) or kind not in DIVIDES or stated.get("use_rms_norm"):
         raise not_decoded(
-            "as BitNet for layers that compute more than a product with a matrix, as `quantization_config` of "
-            "config.json says"
+            "as BitNet for layers that compute more than a matrix product, as `quantization_config` of config.json says"
         )
     height, columns = module.matrix(".weight", BYTES)
     module.shape(".weight_scale", FLOATS)

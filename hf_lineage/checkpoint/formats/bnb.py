@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.grid import Grid, finite
+from hf_lineage.checkpoint.formats.grid import Grid, finite, pairs, write_pairs
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings
-from hf_lineage.checkpoint.formats.packing import pairs, write_pairs
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 
@@ -60,7 +59,7 @@ def four_bits(module: Module, stated: Settings) -> TensorInfo:
     state = _state(module.start, module.described[end])
     numbers = math.prod(state.shape)
     if math.prod(module.shape(".weight", BYTES)) != -(-numbers // 2):
-        raise module.damaged(f"does not hold as many numbers as its shape {state.shape} asks for")
+        raise module.damaged(f"does not hold as many numbers as its shape {state.shape} needs")
     blocks = -(-numbers // state.block)
     ends = [end, ".weight", ".weight.absmax", ".weight.quant_map"]
     module.shape(".weight.absmax", BYTES if state.nested_block else SINGLE, (blocks,))
@@ -77,7 +76,7 @@ def _decode_four_bits(name: str, kind: str, state: State, parts: Sequence[NDArra
     stored, packed, scales, code, *nested = parts
     own = _state(name, stored)
     if replace(own, offset=state.offset) != state:
-        raise CheckpointError(f"{name} has another shape or other blocks than matrices of that name in other layers")
+        raise CheckpointError(f"{name} has another shape or other blocks than matrices of this name in other layers")
     if not np.allclose(code, CODES[kind], rtol=0, atol=CLOSE):
         raise CheckpointError(f"{name}.weight.quant_map is not the code of {kind}; download the weights again")
     if nested:
@@ -116,7 +115,7 @@ def _state(name: str, stored: NDArray[Any]) -> State:
     sizes = (rows, columns, block, nested or 1)
     if not all(type(size) is int and 0 < size < 2**31 for size in sizes) or block % 2 or not math.isfinite(offset):
         raise CheckpointError(
-            f"{name}.weight.quant_state does not say the shape and the blocks of a matrix; download the weights again"
+            f"{name}.weight.quant_state does not give the shape and the blocks of a matrix; download the weights again"
         )
     return State((rows, columns), block, nested, offset)
 

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.fp4_matrix import mxfp4, nvfp4
-from hf_lineage.checkpoint.formats.grid import Grid, finite
+from hf_lineage.checkpoint.formats.fp8 import mxfp4, nvfp4
+from hf_lineage.checkpoint.formats.grid import Grid, across, down, exponents, finite, words
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, pair
-from hf_lineage.checkpoint.formats.packing import across, down, exponents, words
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 
@@ -107,7 +106,7 @@ def _words(module: Module, stated: Settings) -> TensorInfo:
     shape = _shape(module.start, module.described[SHAPE])
     bits = next((bits for bits in range(1, 9) if (rows, words(shape[1], bits)) == (shape[0], width)), 0)
     if not bits:
-        raise module.damaged(f"is packed in ({rows}, {width}) words, in which no matrix of {shape} fits")
+        raise module.damaged(f"is packed in ({rows}, {width}) words, which do not fit a matrix of {shape}")
     scheme, grid = _fitting(module, shape, bits, stated)
     ends = [PACKED, SHAPE, SCALE]
     if ORDER in module.parts:
@@ -126,7 +125,7 @@ def _decode_words(
 ) -> NDArray[np.float32]:
     packed, shape, scales, *others = parts
     if _shape(name, shape) != grid.shape:
-        raise CheckpointError(f"{name}{SHAPE} says another shape than those of that name in other layers")
+        raise CheckpointError(f"{name}{SHAPE} says another shape than the tensors with this name in other layers")
     if ordered:
         grid = _reordered(name, grid, others.pop(0))
     middle = 2 ** (bits - 1)

@@ -1,7 +1,8 @@
-"""FP8: eight-bit floating-point matrices with a scale for the whole, for each row, or for each block.
+"""FP8 and FP4: floating-point matrices with a scale for the whole, for each row, or for each block.
 
-So are DeepSeek's models, those that fbgemm and modelopt write, and MXFP8, whose scales are powers of two for 32 numbers
-each. DeepSeek's experts may be FP4 instead, two numbers to a byte, and modelopt's matrices NVFP4.
+Of eight bits are DeepSeek's models, those that fbgemm and modelopt write, and MXFP8, whose scales are powers of two for
+32 numbers each. DeepSeek's experts may be FP4 instead, two numbers to a byte, and modelopt's matrices NVFP4. MXFP4 has
+a power of two for 32 numbers each, NVFP4 an eight-bit number for 16 each, and one more for the whole matrix.
 """
 
 from __future__ import annotations
@@ -11,15 +12,90 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.fp4_matrix import nvfp4
-from hf_lineage.checkpoint.formats.grid import Grid, finite
+from hf_lineage.checkpoint.formats.grid import PAIRS, Grid, exponents, finite, write_pairs
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, pair
-from hf_lineage.checkpoint.formats.packing import PAIRS, exponents, write_pairs
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import TensorInfo, single
 from hf_lineage.errors import CheckpointError
+
+BYTES, SMALL, SINGLE = frozenset({"U8"}), frozenset({"F8_E4M3"}), frozenset({"F32"})
+NV = 16
+"""Numbers of one row that share a scale in NVFP4."""
+
+
+def mxfp4(module: Module, packed: str, scales: str) -> TensorInfo:
+    """Return the tensor of a matrix in MXFP4, from its parts by their ends; CheckpointError if they do not fit."""
+    return _four_bits(module, (packed, scales), MX, POWERS, exponents)
+
+
+def nvfp4(module: Module, packed: str, scales: str, whole: str, divides: bool) -> TensorInfo:
+    """Return the tensor of a matrix in NVFP4; the scale of the `whole` multiplies the others or `divides` them."""
+    module.shape(whole, SINGLE)
+    if module.parts[whole].numbers != 1:
+        raise module.damaged(f"has {module.parts[whole].numbers} scales of the whole matrix ({whole}), not one")
+    return _four_bits(module, (packed, scales, whole), NV, SMALL, functools.partial(_two_scales, divides))
+
+
+def _four_bits(module: Module, ends: tuple[str, ...], size: int, kinds: frozenset[str], scaled: Any) -> TensorInfo:
+    rows, half = module.matrix(ends[0], BYTES)
+    grid = Grid((rows, 2 * half), (1, size))
+    if 2 * half % size:
+        raise module.damaged(f"has {2 * half} numbers in a row, which is not a multiple of {size}")
+    module.shape(ends[1], kinds, grid.cells)
+    names = module.names(*ends)
+    return TensorInfo(grid.shape, names, functools.partial(_decode_four_bits, grid, names[1], scaled), itemsize=4)
+
+
+def _two_scales(divides: bool, stored: NDArray[Any], whole: NDArray[np.float32]) -> NDArray[np.float32]:
+    with np.errstate(all="ignore"):
+        scales: NDArray[np.float32] = single(stored) / whole.ravel() if divides else single(stored) * whole.ravel()
+    return scales
+
+
+def _decode_four_bits(grid: Grid, name: str, scaled: Any, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    packed, *scales = parts
+
+    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
+        write_pairs(PAIRS, packed[rows], target)
+
+    return grid.decoded(unpack, finite(name, scaled(*scales)))
+
+
+def experts(module: Module, stated: Settings) -> TensorInfo:
+    """Return a stack (experts, in, out), stored as gpt-oss does: in blocks (experts, out, in / 32, 16)."""
+    del stated
+    shape = module.shape("_blocks", BYTES)
+    if len(shape) != 4 or 0 in shape or 2 * shape[-1] != MX:
+        raise CheckpointError(f"{module.start}_blocks has shape {shape}, which does not fit experts in blocks of {MX}")
+    number, out, blocks, _ = shape
+    module.shape("_scales", POWERS, (number, out, blocks))
+    names = module.names("_blocks", "_scales")
+    return TensorInfo((number, blocks * MX, out), names, functools.partial(_decode_experts, names[1]), itemsize=2)
+
+
+def _decode_experts(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The stack in bfloat16, which holds every product of a number of four bits and a power of two."""
+    packed, powers = parts
+    number, out, blocks, half = packed.shape
+    scales = finite(name, exponents(powers)).reshape(number, out, blocks)
+    stack = np.empty((number, out, blocks * MX), ml_dtypes.bfloat16)
+    grid = Grid((out, blocks * MX), (1, MX))
+    for expert in range(number):
+        rows = packed[expert].reshape(out, blocks * half)
+
+        def unpack(some: slice, target: NDArray[np.float32], rows: NDArray[Any] = rows) -> None:
+            write_pairs(PAIRS, rows[some], target)
+
+        exact = grid.decoded(unpack, scales[expert]).view(np.uint32)
+        stack[expert] = (exact >> np.uint32(16)).astype(np.uint16).view(ml_dtypes.bfloat16)
+    return stack.swapaxes(1, 2)
+
+
+GPT_OSS = Quantized("MXFP4", frozenset({"mxfp4"}), ("_blocks",), ("_scales",), experts, target="")
+
 
 EIGHT, FOUR = frozenset({"F8_E4M3", "F8_E5M2"}), frozenset({"I8"})
 POWERS = frozenset({"F8_E8M0", "U8"})
@@ -38,7 +114,7 @@ ACTIVATIONS = (
     ".k_scale",
     ".v_scale",
 )
-"""Scales of what passes through a matrix; the matrix itself does not need them."""
+"""Scales of the inputs and outputs of a matrix; the matrix itself does not need them."""
 
 
 def matrix(module: Module, stated: Settings) -> TensorInfo:
@@ -49,7 +125,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
         return nvfp4(module, ".weight", ".weight_scale", ".weight_scale_2", divides=False)
     end, *others = (end for end in SCALE_ENDS if end in module.parts)
     if others:
-        raise module.damaged(f"has scales twice, as {end} and as {others[0]}")
+        raise module.damaged(f"has its scales twice, as {end} and as {others[0]}")
     rows, columns = module.matrix(".weight", EIGHT | FOUR)
     packed = module.parts[".weight"].dtype in FOUR
     shape = (rows, 2 * columns if packed else columns)
@@ -74,7 +150,7 @@ def _stack(module: Module, stated: Settings) -> TensorInfo:
     end = next(end for end in STACK_ENDS if end in module.parts)
     shape, scales = module.shape("", EIGHT), module.shape(end, SCALES)
     if len(shape) != 3 or 0 in shape or not scales or scales[0] != shape[0]:
-        raise module.damaged(f"has the shape {shape} and scales of {scales}, which are not those of experts in a stack")
+        raise module.damaged(f"has the shape {shape} and scales of {scales}, which do not fit stacked experts")
     grid = Grid(shape[1:], _block(module, end, shape[1:], scales[1:], stated))
     names = module.names("", end)
     return TensorInfo(shape, names, functools.partial(_decode_stack, grid, names[1]), itemsize=4)
@@ -102,8 +178,8 @@ def _block(
     block = next((size for size in sizes if size and Grid(shape, size).cells == scales), None)
     if block is None:
         raise CheckpointError(
-            f"{module.start}{end} has shape {scales}, which fits no blocks of a matrix of {shape} that config.json "
-            f"(`weight_block_size`: {str(size_stated)[:50]}) or the format names"
+            f"{module.start}{end} has shape {scales}, which does not fit the blocks of a matrix of {shape} that "
+            f"config.json (`weight_block_size`: {str(size_stated)[:50]}) or the format names"
         )
     return block
 

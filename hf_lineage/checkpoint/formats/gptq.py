@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.grid import Grid, finite
+from hf_lineage.checkpoint.formats.grid import WORD, Grid, across, down, finite, words
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count
-from hf_lineage.checkpoint.formats.packing import WORD, across, down, words
 from hf_lineage.checkpoint.formats.plain import not_decoded
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, printable
@@ -82,11 +81,13 @@ def _packed(module: Module, stated: Settings, added: int) -> _Packed:
             bits = height * WORD // inputs if inputs else 0
             size = -(-inputs // groups)
     if bits not in BITS or not inputs or words(inputs, bits) != height:
-        raise module.damaged(f"is packed in {height} words a column, which are not {inputs} integers of {bits} bits")
+        raise module.damaged(
+            f"is packed in {height} words a column, too few or many for {inputs} integers of {bits} bits"
+        )
     group = inputs if size == -1 else size
     if groups != -(-inputs // group):
         raise module.damaged(
-            f"has scales for {groups} groups, where {inputs} inputs in groups of {group} ask for others"
+            f"has scales for {groups} groups, where {inputs} inputs in groups of {group} need another number"
         )
     module.shape(".scales", FLOATS, (groups, out))
     module.shape(".qzeros", INTEGERS, (groups, words(out, bits)))

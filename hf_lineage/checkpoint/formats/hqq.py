@@ -29,7 +29,7 @@ BESIDE = (
     *(".nbits", ".compute_dtype", ".unpack_view_dtype", ".quant_scale", ".quant_zero", ".offload_meta"),
     *(".encoded_state_dict", ".stores_quant_config", ".channel_wise", ".optimize", ".round_zero"),
 )
-"""What the matrix is not decoded from."""
+"""Parts that are not needed to decode the matrix."""
 
 
 class _Stored(NamedTuple):
@@ -72,7 +72,7 @@ def decode(name: str, stored: _Stored, parts: Sequence[NDArray[Any]]) -> NDArray
     """Return the matrix (out, in)."""
     packed, scales, zeros, *described = parts
     if _stored(name, described) != stored:
-        raise CheckpointError(f"{name} is stored otherwise than matrices of that name in other layers")
+        raise CheckpointError(f"{name} is not stored like the matrices with this name in other layers")
     height, planes = len(packed), packed.itemsize * 8 // stored.bits
 
     def unpack(rows: slice, target: NDArray[np.float32]) -> None:
@@ -90,7 +90,7 @@ def _stored(name: str, described: Sequence[NDArray[Any] | None]) -> _Stored:
     missing = next((end for end, part in zip(DESCRIBED, described, strict=True) if part is None), None)
     if missing:
         raise CheckpointError(
-            f"{shown}{missing} is missing, without which {shown} cannot be decoded; download it again"
+            f"{shown}{missing} is missing, and {shown} cannot be decoded without it; download it again"
         )
     shape, group, axis, packing, viewed = (part.ravel().tolist() for part in described if part is not None)
     named = "".join(chr(letter) for letter in packing if type(letter) is int and 0 <= letter < 128)

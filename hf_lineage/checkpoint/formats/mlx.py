@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.grid import Grid, finite
+from hf_lineage.checkpoint.formats.grid import WORD, Grid, across, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count, settings
-from hf_lineage.checkpoint.formats.packing import WORD, across
 from hf_lineage.checkpoint.formats.plain import not_decoded
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import ByRows, TensorInfo
@@ -39,7 +38,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     groups = module.matrix(".scales", FLOATS)[1]
     if bits not in BITS or size < 1 or words * WORD != groups * size * bits:
         raise module.damaged(
-            f"is packed in {words} words a row, which are not {groups} groups of {size} integers of {bits} bits"
+            f"is packed in {words} words per row, which do not make {groups} groups of {size} integers of {bits} bits"
         )
     for end in (".scales", ".biases"):
         module.shape(end, FLOATS, (out, groups))

@@ -1,4 +1,4 @@
-"""Modules: the stored tensors of one quantized matrix, found by the ends of their names, checked against each other."""
+"""Modules: the stored tensors of one quantized matrix, by the ends of their names, checked against each other."""
 
 from __future__ import annotations
 
@@ -9,11 +9,52 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.left_out import left_out
 from hf_lineage.checkpoint.formats.plain import CAST, FLOATS, PLAIN
 from hf_lineage.checkpoint.stored import Memory, StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+
+KEYS = ("modules_to_not_convert", "llm_int8_skip_modules", "ignore")
+MOST = 2**12
+"""Entries of a list; the longest ones have one for each matrix that is left out."""
+LITERAL = re.compile(r"[\w.\-/:]+", re.ASCII)
+LONGEST, QUANTIFIERS = 100, 3
+"""Of a pattern: with more, a hostile one could take for ever."""
+
+
+def left_out(stated: Mapping[str, Any]) -> Callable[[str], bool]:
+    """Return whether a loader takes a module as it is stored, by its name.
+
+    Raise NothingToCompare for a list or a pattern that cannot be followed.
+    """
+    lists = [value for key in KEYS if isinstance(value := stated.get(key), list)]
+    entries = [entry.removeprefix("re:") for value in lists for entry in value if isinstance(entry, str) and entry]
+    if len(entries) > MOST:
+        raise NothingToCompare(f"config.json leaves {len(entries)} modules out of the quantization, too many to follow")
+    literal = tuple(entry for entry in entries if LITERAL.fullmatch(entry))
+    below = tuple(f"{entry}." for entry in literal)
+    patterns = [pattern(entry) for entry in entries if not LITERAL.fullmatch(entry)]
+
+    def matches(name: str) -> bool:
+        plain = name.endswith(literal) or name.startswith(below)
+        return plain or any(pattern.match(name[:LONGEST]) for pattern in patterns)
+
+    return matches
+
+
+def pattern(entry: str) -> re.Pattern[str]:
+    """Return a regular expression that ends at the end of a part of a name; NothingToCompare for a hostile one."""
+    quantifiers = len(re.findall(r"[*+?{]", entry))
+    if len(entry) <= LONGEST and quantifiers <= QUANTIFIERS and not re.search(r"\)[*+?{]|\\[1-9]|\(\?", entry):
+        try:
+            return re.compile(rf"(?:{entry})(?:(?<=\.)|(?=\.|$))")
+        except (re.error, RecursionError, OverflowError):
+            pass
+    raise NothingToCompare(
+        "config.json leaves modules out of the quantization by a pattern that hf-lineage cannot read: "
+        f"{printable(entry, 200)}; write their names instead"
+    )
+
 
 Settings = Mapping[str, Any]
 """What `config.json` says under `quantization_config`; untrusted input."""
@@ -24,7 +65,7 @@ LARGEST_DESCRIPTION = 2**12
 
 
 def settings(config: Mapping[str, Any]) -> Settings:
-    """Return what `config.json` says of the quantization; nothing where it says nothing that can be understood."""
+    """Return what `config.json` says of the quantization; nothing if it says nothing that is known."""
     stated = config.get("quantization_config") or config.get("compression_config")
     return stated if isinstance(stated, dict) else {}
 
@@ -69,13 +110,13 @@ class Module:
         part, name = self.parts.get(end), printable(f"{self.start}{end}", 200)
         if part is None:
             beside = printable(f"{self.start}{next(iter(self.parts))}", 200)
-            raise CheckpointError(f"{name} is missing, without which {beside} cannot be decoded; download it again")
+            raise CheckpointError(f"{name} is missing, and {beside} cannot be decoded without it; download it again")
         if part.dtype not in dtypes:
             raise CheckpointError(
-                f"{name} is stored as {part.dtype}, its format asks for {' or '.join(sorted(dtypes))}"
+                f"{name} is stored as {part.dtype}, but its format needs {' or '.join(sorted(dtypes))}"
             )
         if shape is not None and part.shape != shape:
-            raise CheckpointError(f"{name} has shape {part.shape}, the rest of its matrix asks for {shape}")
+            raise CheckpointError(f"{name} has shape {part.shape}, but the rest of its matrix needs {shape}")
         return part.shape
 
     def matrix(self, end: str, dtypes: frozenset[str]) -> tuple[int, int]:
@@ -150,8 +191,8 @@ class Quantized:
             name = module.start if "" in module.parts else f"{module.start}{self.target}"
             if skipped(module.start):
                 raise NothingToCompare(
-                    f"{printable(name, 200)} is stored as {self.name}, and config.json leaves it out of the "
-                    "quantization: loaders disagree how to read it; make the two agree"
+                    f"{printable(name, 200)} is stored as {self.name}, but config.json leaves it out of the "
+                    "quantization: loaders disagree on how to read it; make the two agree"
                 )
             for end in self.described:
                 module.small(end)
@@ -190,8 +231,8 @@ class Quantized:
 
     def _twice(self, name: str) -> NothingToCompare:
         return NothingToCompare(
-            f"{printable(name, 200)} is stored in two ways, once as {self.name}: loaders disagree which of them "
-            "counts; remove one of them"
+            f"{printable(name, 200)} is stored in two ways, once as {self.name}: loaders disagree on which one to "
+            "use; remove one of them"
         )
 
     def _modules(self, stored: Mapping[str, StoredTensor]) -> Iterator[Module]:

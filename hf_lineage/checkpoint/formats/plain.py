@@ -52,7 +52,7 @@ class Plain:
 
 
 def _refusal(tensor: StoredTensor) -> str:
-    return f"is stored as {tensor.dtype}, and config.json names no quantization that says how to decode it; {INSTEAD}"
+    return f"is stored as {tensor.dtype}, and config.json does not say how to decode it; {INSTEAD}"
 
 
 PLAIN = Plain()

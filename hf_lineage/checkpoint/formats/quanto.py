@@ -1,7 +1,7 @@
 """optimum-quanto: matrices of one byte to a number, integers or floats, with a scale for each row or for the whole.
 
-It writes the names of its own classes into `quanto_qmap.json`, and nothing into config.json. Of fewer bits the shape of
-a matrix stands nowhere, so that they are refused.
+It writes the names of its own classes into `quanto_qmap.json`, and nothing into config.json. With fewer bits the shape
+of a matrix is not stored, so such matrices are refused.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise NothingToCompare where it has fewer than eight bits to a number."""
     del stated
     if BITS in module.parts:
-        raise not_decoded("by quanto with fewer than eight bits, and their shapes stand nowhere")
+        raise not_decoded("by quanto with fewer than eight bits, and their shapes are not stored")
     shape = module.matrix(DATA, torchao.NUMBERS)
     scales = module.shape(SCALE, torchao.SCALES)
     if scales not in ((shape[0], 1), (1, 1), (1,), ()):
-        raise module.damaged(f"has scales of shape {scales}, which fit no rows of a matrix of {shape}")
+        raise module.damaged(f"has scales of shape {scales}, which do not fit the rows of a matrix of {shape}")
     grid, names = Grid(shape, shape if scales != (shape[0], 1) else (1, shape[1])), module.names(DATA, SCALE)
     return TensorInfo(shape, names, functools.partial(torchao.decode, grid, names[1]), itemsize=4)
 

@@ -1,30 +1,106 @@
-"""Storage formats: how the tensors of a model are stored, and how they are decoded.
+"""Storage formats: how the tensors of a model are stored, and how they are decoded; or that they are not.
 
 A format answers three questions: whether a checkpoint is stored in it, from which stored tensors each tensor of the
-model is decoded, and how. A new format is a new entry of the table, and nothing else.
+model is decoded, and how. A new format is a new entry of the table, and nothing else. Formats that are known and not
+decoded are named, so that the refusal says what a repository holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from hf_lineage.checkpoint.formats.awq import AUTO_ROUND, AWQ
 from hf_lineage.checkpoint.formats.bitnet import BITNET
 from hf_lineage.checkpoint.formats.bnb import EIGHT_BITS, FOUR_BITS
 from hf_lineage.checkpoint.formats.compressed import COMPRESSED
-from hf_lineage.checkpoint.formats.fp4_matrix import GPT_OSS
-from hf_lineage.checkpoint.formats.fp8 import FP8
+from hf_lineage.checkpoint.formats.fp8 import FP8, GPT_OSS
 from hf_lineage.checkpoint.formats.gptq import GPTQ
 from hf_lineage.checkpoint.formats.hqq import HQQ
 from hf_lineage.checkpoint.formats.mlx import MLX
-from hf_lineage.checkpoint.formats.plain import PLAIN
+from hf_lineage.checkpoint.formats.modules import method
+from hf_lineage.checkpoint.formats.plain import CAST, FLOATS, INSTEAD, PLAIN, not_decoded
 from hf_lineage.checkpoint.formats.quanto import QUANTO
 from hf_lineage.checkpoint.formats.torchao import TORCHAO
 from hf_lineage.checkpoint.formats.transforms import turned_back
-from hf_lineage.checkpoint.formats.undecoded import UNDECODED, unknown
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.errors import NothingToCompare, printable
+
+BY_METHOD = {
+    "aqlm": "AQLM",
+    "auto-round": "AutoRound",
+    "eetq": "EETQ",
+    "exl2": "EXL2",
+    "exl3": "EXL3",
+    "fouroversix": "Four Over Six",
+    "fp_quant": "FP-Quant",
+    "gguf": "GGUF",
+    "higgs": "HIGGS",
+    "hqq": "HQQ",
+    "intel/auto-round": "AutoRound",
+    "marlin": "Marlin",
+    "quanto": "quanto",
+    "quark": "Quark",
+    "quip": "QuIP#",
+    "sinq": "SINQ",
+    "spqr": "SpQR",
+    "vptq": "VPTQ",
+}
+"""What `quant_method` of config.json calls them -> their names."""
+BY_END = {
+    ".q_invperm": "EXL2",
+    ".q_groups": "EXL2",
+    ".trellis": "EXL3",
+    ".codebooks": "AQLM",
+    ".Qidxs": "QuIP#",
+    ".dense_weights": "SpQR",
+    ".bitmask": "sparse compressed-tensors",
+    ".weight_packed": "compressed-tensors",
+    ".weight_qdata": "torchao",
+    "._weight_qdata": "torchao",
+    ".W_q": "HQQ",
+    ".B_24": "Marlin 2:4",
+}
+"""The ends of names that only one format has -> its name; some repositories do not name the format otherwise."""
+
+
+@dataclass(frozen=True)
+class Undecoded:
+    """All of them: recognised by the configuration or by their names, and refused."""
+
+    name: str = "not decoded"
+
+    def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
+        """Return whether a checkpoint is in one of these formats."""
+        return self._named(stored, config) is not None
+
+    def tensors(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
+        """Raise NothingToCompare with the name of the format."""
+        raise not_decoded(f"as {self._named(stored, config)}, which is not decoded")
+
+    def _named(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> str | None:
+        packed = [name for name, tensor in stored.items() if tensor.dtype not in FLOATS]
+        if not packed:
+            return None
+        ends = (name for end, name in BY_END.items() if any(tensor.endswith(end) for tensor in packed))
+        return BY_METHOD.get(method(config)) or next(ends, None)
+
+
+def unknown(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> NothingToCompare:
+    """Return a sentence about quantized weights that no format recognises."""
+    formats = printable(", ".join(sorted({tensor.dtype for tensor in stored.values()} - FLOATS - CAST)) or "F8", 200)
+    named = printable(method(config), 50)
+    if not named:
+        return NothingToCompare(f"the weights are quantized ({formats}), and config.json does not say how; {INSTEAD}")
+    return NothingToCompare(
+        f"the weights are quantized ({formats}); config.json names `{named}`, but hf-lineage does not decode this "
+        f"form of it; {INSTEAD}"
+    )
+
+
+UNDECODED = Undecoded()
 
 
 class Format(Protocol):

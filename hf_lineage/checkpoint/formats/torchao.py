@@ -23,11 +23,11 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     del stated
     if module.parts[MATRIX].dtype not in NUMBERS or SCALE not in module.parts:
         dtype = module.parts[MATRIX].dtype
-        raise not_decoded(f"as torchao with {dtype}, of which only matrices of one byte to a number are decoded")
+        raise not_decoded(f"as torchao with {dtype}; hf-lineage decodes only matrices with one byte for each number")
     rows, columns = shape = module.matrix(MATRIX, NUMBERS)
     down, across = module.matrix(SCALE, SCALES)
     if rows % down or columns % across:
-        raise module.damaged(f"has scales of shape {(down, across)}, which fit no blocks of a matrix of {shape}")
+        raise module.damaged(f"has scales of shape {(down, across)}, which do not fit blocks of a matrix of {shape}")
     ends = [MATRIX, SCALE]
     if ZERO in module.parts:
         module.shape(ZERO, ZEROS, (down, across))

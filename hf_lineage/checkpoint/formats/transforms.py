@@ -1,9 +1,9 @@
-"""Transforms: matrices stored for inputs or outputs that a Hadamard matrix turns while the model runs, turned back.
+"""Transforms: undoing the Hadamard matrices that rotate inputs or outputs of stored matrices while the model runs.
 
 QuaRot and SpinQuant multiply what a matrix reads by such a matrix at run time and store the matrix times its inverse,
 so that hidden units are mixtures of the model's own. `transform_config`, which compressed-tensors writes into
-config.json, says where. Turned back, a matrix is what the model computes with. What is turned on both sides of a
-product, as queries and keys are, needs nothing.
+config.json, says where. Rotated back, a matrix is what the model computes with. If both sides of a product are rotated,
+as queries and keys are, nothing has to be undone.
 """
 
 from __future__ import annotations
@@ -16,21 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.left_out import LITERAL, pattern
-from hf_lineage.checkpoint.formats.modules import method, settings
-from hf_lineage.checkpoint.numbers import single
-from hf_lineage.checkpoint.tensor import Decode, TensorInfo
+from hf_lineage.checkpoint.formats.modules import LITERAL, method, pattern, settings
+from hf_lineage.checkpoint.tensor import Decode, TensorInfo, single
 from hf_lineage.errors import NothingToCompare
 
 SIDES = {"input": 1, "output": 0}
-"""Where a transform runs while the model does -> the axis of a matrix (out, in) that it turns."""
+"""Where a transform runs -> the axis of a matrix (out, in) that it rotates."""
 ELSEWHERE = frozenset({"weight_input", "weight_output", "q_attn", "k_cache"})
-"""Where it is in the stored numbers already, or turns queries and keys alike."""
+"""Where it is in the stored numbers already, or rotates queries and keys alike."""
 WEIGHT = ".weight"
 MOST = 2**8
 """Entries of `transform_config` that are followed."""
 OTHERS = ("rotation", "rotation_config")
-"""What other programs write where they turned weights before they quantized them, in ways that are not undone here."""
+"""Settings of other programs that rotated weights before they quantized them, in ways that are not undone here."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Online:
 
     axis: int
     size: int | None
-    """Of its blocks; None where it is as large as what it turns."""
+    """The size of its blocks; None if there is one block."""
     plain: bool
     """Whether it is the Hadamard matrix itself, which needs no numbers of its own."""
     targets: tuple[str, ...]
@@ -55,13 +53,11 @@ def turned_back(tensors: dict[str, TensorInfo], config: Mapping[str, Any]) -> di
     if written := next((key for key in OTHERS if stated.get(key)), None):
         raise NothingToCompare(
             f"config.json says that the weights were rotated before they were quantized (`{written}`), in a way that "
-            "is not undone here; check the release that was not quantized"
+            "hf-lineage cannot undo; check the release that was not quantized"
         )
     transforms = list(_online(stated)) if method(config) == "compressed-tensors" else []
     if len(transforms) > MOST:
-        raise NothingToCompare(
-            f"config.json has {len(transforms)} entries under `transform_config`, too many to follow"
-        )
+        raise NothingToCompare(f"config.json has {len(transforms)} entries in `transform_config`, too many to follow")
     for transform in transforms:
         chosen = _chosen(transform)
         for name, tensor in tensors.items():
@@ -82,7 +78,7 @@ def _online(stated: Mapping[str, Any]) -> Iterator[Online]:
             if where in ELSEWHERE:
                 continue
             if where not in SIDES:
-                raise NothingToCompare("config.json has a transform under `transform_config` that is not understood")
+                raise NothingToCompare("config.json has an unknown transform under `transform_config`")
             size = group.get("head_dim")
             plain = group.get("type") == "hadamard" and not group.get("randomize")
             known = plain and (size is None or (type(size) is int and size > 0))
@@ -102,7 +98,7 @@ def _chosen(transform: Online) -> Any:
         patterns = [pattern(entry.removeprefix("re:")) for entry in entries if entry not in literal]
         sides.append((literal, patterns))
     if any(entry[0].isupper() and "." not in entry for entry in sides[0][0]):
-        raise NothingToCompare("config.json has transforms of all modules of a class, which are not undone here")
+        raise NothingToCompare("config.json has transforms of all modules of a class, which hf-lineage cannot undo")
 
     def matches(name: str) -> bool:
         chosen, left = (name in literal or any(each.match(name) for each in patterns) for literal, patterns in sides)
@@ -112,11 +108,11 @@ def _chosen(transform: Online) -> Any:
 
 
 def _turned(tensor: TensorInfo, transform: Online) -> TensorInfo:
-    """A matrix with one side turned, or refused where it is not known by what."""
+    """A matrix with one side rotated, or refused if the rotation is not known."""
     length = tensor.shape[transform.axis] if len(tensor.shape) == 2 else 0
     size = transform.size or length
     if not transform.plain or not length or length % size or size & (size - 1):
-        return replace(tensor, refusal="is stored for a transform that runs with the model and is not undone here")
+        return replace(tensor, refusal="is stored for a transform that runs with the model and cannot be undone")
     decode = functools.partial(_decode, tensor.decode, transform.axis, size)
     return replace(tensor, decode=decode, itemsize=4)
 

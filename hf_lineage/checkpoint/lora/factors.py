@@ -1,7 +1,7 @@
 """A LoRA adapter by itself: the two factors of every matrix that it adapts, read without any base.
 
-The tensors say what was adapted. `target_modules`, `layers_to_transform` and the patterns of ranks and scales only
-say how peft chose it, so that a pattern of a repository that nobody vouches for is never run.
+The tensors say what was adapted. `target_modules`, `layers_to_transform` and the patterns of ranks and scales only say
+how peft chose it, so a pattern from an untrusted repository is never run.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.foreign import NO_WEIGHTS, WEIGHT_FILES
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.lora.merged import FACTOR, WEIGHTS
-from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.opening import open_file
+from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
 
@@ -35,9 +35,9 @@ WITHOUT_BASE = ("True", "true", "False", "gaussian", "orthogonal")
 FROM_BASE = ("pissa", "olora", "eva", "corda", "lora_ga")
 """Initialisations computed from the base in a way that treats all of its units and coordinates alike."""
 FROM_ITS_MATRICES = ("pissa", "olora", "corda", "lora_ga")
-"""Those of them with which B starts from the base's matrices or gradients: what training adds is a small part of it."""
+"""Those with which B starts from the base's matrices or gradients: training adds only a small part of it."""
 NOT_ALIKE = ("loftq",)
-"""Initialisations that do not: what a blockwise quantization rounds away depends on the order of rows."""
+"""Initialisations that do not treat them alike: a blockwise quantization rounds depending on the order of rows."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Factors:
     rank: int
     """Of one expert where there are several."""
     scale: float
-    """The largest that the configuration may give: which of its patterns peft matches is not asked."""
+    """The largest that the configuration may give: the patterns that peft would match are not run."""
     experts: int = 1
-    """Of a stack of experts the number, for each of which the factors have a share."""
+    """The number of experts in a stack; the factors have a share for each."""
     alpha: str = ""
     """The tensor with which the scale is multiplied; empty if there is none."""
 
@@ -74,7 +74,7 @@ class Lora:
     order_matters: str = ""
     """The initialisation, if it depends on the order of the base's rows; else empty."""
     calibrated: bool = True
-    """Whether it was measured how much adapters show that started so."""
+    """Whether the power of the test was measured for adapters that started so."""
     stacked: bool = False
     """Whether tensors by themselves are adapted (`target_parameters`), as those of stacked experts."""
     flattened: bool = False
@@ -92,13 +92,13 @@ class Lora:
             self.checkpoint.prefetch(*(name for one in factors for name in (one.first, one.second, one.alpha) if name))
 
     def scale(self, module: str) -> float:
-        """Return by what the product of a module is multiplied; raise as `read` does."""
+        """Return the factor of the product of a module; raise as `read` does."""
         factors = self.modules[module]
         if not factors.alpha:
             return factors.scale
         alpha = float(np.ravel(single(self.checkpoint.read(factors.alpha)))[0])
         if not abs(alpha) < LARGEST_SCALE:
-            raise CheckpointError(f"{printable(factors.alpha, 200)} is {alpha:g}, which is no scale; save it again")
+            raise CheckpointError(f"{printable(factors.alpha, 200)} is {alpha:g}, which is not a scale; save it again")
         return abs(alpha) * factors.scale
 
 
@@ -154,12 +154,12 @@ def _refuse_files(repo: RepoRef) -> None:
     others = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
     if others and only_lora(repo):
         raise NothingToCompare(
-            f"{repo} holds {printable(others[0], 200)} beside an adapter and no config.json: some loaders read one, "
-            "some the other; publish them apart"
+            f"{repo} holds {printable(others[0], 200)} beside an adapter and no config.json: some loaders read the "
+            "one, some the other; publish them separately"
         )
     if not repo.offers(WEIGHTS):
         raise NothingToCompare(
-            f"{repo} has no {WEIGHTS}, only which adapters are read; save it with peft's `save_pretrained`"
+            f"{repo} has no {WEIGHTS}, and no other adapter file is read; save it with peft's `save_pretrained`"
         )
 
 
@@ -168,14 +168,12 @@ def _refuse_other(repo: RepoRef, config: Mapping[str, Any]) -> None:
     kind = config.get("peft_type")
     if kind != "LORA":
         raise NothingToCompare(
-            f"{repo} holds an adapter of the kind {printable(str(kind), 50)}; only LoRA adapters carry a trace of "
-            "their base that is tested here"
+            f"{repo} holds an adapter of the kind {printable(str(kind), 50)}; hf-lineage tests only LoRA adapters for "
+            "a trace of their base"
         )
     other = next((key for key in ANOTHER_FORM if config.get(key)), None)
     if other is not None:
-        raise NothingToCompare(
-            f"{repo}: {ADAPTER_CONFIG} sets `{other}`, with which the factors are not those of a plain LoRA"
-        )
+        raise NothingToCompare(f"{repo}: {ADAPTER_CONFIG} sets `{other}`, so the factors are not those of a plain LoRA")
     start = config.get("init_lora_weights", True)
     if _family(start) not in {*WITHOUT_BASE, *FROM_BASE, *NOT_ALIKE}:
         raise NothingToCompare(
@@ -200,7 +198,7 @@ def _ranks(repo: RepoRef, config: Mapping[str, Any]) -> frozenset[int]:
     pattern = config.get("rank_pattern") or {}
     if not isinstance(pattern, dict):
         raise CheckpointError(
-            f"{repo}: `rank_pattern` of {ADAPTER_CONFIG} is no mapping from names to ranks; save it again"
+            f"{repo}: `rank_pattern` of {ADAPTER_CONFIG} is not a mapping from names to ranks; save it again"
         )
     ranks = [config.get("r", 8), *pattern.values()]
     wrong = [rank for rank in ranks if type(rank) is not int or rank < 1]

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.lora.factors import LARGEST_RANK, Factors, Lora, refuse_many
-from hf_lineage.checkpoint.numbers import DTYPES
 from hf_lineage.checkpoint.opening import open_file
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub import RepoRef
 
@@ -74,8 +73,8 @@ def open_lora_file(repo: RepoRef, file: str) -> Mapping[str, Lora]:
         return loras
     if other := next((match[1] for name in checkpoint.tensors if (match := OTHER_FORMS.search(name))), None):
         raise NothingToCompare(
-            f"{where} holds products of another form ({other.strip('_')}: LoHa, LoKr, OFT or a whole difference), "
-            "which are not tested; only pairs of LoRA factors are"
+            f"{where} holds products of another form ({other.strip('_')}: LoHa, LoKr, OFT or a whole difference); "
+            "hf-lineage tests only pairs of LoRA factors"
         )
     raise NothingToCompare(f"{where} holds no pair of LoRA factors of a matrix")
 
@@ -102,7 +101,7 @@ def _models(checkpoint: Checkpoint, where: str) -> Mapping[str, _Model]:
         mine = held.setdefault(folder, _Model(flattened))
         match = FACTOR.fullmatch(rest)
         if mine.flattened != flattened:
-            raise NothingToCompare(f"{where} names the matrices of one model in two ways; publish them apart")
+            raise NothingToCompare(f"{where} names the matrices of one model in two ways; publish them separately")
         if match and len(info.shape) == 2 and not info.refusal:
             pair = mine.pairs.setdefault(_module(match["module"]), {})
             if pair.setdefault(WHICH[match["which"]], name) != name:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.lora.module_names import ModuleNames
-from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.opening import open_file
 from hf_lineage.checkpoint.stored import StoredRows, StoredTensor
+from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
 
@@ -145,14 +145,14 @@ def adapted(repo: RepoRef, plain: Checkpoint, matrices: Mapping[str, bool], star
     config = repo.read_json(ADAPTER_CONFIG) or {}
     rank, scale = _refuse_unknown(config, starts)
     if not repo.offers(WEIGHTS):
-        raise NothingToCompare(f"{ADAPTER_CONFIG} stands without {WEIGHTS}, so loading fails")
+        raise NothingToCompare(f"{ADAPTER_CONFIG} has no {WEIGHTS} beside it, so loading fails")
     adapter = open_file(repo, WEIGHTS)
     deltas, names = {}, ModuleNames(plain.tensors)
     for module, pair in _pairs(adapter, bool(config.get("use_dora"))).items():
         target = names.tensor(module)
         if target is None:
             raise NothingToCompare(
-                f"the adapter is for {printable(module, 200)}, which the weights do not hold as one matrix"
+                f"the adapter is for {printable(module, 200)}, which is not stored as one matrix in the weights"
             )
         if not _targeted(module, config.get("target_modules")):
             raise NothingToCompare(
@@ -175,7 +175,7 @@ def _pairs(adapter: Checkpoint, scaled: bool) -> Mapping[str, Mapping[str, str]]
             pairs.setdefault(magnitudes["module"], {})["m"] = name
             continue
         if match is None or match["left"] or info.refusal or len(info.shape) != 2:
-            raise NothingToCompare(f"the adapter holds {printable(name, 200)}, which is no factor of a plain LoRA")
+            raise NothingToCompare(f"the adapter holds {printable(name, 200)}, which is not a factor of a plain LoRA")
         pairs.setdefault(match["module"], {})[match["which"]] = name
     lacking = next((module for module, pair in pairs.items() if scaled and "m" not in pair), None)
     if lacking is not None:
@@ -218,10 +218,9 @@ def _delta(pair: Mapping[str, str], adapter: Checkpoint, shape: tuple[int, ...],
     out, inn = shape[::-1] if transposed and len(shape) == 2 else shape if len(shape) == 2 else (0, 0)
     if (first, second) != ((rank, inn), (out, rank)):
         raise NothingToCompare(
-            f"the adapter's {printable(pair['A'], 200)} does not fit the matrix it is for, or the rank of "
-            f"{ADAPTER_CONFIG}"
+            f"the adapter's {printable(pair['A'], 200)} does not fit its matrix, or the rank of {ADAPTER_CONFIG}"
         )
     magnitudes = pair.get("m", "")
     if magnitudes and adapter.tensors[magnitudes].numbers != out:
-        raise NothingToCompare(f"the adapter's {printable(magnitudes, 200)} does not fit the matrix it is for")
+        raise NothingToCompare(f"the adapter's {printable(magnitudes, 200)} does not fit its matrix")
     return Delta(pair["A"], pair["B"], transposed, magnitudes)

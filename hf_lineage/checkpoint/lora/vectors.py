@@ -1,4 +1,4 @@
-"""Adapters that are no matrices: IA3 multiplies with vectors, prompts and prefixes are read like tokens.
+"""Adapters without matrices: IA3 multiplies with vectors, prompts and prefixes are read like tokens.
 
 They carry no trace of a base that could be tested, yet they fit only bases of their shapes.
 """
@@ -34,9 +34,7 @@ class Vectors:
     @property
     def reason(self) -> str:
         """Why it is not tested."""
-        return (
-            f"the adapter is of the kind {self.kind}, {KINDS[self.kind]}, which carries no trace that could be tested"
-        )
+        return f"the adapter is of the kind {self.kind}, {KINDS[self.kind]}, which carries no trace that can be tested"
 
 
 def open_vectors(repo: RepoRef) -> Vectors | None:

@@ -1,4 +1,4 @@
-"""What is tested of an adapter: the rows of what it adds to a matrix, and what their gradient came through."""
+"""Data of the adapter test: the rows that an adapter adds to a matrix, and the matrix that their gradient passed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hf_lineage.signature import Array, Vector, signs
 DIRECTIONS, FEWEST_DIRECTIONS = 32, 8
 """The most directions of B A that are tested, those of the largest singular values, and the fewest of many rows."""
 EXACT = 256
-"""Up to so many columns a matrix of the base is seen as a whole: its Gram matrix is as small as they are."""
+"""Up to so many columns, a matrix of the base is used as a whole, because its Gram matrix is small."""
 PROBES, FEWEST_PROBES = 128, 32
-"""Random sums of rows as which a wider matrix is seen, and the fewest of a very wide one."""
+"""A wider matrix is reduced to so many random sums of its rows; a very wide one to at least so many."""
 SEEN, WRITTEN = 2**18, 2**16
-"""Numbers of a wide matrix of the base, and of what is added, that a permutation multiplies: bounds on the time."""
+"""The most numbers of a wide matrix, and of what is added, that each permutation multiplies: they bound the time."""
 NEGLIGIBLE = 1e-12
 """Directions whose squared singular value is less than this part of the largest are rounding, or dead rank."""
 
@@ -31,13 +31,13 @@ class Block:
     """What the matrix does in its layer: up, gate, value, output or down."""
     layer: int
     permuted: str
-    """What its rows are; rows of one kind and number are permuted alike in all blocks."""
+    """What its rows are; rows of the same kind and number get the same permutation in all blocks."""
     written: Array
     """(g, n, q): the rows of U Σ^½ in their g exchangeable groups, each column's mean in a group removed."""
     through: Array
     """(g, k, n): the matrix of the base seen through probes, each row's mean in a group removed."""
     size: float = 0.0
-    """How large the numbers that are added are beside those of the base (root mean square)."""
+    """The size of the added numbers relative to those of the base (root mean squares)."""
 
     @property
     def directions(self) -> float:
@@ -49,8 +49,8 @@ class Block:
 def product_rows(second: Array, first: Array) -> Array:
     """Return U Σ^½ of the singular value decomposition B A = U Σ Vᵀ up to a factor, (rows, q) with q <= DIRECTIONS.
 
-    Nothing but the product decides; q is 0 if it is zero. The root lets weaker directions count more than B A itself
-    would, and all of them are gradients.
+    They depend only on the product; q is 0 if it is zero. The root lets weaker directions count more than in B A
+    itself, because all of them are gradients.
     """
     wide, narrow = first.astype(np.float64), second.astype(np.float64)
     rows = narrow @ _root(wide @ wide.T)
@@ -73,7 +73,7 @@ def _root(gram: Vector) -> Vector:
 def compressed(parts: Iterable[tuple[Array, float]], purpose: str) -> Array:
     """Return (g, k, n) with the Gram matrices of some parts (g, rows, n), each times its weight, one above the other.
 
-    They are exact for up to EXACT columns, else those of random sums of the rows; the purpose says which sums.
+    They are exact for up to EXACT columns; otherwise they come from random sums of the rows, chosen by the purpose.
     """
     gram: Vector = np.zeros(())
     sums: NDArray[Any] = np.zeros((), np.float32)

@@ -26,10 +26,10 @@ from hf_lineage.signature import Vector, random_stream
 ROUNDING = 1e-6
 """Statistics that differ by less than this part are equal: they are sums in float32."""
 LEAST = {"value": 1.2, "output": 0.5, "down": 1.1, "up": 0.5, "gate": 0.0, "query": 2.5, "key": 2.5, "latent": 0.0}
-"""By role the least z of adapters on their own base over the root of the number of directions, as measured by
-`ours:adapters` of the benchmarks; 0 where it was not."""
+"""Role -> the least z of adapters on their own base, over the root of the number of directions, as measured by
+`ours:adapters` of the benchmarks; 0 if it was not measured."""
 WHOLE, FADED = 0.1, 0.3
-"""Up to the first size of what is added, beside the base, a trace is whole; at the second nothing is left of it.
+"""Up to the first relative size of what is added, a trace is whole; at the second size nothing is left of it.
 
 Long training moves the weights so far that the gradients are no longer those of the base that is compared.
 """
@@ -49,14 +49,14 @@ class Trace:
     directions: Vector
     """The effective number of directions of every block, (b,)."""
     sizes: Vector
-    """How large what every block adds is beside the base, (b,)."""
+    """The size of what every block adds, relative to the base, (b,)."""
     seed: int
     analyses: int = 1
     """How many interim analyses there are, for which p is corrected (Bonferroni)."""
     calibrated: bool = True
     """Whether the power was measured on adapters like this one."""
     spent: float = 0.0
-    """What p is raised by because fewer permutations could have ended the test."""
+    """How much is added to p because the test could have ended after fewer permutations."""
 
     @property
     def permutations(self) -> int:
@@ -72,7 +72,7 @@ class Trace:
         return self.critical(alpha) + NormalDist().inv_cdf(power)
 
     def critical(self, alpha: float) -> float:
-        """Return the effect from which on p <= alpha, were the statistics those of a normal law."""
+        """Return the effect at which p reaches alpha if the statistics are normally distributed."""
         several = len(self.by_role) > 1  # the sum over all roles is one more statistic
         return -NormalDist().inv_cdf(alpha / (len(self.by_role) + several) / self.analyses)
 
@@ -86,10 +86,10 @@ class Trace:
 
     @functools.cached_property
     def effect(self) -> float:
-        """How many standard deviations of its permutations the adapter lies above their mean, as in half its matrices.
+        """How many standard deviations above the mean of its permutations the adapter lies, as in half its matrices.
 
-        It is that of the projection with the largest, or of all together. A projection counts for no more than the
-        median of its matrices gives: whoever leaves a trace in a few of them, among many without, gains nothing.
+        It is the largest effect of one projection, or that of all together. A projection counts no more than the median
+        of its matrices gives, so a trace in a few of many matrices gains nothing.
         """
         each = np.array([self._effect_of(role) for role in self.by_role])
         total = _above(np.sum(list(self.by_role.values()), axis=0))
@@ -103,7 +103,7 @@ class Trace:
     def by_role(self) -> Mapping[str, Vector]:
         """By role the sum over its blocks, (n + 1,), standardised over the observed value and the permuted ones.
 
-        The observed value is among those that give mean and deviation, so that all have the same part in them.
+        The mean and the deviation include the observed value, so that all values contribute equally to them.
         """
         sums = {role: self.ratios[:, self._columns_of(role)].sum(axis=1) for role in dict.fromkeys(self.roles)}
         return {role: Scale.estimate(values).standardised(values) for role, values in sums.items()}
@@ -112,7 +112,7 @@ class Trace:
     def p_value(self) -> float:
         """The p-value of the largest statistic of all roles under the same permutations (Westfall and Young 1993).
 
-        The sum over all roles is one of those statistics: several weak traces are together a strong one.
+        One of the statistics is the sum over all roles: several weak traces together make a strong one.
         """
         each = np.array(list(self.by_role.values()))
         total = each.sum(axis=0)
@@ -120,7 +120,7 @@ class Trace:
         return min(1.0, self.analyses * _p_value(largest) + self.spent)
 
     def p_of(self, role: str) -> float:
-        """Return the p-value of one role by itself, which is corrected for nothing."""
+        """Return the p-value of one role by itself, without any correction."""
         return _p_value(self.by_role[role])
 
     def z_of(self, role: str) -> float:

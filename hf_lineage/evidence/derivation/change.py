@@ -15,10 +15,10 @@ from hf_lineage.signature import Vector
 PRUNED = 0.02
 """The share of weights that must have become zero: fewer do so by rounding, or by chance."""
 MARGIN, TWICE = 1.1, 2.0
-"""By how much a singular value must exceed what rounding alone can reach in order to be no rounding, and how many times
-as large it must be to count: in between nothing is known."""
+"""A singular value is more than rounding if it exceeds the bound of rounding by the factor MARGIN; it counts if it is
+TWICE as large. In between it is not known."""
 LEFT_OVER = 1.5
-"""What may be left beside a change of low rank, in multiples of what rounding leaves."""
+"""The most that may be left beside a change of low rank, as a multiple of what rounding leaves."""
 LARGEST_SHARE = 0.75
 """A change of more than this share of the smaller side is not called one of low rank."""
 COMPUTED = (DIGITS["F32"], DIGITS["F16"], DIGITS["BF16"])
@@ -35,15 +35,15 @@ class Change:
     equal: bool = False
     """Whether V is W, rounded to the format in which V is stored."""
     bits: int = 0
-    """Of the quantization on whose grid V lies and W does not; 0 if there is none."""
+    """The bits of the quantization whose grid V lies on and W does not; 0 if there is none."""
     zeros: float = 0.0
     """The share of weights that are zero in V alone and that no grid rounds to zero; 0 if it is less than PRUNED."""
     rank: int | None = None
     """Of V - W beside rounding; 0 if rounding explains all of it, None if the rank is not low or was not measured."""
     certain: bool = True
-    """Whether more directions of V - W may lie below what rounding covers; the rank is then the least one."""
+    """Whether the rank is exact; if not, rounding may cover further directions of V - W."""
     hidden: bool = False
-    """Whether V differs from W by no more than rounding does, though rounding alone would have left it equal."""
+    """Whether V differs from W by no more than rounding, although rounding alone would have left it equal."""
 
 
 def measure_change(base: Matrix, candidate: Matrix, digits: tuple[int, int]) -> Change | None:
@@ -76,9 +76,9 @@ def measure_change(base: Matrix, candidate: Matrix, digits: tuple[int, int]) -> 
 
 
 def _zeros(base: Matrix, candidate: Matrix, near: Matrix | np.float32) -> float:
-    """The share of weights that became zero beyond those that a grid takes to the numbers that are so near to zero.
+    """The share of weights that became zero, without those that a grid moves so near to zero.
 
-    Training moves as many numbers out of these as into them, so that those are taken off.
+    Training moves as many numbers away from there as towards it, so these are subtracted.
     """
     gone, before = np.abs(candidate) <= near, np.abs(base) <= near
     share = float(np.mean(gone & ~before)) - (float(np.mean(~gone & before)) if np.ndim(near) else 0.0)

@@ -1,6 +1,6 @@
-"""Derivation: how a candidate was made from its base, by what was done to those of their matrices that were compared.
+"""Derivation: how a candidate was made from its base, from what was done to the matrices that were compared.
 
-It describes a pair that the verdict has found to be related, and decides nothing.
+It describes a pair that the verdict calls related, and decides nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from hf_lineage.evidence.derivation.change import Change
 from hf_lineage.evidence.derivation.rounding import Matrix
 
 IN_PLACE, MATCHED = 0.7, 0.9
-"""Median cosines of rows: above the first units stand where they stood, above the second they were found elsewhere."""
+"""Median cosines of rows: above the first, units are in their old places; above the second, they have moved."""
 RESCALED = 0.02
 """Units count as rescaled where half of them changed their length by more than this."""
 
 
 CLEAR = 3
-"""By how much that has to exceed what else was done to a unit: pruning makes units shorter as well."""
+"""By how much that has to exceed other changes of a unit: pruning also makes units shorter."""
 
 
 class Means(Enum):
@@ -52,11 +52,11 @@ class Derivation:
     changes: tuple[Change, ...]
     """One for each matrix that was compared; at least one."""
     reordered: bool = False
-    """Whether hidden units were found in another order than in the base."""
+    """Whether hidden units are in another order than in the base."""
     rescaled: bool = False
     """Whether hidden units read a multiple of what they read in the base."""
     stored_bits: float = 0.0
-    """Bits a weight with which the candidate stores them, scales included, where they have to be decoded; else 0."""
+    """Bits per weight that the candidate stores, scales included, if weights have to be decoded; else 0."""
 
     @property
     def changed(self) -> tuple[Change, ...]:
@@ -88,7 +88,7 @@ class Derivation:
 
     @property
     def size(self) -> float:
-        """How large the change is beside the weights, in the middle of the matrices that were changed."""
+        """The size of the change relative to the weights, in the median of the changed matrices."""
         return float(np.median([change.size for change in self.changed])) if self.changed else 0.0
 
     @property
@@ -109,7 +109,7 @@ class Derivation:
             yield Means.REORDERED, f"hidden units {how}"
         quantized = bool(self.stored_bits or self.bits)
         before = [*self._pruned(quantized), *self._remainder()]
-        clear = [told for told in before if told[0] is not Means.UNCLEAR]
+        clear = [one for one in before if one[0] is not Means.UNCLEAR]
         if not quantized:
             yield from before
             return
@@ -120,7 +120,7 @@ class Derivation:
             yield Means.UNCLEAR, f"whether or how {self._some} were changed before is unclear"
 
     def _pruned(self, quantized: bool) -> Iterator[tuple[Means, str]]:
-        """Zeros, of which a quantization hides those of small weights."""
+        """The pruned weights; a quantization hides zeros of small weights."""
         if self.zeros:
             least = "at least " if quantized else ""
             yield Means.PRUNED, f"pruned ({least}{self.zeros:.0%} of the weights set to zero)"
@@ -133,7 +133,7 @@ class Derivation:
                 yield Means.UNCHANGED, "weights unchanged"
         elif self.rank is not None:
             exact = f"{self.rank} in {self._some}, as a merged LoRA adapter leaves it"
-            least = f"at least {self.rank} in {self._some}, of which rounding hides the rest"
+            least = f"at least {self.rank} in {self._some} (rounding hides the rest)"
             yield Means.LOW_RANK, f"a change of rank {exact if self.certain else least}"
         elif all(change.rank is None and not change.equal for change in self.changed) and self._is_clear:
             about = "about " if self.bits else ""
@@ -159,9 +159,9 @@ class Derivation:
 
 
 def align(base: Matrix, candidate: Matrix, places: Sequence[int] | slice = slice(None)) -> Aligned | None:
-    """Return the rows of a base (h, d) from which some rows of a candidate (q, d) came; None if they are not found.
+    """Return the rows of a base (h, d) from which some rows of a candidate (q, d) came; None if there are none.
 
-    `places` are the rows of the base that stand where those of the candidate do.
+    `places` are the rows of the base in the same places as those of the candidate.
     """
     here = base[places]
     units, base_units = _units(candidate), _units(base)

@@ -1,4 +1,4 @@
-"""Differences: how far related models are from each other, and along whose difference from an ancestor each lies.
+"""Differences: how far related models are from each other, and along which difference from an ancestor each lies.
 
 All of it follows from the inner products of aligned sketches, whose layers each have norm 1: of models i, j and an
 ancestor h, ⟨φ_i - φ_h, φ_j - φ_h⟩ = G_ij - G_ih - G_jh + G_hh.
@@ -19,7 +19,7 @@ SIBLINGS = 0.5
 """The cosine of two differences from a common ancestor that siblings stay below: on the example models those that were
 trained on the same data reach .3, and a merge has .75 with each of its two parents."""
 BEYOND = 0.25
-"""How much more of a parent, as a cosine, a merge must hold than its other parent does: an intermediate holds none."""
+"""How much more of a parent, as a cosine, a merge must hold than the other parent does; an intermediate has no more."""
 TWIN = 0.9
 """The cosine of differences from which a model is a copy of a merge, and not another merge of the same parents."""
 
@@ -77,9 +77,9 @@ class Combined:
 def combined(model: Array, ancestor: Array, relatives: Sequence[Array]) -> Combined:
     """Return the combination of aligned sketches (L, d, k) that is nearest to a model, by least squares.
 
-    Products of merged matrices are no merged products. But near the ancestor they are to first order, so that the
-    weights are those of the merge up to the size of the differences. What is of second order is explained by no
-    weights, nearly all of it: merges of models that moved by 5 % to 100 % have weights that are wrong by less.
+    The product of merged matrices is not the merge of products. But near the ancestor it is to first order, so the
+    weights are those of the merge up to the size of the differences. Nearly all of the second order is left unexplained
+    by any weights: in merges of models that moved by 5 % to 100 %, weights are wrong by less.
     """
     everything = [model, ancestor, *relatives]
     common = np.logical_and.reduce([sketch.any(axis=(1, 2)) for sketch in everything])

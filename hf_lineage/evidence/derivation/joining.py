@@ -16,8 +16,8 @@ from hf_lineage.signature import Vector
 Links = dict[int, dict[int, float]]
 """The length of every edge, by both of its nodes; a node from the number of models on is an unknown ancestor."""
 COINCIDES = 0.4
-"""The cosine, seen from a model, that its relatives' differences stay below where they come from that model. Siblings
-that were trained on the same data reach .3; three that are equally far from an unknown ancestor have .5."""
+"""If relatives come from a model, the cosines of their differences from it stay below this. Siblings that were trained
+on the same data reach .3; three that are equally far from an unknown ancestor have .5."""
 
 
 def joined(distances: Vector) -> Links:
@@ -66,7 +66,7 @@ def simplified(links: Links, models: int, preferred: Sequence[int], barred: Sequ
 
 
 def _unsupported(links: Links, models: int, barred: Sequence[bool]) -> Iterator[tuple[float, int, int]]:
-    """Inner nodes, each behind a node from which its branches are no more alike than siblings do."""
+    """Inner nodes whose branches share no more than siblings do, as seen from the node in front."""
     for node, there in links.items():
         if node < models and barred[node]:
             continue

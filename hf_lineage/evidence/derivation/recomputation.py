@@ -46,8 +46,8 @@ class Later(Enum):
 
 def later(one: Products, weights: Vector, parent: int) -> Later:
     """Return what one matrix tells, given the weights of its parents (n,)."""
-    at = one.active.index(parent)
-    own = weights[at] / weights.sum()
+    at, total = one.active.index(parent), weights.sum()
+    own = weights[at] / total if total else 0.0
     if not LEAST < own < 1 - LEAST:
         return Later.NEITHER
     if one.digits not in SHORT:
@@ -75,7 +75,7 @@ def _on_line(rows: Matrix, weights: Vector, at: int, target: Matrix, digits: int
     Several points are tried near the one that the weights give.
     """
     rest = np.where(np.arange(len(weights)) == at, 0.0, weights)
-    if not rest.sum():
+    if not rest.sum() or not weights.sum():
         return 0.0
     origin = rest / rest.sum() @ rows.astype(np.float64)
     way, own = rows[at] - origin, weights[at] / weights.sum()

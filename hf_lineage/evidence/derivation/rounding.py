@@ -22,22 +22,22 @@ DIGITS = {"BF16": 8, "F16": 11, "F32": 24, "F64": 53}
 STORED = {DIGITS[name]: DTYPES[name] for name in ("BF16", "F16")}
 """The formats that are shorter than float32, by their digits."""
 LEAST = {DIGITS["F16"]: -24}
-"""The power of two between numbers next to 0 of a format by its digits, where it is not far below all weights."""
+"""Digits of a format -> the power of two between its numbers next to 0, if that is not far below all weights."""
 BITS, FINER = range(2, 6), range(6, 9)
 """Bits of the quantizations that are looked for before tables of values and after them, the fewest first: a finer grid
 holds the numbers of a coarser one, and nearly those of a table."""
 BLOCKS = (128, 64, 32)
 """Numbers of a row that share a scale, where it is not the whole row, column or matrix."""
 LOOKED_AT = 2**13
-"""Numbers of a matrix that are looked at, spread over its groups."""
+"""How many numbers of a matrix are tested, spread over its groups."""
 FEWEST = 256
-"""Numbers that must have been looked at: by chance three of ten lie close to a multiple."""
+"""The fewest numbers that must be tested: by chance, three of ten lie close to a multiple."""
 CLOSE, SHARE = 0.15, 0.99
 """How close to a multiple of the step a number has to lie, in steps, and what share of the numbers has to."""
 DRIFT = 0.05
-"""Steps by which the storing format may have moved a number that is looked at."""
+"""The most steps by which the storing format may have moved a number that is tested."""
 LEVELS, FINENESS = 32, 100
-"""A table of 16 values, none of them a multiple of another, shows as so few levels among this many of either sign."""
+"""A table of 16 values, none a multiple of another, shows as at most LEVELS levels among FINENESS of either sign."""
 
 Scheme = Callable[["_Groups", int], tuple[Matrix, Matrix]]
 """Groups and bits -> the step (g, 1) and the zero point (g, 1) that a quantizer would have chosen."""
@@ -156,8 +156,8 @@ def _zero_point(groups: _Groups, bits: int) -> tuple[Matrix, Matrix]:
 
 
 SCHEMES: Sequence[Scheme] = (_symmetric, _full, _between, _zero_point)
-"""From the largest magnitude with and without a value for its negative, and from the least to the largest number, where
-zero need not be on the grid and where it is."""
+"""By the largest magnitude, with or without its negative; and by the least and largest number, zero on the grid or
+not."""
 
 
 def _on_grid(numbers: Matrix, step: Matrix, zero: Matrix, digits: int) -> bool:

@@ -16,11 +16,11 @@ from hf_lineage.evidence.nulls import DOUBTFUL
 from hf_lineage.evidence.verdict import Kind, Verdict
 
 POWER = 0.99
-"""UNRELATED needs a test that would have found the trace with this probability."""
+"""UNRELATED needs a test that detects a trace with this probability."""
 VERIFIED = 0.001
-"""The largest p that verifies a claim: one adapter in alpha is RELATED by chance, and a card may not rest on that."""
+"""The largest p that verifies a claim: a share alpha of adapters is RELATED by chance, too much for a card."""
 FIRST, MOST = 1_999, 9_999
-"""Permutations that are drawn at first, at least, and where these leave it open, for each interim analysis."""
+"""The fewest permutations that are drawn first, and how many if these do not decide, for each interim analysis."""
 
 
 def measure_trace(blocks: Sequence[Block], criteria: Criteria) -> Trace:
@@ -42,18 +42,18 @@ def level(alpha: float) -> float:
 def least_effect(measured: Trace, alpha: float) -> float:
     """Return the least effect that verifies a claim: the least that is predicted, and one that a test would not miss.
 
-    Few directions, or a large size, let the formula predict next to nothing, and the author of an adapter chooses both.
+    With few directions, or a large size, the formula predicts almost nothing; the author of an adapter chooses both.
     """
     return max(measured.predicted, measured.effect_of(level(alpha), POWER))
 
 
 def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Verdict:
-    """Return the verdict on an adapter and a base; `order_matters` is its initialisation where no null holds for it."""
+    """Return the verdict on an adapter and a base; `order_matters` names an initialisation for which no null holds."""
     if order_matters:
         return Verdict(
             Kind.INCONCLUSIVE,
-            f"the adapter started from {order_matters}, which treats the rows of the base differently by their order, "
-            "so that the permutation null does not hold",
+            f"the adapter started from {order_matters}, which depends on the order of the rows of the base, so the "
+            "permutation null does not hold",
             trace=trace,
         )
     if trace.p_value <= criteria.alpha:
@@ -61,15 +61,15 @@ def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Ve
     if not trace.calibrated:
         return Verdict(
             Kind.INCONCLUSIVE,
-            "no trace of this base shows, and how much of one adapters like this show was not measured",
+            "the adapter shows no trace of this base, but it is not known how strong a trace such adapters show",
             trace=trace,
         )
     power = trace.power(criteria.alpha)
     if power < POWER:
         return Verdict(
             Kind.INCONCLUSIVE,
-            "no trace of this base shows, but an adapter of this rank and size in these matrices would show one only "
-            f"with a predicted probability of {power:.2f}",
+            "the adapter shows no trace of this base, but with this rank and size in these matrices it would show "
+            f"one only with a predicted probability of {power:.2f}",
             trace=trace,
         )
     above = f"of {power:.2f}" if power < 0.995 else "above 0.99"
@@ -84,8 +84,8 @@ def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Ve
 def _related(trace: Trace, criteria: Criteria) -> Verdict:
     highest, least = level(criteria.alpha), least_effect(trace, criteria.alpha)
     doubts = [
-        *[f"p is {trace.p_value:.2g}, and {highest:g} at most verifies"] * (trace.p_value > highest),
-        *[f"the effect is {trace.effect:.1f} standard deviations, and {least:.1f} at least verify"]
+        *[f"p is {trace.p_value:.2g}, and at most {highest:g} verifies"] * (trace.p_value > highest),
+        *[f"the effect is {trace.effect:.1f} standard deviations, and at least {least:.1f} verify"]
         * (not trace.effect >= least),
     ]
     if not doubts:
@@ -96,7 +96,7 @@ def _related(trace: Trace, criteria: Criteria) -> Verdict:
         )
     return Verdict(
         Kind.WEAK,
-        f"a trace of this base shows, but weakly: {'; '.join(doubts)}",
+        f"the adapter shows a trace of this base, but a weak one: {'; '.join(doubts)}",
         trace=trace,
         accepted=Kind.WEAK.identifier in criteria.accept,
     )

@@ -12,13 +12,13 @@ from hf_lineage.evidence.verdict import Evidence, Kind, Verdict
 from hf_lineage.signature import Signature
 
 CHANCE = 0.1
-"""A shared basis or a narrow model alone gives a share up to this, and in no layer more than half."""
+"""A shared basis or a narrow model alone can give a share up to this, but never more than half in a layer."""
 
 SHARED_BASIS = (
     "the coordinates of both models mean the same; the cause may be a copied embedding, a common initialisation, "
     "much training since, a blend with another model or training on hidden states of the base"
 )
-"""What may be so where hardly a unit is inherited: a student of hidden states reached scores of .13, with p at .001."""
+"""The causes if hardly any unit is inherited: a student of hidden states reached scores of .13, with p at .001."""
 ALIKE_IN_ALL = (
     "about the same in all layers; the cause may be a common initialisation, much training since or a blend with "
     "another model"
@@ -27,7 +27,7 @@ IDLE = (
     "the layers of the {} write less than a thousandth of the residual stream, so they do not tell what the model "
     "computes"
 )
-"""Why weights decide nothing that change next to nothing."""
+"""Why weights that have almost no effect decide nothing."""
 
 
 def evaluate(base: Signature, candidate: Signature, criteria: Criteria) -> Verdict:
@@ -36,7 +36,7 @@ def evaluate(base: Signature, candidate: Signature, criteria: Criteria) -> Verdi
 
 
 def reserved(outcome: Verdict, reservations: Iterable[str]) -> Verdict:
-    """Return a verdict on two models, INCONCLUSIVE where a reservation about either forbids to verify or contradict."""
+    """Return a verdict on two models, INCONCLUSIVE if a reservation forbids to verify or contradict a claim."""
     reasons = tuple(dict.fromkeys(reservations))
     if not reasons or not (outcome.is_related or outcome.kind is Kind.UNRELATED):
         return outcome
@@ -54,7 +54,7 @@ def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
         weakest = max(related, key=lambda single: list(Kind).index(single.kind))
         others = [path for path, single in singles.items() if not single.is_related]
         if others and weakest.kind is Kind.RELATED:
-            weakest = _related(Kind.IN_PART, f"no relation shows along {', '.join(others)}", criteria)
+            weakest = _related(Kind.IN_PART, f"no relation is visible along {', '.join(others)}", criteria)
         return replace(weakest, evidence=evidence, by_path=singles)
     for single in singles.values():
         if single.kind is Kind.INCONCLUSIVE:

@@ -1,7 +1,7 @@
 """Framed verdict: what two models show unit by unit -> a verdict, with the kind of evidence that it rests on.
 
-RELATED is only verified by the exact test together with a share above what is asked for: a few copied units stand in
-perfect order, and sorted units in a like one. The share alone is calibrated evidence, which verifies nothing.
+RELATED is verified only by the exact test together with a large enough share: a few copied units are in perfect order,
+and sorted units are in a similar one. The share alone is calibrated evidence, which verifies nothing.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from hf_lineage.evidence.units import CANCELLED, HALF, PROCRUSTES, RESIDUAL, TOK
 from hf_lineage.evidence.verdict import Kind, Verdict
 
 CALIBRATION = "benchmarks/results/ours-frames.json"
-"""Where the shares of independent models were measured; the two figures below are from there."""
+"""The measurement of the shares of independent models, from which the two figures below come."""
 PAIRS, LARGEST = 1035, 0.06
 """Pairs of independent models, and the largest share that one of them inherits from the other."""
 CALIBRATED = 0.1
 """With a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated."""
 UNDONE = "the residual stream was rotated, reordered or changed in width"
-"""What is undone by looking through tokens, or in coordinates that fit."""
+"""What a comparison through tokens, or in fitted coordinates, undoes."""
 THROUGH = {
     TOKEN: "through {0.tokens:,} tokens that both models know by their {0.by}",
     RESIDUAL: "in the coordinates of the residual stream",
     PROCRUSTES: "in the coordinates that fit the base best (orthogonal Procrustes)",
 }
-"""By frame, through what units are seen."""
+"""Frame -> how units are compared in it, as a phrase."""
 
 
 def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> Verdict:
@@ -78,5 +78,5 @@ def _exact(framed: Framed, criteria: Criteria) -> Verdict:
 
 
 def through(framed: Framed) -> str:
-    """Return through what the units were seen, as a phrase."""
+    """Return how the units were compared, as a phrase."""
     return THROUGH[framed.frame.name].format(framed.frame)

@@ -61,8 +61,8 @@ class EmpiricalNull:
         if len(self.scores) >= needed:
             return ""
         return (
-            f"{len(self.scores)} independent model(s) cannot show p <= {self.alpha:g}, which takes at least {needed}; "
-            "name more of them with --null"
+            f"{len(self.scores)} independent model(s) cannot show p <= {self.alpha:g}; that needs at least {needed}; "
+            "name more with --null"
         )
 
 

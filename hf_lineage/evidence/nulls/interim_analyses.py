@@ -4,7 +4,7 @@ Reading costs time and downloaded bytes, and a few layers show a descendant as w
 analysed at a fixed number of points, each time with an exact test of its own at alpha over that number (Bonferroni), so
 that all analyses together call independent models RELATED with probability alpha at most, whatever decides the stop.
 
-The order is drawn anew for every run: whoever knew it could copy only the layers that are read first.
+The order is drawn anew for every run: whoever could predict it could copy only the layers that are read first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FEWEST_LAYERS = 8
 DOUBTFUL = 0.1
 """With an uncorrected p-value up to this, more layers are read before the verdict is UNRELATED."""
 GRAFT = 0.25
-"""UNRELATED needs so many layers that a copy of this share of the layers would be missed at most with MISSED."""
+"""UNRELATED needs so many layers that a copy of this share of all layers is missed with probability MISSED at most."""
 MISSED = 0.01
 """The probability that copied layers are not among those read, and that a bound on unread layers is wrong."""
 
@@ -89,7 +89,7 @@ def graft(layers: int) -> int:
 def analyses(layers: int, share: float) -> tuple[int, ...]:
     """Return how many layers have been read at each analysis; at the last one it is all of them.
 
-    Where fewer layers than are looked for would be left, these are read as well.
+    If fewer layers would be left than are searched for, these are read too.
 
     >>> analyses(32, 0.5), analyses(8, 0.5), analyses(6, 0.5)
     ((6, 13, 32), (5, 8), (6,))

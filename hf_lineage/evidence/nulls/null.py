@@ -23,7 +23,7 @@ class Null(Protocol):
 
     @property
     def correction(self) -> str:
-        """By what it is corrected for several paths."""
+        """How it is corrected for several paths."""
 
     @property
     def objection(self) -> str:

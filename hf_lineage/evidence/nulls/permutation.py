@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.evidence.nulls import max_statistic as maximum
-from hf_lineage.evidence.nulls import sequential_test as permutations
-from hf_lineage.evidence.nulls.max_statistic import Draws, not_below
+from hf_lineage.evidence.nulls import p_values as permutations
+from hf_lineage.evidence.nulls.p_values import Draws, not_below
 from hf_lineage.evidence.paths import assign, gate
 from hf_lineage.signature import Array, PathSignature, Vector, random_stream
 
@@ -56,7 +55,7 @@ class PermutationNull:
     by_maximum: float | None = None
     """The p-value corrected for the paths that are tested by the same permutations; None for a path alone."""
     part: float = 1.0
-    """The part of all paths that are tested by the same permutations."""
+    """Which part of all paths these permutations test."""
 
     name = "permutation"
 
@@ -67,7 +66,7 @@ class PermutationNull:
 
     @property
     def correction(self) -> str:
-        """By what the p-value is corrected for several paths."""
+        """How the p-value is corrected for several paths."""
         return MAXIMUM if self.part == 1 else f"{MAXIMUM}, Bonferroni"
 
     @property
@@ -127,7 +126,7 @@ class PermutationNull:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Between which scores 98 of 100 permutations lie: what "about 0" means for this pair."""
+        """The scores between which 98 of 100 permutations lie: what "about 0" means for this pair."""
         low, high = np.quantile(self.scores, (0.01, 0.99)).tolist()
         return low, high
 
@@ -149,7 +148,7 @@ def sequential_nulls(
     All paths have as many test coordinates, and the same permutations serve all of them: every path has the null that
     it would have alone, and `by_maximum` in addition.
     """
-    count = permutations.most(first) + (maximum.SCALE if len(pairs) > 1 else 0)
+    count = permutations.most(first) + (permutations.SCALE if len(pairs) > 1 else 0)
     with contextlib.ExitStack() as stack:
         draws, nulls = dict[str, Draws](), dict[str, PermutationNull]()
         for path, (a, b) in pairs.items():
@@ -158,7 +157,7 @@ def sequential_nulls(
             nulls[path] = PermutationNull(drawn.observed, np.array(scores), seed, a.corner.shape[1], first)
         if len(pairs) == 1:
             return nulls
-        corrected = maximum.step_down(draws, {path: null.p_value for path, null in nulls.items()}, first)
+        corrected = permutations.step_down(draws, {path: null.p_value for path, null in nulls.items()}, first)
     return {path: replace(null, by_maximum=corrected[path]) for path, null in nulls.items()}
 
 
@@ -174,7 +173,8 @@ def _scores(a: PathSignature, b: PathSignature, permutations: int, seed: int) ->
         scores = functools.partial(_assigned, a_units.transpose(1, 0, 2), moved, gates, alike)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for orders in _orders(size, permutations, seed):
-            for tile in pool.map(scores, _tiles(orders)):
+            tiles = (orders[start : start + TILE] for start in range(0, len(orders), TILE))
+            for tile in pool.map(scores, tiles):
                 yield from tile
 
 
@@ -238,7 +238,3 @@ def _orders(size: int, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
         batch = min(max(first, drawn), most, count - drawn)
         yield np.argsort(stream.random_raw(batch * size).reshape(-1, size), axis=1, kind="stable")
         drawn += batch
-
-
-def _tiles(orders: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    return (orders[start : start + TILE] for start in range(0, len(orders), TILE))

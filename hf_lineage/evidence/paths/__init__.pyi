@@ -7,5 +7,3 @@ from .comparison import assign as assign
 from .comparison import compare_paths as compare_paths
 from .comparison import gate as gate
 from .comparison import scores as scores
-from .pair import Pair as Pair
-from .pair import same_recipe as same_recipe

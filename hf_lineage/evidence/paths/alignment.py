@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hf_lineage.signature import Vector
 
 JUMP = 0.1
-"""By how much more alike another layer has to be than the one that follows in the base: more than chance makes of two
+"""How much more similar another layer has to be than the next one of the base: more than chance causes between two
 layers, and far less than a descendant keeps."""
 
 

@@ -32,9 +32,12 @@ HEAVIEST, OF_BASE = 64, 1024
 """By so many units of a layer that write most, and as many of the base, layers are paired."""
 LITTLE = 0.05
 """A share that says nothing: independent models of one vocabulary have as much in common."""
+IN_ORDER = 0.02
+"""Where an uncorrected p of the order of units is larger in the layers that are read first, no others are read for it:
+units that are copied in their order, even in one of these layers, have the least p that the permutations allow."""
 CANCELLED = 0.5
 """Where less remains of what all units write, most of what they write says nothing."""
-SORTED = "the hidden units of both models are sorted by size, so that independent ones would stand in a like order"
+SORTED = "the hidden units of both models are sorted by size, so independent ones have a similar order too"
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ class Framed:
     @property
     def at_chance(self) -> bool:
         """Whether nothing points to a relation: no more units than independent models have in common, in any order."""
-        ordered = self.order is not None and not self.objection and self.order.p_value <= interim.DOUBTFUL
+        ordered = self.order is not None and not self.objection and self.order.p_value <= IN_ORDER
         return self.inherited.share <= LITTLE * self.kept and not ordered and self.remains >= CANCELLED
 
     @property
@@ -163,7 +166,7 @@ def _heaviest(rows: UnitRows, most: int) -> UnitRows:
 
 
 def _alike(base: UnitRows, candidate: UnitRows) -> float:
-    """How well the units of a layer that write most are found in another layer, whatever the order of its units."""
+    """How well the units of a layer that write most match those of another layer, whatever their order."""
     total = candidate.weight.sum()
     best = likeness(candidate, base).max(axis=1, initial=0.0).astype(np.float64)
     return float(best @ candidate.weight / total) if total > 0 else 0.0

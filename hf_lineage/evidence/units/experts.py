@@ -18,7 +18,7 @@ from hf_lineage.evidence.units.order import MOST_UNITS, Matched, drawn_units, ma
 from hf_lineage.signature.units import UnitRows, cosines
 
 HEAVIEST = 8
-"""By so many of its units that write most, an expert is paired."""
+"""An expert is paired by so many of its units, those that write most."""
 MATCHED, FEWEST = 4096, 64
 """Units of all experts of a layer that are permuted, and at least so many of each."""
 

@@ -2,7 +2,7 @@
 
 A significant score shows that two models are not independent; a shared embedding alone, with all layers trained anew,
 can cause it. Units distinguish the two: a unit is inherited if some unit of the paired layer reads and writes in its
-direction. They are weighted by what they write: by number or activity, a million copies that write nothing would count.
+direction. Units are weighted by what they write; otherwise a million copies that write nothing would count.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from hf_lineage.signature import ROWS, PathSignature, UnitCodes, Vector, random_
 ALIKE = 0.5
 """A unit is inherited if the product of its two cosines, of what it reads and of what it writes, is above this."""
 DRAWN = 2048
-"""Units of all layers together that are compared with the base: the share is then known to 4 %, however many layers
-there are."""
+"""Units of all layers together that are compared with the base: the share is then known to 4 %."""
 MOST, FEWEST = 256, 64
 """Of one layer at most and at least so many of them are drawn, weighted by what they write."""
 ERROR = 0.01
@@ -59,7 +58,7 @@ class Inherited:
     by_layer: Vector
     """(M,): the share of each layer of the candidate; 0 where the layer cannot be measured."""
     weights: Vector
-    """(M,): what each layer counts: the same for all that can be measured, whatever they write."""
+    """(M,): the weight of each layer: the same for all that can be measured, whatever they write."""
     error: float
     """Half the width of the interval (Hoeffding 1963): the share is estimated from units drawn at random."""
     drawn: tuple[Drawn, ...] = ()
@@ -217,7 +216,7 @@ def _differing(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np
 
 
 def _cosine(size: int) -> Vector:
-    """By the number of unlike signs among those of so many bytes, the cosine: cos(π x) for a share x."""
+    """The number of different signs in so many bytes -> the cosine: cos(π x) for a share x."""
     cosine: Vector = np.cos(np.pi * np.arange(8 * size + 1) / (8 * size))
     return cosine
 

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.evidence.nulls import Draws, Scale
-from hf_lineage.evidence.nulls import max_statistic as maximum
-from hf_lineage.evidence.nulls import sequential_test as permutations
+from hf_lineage.evidence.nulls import p_values as permutations
 from hf_lineage.signature import Array, Vector, random_stream
 from hf_lineage.signature.units import UnitRows, cosines
 
@@ -31,9 +30,9 @@ MOST_UNITS = 1024
 FEWEST_MATCHES = 8
 """With fewer matched units a layer does not count for the ranks."""
 TIED = 1e-4
-"""Matches that differ by less are tied: copies of one unit, among which the first in the file would be chosen."""
+"""Matches that differ by less are tied: among copies of one unit, the first in the file would always be chosen."""
 SORTED = 6.0
-"""Deviations of a rank correlation from which on units do not stand in a random order but were sorted by size."""
+"""From so many deviations of a rank correlation on, units were sorted by size and are not in random order."""
 BATCH = 64
 """Permutations that are drawn at a time."""
 
@@ -57,7 +56,7 @@ class Matched:
     ranks: Vector
     """(n,): the standardised rank of each match in the base."""
     strength: Vector
-    """(n,): what each of these pairs counts."""
+    """(n,): the weight of each of these pairs."""
 
 
 def matched(base: UnitRows, candidate: UnitRows, units: Numbers, group: int, weight: float) -> Matched:
@@ -85,19 +84,21 @@ def _mutual(product: Array, weight: Vector, base_weight: Vector) -> tuple[Number
         nothing = np.zeros(0, dtype=np.int64)
         return nothing, nothing, np.zeros(0)
     among = product[np.ix_(live, base_live)]
-    best, back = among.argmax(axis=1), among.argmax(axis=0)
-    rows = np.arange(len(live))
-    mutual = (back[best] == rows) & _alone(among, axis=1) & _alone(among, axis=0)[best] & (among[rows, best] > 0)
+    (best, value, alone), (back, _, base_alone) = _best(among), _best(np.ascontiguousarray(among.T))
+    mutual = (back[best] == np.arange(len(live))) & alone & base_alone[best] & (value > 0)
     pairs = live[mutual], base_live[best[mutual]]
-    strength = np.sqrt(weight[pairs[0]] * base_weight[pairs[1]]) * among[rows, best][mutual].astype(np.float64) ** 2
+    strength = np.sqrt(weight[pairs[0]] * base_weight[pairs[1]]) * value[mutual].astype(np.float64) ** 2
     return *pairs, strength
 
 
-def _alone(among: Array, axis: int) -> NDArray[np.bool_]:
-    """Whether the best of every row, or column, is better than the second."""
-    second, first = np.partition(among, -2, axis=axis).take([-2, -1], axis=axis).swapaxes(0, axis)
-    alone: NDArray[np.bool_] = first - second > TIED
-    return alone
+def _best(among: Array) -> tuple[Numbers, Array, NDArray[np.bool_]]:
+    """The place of the best of every row, its value, and whether it is better than the second."""
+    rows, place = np.arange(len(among)), among.argmax(axis=1)
+    first = among[rows, place]
+    among[rows, place] = -np.inf
+    alone: NDArray[np.bool_] = first - among.max(axis=1) > TIED
+    among[rows, place] = first
+    return place, first, alone
 
 
 def _ranks(numbers: NDArray[np.int64]) -> Vector:
@@ -156,8 +157,8 @@ def order_test(layers: Sequence[Matched], first: int, seed: int) -> UnitOrder | 
     alone = {}
     for name, drawn in draws.items():
         scores = permutations.sequence(drawn.observed, drawn.after(0), first)
-        alone[name] = permutations.p_value(len(scores), maximum.not_below(drawn.observed, np.array(scores)), first)
-    p_values = maximum.step_down(draws, alone, first) if len(draws) > 1 else alone
+        alone[name] = permutations.p_value(len(scores), permutations.not_below(drawn.observed, np.array(scores)), first)
+    p_values = permutations.step_down(draws, alone, first) if len(draws) > 1 else alone
     return UnitOrder(
         {name: drawn.observed for name, drawn in draws.items()},
         {name: _z(drawn) for name, drawn in draws.items()},
@@ -167,7 +168,7 @@ def order_test(layers: Sequence[Matched], first: int, seed: int) -> UnitOrder | 
 
 
 def _z(drawn: Draws) -> float:
-    scale = Scale.estimate(np.array([drawn[number] for number in range(maximum.SCALE)]))
+    scale = Scale.estimate(np.array([drawn[number] for number in range(permutations.SCALE)]))
     return float(scale.standardised(drawn.observed))
 
 

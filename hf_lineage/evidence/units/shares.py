@@ -11,14 +11,14 @@ from hf_lineage.signature import Vector, random_stream
 from hf_lineage.signature.units import UnitRows, likeness
 
 HALF, MORE = 0.5, 8
-"""So many times as many units are looked up where the share of the first is above one half, and its interval is not.
-Both intervals are above one half by chance with a probability of 1 % together."""
+"""MORE times as many units are looked up if the share of the first units is above HALF, but its interval is not. Both
+intervals are above one half by chance with a probability of 1 % together."""
 
 
 def inherited_share(
     bases: Sequence[UnitRows], others: Sequence[UnitRows], partners: Sequence[int], weights: Vector, seed: int
 ) -> Inherited:
-    """Return the share by a few units, or by more where these leave it open whether it is more than one half."""
+    """Return the share by a few units, or by more if these do not decide whether it is more than one half."""
     count = to_draw(len(others))
     few = _looked_up(bases, others, partners, weights, f"units in a frame {seed}", count)
     if not few.interval[0] <= HALF < few.share:

@@ -1,6 +1,5 @@
 from . import building as building
 from . import model_list as model_list
-from . import removal as removal
 from .building import Progress as Progress
 from .engines import ENGINES as ENGINES
 from .engines import Work as Work

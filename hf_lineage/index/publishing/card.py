@@ -38,8 +38,8 @@ def _block(name: str, rows: Any) -> str:
     models = len(rows.group_by(["model", "commit"]).aggregate([]))
     table = "\n".join(f"| {one['path']} | `{one['recipe']}` | {one['count_all']:,} |" for one in counted)
     return f"""\
-Keys and signatures of {models:,} model{"s" * (models != 1)}, by which [hf-lineage](https://github.com/hf-lineage/hf-lineage)
-finds what a model was made from. They are computed from weights alone, and hold no weights.
+Keys and signatures of {models:,} model{"s" * (models != 1)}. [hf-lineage](https://github.com/hf-lineage/hf-lineage)
+finds with them what a model was made from. They are computed from weights alone and hold no weights.
 
 | Path | Recipe | Models |
 | --- | --- | --- |
@@ -53,5 +53,5 @@ $ hf-lineage index pull {printable(name, 200)}
 
 `keys/` has a row for each model and path: its name and commit, the width of its residual stream, the number of its
 layers, and a key of {BITS} signs (version {VERSION}). `signatures/` has what the exact test compares, in a file for
-each row. Which model a signature is of is what its author says: `hf-lineage check` reads the weights of both models
-itself."""
+each row. The author of the index says which model a signature belongs to; `hf-lineage check` reads the weights of
+both models itself."""

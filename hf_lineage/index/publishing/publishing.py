@@ -17,21 +17,10 @@ import numpy as np
 
 from hf_lineage.errors import BranchMovedError, OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files import is_folder, make_folder, open_regular, write_atomically
-from hf_lineage.hub import client, commits, hub_name, trees
+from hf_lineage.hub import client, commits, hub_name, listing
+from hf_lineage.index import storage
 from hf_lineage.index.publishing import card
-from hf_lineage.index.storage import (
-    ENDING,
-    IDENTIFYING,
-    KEYS,
-    Catalogue,
-    Entry,
-    Received,
-    default_folder,
-    entries_of,
-    received,
-    shards,
-    signature_file,
-)
+from hf_lineage.index.storage import received, shards
 from hf_lineage.signature.sources import cache
 
 TRIES = 10
@@ -73,7 +62,7 @@ class Pulled:
     """Of each of its files that cannot be read the reason, in one sentence."""
 
 
-def push(catalogue: Catalogue, name: str, private: bool = False) -> Pushed:
+def push(catalogue: storage.Catalogue, name: str, private: bool = False) -> Pushed:
     """Add the models of an index to a repository of data on the Hub, which is made if there is none.
 
     What is there stays, and so does what others add in the meantime. Raise OptionError for an index without a model of
@@ -84,81 +73,83 @@ def push(catalogue: Catalogue, name: str, private: bool = False) -> Pushed:
     named = rows.filter(np.asarray([bool(commit) for commit in rows["commit"].to_pylist()], np.bool_))
     if not len(named):
         shown = printable(catalogue.folder, 200)
-        raise OptionError(f"{shown} holds no model of the Hub, so there is nothing to push; add some, or check --index")
-    commits.create(name, trees.DATASET, private)
+        raise OptionError(f"{shown} holds no models of the Hub, so nothing can be pushed; add some, or check --index")
+    commits.create(name, listing.DATASET, private)
     for _ in range(TRIES - 1):
         with contextlib.suppress(BranchMovedError):
             return _pushed(catalogue, name, named, len(rows) - len(named))
     return _pushed(catalogue, name, named, len(rows) - len(named))
 
 
-def _pushed(catalogue: Catalogue, name: str, rows: Any, left_out: int) -> Pushed:
-    head = trees.head(name, kind=trees.DATASET)
+def _pushed(catalogue: storage.Catalogue, name: str, rows: Any, left_out: int) -> Pushed:
+    head = listing.head(name, kind=listing.DATASET)
     there = received.table(name, head)
     new = _without(rows, there)
     if not len(new):
         return Pushed("", 0, len(there), left_out)
     message = f"Add {len(new)} entries"
-    head = _send_signatures(catalogue, name, head, entries_of(new), message)
+    head = _send_signatures(catalogue, name, head, storage.entries_of(new), message)
     everything = shards.sorted_rows(_anywhere(shards.libraries()[0].concat_tables([there, new])))
     old = list(received.shards_of(name, head))
     many = len(old) >= JOINED
     content = shards.content(everything if many else shards.sorted_rows(_anywhere(new)))
     files: dict[str, bytes | Path | None] = dict.fromkeys(old) if many else {}
-    files[f"{KEYS}/{hashlib.sha256(content).hexdigest()[:32]}{ENDING}"] = content
+    files[f"{storage.KEYS}/{hashlib.sha256(content).hexdigest()[:32]}{storage.ENDING}"] = content
     files |= _card(name, head, everything)
-    address = commits.commit(name, files, head, message, repo_type=trees.DATASET)
+    address = commits.commit(name, files, head, message, repo_type=listing.DATASET)
     return Pushed(address, len(new), len(everything), left_out)
 
 
-def _send_signatures(catalogue: Catalogue, name: str, head: str, entries: list[Entry], message: str) -> str:
+def _send_signatures(
+    catalogue: storage.Catalogue, name: str, head: str, entries: list[storage.Entry], message: str
+) -> str:
     """Commit the signatures that a repository does not have, some at a time; return where its branch stands then.
 
     They come before the keys: a push that breaks off leaves files that nothing names, and the next one finds them.
     """
     for start in range(0, len(entries), AT_ONCE):
-        some = {signature_file(entry): entry for entry in entries[start : start + AT_ONCE]}
-        there = trees.existing(name, head, list(some), trees.DATASET)
+        some = {storage.signature_file(entry): entry for entry in entries[start : start + AT_ONCE]}
+        there = listing.existing(name, head, list(some), listing.DATASET)
         files: Mapping[str, bytes | Path | None] = {
             file: _verified(catalogue, entry) for file, entry in some.items() if file not in there
         }
         if files:
-            address = commits.commit(name, files, head, f"{message}: signatures", repo_type=trees.DATASET)
-            head = trees.head(name, kind=trees.DATASET)
+            address = commits.commit(name, files, head, f"{message}: signatures", repo_type=listing.DATASET)
+            head = listing.head(name, kind=listing.DATASET)
             if not address.endswith(head):
-                raise BranchMovedError(f"{name}: others committed in between; run again")
+                raise BranchMovedError(f"{name}: others committed at the same time; run again")
     return head
 
 
-def _verified(catalogue: Catalogue, entry: Entry) -> Path:
+def _verified(catalogue: storage.Catalogue, entry: storage.Entry) -> Path:
     catalogue.signature(entry)
     return catalogue.signature_path(entry)
 
 
 def _card(name: str, head: str, rows: Any) -> dict[str, bytes]:
     """The card, where its figures change."""
-    known = trees.existing(name, head, [commits.CARD], trees.DATASET)
+    known = listing.existing(name, head, [commits.CARD], listing.DATASET)
     text = ""
     if known:
-        text = trees.fetched(name, head, commits.CARD, trees.DATASET, 2**22).read_text("utf-8", errors="replace")
+        text = listing.fetched(name, head, commits.CARD, listing.DATASET, 2**22).read_text("utf-8", errors="replace")
     new = card.written(text, name, rows)
     return {commits.CARD: new.encode()} if new != text else {}
 
 
-def pull(name: str, catalogue: Catalogue, signatures: bool = False) -> Pulled:
+def pull(name: str, catalogue: storage.Catalogue, signatures: bool = False) -> Pulled:
     """Put the models of an index on the Hub, `org/name` or `org/name@revision`, into one here.
 
     A signature is fetched when a model is tested against it, or with `signatures` now. Raise LineageError for what is
     no index, and where nothing of it can be read.
     """
     repo, commit = _at(name)
-    rows = Received(repo, commit)
+    rows = storage.Received(repo, commit)
     added = catalogue.merge(rows)
     if not rows.rows and rows.unread:
         raise SignatureError(rows.unread[0])
     if not rows.rows:
         raise RepositoryError(
-            f"{name} holds no index: there is no row in {KEYS}/*{ENDING}; check its name and revision"
+            f"{name} holds no index: there are no rows in {storage.KEYS}/*{storage.ENDING}; check its name and revision"
         )
     if signatures:
         pulled = catalogue.read().pulled(rows.source)
@@ -167,7 +158,7 @@ def pull(name: str, catalogue: Catalogue, signatures: bool = False) -> Pulled:
     return Pulled(commit, added, rows.rows, tuple(rows.unread))
 
 
-def opened(index: str | None) -> Catalogue:
+def opened(index: str | None) -> storage.Catalogue:
     """Return the index that a user names: a folder, or a repository of data on the Hub; by default the user's own.
 
     Of a repository the keys are fetched, and kept by commit. Raise OptionError for a folder that is not there, and
@@ -175,15 +166,15 @@ def opened(index: str | None) -> Catalogue:
     """
     shards.libraries()
     if index is None:
-        return Catalogue(default_folder())
+        return storage.Catalogue(storage.default_folder())
     if is_folder(index):
-        return Catalogue(Path(index))
+        return storage.Catalogue(Path(index))
     if hub_name(index) is None or "/" not in index:
         raise OptionError(
-            f"{printable(index, 200)} does not exist, and is no name of an index on the Hub; add models to it first"
+            f"{printable(index, 200)} does not exist, and no index on the Hub has this name; add models to it first"
         )
     repo, commit = _at(index)
-    kept = Catalogue(cache.root() / "indexes" / repo / commit)
+    kept = storage.Catalogue(cache.root() / "indexes" / repo / commit)
     if not any(kept.files()):
         make_folder(kept.folder, PRIVATE)
         done = pull(f"{repo}@{commit}", kept)
@@ -207,18 +198,18 @@ def _at(name: str) -> tuple[str, str]:
     _check_name(repo)
     if client.COMMIT.fullmatch(revision):
         return repo, revision
-    return repo, trees.head(repo, revision or "main", trees.DATASET)
+    return repo, listing.head(repo, revision or "main", listing.DATASET)
 
 
 def _check_name(name: str) -> None:
     if hub_name(name) != name or "/" not in name:
-        raise OptionError(f"{printable(name, 200)} is no repository of data on the Hub; name one such as org/index")
+        raise OptionError(f"{printable(name, 200)} is not a dataset repository on the Hub; name one such as org/index")
 
 
 def _without(rows: Any, others: Any) -> Any:
     """The rows of models that are not among others."""
-    known = set(zip(*(others[name].to_pylist() for name in IDENTIFYING), strict=True))
-    mine = zip(*(rows[name].to_pylist() for name in IDENTIFYING), strict=True)
+    known = set(zip(*(others[name].to_pylist() for name in storage.IDENTIFYING), strict=True))
+    mine = zip(*(rows[name].to_pylist() for name in storage.IDENTIFYING), strict=True)
     return rows.filter(np.asarray([one not in known for one in mine], np.bool_))
 
 

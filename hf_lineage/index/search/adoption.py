@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hf_lineage.checking import Report
-from hf_lineage.checking.judge import base_of
+from hf_lineage.checking.judge import whole_base
 from hf_lineage.checking.results import Relative, Row
-from hf_lineage.checking.source import located, open_model
+from hf_lineage.checking.source import counterpart, located, open_model
 from hf_lineage.claims import stated
 from hf_lineage.errors import LineageError, OptionError, printable
 from hf_lineage.evidence import Criteria
@@ -117,7 +117,7 @@ def _relatives(report: Report, row: Row, catalogue: Catalogue) -> list[tuple[Ent
     verdict, options = row.verdict, report.options
     if verdict.kind not in FAMILY or verdict.decisive is None or verdict.by_units or row.steps or row.part:
         return []
-    base = _signature(base_of(row.claim, options.local_hub), report, is_base=True)
+    base = _signature(counterpart(whole_base(row.claim, options.local_hub), ""), report, is_base=True)
     model = _signature(report.source or located(report.model, options), report)
     if base.width != model.width:
         return []
@@ -127,10 +127,10 @@ def _relatives(report: Report, row: Row, catalogue: Catalogue) -> list[tuple[Ent
 def _note(report: Report, one: Relative) -> str:
     named = printable(one.base, 200)
     return (
-        f"{printable(one.model, 200)}, which is in the index, is a nearer relative than the declared base {named}: "
-        f"it shares {one.along**2:.0%} of the model's difference from {named} (cosine {one.along:.2f}; data in "
-        f"common alone can cause up to {SIBLINGS}). The model may come from {named} through it, or it from the "
-        f"model: weights do not tell who came first{_licence(one.model, report)}"
+        f"{printable(one.model, 200)}, which is in the index, is a nearer relative than the declared base {named}: it "
+        f"shares {one.along**2:.0%} of the model's difference from {named} (cosine {one.along:.2f}; shared training "
+        f"data alone can cause up to {SIBLINGS}). The model may come from {named} through it, or the reverse: weights "
+        f"do not tell which came first{_licence(one.model, report)}"
     )
 
 

@@ -1,7 +1,8 @@
 """Known weights: what keys cannot tell is tested against the weights of known models, as few of them as possible.
 
 The trace of a base in an adapter is alike for near relatives of the base. So the models of an index are gathered into
-groups whose keys are alike, and one of each group is read.
+groups whose keys are alike, and one of each group is read. A narrowed, widened or rotated model has other keys than its
+base: its hidden units are seen through the tokens that both know, which takes the weights of both.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from hf_lineage.checking import Options
-from hf_lineage.checking.adapters import Adapter, judge_on, open_place
+from hf_lineage.checking.adapters import Adapter, Adapters, judge_on, open_place
+from hf_lineage.checking.judge import Candidate, Reached, judge_pair, opened_once
 from hf_lineage.checking.results import NAMED, VERDICTS, Row, attempt
-from hf_lineage.checking.source import Adapters
+from hf_lineage.checking.source import OpenedModel, counterpart, open_model
 from hf_lineage.claims import Claim, read_claims
 from hf_lineage.errors import LineageError, RepositoryError
 from hf_lineage.evidence import Kind, Verdict
@@ -25,7 +27,7 @@ from hf_lineage.index.key import similarities
 from hf_lineage.index.storage import Catalogue, Entry, Known
 from hf_lineage.index.tree import plain
 
-FOLDER = "it is in the index as a folder, and no folder that an index names is opened"
+FOLDER = "the index has it as a folder, and hf-lineage never opens folders that an index names"
 NEAR = 0.5
 """The cosine of two keys from which one model stands for the other: on the example models an adapter shows z = 12.2 on
 a descendant of its base at .62, and 13.1 on the base itself."""
@@ -42,7 +44,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Judged:
-    """A group, and what is said of a model or an adapter and of the one of the group that was read."""
+    """A group, and the verdict on a model or an adapter and the member of the group that was read."""
 
     group: Group
     row: Row
@@ -104,7 +106,7 @@ def identify_adapters(
         declared = declared_in([place.repo, source])
         for part, one in open_place(place):
             if not isinstance(one, Adapter):
-                reason = one.reason if isinstance(one, Verdict) else "it adds no product of matrices that can be tested"
+                reason = one.reason if isinstance(one, Verdict) else "it has no matrix product that can be tested"
                 results.append(AdapterBases(source.name, source.commit, part, reason, of=len(known)))
                 continue
             widths = widths_of(one)
@@ -183,3 +185,43 @@ def declared_in(repos: Iterable[RepoRef]) -> set[str]:
         with contextlib.suppress(LineageError):
             names |= {plain(claim.base) for claim in read_claims(repo).claims}
     return names
+
+
+@dataclass(frozen=True)
+class ByWeights:
+    """What the weights of known models say of a model that no key finds."""
+
+    model: str
+    tested: tuple[Judged, ...]
+    fitting: int
+    """Other models of the index along the path."""
+    untested: int
+    """Those of them that are neither tested nor near a model that is."""
+
+    @property
+    def tests(self) -> int:
+        """How many were tested, for which p is corrected (Bonferroni)."""
+        return max(1, len(self.tested))
+
+
+def by_weights(source: RepoRef, catalogue: Catalogue, options: Options, most: int) -> ByWeights:
+    """Return what the weights of at most so many known models say of a model, a base that it declares first.
+
+    Raise LineageError if the model itself cannot be read.
+    """
+    known = catalogue.read().wide(options.paths[0]).without(source.name, source.commit or "")
+    groups, fitting, left = grouped(known, most, declared_in([source]))
+    strict = for_several(options, max(1, len(groups)))
+    candidate = opened_once(source, strict)
+    return ByWeights(source.name, tuple(_judged(group, candidate, strict) for group in groups), fitting, left)
+
+
+def _judged(group: Group, candidate: Candidate, options: Options) -> Judged:
+    claim = Claim(group.entry.model, None, NAMED)
+
+    def opened() -> OpenedModel:
+        return open_model(counterpart(located(group.entry, options.local_hub), ""), options, is_base=True)
+
+    base = attempt(opened, *VERDICTS)
+    outcome = attempt(lambda: judge_pair(claim, Reached(base), candidate, options), *VERDICTS)
+    return Judged(group, Row(claim, outcome) if isinstance(outcome, Verdict) else outcome)

@@ -93,7 +93,8 @@ def identify(
     # Twice as many, because the model itself may be among them, and others twice.
     order = [int(row) for row in np.argsort(-cosines, kind="stable")[: 2 * most + 2] if cosines[row] > CHANCE]
     candidates = {entry: row for row, entry in zip(order[::-1], alike.entries(order)[::-1], strict=True)}
-    candidates = {entry: row for entry, row in candidates.items() if not _same(entry, asked)}
+    itself = (asked.model, asked.commit)
+    candidates = {entry: row for entry, row in candidates.items() if (entry.model, entry.commit) != itself}
     chosen = sorted(candidates, key=lambda entry: -cosines[candidates[entry]])
     drawn = min(criteria.permutations, math.ceil(FINER / criteria.alpha) - 1)
     criteria = replace(criteria, analyses=max(1, min(most, len(chosen))), paths=(path,), permutations=drawn)
@@ -136,10 +137,6 @@ def _merged(result: Identification, model: Array, sketches: Mapping[Entry, Array
     return replace(
         result, parents=tuple(Parent(entry.model, *share) for entry, *share in shares), explained=fit.explained
     )
-
-
-def _same(entry: Entry, asked: Entry) -> bool:
-    return (entry.model, entry.commit) == (asked.model, asked.commit)
 
 
 def _ranked(

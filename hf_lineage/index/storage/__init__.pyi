@@ -10,8 +10,8 @@ from .catalogue import records_of as records_of
 from .catalogue import signature_file as signature_file
 from .known import Known as Known
 from .known import entries_of as entries_of
-from .merging import identities as identities
 from .received import Received as Received
 from .shards import IDENTIFYING as IDENTIFYING
 from .shards import Entry as Entry
+from .shards import identities as identities
 from .shards import without_revision as without_revision

@@ -19,14 +19,21 @@ import numpy as np
 
 from hf_lineage.errors import LineageError, NetworkError, SignatureError, printable
 from hf_lineage.files import make_folder, places, write_atomically
-from hf_lineage.hub import trees
+from hf_lineage.hub import listing
 from hf_lineage.index.key import BITS, Key, key_of
 from hf_lineage.index.storage import shards
-from hf_lineage.index.storage.known import Known
-from hf_lineage.index.storage.merging import identities, merged
-from hf_lineage.index.storage.passing import Passed
+from hf_lineage.index.storage.known import Known, Passed
 from hf_lineage.index.storage.reader import OWN, Reader, wrong
-from hf_lineage.index.storage.shards import IDENTIFYING, MOST_ROWS, NAMES, ROWS, Entry, without_revision
+from hf_lineage.index.storage.shards import (
+    IDENTIFYING,
+    MOST_ROWS,
+    NAMES,
+    ROWS,
+    Entry,
+    identities,
+    merged,
+    without_revision,
+)
 from hf_lineage.signature import Signature, by_path
 from hf_lineage.signature.sources import encode, load_signature
 
@@ -134,7 +141,7 @@ class Catalogue:
         if file.is_file() or not entry.source:
             return file
         name, _, commit = entry.source.partition("@")
-        return trees.fetched(name, commit, signature_file(entry), trees.DATASET, LARGEST_SIGNATURE)
+        return listing.fetched(name, commit, signature_file(entry), listing.DATASET, LARGEST_SIGNATURE)
 
     def compact(self) -> None:
         """Join the files of keys into one. A model that is added meanwhile is not lost: its file is not joined."""
@@ -185,7 +192,7 @@ class Catalogue:
                     continue
                 left -= sum(map(len, groups))
                 if left < 0:
-                    self.passed.shards[file.name] = f"{file} is left out: of an index {MOST_ROWS} rows are read"
+                    self.passed.shards[file.name] = f"{file} is left out: an index may have {MOST_ROWS} rows"
                     return
                 yield file, groups
 

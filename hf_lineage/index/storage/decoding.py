@@ -96,14 +96,14 @@ def _problem(size: int, metadata: Any) -> str:
     if stamp != STAMP[b"hf_lineage_index"]:
         return f"its keys are of version {stamp.decode(errors='replace')}, not {VERSION}"
     if size > LARGEST or metadata.num_rows * BITS // 8 > size:
-        return f"it has {size} bytes and {metadata.num_rows} rows, more than it can hold or may"
+        return f"it has {size} bytes and {metadata.num_rows} rows, more than it can hold or is allowed to"
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         columns = [group.column(at) for at in range(group.num_columns)]
         if group.num_rows != min(ROWS, metadata.num_rows - number * ROWS):
             return f"its groups do not have {ROWS} rows each"
         if any(column.compression != "UNCOMPRESSED" or column.num_values != group.num_rows for column in columns):
-            return "it is compressed, or its columns are of unlike length"
+            return "it is compressed, or its columns have different lengths"
         if others := {encoding for column in columns for encoding in column.encodings} - ENCODINGS:
             return f"its columns are stored as {', '.join(sorted(others))}"
     return ""
@@ -123,7 +123,7 @@ def _refuse_long(rows: Any, texts: Sequence[str], longest: int) -> None:
 def _bounded(batches: Sequence[Any]) -> Iterator[Any]:
     for batch in batches:
         if batch.nbytes > MOST_BYTES:
-            raise ValueError(f"its rows are longer than {MOST_BYTES // ROWS} bytes in the mean")
+            raise ValueError(f"its rows are longer than {MOST_BYTES // ROWS} bytes on average")
         yield batch
 
 

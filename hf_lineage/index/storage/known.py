@@ -1,10 +1,13 @@
-"""Known: the models of an index as a search sees them, rows in memory, and entries of those that are asked for."""
+"""Known: the models of an index as a search sees them, rows in memory, and entries of those that are asked for.
+
+What of an index could not be read is told once and in few sentences, however much it is.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -123,3 +126,27 @@ def entries_of(rows: Any) -> list[Entry]:
     """Return the models of rows by the schema of an index."""
     columns = [rows[name].to_pylist() for name in NAMES]
     return [Entry(*values) for values in zip(*columns, strict=True)]
+
+
+@dataclass
+class Passed:
+    """What was passed over, by its name, and why."""
+
+    shards: dict[str, str] = field(default_factory=dict)
+    signatures: dict[str, str] = field(default_factory=dict)
+    """By the model."""
+
+    @property
+    def notes(self) -> list[str]:
+        """One sentence for files of keys, and one for signatures; none where all was read."""
+        return [
+            *_note("files of the index", self.shards),
+            *_note("models of the index", self.signatures),
+        ]
+
+
+def _note(what: str, problems: Mapping[str, str]) -> list[str]:
+    if not problems:
+        return []
+    first = next(iter(problems.values()))
+    return [f"{len(problems)} {what} could not be read and were left out; the first: {first}"]

@@ -62,7 +62,7 @@ RECEIVED = Terms(
         "recipe": r"^[\w.-]+$",
         "source": "^$",
     },
-    "name a revision at which it is whole",
+    "name a revision at which it is complete",
 )
 """An index on the Hub."""
 
@@ -168,7 +168,7 @@ def _ended(code: int) -> str:
 
 
 def _refusal(called: str | Path, problem: str, terms: Terms) -> SignatureError:
-    return SignatureError(f"{called} is no file of an index: {printable(problem, 200)}; {terms.remedy}")
+    return SignatureError(f"{called} is not a file of an index: {printable(problem, 200)}; {terms.remedy}")
 
 
 def checked(content: bytes, wanted: Any, terms: Terms) -> Any:
@@ -178,7 +178,7 @@ def checked(content: bytes, wanted: Any, terms: Terms) -> Any:
         rows = arrow.ipc.read_record_batch(arrow.py_buffer(content), wanted)
         rows.validate(full=True)
     except Exception as error:  # whatever Arrow makes of bytes that are no rows
-        raise ValueError(f"what was read of it are no rows: {error}") from None
+        raise ValueError(f"what was read from it is not rows: {error}") from None
     if len(rows) > ROWS or any(column.null_count for column in rows.columns):
         raise ValueError(f"a group has {len(rows)} rows, or some without a value")
     if problem := wrong(rows, terms):
@@ -196,7 +196,7 @@ def wrong(rows: Any, terms: Terms) -> str:
             return f"a {name} is longer than {terms.longest} bytes"
         others = texts.filter(compute.invert(compute.match_substring_regex(texts, terms.rules.get(name, ""))))
         if len(others):
-            return f"{others[0].as_py()!r} is no {name}"
+            return f"{others[0].as_py()!r} is not a {name}"
     for name, most in (("width", WIDEST), ("layers", MOST_LAYERS)):
         if name in rows.schema.names and len(rows):
             values = compute.min_max(rows[name]).as_py()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hf_lineage.errors import RepositoryError, SignatureError
-from hf_lineage.hub import trees
+from hf_lineage.hub import listing
 from hf_lineage.index.storage.catalogue import ENDING, KEYS
 from hf_lineage.index.storage.reader import RECEIVED, Reader
 from hf_lineage.index.storage.shards import LARGEST, MOST_ROWS, libraries, schema
@@ -18,21 +18,21 @@ LARGEST_INDEX = 2**31
 """Bytes of all shards together."""
 
 
-def shards_of(name: str, commit: str) -> dict[str, trees.Entry]:
+def shards_of(name: str, commit: str) -> dict[str, listing.Entry]:
     """Return the shards of an index on the Hub at a commit; none where it has no folder of keys.
 
     Raise RepositoryError for more of them, or larger ones, than are read.
     """
     try:
-        files = trees.tree(name, commit, KEYS, trees.DATASET)
+        files = listing.tree(name, commit, KEYS, listing.DATASET)
     except RepositoryError:
         return {}
     shards = {file: entry for file, entry in files.items() if file.endswith(ENDING)}
     size = sum(entry.size for entry in shards.values())
     if len(shards) > MOST_SHARDS or size > LARGEST_INDEX:
         raise RepositoryError(
-            f"{name} has {len(shards)} files of keys of {size} bytes, more than are read: {MOST_SHARDS} of "
-            f"{LARGEST_INDEX >> 30} GiB; it is no index"
+            f"{name} has {len(shards)} files of keys of {size} bytes, and hf-lineage reads at most {MOST_SHARDS} of "
+            f"{LARGEST_INDEX >> 30} GiB; it is not an index"
         )
     return shards
 
@@ -61,12 +61,12 @@ class Received:
         """Yield the rows; raise RepositoryError for more of them than are read."""
         with Reader() as reader:
             for file in shards_of(self.name, self.commit):
-                place = trees.fetched(self.name, self.commit, file, trees.DATASET, LARGEST)
+                place = listing.fetched(self.name, self.commit, file, listing.DATASET, LARGEST)
                 try:
                     for rows in reader.groups(place, RECEIVED, called=f"{self.name}: {file}"):
                         self.rows += len(rows)
                         if self.rows > MOST_ROWS:
-                            raise RepositoryError(f"{self.name} has more than {MOST_ROWS} rows; it is no index")
+                            raise RepositoryError(f"{self.name} has more than {MOST_ROWS} rows; it is not an index")
                         yield self._with_source(rows)
                 except SignatureError as error:
                     self.unread.append(str(error))

@@ -1,14 +1,19 @@
-"""Relatives: which of some models are of one family, by exact tests, and what each of them declares."""
+"""Relatives: which of some models are of one family, by exact tests, what each declares, and which came first.
+
+Which end of a tree came first is told as far as anything tells: claims, and what cannot be undone to weights.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from hf_lineage.claims import Claim
 from hf_lineage.evidence import MINIMUM_EFFECT, Criteria, Kind, Verdict
+from hf_lineage.evidence.derivation import Links
 from hf_lineage.evidence.judging import evaluate, reserved
 from hf_lineage.evidence.paths import scores
 from hf_lineage.signature import Signature
@@ -117,3 +122,53 @@ def barred(members: Sequence[Member], declared: Sequence[Declared], places: Sequ
     """Whether each model shares with others a declared base that is none of the models."""
     absent = [plain(one.claim.base) for one in declared if one.base is None and one.child in places]
     return [any(absent.count(plain(claim.base)) > 1 for claim in member.claims) for member in members]
+
+
+Arc = tuple[int, int]
+"""A node from which another comes, and that other."""
+
+
+def root_of(links: Links, arcs: Sequence[Arc], models: int) -> int:
+    """Return the node from which most arcs lead away, then an unknown ancestor, then the one with most branches."""
+    return max(
+        links,
+        key=lambda node: (
+            sum(base in _path(links, node, child) for base, child in arcs),
+            node >= models,
+            len(links[node]),
+            -node,
+        ),
+    )
+
+
+def oriented(links: Links, root: int) -> Iterator[Arc]:
+    """Yield every edge from the root on, children of one node by their distance."""
+    yield from _below(links, root, None)
+
+
+def _below(links: Links, node: int, parent: int | None) -> Iterator[Arc]:
+    for child in sorted(links[node], key=lambda other: (links[node][other], other)):
+        if child != parent:
+            yield node, child
+            yield from _below(links, child, node)
+
+
+def crossed(links: Links, arcs: Sequence[Arc], edge: Arc) -> bool:
+    """Return whether an arc leads along an edge in its direction, and none against it."""
+    steps = [set(pairwise(_path(links, *arc))) for arc in arcs]
+    return any(edge in some for some in steps) and not any(edge[::-1] in some for some in steps)
+
+
+def _path(links: Links, start: int, end: int) -> list[int]:
+    """The nodes from one to another."""
+    came: dict[int, int] = {start: start}
+    reached = [start]
+    for node in reached:
+        for other in links[node]:
+            if other not in came:
+                came[other] = node
+                reached.append(other)
+    path = [end]
+    while path[-1] != start:
+        path.append(came[path[-1]])
+    return path[::-1]

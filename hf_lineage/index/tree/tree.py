@@ -6,40 +6,28 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from hf_lineage.evidence import Criteria, Kind, Verdict
-from hf_lineage.evidence.derivation import (
-    TWIN,
-    Derivation,
-    Links,
-    Means,
-    Merge,
-    aligned,
-    along,
-    combined,
-    distances,
-    joined,
-    merges,
-    products,
-    simplified,
-)
+from hf_lineage.evidence import Criteria, Kind, Verdict, derivation
 from hf_lineage.evidence.paths import compare_paths, scores
 from hf_lineage.index.tree.relatives import (
     FAMILY,
+    Arc,
     Declared,
     Member,
     PairTests,
     barred,
+    crossed,
     declarations,
     families_of,
     in_folders,
+    oriented,
+    root_of,
 )
-from hf_lineage.index.tree.rooting import Arc, crossed, oriented, root_of
 from hf_lineage.signature import Array, Vector
 
 UNKNOWN = "unknown common ancestor"
 ALPHA = 0.001
 """The least p-value that the permutations of one pair can have: pairs are many, and p is not corrected for them."""
-CHILD = (Means.QUANTIZED, Means.PRUNED)
+CHILD = (derivation.Means.QUANTIZED, derivation.Means.PRUNED)
 """What is done to a model and cannot be undone: what shows it is the child."""
 
 
@@ -61,7 +49,7 @@ class Mark(Enum):
 
 @dataclass(frozen=True)
 class Edge:
-    """Two models of which one comes from the other, or is said to."""
+    """Two models of which one comes, or is declared to come, from the other."""
 
     parent: str
     child: str
@@ -90,7 +78,7 @@ class Tree:
     alpha: float
 
 
-Seen = Callable[[int, int, Verdict], Derivation | None]
+Seen = Callable[[int, int, Verdict], derivation.Derivation | None]
 """How the second of two related models was made from the first, where that can be measured."""
 
 
@@ -128,17 +116,19 @@ def _family(
 ) -> tuple[tuple[str, ...], list[Edge]]:
     """The nodes of one family from its root on, and its edges; `before` counts the unknown ones of other families."""
     sketches = _sketches(tests, own)
-    gram = products(sketches)
+    gram = derivation.products(sketches)
     claims = [(own.index(one.base), own.index(one.child)) for one in declared if one.base in own and one.child in own]
     aside = _merges(gram, claims)
     kept = [at for at in range(len(own)) if all(at != merge.model for merge in aside)]
     arcs = [(kept.index(base), kept.index(child)) for base, child in claims if base in kept and child in kept]
     members = [tests.members[own[at]] for at in kept]
     preferred = [sum(base == at for base, _ in claims) for at in kept]
-    distance = distances(gram)[:, kept][kept]
-    links = simplified(joined(distance), len(kept), preferred, barred(members, declared, [own[at] for at in kept]))
-    told = dict(_told(tests, [own[at] for at in kept], links, seen))
-    arcs += [arc for arc, how in told.items() if set(CHILD) & set(how.means)]
+    distance = derivation.distances(gram)[:, kept][kept]
+    links = derivation.simplified(
+        derivation.joined(distance), len(kept), preferred, barred(members, declared, [own[at] for at in kept])
+    )
+    relations = dict(_told(tests, [own[at] for at in kept], links, seen))
+    arcs += [arc for arc, how in relations.items() if set(CHILD) & set(how.means)]
     unknown = [node for node in links if node >= len(kept)]
     names = {at: member.name for at, member in enumerate(members)}
     names |= {node: _unknown(before + number) for number, node in enumerate(unknown)}
@@ -148,7 +138,7 @@ def _family(
         edge = _declared_edge(tests, declared, names[arc[0]], names[arc[1]])
         nodes.append(names[arc[1]])
         edges.append(replace(edge, length=links[arc[0]][arc[1]], directed=crossed(links, arcs, arc),
-                             seen=told[arc].words if arc in told else ""))  # fmt: skip
+                             seen=relations[arc].words if arc in relations else ""))  # fmt: skip
     edges += _merged(tests, own, aside, sketches, declared)
     return (*nodes, *(tests.members[own[merge.model]].name for merge in aside)), edges
 
@@ -158,7 +148,9 @@ def _unknown(number: int) -> str:
     return f"{UNKNOWN} {number + 1}" if number else UNKNOWN
 
 
-def _told(tests: PairTests, places: Sequence[int], links: Links, seen: Seen) -> Iterator[tuple[Arc, Derivation]]:
+def _told(
+    tests: PairTests, places: Sequence[int], links: derivation.Links, seen: Seen
+) -> Iterator[tuple[Arc, derivation.Derivation]]:
     """How each model was made from its neighbour in the tree, one way and the other."""
     for one, there in links.items():
         for other in there:
@@ -185,37 +177,41 @@ def _sketches(tests: PairTests, own: Sequence[int]) -> list[Array]:
     paths = [tests.members[at].signature.paths[tests.path] for at in own]
     middle = max(range(len(paths)), key=lambda at: sum(scores(paths[at], paths)))
     layers = len(paths[middle].trace)
-    return [aligned(path, compare_paths(path, paths[middle]).pairs, layers) for path in paths]
+    return [derivation.aligned(path, compare_paths(path, paths[middle]).pairs, layers) for path in paths]
 
 
-def _merges(gram: Vector, claims: Sequence[Arc]) -> list[Merge]:
+def _merges(gram: Vector, claims: Sequence[Arc]) -> list[derivation.Merge]:
     """The merges of a family; of several that may be one, that which declares its parents, then the strongest."""
-    aside: list[Merge] = []
+    aside: list[derivation.Merge] = []
     while True:
         left = [at for at in range(len(gram)) if all(at != merge.model for merge in aside)]
         candidates = [
-            Merge(left[one.model], tuple(left[at] for at in one.parents), left[one.ancestor], one.strength)
-            for one in merges(gram[:, left][left])
+            derivation.Merge(left[one.model], tuple(left[at] for at in one.parents), left[one.ancestor], one.strength)
+            for one in derivation.merges(gram[:, left][left])
         ]
         candidates = [one for one in candidates if not any((one.model, parent) in claims for parent in one.parents)]
         if not candidates:
             return aside
         best = min(candidates, key=lambda one: (-sum((at, one.model) in claims for at in one.parents), -one.strength))
-        twins = [one for one in aside if along(gram, best.ancestor)[best.model, one.model] >= TWIN]
-        aside.append(Merge(best.model, (twins[0].model,), best.ancestor, best.strength) if twins else best)
+        twins = [
+            one for one in aside if derivation.along(gram, best.ancestor)[best.model, one.model] >= derivation.TWIN
+        ]
+        aside.append(derivation.Merge(best.model, (twins[0].model,), best.ancestor, best.strength) if twins else best)
 
 
 def _merged(
     tests: PairTests,
     own: Sequence[int],
-    aside: Sequence[Merge],
+    aside: Sequence[derivation.Merge],
     sketches: Sequence[Array],
     declared: Sequence[Declared],
 ) -> Iterator[Edge]:
     """An edge to each parent of a merge, with what this one gave."""
-    names, apart = [tests.members[at].name for at in own], distances(products(sketches))
+    names, apart = [tests.members[at].name for at in own], derivation.distances(derivation.products(sketches))
     for merge in aside:
-        fit = combined(sketches[merge.model], sketches[merge.ancestor], [sketches[at] for at in merge.parents])
+        fit = derivation.combined(
+            sketches[merge.model], sketches[merge.ancestor], [sketches[at] for at in merge.parents]
+        )
         for parent, share in zip(merge.parents, fit.weights, strict=True):
             edge = _declared_edge(tests, declared, names[parent], names[merge.model])
             seen = f"a contribution of {share:.0%} to a merge" if len(merge.parents) > 1 else ""

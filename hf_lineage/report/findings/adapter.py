@@ -18,8 +18,8 @@ COLUMNS = ("Projection", "Rows permuted", "Layers", "z", "p")
 NUMERIC = (2, 3, 4)
 """The columns of figures."""
 MEANING = (
-    "If the adapter belonged to an independent model, permuting the rows of what it adds would change nothing. z tells "
-    "how far the rows as they are lie above the permuted ones, in standard deviations; p how often these reach as far"
+    "If the adapter belonged to an independent model, permuting the rows of what it adds would change nothing. z is "
+    "how far the observed value lies above them, in standard deviations; p is how often they reach it"
 )
 
 
@@ -42,7 +42,7 @@ def describe(report: Report, row: Row) -> Finding | None:
 def _cells(trace: Trace) -> Iterator[tuple[str, ...]]:
     """A line for each projection: what is permuted, in how many layers, z and its own p."""
     for role in trace.by_role:
-        count = len(set(_layers(trace, role)))
+        count = len({layer for other, layer in zip(trace.roles, trace.layers, strict=True) if other == role})
         yield role, _permuted(role), str(count), f"{trace.z_of(role):.1f}", f"{trace.p_of(role):.3g}"
 
 
@@ -114,7 +114,3 @@ def _projection(trace: Trace, role: str) -> dict[str, Any]:
             for row in rows
         ],
     }
-
-
-def _layers(trace: Trace, role: str) -> list[int]:
-    return [layer for other, layer in zip(trace.roles, trace.layers, strict=True) if other == role]

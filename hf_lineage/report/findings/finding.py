@@ -1,4 +1,4 @@
-"""A finding: one thing that a check found out, as plain values that every report prints in its own way."""
+"""A finding: one result of a check, as plain values that every report prints in its own way."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was found out about a claim, or about all of them."""
+    """One result about a claim, or about all of them."""
 
     title: str
     about: str = ""

@@ -45,7 +45,7 @@ class Interval(Protocol):
 
     @property
     def detected(self) -> bool:
-        """Whether it is told from none."""
+        """Whether it differs from zero."""
 
 
 class RecordedShare(msgspec.Struct, frozen=True):
@@ -102,7 +102,7 @@ def describe_share(is_base: bool, value: float, share: Interval) -> str:
     if is_base:
         return f"as the base {figure(value)} ({between})"
     if share.high - share.low > 2 * derivation.WIDEST:
-        return f"a contribution between {between}, which cannot be told from those of the other parents,"
+        return f"a contribution between {between}, which cannot be separated from those of the other parents,"
     return f"{figure(value)} ({between})" if share.detected else f"no detectable contribution ({between})"
 
 

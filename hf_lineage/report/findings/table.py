@@ -1,4 +1,7 @@
-"""The table of findings: a new one is a module and a line here, and every report prints it."""
+"""The table of findings: a new one is a module and a line here, and every report prints it.
+
+Beside it everything that a report says below the table of claims, and what became of one claim in one sentence.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,11 @@ from typing import Any
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
-from hf_lineage.report.findings import descent, licences, merge, relation, waivers
+from hf_lineage.errors import printable
+from hf_lineage.report.findings import descent, merge, notes
 from hf_lineage.report.findings.finding import Finding
+from hf_lineage.report.findings.notes import besides
+from hf_lineage.report.words import wording
 
 OfClaim = Callable[[Report, Row], Finding | None]
 OfReport = Callable[[Report], Finding | None]
@@ -28,7 +34,7 @@ class Maker:
     report_key: str = ""
     """Likewise in the report."""
     absent: Any = None
-    """What stands under `claim_key` where nothing was found."""
+    """The value of `claim_key` if there is no finding."""
 
 
 def _late(module: str, measured: Callable[[Row], object]) -> OfClaim:
@@ -52,10 +58,10 @@ MAKERS = (
     Maker("merge", merge.describe_parent, merge.describe_merge, claim_key="parent"),
     Maker("units", _late("units", lambda row: row.verdict.framed), claim_key="units"),
     Maker("quoted", _late("quoted", lambda row: row.quoted or None)),
-    Maker("relation", relation.describe, claim_key="relation_seen"),
-    Maker("licences", licences.describe_base, licences.describe_model, "base_license", "license"),
-    Maker("waiver", waivers.describe_waiver, waivers.describe_policy, "waiver", "policy"),
-    Maker("unmet", waivers.describe_unmet, claim_key="unmet", absent=[]),
+    Maker("relation", descent.describe_relation, claim_key="relation_seen"),
+    Maker("licences", notes.describe_base, notes.describe_model, "base_license", "license"),
+    Maker("waiver", notes.describe_waiver, notes.describe_policy, "waiver", "policy"),
+    Maker("unmet", notes.describe_unmet, claim_key="unmet", absent=[]),
 )
 """In the order in which reports print them."""
 
@@ -93,3 +99,72 @@ def _placed(
 ) -> tuple[dict[str, Any], dict[str, Finding]]:
     own = {key: finding.values for _, key, finding in triples if key}
     return absent | own, {name: finding for name, key, finding in triples if not key}
+
+
+def state_outcome(row: Row) -> str:
+    """Return what became of one claim in one sentence on one line."""
+    evidence, trace, framed = wording.best(row), row.verdict.trace, row.verdict.framed
+    measured = f" ({wording.figures(evidence)})" if evidence else f" (p = {trace.p_value:.3g})" if trace else ""
+    if framed and row.verdict.by_units:
+        measured = f" ({wording.share_of_units(framed)} of its units inherited, p = {wording.order_p(framed)})"
+    why = f": {wording.reason(row)}" if row.verdict.reason else ""
+    return f"{wording.about(row)} is {row.verdict.words}{measured}{why}{besides(row)}"
+
+
+def reasons(report: Report) -> Iterator[str]:
+    """Yield the sentences that belong under the table: why a row is undecided, its findings, and what was read for it.
+
+    A sentence about several rows stands there once.
+    """
+    shared, noted = _shared(report), set[str]()
+    yield from state_first(report)
+    for row in report.rows:
+        if row.verdict.reason and (bases := shared.pop(wording.reason(row), None)):
+            yield f"{', '.join(bases)}: {wording.reason(row)}"
+        yield from (*wording.corrected(row), *wording.measured(row))
+        for _, finding in describe_claim(report, row):
+            yield from map(finding.named, finding.sentences)
+        yield from wording.left_out(row)
+        yield from (printable(note) for note in row.notes if note not in noted)
+        noted |= {*row.notes}
+        yield from (*wording.origins(row), *wording.reading(row))
+    if not report.rows:
+        yield wording.NOTHING_DECLARED
+    for _, finding in describe_report(report):
+        yield from () if finding.first else map(finding.named, finding.sentences)
+    yield from wording.remarks(report)
+
+
+def state_first(report: Report) -> Iterator[str]:
+    """Yield what every report says before everything else."""
+    for _, finding in describe_report(report):
+        yield from map(finding.named, finding.sentences) if finding.first else ()
+
+
+def state_claim(report: Report, row: Row) -> Iterator[str]:
+    """Yield what every finding of one claim says, in few sentences."""
+    for _, finding in describe_claim(report, row):
+        yield from finding.statements
+
+
+def state_report(report: Report) -> Iterator[str]:
+    """Yield the same of the findings that concern no single claim."""
+    for _, finding in describe_report(report):
+        yield from finding.statements
+
+
+def state_all(report: Report) -> Iterator[str]:
+    """Yield what all findings of a report say: what is said first, then claim by claim."""
+    yield from state_first(report)
+    for row in report.rows:
+        yield from state_claim(report, row)
+    for _, finding in describe_report(report):
+        yield from () if finding.first else finding.statements
+
+
+def _shared(report: Report) -> dict[str, list[str]]:
+    """Each reason, with the bases whose rows have it."""
+    shared: dict[str, list[str]] = {}
+    for row in report.rows:
+        shared.setdefault(wording.reason(row), []).append(wording.about(row))
+    return shared

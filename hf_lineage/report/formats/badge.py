@@ -33,7 +33,7 @@ def render(report: Report, explain: bool = False) -> str:
         sizes=(left, right, HEIGHT),
         widths=(_width(LABEL), _width(summary)),
         dark=DARK,
-        colour=_colour(worst),
+        colour=GREY if worst is None else COLOURS[KINDS[worst.verdict.kind].tone],
     )
 
 
@@ -47,10 +47,6 @@ def _summary(row: Row) -> str:
         return row.verdict.words + (f", {wording.share_of_units(framed)} inherited" if framed else "")
     share = "" if evidence.inherited is None else f", {wording.inherited(evidence)} inherited"
     return f"{row.verdict.words} {evidence.comparison.score:.2f}{share}, p {evidence.p_value:.2g}"
-
-
-def _colour(row: Row | None) -> str:
-    return GREY if row is None else COLOURS[KINDS[row.verdict.kind].tone]
 
 
 def _width(text: str) -> float:

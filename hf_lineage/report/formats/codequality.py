@@ -17,7 +17,7 @@ from hf_lineage.report.words import KINDS, Place, card, encode, fingerprint, hol
 SEVERITIES = {"none": "info", "note": "minor", "warning": "major", "error": "critical"}
 """Level of a rule -> GitLab's word."""
 UNDECLARED, PARENTS = "undeclared", "undeclared-parent"
-"""What is found where nothing is declared, and where not all parents are."""
+"""The finding if nothing is declared, and if not all parents are."""
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -34,24 +34,22 @@ def _claim(report: Report, row: Row, place: Place) -> dict[str, Any]:
     rule = KINDS[row.verdict.kind].rule
     level = "none" if row.waiver else "warning" if row.unmet and rule.level != "error" else rule.level
     mark = fingerprint(report, row, rule.identifier)
-    told = (state_outcome(row), *state_claim(report, row), *state_report(report))
-    described = " ".join(f"{sentence}." for sentence in told)
+    sentences = (state_outcome(row), *state_claim(report, row), *state_report(report))
+    described = " ".join(f"{sentence}." for sentence in sentences)
     return _entry(f"{printable(report.model, 200)}: {described}", rule.identifier, level, mark, place)
 
 
 def _parents(report: Report) -> dict[str, Any]:
     """The entry of the parents that the model does not name; information where a policy accepts them."""
-    told = " ".join(f"{sentence}." for sentence in state_first(report))
-    mark = fingerprint(report, None, PARENTS)
-    return _entry(
-        f"{printable(report.model, 200)}: {told}", PARENTS, "warning" if report.counted else "none", mark, card(report)
-    )
+    sentences = " ".join(f"{sentence}." for sentence in state_first(report))
+    level, mark = "warning" if report.counted else "none", fingerprint(report, None, PARENTS)
+    return _entry(f"{printable(report.model, 200)}: {sentences}", PARENTS, level, mark, card(report))
 
 
 def _undeclared(report: Report) -> dict[str, Any]:
-    told = " ".join((wording.NOTHING_DECLARED, *(f"{remark}." for remark in wording.remarks(report))))
+    remarks = " ".join((wording.NOTHING_DECLARED, *(f"{remark}." for remark in wording.remarks(report))))
     level, mark = "warning" if report.unmet else "note", fingerprint(report, None, UNDECLARED)
-    return _entry(f"{printable(report.model, 200)}: {told}", UNDECLARED, level, mark, card(report))
+    return _entry(f"{printable(report.model, 200)}: {remarks}", UNDECLARED, level, mark, card(report))
 
 
 def _entry(description: str, finding: str, level: str, mark: str, place: Place) -> dict[str, Any]:

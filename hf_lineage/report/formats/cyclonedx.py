@@ -1,6 +1,6 @@
 """A report as a CycloneDX 1.6 machine-learning bill of materials, through cyclonedx-python-lib.
 
-The pedigree names only ancestors that the weights bear out; what became of every claim stands in the properties.
+The pedigree names only ancestors that the weights confirm; what became of every claim stands in the properties.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _licences(licence: Licence | None) -> Iterator[DisjunctiveLicense]:
 
 
 def _evidence(row: Row, level: Decimal) -> ComponentEvidence:
-    """How the ancestor was told: by the weights, at the level at which the test rejects independence."""
+    """How the ancestor was identified: by the weights, at the level at which the test rejects independence."""
     from cyclonedx.model.component_evidence import AnalysisTechnique, ComponentEvidence, Identity, IdentityField, Method
 
     method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=level, value=state_outcome(row))

@@ -1,7 +1,7 @@
 """A report as entries for the Model Documentation Form of the EU's Code of Practice for general-purpose AI.
 
-Of its fields those are filled in that weights and cards can speak to: the name, the authenticity, the dependencies and
-the licence. Names and order are those of the form in the Transparency Chapter of 10 July 2025.
+Only those fields are filled in that weights and cards can show: the name, the authenticity, the dependencies and the
+licence. Names and order are those of the form in the Transparency Chapter of 10 July 2025.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from hf_lineage.report.words import wording
 
 FORM = "https://digital-strategy.ec.europa.eu/en/policies/ai-code-practice"
 INTRODUCTION = (
-    "Entries for the [Model Documentation Form]({form}), as far as the weights and the cards speak to them. Who "
-    "fills it in judges them; whether a model was placed on the market, and what a licence allows, is not told here."
+    "Entries for the [Model Documentation Form]({form}), as far as the weights and the cards show them. Whoever "
+    "fills in the form decides. They do not say whether a model was placed on the market or what a licence allows."
 )
 NO_DEPENDENCY = (
-    "No dependency was found that the weights bear out. That is no reason to write N/A: it is for a model that was not "
-    "made from another one, which only its provider knows."
+    "The weights confirm no dependency. That is not a reason to write N/A: N/A is for a model that was not made from "
+    "another one, and only its provider knows that."
 )
 UNSTATED = "none stated"
 """What stands for a licence that a card does not state."""
-NO_FILES = "No file of weights was read, so there is no hash of one."
+NO_FILES = "No weight file was read, so there is no hash."
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -59,7 +59,7 @@ def _authenticity(report: Report) -> Iterator[str]:
 
 
 def _dependencies(report: Report) -> Iterator[str]:
-    """The bases that the weights bear out, then those that are declared and not verified."""
+    """The bases that the weights confirm, then those that are declared and not verified."""
     verified = ancestors(report)
     if verified:
         yield "\n".join(_entry(row) for row in verified)
@@ -89,7 +89,7 @@ def _licences(report: Report) -> Iterator[str]:
 
 
 def _findings(report: Report) -> Iterator[str]:
-    """What was found besides, which the form has no field for."""
+    """Further findings, which the form has no field for."""
     if statements := list(state_all(report)):
         yield "#### Further findings"
         yield "\n".join(f"- {escaped(statement)}." for statement in statements)

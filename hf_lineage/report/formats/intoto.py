@@ -43,14 +43,14 @@ def subjects(report: Report) -> list[dict[str, Any]]:
 
 
 def predicate(report: Report) -> dict[str, Any]:
-    """Return what is said about the subjects: the JSON report, and the files beside the weights that it rests on."""
+    """Return the statement about the subjects: the JSON report, and the files beside the weights that it rests on."""
     repo = _repository(report)
     inputs = _described(repo, (file for file in SMALL_FILES if repo.has(file)))
     return json.document(pinned(report)) | {"inputs": inputs}
 
 
 def render_predicate(report: Report, explain: bool = False) -> str:
-    """Return what is said about the subjects by itself, which `actions/attest` takes as predicate."""
+    """Return the statement without its subjects, which `actions/attest` takes as predicate."""
     del explain
     return encode(predicate(report))
 
@@ -58,7 +58,7 @@ def render_predicate(report: Report, explain: bool = False) -> str:
 def checksums(report: Report, explain: bool = False) -> str:
     r"""Return the subjects as `sha256sum` prints them, which `actions/attest` takes as subject-checksums.
 
-    What was found stands in comments. They hold no-break spaces alone: `sha256sum -c` passes over what begins with #,
+    The findings stand in comments. They hold no-break spaces alone: `sha256sum -c` passes over what begins with #,
     `actions/attest` over lines without a space (src/subject.ts, getSubjectFromChecksumsString).
     """
     del explain
@@ -73,7 +73,7 @@ def checksums(report: Report, explain: bool = False) -> str:
 def _repository(report: Report) -> RepoRef:
     if report.source is None:
         raise NothingToCompare(
-            f"{printable(report.model, 200)} is a stored signature, and a statement is about files; name the model"
+            f"{printable(report.model, 200)} is a stored signature, but a statement is about files; name the model"
         )
     return report.source
 

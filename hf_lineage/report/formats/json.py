@@ -11,7 +11,7 @@ from typing import Any
 
 from hf_lineage import __version__
 from hf_lineage.checking import Report
-from hf_lineage.checking.results import Row, Step, moment, stamp
+from hf_lineage.checking.results import Row, moment, stamp
 from hf_lineage.evidence import Evidence, Kind, Verdict
 from hf_lineage.evidence.nulls import EmpiricalNull, PermutationNull
 from hf_lineage.report.findings import Finding, place_claim, place_report
@@ -23,7 +23,7 @@ SCHEMA_VERSION = 3
 TEST = ("alpha", "permutations", "seed", "min_share", "order_seed")
 """Options that verdicts depend on."""
 OF_FINDING = ("tables", "picture", "values")
-"""What is told of a finding as it is."""
+"""The keys of a finding that are printed as they are."""
 SCHEMA = Path(__file__).with_name("schema.json")
 
 
@@ -84,7 +84,7 @@ def _claim(report: Report, row: Row) -> dict[str, Any]:
         "part": row.part,
         "sources": list(row.claim.sources),
         "compared": row.compared,
-        "steps": [_step(step) for step in row.steps],
+        "steps": [asdict(step) | {"sources": list(step.sources)} for step in row.steps],
         "verdict": row.verdict.name,
         "kind": kind(row.verdict),
         "verified": row.verdict.verified,
@@ -102,10 +102,6 @@ def _claim(report: Report, row: Row) -> dict[str, Any]:
         "paths": paths,
         **_placed(*place_claim(report, row)),
     }
-
-
-def _step(step: Step) -> dict[str, Any]:
-    return {key: list(value) if key == "sources" else value for key, value in asdict(step).items()}
 
 
 def _decisive(verdict: Verdict, paths: Sequence[dict[str, Any]]) -> dict[str, Any]:

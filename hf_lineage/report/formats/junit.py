@@ -35,7 +35,11 @@ def render(report: Report, explain: bool = False) -> str:
     root = ET.Element("testsuites", {"name": "hf-lineage", **totals})
     suite = ET.SubElement(root, "testsuite", {"name": "hf-lineage", **totals, "skipped": str(counted["skipped"])})
     properties = ET.SubElement(suite, "properties")
-    for name, value in {"model": report.model, "commit": report.commit or "", **_settings(report)}.items():
+    for name, value in {
+        "model": report.model,
+        "commit": report.commit or "",
+        "settings": wording.settings(report),
+    }.items():
         ET.SubElement(properties, "property", {"name": name, "value": printable(value, 200)})
     for row in report.rows:
         _case(suite, report, row, explain)
@@ -65,7 +69,3 @@ def _outcome(row: Row) -> str:
     if row.unmet and row.verdict.exit_code is not ExitCode.ERROR:
         return "failure"
     return "skipped" if row.waiver else OUTCOMES[row.verdict.exit_code]
-
-
-def _settings(report: Report) -> dict[str, str]:
-    return {"settings": wording.settings(report)}

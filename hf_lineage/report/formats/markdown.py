@@ -10,7 +10,7 @@ from hf_lineage.checking import Report
 from hf_lineage.checking.results import in_words, moment
 from hf_lineage.errors import printable
 from hf_lineage.report.findings import Finding, describe_claim, describe_report, reasons
-from hf_lineage.report.words import GIVEN, columns, limits, numbers, public, wording
+from hf_lineage.report.words import GIVEN, advice, columns, numbers, public, wording
 from hf_lineage.report.words import commands as command
 
 
@@ -32,7 +32,7 @@ def render(report: Report, explain: bool = False) -> str:
                 blocks.append(markdown_table(numbers.LAYER_COLUMNS, rows))
                 blocks += [paragraph(sentence) for sentence in numbers.null_sentences(evidence)]
         blocks += [block for _, finding in describe_report(report) for block in _explained(finding)]
-        blocks += ["\n".join(f"- {limit}" for limit in shown)] if (shown := limits.describe_limits(report)) else []
+        blocks += ["\n".join(f"- {limit}" for limit in shown)] if (shown := advice.describe_limits(report)) else []
     blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING} {_made(report, repeat)}</sub>")
     return "\n\n".join(blocks) + "\n"
 

@@ -109,7 +109,7 @@ def _location(place: Place) -> dict[str, Any]:
 
 
 def _notifications(report: Report) -> Iterator[dict[str, Any]]:
-    """What is no result: nothing is declared, the files disagree, and what was found besides the verdicts."""
+    """Notifications, which are not results: on claims that are missing or disagree, and on further findings."""
     sentences = [] if report.rows else [wording.NOTHING_DECLARED]
     sentences += wording.remarks(report)
     for sentence in sentences:

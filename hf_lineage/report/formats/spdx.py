@@ -1,15 +1,18 @@
 """A report as an SPDX 3.0.1 document in JSON-LD, with the classes of its AI profile, written without any library.
 
-The model is a descendant of the bases that the weights bear out, and of no other; every claim is an annotation. The
-document does not say that it conforms to the AI profile, which asks when the model was released.
+The model is a descendant of the bases that the weights confirm, and of no other; every claim is an annotation. The
+document does not say that it conforms to the AI profile, which asks when the model was released. Licences are spelled
+as the SPDX License List spells them; the Hub writes them in lower case, and what it knows besides (openrail, gemma,
+llama3, other) is on no list.
 """
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
@@ -20,7 +23,6 @@ from hf_lineage.claims import Licence
 from hf_lineage.errors import printable
 from hf_lineage.hub import hub_name
 from hf_lineage.report.findings import state_claim, state_outcome, state_report
-from hf_lineage.report.formats.licence_ids import expression
 from hf_lineage.report.formats.materials import NAMESPACE, ancestors, digests
 from hf_lineage.report.words import encode, wording
 
@@ -78,7 +80,7 @@ def _graph(report: Report) -> Iterator[Element]:
     yield at.element("SoftwareAgent", "tool", name=f"hf-lineage {__version__}")
     elements = list(_elements(report, at))
     inside = [element["spdxId"] for element in elements]
-    told = "\n".join((wording.settings(report), wording.MEANING, *state_report(report), *wording.remarks(report)))
+    comment = "\n".join((wording.settings(report), wording.MEANING, *state_report(report), *wording.remarks(report)))
     yield at.element("software_Sbom", "sbom", software_sbomType=["analyzed"], rootElement=[at("model")], element=inside)
     yield from elements
     yield {
@@ -86,14 +88,14 @@ def _graph(report: Report) -> Iterator[Element]:
         "spdxId": at.document,
         "creationInfo": INFO,
         "name": printable(f"Lineage of {report.model}", 300),
-        "comment": told,
+        "comment": comment,
         "profileConformance": list(PROFILES),
         "rootElement": [at("sbom")],
     }
 
 
 def _elements(report: Report, at: _Namespace) -> Iterator[Element]:
-    """The model, its files, the bases that the weights bear out, and what was found about each claim."""
+    """The model, its files, the bases that the weights confirm, and the findings about each claim."""
     remote = report.source.remote if report.source else None
     shown = report.source.folder.resolve().name if report.source and not remote else report.model
     yield from _package(at, _Package("model", hub_name(report.model) or shown, remote, report.commit, report.licence))
@@ -166,3 +168,17 @@ def _files(at: _Namespace, package: str, files: Mapping[str, str]) -> Iterator[E
     if names:
         ends = {"from": at(package), "to": list(map(at, names))}
         yield at.element("Relationship", f"{package}-contents", relationshipType="contains", **ends)
+
+
+LISTED = tuple(Path(__file__).with_name("licence_ids.txt").read_text(encoding="utf-8").split())
+"""The names that the Hub knows and the list has."""
+SPELLED = {name.lower(): name for name in LISTED} | {"c-uda": "C-UDA-1.0", "odbl": "ODbL-1.0", "pddl": "PDDL-1.0"}
+"""By the Hub's identifier. GNU's without `only` or `or later` leave open which is meant, so they are on no list."""
+
+
+def expression(licence: Licence) -> str:
+    """Return the SPDX expression of a licence: its identifier, or a reference of our own to what is on no list."""
+    if listed := SPELLED.get(licence.identifier.lower()):
+        return listed
+    named = licence.name if licence.identifier.lower() in ("", "other") else licence.identifier
+    return "LicenseRef-" + (re.sub(r"[^A-Za-z0-9.]+", "-", named or licence.identifier).strip("-.") or "other")

@@ -18,7 +18,7 @@ from hf_lineage.checking import Report
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Evidence, ExitCode, Kind
 from hf_lineage.report.findings import Bars, Finding, describe_claim, describe_report, reasons
-from hf_lineage.report.words import KINDS, NUMERIC, TONES, WHOLE, columns, limits, numbers, wording
+from hf_lineage.report.words import KINDS, NUMERIC, TONES, WHOLE, advice, columns, numbers, wording
 
 WIDTH = 80
 BAR = 20
@@ -49,7 +49,7 @@ def render(report: Report, explain: bool = False) -> str:
             for path, evidence in row.verdict.evidence.items():
                 lines.append(_layers(f"{wording.about(row)}, {path}", evidence))
         lines += [block for _, finding in describe_report(report) for block in _explained(finding)]
-        paragraphs += [wording.settings(report), wording.MEANING, *limits.describe_limits(report)]
+        paragraphs += [wording.settings(report), wording.MEANING, *advice.describe_limits(report)]
     return "\n".join(lines + [wrapped(paragraph) for paragraph in paragraphs]) + "\n"
 
 

@@ -4,19 +4,163 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from markupsafe import Markup
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import NAMED, Row
 from hf_lineage.errors import printable
-from hf_lineage.evidence import Kind
+from hf_lineage.evidence import Evidence, Kind
+from hf_lineage.evidence.adapters import Trace
+from hf_lineage.report import page
 from hf_lineage.report.findings import describe_claim
-from hf_lineage.report.html.evidence import AlongPath, evidence
-from hf_lineage.report.html.tiles import Tile, tiles
-from hf_lineage.report.page import Commit, commit_of_base, commit_of_model, is_shown_apart, show, without_hint
-from hf_lineage.report.words import advice, wording
 from hf_lineage.report.words import commands as command
+from hf_lineage.report.words import numbers, wording
+
+
+class Tile(NamedTuple):
+    """One number."""
+
+    name: str
+    figure: str
+    picture: Markup | str
+    """Empty where there is none."""
+    meaning: str
+
+
+def tiles(report: Report, row: Row) -> Iterator[Tile]:
+    """Yield the numbers that decided, each with what it means."""
+    path = row.verdict.decisive
+    if row.verdict.trace:
+        yield from _of_trace(row, row.verdict.trace)
+    elif path is not None and not row.verdict.by_units:
+        yield from _of_path(report, row, path)
+
+
+def _of_path(report: Report, row: Row, path: str) -> Iterator[Tile]:
+    evidence = row.verdict.evidence[path]
+    score, share, p_value = figures(row)
+    null, inherited = evidence.permutation, evidence.inherited
+    low, high = null.range
+    around = (
+        f"1 means the same weights. On the {null.coordinates} test coordinates alone this pair scores "
+        f"{null.observed:.3f}, and independent models of this shape score {low:.3f} to {high:.3f}."
+    )
+    yield Tile("Score", score, page.score_bar(null), around)
+    bar = page.share_bar(inherited.share, inherited.interval) if inherited else ""
+    yield Tile("Inherited", share, bar, _share_means(report, evidence))
+    by_chance = f"How often independent models would score as high by chance.{numbers.p_explained(evidence)}"
+    yield Tile("p-value", p_value, "", by_chance)
+    layers = f"{len(evidence.comparison.by_layer)}{f' of {row.layers}' if _unread(evidence, row.layers) else ''}"
+    yield Tile("Layers", layers, "", f"Compared along the path {path}, each with its best partner.")
+
+
+def _of_trace(row: Row, trace: Trace) -> Iterator[Tile]:
+    by_chance = "How often the adapter of an independent model would fit the base as well by chance."
+    yield Tile("p-value", f"{trace.p_value:.3g}", "", by_chance)
+    read, most = len({*trace.layers}), row.layers
+    yield Tile(
+        "Layers",
+        f"{read} of {most}" if most is not None and read < most else str(read),
+        "",
+        f"Tested of what the adapter changes: {', '.join(trace.by_role)}.",
+    )
+
+
+def _share_means(report: Report, evidence: Evidence) -> str:
+    if evidence.inherited is None:
+        return "Not measured: a stored signature holds no hidden units."
+    low, high = (f"{end:.0%}" for end in evidence.inherited.interval)
+    between = "" if low == high else f"Between {low} and {high} "
+    return (
+        f"{between or f'{low} '}of what the model's hidden units write has a counterpart in the base; more than "
+        f"{report.options.min_share:.0%} is required."
+    )
+
+
+def _unread(evidence: Evidence, layers: int | None) -> bool:
+    """Whether more layers could have been read."""
+    return evidence.analyses > 1 and layers is not None and evidence.read < layers
+
+
+def figures(row: Row) -> tuple[str, str, str]:
+    """Return score, share and p-value of the path that decided."""
+    evidence = wording.best(row)
+    if evidence is None:
+        p_value, share = wording.p_value(row), wording.inherited_share(row)
+        return "–", "–" if share is None else f"{share:.0%}", "–" if p_value is None else f"{p_value:.3g}"
+    return wording.score(evidence), wording.inherited(evidence).replace("-", "–"), f"{evidence.p_value:.3g}"
+
+
+ALIKE, INHERITED = "Which layers are alike", "What is inherited"
+CHANCE, PROFILE = "Could it be chance?", "A profile of each model"
+CAPTIONS = {
+    ALIKE: "Each row is a layer of the base, each column a layer of the model. A bright cell says that the two "
+    "layers hold the same weights up to some training; a dark one, that they are no more alike than layers of "
+    "independent models. The best assignment picks the outlined pairs; the score is their mean.",
+    INHERITED: "How much of what each layer's hidden units write comes from units with a counterpart in the base: a "
+    "unit that reads and writes in the same direction. Units count by what they write, so copies that "
+    "write nothing count nothing. Pale layers do not come from the base: half or less is inherited.",
+    CHANCE: "If the two models were independent, permuting the coordinates of one of them would change nothing. The "
+    "bars are the scores after such permutations, the marker is the score without any. It is computed on the "
+    "test coordinates, which are permuted, so it can differ a little from the score above.",
+    PROFILE: "How strongly each layer's product shares a direction with the identity (trace concentration). Training "
+    "gives every model its own profile, and a model made from another one tends to keep it. The verdict "
+    "does not depend on it.",
+}
+"""What each picture shows, by its title."""
+UNREAD = " Layers without a column were not read: the others had made the verdict clear."
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture with what it shows."""
+
+    title: str
+    picture: Markup
+    caption: str
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class AlongPath:
+    """What was measured along one path."""
+
+    path: str
+    words: str
+    """Its own verdict, where there are several paths."""
+    figures: Sequence[Figure]
+    sentences: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    """Every number, layer by layer."""
+
+
+def evidence(row: Row, number: int, captions: bool) -> Iterator[AlongPath]:
+    """Yield what was measured for a claim along each path; `captions` is whether each picture says what it means.
+
+    Where there are several claims the page says that once for all of them.
+    """
+    verdict = row.verdict
+    for path, single in verdict.evidence.items():
+        words = f": {verdict.by_path[path].words}" if len(verdict.evidence) > 1 else ""
+        yield AlongPath(
+            path,
+            words,
+            list(_figures(single, f"claim-{number}-{path}", row.layers, captions)),
+            list(numbers.null_sentences(single)),
+            [numbers.layer_cells(layer) for layer in numbers.layer_rows(single)],
+        )
+
+
+def _figures(single: Evidence, name: str, layers: int | None, captions: bool) -> Iterator[Figure]:
+    caption = CAPTIONS if captions else dict.fromkeys(CAPTIONS, "")
+    yield Figure(ALIKE, page.heat_map(single, f"{name}-heat"), caption[ALIKE], "map")
+    if single.inherited:
+        remark = f"{caption[INHERITED]}{UNREAD if _unread(single, layers) else ''}".strip()
+        yield Figure(INHERITED, page.inheritance(single, layers, f"{name}-share"), remark)
+    yield Figure(CHANCE, page.histogram(single.permutation, f"{name}-null"), caption[CHANCE])
+    yield Figure(PROFILE, page.concentration(single, f"{name}-trace"), caption[PROFILE])
 
 
 @dataclass(frozen=True)
@@ -25,20 +169,16 @@ class View:
 
     number: int
     """Which of all claims it is, counted from 0."""
-    model: str
     row: Row
     reason: str
     beside: Sequence[str]
     """What findings say that belongs beside the verdict."""
     tiles: Sequence[Tile]
-    steps: Sequence[str]
-    """What to do next."""
     evidence: Sequence[AlongPath]
     findings: Sequence[tuple[str, Markup]]
     """Title and content of those that have a part of the page."""
     remarks: Sequence[str]
-    of_model: Commit
-    of_base: Commit
+    of_base: page.Commit
     sources: Sequence[str]
     """The files that declare it; none if whoever ran the check named it."""
     command: str
@@ -54,21 +194,18 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> Vi
     again = command.of_claim(report, row)
     return View(
         number=number,
-        model=report.model,
         row=row,
         reason="" if row.verdict.kind is Kind.ADAPTER else wording.reason(row),
         beside=list(state_beside(report, row)),
         tiles=list(tiles(report, row)),
-        steps=advice.NEXT[row.verdict.kind],
         evidence=list(evidence(row, number, captions)),
         findings=[
-            (one.title, show(one, f"claim {number + 1}, ", explain))
+            (one.title, page.show(one, f"claim {number + 1}, ", explain))
             for _, one in describe_claim(report, row)
-            if is_shown_apart(one)
+            if page.is_shown_apart(one)
         ],
         remarks=list(dict.fromkeys(_remarks(report, row))),
-        of_model=commit_of_model(report),
-        of_base=commit_of_base(row),
+        of_base=page.commit_of_base(row),
         sources=() if row.claim.sources == NAMED else row.claim.sources,
         command="" if again == command.of_report(report) else again,
     )
@@ -84,7 +221,7 @@ def state_beside(report: Report, row: Row) -> Iterator[str]:
 def _remarks(report: Report, row: Row) -> Iterator[str]:
     """What was seen besides, without the name of the model or of the base in front, which the headlines have."""
     about, model = wording.about(row), printable(report.model, 200)
-    findings = (one for _, one in describe_claim(report, row) if not (is_shown_apart(one) or one.in_verdict))
+    findings = (one for _, one in describe_claim(report, row) if not (page.is_shown_apart(one) or one.in_verdict))
     sentences = (
         *(sentence for one in findings for sentence in one.sentences),
         *map(printable, row.notes),
@@ -93,4 +230,4 @@ def _remarks(report: Report, row: Row) -> Iterator[str]:
         *wording.reading(row),
     )
     for sentence in sentences:
-        yield without_hint(sentence.removeprefix(f"{about}: ").removeprefix(f"{model}: "))
+        yield page.without_hint(sentence.removeprefix(f"{about}: ").removeprefix(f"{model}: "))

@@ -1,21 +1,62 @@
-"""A report that people open: one self-contained page without scripts, readable on a phone, in the dark and on paper."""
+"""A report that people open: one self-contained page without scripts, readable on a phone, in the dark and on paper.
+
+Several claims are shown at a glance: one line for each parent, with a bar for what is inherited from it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from markupsafe import Markup
 
 from hf_lineage.checking import Report
-from hf_lineage.checking.results import moment
+from hf_lineage.checking.results import Row, moment
 from hf_lineage.errors import printable
+from hf_lineage.report import page
 from hf_lineage.report.findings import describe_report
-from hf_lineage.report.html.claim import view_claim
-from hf_lineage.report.html.evidence import CAPTIONS
-from hf_lineage.report.html.overview import overview_line
-from hf_lineage.report.page import commit_of_base, commit_of_model, fill, is_shown_apart, show, without_hint
+from hf_lineage.report.html.claim import CAPTIONS, figures, state_beside, view_claim
 from hf_lineage.report.tree import figure
-from hf_lineage.report.words import GIVEN, advice, limits, public, wording
+from hf_lineage.report.words import GIVEN, advice, public, wording
 from hf_lineage.report.words import commands as command
+
+
+@dataclass(frozen=True)
+class Line:
+    """One claim of several."""
+
+    row: Row
+    bars: tuple[tuple[Markup | str, str], ...]
+    """Pictures, each with the figures that it shows; where there are figures alone the picture is empty."""
+    about: str
+    """Which layers come from the base, or the beginning of a reason, which the claim has in full."""
+
+
+def overview_line(report: Report, row: Row) -> Line:
+    """Return one claim at a glance."""
+    return Line(
+        row, tuple(_bars(row)), next(map(page.whole, state_beside(report, row)), "") or _first(wording.reason(row))
+    )
+
+
+def _bars(row: Row) -> Iterator[tuple[Markup | str, str]]:
+    evidence, (score, share, p_value) = wording.best(row), figures(row)
+    framed = row.verdict.framed if row.verdict.by_units else None
+    inherited = framed.inherited if framed else evidence.inherited if evidence else None
+    if inherited is not None:
+        yield page.share_bar(inherited.share, inherited.interval), f"{share} inherited"
+    if evidence is not None:
+        low, high = evidence.permutation.range
+        words = f"Score {score}, p = {p_value}; by chance {low:.3f} to {high:.3f}."
+        yield page.score_bar(evidence.permutation), words
+    elif p_value != "–":
+        yield "", f"p = {p_value}"
+
+
+def _first(reason: str) -> str:
+    short = reason if len(reason) <= 160 else f"{reason[:160].rsplit(' ', 1)[0]} …"
+    return page.whole(short) if short else ""
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -26,31 +67,33 @@ def render(report: Report, explain: bool = False) -> str:
     measured = any(row.verdict.evidence or row.verdict.framed or row.verdict.trace for row in rows)
     bases = {row.claim.base: row for row in reversed(rows)}
     findings = [one for _, one in describe_report(report)]
-    besides = (one for one in findings if not is_shown_apart(one) and not one.first)
+    apart = [one for one in findings if page.is_shown_apart(one) and not one.first]
+    besides = (one for one in findings if one not in apart and not one.first)
     remarks = (*(sentence for one in besides for sentence in one.statements), *wording.remarks(report))
     models = [
-        ("Model", report.model, commit_of_model(report)),
-        *(("Base", row.claim.base, commit_of_base(row)) for row in reversed(bases.values())),
+        ("Model", report.model, page.commit_of_model(report)),
+        *(("Base", row.claim.base, page.commit_of_base(row)) for row in reversed(bases.values())),
     ]
-    return fill(
+    return page.fill(
         "html/report.html.j2",
         report=report,
         name=printable(report.model, 200),
         verdicts=", ".join(dict.fromkeys(row.verdict.words for row in rows)) or "Nothing declared",
         counts=Counter(row.verdict.words for row in rows),
-        commit=commit_of_model(report),
+        commit=page.commit_of_model(report),
         several=several,
         explain=explain,
         family=figure(report),
         lines=[overview_line(report, row) for row in rows] if several else (),
         shares_measured=any(wording.inherited_share(row) is not None for row in rows),
-        first=[(one.title, show(one, explain=explain)) for one in findings if one.first],
-        findings=[(one.title, show(one, explain=explain)) for one in findings if is_shown_apart(one) and not one.first],
+        first=[(one.title, page.show(one, explain=explain)) for one in findings if one.first],
+        findings=[(one.title, page.show(one, explain=explain)) for one in apart],
         claims=[view_claim(report, number, not several, explain) for number in range(len(rows))],
         captions=CAPTIONS if several and any(row.verdict.evidence for row in rows) else {},
+        advice=advice.NEXT,
         undeclared=advice.UNDECLARED,
-        remarks=[without_hint(remark) for remark in remarks],
-        limits=limits.describe_limits(report),
+        remarks=[page.without_hint(remark) for remark in remarks],
+        limits=advice.describe_limits(report),
         models=models if several else (),
         given=GIVEN if report.as_name else "",
         command=repeat,

@@ -1,9 +1,17 @@
-"""Any finding on the page: its tables, its picture, and what it says."""
+"""Parts of a page: any finding with its tables, its picture and what it says; and the commit of a model.
+
+A commit has its address where it is on the Hub, else the reason why there is none.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from markupsafe import Markup
 
+from hf_lineage.checking import Report
+from hf_lineage.checking.results import Row
+from hf_lineage.hub import addresses, hub_name
 from hf_lineage.report.findings import Bar, Finding
 from hf_lineage.report.page.charts import interval_bar
 from hf_lineage.report.page.templates import fill
@@ -49,3 +57,32 @@ def draw(bar: Bar) -> Markup:
     """Return a bar from nothing to a share of the whole, with its interval; no bar where that is too wide."""
     label = f"{bar.value:.2f} ({bar.low:.2f} to {bar.high:.2f})"
     return interval_bar(label, bar.value if bar.clear else None, (bar.low, bar.high), "line")
+
+
+FOLDER, STORED, UNREAD = "read from a folder", "given as a stored signature", "nothing of it was read"
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit, or why there is none."""
+
+    name: str | None
+    address: str | None = None
+    """Where its files are on the Hub; None for a model that is not there."""
+    reason: str = ""
+    """Why it has no name."""
+
+
+def commit_of_model(report: Report) -> Commit:
+    """Return the commit of the model that was checked."""
+    remote = report.source.remote if report.source else None
+    address = addresses.files_at(remote, report.commit) if report.commit else None
+    return Commit(report.commit, address, STORED if report.source is None else FOLDER)
+
+
+def commit_of_base(row: Row) -> Commit:
+    """Return the commit of the base; one that a stored signature names is not linked, nobody fetched it."""
+    stored = row.base_origin is not None and row.base_origin.kind == "file"
+    name = None if stored else hub_name(row.claim.base)
+    address = addresses.files_at(name, row.base_commit) if row.base_commit else None
+    return Commit(row.base_commit, address, STORED if stored else FOLDER if row.base_origin else UNREAD)

@@ -19,7 +19,7 @@ VIRIDIS = (
 )
 """Equal steps of a cosine from 0 to 1 as equal steps to the eye (viridis by Smith and van der Walt, CC0)."""
 LEVELS = 33
-"""Colours that are told apart; cells of one colour are one shape, so that 128 layers stay a small file."""
+"""The number of colours; cells of one colour are one shape, so that 128 layers stay a small file."""
 WIDTH, SIDE, LEFT, TOP = 360, 304, 48, 6
 """The picture as wide as a phone shows it, the longer side of the map in it, and where the map begins."""
 MOST_NUMBERS = 12

@@ -40,11 +40,11 @@ TICKS = 12
 
 
 def ready(file: Path) -> None:
-    """Raise OptionError if no picture can be made under this name: said before hours of reading, not after."""
+    """Raise OptionError if no picture can be made under this name, before weights are read for hours."""
     if _form(file) not in METADATA:
         raise OptionError(f"--plot {file} must end in .png or .svg")
     if importlib.util.find_spec("matplotlib") is None:
-        raise OptionError(f"--plot draws with matplotlib, which is not installed; {installation('plot')}")
+        raise OptionError(f"--plot needs matplotlib, which is not installed; {installation('plot')}")
 
 
 def save(report: Report, file: Path) -> None:

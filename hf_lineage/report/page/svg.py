@@ -37,8 +37,8 @@ def picture(
 
     The words are read out where the picture is not seen. Of a picture with a name a pointer shows them as well.
     """
-    told = {"aria_labelledby": f"{name}-title"} if name else {"aria_label": label}
-    told |= {"aria_describedby": f"{name}-desc"} if described else {}
+    labels = {"aria_labelledby": f"{name}-title"} if name else {"aria_label": label}
+    labels |= {"aria_describedby": f"{name}-desc"} if described else {}
     title = element("title", label, id=f"{name}-title") if name else ""
     return element(
         "svg",
@@ -49,7 +49,7 @@ def picture(
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {size[0]:g} {size[1]:g}",
         role="img",
-        **told,
+        **labels,
         **more,
     )
 

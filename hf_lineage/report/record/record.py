@@ -89,7 +89,7 @@ class RecordedTable(msgspec.Struct, frozen=True):
 
 
 class RecordedFinding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that was found out: in words, as tables, and as a picture and values of any form."""
+    """One finding: in words, as tables, and as a picture and values of any form."""
 
     title: str
     sentences: tuple[str, ...]
@@ -130,7 +130,7 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     part: str = ""
     """The folder or file of the repository that it is about; empty for the repository itself."""
     findings: dict[str, RecordedFinding] = {}
-    """What was found besides and has no key of its own, by name."""
+    """Further findings, which have no key of their own, by name."""
 
     @property
     def evidence(self) -> dict[str, PathEvidence]:
@@ -153,7 +153,7 @@ class Record(msgspec.Struct, frozen=True):
     commit: str | None
     claims: tuple[RecordedClaim, ...]
     findings: dict[str, RecordedFinding] = {}
-    """What was found about all claims, by name."""
+    """The findings about all claims, by name."""
 
 
 def build(report: Report, commit: str | None, date: datetime.date, names: Mapping[str, str]) -> Record:

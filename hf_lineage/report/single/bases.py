@@ -1,4 +1,7 @@
-"""What an index knows of the base of an adapter, as text and as JSON."""
+"""What an index knows of the base of an adapter, as text and as JSON.
+
+What a test against the weights of a known model showed has words and values that two reports have in common.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,49 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hf_lineage.errors import printable
-from hf_lineage.index.search import AdapterBases, Judged
+from hf_lineage.index.search import FOLDER, AdapterBases, Group, Judged
+from hf_lineage.index.storage import Entry
 from hf_lineage.report.formats import folded, table, wrapped
-from hf_lineage.report.single import known_weights
-from hf_lineage.report.single.known_weights import Against
 from hf_lineage.report.words import indented
+
+Against = Callable[[str], str]
+"""The command that tests what was asked about against a base."""
+SHOWN = 5
+"""Models near one that was tested that are named."""
+
+
+def named(entry: Entry) -> str:
+    """Return the name of a known model, safe to print."""
+    return printable(entry.model, 200)
+
+
+def untested(group: Group) -> str:
+    """Return the sentence on the models that one of a group was tested for; empty where it stands for itself alone."""
+    if not group.near:
+        return ""
+    more = f" and {len(group.near) - SHOWN} more" if len(group.near) > SHOWN else ""
+    verbs = "is near it by its keys, and was" if len(group.near) == 1 else "are near it by their keys, and were"
+    return f"{', '.join(map(named, group.near[:SHOWN]))}{more} {verbs} not tested"
+
+
+def reason(judged: Judged, against: Against | None) -> str:
+    """Return why there is nothing more to say of one, with the command that tests a folder; empty if there is."""
+    model = judged.group.entry.model
+    tests = f"; `{against(model)}` tests it" if against and judged.verdict.reason == FOLDER else ""
+    return f"{printable(judged.verdict.reason)}{tests}"
+
+
+def values(judged: Judged) -> dict[str, Any]:
+    """Return the model that was tested, those near it and the verdict, as plain values."""
+    return {
+        "model": judged.group.entry.model,
+        "commit": judged.group.entry.commit,
+        "near": [{"model": other.model, "commit": other.commit} for other in judged.group.near],
+        "verdict": judged.verdict.name,
+        "kind": judged.verdict.kind.identifier if judged.related else None,
+        "reason": judged.verdict.reason,
+    }
+
 
 SCHEMA_VERSION = 1
 COLUMNS = ("Known model", "Near it", "p", "Verdict")
@@ -32,7 +73,7 @@ def _text(result: AdapterBases, against: Against | None) -> str:
 def _cells(result: AdapterBases, one: Judged) -> tuple[str, ...]:
     p_value = _p_value(result, one)
     shown = "-" if p_value is None else f"{p_value:.3g}"
-    return known_weights.named(one.group.entry), str(len(one.group.near)), shown, one.verdict.words
+    return named(one.group.entry), str(len(one.group.near)), shown, one.verdict.words
 
 
 def _p_value(result: AdapterBases, one: Judged) -> float | None:
@@ -46,13 +87,13 @@ def _sentences(result: AdapterBases, against: Against | None) -> Iterator[str]:
         yield "No known model was tested"
         return
     for one in result.tested:
-        named = known_weights.named(one.group.entry)
+        name = named(one.group.entry)
         if one.verdict.verified:
-            near = known_weights.untested(one.group)
+            near = untested(one.group)
             others = f"; {near}" if near else ""
-            yield f"Trained on {named}, or on a near relative of it: which one the trace does not tell{others}"
+            yield f"Trained on {name} or on a near relative of it; the trace does not say which one{others}"
         elif one.verdict.reason:
-            yield f"{named}: {known_weights.reason(one, against)}"
+            yield f"{name}: {reason(one, against)}"
     wide = " or ".join(map(str, result.width))
     tested = sum(one.tested for one in result.tested)
     left = result.untested + sum(one.left for one in result.tested)
@@ -63,7 +104,7 @@ def _sentences(result: AdapterBases, against: Against | None) -> Iterator[str]:
     )
     if not any(one.related for one in result.tested):
         yield "No base was found: " + (
-            "one that was not tested may be it" if left else "a model that is not in the index cannot be found"
+            "a model that was not tested may be it" if left else "a model that is not in the index cannot be found"
         )
 
 
@@ -82,7 +123,7 @@ def _values(result: AdapterBases) -> dict[str, Any]:
         "fitting": result.fitting,
         "untested": result.untested + sum(one.left for one in result.tested),
         "of": result.of,
-        "tested": [{**known_weights.values(one), "p_value_adjusted": _p_value(result, one)} for one in result.tested],
+        "tested": [{**values(one), "p_value_adjusted": _p_value(result, one)} for one in result.tested],
     }
 
 

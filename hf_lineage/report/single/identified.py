@@ -1,4 +1,7 @@
-"""Identification: what an index knows of a model, and what is in the index, as text and as JSON."""
+"""Identification: what an index knows of a model, and what is in the index, as text and as JSON.
+
+Beside it what the weights of known models say of a model that no key finds.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,82 @@ from dataclasses import asdict
 from typing import Any
 
 from hf_lineage.errors import printable
+from hf_lineage.evidence import Kind
 from hf_lineage.evidence.derivation import SIBLINGS
-from hf_lineage.index.search import ByWeights, Identification, Relative
+from hf_lineage.index.search import ByWeights, Identification, Judged, Relative
 from hf_lineage.index.storage import Entry
 from hf_lineage.report.formats import folded, table, wrapped
-from hf_lineage.report.single import pairwise_test as by_weights
-from hf_lineage.report.single.known_weights import Against
+from hf_lineage.report.single import bases
+from hf_lineage.report.single.bases import Against
 from hf_lineage.report.words import indented, wording
+
+COLUMNS_BY_WEIGHTS = ("Read as a whole", "Width", "Near it", "Inherited", "p", "Verdict")
+
+
+def text_by_weights(result: ByWeights, against: Against | None = None) -> str:
+    """Return the models that were read as a table, and the sentences that belong to it."""
+    shown = table(
+        COLUMNS_BY_WEIGHTS, (folded(_cells_by_weights(result, one)) for one in result.tested), numeric=(1, 2, 3, 4)
+    )
+    return (
+        "\n".join([*([shown] if result.tested else []), *map(wrapped, _sentences_by_weights(result, against))]) + "\n"
+    )
+
+
+def _cells_by_weights(result: ByWeights, one: Judged) -> tuple[str, ...]:
+    share, p_value = wording.inherited_share(one.row), corrected(result, one)
+    return (
+        bases.named(one.group.entry),
+        str(one.group.entry.width),
+        str(len(one.group.near)),
+        "-" if share is None else f"{share:.0%}",
+        "-" if p_value is None else f"{p_value:.3g}",
+        one.verdict.words,
+    )
+
+
+def corrected(result: ByWeights, one: Judged) -> float | None:
+    """Return the p-value of a test, corrected for all that were made; None where there was none."""
+    p_value = wording.p_value(one.row)
+    return None if p_value is None else min(1.0, p_value * result.tests)
+
+
+def _sentences_by_weights(result: ByWeights, against: Against | None) -> Iterator[str]:
+    for one in result.tested:
+        if one.verdict.reason:
+            yield f"{bases.named(one.group.entry)}: {bases.reason(one, against)}"
+        if one.related and (near := bases.untested(one.group)):
+            yield f"{near}; models that were not tested may be nearer"
+    tested = sum(one.tested for one in result.tested)
+    yield (
+        f"{tested} of {result.fitting} models of the index, of any width, were tested "
+        f"against their weights, each for those near it, and p is corrected for {result.tests}; {_left(result)} were "
+        "neither tested nor near one that was"
+    )
+    if any(one.verdict.kind is Kind.CALIBRATED for one in result.tested):
+        yield "RELATED, calibrated rests on a threshold, which is not corrected for the number of models tested"
+
+
+def _left(result: ByWeights) -> int:
+    return result.untested + sum(one.left for one in result.tested)
+
+
+def values_by_weights(result: ByWeights) -> dict[str, Any]:
+    """Return the same as plain values."""
+    return {
+        "fitting": result.fitting,
+        "untested": _left(result),
+        "tested": [
+            {
+                **bases.values(one),
+                "width": one.group.entry.width,
+                "inherited": None if (share := wording.inherited_share(one.row)) is None else {"share": share},
+                "p_value_adjusted": corrected(result, one),
+            }
+            for one in result.tested
+        ],
+    }
+
 
 SCHEMA_VERSION = 2
 COLUMNS = ("Known model", "Distance", "Along", "Inherited", "p", "Verdict")
@@ -22,7 +94,7 @@ COLUMNS = ("Known model", "Distance", "Along", "Inherited", "p", "Verdict")
 
 def text(results: Sequence[Identification], read: ByWeights | None = None, against: Against | None = None) -> str:
     """Return the relatives of a model as a table for each path, then those that were `read`, and the sentences."""
-    return "".join(_text(result) for result in results) + ("" if read is None else by_weights.text(read, against))
+    return "".join(_text(result) for result in results) + ("" if read is None else text_by_weights(read, against))
 
 
 def _text(result: Identification) -> str:
@@ -45,7 +117,7 @@ def _cells(result: Identification, one: Relative) -> tuple[str, ...]:
 def _sentences(result: Identification) -> Iterator[str]:
     searched = f"{result.searched} of {result.of} models in the index are comparable (path {result.path})"
     if not result.related or result.ancestor is None:
-        tested = f"{len(result.others)} were tested, none is related" if result.others else "no key is alike"
+        tested = f"{len(result.others)} were tested, and none is related" if result.others else "no key is similar"
         yield f"No relative was found: {searched}, {tested}. A model that is not in the index cannot be found."
         yield from _unsearched(result)
         return
@@ -59,7 +131,7 @@ def _sentences(result: Identification) -> Iterator[str]:
         between = "them" if through[1:] else "that model"
         yield (
             f"Of its difference from {_named(ancestor.entry)} {named}: it may come from there through {between}, or "
-            "the other way round. Who came first cannot be told from weights"
+            "the reverse. Weights do not tell which came first"
         )
     else:
         yield f"No other known model lies between it and {_named(ancestor.entry)}"
@@ -74,7 +146,7 @@ def _named(entry: Entry) -> str:
 
 def json(results: Sequence[Identification], read: ByWeights | None = None, _against: Against | None = None) -> str:
     """Return the same as JSON."""
-    tested = None if read is None else by_weights.values(read)
+    tested = None if read is None else values_by_weights(read)
     paths = [_values(result) for result in results]
     return indented({"schema_version": SCHEMA_VERSION, "paths": paths, "by_weights": tested})
 
@@ -96,8 +168,8 @@ def _merged(result: Identification) -> str:
         f"{parent.share:.0%} of {printable(parent.model, 200)}{_within(parent.error)}" for parent in result.parents
     )
     return (
-        f"As a merge of these it is {given}: so much of their differences from {base} explains {result.explained:.1%} "
-        f"of its own. What they do not give is that of {base}"
+        f"As a merge of these it is {given}: these shares of their differences from {base} explain "
+        f"{result.explained:.1%} of its own. The rest is that of {base}"
     )
 
 

@@ -17,9 +17,9 @@ FITTING = 12
 LISTED = 100
 """How many names a list in JSON holds."""
 NO_PROOF = (
-    "Names and shapes say nothing about what is computed: a class is added once "
-    "`pytest tests/test_conformance.py -k CLASS` proves it, a file of your own once "
-    "`hf-lineage registry --prove DIR MODEL` does. registry/README.md tells how."
+    "Names and shapes do not show what is computed: a class is added after `pytest tests/test_conformance.py -k "
+    "CLASS` proves it, and your own file after `hf-lineage registry --prove DIR MODEL` does. registry/README.md "
+    "explains how."
 )
 
 
@@ -60,8 +60,8 @@ def _list(title: str, rows: Sequence[tuple[str, str]]) -> str:
 
 def _promise(draft: Draft) -> str:
     if draft.problem:
-        return f"The draft below loads but does not bind yet: {printable(draft.problem, 500)}"
-    return "The draft below loads and binds to this model. All else about it is a guess:"
+        return f"The draft below loads but does not fit yet: {printable(draft.problem, 500)}"
+    return "The draft below loads and fits this model. Everything else in it is a guess:"
 
 
 def _standing(suggestion: Suggestion) -> str:

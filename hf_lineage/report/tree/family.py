@@ -14,8 +14,7 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence import Kind
 from hf_lineage.index.tree import Edge, Mark
 from hf_lineage.report.page import fill
-from hf_lineage.report.tree.rows import CLAIMS, TONES
-from hf_lineage.report.tree.svg import Node, picture
+from hf_lineage.report.tree.rows import CLAIMS, TONES, Node, picture
 from hf_lineage.report.words import wording
 
 FEWEST = 3
@@ -32,9 +31,9 @@ MARKS = {
 """By the kind of a verdict, what an edge rests on; any other kind judged nothing."""
 FIRST = (Mark.CONTRADICTED, Mark.NO_TRACE, Mark.VERIFIED, Mark.IN_PART, Mark.WEAKER, Mark.NOT_JUDGED)
 """Which of too many bases are drawn: what the weights contradict is never pushed out of the picture by other names."""
-SOLID = "Solid lines: the weights bear it out."
-DASHED = "Dashes: declared or named, and not borne out by the weights."
-ORDER = "Weights do not tell who came first."
+SOLID = "Solid lines: the weights confirm it."
+DASHED = "Dashed lines: declared or named, but the weights do not confirm it."
+ORDER = "Weights do not tell which model came first."
 Edges = Mapping[tuple[str, str], Edge]
 """By the names of parent and child in lower case."""
 
@@ -166,4 +165,4 @@ def _caption(family: Family) -> Iterator[str]:
     yield from (SOLID,) * (False in dashed) + (DASHED,) * (True in dashed)
     yield ORDER
     if family.left_out:
-        yield f"{family.left_out} more are not drawn; all of them stand below."
+        yield f"{family.left_out} more are not drawn; the list below has all of them."

@@ -1,7 +1,11 @@
-"""Advice: what a reader may do next, by the kind of a verdict; for people who run no commands."""
+"""Advice: what a reader may do next, by the kind of a verdict; for people who run no commands. And its limits.
+
+Limits are what a verdict does not say: printed with `--explain`, and on every page, where something was measured.
+"""
 
 from __future__ import annotations
 
+from hf_lineage.checking import Report
 from hf_lineage.evidence import Kind
 
 UNDECIDED = (
@@ -15,11 +19,11 @@ OWN = (
 NEXT = {
     Kind.RELATED: (
         "Read the base's card too: the licence, the data and the weaknesses of the base concern this model as well.",
-        "File this page with the commits or the files that it names: it is about these weights, not about later ones.",
+        "Keep this page with the commits or files that it names: it is about these weights, not about later ones.",
     ),
     Kind.ADAPTER: (
-        "Load the adapter on the base that it declares: it fits. What is known of the base concerns both together.",
-        "If it matters on which of several near relatives it was trained, ask the publisher.",
+        "Load the adapter on the base that it declares: it fits. What is known about the base applies to both.",
+        "If you need to know on which of several near relatives it was trained, ask the publisher.",
     ),
     Kind.CALIBRATED: (
         "Treat the declared base as likely, not as proved.",
@@ -28,11 +32,11 @@ NEXT = {
     ),
     Kind.WEAK: (
         "Treat the declared base as likely, not as proved: among many adapters of other models a few fit as well.",
-        "Ask the publisher for an earlier checkpoint of the training: the trace fades while the weights move.",
+        "Ask the publisher for an earlier training checkpoint: the trace fades while the weights move.",
     ),
     Kind.IN_PART: (
-        "Do not file this model as one made from the base as a whole. What is known of the base concerns the layers "
-        "that come from it.",
+        "Do not file this model as one made from the base as a whole. What is known about the base applies to the "
+        "layers that come from it.",
         "Ask the publisher where the other layers come from: from other models, which the card should declare, or from "
         "training.",
     ),
@@ -49,8 +53,7 @@ NEXT = {
         "Do not rely on the declared base for a licence, an evaluation or a name before the publisher has explained "
         "the claim.",
         "Ask the publisher which model this one was made from. Cards are copied and names are mistyped. A model that "
-        "only "
-        "learned from another one's answers has a teacher and no base.",
+        "only learned from the answers of another one has a teacher but no base.",
         OWN,
     ),
     Kind.INCONCLUSIVE: (
@@ -88,3 +91,34 @@ UNDECLARED = (
     "If the model is yours, and was made from another one: declare that one as base_model in its card.",
 )
 """Where nothing is declared."""
+
+
+LIMITS = (
+    "The verdict is on the weights as transformers loads them. Tensors that it leaves out are named, and other "
+    "engines may use them. Code of a repository is never run.",
+    "A low score does not prove independence. Training against the comparison can hide descent, at a cost in "
+    "quality. Very heavy continued pretraining can hide it too.",
+    "A low but significant score can come from a shared initialisation (two runs from one seed), which is a shared "
+    "ancestor here.",
+    "The permutation p-value holds for training that treats all residual coordinates alike; fixed sinusoidal positions "
+    "and nested (Matryoshka) training do not.",
+    "A distilled model trained from fresh weights is not a descendant, even if it behaves alike.",
+    "p-values are corrected for the paths and the interim analyses of one claim. Nothing corrects for asking about "
+    "several claims or many models: of a hundred independent pairs about one is called RELATED at alpha 0.01.",
+    "The inherited share weighs each hidden unit by what it is expected to write, as the weights tell. It also "
+    "counts units that would fire on ordinary inputs and never fire on the real inputs of the model.",
+)
+"""Of models."""
+OF_ADAPTERS = (
+    "An adapter also carries the trace of near relatives of its base, such as a fine-tune. Whoever has the weights of "
+    "a base can forge a trace of it without training.",
+    "The trace fades where training moves the weights far, and factors that start from the base's own weights (PiSSA, "
+    "OLoRA, CorDA, LoRA-GA) can outweigh it: a missing trace does not prove another base.",
+)
+
+
+def describe_limits(report: Report) -> tuple[str, ...]:
+    """Return what the verdicts do not say; nothing where nothing was measured."""
+    adapters = any(row.verdict.trace for row in report.rows)
+    models = any(row.verdict.evidence or row.verdict.framed for row in report.rows)
+    return (*(LIMITS if models else ()), *(OF_ADAPTERS if adapters else ()))

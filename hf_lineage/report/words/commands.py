@@ -94,7 +94,7 @@ def _options(options: Options, write: Write) -> list[str]:
 
 
 def _surroundings(report: Report, write: Write) -> Iterator[str]:
-    """The draw that was made, and where models and trust were found."""
+    """The seed that was drawn, and the places of models and of the trust file."""
     options = report.options
     if options.order_seed is not None and any(map(_drawn, report.rows)):
         yield from set_words("order_seed", options.order_seed)

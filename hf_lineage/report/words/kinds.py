@@ -31,7 +31,7 @@ class Shown:
 
 
 NO_WRONG = "It does not say who came first, who owns what, or that anyone did wrong."
-NOTHING_MEASURED = "This is no finding for or against the claim: nothing was measured."
+NOTHING_MEASURED = "This is not a finding for or against the claim: nothing was measured."
 
 KINDS = {
     Kind.RELATED: Shown(
@@ -159,7 +159,7 @@ KINDS = {
         tone="open",
         headline="Undecided about",
         says="The weights were compared, but the numbers allow no verdict; the reason is given below.",
-        says_not="It is no finding for or against the claim.",
+        says_not="It is not a finding for or against the claim.",
         rule=Rule(
             "inconclusive",
             "warning",

@@ -1,14 +1,20 @@
-"""Where claims stand, the files of the checkout that make them and the lines, and by what a viewer knows them again."""
+"""Shared by the machine-readable formats: where claims stand, and JSON that means nothing to HTML or a CI runner.
+
+Claims stand in files of the checkout, at lines, and a viewer knows them again by a fingerprint.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote
 
+import msgspec
 import yaml
 
 from hf_lineage.checking import Report
@@ -19,6 +25,22 @@ from hf_lineage.evidence import ExitCode
 from hf_lineage.files import plain_yaml
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
 
+_MARKUP = {ord(c): f"\\u{ord(c):04x}" for c in "<>&#"}
+
+
+def encode(document: Any) -> str:
+    """Return plain values as indented JSON in ASCII, in which markup and what a CI runner obeys (`##[`) are escaped.
+
+    The values stay what they are, and no page, terminal or log that shows the file finds anything to act on.
+    """
+    return json.dumps(document, indent=2, allow_nan=False).translate(_MARKUP) + "\n"
+
+
+def indented(document: Any) -> str:
+    """Return structs or plain values as indented JSON, letters as they are: names in it must be printable already."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
 KEYS = {CARD: "base_model", ADAPTER_CONFIG: "base_model_name_or_path", CONFIG: ORIGIN}
 """What stands before the base; a merge names its models in many places."""
 LOOKED_AT = 2**18
@@ -27,7 +49,7 @@ LOOKED_AT = 2**18
 
 @dataclass(frozen=True)
 class Place:
-    """A file, as a relative reference, and the line in it, counted from 1; None where it cannot be found."""
+    """A file, as a relative reference, and the line in it, counted from 1; None if it is not known."""
 
     uri: str
     line: int | None
@@ -40,7 +62,7 @@ class Place:
 
 def places(report: Report) -> list[list[Place]]:
     """Return for each row where the claim is made; for a base that the user named, where it could be declared."""
-    files = [_files(row) for row in report.rows]
+    files = [(CARD,) if row.claim.sources == NAMED else row.claim.sources for row in report.rows]
     lines = {file: _lines(report.source, file) for file in {file for some in files for file in some}}
     return [
         [Place(_uri(report.source, file), lines[file].get(row.claim.base)) for file in some]
@@ -66,10 +88,6 @@ def fingerprint(report: Report, row: Row | None, *finding: str) -> str:
 def holds(row: Row) -> bool:
     """Return whether a claim is no finding: it is RELATED as it has to be, and lacks nothing that a policy asks for."""
     return row.verdict.exit_code is ExitCode.RELATED and not row.unmet
-
-
-def _files(row: Row) -> tuple[str, ...]:
-    return (CARD,) if row.claim.sources == NAMED else row.claim.sources
 
 
 def _uri(source: RepoRef | None, file: str) -> str:

@@ -17,8 +17,8 @@ from hf_lineage.claims import Claim
 from hf_lineage.evidence import Verdict
 
 HOME = "~"
-GIVEN = "The name is the one that whoever ran the check gave the folder; nothing has checked it."
-"""What is said of a name that the user gave."""
+GIVEN = "The person who ran the check gave the folder this name; nobody has checked it."
+"""The sentence about a name that the user gave."""
 NEAR = 2
 """Folders up that a path in a command leads at most: as far as from org/model to other/model."""
 TO_FILL_IN = "/path/to"

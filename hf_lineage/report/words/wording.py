@@ -1,17 +1,32 @@
-"""The words that all formats share: cells of the table, sentences below it, and limits."""
+"""The words that all formats share: columns and cells of the table, sentences below it, and limits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from hf_lineage.checking import Report
-from hf_lineage.checking.results import Row
+from hf_lineage.checking.results import NAMED, Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence import SEVERITY, Evidence, Kind, units
 from hf_lineage.evidence.judging import named, spans
 from hf_lineage.evidence.nulls import graft
 from hf_lineage.report.words import numbers
-from hf_lineage.report.words.limits import LIMITS as LIMITS
+from hf_lineage.report.words.advice import LIMITS as LIMITS
+
+COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
+NAMED_BASE = "Base"
+"""The first column where no base is declared, but each was named by the user."""
+NUMERIC = (3, 4, 5)
+"""The columns of figures."""
+WHOLE = (2,)
+"""The columns whose words are never broken over two lines: the paths."""
+
+
+def columns(report: Report) -> tuple[str, ...]:
+    """Return the head of the table of claims."""
+    named = bool(report.rows) and all(row.claim.sources == NAMED for row in report.rows)
+    return (NAMED_BASE, *COLUMNS[1:]) if named else COLUMNS
+
 
 NOTHING_DECLARED = (
     "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
@@ -187,7 +202,7 @@ def reading(row: Row) -> Iterator[str]:
     for name, traffic in row.traffic.items():
         yield (
             f"{printable(name, 200)}: {traffic.moved / 1e6:.1f} of {traffic.stored / 1e6:.1f} MB "
-            f"({traffic.moved / max(traffic.stored, 1):.1%}) came over the network, in {traffic.requests} requests"
+            f"({traffic.moved / max(traffic.stored, 1):.1%}) were downloaded, in {traffic.requests} requests"
         )
 
 
@@ -214,7 +229,7 @@ def settings(report: Report) -> str:
     measured_paths = [evidence for row in report.rows for evidence in row.verdict.evidence.values()]
     few = any(row.verdict.trace and row.verdict.trace.analyses > 1 for row in report.rows)
     seeded = options.order_seed is not None and (few or any(map(numbers.drawn, measured_paths)))
-    drawn = f"; layers and units drawn by order seed {options.order_seed}" if seeded else ""
+    drawn = f"; layers and units drawn with order seed {options.order_seed}" if seeded else ""
     return (
         f"Recipe {recipe.option}, {probes}; {options.permutations} permutations of at most {recipe.coordinates} "
         f"coordinates (seed {options.seed}); alpha {options.alpha:g}{drawn}; verified with more than "

@@ -1,12 +1,12 @@
-from .config_overrides import select_overrides as select_overrides
-from .inputs import runner as runner
+from .models import WIDTH as WIDTH
 from .models import otherwise as otherwise
 from .models import required as required
-from .sizes import WIDTH as WIDTH
+from .models import select_overrides as select_overrides
 from .tiny_model import PLAIN as PLAIN
 from .tiny_model import TinyModel as TinyModel
 from .tiny_model import build_tiny_model as build_tiny_model
 from .tiny_model import fixed as fixed
 from .tiny_model import is_norm as is_norm
 from .tiny_model import of_pictures as of_pictures
+from .tiny_model import runner as runner
 from .tiny_model import same as same

@@ -1,4 +1,9 @@
-"""Tiny models of a class, every parameter random."""
+"""Tiny models of a class, every parameter random, and what every class is asked for: a tiny configuration.
+
+Taken over from the `config.json` of a real model, which is untrusted input, is what chooses between forms of a class:
+switches that are on or off, and words such as an activation. Sizes are those of every tiny model. Nothing is taken over
+that may name a repository or ask for code.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +11,95 @@ import copy
 import functools
 import itertools
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+from hf_lineage.architecture.loading import ALIASES
 from hf_lineage.architecture.registry import Factorization, as_sets, as_stacks, setting
-from hf_lineage.running.model.sizes import HEADS, TINY, WIDTH
+
+WIDTH, HEADS = 32, 4
+PICTURE, SOUND = 24, 144
+"""How many pixels wide a picture is and, halved, how many samples long a sound: 144 patches or frames of two."""
+_SPELLINGS: dict[int, str] = {
+    WIDTH: "hidden_size d_model n_embd dim embedding_size input_embedding_size output_embedding_size "
+    "word_embed_proj_dim num_conv_pos_embeddings embed_dim out_hidden_size projection_dim",
+    6: "qk_rope_head_dim",
+    10: "qk_nope_head_dim",
+    12: "v_head_dim",
+    14: "kv_lora_rank",
+    18: "q_lora_rank",
+    1: "num_feat_extract_layers temporal_patch_size squeeze_factor",
+    2: "num_hidden_layers depth n_layer n_layers num_layers encoder_layers num_encoder_layers num_experts_per_tok "
+    "moe_topk moe_k num_key_value_heads moe_num_shared_experts n_shared_experts patch_size "
+    "num_conv_pos_embedding_groups num_frames tubelet_size frequency_stride time_stride",
+    3: "decoder_layers num_decoder_layers",
+    HEADS: "num_attention_heads n_head n_heads num_heads attention_heads decoder_attention_heads "
+    "encoder_attention_heads num_experts num_local_experts n_routed_experts moe_num_experts",
+    24: "head_dim d_kv moe_intermediate_size shared_expert_intermediate_size shared_intermediate_size image_size "
+    "num_mel_bins max_length",
+    40: "intermediate_size d_ff ffn_dim n_inner ffn_hidden_size decoder_ffn_dim encoder_ffn_dim hidden_dim",
+    64: "vocab_size num_position_embeddings",
+    SOUND: "max_source_positions",
+    512: "max_position_embeddings n_positions max_seq_len max_target_positions n_ctx",
+}
+TINY: dict[str, Any] = {key: value for value, keys in _SPELLINGS.items() for key in keys.split()} | {
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "use_cache": False,
+    "attention_bias": True,
+    "mlp_bias": True,
+    "deepstack_visual_indexes": [0],
+    "conv_dim": (WIDTH,),
+    "conv_kernel": (2,),
+    "conv_stride": (2,),
+    "sliding_window": 512,
+    "attn_logit_softcapping": None,
+    "final_logit_softcapping": None,
+    **dict.fromkeys(("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon"), 1e-12),
+}
+"""What every configuration is asked for, as far as it has the attribute."""
+
+
+WORD = re.compile(r"[A-Za-z][\w.+-]{0,60}", re.ASCII)
+"""An activation, a kind of layer, a type of model."""
+REFUSED = re.compile(r"backbone|pretrained|implementation|kernel|remote|auto_map|name_or_path|quantiz|dtype|class")
+"""Parts of keys that name what is to be loaded, or how it is to be computed."""
+MOST_KINDS = 8
+"""Kinds of layers of one model."""
+
+
+def select_overrides(config: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a tiny model of a class is asked for; `inner` are the keys of its configurations in others."""
+    asked: dict[str, Any] = {}
+    for key, value in config.items():
+        if REFUSED.search(key):
+            continue
+        if isinstance(value, bool) or (isinstance(value, str) and WORD.fullmatch(value)):
+            asked[key] = value
+        elif isinstance(value, dict) and key in inner:
+            asked[key] = select_overrides(value, {})
+    return asked | _kinds(config)
+
+
+def _kinds(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A layer of each kind, by every list that names the kinds of all layers; nothing where there is no such list."""
+    depth = next((config[key] for key in ALIASES if isinstance(config.get(key), int)), None)
+    lists = {
+        key: value
+        for key, value in config.items()
+        if isinstance(value, list) and len(value) == depth and all(isinstance(kind, str) for kind in value)
+    }
+    kinds = list(dict.fromkeys(zip(*lists.values(), strict=True)))[:MOST_KINDS]
+    if not kinds:
+        return {}
+    layers = kinds if len(kinds) > 1 else kinds * 2
+    return dict(zip(lists, map(list, zip(*layers, strict=True)), strict=True)) | {"num_hidden_layers": len(layers)}
+
 
 LARGEST = 8_000_000
 """Parameters of a tiny model."""
@@ -99,7 +185,7 @@ def tiny_model(name: str, wanted: dict[str, Any]) -> Any:
     with torch.device("meta"):
         size = sum(parameter.numel() for parameter in build(tiny_config(name, wanted)).parameters())
     if size > LARGEST:
-        raise ValueError(f"{name} has {size} parameters in the sizes that every class is asked for, and so is not tiny")
+        raise ValueError(f"{name} has {size} parameters in the sizes that every tiny model gets, so it is not tiny")
     torch.manual_seed(0)
     model = build(tiny_config(name, wanted)).eval()
     for key, parameter in model.named_parameters():

@@ -18,7 +18,7 @@ from hf_lineage.running.traffic import TOKENS, Array, Traffic, Units, by_token, 
 from hf_lineage.signature.products import activation
 
 CLOSE = 1e-4
-"""Of the largest value: how far what a unit gives may be from what is said of it."""
+"""How far the output of a unit may be from the prediction, as a part of the largest value."""
 
 
 def inactive(tiny: TinyModel) -> dict[str, list[str]]:
@@ -78,7 +78,7 @@ def _alike(factor: Array, known: Array) -> bool:
 
 
 def _fed(tiny: TinyModel, traffic: Traffic, each: LayerSet) -> bool:
-    """Whether the branch reads what the norm gives that is said to feed it, if any is."""
+    """Whether the branch reads the output of the norm that feeds it according to the file, if there is one."""
     if (name := each.fed_by or each.norm) is None:
         return True
     given = traffic.outputs.get(tiny.owner(name), [])

@@ -16,7 +16,7 @@ from hf_lineage.architecture.registry import prefixes as registered
 from hf_lineage.running.model import WIDTH, TinyModel, fixed, is_norm, of_pictures, same
 from hf_lineage.running.proof.active import inactive
 from hf_lineage.running.run import WRITERS
-from hf_lineage.running.stream import hidden, layers_left_out
+from hf_lineage.running.traffic import hidden, layers_left_out
 
 
 def norms_left_out(tiny: TinyModel) -> list[str]:

@@ -1,4 +1,5 @@
 from . import devices as devices
+from .arrays import Scratch as Scratch
 from .arrays import Tensor as Tensor
 from .arrays import beside as beside
 from .arrays import by_columns as by_columns
@@ -11,9 +12,8 @@ from .arrays import on_host as on_host
 from .arrays import zeros as zeros
 from .devices import CPU as CPU
 from .devices import Device as Device
-from .parallel import Share as Share
-from .parallel import alone as alone
-from .parallel import linear_algebra as linear_algebra
-from .parallel import workers as workers
-from .scratch import Scratch as Scratch
+from .devices import Share as Share
+from .devices import alone as alone
+from .devices import linear_algebra as linear_algebra
+from .devices import workers as workers
 from .whitening import compute_whitening as compute_whitening

@@ -1,6 +1,7 @@
-"""Arrays: the few operations that NumPy, which computes on the CPU, and torch, which computes on GPUs, do differently.
+"""Arrays: the few operations that differ between NumPy, on the CPU, and torch, on GPUs.
 
-Everything else that is computed on weights is written once, with operators and methods that both have.
+All other computation on weights is written once, with operators and methods that both have. Memory for pieces of a
+stored matrix is used again for every piece.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint import widen
+from hf_lineage.checkpoint import Memory, StoredRows, widen
 
 Tensor: TypeAlias = Any
 """An array of NumPy, or a tensor of torch on a GPU."""
 
 
 def on_host(array: Tensor) -> NDArray[Any]:
-    """Return an array of NumPy with these values; one that is NumPy's already is returned itself."""
+    """Return a NumPy array with these values; a NumPy array is returned as it is."""
     return array if isinstance(array, np.ndarray) else array.cpu().numpy()
 
 
@@ -95,7 +96,28 @@ def columns(rows: Tensor, chosen: Tensor) -> Tensor:
 
 
 def largest(rows: Tensor) -> NDArray[np.float64]:
-    """Return the largest absolute value in every row (t,), as NumPy's."""
+    """Return the largest absolute value in every row (t,), as a NumPy array."""
     sizes = abs(rows)
     most = sizes.max(axis=1) if isinstance(sizes, np.ndarray) else sizes.amax(dim=1)
     return on_host(most).astype(np.float64)
+
+
+class Scratch:
+    """Memory for pieces of a stored matrix in float32, at most `size` numbers each, used again for every piece."""
+
+    def __init__(self, size: int, like: Tensor | StoredRows) -> None:
+        self._memory = empty((size,), np.empty(0) if isinstance(like, StoredRows) else like)
+        self._read = Memory()
+
+    def rows(self, matrix: Tensor | StoredRows, chosen: slice) -> Tensor:
+        """Return some rows of a matrix as float32."""
+        return self.widened(matrix.read(chosen, self._read) if isinstance(matrix, StoredRows) else matrix[chosen])
+
+    def widened(self, stored: Tensor) -> Tensor:
+        """Return a piece (r, c) as float32, in the order in which it is stored: transposing it would cost far more."""
+        if by_columns(stored):
+            return self.widened(stored.mT).mT
+        rows, width = stored.shape
+        wide = self._memory[: rows * width].reshape(rows, width)
+        fill(wide, stored)
+        return wide

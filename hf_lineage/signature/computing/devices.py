@@ -1,19 +1,72 @@
-"""Which layer is computed on which device, under a memory budget; GPUs share layers by accelerate's device map.
+"""Which layer is computed on which device, under a memory budget, and how the steps on one are spread over the cores.
 
-Layers pass through a device one at a time, so a budget has to hold one layer and not the model; the number of layers on
-each device is proportional to its budget.
+GPUs share layers by accelerate's device map.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
+import numpy as np
 import psutil
 
 from hf_lineage.errors import OptionError
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
+
+T = TypeVar("T")
+
+
+class Share(Protocol):
+    """A way to run a task in every worker, all of which draw from the same items until there are none left."""
+
+    def __call__(self, task: Callable[[Iterator[T]], None], items: Iterable[T], /) -> None:
+        """Return when every item is done; raise what a task raises."""
+
+
+def alone(task: Callable[[Iterator[T]], None], items: Iterable[T]) -> None:
+    """Run a task in this thread only: the Share for work that is too small to distribute."""
+    task(iter(items))
+
+
+@functools.cache
+def linear_algebra() -> ThreadpoolController:
+    """Return what sets the number of threads of NumPy's linear algebra."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+@contextmanager
+def workers() -> Iterator[Share]:
+    """Yield a way to distribute work over as many threads as the linear algebra uses; within each, it uses only one.
+
+    Most steps on a tile are too small to be split: waiting for other threads would cost more than it saves. A number
+    outside the range of float32 is not an error here: each layer is checked for such numbers when it is done.
+    """
+    count = max((library["num_threads"] for library in linear_algebra().info()), default=1)
+    with (
+        linear_algebra().limit(limits=1),
+        np.errstate(all="ignore"),
+        ThreadPoolExecutor(count, initializer=np.seterr, initargs=("ignore",)) as pool,
+    ):
+
+        def share(task: Callable[[Iterator[T]], None], items: Iterable[T]) -> None:
+            common = iter(list(items))
+            for done in [pool.submit(task, common) for _ in range(count)]:
+                done.result()
+
+        yield share
+
 
 Device = int | str
 """A GPU's number, or "cpu", where NumPy computes; any other name is a device of torch's."""
@@ -45,7 +98,7 @@ def budgets(max_memory: str | None = None) -> dict[Device, int]:
 def _free() -> dict[Device, int]:
     """The free bytes of each device.
 
-    Only where a GPU may be is accelerate asked, because importing torch takes longer than judging most models.
+    accelerate is asked only if there may be a GPU, because importing torch takes longer than checking most models.
     """
     if not (any(map(os.path.exists, DRIVERS)) and all(map(find_spec, EXTRA))):
         return {CPU: psutil.virtual_memory().available}
@@ -63,23 +116,23 @@ def _size(text: str) -> int:
     except (ValueError, OverflowError):
         size = 0
     if size <= 0:
-        raise OptionError(f"--max-memory {text} is not a size; write 8GiB, 500MB or the like")
+        raise OptionError(f"--max-memory {text} is not a size; write a size such as 8GiB or 500MB")
     return size
 
 
 def place(layers: Sequence[int], memory: Budgets) -> list[Device]:
     """Return the device of each layer, given the bytes of its working set and the budget of each device.
 
-    The GPUs that can hold the largest layer share the work, in runs of consecutive layers; the CPU alone where there
-    are none. Raise OptionError if no device can hold it.
+    The GPUs that can hold the largest layer share the work, in runs of consecutive layers. Without such GPUs the CPU
+    computes all layers. Raise OptionError if no device can hold it.
     """
     largest = max(layers)
     able = {device: size for device, size in memory.items() if size >= largest}
     chosen = {device: size for device, size in able.items() if device not in ("cpu", "disk")} or able
     if not chosen:
         raise OptionError(
-            f"one layer needs {largest / 2**20:.0f} MiB and no device has that much; "
-            "raise --set max-memory or free some"
+            f"one layer needs {largest / 2**20:.0f} MiB and no device has that much; raise --set max-memory or free "
+            "some memory"
         )
     if len(chosen) == 1:
         return [next(iter(chosen))] * len(layers)

@@ -1,6 +1,6 @@
-"""Whitening: G^(-1/2) of the products G of the columns of a matrix, as it makes an orthogonal factor of that matrix.
+"""Whitening: G^(-1/2), where G holds the inner products of the columns of a matrix, makes the matrix orthogonal.
 
-It is never formed: what is wanted is its product with a few columns.
+It is never formed as a matrix, because only its product with a few columns is needed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class WhiteningMatrix:
-    """G^(-1/2), less the directions that are left out."""
+    """G^(-1/2) without the directions that are left out."""
 
     directions: Matrix
     """(d, r): of length 1."""
     over: Matrix
-    """(r,): one over the root of what lies in each."""
+    """(r,): one over the square root of G along each direction."""
 
     @property
     def rank(self) -> int:

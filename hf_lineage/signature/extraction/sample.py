@@ -1,9 +1,9 @@
 """Sample: some hidden units and residual coordinates of every layer, drawn at random, and the branch seen through them.
 
-A model whose hidden units stand where those of its base stand shows its descent in a tenth of its bytes. Where they
-were reordered, pruned or retrained the sample shows nothing, and the layers have to be read as a whole.
+If the hidden units of a model are in the same places as those of its base, a tenth of its bytes shows its descent. If
+they were reordered, pruned or retrained, the sample shows nothing, and whole layers have to be read.
 
-What is drawn must not be foreseen: whoever knew it could copy that part alone. Units are drawn anew in each layer, so
+Nobody must be able to predict what is drawn: they could copy that part only. Units are drawn anew in each layer, so
 that a layer of the base and one of the candidate can only be alike where both have the same number.
 """
 
@@ -30,9 +30,9 @@ from hf_lineage.signature.values import PathSignature, Sampled, UnitCodes
 UNITS, RUN = 1024, 64
 """How many hidden units of a layer are read, and how many of them stand side by side: one request or one read each."""
 COORDINATES = 64
-"""How many residual coordinates, each by itself: they are the same in all layers, and may not lie in a known part."""
+"""How many residual coordinates are read. They are the same in all layers; each is drawn by itself, anywhere."""
 SAVES = 4
-"""A sample is taken of layers with at least so many times as many units, and coordinates."""
+"""Layers are sampled only if they have at least this many times as many units, and coordinates, as a sample reads."""
 
 Runs = tuple[slice, ...]
 
@@ -132,7 +132,7 @@ class _View:
         )
 
     def _read(self, name: str) -> NDArray[Any]:
-        """A tensor of the layer: of matrices the rows that are read, of vectors with a number for each unit those."""
+        """A tensor of the layer: the sampled rows of a matrix, or entries of a vector with a number for each unit."""
         units, layer_set = indices(self.units), self.layer_set
         matrices = {slot.tensor: role for role, slot in layer_set.slots.items()}
         if name in matrices:
@@ -196,6 +196,6 @@ def sampled(
 
 
 def _of_all(view: _View, read: Sampled) -> float:
-    """How many times as much a layer writes as its sample: a norm on its output lets through what that of all units."""
+    """How many times as much as its sample a layer writes; behind a norm the number of units does not matter."""
     of_coordinates = read.of_coordinates / read.coordinates
     return math.sqrt(of_coordinates if view.layer_set.normed else of_coordinates**2 * read.of_units / read.units)

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hf_lineage.architecture import LayerSet, Layout
 from hf_lineage.architecture.activity import Activation
 from hf_lineage.architecture.activity import expected as activity
-from hf_lineage.architecture.activity import router as routing
 from hf_lineage.architecture.registry import PATHS, Path
 from hf_lineage.checkpoint import single
 from hf_lineage.errors import CheckpointError
@@ -42,7 +42,7 @@ def tensors(layout: Layout, path: str, layer: int, recipe: Recipe) -> tuple[str,
 
 
 def _with_gates(layout: Layout, path: str, layer: int, recipe: Recipe) -> Recipe:
-    """The recipe, which compares the gates of a layer where all of its sets have one."""
+    """The recipe, which compares the gates of a layer only if all of its sets have one."""
     other = OTHER_READER.get(PATHS[path].reader, "")
     return replace(recipe, gates=recipe.gates and all(other in one.slots for one in layout.sets(path)[layer]))
 
@@ -143,7 +143,7 @@ class _Set:
         return self._rows(other) if self.recipe.gates and other in self.layer_set.slots else None
 
     def _weighed(self, path: Path, by: Path) -> MatrixProduct:
-        """The term of a path both of whose matrices read the stream."""
+        """The term of a path whose two matrices both read the stream."""
         norm, size = self._folded(self.layer_set.norm), self.layer_set.heads[path.writer].size
         out, inn = (np.asarray(self._reads(role)) for role in (path.writer, path.reader))
         weigh = self.term(by) if self.recipe.activity else None
@@ -217,6 +217,8 @@ class _Set:
 
     def _routed(self, router: str, chosen: int) -> Vector:
         """(experts,): how probable it is that a token is sent to each of them."""
+        from hf_lineage.architecture.activity import router as routing
+
         layer_set = self.layer_set
         rows = self._fed(self.read(router))
         spread, centre = rows.measured(alone)
@@ -230,7 +232,7 @@ class _Set:
         odds = odds if table is None else routing.listed(table, len(centre))
         return routing.counting(odds, how, random_stream(f"tokens of a router {len(odds)}"))
 
-    def _table(self, experts: int) -> routing.Table | None:
+    def _table(self, experts: int) -> NDArray[np.int64] | None:
         """The experts of each token of the vocabulary, where a table chooses them."""
         if (name := self.layer_set.table) is None:
             return None
@@ -241,5 +243,5 @@ class _Set:
 
 
 OTHER_READER = {"up": "gate", "gate": "up"}
-"""Of the two readers of a gated unit by each the other one."""
+"""Each of the two readers of a gated unit -> the other one."""
 _MEANS = {"gate": activity.mean_value, "up": activity.mean_slope}

@@ -19,7 +19,7 @@ TILE = 2**18
 UNITS = 2048
 """Hidden units of a writer of which some rows are taken at a time."""
 SMALLEST, LARGEST = 1e-12, 1e17
-"""Between these a norm is right in float32: no square of it was lost, and none overflowed."""
+"""A norm between these is correct in float32: no square underflowed and none overflowed."""
 ON_HOST = frozenset({"bias", "odds"})
 """Values by hidden unit, from which NumPy computes the activity."""
 FEWEST = 4

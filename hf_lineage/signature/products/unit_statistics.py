@@ -200,8 +200,8 @@ def part_weights(term: MatrixProduct, share: Share) -> Vector:
 def unit_dots(out: Tensor, inn: Tensor) -> NDArray[np.float32]:
     """Return the inner product (t,) of every row of outᵀ with the same row of inn (t, width).
 
-    Where the two are stored in unlike orders, they are the diagonals of small square products, since only those read
-    both at full speed.
+    If the two are stored in different orders, they are the diagonals of small square products, because only such
+    products read both at full speed.
     """
     if by_columns(out) == by_columns(inn):
         return on_host(dots(inn, out))

@@ -81,7 +81,7 @@ def write(repo: RepoRef, factorization: registry.Factorization, whole: Signature
 def _cacheable(repo: RepoRef, recipe: Recipe) -> bool:
     """Whether a signature may be cached: not that of a folder, here or in a repository, or of a file, nor an exact one.
 
-    The cache knows a model by its commit alone. What was read of a pickle must not be found where none may be read.
+    The cache knows a model by its commit alone. A signature of a pickle must not serve a check that reads none.
     """
     whole = repo.remote is not None and repo.commit is not None and not repo.subfolder and repo.file is None
     return whole and not repo.allow_pickle and recipe.probes is not None

@@ -116,11 +116,9 @@ def check_bounds(metadata: Provenance, arrays: Mapping[str, StoredArray]) -> Non
             or sorted(set(absent)) != list(absent)
             or not all(0 <= number < metadata.layers for number in absent)
         ):
-            raise ValueError(
-                f"{path} is said to be missing from layers that are not some of 0 to {metadata.layers - 1} in order"
-            )
+            raise ValueError(f"{path}: the layers without it must lie between 0 and {metadata.layers - 1}, in order")
         if widths and (len(widths) != rows or not 2 <= min(widths) <= max(widths) <= dimension):
-            raise ValueError(f"{path} has {len(widths)} widths for {rows} layers, or others than 2 to {dimension}")
+            raise ValueError(f"{path} has {len(widths)} widths for {rows} layers, or widths outside 2 to {dimension}")
         m = min(metadata.recipe.coordinates, dimension, *widths)
         shapes: list[tuple[int, ...] | None] = [
             (rows, dimension, metadata.recipe.columns(metadata.width)),
@@ -140,7 +138,7 @@ def _fits(
         raise ValueError(f"{name} is {stored}, not stored as {dtype}")
     if shape is not None and array.shape != shape:
         raise SignatureError(
-            f"{printable(metadata.model, 200)}: {name} has shape {array.shape}, its recipe asks for {shape}"
+            f"{printable(metadata.model, 200)}: {name} has shape {array.shape}, but its recipe needs {shape}"
         )
 
 

@@ -48,8 +48,8 @@ def encode(signature: Signature) -> bytes:
     """Return a signature as the content of a file; raise SignatureError if the residuals are not in memory."""
     if not all(isinstance(path.sketch, np.ndarray) for path in signature.paths.values()):
         raise SignatureError(
-            f"{signature.model}: the exact residuals do not fit in memory, so there is nothing to write; "
-            "raise --set max-memory or leave probes=exact out"
+            f"{signature.model}: the exact residuals do not fit in memory, so nothing can be written; raise --set "
+            "max-memory or leave probes=exact out"
         )
     fields = {name: getattr(signature, name) for name in Provenance.__struct_fields__ if hasattr(signature, name)}
     fields |= {"format": FORMAT, "version": VERSION, "paths": tuple(signature.paths)}
@@ -112,9 +112,7 @@ def _path(file: Path, path: str, arrays: Arrays, widths: tuple[int, ...]) -> Pat
     counts, rows = arrays["units"], [arrays[part] for part in PER_UNIT]
     dimensions = [array.ndim for array in (counts, *rows)] == [1, 1, *[2] * len(ROWS)]
     if not dimensions or (counts < 0).any() or {len(array) for array in rows} != {counts.sum()}:
-        raise SignatureError(
-            f"{file}: {path}.units does not count the rows of what is stored of them; extract it again"
-        )
+        raise SignatureError(f"{file}: {path}.units does not match the number of stored rows; extract it again")
     ends = np.cumsum(counts)
     pieces = [[array[end - count : end] for array in rows] for end, count in zip(ends, counts, strict=True)]
     return PathSignature(**parts, units=tuple(UnitCodes(*piece) for piece in pieces), widths=widths)

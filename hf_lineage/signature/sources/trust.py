@@ -1,10 +1,11 @@
-"""Trust: which published signatures this user has pinned, where to search for more, and which factorizations to use."""
+"""Trust: where the numbers of a model come from, and which published signatures and factorizations a user trusts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import yaml
@@ -12,6 +13,29 @@ import yaml
 from hf_lineage.errors import OptionError
 from hf_lineage.files import configuration, expanded, open_regular, plain_yaml
 
+
+@dataclass(frozen=True)
+class Origin:
+    """The source of the numbers of a model; for a published signature also its files and why they are trusted.
+
+    If a base is a folder, its record names its weight files.
+    """
+
+    kind: Literal["weights", "cache", "published", "file"]
+    """The weights, the cached signature of them, a signature on the Hub, or a file that the user named."""
+    repository: str | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    """File of that repository, or of the folder -> its sha256."""
+    trusted: str = ""
+    """Why the published signature is trusted."""
+
+    @property
+    def given(self) -> bool:
+        """Whether a signature was given in place of the weights, so that all of its layers are there at no cost."""
+        return self.kind in ("published", "file")
+
+
+WEIGHTS, CACHE, FILE = Origin("weights"), Origin("cache"), Origin("file")
 LARGEST = 2**20
 """Bytes of a trust file."""
 Commit = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40}$")]
@@ -51,17 +75,17 @@ def load(file: Path | None = None) -> Trust:
         with open_regular(chosen) as stream:
             content = stream.read(LARGEST + 1)
         if len(content) > LARGEST:
-            raise OptionError(f"{chosen} is no trust file: it is larger than {LARGEST >> 20} MiB")
+            raise OptionError(f"{chosen} is not a trust file: it is larger than {LARGEST >> 20} MiB")
         # Everything in it is text: 1111 is a digest too, and no tag asks for anything.
         trust = msgspec.convert(plain_yaml.load(content.decode()) or {}, Trust)
         registry = trust.registry and str(chosen.absolute().parent / expanded(trust.registry, f"registry in {chosen}"))
         return msgspec.structs.replace(trust, registry=registry)
     except (yaml.YAMLError, msgspec.ValidationError, UnicodeError) as error:
         why = plain_yaml.problem(error)
-        raise OptionError(f"{chosen} is no trust file: {why}; docs/signatures.md shows what stands in one") from None
+        raise OptionError(f"{chosen} is not a trust file: {why}; docs/signatures.md shows an example") from None
     except FileNotFoundError:
         if file is None:
             return Trust()
-        raise OptionError(f"{file}: there is no such trust file; make it, or leave it out") from None
+        raise OptionError(f"{file}: there is no such trust file; create it, or leave the option out") from None
     except OSError as error:
         raise OptionError(f"{chosen} cannot be read: {error.strerror or error}; check its permissions") from None

@@ -19,11 +19,10 @@ from hf_lineage.checkpoint import weight_files
 from hf_lineage.checkpoint.foreign.gguf import SUFFIX as GGUF
 from hf_lineage.errors import SignatureError
 from hf_lineage.files import open_regular
-from hf_lineage.hub import Entry, RepoRef, trees
+from hf_lineage.hub import Entry, RepoRef, listing
 from hf_lineage.signature.options import Spec
-from hf_lineage.signature.sources.origin import Origin
 from hf_lineage.signature.sources.store import load_signature
-from hf_lineage.signature.sources.trust import Trust
+from hf_lineage.signature.sources.trust import Origin, Trust
 from hf_lineage.signature.values import Signature, together
 
 OF_A_LAYER = 4 * 8
@@ -39,7 +38,7 @@ def files_of(repo: RepoRef, commit: str | None = None) -> dict[str, str]:
 
     Raise SignatureError if the Hub does not list one of them.
     """
-    files = trees.tree(repo.remote or "", commit or repo.commit or "")
+    files = listing.tree(repo.remote or "", commit or repo.commit or "")
     weights = weight_files(repo)
     wanted = weights if weights[0].endswith(GGUF) else ["config.json", *weights]
     if absent := [file for file in wanted if file not in files]:
@@ -136,7 +135,7 @@ class Model:
             compared |= self._shapes(self.layout, signature, path)
         unlike = [what for what, (actual, expected) in compared.items() if actual != expected]
         if unlike:
-            raise SignatureError(f"it does not fit this model at this commit: other {unlike[0]}")
+            raise SignatureError(f"it does not fit this model at this commit: different {unlike[0]}")
         parts = signature.paths[path]
         if not all(np.isfinite(values).all() for values in (parts.trace, parts.norm, parts.writes)):
             raise SignatureError("it holds numbers that are not finite")
@@ -163,15 +162,15 @@ class Model:
 
 def _committed(place: SignatureFiles) -> str:
     """Why files that are not pinned are trusted; SignatureError if they are not."""
-    commits = trees.owner_commits(place.repository, place.commit, tuple(place.entries))
+    commits = listing.owner_commits(place.repository, place.commit, tuple(place.entries))
     if not commits:
-        raise SignatureError("it is not from a commit of the owner alone, and its sha256 is not pinned")
+        raise SignatureError("not all of its commits are the owner's, and its sha256 is not pinned")
     return f"the owner of {place.repository} committed it ({', '.join(commits)})"
 
 
 def _loaded(place: SignatureFiles, file: str) -> Signature:
     """The signature in a file; SignatureError if it is not the file that the Hub lists."""
-    local = trees.fetched(place.repository, place.commit, file)
+    local = listing.fetched(place.repository, place.commit, file)
     with open_regular(local) as stream:
         if hashlib.file_digest(stream, "sha256").hexdigest() != place.entries[file].content:
             raise SignatureError(f"{file} is not the file that the Hub lists")

@@ -1,6 +1,6 @@
-"""Drawn parts: a few heads or hidden units of a branch, by which it is known how much it adds to the stream.
+"""Drawn parts: a few heads or hidden units of a branch, which show how much the branch adds to the stream.
 
-An estimate within a small factor is enough. What is drawn must not be foreseen: whoever knew it could keep it quiet.
+An estimate within a small factor is enough. Whoever could predict what is drawn could make only that part quiet.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Draw:
     seed: int
 
     def parts(self, layer_set: LayerSet) -> Parts:
-        """A few heads, or a few hidden units, that are drawn; of attention values alone are carried into the stream."""
+        """A few heads or hidden units, drawn at random; of attention only the values are written into the stream."""
         attention = "value" in layer_set.slots
         heads = layer_set.heads["value" if attention else "up"]
         writer = layer_set.slots["output" if attention else "down"]
@@ -123,7 +123,7 @@ class Draw:
         return [part.rows(slice(int(run[0]), int(run[-1]) + 1)) for run in runs for part in parts], slice(None)
 
     def length(self, norm: str) -> float:
-        """The size of what a norm gives out: that of its gain."""
+        """The size of the output of a norm, which is that of its gain."""
         stored = single(self.checkpoint.read(norm)).astype(np.float64)
         return bounded(float(np.linalg.norm(stored + (self.layout.factorization.gain == "one_plus"))))
 
@@ -132,7 +132,7 @@ class Draw:
         return self.runs(name, rows, few(rows), places=1)[0]
 
     def runs(self, purpose: str, count: int, length: int, places: int = PLACES) -> list[slice]:
-        """Return runs of so many numbers below a count, ascending, one in each part of it: none meets another."""
+        """Return ascending runs of consecutive numbers below a count, each in its own part of the range."""
         length = min(length, count)
         ends = np.linspace(0, count, min(places, count // length) + 1).astype(int).tolist()
         starts = [a + self.number(f"{purpose} {a}", b - a - length + 1) for a, b in itertools.pairwise(ends)]
@@ -186,5 +186,5 @@ def few(width: int) -> int:
 
 
 def bounded(size: float) -> float:
-    """A size that is not finite is not known; a model that works has none."""
+    """Return a size, limited; 0, for not known, if it is not finite, which it never is in a model that works."""
     return min(size, LARGEST) if math.isfinite(size) else 0.0

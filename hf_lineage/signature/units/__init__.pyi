@@ -1,6 +1,7 @@
 from . import orthogonal_fit as orthogonal_fit
 from .extraction import Measured as Measured
 from .extraction import View as View
+from .extraction import measured_before as measured_before
 from .extraction import obstacle as obstacle
 from .extraction import unit_rows as unit_rows
 from .pairs import OrderedUnits as OrderedUnits
@@ -12,7 +13,8 @@ from .rows import likeness as likeness
 from .subsample import MOST_KEPT as MOST_KEPT
 from .subsample import heaviest as heaviest
 from .subsample import in_the_same_places as in_the_same_places
-from .token_fit import RidgeFit as RidgeFit
+from .token_fit import fit_tokens as fit_tokens
+from .token_fit import prepare_rows as prepare_rows
 from .token_fit import seen_through as seen_through
 from .token_rows import Numbers as Numbers
 from .token_rows import drawn_tokens as drawn_tokens

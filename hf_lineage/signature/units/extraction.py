@@ -21,37 +21,59 @@ from hf_lineage.signature.products import (
     tensors,
     written,
 )
-from hf_lineage.signature.recipe import RECIPES, Array, Vector
+from hf_lineage.signature.recipe import RECIPES, Array, Recipe, Vector
 from hf_lineage.signature.stream import Stream
 from hf_lineage.signature.units.rows import PATH, UnitRows
 from hf_lineage.signature.units.subsample import Keep, Numbers, everything, experts_of
+from hf_lineage.signature.values import Signature
 from hf_lineage.signature.writers import JOINED
 
 RECIPE = RECIPES["robust"]
 """How their rows are formed: gains folded in, means removed, weighed by activity."""
 LIGHT = replace(RECIPE, probes=1, coordinates=2)
-"""The same with next to no sketch: what is asked for is how much every unit writes."""
+"""The same with almost no sketch, to measure how much every unit writes."""
 WIDE = 1024
-"""Rows in coordinates of their own that are longer are kept in half precision: of length 1, they need no more."""
+"""Longer rows in coordinates of their own are kept in half precision, which is enough for rows of length 1."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What the hidden units of a layer weigh, which is measured once however often they are seen."""
+    """The weights of the hidden units of a layer, measured once however often the units are compared."""
 
     experts: tuple[Vector, ...]
-    """What the units of each expert write; a dense layer is one expert."""
+    """What the units of each expert write, in any unit of measure; a dense layer is one expert."""
     writes: float
     """What the layer writes."""
     joins: tuple[float, ...]
     """What the layer is added to, as in `PathSignature.joins`."""
 
 
+def measured_before(signature: Signature | None, layout: Layout) -> dict[int, Measured]:
+    """Return what the hidden units weigh of those layers that a signature holds by the usual recipe; else nothing."""
+    if signature is None or PATH not in signature.paths or not _usual(signature.recipe):
+        return {}
+    path, numbers = signature.paths[PATH], signature.numbers(PATH)
+    joins = np.zeros((len(numbers), JOINED)) if path.joins is None else path.joins
+    return {
+        number: Measured(_by_expert(units.weight, layout, number), float(writes), tuple(row.tolist()))
+        for number, units, writes, row in zip(numbers, path.units, path.writes, joins, strict=False)
+    }
+
+
+def _usual(recipe: Recipe) -> bool:
+    return recipe == replace(RECIPE, probes=recipe.probes, coordinates=recipe.coordinates, frame=recipe.frame)
+
+
+def _by_expert(weight: Array | Vector, layout: Layout, number: int) -> tuple[Vector, ...]:
+    ends = accumulate((size for own in experts_of(layout.sets(PATH)[number]) for size in own), initial=0)
+    return tuple(weight[start:stop].astype(np.float64) for start, stop in pairwise(ends))
+
+
 def obstacle(layout: Layout) -> str:
     """Return why the hidden units of a model are not compared one by one, as a phrase after its name; else empty."""
     if PATH not in layout.paths:
         return "has no MLP"
-    return "has layers of unlike widths" if len(set(layout.widths)) > 1 else ""
+    return "has layers of different widths" if len(set(layout.widths)) > 1 else ""
 
 
 @dataclass(frozen=True)
@@ -61,7 +83,7 @@ class View:
     through: Array | None = None
     """(s, d): what units are multiplied with; without it they are in the coordinates of their own stream."""
     of_length_one: bool = False
-    """Whether what is seen of a unit is brought to length 1, and not only divided by the length of the whole."""
+    """Whether the rows of a unit are scaled to length 1; if not, they are divided by the length of the whole rows."""
     keep: Keep = everything
     """Which units of a layer with experts are held in memory."""
     gates: bool = True
@@ -104,20 +126,19 @@ def unit_rows(
             branch = list(matrix_products(layout, PATH, number, recipe, functools.cache(checkpoint.read)))
             experts = experts_of(layout.sets(PATH)[number])
             if number not in known:
-                known[number] = _measured(branch, experts, share)
+                known[number] = _measured(branch, layout, number, share)
                 if stream:
                     known[number] = replace(known[number], joins=tuple(stream.joins(PATH, (number,))[0].tolist()))
             rows[number] = _layer(branch, experts, known[number], view, share)
     return rows
 
 
-def _measured(branch: Sequence[MatrixProduct], experts: Sequence[Sequence[int]], share: Share) -> Measured:
+def _measured(branch: Sequence[MatrixProduct], layout: Layout, number: int, share: Share) -> Measured:
     surveys = [measure_units(term, Probes.draw(LIGHT, term.reader.shape[1]), share) for term in branch]
     weight = np.concatenate([units.norm for units in surveys])
-    ends = accumulate((size for own in experts for size in own), initial=0)
     size = float(np.linalg.norm(weight))  # about the norm of the branch
     writes = written(list(zip(branch, surveys, strict=True)), size, size)
-    return Measured(tuple(weight[start:stop] for start, stop in pairwise(ends)), writes, joins=(0.0,) * JOINED)
+    return Measured(_by_expert(weight, layout, number), writes, joins=(0.0,) * JOINED)
 
 
 def _layer(

@@ -1,16 +1,16 @@
 """Orthogonal fit: how the residual coordinates of two models belong together, from their hidden units alone.
 
-An orthogonal change Q of the residual coordinates turns everything that a unit reads, a, and writes, b. What forms of
-all units, such as A = Σ n a aᵀ or M = Σ n b aᵀ, make of them, aᵀ A a or aᵀ M b, stays as it is, whatever the order of
-the units, so that these numbers describe a unit in any coordinates. Units of two models with like descriptions are
-pairs, many of them wrong. Pairs that are right agree with each other: the strongest direction v of
+An orthogonal change Q of the residual coordinates rotates everything that a unit reads, a, and writes, b. It does not
+change numbers such as aᵀ A a or aᵀ M b, where A = Σ n a aᵀ and M = Σ n b aᵀ are forms of all units; nor does the order
+of the units. So such numbers describe a unit in any coordinates. Units of two models with similar descriptions make
+pairs, and many of these are wrong. Right pairs agree with each other: the strongest direction v of
 
     G_ij = (a_i · a_j)(a'_i · a'_j) + (b_i · b_j)(b'_i · b'_j)
 
 weighs them and finds their signs, for (a, b) and (-a, -b) are one unit (spectral matching: Leordeanu and Hebert 2005).
-Q is the polar factor of Σ v (a a'ᵀ + b b'ᵀ), the solution of the orthogonal Procrustes problem (Schönemann 1966);
-pairs are then made anew with it, until no more are found. For models of unlike widths Q is a partial isometry.
-What is seen through it at last is levelled, and has to be brought to length 1 again.
+Q is the polar factor of Σ v (a a'ᵀ + b b'ᵀ), the solution of the orthogonal Procrustes problem (Schönemann 1966); pairs
+are then made anew with it, until there are no more. For models of unlike widths Q is a partial isometry. Rows seen
+through the final Q are levelled, and have to be scaled to length 1 again.
 
 Nothing in it depends on the order in which units are stored, so that a test of their order remains exact.
 """
@@ -30,18 +30,17 @@ from hf_lineage.signature.units.rows import UnitRows
 from hf_lineage.signature.units.token_fit import seen_through
 
 MOST_UNITS = 2**14
-"""Units of a model that are matched at most, or as many as the width of its stream needs: those that write most of
-every layer."""
+"""The most units of a model that are matched, or as many as its width needs: those of every layer that write most."""
 LIVE = 1e-3
 """A unit that weighs less than this share of the mean is left out."""
 DIRECTIONS, SPARE, POWERS = 512, 32, 8
-"""Coordinates in which units are matched; of wider streams those in which the units of the model lie most, by subspace
-iteration with some more directions (Halko, Martinsson and Tropp 2011)."""
+"""How many coordinates units are matched in. Of a wider stream these are its strongest directions, by subspace
+iteration with some spare ones (Halko, Martinsson and Tropp 2011)."""
 SCREENED, SCREENED_DIRECTIONS = 2**11, 128
 """Units of a wide stream, and coordinates in which they are matched, before any others are read."""
 OVER, TAKEN = 4, 4.5
-"""Units at least, as a multiple of the coordinates: to fewer, coordinates can be fitted by chance. So many are taken,
-since those that write next to nothing are left out."""
+"""How many units there must be for each coordinate, or coordinates may fit by chance; and how many are taken, because
+those that write almost nothing are left out."""
 TILE = 2**10
 
 
@@ -68,28 +67,28 @@ def pooled(layers: Sequence[UnitRows]) -> OrderedUnits:
 
 
 def between(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Array, Array]:
-    """Return what the units of the base and of the candidate are multiplied with, (s, d) each, to be seen alike.
+    """Return matrices (s, d) that bring the units of the base and of the candidate into the same coordinates.
 
     Raise NothingToCompare where there are too few units for the width of their streams.
     """
     widest = max(base.inner.shape[1], candidate.inner.shape[1])
     if min(len(base.weight), len(candidate.weight)) < max(OVER * widest, MUTUAL):
-        raise NothingToCompare(f"too few hidden units to find how coordinates belong together in streams of {widest}")
+        raise NothingToCompare(f"too few hidden units to match the coordinates of streams of width {widest}")
     main = _directions(base), _directions(candidate)
     narrow = _narrowed(base, main[0]), _narrowed(candidate, main[1])
     if min(map(distinct, narrow)) < OVER * widest:
-        raise NothingToCompare(f"too few unlike hidden units to fit the coordinates of streams of {widest} by them")
+        raise NothingToCompare(f"too few different hidden units to fit the coordinates of streams of width {widest}")
     first, second, weights = pairs(*narrow)
     if len(first) < widest:
-        raise NothingToCompare(f"only {len(first)} hidden units find each other, in streams of {widest} coordinates")
+        raise NothingToCompare(f"only {len(first)} hidden units have a counterpart, in streams of width {widest}")
     seen = _levelled(seen_through(base.inner.shape[1]), base, main[0])
     return seen, _rotated(seen, product(base, candidate, first, second, weights))
 
 
 def screen(base: OrderedUnits, candidate: OrderedUnits) -> None:
-    """Raise NothingToCompare where hardly any of those units of wide streams that write most find each other.
+    """Raise NothingToCompare if hardly any of the loudest units of two wide streams have a counterpart.
 
-    That ends a search in which nothing would be found after about a tenth of its time.
+    This ends a search without hope after about a tenth of its time.
     """
     matched(*(_narrowed(units, _directions(units, SCREENED_DIRECTIONS)) for units in (base, candidate)))
 
@@ -107,9 +106,9 @@ def _rotated(seen: Array, matrix: Array) -> Array:
 def _levelled(through: Array, base: OrderedUnits, main: tuple[Vector, Array]) -> Array:
     """A matrix (s, d) that limits every direction of the stream to the mean size of all directions.
 
-    Directions above the mean are counted as the mean when that mean is taken. Without the limit, where many units of a
-    model read or write much the same, as in some models of GPT-2's architecture, one direction that is laid on that of
-    another model would make all of them alike.
+    When that mean is taken, larger directions count as the mean. In some models, such as some of GPT-2's architecture,
+    many units read or write almost the same. Without the limit, fitting this one direction to one of another model
+    would make all these units alike.
     """
     sizes, directions = main
     total, width = 2 * float(base.weight.sum()), base.inner.shape[1]
@@ -120,7 +119,7 @@ def _levelled(through: Array, base: OrderedUnits, main: tuple[Vector, Array]) ->
 
 
 def _narrowed(units: OrderedUnits, main: tuple[Vector, Array]) -> OrderedUnits:
-    """The units of a wide stream in those directions in which they lie most, as parts of what lies in these."""
+    """The units of a wide stream in its strongest directions, scaled to length 1 there."""
     directions = main[1].astype(np.float32)
     if len(directions) == directions.shape[1]:
         return units
@@ -142,7 +141,7 @@ def _blocks(rows: Array) -> Iterator[Array]:
 
 
 def _directions(units: OrderedUnits, most: int = DIRECTIONS) -> tuple[Vector, Array]:
-    """Directions of a stream in which units lie most, at most so many, (d, n), and how much lies in each."""
+    """The strongest directions of the units of a stream, (d, n), n at most `most`, and how much lies in each."""
     width = units.inner.shape[1]
     roots = _blocks(np.sqrt(units.weight)[:, None].astype(np.float32))
     square = np.zeros((width, width), np.float32)

@@ -1,7 +1,7 @@
 """Unit pairs: which hidden units of two models belong together, whatever became of their residual coordinates.
 
-Units with like descriptions are pairs, many of them wrong; pairs that are right agree with each other. A turn of the
-stream that fits these pairs makes better ones, and so on, until no more are found (see `orthogonal_fit`).
+Units with similar descriptions make pairs, and many of these are wrong; right pairs agree with each other. A rotation
+of the stream that fits these pairs makes better ones, and so on, until there are no more (see `orthogonal_fit`).
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from hf_lineage.signature.computing import compute_whitening
 from hf_lineage.signature.recipe import Array, random_stream
 
 MUTUAL, STEPS, ROUNDS, FEWEST_ROUNDS, GAIN = 8, 50, 8, 3, 0.005
-"""Units of a layer at least; steps towards the strongest direction; rounds of matching, and what one has to add."""
+"""The fewest units of a layer; steps towards the strongest direction; rounds of matching, and what a round must add."""
 ALIKE, COPIES = 0.5, 0.95
-"""Units count as found, and as copies, if the cosines of what they read and write multiply to more."""
+"""Two units count as a pair, or as copies, if the product of the cosines of what they read and write is larger."""
 HARDLY = 0.01
-"""In wide streams a smaller share of units that find each other ends the search before all coordinates are fitted."""
+"""In wide streams a smaller share of paired units ends the search before all coordinates are fitted."""
 LEAST = 1e-6
-"""A direction in which matched units lie less, relative to the largest, is rounding."""
+"""A direction that holds a smaller part of the matched units, relative to the largest direction, is rounding."""
 MATCHED = 2**13
-"""Units of a wide stream that are matched until none is left to be found; all others are matched once, at the end."""
+"""Units of a wide stream that are matched until there are no more pairs; all others are matched once, at the end."""
 ASKED = 2**12
-"""Units that are asked whether there are copies of them, at most."""
+"""The most units for which copies are searched."""
 TILE = 2**10
 FURTHEST = 8.0
-"""A number of a description lies at most so many mean deviations from the median, so that none outweighs all others."""
+"""Each number of a description is limited to so many mean deviations from the median: none outweighs the others."""
 Numbers = NDArray[np.int64]
 
 
@@ -58,9 +58,8 @@ class OrderedUnits:
 
 
 def distinct(units: OrderedUnits) -> float:
-    """Return about how many units there are, copies of each other, as experts of one dense layer are, counted as one.
-
-    Of many units some are asked how many copies they have.
+    """Return about how many different units there are: copies, such as the experts made of one dense layer, count as
+    one. If there are many units, copies are counted for some of them.
     """
     count = len(units.weight)
     asked = np.argsort(random_stream(f"units that may be copies {count}").random_raw(count), kind="stable")[:ASKED]
@@ -72,9 +71,9 @@ def distinct(units: OrderedUnits) -> float:
 
 
 def pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, Numbers, Array]:
-    """Units that find each other, (n,) each, and what each pair counts: at first among the heavier ones, then all.
+    """The units that pair up, (n,) each, and the weight of each pair: first among the heavier units, then among all.
 
-    Raise NothingToCompare where there are so few of many that it is not worth while to match the others.
+    Raise NothingToCompare if so few of many units pair up that matching the others is not worth while.
     """
     few, others = _heavier(base), _heavier(candidate)
     last = matched(few, others)
@@ -84,15 +83,15 @@ def pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, Numbers
 
 
 def matched(base: OrderedUnits, candidate: OrderedUnits) -> MatchedPairs:
-    """Return the units that find each other, when no more are found.
+    """Return the units that pair up, after the last round of matching.
 
-    Raise NothingToCompare where these are few in a wide stream, so that it is not worth while to match others.
+    Raise NothingToCompare if so few pair up in a wide stream that matching the others is not worth while.
     """
     first, second = _first_pairs(base, candidate)
     turn = _polar(product(base, candidate, first, second, _agreement(base, candidate, first, second)))
     *_, last = _rounds(base, candidate, turn)
     if (base.wide or candidate.wide) and last.share < HARDLY:
-        raise NothingToCompare(f"only {last.share:.1%} of what hidden units write find each other")
+        raise NothingToCompare(f"only {last.share:.1%} of what hidden units write has a counterpart")
     return last
 
 
@@ -111,7 +110,7 @@ def _heavier(units: OrderedUnits) -> OrderedUnits:
 
 
 def _first_pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, Numbers]:
-    """Units of like descriptions, (n,) each: among all, and layer by layer where both have as many layers."""
+    """Units with similar descriptions, (n,) each: among all, and layer by layer if both models have as many layers."""
     parts = [(slice(0, len(base.weight)), slice(0, len(candidate.weight)))]
     if 1 < len(base.layers) == len(candidate.layers):
         parts += zip(base.layers, candidate.layers, strict=True)
@@ -133,10 +132,10 @@ def _alike(base: OrderedUnits, candidate: OrderedUnits, of_base: slice, of_candi
 
 
 def described(inner: Array, outer: Array, weight: Array) -> Array:
-    """Numbers about each unit that no change of coordinates, and no order of units, changes: (u, f).
+    """Numbers (u, f) that describe each unit in any coordinates and in any order of the units.
 
-    Where Q turns the stream of a model, it turns what units read and write, a and b, and every form of all units with
-    them, such as A = Σ n a aᵀ. So aᵀ A a, or aᵀ A b, is the same number in any coordinates.
+    If Q rotates the stream of a model, it rotates what units read and write, a and b, and with them every form of all
+    units, such as A = Σ n a aᵀ. So aᵀ A a, or aᵀ A b, is the same number in any coordinates.
     """
     numbers = [np.vecdot(inner, outer)]
     for form in _forms(inner * weight[:, None], outer * weight[:, None], inner, outer):
@@ -178,7 +177,7 @@ def product(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, second:
 
 
 def _rounds(base: OrderedUnits, candidate: OrderedUnits, turn: Array) -> Iterator[MatchedPairs]:
-    """Yield the units that find each other after a turn of the candidate's stream, round by round."""
+    """Yield the units that pair up after a rotation of the candidate's stream, round by round."""
     share = 0.0
     for number in range(ROUNDS):
         yield (made := MatchedPairs(base, candidate, turn))
@@ -188,7 +187,7 @@ def _rounds(base: OrderedUnits, candidate: OrderedUnits, turn: Array) -> Iterato
 
 
 class MatchedPairs:
-    """The units that find each other after a turn of the candidate's stream."""
+    """The units that pair up after a rotation of the candidate's stream."""
 
     def __init__(self, base: OrderedUnits, candidate: OrderedUnits, turn: Array) -> None:
         inner, outer = candidate.inner @ turn.T, candidate.outer @ turn.T
@@ -199,7 +198,7 @@ class MatchedPairs:
         self.share = float(candidate.weight[best.of_other > ALIKE].sum() / candidate.weight.sum())
 
     def best_rotation(self, base: OrderedUnits, candidate: OrderedUnits) -> Array:
-        """Return the turn that fits these pairs best."""
+        """Return the rotation that fits these pairs best."""
         return _polar(product(base, candidate, self.first, self.second, self.weights))
 
 

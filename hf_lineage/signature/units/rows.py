@@ -70,10 +70,10 @@ def cosines(a: UnitRows, b: UnitRows) -> Array:
 def likeness(a: UnitRows, b: UnitRows) -> Array:
     """Return how alike every unit of A and every unit of B are, between -1 and 1.
 
-    It is the cosine of what they read times that of what they write or, of gated units, the product of these two and
-    of the cosine of their gates to the power of 2/3: the mean of three cosines counts as that of two does. Reader and
-    writer may both change their sign, so that theirs is that of their product; gates that are opposite have nothing in
-    common. Units with a gate and units without one do not either.
+    Without gates it is the cosine of what they read times the cosine of what they write. With gates it is the product
+    of these two and of the cosine of their gates, to the power of 2/3, so that three cosines count as much as two.
+    Reader and writer may both change their sign, so only the sign of their product counts. Opposite gates have nothing
+    in common, nor do a unit with a gate and one without.
     """
     products = cosines(a, b)
     if not a.gate.shape[1] and not b.gate.shape[1]:

@@ -11,13 +11,13 @@ from hf_lineage.architecture import LayerSet
 from hf_lineage.signature.recipe import Vector, random_stream
 
 MOST_KEPT = 2**20
-"""Units of all layers of a model with experts that are kept at most: in 256 coordinates, 2 GiB."""
+"""The most units that are kept of all layers of a model with experts; in 256 coordinates they take 2 GiB."""
 SMALLEST = 8
-"""An expert has more units; a layer is not divided into parts of fewer."""
+"""An expert has more units than this; no layer is divided into smaller parts."""
 
 Numbers = NDArray[np.int64]
 Keep = Callable[[Sequence[Vector]], list[Numbers]]
-"""From what the units of each expert of a layer write to those that are kept of each, ascending."""
+"""What the units of each expert of a layer write -> the numbers of the units that are kept of each, ascending."""
 
 
 def everything(experts: Sequence[Vector]) -> list[Numbers]:
@@ -64,8 +64,8 @@ def heaviest(most: int) -> Keep:
 def experts_of(sets: Sequence[LayerSet]) -> tuple[tuple[int, ...], ...]:
     """Return for each matrix set of a layer how many units each of its experts has; for a dense layer one number.
 
-    Shared experts several times as large as the others are parts as large as those: where both were made of one dense
-    layer, its units stand in a like order in all of them.
+    A shared expert several times as large as the others counts as several experts of their size: if both were made of
+    one dense layer, its units have a similar order in all of them.
     """
     sizes = [[one.units] * int(np.prod(one.stacked)) for one in sets]
     least = min(min(parts) for parts in sizes)

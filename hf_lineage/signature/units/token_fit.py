@@ -23,57 +23,43 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature.recipe import Array, signs
 
 RIDGES = 1e-3, 1e-2
-"""The values of ε among which is chosen. With larger ones so few directions count that independent units agree."""
+"""The values of ε to choose from. Larger ones leave so few directions that independent units agree."""
 ASKED = 64
 """Random directions in which the error of a fit is measured."""
 SEEN = 256
-"""Coordinates in which units are seen; of wider streams random sums."""
+"""How many coordinates units are compared in; of a wider stream these are random sums."""
 LEAST = 1e-9
-"""Rows whose numbers vary less, in the mean of their squares, are all the same."""
-SPANNED = 0.5
-"""Rows of tokens have to span this share of the narrower stream: in fewer directions most of a unit is not seen."""
+"""Rows whose numbers have a smaller mean square count as all the same."""
+SPANNED, ASKED_FIRST = 0.5, 1.5
+"""Rows of tokens have to span this share of the narrower stream: in fewer directions most of a unit is not seen. So
+many times as many rows are asked first."""
 
 
-class RidgeFit:
-    """Least squares with a ridge, for the rows of the tokens of one model."""
+def prepare_rows(rows: Array, narrower: int) -> None:
+    """Bring the rows (K, d) of the tokens of a stream to length 1 and take their mean away, in place.
 
-    def __init__(self, rows: Array, narrower: int) -> None:
-        """Take the rows (K, d) of the tokens of a stream, which are changed in place.
+    `narrower` is the width of the narrower stream of the two. Raise NothingToCompare where the rows are not finite, or
+    span too few directions. More rows span no fewer, so that some of them are asked first.
+    """
+    _bring_to_length_one(rows)
+    rows -= rows.mean(axis=0)
+    wanted = SPANNED * narrower
+    few = round(ASKED_FIRST * wanted)
+    if few < min(rows.shape) and Ridges(rows[:: len(rows) // few][:few].T).spanned >= wanted:
+        return
+    if (spanned := Ridges(rows).spanned) < wanted:
+        raise NothingToCompare(
+            f"the rows of {len(rows)} tokens span only about {spanned:.0f} of the {rows.shape[1]} directions of its "
+            "stream"
+        )
 
-        `narrower` is the width of the narrower stream of the two. Raise NothingToCompare where the rows are not
-        finite, or span too few directions.
-        """
-        _bring_to_length_one(rows)
-        rows -= rows.mean(axis=0)
-        self.rows = rows
+
+class Ridges:
+    """The square XᵀX of some rows X (K, d), and its factors with one ridge or another."""
+
+    def __init__(self, rows: Array) -> None:
         self._square = rows.T @ rows
-        self._mean = float(np.trace(self._square)) / self.width
-        spanned = 0.0
-        if self._mean > LEAST:
-            self._least = self.factor(RIDGES[0])
-            spanned = self._freedom(self._least)
-        if spanned < SPANNED * narrower:
-            raise NothingToCompare(
-                f"the rows of {len(rows)} tokens span only about {spanned:.0f} of the {self.width} directions of its "
-                "stream"
-            )
-
-    @property
-    def width(self) -> int:
-        """The width d of the stream."""
-        return int(self.rows.shape[1])
-
-    def carry(self, narrow: Array) -> tuple[Array, Array]:
-        """Return what the units of this stream, (s, d), and of a narrower one, (s, d'), are multiplied with.
-
-        They are then seen alike. `narrow` are the rows (K, d') of the same tokens in the narrower stream, prepared as
-        those of this one.
-        """
-        seen = seen_through(self.width)
-        factors = (self._least if ridge == RIDGES[0] else self.factor(ridge) for ridge in RIDGES)
-        best = min(factors, key=lambda factor: self.error(narrow, factor))
-        carried = (self.rows @ best.solve(seen.T)).T @ narrow
-        return seen, carried.astype(np.float32, copy=False)
+        self._mean = float(np.trace(self._square)) / len(self._square)
 
     def factor(self, ridge: float) -> RidgeFactor:
         """Return the Cholesky factor of XᵀX + λ for a ridge ε."""
@@ -81,18 +67,35 @@ class RidgeFit:
         square.flat[:: len(square) + 1] += ridge * self._mean
         return RidgeFactor(cho_factor(square, lower=True, overwrite_a=True, check_finite=False), ridge * self._mean)
 
-    def error(self, narrow: Array, factor: RidgeFactor) -> float:
-        """Return how badly the fit gives some sums of the rows (K, d') of the other model, overfitting counted."""
-        sums = narrow @ signs("sums of a token fit", (narrow.shape[1], ASKED))
-        left = sums - self.rows @ factor.solve(self.rows.T @ sums)
-        free = 1 - self._freedom(factor) / len(sums)
-        return float(np.square(left, dtype=np.float64).mean()) / max(free, 1e-6) ** 2
-
-    def _freedom(self, factor: RidgeFactor) -> float:
+    def freedom(self, factor: RidgeFactor) -> float:
         """Return tr (XᵀX + λ)⁻¹ XᵀX = d - λ tr (XᵀX + λ)⁻¹, by random signs (Hutchinson 1990)."""
-        drawn = signs("freedom of a token fit", (self.width, ASKED))
-        trace = float((drawn * factor.solve(drawn)).sum()) / ASKED
-        return self.width - factor.ridge * trace
+        width = len(self._square)
+        drawn = signs("freedom of a token fit", (width, ASKED))
+        return width - factor.ridge * float((drawn * factor.solve(drawn)).sum()) / ASKED
+
+    @property
+    def spanned(self) -> float:
+        """In about how many directions the rows lie."""
+        return self.freedom(self.factor(RIDGES[0])) if self._mean > LEAST else 0.0
+
+
+def fit_tokens(wide: Array, narrow: Array) -> tuple[Array, Array]:
+    """Return what the units of the wider stream, (s, d), and of the narrower, (s, d'), are multiplied with.
+
+    They are then seen alike. Both are the prepared rows (K, width) of the same tokens.
+    """
+    ridges, seen = Ridges(wide), seen_through(wide.shape[1])
+    best = min(map(ridges.factor, RIDGES), key=lambda factor: measure_error(wide, narrow, ridges, factor))
+    carried = (wide @ best.solve(seen.T)).T @ narrow
+    return seen, carried.astype(np.float32, copy=False)
+
+
+def measure_error(wide: Array, narrow: Array, ridges: Ridges, factor: RidgeFactor) -> float:
+    """Return how badly the wider rows give some sums of the narrower ones, overfitting counted."""
+    sums = narrow @ signs("sums of a token fit", (narrow.shape[1], ASKED))
+    left = sums - wide @ factor.solve(wide.T @ sums)
+    free = 1 - ridges.freedom(factor) / len(sums)
+    return float(np.square(left, dtype=np.float64).mean()) / max(free, 1e-6) ** 2
 
 
 class RidgeFactor(NamedTuple):

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint import Checkpoint
+from hf_lineage.checkpoint import Checkpoint, single
 from hf_lineage.signature.extraction import runs
 from hf_lineage.signature.recipe import Array
 
 Numbers = NDArray[np.int64]
 LEAST_TOKENS, MOST_TOKENS, SIDE_BY_SIDE = 2, 4, 64
-"""Tokens for every coordinate of the wider stream: at least and, where they are few, at most. They are read in runs of
-SIDE_BY_SIDE rows."""
+"""Tokens for every coordinate of the wider stream: at least and, if few, at most; rows are read SIDE_BY_SIDE."""
 FEW = 4096
 """Up to so many tokens are few."""
 
@@ -22,7 +21,7 @@ FEW = 4096
 def drawn_tokens(shared: int, widths: Sequence[int]) -> Numbers:
     """Return which of so many shared tokens are read, the same ones for models of these widths, ascending.
 
-    More tokens give back what the noise of their rows takes, and cost time in proportion.
+    More tokens make up for the noise of their rows, but cost time in proportion.
     """
     widest = max(widths)
     wanted = max(LEAST_TOKENS * widest, min(MOST_TOKENS * widest, FEW))
@@ -39,12 +38,12 @@ def read_token_rows(checkpoint: Checkpoint, name: str, numbers: Numbers) -> Arra
     """
     stored = checkpoint.rows(name)
     if stored is None:
-        whole: Array = np.asarray(checkpoint.read(name))[numbers].astype(np.float32)
-        return whole
+        whole = np.asarray(checkpoint.read(name))[numbers]
+        return single(whole)
     ascending, places = np.unique(numbers, return_inverse=True)
     pieces = [stored.tensor.rows(run) for run in _consecutive(ascending)]
-    rows: Array = checkpoint.read_pieces(name, pieces)[places].astype(np.float32, copy=False)
-    return rows
+    rows = single(checkpoint.read_pieces(name, pieces))
+    return rows if len(rows) == len(places) and bool((np.diff(places) > 0).all()) else rows[places]
 
 
 def _consecutive(numbers: Numbers) -> Iterator[slice]:

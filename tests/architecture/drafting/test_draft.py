@@ -5,7 +5,7 @@ import yaml
 
 from hf_lineage import compare
 from hf_lineage.architecture.drafting.draft import PLACEHOLDER, draft, unread
-from hf_lineage.architecture.drafting.layer_groups import find_groups
+from hf_lineage.architecture.drafting.patterns import find_groups
 from hf_lineage.architecture.layout import bind
 from hf_lineage.architecture.registry.lookups import factorizations, lookup
 from hf_lineage.checkpoint.opening import open_checkpoint

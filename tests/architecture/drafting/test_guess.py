@@ -3,7 +3,7 @@
 import pytest
 
 from hf_lineage.architecture.drafting.guess import _reader_and_writer, branches, norms
-from hf_lineage.architecture.drafting.layer_groups import find_groups
+from hf_lineage.architecture.drafting.patterns import find_groups
 from hf_lineage.architecture.registry.lookups import factorizations
 
 WIDTH, HIDDEN = 4, 6

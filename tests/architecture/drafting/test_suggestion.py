@@ -98,7 +98,7 @@ class TestCommand:
         assert (found.code, found.err) == (0, "")
         assert "TheirForCausalLM is in no file of the registry." in found.sentences
         assert "- gemma.yaml: reads everything" in found.out
-        assert "The draft below loads and binds to this model." in found.out
+        assert "The draft below loads and fits this model." in found.out
         assert "`pytest tests/test_conformance.py -k CLASS` proves it" in found.sentences
 
     def test_the_draft_is_the_end_of_the_text_and_loads_as_it_is(self, tmp_path):
@@ -163,14 +163,15 @@ class TestCommand:
 
     def test_a_class_and_a_model_at_once_are_refused(self, tmp_path):
         assert (
-            "give one of a CLASS, --check MODEL and --coverage" in lineage("registry", "X", "--check", tmp_path).error
+            "give only one of CLASS, --check MODEL and --coverage"
+            in lineage("registry", "X", "--check", tmp_path).error
         )
 
 
 class TestErrors:
     def test_no_configuration(self, tmp_path):
         (unlisted(tmp_path / "model") / "config.json").unlink()
-        assert "model has no config.json, so it is no transformers model" in suggested(tmp_path / "model").error
+        assert "model has no config.json, so it is not a transformers model" in suggested(tmp_path / "model").error
 
     @pytest.mark.parametrize(
         ("file", "said"),
@@ -194,11 +195,11 @@ class TestErrors:
     def test_quantized_weights(self, tmp_path):
         folder = unlisted(tmp_path / "model", quantization_config={"quant_method": "gptq"})
         spoil(folder, lambda tensors: tensors.update({"qweight": tensors["model.norm.weight"].int()}))
-        assert "the weights are quantized (I32), and not in a form of `gptq` that is decoded" in suggested(folder).error
+        assert "the weights are quantized (I32); config.json names `gptq`" in suggested(folder).error
 
     def test_a_signature(self, tmp_path):
         lineage("extract", tiny_llama(tmp_path / "model"), "-o", tmp_path / "signature")
-        assert "is a signature, which holds no weights to inspect" in suggested(tmp_path / "signature").error
+        assert "is a signature and holds no weights to inspect" in suggested(tmp_path / "signature").error
 
     def test_a_model_that_is_not_there(self, tmp_path):
         assert "is neither a folder nor a Hub name" in suggested(tmp_path / "gone").error

@@ -38,7 +38,7 @@ def test_the_layers_may_stand_under_the_prefix_of_the_class_or_without_it():
 
 
 def test_a_class_with_its_layers_elsewhere_loads_nothing():
-    with pytest.raises(NothingToCompare, match="where LlamaModel has none: transformers makes all"):
+    with pytest.raises(NothingToCompare, match="where LlamaModel has none: transformers fills all"):
         tensors_of("LlamaModel", LLAMA, "transformer.layers.0", {"transformer.embed_tokens.weight"})
 
 
@@ -46,7 +46,7 @@ def test_a_tensor_of_another_class_is_no_part_and_is_named():
     known = tensors_of("Qwen3MoeForCausalLM", QWEN | SHARED)
     assert outside(known) == SHARED
     (note,) = known.notes
-    assert note.startswith("transformers leaves out 3 tensors inside the layers, model.layers.0.mlp.shared_expert.down")
+    assert note.startswith("3 tensors inside the layers, such as model.layers.0.mlp.shared_expert.down")
     assert "other engines may use them" in note
     assert outside(tensors_of("Qwen2MoeForCausalLM", QWEN | SHARED)) == {
         "self_attn.q_norm.weight",
@@ -95,7 +95,9 @@ def test_what_is_not_stored_is_made_up_at_random():
     known = tensors_of("LlamaForCausalLM", LLAMA - {"mlp.up_proj.weight"}, beside=BESIDE - {"model.norm.weight"})
     assert set(known.missing) == {"model.norm.weight", "model.layers.0.mlp.up_proj.weight"}
     (reservation,) = known.reservations
-    assert reservation.startswith("2 tensors that the class builds as config.json is are not stored, model.norm.weight")
+    assert reservation.startswith(
+        "2 tensors that the class has with this config.json are not stored, such as model.norm.weight"
+    )
 
 
 def test_what_says_how_a_matrix_is_stored_belongs_to_it():

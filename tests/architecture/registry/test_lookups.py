@@ -48,26 +48,30 @@ def test_a_file_is_named_after_its_factorization(tmp_path):
         ("normalization: rms_norm", "normalization: group_norm", "Invalid enum value 'group_norm'"),
         ("normalization: rms_norm", "", "missing required field `normalization`"),
         ("classes: [TinyModel]", "name: other\nclasses: [TinyModel]", "keyword argument 'name'"),
-        ("layers: h.{layer}", "layers: h.0", "`layers` needs {layer} where the number of a layer stands"),
-        ("layers: h.{layer}", "layers: {a: 'a.{layer}', b: b.0}", "`layers` needs {layer} where the number of a layer"),
-        ("layers: h.{layer}", "layers: h.{layer}\nheads: {a: n_head}", "`heads` needs the stacks that `layers` has"),
-        ("down: fc_out", "down: fc_out, activation: {a: silu}", "`activation` needs the stacks that `layers` has"),
-        ("up: fc_in, ", "", "mlp names the roles ['down'], it needs ['down', 'up'] once"),
+        ("layers: h.{layer}", "layers: h.0", "`layers` needs {layer} in place of the number of a layer"),
+        (
+            "layers: h.{layer}",
+            "layers: {a: 'a.{layer}', b: b.0}",
+            "`layers` needs {layer} in place of the number of a layer",
+        ),
+        ("layers: h.{layer}", "layers: h.{layer}\nheads: {a: n_head}", "`heads` must name the stacks of `layers`,"),
+        ("down: fc_out", "down: fc_out, activation: {a: silu}", "`activation` must name the stacks of `layers`,"),
+        ("up: fc_in, ", "", "mlp names the roles ['down'], but it needs ['down', 'up'], each once"),
         ("up: fc_in", "up: fc_in, query: q", "mlp names the roles ['down', 'query', 'up']"),
-        ("value: v, ", "", "it needs ['key', 'output', 'query', 'value'] once"),
+        ("value: v, ", "", "it needs ['key', 'output', 'query', 'value'], each once"),
         ("up: fc_in", "up: fc_in, packed: {fc: [gate, up]}", "mlp names the roles ['down', 'gate', 'up', 'up']"),
         (
             "up: fc_in",
             "up: fc_in, transposed: [fc]",
-            "mlp lists ['fc'], where no role is stored",
+            "mlp lists ['fc'], which are not roles",
         ),
         (
             "query: q",
             "query: q, latent: {c: [a, n]}",
-            "attention lists ['c'], where no role is stored",
+            "attention lists ['c'], which are not roles",
         ),
         ("query: q", "query: q, latent: {q: [a]}", "Expected `array` of length 2, got 1"),
-        ("query: q", "query: q, blocks: 4", "attention has 4 blocks, which have no meaning without `packed`"),
+        ("query: q", "query: q, blocks: 4", "attention has 4 blocks, but blocks are for `packed` only"),
         ("query: q", "query: q, up: u", "attention names the roles ['key', 'output', 'query', 'up', 'value']"),
         ("branches:", "branches: [", "while parsing a flow"),
         (TINY, "- a list", "must be a mapping"),
@@ -99,7 +103,7 @@ def test_a_required_null_is_a_key_that_is_null_or_not_there(tmp_path):
     config = {"architectures": ["TinyModel"]}
     assert lookup(config, root)[1].name == "tiny"
     assert lookup(config | {"rms_norm_eps": None}, root)[1].name == "tiny"
-    with pytest.raises(NothingToCompare, match=r"only where config\.json says \{'rms_norm_eps': None\}"):
+    with pytest.raises(NothingToCompare, match=r"only if config\.json says \{'rms_norm_eps': None\}"):
         lookup(config | {"rms_norm_eps": 1e-5}, root)
 
 
@@ -108,7 +112,7 @@ def test_what_is_required_may_stand_inside_another_setting_and_be_one_of_several
     config = {"architectures": ["TinyModel"]}
     assert lookup(config | {"text_config": {"model_type": "qwen2"}}, root)[1].name == "tiny"
     for other in ({"model_type": "gemma"}, {}, None, "llama"):
-        with pytest.raises(NothingToCompare, match="only where"):
+        with pytest.raises(NothingToCompare, match="only if"):
             lookup(config | {"text_config": other}, root)
 
 
@@ -118,7 +122,7 @@ def test_a_class_that_is_not_listed_is_nothing_to_compare():
 
 
 def test_remote_code_is_named_as_the_reason():
-    with pytest.raises(NothingToCompare, match=r"it is remote code \(auto_map\), which is never run"):
+    with pytest.raises(NothingToCompare, match=r"it is remote code \(auto_map\), which hf-lineage never runs"):
         lookup({"architectures": ["TheirOwn"], "auto_map": {"AutoModel": "theirs.py"}})
 
 

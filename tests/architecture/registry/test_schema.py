@@ -1,4 +1,7 @@
-"""The schema: every key that a file may have is used by some file, and is read for a signature or for an adapter."""
+"""The schema: every key that a file may have is used by some file, and is read for a signature or for an adapter.
+
+The fingerprint of a factorization follows what it says of the tensors, and nothing else.
+"""
 
 import shutil
 from pathlib import Path
@@ -7,9 +10,11 @@ from typing import get_args, get_type_hints
 import msgspec
 import pytest
 import torch
+from msgspec.structs import replace
 
 from hf_lineage import Options, compare, extract
 from hf_lineage.architecture.registry import lookups as lookup
+from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.architecture.registry.paths import PATHS
 from hf_lineage.architecture.registry.schema import (
     BRANCH_ROLES,
@@ -20,6 +25,7 @@ from hf_lineage.architecture.registry.schema import (
     as_names,
     as_sets,
     as_stacks,
+    fingerprint,
     prefixes,
 )
 from tests.adapters import pair, written
@@ -158,3 +164,33 @@ def test_every_prefix_of_every_stack_is_named():
         branches=Branches(),
     )
     assert prefixes(both) == ("e.{layer}", "f.{layer}", "d.{layer}")
+
+
+FOUND = {found.name: found for found in factorizations()}
+LLAMA = FOUND["llama"]
+
+
+def test_no_two_are_alike():
+    assert len(set(map(fingerprint, FOUND.values()))) == len(FOUND)
+
+
+def test_another_class_or_another_matrix_that_is_left_out_changes_nothing():
+    assert fingerprint(replace(LLAMA, classes=("Another",), ignores=("router",), depth="n")) == fingerprint(LLAMA)
+
+
+def test_whatever_may_change_a_number_changes_it():
+    changes = [
+        {"stored": "in_out"},
+        {"gain": "one_plus"},
+        {"exchangeable": False},
+        {"heads": "n_head"},
+        {"normalization": "layer_norm"},
+        {"layers": "h.{layer}"},
+        {"branches": FOUND["gemma2"].branches},
+    ]
+    assert len({fingerprint(replace(LLAMA, **change)) for change in changes} | {fingerprint(LLAMA)}) == len(changes) + 1
+
+
+def test_it_stays_what_it_is():
+    """Written down, since what is published under it is used for as long as it is the same."""
+    assert fingerprint(LLAMA)[:16] == "40ff9d8fc3d20475"

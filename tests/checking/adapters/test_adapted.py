@@ -30,7 +30,7 @@ def test_a_name_that_the_base_does_not_have_is_absent(tmp_path, llama):
 
 def test_what_does_not_fit_is_named_with_both_shapes(tmp_path, llama):
     places = adapted.find_places(llama, lora_of(tmp_path / "lora", (MLP.format(0, "up"), 64, WIDTH)))
-    assert places.unfit == ("model.layers.0.mlp.up_proj is 64 x 32 and not 48 x 32",)
+    assert places.unfit == ("model.layers.0.mlp.up_proj is 64 x 32, not 48 x 32",)
 
 
 def test_an_adapted_embedding_is_no_place_in_a_layer(tmp_path, llama):

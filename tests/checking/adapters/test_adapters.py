@@ -44,8 +44,8 @@ def test_an_adapter_is_related_to_the_base_it_was_trained_on(adapter):
     assert row.notes == (
         f"{adapter}: a LoRA adapter of rank 4 on 42 matrices (down_proj, gate_proj, up_proj, k_proj, o_proj, q_proj, "
         "v_proj)",
-        f"{adapter}: the matrices of query and key are not tested: where positions are rotary, the dimensions of "
-        "a head are not exchangeable",
+        f"{adapter}: the matrices of query and key are not tested: with rotary positions, the dimensions of a head "
+        "are not exchangeable",
     )
 
 
@@ -184,12 +184,12 @@ UP = "model.layers.0.mlp.up_proj"
 @pytest.mark.parametrize(
     ("modules", "verdict", "reason"),
     [
-        ([(UP, 64, 32)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 64 x 32 and not 48 x 32, so that"),
-        ([(UP, 32, 48)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 32 x 48 and not 48 x 32"),
-        ([("h.0.mlp.c_fc", 64, 32)], "UNVERIFIABLE", "the adapter is for h.0.mlp.c_fc, and no matrix of"),
+        ([(UP, 64, 32)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 64 x 32, not 48 x 32, so that"),
+        ([(UP, 32, 48)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 32 x 48, not 48 x 32"),
+        ([("h.0.mlp.c_fc", 64, 32)], "UNVERIFIABLE", "the adapter is for h.0.mlp.c_fc, but no matrix in"),
         ([(UP, 48, 32), (UP.replace("0", "7"), 48, 32)], "INCOMPATIBLE", "is for model.layers.7.mlp.up_proj, a"),
-        ([("model.layers.0.self_attn.q_proj", 32, 32)], "UNVERIFIABLE", "adapts no matrix whose trace can be tested"),
-        ([("model.embed_tokens", 50, 32)], "UNVERIFIABLE", "is for matrices outside the layers, and no"),
+        ([("model.layers.0.self_attn.q_proj", 32, 32)], "UNVERIFIABLE", "changes no matrix whose trace can be tested"),
+        ([("model.embed_tokens", 50, 32)], "UNVERIFIABLE", "is for matrices outside the layers, but no"),
     ],
 )
 def test_an_adapter_that_does_not_belong_on_a_base_gets_a_verdict_with_its_reason(
@@ -217,7 +217,7 @@ def test_factors_that_add_nothing_are_inconclusive(tmp_path, llama):
     (row,) = compare(str(llama), str(folder)).rows
     assert (row.verdict.name, row.verdict.reason) == (
         "INCONCLUSIVE",
-        "what the adapter adds is zero in every matrix, as before any training",
+        "the adapter adds zero to every matrix, as before any training",
     )
 
 
@@ -251,7 +251,7 @@ def test_errors_of_a_base_become_the_verdict_of_its_row(tmp_path, llama):
     assert [row.verdict.name for row in rows] == ["UNVERIFIABLE", "INCONCLUSIVE"]
     (row,) = check(str(folder)).rows
     assert row.verdict.name == "UNVERIFIABLE"
-    assert "it is no name of a model of the Hub" in row.verdict.reason
+    assert "it is not a model name" in row.verdict.reason
     (llama / "model.safetensors").write_bytes(b"no weights")
     (row,) = check(str(folder), [str(llama)]).rows
     assert row.verdict.name == "UNREADABLE"

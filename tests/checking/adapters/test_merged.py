@@ -114,7 +114,7 @@ def test_what_is_lost_in_rounding_is_told_neither_way(tmp_path):
     factors = {name: 1e-4 * tensor for name, tensor in pair("model.layers.0.mlp.up_proj", 48, 32).items()}
     adapter = written(tmp_path / "lora", factors, lora_alpha=1)
     (row,) = compare(str(base), str(adapter), Options(order_seed=0), merge_base=str(base)).rows
-    assert row.notes[-1].endswith("cannot be told: what it adds is less than rounding")
+    assert row.notes[-1].endswith("cannot be decided: what it adds is less than rounding")
 
 
 def test_an_adapter_that_cannot_be_added_is_unverifiable(tmp_path, adapter):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from hf_lineage import Options, check
-from hf_lineage.checking.judge.ancestors import MOST, through
+from hf_lineage.checking.judge.claims import MOST, through
 from hf_lineage.checking.results.claim_result import Step
 from hf_lineage.evidence.judging.evaluation import judge_merge
 from hf_lineage.evidence.verdict import Kind, Verdict
@@ -54,8 +54,8 @@ def test_the_base_of_the_base_is_compared_and_the_claim_is_not_verified(hub):
     assert judged.compared == "acme/base"
     assert judged.steps == (Step("acme/packed", None, WHY, "acme/base", ("README.md",)),)
     assert judged.verdict.reason == (
-        f"compared was acme/base, not acme/packed: acme/packed could not be compared ({WHY}), and its README.md "
-        "declares acme/base. That is a claim of the card, which nothing has checked"
+        f"hf-lineage compared acme/base instead of acme/packed: acme/packed could not be compared ({WHY}), and its "
+        "README.md declares acme/base. The card says so, and nobody checked it"
     )
 
 
@@ -95,7 +95,7 @@ def test_the_card_says_that_nothing_is_verified(hub):
     text = (hub / "fern/child/README.md").read_text(encoding="utf-8").replace("\\", "")
     assert result.code == 0, result
     assert "RELATED indirectly (not verified)" in text
-    assert "compared was acme/base, not acme/packed" in text
+    assert "hf-lineage compared acme/base instead of acme/packed" in text
 
 
 def test_a_famous_name_in_the_card_of_the_base_verifies_nothing(hub):
@@ -128,7 +128,10 @@ def test_more_steps_than_a_few_are_not_followed(hub):
 NOWHERE = {
     "itself": ("acme/packed", "it declares acme/packed, which leads back to it"),
     "the model that is checked": ("fern/child", "it declares fern/child, the model that is checked"),
-    "a path": ("/home/me/base", "it declares /home/me/base: it is a path on the machine that trained it"),
+    "a path": (
+        "/home/me/base",
+        "it declares /home/me/base: it is a path on the machine that trained the model, not a name",
+    ),
     "a folder beside": ("./acme/base", "it declares ./acme/base: it is a path on the machine"),
     "several": (["acme/base", "acme/other"], "it declares 2 bases"),
     "a damaged one": ("acme/damaged", "acme/damaged"),

@@ -79,13 +79,13 @@ def test_too_few_decide_nothing_and_the_report_says_how_many_it_takes(hub, model
     result = check(hub, model, *independent(count), options=options)
     assert (result.code, result.rows[0][-1]) == (3, "INCONCLUSIVE")
     assert f"{count} independent model(s) cannot show p <= " in result.sentences
-    assert f"which takes at least {needed}; name more of them with --null" in result.sentences
+    assert f"; that needs at least {needed}; name more with --null" in result.sentences
 
 
 def test_over_several_paths_it_takes_as_many_times_more(hub):
     result = check(hub, "fern/child", *independent(), options=(*MANY, "--paths", "mlp,value_output"))
     assert (result.code, result.rows[0][-1]) == (3, "INCONCLUSIVE")
-    assert "cannot show p <= 0.2, which takes at least 9;" in result.sentences
+    assert "cannot show p <= 0.2; that needs at least 9;" in result.sentences
 
 
 def test_the_base_itself_is_refused(hub, tmp_path):
@@ -138,7 +138,7 @@ def test_a_sibling_that_says_nothing_is_refused_for_its_weights(hub, tmp_path):
 def test_one_model_counts_once_under_any_name(hub, tmp_path):
     copies = [shutil.copytree(hub / "other/1", tmp_path / str(number)) for number in range(2)]
     result = check(hub, "fern/child", *independent(3), copies[0])
-    assert (result.code, "holds the weights of --null other/1; name every model once" in result.error) == (2, True)
+    assert (result.code, "has the same weights as --null other/1; name every model once" in result.error) == (2, True)
     result = check(hub, "fern/child", copies[0], copies[0])
     assert (result.code, "name every model once" in result.error) == (2, True)
 

@@ -2,8 +2,10 @@
 
 from types import SimpleNamespace
 
-from hf_lineage import Options
+from hf_lineage import Options, compare
+from hf_lineage.checking.judge import stage
 from hf_lineage.checking.judge.stage import ModelPair
+from tests.models import tiny_llama
 
 
 def model(*paths):
@@ -20,3 +22,11 @@ def test_all_paths_are_those_that_both_models_have():
 def test_paths_that_are_named_stay():
     pair = ModelPair.along_common_paths(model("mlp"), model("mlp"), Options(paths=("query_key",)))
     assert pair.options.paths == ("query_key",)
+
+
+def test_how_a_pair_is_sampled_is_found_once(tmp_path, monkeypatch):
+    sizes = []
+    monkeypatch.setattr(stage, "_sizes", lambda model, options: sizes.append(model.name) or ())
+    base, child = (tiny_llama(tmp_path / name, layers=12) for name in ("base", "child"))
+    compare(base, child, Options(order_seed=0))
+    assert sizes == [str(base)]

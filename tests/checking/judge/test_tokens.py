@@ -30,7 +30,7 @@ def test_rows_of_shared_tokens_give_coordinates(base, tmp_path):
 @pytest.mark.parametrize(
     ("tokens", "reason"),
     [
-        (dict.fromkeys(TOKENS, 7), "share 1 tokens, fewer than their streams have coordinates"),
+        (dict.fromkeys(TOKENS, 7), "share 1 tokens, fewer than the coordinates of their streams"),
         ({"token 1": 1}, "share 1 tokens"),
         ({f"other {number}": number for number in range(256)}, "share 0 tokens"),
     ],
@@ -49,5 +49,5 @@ def test_a_tokenizer_that_is_damaged_is_a_reason(base, tmp_path):
 
 def test_rows_of_another_width_than_the_stream_are_a_reason(base, tmp_path):
     folder = written(CHILD, tmp_path / "model", embedding(lambda rows: rows[:, :8]))
-    with pytest.raises(NothingToCompare, match="has no rows of tokens as wide as its stream"):
+    with pytest.raises(NothingToCompare, match="has no token rows of the same width as its stream"):
         seen(base, folder)

@@ -1,13 +1,15 @@
 """Unit by unit: streams that were turned or cut are seen through, forgeries are not."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 import torch
 
 from hf_lineage import Options, check, compare, extract, save_signature
-from hf_lineage.checking.judge.load_variants import judged_every_way
+from hf_lineage.checking.judge.stages import judged_every_way
 from hf_lineage.checking.source.model import open_model
+from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature.units import orthogonal_fit as procrustes
 from tests import gguf_models, streams
@@ -268,3 +270,19 @@ def test_of_deep_models_that_show_nothing_a_few_layers_are_compared_unit_by_unit
     model = written(INDEPENDENT, tmp_path / "model", streams.deeper(INDEPENDENT), **deep)
     verdict = judged(model, replace(SEEDED, budget=budget), base)
     assert (verdict.words, len(verdict.framed.layers[1])) == ("UNRELATED", layers)
+
+
+def test_gates_are_not_read_again_where_a_few_layers_show_nothing(tmp_path, monkeypatch):
+    read = []
+    whole = Checkpoint.read
+
+    def noted(self, name, memory=None):
+        read.append(name)
+        return whole(self, name, memory)
+
+    monkeypatch.setattr(Checkpoint, "read", noted)
+    folder = written(INDEPENDENT, tmp_path / "model", streams.deeper(INDEPENDENT), num_hidden_layers=12)
+    base = written(BASE, tmp_path / "base", streams.deeper("heron/llama-distilled"), num_hidden_layers=12)
+    assert judged(folder, base=base).framed.at_chance
+    counts = Counter(name.rpartition("mlp.")[2] for name in read if "mlp." in name)
+    assert counts["gate_proj.weight"] < counts["down_proj.weight"]

@@ -129,7 +129,7 @@ GGUF = {
     "fern/llama-lora-merged": {  # of rank 8
         "F16": "a change of rank 8 in 9 of 9 matrices, as a merged LoRA adapter leaves it$",
         "Q8_0": f"a change of rank 8 in 9 of 9 matrices, as a merged LoRA adapter leaves it, then {QUANTIZED}",
-        "Q4_0": f"a change of rank at least [1-8] in 9 of 9 matrices, of which rounding hides .*, then {QUANTIZED}",
+        "Q4_0": f"a change of rank at least [1-8] in 9 of 9 matrices .rounding hides .*, then {QUANTIZED}",
         "MXFP4": f"{QUANTIZED}, whether or how 9 of 9 matrices were changed before is unclear",
     },
     "heron/llama-pruned-50": {

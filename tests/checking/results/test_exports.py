@@ -22,7 +22,7 @@ def test_each_form_is_what_the_option_format_writes():
 
 
 def test_a_format_that_is_none_is_named_with_those_that_there_are():
-    with pytest.raises(OptionError, match=r"there is no format 'pdf'; there are text, json, markdown"):
+    with pytest.raises(OptionError, match=r"there is no format 'pdf'; the formats are text, json, markdown"):
         PAIR.to_format("pdf")
 
 

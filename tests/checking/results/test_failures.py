@@ -2,7 +2,7 @@
 
 import pytest
 
-from hf_lineage.checking.results.failures import VERDICTS, attempt
+from hf_lineage.checking.results.claim_result import VERDICTS, attempt
 from hf_lineage.errors import CheckpointError, LineageError, NetworkError, NothingToCompare, RepositoryError
 from hf_lineage.evidence.verdict import ExitCode, Kind
 

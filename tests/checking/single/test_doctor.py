@@ -39,7 +39,7 @@ def test_a_cache_that_is_not_there_yet_is_no_fault_and_one_that_a_file_stands_fo
     assert (state, said.partition(", with ")[0]) == (State.THERE, f"kept in {tmp_path / 'a/b'}")
     (tmp_path / "a").write_text("")
     state, said = found("signatures")
-    assert (state, said.partition(";")[0]) == (State.WRONG, f"{tmp_path / 'a'} is no folder to write into")
+    assert (state, said.partition(";")[0]) == (State.WRONG, f"{tmp_path / 'a'} is not a writable folder")
 
 
 def test_a_cache_in_a_checkout_is_refused_as_a_check_refuses_it(tmp_path, monkeypatch):
@@ -51,13 +51,13 @@ def test_a_cache_in_a_checkout_is_refused_as_a_check_refuses_it(tmp_path, monkey
 
 
 def test_the_account_is_named_and_its_token_is_not(server, monkeypatch):
-    assert found("account") == (State.THERE, "the token is that of acme")
+    assert found("account") == (State.THERE, "the token belongs to acme")
     server.account = None
     state, said = found("account")
     assert state is State.WRONG
     assert said.startswith("the Hub does not know the token; run `hf auth login`")
     server.account = ["acme"]
-    assert "the answer is not one that the Hub gives" in found("Hub")[1]
+    assert "this answer did not come from a Hub" in found("Hub")[1]
     monkeypatch.delenv("HF_TOKEN")
     assert found("account")[0] is State.ABSENT
 
@@ -79,7 +79,7 @@ def test_a_hub_that_nobody_answers_for_is_wrong_and_one_that_nobody_may_ask_is_n
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert found("Hub") == (
         State.ABSENT,
-        "HF_HUB_OFFLINE forbids any request; to read more than the cache, unset it",
+        "HF_HUB_OFFLINE forbids requests; unset it to read more than the cache",
     )
 
 
@@ -87,10 +87,10 @@ def test_an_answer_that_is_no_list_of_models_is_wrong(online):
     online.plan(lambda right: json_answer({}), "/api/models")
     state, sentence = found("Hub")
     assert state is State.WRONG
-    assert "the answer is not one that the Hub gives" in sentence
+    assert "this answer did not come from a Hub" in sentence
 
 
 def test_a_server_that_is_no_hub_is_wrong(online, monkeypatch):
     monkeypatch.setattr(constants, "ENDPOINT", f"{online.url}/elsewhere")
-    said = f"what answers by HF_ENDPOINT {online.url}/elsewhere is no Hub; check HF_ENDPOINT"
+    said = f"the server that answers by HF_ENDPOINT {online.url}/elsewhere is not a Hub; check HF_ENDPOINT"
     assert found("Hub") == (State.WRONG, said)

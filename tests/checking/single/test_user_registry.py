@@ -2,7 +2,7 @@
 
 import pytest
 
-from hf_lineage.architecture.registry import proved
+from hf_lineage.architecture.registry import choice
 from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.checking.single.user_registry import prove, suggest, write_draft
 from hf_lineage.errors import OptionError, RegistryError
@@ -15,7 +15,7 @@ def test_a_draft_is_written_once_and_proved(tmp_path):
     file = write_draft(suggest(str(tmp_path / "model")), tmp_path / "drafts")
     assert file.name == "xglmmodel.yaml"
     assert prove(tmp_path / "drafts", str(tmp_path / "model")).holds
-    assert proved.is_proved(factorizations(tmp_path / "drafts")[0], "XGLMModel")
+    assert choice.is_proved(factorizations(tmp_path / "drafts")[0], "XGLMModel")
     with pytest.raises(OptionError, match="exists and may have been edited"):
         write_draft(suggest(str(tmp_path / "model")), tmp_path / "drafts")
 

@@ -38,8 +38,8 @@ def test_by_its_name_on_the_hub_an_adapter_comes_on_top_of_the_model_it_names(ch
     (row,) = compare("acme/a", "fern/child").rows
     assert row.verdict.name == "UNVERIFIABLE"
     assert row.verdict.reason == (
-        "loaded from its weights alone fern/child is RELATED, loaded with the adapter on top of acme/b, as by its name "
-        "on the Hub, as transformers does where peft is installed, it is UNRELATED; take the adapter out or merge it"
+        "loaded from its weights alone fern/child is RELATED, loaded with the adapter on top of acme/b from the Hub, "
+        "as transformers does where peft is installed, it is UNRELATED; remove the adapter or merge it"
     )
 
 
@@ -49,7 +49,7 @@ def test_an_adapter_of_the_same_base_is_said(child):
     assert row.verdict.name == "RELATED"
     assert [note.partition(", as ")[0] for note in row.notes] == [
         "fern/child: RELATED also when loaded with the adapter on top of the weights",
-        "fern/child: RELATED also when loaded with the adapter on top of acme/a",
+        "fern/child: RELATED also when loaded with the adapter on top of acme/a from the Hub",
     ]
 
 
@@ -75,4 +75,4 @@ def test_what_an_adapter_names_is_never_a_folder(child, base):
 
 def test_without_an_adapter_there_is_one_way_to_load_a_model(tmp_path):
     model = opened(described(resolve(str(tiny_llama(tmp_path / "model")))))
-    assert with_adapter(model) == ()
+    assert with_adapter(model) == {}

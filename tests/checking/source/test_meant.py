@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage import check
-from hf_lineage.checking.source.meant import with_folders
+from hf_lineage.checking.source.naming import with_folders
 from hf_lineage.claims.sources import Claim, Claims, read_claims
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.report.words.publishable import public
@@ -32,7 +32,7 @@ def declares(folder, base):
 
 def added(text):
     """The option that a text prints."""
-    return shlex.split(re.search(r"`(--base [^`]+)` added", text)[1])
+    return shlex.split(re.search(r"add `(--base [^`]+)`", text)[1])
 
 
 @pytest.mark.parametrize("base", ["./base", "/data/run/base", "C:\\runs\\base", "../runs/base"])
@@ -40,7 +40,7 @@ def test_the_folder_beside_an_adapter_is_told_and_compared_as_it_is_told(here, b
     declares(here / "lora", base)
     told = lineage("check", "./lora")
     assert (told.code, told.rows[0][-1]) == (3, "UNVERIFIABLE")
-    assert "if the folder ./base is meant, it is compared with `--base ./base` added" in told.sentences
+    assert "to compare the folder ./base, add `--base ./base`" in told.sentences
     judged = lineage("check", "./lora", *added(told.sentences))
     assert (judged.code, judged.rows[0][0]) == (0, "./base")
 
@@ -63,7 +63,7 @@ def test_a_base_in_a_card_and_another_working_directory(here, monkeypatch):
 
 def test_without_such_a_folder_the_option_is_told(here):
     declares(here / "lora", "./gone")
-    assert "names nothing on the Hub; name the base with --base" in lineage("check", "./lora").sentences
+    assert "not a name on the Hub; name the base with --base" in lineage("check", "./lora").sentences
 
 
 def folder_of(base, model, **changes):

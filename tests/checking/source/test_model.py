@@ -65,9 +65,7 @@ def test_a_stored_signature_serves_only_what_it_was_made_for(model, tmp_path, op
     subject = open_model(locate(str(tmp_path / "model.sig")), options)
     with pytest.raises(SignatureError) as error:
         subject.signature()
-    assert str(error.value) == (
-        f"{model}: the stored signature does not hold what is asked for ({what}); extract it again"
-    )
+    assert str(error.value) == (f"{model}: the stored signature lacks what this check needs ({what}); extract it again")
 
 
 @pytest.mark.parametrize(

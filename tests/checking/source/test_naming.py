@@ -47,7 +47,7 @@ class TestDeclared:
         DECLARING[file](checkout / "model", LLAMA)
         result = lineage("check", "./model")
         assert (result.code, only(result)) == (3, (LLAMA, "UNVERIFIABLE"))
-        assert f"{LLAMA} is not in the cache, or not all of it that is needed, and HF" in result.sentences
+        assert f"{LLAMA} is not in the cache, or not completely, and HF" in result.sentences
 
     def test_transformers_would_take_that_folder_which_is_why_it_must_not_count(self, checkout):
         planted, model = logits(LLAMA), logits("model")
@@ -124,7 +124,7 @@ class TestTyped:
         assert check(Path("model"), Path(LLAMA)).rows[0].verdict.name == "RELATED"
 
     def test_it_is_on_the_hub_where_it_has_a_revision_or_that_is_said(self, checkout):
-        asked = "is not in the cache, or not all of it that is needed, and HF_HUB_OFFLINE"
+        asked = "is not in the cache, or not completely, and HF_HUB_OFFLINE"
         assert asked in lineage("check", "./model", "--base", f"{LLAMA}@main").sentences
         assert asked in lineage("check", LLAMA, "--on-hub").error
 
@@ -182,7 +182,7 @@ class TestLocalHub:
         card(hub / "fern/child", link)
         result = lineage("check", "fern/child", "--local-hub", hub)
         assert only(result) == (link, "UNVERIFIABLE")
-        assert f"{link} is a link that leaves the local hub, which is not followed; give its folder" in result.sentences
+        assert f"{link} is a link out of the local hub and is not followed; give the folder itself" in result.sentences
         assert lineage("check", "fern/child", "--local-hub", hub, "--base", target).rows[0][-1] == "RELATED"
 
     def test_a_link_that_stays_in_it_is_another_name(self, hub):
@@ -235,7 +235,7 @@ def test_one_model_may_stand_for_several():
 
 @pytest.mark.parametrize("model", [7, None, b"acme/base", ["acme/base"]])
 def test_what_is_no_name_is_refused(model):
-    with pytest.raises(OptionError, match="a model is named by text or by a path, not by "):
+    with pytest.raises(OptionError, match="the name of a model must be a text or a path, not "):
         naming.named(model)
 
 
@@ -245,7 +245,7 @@ def test_a_file_of_weights_leads_to_the_folder_in_which_it_is(tmp_path, name):
     if name != WEIGHTS:
         (folder / WEIGHTS).rename(folder / name)
     file = folder / name
-    told = f"{file} cannot be read as a signature; a model with these weights is named by its folder, "
+    told = f"{file} cannot be read as a signature; to name the model with these weights, give its folder, "
     assert lineage("check", file).error == f"{told}'{folder}', where its config.json is"
     (folder / "config.json").unlink()
     assert lineage("inspect", file).error == f"{told}with its config.json beside it"

@@ -10,9 +10,10 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, compare
 from hf_lineage.checking.source.opening import Opened, described, headers, opened
+from hf_lineage.checkpoint.foreign.forms import foreign_model
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.hub.reference import RepoRef, resolve
-from tests.models import WEIGHTS, edit_json, spoil, tiny_gpt2, tiny_llama
+from tests.models import WEIGHTS, edit_json, fine_tuned, spoil, tiny_gpt2, tiny_llama
 
 
 def test_nothing_beside_the_weights_is_nothing_to_say(tmp_path):
@@ -29,7 +30,7 @@ def test_a_signature_says_what_lay_beside_the_weights_it_was_made_from(tmp_path)
     spoil(copy, lambda tensors: tensors.update({"model.layers.0.mlp.up_proj.weight_scale": torch.ones(1)}))
     (row,) = compare(str(folder), str(copy)).rows
     assert row.notes == (
-        f"{copy}: tensors beside matrices were not read (1), model.layers.0.mlp.up_proj.weight_scale among them",
+        f"{copy}: tensors beside matrices were not read (1), such as model.layers.0.mlp.up_proj.weight_scale",
     )
 
 
@@ -66,5 +67,19 @@ def test_the_hint_at_a_class_to_read_it_as_keeps_what_was_typed(tmp_path):
     """A whole command would drop the base that was named."""
     edit_json(tiny_llama(tmp_path / "model") / "config.json", architectures=["OursForCausalLM"])
     (row,) = compare(tiny_llama(tmp_path / "base"), tmp_path / "model").rows
-    assert "with `--as LlamaForCausalLM` added it is read so" in row.verdict.reason
+    assert "add `--as LlamaForCausalLM` to read it as that class" in row.verdict.reason
     assert "hf-lineage check" not in row.verdict.reason
+
+
+def test_in_which_foreign_form_a_repository_is_read_is_asked_once(tmp_path, monkeypatch):
+    asked = []
+
+    def noted(repo):
+        asked.append(repo.name)
+        return foreign_model(repo)
+
+    for module in ("checking.source.opening", "checkpoint.files"):
+        monkeypatch.setattr(f"hf_lineage.{module}.foreign_model", noted)
+    base, child = tiny_llama(tmp_path / "base"), fine_tuned(tmp_path / "base", tmp_path / "child")
+    (row,) = compare(base, child).rows
+    assert (row.verdict.name, asked) == ("RELATED", [str(base), str(child)])

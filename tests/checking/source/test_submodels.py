@@ -92,29 +92,6 @@ def test_a_part_is_named_behind_the_name_of_the_repository(hub):
     assert inspect("fern/child", options(hub)).pairings
 
 
-def test_every_part_of_a_pipeline_with_a_counterpart_has_a_row_and_the_rest_is_never_passed_over(hub):
-    pipeline(hub / "acme/base", text_encoder=1, text_encoder_2=1)
-    pipeline(hub / "fern/child", text_encoder=1, text_encoder_2=1, image_encoder=1)
-    report = check("fern/child", options=options(hub))
-    assert rows(report) == [
-        ("acme/base", "text_encoder", "RELATED"),
-        ("acme/base", "text_encoder_2", "RELATED"),
-        ("acme/base", "", "UNVERIFIABLE"),
-    ]
-    assert report.exit_code == 3
-    assert "may come from elsewhere: vae (AutoencoderKL)" in report.rows[2].verdict.reason
-    assert any(note.startswith("image_encoder was not judged: ") for note in report.rows[0].notes)
-
-
-def test_a_false_part_is_unrelated(hub):
-    pipeline(hub / "acme/base", text_encoder=1)
-    pipeline(hub / "fern/child", text_encoder=1)
-    shutil.rmtree(hub / "fern/child/text_encoder")
-    tiny_llama(hub / "fern/child/text_encoder", seed=9)
-    report = check("fern/child", options=options(hub))
-    assert (rows(report)[0][2], report.exit_code) == ("UNRELATED", 1)
-
-
 def test_reports_name_the_part(hub):
     modules(hub / "fern/child")
     result = lineage("check", "fern/child", "--local-hub", hub)
@@ -135,12 +112,6 @@ def test_several_models_in_folders_are_each_judged_and_only_one_can_be_extracted
         extract("fern/child", options(hub))
 
 
-def test_a_base_of_several_models_without_the_part_is_undecided(hub):
-    into(hub / "acme/base", "first", "second")
-    (row,) = check("fern/child", options=options(hub)).rows
-    assert (row.verdict.name, "holds several models, in first, second" in row.verdict.reason) == ("UNVERIFIABLE", True)
-
-
 def test_the_card_of_a_part_counts_where_the_root_has_none(hub):
     into(hub / "fern/child", "checkpoint-90")
     (hub / "fern/child/README.md").unlink()
@@ -151,7 +122,7 @@ def test_the_card_of_a_part_counts_where_the_root_has_none(hub):
 @pytest.mark.parametrize("subfolder", ["..", "../acme/base", "/etc", "a//b", ".git", "x\0y", "a/../../b", "~", ""])
 def test_no_folder_above_the_repository_is_a_part_of_it(hub, subfolder):
     if subfolder:
-        with pytest.raises(RepositoryError, match="is no folder of"):
+        with pytest.raises(RepositoryError, match="is not a folder of"):
             part_of(RepoRef("fern/child", hub / "fern/child"), subfolder)
 
 
@@ -165,7 +136,7 @@ def test_a_link_out_of_the_repository_is_not_followed(hub, tmp_path):
     into(hub / "fern/child")
     shutil.copytree(hub / "acme/base", tmp_path / "outside")
     (hub / "fern/child/checkpoint-1").symlink_to(tmp_path / "outside")
-    with pytest.raises(CheckpointError, match="a link that leaves the model's folder"):
+    with pytest.raises(CheckpointError, match="a link out of the model's folder"):
         check("fern/child", options=options(hub))
 
 
@@ -227,24 +198,6 @@ def test_blocks_that_diffusers_would_not_load_do_not_make_a_network_related(hub)
     save_file(own, hub / "fern/liar" / DIFFUSION)
     (row,) = check("fern/liar", options=options(hub)).rows
     assert row.verdict.name == "INCOMPATIBLE"
-
-
-def test_a_part_that_no_factorization_reads_counts_as_the_bases_only_byte_for_byte(hub):
-    for folder in (hub / "acme/base", hub / "fern/child"):
-        STEPS["pipeline"](folder)
-    assert [row[2] for row in rows(check("fern/child", options=options(hub)))] == ["RELATED", "RELATED"]
-    (hub / "fern/child/vae" / DIFFUSION).unlink()
-    assert rows(check("fern/child", options=options(hub)))[-1] == ("acme/base", "", "UNVERIFIABLE")
-
-
-def test_a_part_that_the_base_has_and_that_cannot_be_judged_is_never_a_note(hub):
-    for folder in (hub / "acme/base", hub / "fern/child"):
-        STEPS["pipeline"](folder)
-    edit_json(hub / "fern/child/unet/config.json", _class_name="NobodysNetwork")
-    assert rows(check("fern/child", options=options(hub)))[:2] == [
-        ("acme/base", "text_encoder", "RELATED"),
-        ("acme/base", "unet", "UNVERIFIABLE"),
-    ]
 
 
 def test_a_key_of_diffusers_makes_no_other_file_that_of_transformers(hub):

@@ -1,27 +1,192 @@
-"""Which files of a repository are read where transformers would load none of them."""
+"""Which files of a repository are read where transformers would load none of them.
+
+Weights under names that transformers does not load are read where it is clear which file is the model.
+"""
 
 import json
+import shutil
 
 import numpy as np
 import onnx
 import pytest
+from safetensors.torch import load_file, save_file
 
+from hf_lineage import check, compare
 from hf_lineage.checking.source.opening import bound, described
-from hf_lineage.checkpoint.files import files_beside, weight_files
+from hf_lineage.checkpoint.files import find_weights, weight_files
 from hf_lineage.checkpoint.foreign import forms
 from hf_lineage.checkpoint.foreign.form import ForeignForm, ListedForm, parse_once
-from hf_lineage.checkpoint.foreign.forms import foreign_model, nameable
+from hf_lineage.checkpoint.foreign.forms import DEEPEST, WRAPPERS, foreign_model, nameable, wrapping
 from hf_lineage.checkpoint.foreign.onnx.form import GRAPH
 from hf_lineage.checkpoint.foreign.pieces import Piece, by_pieces
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
-from hf_lineage.errors import NothingToCompare, OptionError
+from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError
 from hf_lineage.hub.reference import RepoRef
 from tests.checkpoint.foreign.ctranslate2.test_form import written
 from tests.checkpoint.foreign.onnx.test_products import product
-from tests.models import tiny_llama
+from tests.models import WEIGHTS, family, fine_tuned, shard, tiny_llama
+
+INDEX = "model.safetensors.index.json"
+
+
+def repository(folder):
+    return RepoRef("org/model", folder)
+
+
+@pytest.fixture
+def model(tmp_path):
+    return tiny_llama(tmp_path / "model")
+
+
+def same(model, tmp_path):
+    plain = open_checkpoint(repository(tiny_llama(tmp_path / "plain")))
+    own = open_checkpoint(repository(model))
+    assert own.shapes == plain.shapes
+    assert all(np.array_equal(own.read(name), plain.read(name)) for name in plain.shapes)
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("model.fp16.safetensors", "read; transformers loads it only with the variant fp16"),
+        ("weights.safetensors", "the only file with weights; transformers loads model.safetensors alone"),
+        ("pytorch_model.safetensors", "the only file with weights"),
+        ("model-00001-of-00001.safetensors", "the only file with weights"),
+    ],
+)
+def test_a_single_file_of_another_name_is_read(model, tmp_path, name, note):
+    (model / WEIGHTS).rename(model / name)
+    same(model, tmp_path)
+    assert weight_files(repository(model)) == [name]
+    (sentence,) = find_weights(repository(model)).notes()
+    assert sentence.startswith(f"{name} was read")
+    assert note in sentence
+
+
+@pytest.mark.parametrize("form", ["model-{}", "model.fp16-{}", "consolidated-{}", "model-{}.fp16"])
+def test_shards_without_an_index_are_read(model, tmp_path, form):
+    shard(model)
+    (model / INDEX).unlink()
+    for number in (1, 2):
+        part = f"{number:05}-of-00002"
+        (model / f"model-{part}.safetensors").rename(model / f"{form.format(part)}.safetensors")
+    same(model, tmp_path)
+    (sentence,) = find_weights(repository(model)).notes()
+    assert sentence.startswith("the 2 shards such as ")
+
+
+def test_a_missing_shard_is_an_error(model):
+    shard(model)
+    for file in (INDEX, "model-00001-of-00002.safetensors"):
+        (model / file).unlink()
+    with pytest.raises(CheckpointError, match=r"has 1 of 2 shards, model-00002-of-00002\.safetensors; download"):
+        open_checkpoint(repository(model))
+
+
+@pytest.mark.parametrize(
+    "names", [["a", "b"], ["model.fp16", "model.bf16"], ["model-00001-of-00001", "other"], "abcdefgh"]
+)
+def test_of_several_files_none_is_taken_and_all_are_listed(model, names):
+    weights = (model / WEIGHTS).read_bytes()
+    (model / WEIGHTS).unlink()
+    for name in names:
+        (model / f"{name}.safetensors").write_bytes(weights)
+    with pytest.raises(NothingToCompare, match="it is not clear which file is the model:") as error:
+        open_checkpoint(repository(model))
+    assert str(error.value).count(".safetensors") == min(len(names), 6) + 1
+    assert ("and 2 more" in str(error.value)) == (len(names) == 8)
+
+
+def test_a_pickle_of_the_usual_name_is_what_transformers_loads(model):
+    (model / WEIGHTS).rename(model / "weights.safetensors")
+    (model / "pytorch_model.bin").write_bytes(b"pickle")
+    with pytest.raises(NothingToCompare, match=r"transformers loads the pickle pytorch_model\.bin"):
+        open_checkpoint(repository(model))
+
+
+@pytest.mark.parametrize("name", ["adapter_model", "optimizer", "scaler", "rng_state_0"])
+def test_what_lies_beside_a_model_is_never_the_model(model, name):
+    (model / WEIGHTS).rename(model / f"{name}.safetensors")
+    with pytest.raises(NothingToCompare):
+        open_checkpoint(repository(model))
+
+
+def test_the_usual_name_is_read_whatever_lies_beside(model, tmp_path):
+    tiny_llama(tmp_path / "other", seed=3)
+    shutil.copy(tmp_path / "other" / WEIGHTS, model / "model.fp16.safetensors")
+    same(model, tmp_path)
+    assert "model.fp16.safetensors may hold weights too" in find_weights(repository(model)).notes()[0]
+
+
+@pytest.mark.parametrize("other", ["model.gguf", "model.onnx", "tf_model.h5", "flax_model.msgpack", "weights.pt"])
+def test_a_file_of_another_library_beside_an_unusual_one_may_be_the_model(model, other):
+    """Transformers loads neither: whoever uses the repository loads the other, which may be any model."""
+    (model / WEIGHTS).rename(model / "weights.safetensors")
+    (model / other).write_bytes(b"")
+    with pytest.raises(NothingToCompare, match=rf"not clear which file is the model: {other}, weights\.safetensors"):
+        find_weights(repository(model)).notes()
+
+
+def wrapped(folder, prefix, keep=()):
+    tensors = load_file(folder / WEIGHTS)
+    save_file({(name if name in keep else prefix + name): one for name, one in tensors.items()}, folder / WEIGHTS)
+    return folder
+
+
+@pytest.mark.parametrize("prefix", [*WRAPPERS, "module._orig_mod.", "_orig_mod.module.base_model.model."])
+def test_a_prefix_of_the_whole_file_is_taken_off(model, tmp_path, prefix):
+    wrapped(model, prefix)
+    same(model, tmp_path)
+    assert open_checkpoint(repository(model)).wrapping == prefix
+
+
+def test_a_prefix_in_the_index_is_taken_off_as_well(model, tmp_path):
+    shard(wrapped(model, "module."))
+    same(model, tmp_path)
+
+
+def test_a_prefix_of_some_tensors_is_none(model):
+    wrapped(model, "module.", keep={"model.norm.weight"})
+    checkpoint = open_checkpoint(repository(model))
+    assert (checkpoint.wrapping, "module.model.embed_tokens.weight" in checkpoint.tensors) == ("", True)
+
+
+def test_no_name_is_unwrapped_without_end():
+    assert wrapping([]) == ""
+    assert wrapping(["module." * 100 + "x"]) == "module." * DEEPEST
+
+
+def test_no_class_has_names_that_begin_as_a_wrapper_does():
+    from hf_lineage.architecture.registry.lookups import factorizations
+    from hf_lineage.architecture.registry.schema import prefixes
+
+    assert not [name for one in factorizations() for name in prefixes(one) if name.startswith(WRAPPERS)]
+
+
+def test_a_child_that_is_wrapped_is_related_and_the_report_says_so(tmp_path):
+    child = wrapped(family(tmp_path) / "fern/child", "_orig_mod.")
+    (row,) = check(str(child), [str(tmp_path / "acme/base")]).rows
+    assert row.verdict.name == "RELATED"
+    assert row.notes == (
+        f"{child}: the name of every tensor begins with _orig_mod.; it was removed, but transformers does not",
+    )
+    other = wrapped(tiny_llama(tmp_path / "other", seed=5), "module.")
+    (row,) = compare(str(tmp_path / "acme/base"), str(other)).rows
+    assert row.verdict.name == "UNRELATED"
+
+
+def test_a_file_of_another_name_on_the_hub_is_read_by_ranges(online, tmp_path):
+    base = tiny_llama(tmp_path / "base")
+    child = fine_tuned(base, tmp_path / "child")
+    (child / WEIGHTS).rename(child / "model.bf16.safetensors")
+    online.publish("acme/base", base)
+    online.publish("fern/child", child)
+    (row,) = compare("acme/base", "fern/child").rows
+    assert row.verdict.name == "RELATED"
+    assert "the variant bf16" in " ".join(row.notes)
 
 
 @pytest.fixture
@@ -133,7 +298,7 @@ def test_a_file_that_is_named_is_read_whatever_lies_beside_it(folder, file, form
     "file", ["other.onnx", "../model.onnx", "sub/model.bin", "nothing.gguf", "model.safetensors", "", "x"]
 )
 def test_a_file_that_is_not_there_or_of_another_kind_is_an_error_of_the_option(folder, file):
-    with pytest.raises(OptionError, match=r"name another|is no file that --file can name"):
+    with pytest.raises(OptionError, match=r"name another|is not a file for --file"):
         foreign_model(folder("model.onnx", "model.bin", "model.safetensors", file=file))
 
 
@@ -146,24 +311,23 @@ def test_a_graph_and_what_lies_beside_it_is_told(tmp_path):
     for name in ("model.onnx", "model_q4.onnx"):
         onnx.save(product(), tmp_path / name)
     told = GRAPH.format("model.onnx")
-    assert files_beside(RepoRef("org/model", tmp_path)) == (
+    assert find_weights(RepoRef("org/model", tmp_path)).notes() == (
         told,
-        "model.onnx was read, by its name the most precise of the ONNX files that can be read; name another by its "
-        "path, or with --file for the model that is judged; "
-        "1 more files may hold weights too",
+        "model.onnx was read, the most precise ONNX file by its name that can be read; name another by its path, or "
+        "with --file for the model that is judged; 1 more files may hold weights too",
     )
     named = RepoRef("org/model", tmp_path, file="model_q4.onnx")
-    assert files_beside(named)[1].startswith("model_q4.onnx was read, as it was named; 1 more")
+    assert find_weights(named).notes()[1].startswith("model_q4.onnx was read, as it was named; 1 more")
     (tmp_path / "model_q4.onnx").unlink()
-    assert files_beside(RepoRef("org/model", tmp_path)) == (told,)
+    assert find_weights(RepoRef("org/model", tmp_path)).notes() == (told,)
 
 
 def test_of_ctranslate2_nothing_is_told_where_there_is_nothing_else(tmp_path):
     repo = written(tmp_path)
     (tmp_path / "vocabulary.json").write_text("[]")
-    assert files_beside(repo) == ()
+    assert find_weights(repo).notes() == ()
     (tmp_path / "tf_model.h5").write_bytes(b"")
-    assert files_beside(RepoRef("org/model", tmp_path)) == (
+    assert find_weights(RepoRef("org/model", tmp_path)).notes() == (
         "model.bin was read, which CTranslate2 loads; name another by its path, or with --file for the model that is "
         "judged; 1 more files may hold weights too",
     )
@@ -230,7 +394,7 @@ def test_a_new_form_is_one_value_and_one_line_of_the_table(tmp_path, monkeypatch
     for name in plain.tensors:
         np.testing.assert_array_equal(model.checkpoint.read(name), plain.read(name))
     assert weight_files(repo) == [TOY_FILE]
-    assert files_beside(repo) == ("weights.toy is a toy",)
+    assert find_weights(repo).notes() == ("weights.toy is a toy",)
     with pytest.raises(OptionError, match=r"it reads \.gguf, \.onnx, model\.bin and \.toy"):
         foreign_model(RepoRef("org/toy", repo.folder, file="other.x"))
 

@@ -51,7 +51,7 @@ def test_experts_make_it_a_mixtral():
 def test_what_is_more_than_the_layers_of_a_language_model_is_refused(more, key):
     with pytest.raises(NothingToCompare) as caught:
         config_of(MISTRAL | more)
-    assert str(caught.value).startswith(f"params.json says `{key}`, which is more than the layers of a language model")
+    assert str(caught.value).startswith(f"params.json says `{key}`, but a language model has fewer layers")
 
 
 def test_what_is_no_number_is_left_out():
@@ -138,13 +138,13 @@ def test_the_descendant_is_related_along_every_path_and_an_independent_model_is_
 @pytest.mark.parametrize("count", [0.5, -4, "4", [4], 2**40, True])
 def test_heads_that_are_no_number_are_damage(repo, count):
     edit_json(repo.folder / "params.json", n_heads=count)
-    with pytest.raises(CheckpointError, match="which counts no heads; do not trust it"):
+    with pytest.raises(CheckpointError, match="not a number of heads; do not trust it"):
         renamed(repo)
 
 
 def test_heads_that_do_not_fit_are_damage(repo):
     edit_json(repo.folder / "params.json", n_heads=7)
-    with pytest.raises(CheckpointError, match="has 32 rows, which are not 7 heads"):
+    with pytest.raises(CheckpointError, match="has 32 rows, which do not make 7 heads"):
         renamed(repo)
 
 

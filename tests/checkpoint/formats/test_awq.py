@@ -75,14 +75,14 @@ UP = "model.layers.0.mlp.up_proj"
     [
         (
             {"version": "gemv"},
-            "NothingToCompare: org/model: the weights are stored as AWQ in the layout gemv, of which",
+            "NothingToCompare: org/model: the weights are stored as AWQ in the layout gemv; hf-lineage",
         ),
         (
             {"version": ["gemm"]},
-            "NothingToCompare: org/model: the weights are stored as AWQ in the layout ['gemm'], of",
+            "NothingToCompare: org/model: the weights are stored as AWQ in the layout ['gemm'];",
         ),
         ({"bits": 8}, "CheckpointError: org/model: config.json: AWQ packs integers of 4 bits, and `bits` of quantiz"),
-        ({"group_size": 128}, "CheckpointError: org/model: model.layers.0.mlp.down_proj.scales has shape (8, 96), the"),
+        ({"group_size": 128}, "CheckpointError: org/model: model.layers.0.mlp.down_proj.scales has shape (8, 96), but"),
         ({"group_size": 0}, "`group_size` of quantization_config must be a positive integer, not 0"),
     ],
 )
@@ -93,12 +93,12 @@ def test_settings_that_do_not_fit_are_one_clear_line(stated, message, tmp_path):
 @pytest.mark.parametrize(
     ("end", "part", "message"),
     [
-        (".qzeros", None, f"{UP}.qzeros is missing, without which {UP}.qweight cannot be decoded"),
+        (".qzeros", None, f"{UP}.qzeros is missing, and {UP}.qweight cannot be decoded"),
         (".scales", None, f"{UP}.scales is missing"),
         (
             ".qzeros",
             torch.zeros(3, 31, dtype=torch.int32),
-            f"{UP}.qzeros has shape (3, 31), the rest of its matrix asks",
+            f"{UP}.qzeros has shape (3, 31), but the rest of its matrix",
         ),
         (".scales", torch.full((3, 256), torch.nan), f"{UP}.scales holds scales that are not finite"),
         (".qweight", torch.zeros(96, dtype=torch.int32), f"{UP}.qweight has shape (96,), which is not the shape of a"),

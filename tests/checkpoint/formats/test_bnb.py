@@ -111,23 +111,26 @@ def put(end, part):
 
 
 DAMAGE = {
-    "no scales": (lambda t: t.pop(f"{UP}.weight.absmax"), f"{UP}.weight.absmax is missing, without which"),
+    "no scales": (lambda t: t.pop(f"{UP}.weight.absmax"), f"{UP}.weight.absmax is missing, and"),
     "no code": (lambda t: t.pop(f"{UP}.weight.quant_map"), f"{UP}.weight.quant_map is missing"),
-    "another shape": (stated(shape=[96, 256]), f"{UP} has another shape or other blocks than matrices of that name"),
+    "another shape": (
+        stated(shape=[96, 256]),
+        f"{UP} has another shape or other blocks than matrices of this name",
+    ),
     "an absurd shape": (stated(shape=[10**9, 10**9]), f"{UP} has another shape"),
-    "a shape that is none": (stated(shape=[24576]), f"{UP}.weight.quant_state does not say the shape and the blocks"),
+    "a shape that is none": (stated(shape=[24576]), f"{UP}.weight.quant_state does not give the shape and the blocks"),
     "another block": (stated(blocksize=128), f"{UP} has another shape or other blocks"),
-    "an odd block": (stated(blocksize=63), "does not say the shape and the blocks of a matrix"),
+    "an odd block": (stated(blocksize=63), "does not give the shape and the blocks of a matrix;"),
     "a description that is none": (
         lambda t: t.update({STATE: torch.zeros(10, dtype=torch.uint8)}),
-        "quant_state does not say the shape and the blocks of a matrix",
+        "quant_state does not give the shape and the blocks of a matrix;",
     ),
     "a description without end": (
         lambda t: t.update({STATE: torch.zeros(10**5, dtype=torch.uint8)}),
         f"{STATE} takes 100000 bytes, too many for a description",
     ),
     "another code": (put(".weight.quant_map", torch.zeros(16)), f"{UP}.weight.quant_map is not the code of nf4"),
-    "too few scales": (put(".weight.absmax", torch.ones(3)), f"{UP}.weight.absmax has shape (3,), the rest"),
+    "too few scales": (put(".weight.absmax", torch.ones(3)), f"{UP}.weight.absmax has shape (3,), but the"),
     "scales that are no numbers": (
         put(".weight.absmax", torch.full((384,), torch.nan)),
         f"{UP}.weight.absmax holds scales that are not finite",
@@ -149,7 +152,7 @@ def test_what_does_not_fit_is_one_clear_line(damage, message, tmp_path):
 def test_eight_bits_need_a_scale_for_each_row(tmp_path):
     folder = repacked(BASE, tmp_path / "model", eight_bits, **EIGHT)
     error = refused(spoil(folder, put(".SCB", torch.ones(255))))
-    assert f"CheckpointError: org/model: {UP}.SCB has shape (255,), the rest of its matrix asks for (256,)" in error
+    assert f"CheckpointError: org/model: {UP}.SCB has shape (255,), but the rest of its matrix needs (256,)" in error
 
 
 def test_the_first_of_all_layers_describes_the_others(tmp_path):
@@ -159,4 +162,4 @@ def test_the_first_of_all_layers_describes_the_others(tmp_path):
     def change(tensors):
         tensors[STATE.replace(".1.", ".0.")] = torch.tensor(list(b"[]"), dtype=torch.uint8)
 
-    assert "model.layers.0.mlp.up_proj.weight.quant_state does not say" in refused(spoil(folder, change))
+    assert "model.layers.0.mlp.up_proj.weight.quant_state does not give" in refused(spoil(folder, change))

@@ -159,12 +159,12 @@ def put(end, part):
 
 PACKED, BYTES, NV = "4 bits, groups, zero points", "int8, rows", "NVFP4"
 DAMAGE = {
-    "no scales": (PACKED, put("weight_scale", None), f"{UP}.weight_scale is missing, without which {UP}.weight_packed"),
+    "no scales": (PACKED, put("weight_scale", None), f"{UP}.weight_scale is missing, and {UP}.weight_packed"),
     "no shape": (PACKED, put("weight_shape", None), f"{UP}.weight_shape is missing"),
     "no zero points": (PACKED, put("weight_zero_point", None), f"{UP}.weight_zero_point is missing"),
     "another shape": (PACKED, put("weight_shape", torch.tensor([96, 256])), f"{UP}.weight_shape says another shape"),
     "no sizes": (PACKED, put("weight_shape", torch.tensor([0, -1])), f"{UP}.weight_shape says 0 x -1, which is not"),
-    "too many sizes": (PACKED, put("weight_shape", torch.tensor([1, 2, 3])), f"{UP}.weight_shape has shape (3,), the"),
+    "too many sizes": (PACKED, put("weight_shape", torch.tensor([1, 2, 3])), f"{UP}.weight_shape has shape (3,), but"),
     "too few words": (
         PACKED,
         put("weight_packed", torch.zeros(256, 3, dtype=torch.int32)),

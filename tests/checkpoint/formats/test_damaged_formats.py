@@ -20,7 +20,6 @@ from tests.checkpoint.formats import (
     test_bitnet,
     test_bnb,
     test_compressed,
-    test_fp4_matrix,
     test_fp8,
     test_gptq,
     test_hqq,
@@ -54,7 +53,7 @@ SIZES = {
 
 def experts():
     stack = torch.stack([MATRIX, 2 * MATRIX])
-    blocks, scales = test_fp4_matrix.blocks(stack.mT)
+    blocks, scales = test_fp8.blocks_of_four_bits(stack.mT)
     return {"_blocks": blocks, "_scales": scales}, {"quant_method": "mxfp4"}
 
 
@@ -79,7 +78,7 @@ MODELS = {
     "pack-quantized": packed(*test_compressed.case("4 bits, groups, zero points")),
     "float-quantized": packed(*test_compressed.case("FP8, rows")),
     "NVFP4": packed(*test_compressed.case("NVFP4")),
-    "NVFP4 of modelopt": packed(test_fp4_matrix.nvfp4, test_fp4_matrix.MODELOPT),
+    "NVFP4 of modelopt": packed(test_fp8.nvfp4, test_fp8.MODELOPT),
     "BitNet": packed(*test_bitnet.PACKS["multiplied"]),
     "torchao": packed(test_torchao.rows(torch.int8), test_torchao.TORCHAO),
     "gpt-oss": experts(),

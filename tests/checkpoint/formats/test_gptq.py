@@ -192,17 +192,17 @@ def change(end, part):
 
 
 DAMAGE = {
-    "no scales": (change(".scales", None), f"{UP}.scales is missing, without which {UP}.qweight cannot be decoded"),
+    "no scales": (change(".scales", None), f"{UP}.scales is missing, and {UP}.qweight cannot be decoded"),
     "no zero points": (change(".qzeros", None), f"{UP}.qzeros is missing"),
     "too few words": (
         change(".qweight", torch.zeros(11, 256, dtype=torch.int32)),
-        f"{UP} is packed in 11 words a column, which are not 96 integers of 4 bits; download the weights again",
+        f"{UP} is packed in 11 words a column, too few or many for 96 integers of 4 bits; download the weights again",
     ),
     "too few groups": (change(".scales", torch.ones(2, 256).half()), f"{UP} has scales for 2 groups, where 96 inputs"),
-    "scales of another width": (change(".scales", torch.ones(3, 255).half()), f"{UP}.scales has shape (3, 255), the"),
+    "scales of another width": (change(".scales", torch.ones(3, 255).half()), f"{UP}.scales has shape (3, 255), but"),
     "zero points of another shape": (
         change(".qzeros", torch.zeros(3, 31, dtype=torch.int32)),
-        "has shape (3, 31), the",
+        "has shape (3, 31), but the",
     ),
     "scales that are infinite": (
         change(".scales", torch.full((3, 256), torch.inf).half()),
@@ -215,9 +215,9 @@ DAMAGE = {
     "a negative group": (change(".g_idx", torch.full((96,), -1, dtype=torch.int32)), "names a group that is not among"),
     "floats in place of words": (
         change(".qweight", torch.zeros(12, 256)),
-        f"{UP}.qweight is stored as F32, its format",
+        f"{UP}.qweight is stored as F32, but its format",
     ),
-    "indices as a matrix": (change(".g_idx", torch.zeros(2, 48, dtype=torch.int32)), "has shape (2, 48), the rest"),
+    "indices as a matrix": (change(".g_idx", torch.zeros(2, 48, dtype=torch.int32)), "has shape (2, 48), but the"),
     "nothing": (change(".qweight", torch.zeros(0, 256, dtype=torch.int32)), "has shape (0, 256), which is not the sha"),
 }
 
@@ -232,11 +232,11 @@ def test_what_does_not_fit_is_one_clear_line(damage, message, tmp_path):
 @pytest.mark.parametrize(
     ("stated", "message"),
     [
-        ({"bits": 3}, "CheckpointError: org/model: model.layers.0.mlp.down_proj is packed in 32 words a column"),
-        ({"bits": 5}, "is packed in 32 words a column, which are not 256 integers of 5 bits"),
+        ({"bits": 3}, "CheckpointError: org/model: model.layers.0.mlp.down_proj is packed in 32 words a column,"),
+        ({"bits": 5}, "is packed in 32 words a column, too few or many for 256 integers of 5 bits"),
         ({"bits": None}, "CheckpointError: org/model: config.json: `bits` of quantization_config must be a positive"),
         ({"bits": 10**12}, "`bits` of quantization_config must be a positive integer, not 1000000000000"),
-        ({"group_size": 64}, "has scales for 8 groups, where 256 inputs in groups of 64 ask for others"),
+        ({"group_size": 64}, "has scales for 8 groups, where 256 inputs in groups of 64 need another number"),
         ({"group_size": [32]}, "`group_size` of quantization_config must be a positive integer, not [32]"),
         (
             {"checkpoint_format": "marlin"},

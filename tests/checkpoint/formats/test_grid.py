@@ -1,11 +1,92 @@
-"""The grid: blocks of a matrix, each with its own scale, the last ones smaller."""
+"""The grid: blocks of a matrix, each with its own scale, the last ones smaller.
 
+Packing: what is unpacked is what compressed-tensors unpacks, down the columns and across the rows.
+"""
+
+import ml_dtypes
 import numpy as np
 import pytest
+import torch
+from compressed_tensors.compressors.pack_quantized.helpers import pack_to_int32
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hf_lineage.checkpoint.formats import grid
-from hf_lineage.checkpoint.formats.grid import Grid, finite
+from hf_lineage.checkpoint.formats.grid import (
+    E2M1,
+    PAIRS,
+    Grid,
+    across,
+    down,
+    exponents,
+    finite,
+    pairs,
+    period,
+    words,
+    write_pairs,
+)
 from hf_lineage.errors import CheckpointError
+from tests.properties import cases
+
+
+def numbers(bits, *shape):
+    return np.random.default_rng(0).integers(0, 2**bits, shape)
+
+
+def packed(matrix, bits, dimension):
+    signed = torch.from_numpy(matrix - 2 ** (bits - 1)).to(torch.int8)
+    return pack_to_int32(signed, bits, dimension).numpy()
+
+
+@pytest.mark.parametrize(("bits", "length", "values"), [(2, 1, 16), (3, 3, 32), (4, 1, 8), (6, 3, 16), (8, 1, 4)])
+def test_numbers_begin_with_a_word_again_after_a_period(bits, length, values):
+    assert period(bits) == (length, values)
+    assert words(values, bits) == length
+    assert words(values + 1, bits) == length + 1
+
+
+@given(bits=st.integers(1, 8), rows=st.integers(1, 80), columns=st.integers(1, 80), data=st.data())
+@cases(150)
+def test_some_rows_are_unpacked_from_either_direction(bits, rows, columns, data):
+    matrix = numbers(bits, rows, columns)
+    start = data.draw(st.integers(0, rows - 1))
+    some = slice(start, data.draw(st.integers(start + 1, rows)))
+    for unpack, dimension in ((down, 0), (across, 1)):
+        target = np.empty(matrix[some].shape, np.float32)
+        unpack(packed(matrix, bits, dimension), bits)(some, target)
+        np.testing.assert_array_equal(target, matrix[some])
+
+
+def test_the_numbers_of_a_word_may_stand_in_another_order():
+    target = np.empty((1, 8), np.float32)
+    across(np.array([[0x76543210]], np.int32), 4, (0, 2, 4, 6, 1, 3, 5, 7))(slice(0, 1), target)
+    assert target.tolist() == [[0, 4, 1, 5, 2, 6, 3, 7]]
+
+
+BYTES = np.arange(256, dtype=np.uint8)
+
+
+def test_the_sixteen_numbers_are_those_of_ml_dtypes():
+    np.testing.assert_array_equal(E2M1, np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(float))
+
+
+@pytest.mark.parametrize("low_first", [True, False])
+def test_a_byte_is_two_numbers(low_first):
+    target = np.empty((2, 256), np.float32)
+    write_pairs(pairs(low_first, *E2M1), BYTES.reshape(2, 128), target)
+    first, second = (BYTES & 15, BYTES >> 4) if low_first else (BYTES >> 4, BYTES & 15)
+    assert target.ravel().tolist() == [E2M1[half] for both in zip(first, second, strict=True) for half in both]
+
+
+def test_bytes_with_a_sign_are_read_alike():
+    target = np.empty(512, np.float32)
+    write_pairs(PAIRS, BYTES.view(np.int8), target)
+    assert target[2 * 0x2F :][:2].tolist() == [-6.0, 1.0]
+
+
+def test_powers_of_two_are_those_of_ml_dtypes():
+    np.testing.assert_array_equal(exponents(BYTES), BYTES.view(ml_dtypes.float8_e8m0fnu).astype(np.float32))
+
 
 SHAPES = [(7, 10), (8, 12), (1, 1), (64, 3)]
 BLOCKS = [(1, 4), (2, 3), (3, 100), (100, 5), (1, 1), (100, 100)]

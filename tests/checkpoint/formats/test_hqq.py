@@ -82,19 +82,19 @@ def letters(text):
 
 
 DAMAGE = {
-    "no scales": (f"{UP}.scale", None, f"CheckpointError: org/model: {UP}.scale is missing, without which"),
-    "no shape": (f"{UP}.shape", None, f"CheckpointError: org/model: {UP}.shape is missing, without which"),
-    "another shape": (f"{UP}.shape", torch.tensor([96, 128]), f"{UP}.W_q has shape (384, 32), the rest"),
+    "no scales": (f"{UP}.scale", None, f"CheckpointError: org/model: {UP}.scale is missing, and"),
+    "no shape": (f"{UP}.shape", None, f"CheckpointError: org/model: {UP}.shape is missing, and"),
+    "another shape": (f"{UP}.shape", torch.tensor([96, 128]), f"{UP}.W_q has shape (384, 32), but the"),
     "an absurd shape": (f"{UP}.shape", torch.tensor([2**40, 2**40]), "does not say its shape and its groups"),
     "a shape that is none": (f"{UP}.shape", torch.tensor([-1, 96]), "does not say its shape and its groups"),
     "a group of nothing": (f"{UP}.group_size", torch.tensor(0, dtype=torch.int32), "does not say its shape and its gr"),
     "another group": (
         f"{UP}.group_size",
         torch.tensor(64, dtype=torch.int32),
-        f"{UP}.W_q has shape (384, 32), the rest",
+        f"{UP}.W_q has shape (384, 32), but the",
     ),
     "no axis": (f"{UP}.axis", torch.tensor(2, dtype=torch.int32), "does not say its shape and its groups"),
-    "another packing": (f"{UP}.packing", letters("8bit_u8"), f"{UP}.W_q has shape (384, 32), the rest of its matrix"),
+    "another packing": (f"{UP}.packing", letters("8bit_u8"), f"{UP}.W_q has shape (384, 32), but the rest of its"),
     "an unknown packing": (
         f"{UP}.packing",
         letters("5bit"),
@@ -105,7 +105,11 @@ DAMAGE = {
         torch.tensor(1, dtype=torch.uint8),
         "the packing 4bit_u8 as floats",
     ),
-    "few scales": (f"{UP}.scale", torch.ones(7, 1).half(), f"{UP}.scale has shape (7, 1), the rest of its matrix asks"),
+    "few scales": (
+        f"{UP}.scale",
+        torch.ones(7, 1).half(),
+        f"{UP}.scale has shape (7, 1), but the rest of its matrix needs",
+    ),
     "scales that are infinite": (
         f"{UP}.scale",
         torch.full((768, 1), torch.inf).half(),
@@ -115,7 +119,7 @@ DAMAGE = {
     "another axis later": (
         f"{LATER}.axis",
         torch.tensor(0, dtype=torch.int32),
-        f"{LATER} is stored otherwise than matr",
+        f"{LATER} is not stored like the matrices",
     ),
 }
 

@@ -112,15 +112,15 @@ def part(end, change):
 
 
 DAMAGED = {
-    "other groups": (settings(group_size=64), "which are not 4 groups of 64 integers of 4 bits; download"),
-    "other bits": (settings(bits=8), "which are not 4 groups of 32 integers of 8 bits; download"),
-    "bits that are none": (settings(bits=7), "which are not 4 groups of 32 integers of 7 bits; download"),
+    "other groups": (settings(group_size=64), "which do not make 4 groups of 64 integers of 4 bits; download"),
+    "other bits": (settings(bits=8), "which do not make 4 groups of 32 integers of 8 bits; download"),
+    "bits that are none": (settings(bits=7), "which do not make 4 groups of 32 integers of 7 bits; download"),
     "no number of bits": (settings(bits="4"), "`bits` of quantization_config must be a positive integer, not '4'"),
-    "no scales": (part("scales", lambda scales: None), f"{NAME}.scales is missing, without which"),
-    "few scales": (part("scales", lambda scales: scales[:1]), f"{NAME}.scales has shape (1, 4), the rest of its"),
+    "no scales": (part("scales", lambda scales: None), f"{NAME}.scales is missing, and"),
+    "few scales": (part("scales", lambda scales: scales[:1]), f"{NAME}.scales has shape (1, 4), but the rest of"),
     "few biases": (
         part("biases", lambda biases: biases[:1]),
-        f"{NAME}.biases has shape (1, 4), the rest of its matrix",
+        f"{NAME}.biases has shape (1, 4), but the rest of its",
     ),
     "other integers": (part("weight", lambda packed: packed.view(np.int32)), f"{NAME}.weight is stored as I32"),
     "scales that are no numbers": (part("scales", lambda scales: scales * np.nan), "holds scales that are not finite"),

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from hf_lineage.checkpoint.formats.plain import CAST, FLOATS, PLAIN
-from hf_lineage.checkpoint.numbers import DTYPES
 from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import DTYPES
 
 QUANTIZED = {"quantization_config": {"quant_method": "gptq"}}
 
@@ -37,4 +37,4 @@ def test_floating_point_numbers_are_read_and_others_are_refused(dtype):
     if dtype in FLOATS | CAST:
         assert info.refusal == ""
     else:
-        assert info.refusal.startswith(f"is stored as {dtype}, and config.json names no quantization")
+        assert info.refusal.startswith(f"is stored as {dtype}, and config.json does not say how")

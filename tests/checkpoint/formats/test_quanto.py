@@ -54,7 +54,7 @@ def test_fewer_bits_are_refused_with_what_to_check(tmp_path):
     stored("qint4", tmp_path)
     assert refused_in(tmp_path) == (
         "NothingToCompare: org/model: the weights are stored by quanto with fewer than eight bits, and their shapes "
-        "stand nowhere; check the release in F16, BF16 or F32 instead"
+        "are not stored; check the release in F16, BF16 or F32 instead"
     )
 
 
@@ -76,14 +76,14 @@ UP = "model.layers.0.mlp.up_proj"
 @pytest.mark.parametrize(
     ("end", "part", "message"),
     [
-        ("_scale", None, f"CheckpointError: org/model: {UP}.weight._scale is missing, without which"),
+        ("_scale", None, f"CheckpointError: org/model: {UP}.weight._scale is missing, and"),
         (
             "_scale",
             torch.ones(255, 1),
-            f"{UP} has scales of shape (255, 1), which fit no rows of a matrix of (256, 96)",
+            f"{UP} has scales of shape (255, 1), which do not fit the rows of a matrix of (256, 96)",
         ),
         ("_scale", torch.full((256, 1), torch.nan), f"{UP}.weight._scale holds scales that are not finite"),
-        ("_data", torch.zeros(256, 96, dtype=torch.int32), f"{UP}.weight._data is stored as I32, its format asks"),
+        ("_data", torch.zeros(256, 96, dtype=torch.int32), f"{UP}.weight._data is stored as I32, but its format needs"),
         ("_data", torch.zeros(256, dtype=torch.int8), "has shape (256,), which is not the shape of a matrix"),
     ],
 )

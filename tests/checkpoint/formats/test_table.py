@@ -1,7 +1,11 @@
-"""Formats: another way of storing tensors is another entry of the table."""
+"""Formats: another way of storing tensors is another entry of the table.
+
+What cannot be decoded is refused by its name, with what to check instead.
+"""
 
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +14,64 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, compare
 from hf_lineage.checkpoint.formats import table
+from hf_lineage.checkpoint.formats.table import BY_END, BY_METHOD, UNDECODED, tensors_of
+from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.errors import NothingToCompare
 from tests.models import WEIGHTS, edit_json, tiny_llama
+
+PLAIN = {"norm.weight": StoredTensor(Path("file"), "F32", (3,), 0)}
+
+
+def packed(end=".odd", dtype="U8"):
+    return PLAIN | {f"model.layers.0.mlp.up_proj{end}": StoredTensor(Path("file"), dtype, (2, 3), 0)}
+
+
+def config(name):
+    return {"quantization_config": {"quant_method": name}}
+
+
+def refusal(stored, said):
+    with pytest.raises(NothingToCompare) as error:
+        tensors_of(stored, said)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(("method", "name"), BY_METHOD.items())
+def test_a_format_is_named_after_the_configuration(method, name):
+    assert refusal(packed(), config(method)) == (
+        f"the weights are stored as {name}, which is not decoded; check the release in F16, BF16 or F32 instead"
+    )
+
+
+@pytest.mark.parametrize(("end", "name"), BY_END.items())
+def test_a_format_is_named_after_its_tensors_where_the_configuration_says_nothing(end, name):
+    assert refusal(packed(end), {}).startswith(f"the weights are stored as {name}, which is not decoded; check")
+
+
+@pytest.mark.parametrize("method", [*BY_METHOD, "unknown"])
+def test_weights_in_floating_point_are_read_whatever_the_configuration_says(method):
+    assert not UNDECODED.recognises(PLAIN, config(method))
+    assert list(tensors_of(PLAIN, config(method))) == ["norm.weight"]
+
+
+@pytest.mark.parametrize("method", ["gptq", "awq", "bitsandbytes", "fp8", "mxfp4", "compressed-tensors", "made-up"])
+def test_another_form_of_what_the_configuration_names_is_said(method):
+    assert refusal(packed(), config(method)) == (
+        f"the weights are quantized (U8); config.json names `{method}`, but hf-lineage does not decode this form of "
+        "it; check the release in F16, BF16 or F32 instead"
+    )
+
+
+@pytest.mark.parametrize("method", [None, ["gptq"], "", 7])
+def test_a_quantization_without_a_name_is_said(method):
+    assert refusal(packed(), config(method)).startswith("the weights are quantized (U8), and config.json does not say")
+
+
+def test_a_hostile_name_is_cut_and_escaped():
+    message = refusal(packed(), config("\x1b[31m\n" * 1000))
+    assert message.isprintable()
+    assert len(message) < 300
 
 
 @dataclass(frozen=True)
@@ -66,7 +126,7 @@ def test_without_the_format_the_refusal_names_the_number_formats(models):
     outcome = verdict(*models)
     assert outcome.name == "UNVERIFIABLE"
     assert outcome.reason.endswith(
-        "the weights are quantized (I8), and not in a form of `bytes` that is decoded, which config.json names; "
+        "the weights are quantized (I8); config.json names `bytes`, but hf-lineage does not decode this form of it; "
         "check the release in F16, BF16 or F32 instead"
     )
 

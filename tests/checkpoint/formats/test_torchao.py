@@ -120,10 +120,14 @@ UP = "model.layers.0.mlp.up_proj"
             torch.zeros(256, 12, dtype=torch.int32),
             "NothingToCompare: org/model: the weights are stored as to",
         ),
-        ("scale", None, "NothingToCompare: org/model: the weights are stored as torchao with I8, of which only"),
-        ("scale", torch.ones(255, 1), f"CheckpointError: org/model: {UP} has scales of shape (255, 1), which fit no"),
+        ("scale", None, "NothingToCompare: org/model: the weights are stored as torchao with I8; hf-lineage"),
+        (
+            "scale",
+            torch.ones(255, 1),
+            f"CheckpointError: org/model: {UP} has scales of shape (255, 1), which do not fit",
+        ),
         ("scale", torch.full((256, 1), torch.inf), f"{UP}._weight_scale holds scales that are not finite"),
-        ("zero_point", torch.zeros(2, 1, dtype=torch.int8), f"{UP}._weight_zero_point has shape (2, 1), the rest of"),
+        ("zero_point", torch.zeros(2, 1, dtype=torch.int8), f"{UP}._weight_zero_point has shape (2, 1), but the rest"),
     ],
 )
 def test_what_does_not_fit_is_one_clear_line(end, part, message, tmp_path):

@@ -89,7 +89,7 @@ def test_what_is_not_known_is_unverifiable(changes, tmp_path):
     edit_json(folder / "config.json", quantization_config=stated)
     outcome = verdict(BASE, folder)
     assert outcome.name == "UNVERIFIABLE"
-    assert "is stored for a transform that runs with the model" in outcome.reason
+    assert "is stored for a transform that runs with the model and cannot be undone" in outcome.reason
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_what_is_not_known_is_unverifiable(changes, tmp_path):
         ),
         (
             {"config_groups": {"v": {"type": "hadamard", "apply": [{"targets": [], "location": "sideways"}]}}},
-            "understood",
+            "unknown transform",
         ),
-        ({"config_groups": {"v": {"type": "hadamard", "apply": 3}}}, "understood"),
-        ({"config_groups": {"v": 3}}, "understood"),
+        ({"config_groups": {"v": {"type": "hadamard", "apply": 3}}}, "unknown transform"),
+        ({"config_groups": {"v": 3}}, "unknown transform"),
     ],
 )
 def test_what_cannot_be_followed_is_unverifiable(stated, reason, tmp_path):

@@ -104,11 +104,11 @@ def test_loftq_is_marked(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"peft_type": "IA3"}, "holds an adapter of the kind IA3; only LoRA adapters"),
+        ({"peft_type": "IA3"}, "holds an adapter of the kind IA3; hf-lineage tests only LoRA adapters"),
         ({"peft_type": None}, "holds an adapter of the kind None"),
         ({"layer_replication": [[0, 2], [1, 3]]}, "sets `layer_replication`"),
         ({"use_bdlora": {"x": 1}}, "sets `use_bdlora`"),
-        ({"init_lora_weights": "unheard-of"}, "sets `init_lora_weights` to unheard-of"),
+        ({"init_lora_weights": "without_commands-of"}, "sets `init_lora_weights` to without_commands-of"),
         ({"init_lora_weights": [["pissa"]]}, "sets `init_lora_weights` to"),
         ({"r": LARGEST_RANK + 1}, "adapters of a rank above 2048 are not compared"),
     ],
@@ -132,7 +132,7 @@ def test_other_adapters_are_nothing_to_compare(tmp_path, settings, message):
         ({"alpha_pattern": [4]}, r"gives the scale \[4\]"),
         ({"lora_alpha": 10**400}, "gives the scale 1000"),
         ({"rank_pattern": {"up": None}}, "gives the rank None"),
-        ({"rank_pattern": [1]}, "`rank_pattern` of adapter_config.json is no mapping"),
+        ({"rank_pattern": [1]}, "`rank_pattern` of adapter_config.json is not a mapping"),
         ({"r": 3}, r"do not multiply to a matrix of a rank that adapter_config.json gives \(3\)"),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_scale_is_that_beside_the_factors_over_the_rank(tmp_path, alpha):
 def test_a_scale_that_is_none_is_an_error(tmp_path, number):
     tensors = factors("lora_unet_x.lora_down.weight", "lora_unet_x.lora_up.weight")
     lora = open_lora_file(saved(tmp_path, **tensors, **{"lora_unet_x.alpha": torch.tensor(number)}), FILE)[""]
-    with pytest.raises(CheckpointError, match=r"lora_unet_x.alpha is .*, which is no scale"):
+    with pytest.raises(CheckpointError, match=r"lora_unet_x.alpha is .*, which is not a scale"):
         lora.scale("x")
 
 

@@ -105,7 +105,7 @@ def test_both_factors_come_before_they_are_read_and_go_with_the_weights(model):
         ({"r": 2**21}, "adapter_config.json has no rank and scale"),
         ({"lora_alpha": float("nan")}, "adapter_config.json has no rank and scale"),
         ({"lora_alpha": "8"}, "adapter_config.json has no rank and scale"),
-        ({"r": 3}, "does not fit the matrix it is for, or the rank of adapter_config.json"),
+        ({"r": 3}, "does not fit its matrix, or the rank of adapter_config.json"),
         ({"target_modules": ["down_proj"]}, "which its `target_modules` do not name"),
         ({"target_modules": ".*up_proj"}, "which its `target_modules` do not name"),
         ({"target_modules": None}, "which its `target_modules` do not name"),
@@ -125,16 +125,19 @@ def test_what_changes_nothing_may_be_set(model, config):
 @pytest.mark.parametrize(
     ("tensors", "message"),
     [
-        ({"base_model.model.x.bias": torch.ones(2)}, "the adapter holds base_model.model.x.bias, which is no factor"),
+        (
+            {"base_model.model.x.bias": torch.ones(2)},
+            "the adapter holds base_model.model.x.bias, which is not a factor",
+        ),
         (
             factors() | {"magnitude": torch.ones(2, 2)},
-            "the adapter holds magnitude, which is no factor of a plain LoRA",
+            "the adapter holds magnitude, which is not a factor of a plain LoRA",
         ),
-        ({name: each.int() for name, each in factors().items()}, "which is no factor of a plain LoRA"),
-        (factors("model.layers.9.mlp.up_proj"), "which the weights do not hold as one matrix"),
-        (factors(out=HIDDEN + 1), "does not fit the matrix it is for"),
-        (factors(inn=WIDTH + 1), "does not fit the matrix it is for"),
-        (factors(rank=3), "does not fit the matrix it is for"),
+        ({name: each.int() for name, each in factors().items()}, "which is not a factor of a plain LoRA"),
+        (factors("model.layers.9.mlp.up_proj"), "which is not stored as one matrix"),
+        (factors(out=HIDDEN + 1), "does not fit its matrix,"),
+        (factors(inn=WIDTH + 1), "does not fit its matrix,"),
+        (factors(rank=3), "does not fit its matrix,"),
     ],
 )
 def test_factors_that_fit_nothing_are_refused(model, tensors, message):
@@ -149,7 +152,7 @@ def test_a_factor_without_the_other_is_damage(model, which):
 def test_an_adapter_without_weights_does_not_load(model):
     (model / "adapter_config.json").write_text(json.dumps(PLAIN))
     repo = resolve(str(model))
-    with pytest.raises(NothingToCompare, match=r"adapter_config\.json stands without adapter_model\.safetensors"):
+    with pytest.raises(NothingToCompare, match=r"adapter_config\.json has no adapter_model\.safetensors beside it,"):
         adapted(repo, open_checkpoint(repo), {})
 
 

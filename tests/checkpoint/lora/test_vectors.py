@@ -58,8 +58,8 @@ def test_one_that_fits_a_base_is_unverifiable_with_the_reason(tmp_path, kind):
     ("kind", "other", "reason"),
     [
         ("IA3", {"hidden": 64}, "model.layers.0.mlp.down_proj is scaled by 64 numbers and is 32 x 48"),
-        ("PROMPT_TUNING", {"width": 64}, "tokens of 64 numbers are not those of a stream of 32"),
-        ("PREFIX_TUNING", {"width": 48, "layers": 1}, "a prefix of 96 numbers is not that of keys and values in 5"),
+        ("PROMPT_TUNING", {"width": 64}, "tokens of 64 numbers do not fit a stream of width 32"),
+        ("PREFIX_TUNING", {"width": 48, "layers": 1}, "a prefix of 96 numbers does not fit the keys and values of 5"),
     ],
 )
 def test_one_whose_shapes_do_not_fit_is_unrelated_by_shape(tmp_path, kind, other, reason):

@@ -25,7 +25,7 @@ LEAST = Change(0.01, rank=5, certain=False)
             "2 of 2 matrices changed in full (by 5.0% of their size), as by fine-tuning or a merge",
         ),
         ([LOW, EQUAL, LOW], ["low_rank"], "a change of rank 8 in 2 of 3 matrices, as a merged LoRA adapter leaves it"),
-        ([LEAST], ["low_rank"], "a change of rank at least 5 in 1 of 1 matrices, of which rounding hides the rest"),
+        ([LEAST], ["low_rank"], "a change of rank at least 5 in 1 of 1 matrices (rounding hides the rest)"),
         ([ROUNDED, ROUNDED, EQUAL], ["quantized"], "quantized to 8 bits"),
         ([PRUNED], ["pruned"], "pruned (50% of the weights set to zero)"),
         ([HIDDEN, EQUAL], ["unclear"], "1 of 2 matrices changed in a way that is unclear"),

@@ -40,19 +40,19 @@ def test_a_trace_makes_the_adapter_related_and_verifies_its_claim():
 WEAK = {
     "p alone": (
         measured(CLEAR, directions=4.0, above=4),
-        "p is 0.005, and 0.001 at most verifies",
+        "p is 0.005, and at most 0.001 verifies",
     ),
     "an effect less than predicted": (
         measured(6.0),
-        "the effect is 19.0 standard deviations, and 24.0 at least verify",
+        "the effect is 19.0 standard deviations, and at least 24.0 verify",
     ),
     "an effect that chance may give where next to nothing is predicted": (
         measured(2.0, size=np.inf),
-        "the effect is 5.2 standard deviations, and 5.4 at least verify",
+        "the effect is 5.2 standard deviations, and at least 5.4 verify",
     ),
     "both": (
         measured(1.0, above=4),
-        "p is 0.006, and 0.001 at most verifies; the effect is 1.7 standard deviations, and 24.0 at least verify",
+        "p is 0.006, and at most 0.001 verifies; the effect is 1.7 standard deviations, and at least 24.0 verify",
     ),
 }
 
@@ -62,7 +62,7 @@ def test_what_fails_either_half_of_the_rule_is_related_weakly_which_verifies_not
     outcome = judge_trace(trace, Criteria())
     assert (outcome.kind, outcome.name, outcome.verified) == (Kind.WEAK, "RELATED", False)
     assert outcome.exit_code is ExitCode.UNDECIDED
-    assert outcome.reason == f"a trace of this base shows, but weakly: {doubts}"
+    assert outcome.reason == f"the adapter shows a trace of this base, but a weak one: {doubts}"
 
 
 def test_a_weak_trace_passes_where_it_is_accepted_and_is_not_verified_by_that():

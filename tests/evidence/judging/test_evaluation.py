@@ -81,7 +81,7 @@ def test_where_the_permutation_null_does_not_hold_only_an_empirical_one_decides(
 def test_too_few_empirical_scores_decide_neither_way(models, alpha, needed, score):
     outcome = judge({"mlp": by_models(independent(score, models), alpha)}, Criteria(alpha))
     assert outcome.kind is Kind.INCONCLUSIVE
-    assert f"which takes at least {needed};" in outcome.reason
+    assert f"; that needs at least {needed};" in outcome.reason
     enough = by_models(independent(score, needed), alpha)
     assert judge({"mlp": enough}, Criteria(alpha)).kind is not Kind.INCONCLUSIVE
 
@@ -195,7 +195,7 @@ def test_the_share_that_verifies_is_the_users():
 def test_several_paths_are_related_when_any_is_but_then_in_part_only():
     outcome = judge({"mlp": evidence(p=0.5), "value_output": evidence()}, USUAL)
     assert outcome.is_related
-    assert (outcome.kind, outcome.reason) == (Kind.IN_PART, "no relation shows along mlp")
+    assert (outcome.kind, outcome.reason) == (Kind.IN_PART, "no relation is visible along mlp")
     assert {path: single.words for path, single in outcome.by_path.items()} == {
         "mlp": "UNRELATED",
         "value_output": "RELATED",

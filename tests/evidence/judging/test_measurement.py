@@ -7,8 +7,7 @@ import pytest
 
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging import measurement as measure_module
-from hf_lineage.evidence.judging.measurement import measure, measured
-from hf_lineage.evidence.paths.pair import Pair
+from hf_lineage.evidence.judging.measurement import Pair, measure, measured
 from hf_lineage.signature.values import PathSignature, Signature
 from tests.signature.test_values import ROBUST, codes
 

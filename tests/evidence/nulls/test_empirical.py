@@ -25,6 +25,6 @@ def test_as_many_models_as_are_asked_for_reach_alpha_and_one_less_does_not(model
     assert null(models).p_value <= alpha * (1 + 1e-12)
     assert null(models - 1).p_value > alpha
     assert null(models - 1).objection == (
-        f"{models - 1} independent model(s) cannot show p <= {alpha:g}, which takes at least {models}; "
-        "name more of them with --null"
+        f"{models - 1} independent model(s) cannot show p <= {alpha:g}; that needs at least {models}; name more with "
+        "--null"
     )

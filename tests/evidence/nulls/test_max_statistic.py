@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from hf_lineage.evidence.nulls import sequential_test as permutations
-from hf_lineage.evidence.nulls.max_statistic import SCALE, Draws, Scale, not_below, step_down
+from hf_lineage.evidence.nulls import p_values as permutations
+from hf_lineage.evidence.nulls.p_values import SCALE, Draws, Scale, not_below, step_down
 from tests.long import first_of
 
 SIGNIFICANCE = 0.001

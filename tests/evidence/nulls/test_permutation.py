@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, kstest
 
-from hf_lineage.architecture.registry.lookups import factorizations, registry_root
+from hf_lineage.architecture.registry.lookups import factorizations
+from hf_lineage.architecture.registry.tables import registry_root
 from hf_lineage.errors import RegistryError
 from hf_lineage.evidence.nulls import permutation as module
 from hf_lineage.evidence.nulls.empirical import published_null
+from hf_lineage.evidence.nulls.p_values import Stop, stop
 from hf_lineage.evidence.nulls.permutation import PermutationNull, permutation_null, sequential_nulls
-from hf_lineage.evidence.nulls.sequential_test import Stop, stop
 from hf_lineage.evidence.paths.comparison import compare_paths
 from hf_lineage.signature.recipe import RECIPES, random_stream
 from hf_lineage.signature.values import PathSignature

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hf_lineage.evidence.paths.pair import Pair
+from hf_lineage.evidence.judging.measurement import Pair
 from tests.signature.test_values import path_signature, signature
 
 

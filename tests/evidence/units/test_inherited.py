@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hf_lineage.evidence.paths.comparison import compare_paths
 from hf_lineage.evidence.units import inherited as module
 from hf_lineage.evidence.units.inherited import ALIKE, MOST, have_counterparts, inherited_units, together
-from hf_lineage.signature.computing.parallel import workers
+from hf_lineage.signature.computing.devices import workers
 from hf_lineage.signature.products.matrix_product import MatrixProduct
 from hf_lineage.signature.products.probes import Probes
 from hf_lineage.signature.products.residual import summarise

@@ -54,7 +54,7 @@ def whole(hub, names, tmp_path_factory):
     index = tmp_path_factory.mktemp("whole")
     done = process(*command(index, names), env=remote(hub, index / "home"))
     assert (done.code, done.out.splitlines()[-1]) == (
-        0, f"{MODELS} added, 0 were in the index, 0 could not be read",
+        0, f"{MODELS} added, 0 already there, 0 could not be read",
     ), done  # fmt: skip
     assert len(content(index)) == MODELS + 1
     return index
@@ -72,7 +72,7 @@ def test_a_build_that_was_killed_and_goes_on_equals_one_that_was_not(hub, names,
     done = len(list((index / "keys").glob("*.parquet")))
     assert MODELS // 2 <= done < MODELS
     again = process(*command(index, names), env=remote(hub, tmp_path / "home"))
-    assert f"{done} were in the index, 0 could not be read" in again.out, again
+    assert f"{done} already there, 0 could not be read" in again.out, again
     assert content(index) == content(whole)
 
 
@@ -134,7 +134,7 @@ def test_an_index_that_was_built_is_not_read_again(hub, names, whole, tmp_path):
     pinned.write_text("".join(f"{name}@{hub.commit(name, 'main')}\n" for name in hub.published))
     hub.forget()
     done = process(*command(whole, pinned), env=remote(hub, tmp_path / "home"))
-    assert (done.code, done.out) == (0, f"0 added, {MODELS} were in the index, 0 could not be read\n")
+    assert (done.code, done.out) == (0, f"0 added, {MODELS} already there, 0 could not be read\n")
     assert hub.requests == []
 
 

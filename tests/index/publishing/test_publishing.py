@@ -7,7 +7,7 @@ from huggingface_hub import DatasetCard
 
 from hf_lineage.errors import LineageError, OptionError, RepositoryError
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.hub import commits, trees
+from hf_lineage.hub import commits, listing
 from hf_lineage.index.publishing import publishing
 from hf_lineage.index.search.identify import identify
 from hf_lineage.index.storage.catalogue import Catalogue
@@ -25,7 +25,7 @@ def server(tmp_path, monkeypatch):
     with serving() as hub:
         connect(hub, tmp_path / "cache", monkeypatch)
         monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
-        trees.tree.cache_clear()
+        listing.tree.cache_clear()
         yield Commits(hub, tmp_path / "commits").attach()
 
 
@@ -119,7 +119,7 @@ def test_a_push_that_broke_off_goes_on_where_it_was(server, index, monkeypatch):
     monkeypatch.setattr(commits, "commit", breaking)
     with pytest.raises(KeyboardInterrupt):
         publishing.push(one, INDEX)
-    with pytest.raises(RepositoryError, match="wren/index holds no index: there is no row"):
+    with pytest.raises(RepositoryError, match="wren/index holds no index: there are no rows"):
         publishing.pull(INDEX, index("none"))
     monkeypatch.setattr(commits, "commit", send)
     made = len(server.made)
@@ -131,7 +131,7 @@ def test_the_card_is_valid_and_what_people_wrote_stays(server, index):
     publishing.push(index("one", "acme/llama-base"), INDEX)
     card = server.file(INDEX, "main", "README.md").decode()
     DatasetCard(card).validate()
-    assert "Keys and signatures of 1 model," in card
+    assert "Keys and signatures of 1 model." in card
     assert DatasetCard(card).data.to_dict()["configs"] == [{"config_name": "default", "data_files": "keys/*.parquet"}]
     server.push(INDEX, "main", {"README.md": card.replace("# Index of", "# Our own index of").encode()})
     publishing.push(index("two", "acme/gpt2-base"), INDEX)
@@ -179,7 +179,7 @@ def test_signatures_are_fetched_at_once_on_request(server, index):
 
 @pytest.mark.parametrize("name", ["index", "../index", "a/b/c", ""])
 def test_a_name_that_cannot_be_one_of_the_hub_is_refused(server, index, name):
-    with pytest.raises(OptionError, match="is no repository of data on the Hub"):
+    with pytest.raises(OptionError, match="is not a dataset repository on the Hub;"):
         publishing.push(index("one"), name)
 
 

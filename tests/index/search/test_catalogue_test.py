@@ -1,17 +1,21 @@
-"""The base of an adapter among known models: groups of near ones are tested once each, the declared base first."""
+"""The base of an adapter among known models: groups of near ones are tested once each, the declared base first.
+
+A model in another stream is found by the weights of known models; an independent one is not, and p is corrected.
+"""
 
 from dataclasses import replace
 
 import pytest
 
 from hf_lineage import Options
+from hf_lineage.checking.adapters.adapter_repository import find_adapters
 from hf_lineage.checking.adapters.adapters import Adapter, open_adapter
-from hf_lineage.checking.source.contents import contents_of
 from hf_lineage.errors import RepositoryError
 from hf_lineage.hub.reference import RepoRef
-from hf_lineage.index.search.catalogue_test import FOLDER, grouped, identify_adapters, located, widths_of
+from hf_lineage.index.search.catalogue_test import FOLDER, by_weights, grouped, identify_adapters, located, widths_of
 from hf_lineage.index.storage.catalogue import Catalogue, entry_of
 from hf_lineage.index.storage.shards import Entry
+from tests import streams
 from tests.index.conftest import KNOWN
 from tests.models import EXAMPLES
 
@@ -22,7 +26,7 @@ LORA = "fern/llama-lora"
 
 def asked(name=LORA, most=5, options=OPTIONS, catalogue=None):
     source = RepoRef(name, EXAMPLES / name)
-    (found,) = identify_adapters(source, contents_of(source).adapters, catalogue, options, most)
+    (found,) = identify_adapters(source, find_adapters(source), catalogue, options, most)
     return found
 
 
@@ -68,7 +72,7 @@ def test_an_adapter_that_cannot_be_tested_says_why(tmp_path):
     (tmp_path / "x").mkdir()
     (tmp_path / "x/adapter_config.json").write_text('{"peft_type": "LORA"}')
     source = RepoRef("org/x", tmp_path / "x")
-    (result,) = identify_adapters(source, contents_of(source).adapters, Catalogue(tmp_path / "index"), OPTIONS, 5)
+    (result,) = identify_adapters(source, find_adapters(source), Catalogue(tmp_path / "index"), OPTIONS, 5)
     assert result.tested == ()
     assert result.described
 
@@ -86,7 +90,7 @@ def test_a_folder_that_an_index_names_is_never_opened_nor_asked_of_the_hub(name,
     monkeypatch.chdir(EXAMPLES)
     monkeypatch.setattr("hf_lineage.hub.client.snapshot", lambda *_: pytest.fail("the Hub was asked"))
     entry = replace(entry_of(signatures["acme/llama-base"], "mlp"), model=name)
-    with pytest.raises(RepositoryError, match="no folder that an index names is opened"):
+    with pytest.raises(RepositoryError, match="hf-lineage never opens folders that an index names"):
         located(entry, None)
 
 
@@ -108,3 +112,52 @@ def test_the_entry_is_the_model_at_its_commit(signatures):
     entry = entry_of(signatures["acme/llama-base"], "mlp")
     assert isinstance(entry, Entry)
     assert located(entry, EXAMPLES).folder == EXAMPLES / "acme/llama-base"
+
+
+OPTIONS_OF_PAIRS = Options(local_hub=EXAMPLES, permutations=199, order_seed=0)
+
+
+def result(source, catalogue, most=3):
+    return by_weights(RepoRef(str(source), source), catalogue, OPTIONS_OF_PAIRS, most)
+
+
+STREAMS = {
+    "rotated": (streams.rotated, {}),
+    "narrowed": (streams.narrowed(64), {"hidden_size": 64}),
+    "widened": (streams.widened(128), {"hidden_size": 128}),
+}
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_a_model_in_another_stream_is_found_and_its_group_is_named(catalogue, tmp_path, stream):
+    change, config = STREAMS[stream]
+    model = streams.written("fern/llama-finetune-a", tmp_path / "x", change, **config)
+    found = result(model, catalogue)
+    (related,) = [one for one in found.tested if one.related]
+    assert related.group.entry.model == "acme/llama-base"
+    assert "fern/llama-finetune-a" in [one.model for one in related.group.near]
+    assert found.tests == len(found.tested) == 3
+    assert related.verdict.framed.p_value * found.tests <= OPTIONS_OF_PAIRS.alpha
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_an_independent_model_in_another_stream_has_no_relative(catalogue, tmp_path, stream):
+    change, config = STREAMS[stream]
+    model = streams.written("magpie/llama-liar", tmp_path / "x", change, **config)
+    assert not any(one.related for one in result(model, catalogue).tested)
+
+
+@pytest.mark.parametrize("name", ["otter/llama-independent"])
+def test_the_model_itself_is_left_out(catalogue, name):
+    found = by_weights(RepoRef(name, EXAMPLES / name), catalogue, OPTIONS_OF_PAIRS, 10)
+    held = [one.model for judged in found.tested for one in (judged.group.entry, *judged.group.near)]
+    assert name not in held
+    assert found.fitting == len(held) + found.untested == 6
+
+
+def test_a_base_that_is_declared_is_read_first(catalogue):
+    name = "magpie/llama-laundered"
+    found = by_weights(RepoRef(name, EXAMPLES / name), catalogue, OPTIONS_OF_PAIRS, 1)
+    assert [one.group.entry.model for one in found.tested] == ["acme/llama-base"]
+    assert found.tested[0].verdict.verified
+    assert found.untested > 0

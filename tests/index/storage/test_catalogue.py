@@ -68,9 +68,7 @@ def test_a_model_whose_signature_is_gone_is_passed_over_and_does_not_count_as_ad
     next((tmp_path / "signatures").rglob("*.safetensors")).unlink()
     assert catalogue.own_commits({"mlp": entry.recipe}) == {}
     assert catalogue.tested(entry) is None
-    assert (
-        "1 models of the index could not be read and were passed over, the first because" in catalogue.passed.notes[0]
-    )
+    assert "1 models of the index could not be read and were left out; the first:" in catalogue.passed.notes[0]
     with pytest.raises(SignatureError):
         catalogue.signature(entry)
     catalogue.add(replace(few[0], commit="c0ffee"))
@@ -157,8 +155,8 @@ def test_a_file_of_keys_that_is_damaged_is_passed_over_with_one_note(few, tmp_pa
     for _ in range(2):
         assert named(catalogue) == ["org/model-0"]
     (note,) = catalogue.passed.notes
-    assert note.startswith("1 files of the index could not be read and were passed over, the first because ")
-    assert "bad.parquet is no file of an index: " in note
+    assert note.startswith("1 files of the index could not be read and were left out; the first: ")
+    assert "bad.parquet is not a file of an index: " in note
     assert note.endswith("remove it and add its models again")
 
 
@@ -179,7 +177,7 @@ def test_an_index_of_more_rows_than_are_read_is_read_so_far(few, tmp_path, monke
     for signature in few:
         catalogue.add(signature)
     assert len(catalogue.read()) == 2
-    assert "is left out: of an index 2 rows are read" in catalogue.passed.notes[0]
+    assert "is left out: an index may have 2 rows" in catalogue.passed.notes[0]
 
 
 def test_a_table_with_other_columns_is_passed_over(tmp_path):

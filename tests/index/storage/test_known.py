@@ -1,4 +1,7 @@
-"""Known models: rows of all files and groups are numbered through, and entries are those of the rows that are meant."""
+"""Known models: rows of all files and groups are numbered through, and entries are those of the rows that are meant.
+
+What was passed over is told in one sentence of each kind, however much it is.
+"""
 
 from dataclasses import replace
 
@@ -6,7 +9,7 @@ import numpy as np
 import pytest
 
 from hf_lineage.index.storage import shards
-from hf_lineage.index.storage.known import Known
+from hf_lineage.index.storage.known import Known, Passed
 from hf_lineage.index.storage.shards import Entry
 
 ENTRY = Entry("org/model", "c" * 40, "mlp", 64, 2, "mlp-robust-64")
@@ -61,3 +64,17 @@ def test_an_empty_index_has_no_rows():
         [],
         0,
     )
+
+
+def test_nothing_is_told_where_all_was_read():
+    assert Passed().notes == []
+
+
+def test_one_sentence_tells_how_many_and_why_the_first():
+    passed = Passed()
+    passed.shards |= {"a.parquet": "a.parquet is broken", "b.parquet": "b.parquet is broken"}
+    passed.signatures["org/model"] = "there is none"
+    assert passed.notes == [
+        "2 files of the index could not be read and were left out; the first: a.parquet is broken",
+        "1 models of the index could not be read and were left out; the first: there is none",
+    ]

@@ -6,8 +6,8 @@ import pytest
 
 from hf_lineage.errors import NetworkError, SignatureError
 from hf_lineage.index.storage import shards
-from hf_lineage.index.storage.merging import identities, merged
 from hf_lineage.index.storage.reader import Reader
+from hf_lineage.index.storage.shards import identities, merged
 from tests.index.foreign import ENTRY, keys
 
 

@@ -53,7 +53,9 @@ def test_a_shard_that_aborts_pyarrow_does_abort_it(put):
 
 def test_a_shard_that_ends_the_process_is_one_error_and_the_next_one_is_read(reader, put):
     for _ in range(2):
-        with pytest.raises(SignatureError, match=r"is no file of an index: the process that read it ended \(SIGABRT\)"):
+        with pytest.raises(
+            SignatureError, match=r"is not a file of an index: the process that read it ended \(SIGABRT\)"
+        ):
             list(reader.groups(put(aborting())))
         assert len(list(reader.groups(put(three())))) == 1
 
@@ -97,7 +99,7 @@ def test_a_frame_that_is_too_large_is_not_waited_for(put, monkeypatch):
 
 def test_a_process_that_cannot_begin_is_one_error(put, monkeypatch):
     monkeypatch.setattr(module, "COMMAND", "import no_such_module")
-    with Reader() as none, pytest.raises(SignatureError, match="is no file of an index"):
+    with Reader() as none, pytest.raises(SignatureError, match="is not a file of an index:"):
         list(none.groups(put(three())))
 
 
@@ -148,10 +150,10 @@ BYTES = batch(model=pyarrow.array(["org/model"]).cast("binary")).replace(b"org/m
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"", "no rows"),
-        (b"\xff" * 100, "no rows"),
-        (batch()[:-300], "no rows"),
-        (BYTES, "no rows"),
+        (b"", "is not rows:"),
+        (b"\xff" * 100, "is not rows:"),
+        (batch()[:-300], "is not rows:"),
+        (BYTES, "is not rows:"),
         (batch(model=pyarrow.array([None], pyarrow.string())), "or some without a value"),
         (batch(model=pyarrow.array(["o" * 401])), "a model is longer than 400 bytes"),
         (batch(width=pyarrow.array([0], pyarrow.int32())), "a width lies outside"),

@@ -10,7 +10,7 @@ import pytest
 
 from hf_lineage.errors import LineageError, RepositoryError
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.hub import trees
+from hf_lineage.hub import listing
 from hf_lineage.index.publishing import publishing
 from hf_lineage.index.search.identify import identify
 from hf_lineage.index.storage import received, shards
@@ -35,7 +35,7 @@ def serve(tmp_path, monkeypatch):
                 (tmp_path / "repo" / "keys").mkdir(parents=True, exist_ok=True)
                 (tmp_path / "repo" / "keys" / f"{name}.parquet").write_bytes(content)
             hub.publish("eve/index", tmp_path / "repo")
-            trees.tree.cache_clear()
+            listing.tree.cache_clear()
             into = Catalogue(tmp_path / "index")
             try:
                 publishing.pull("eve/index", into)
@@ -50,8 +50,8 @@ def refused(serve, content):
     with pytest.raises(LineageError) as raised:
         serve(bad=content)
     assert len(str(raised.value).splitlines()) == 1
-    assert str(raised.value).startswith("eve/index: keys/bad.parquet is no file of an index: "), raised.value
-    assert str(raised.value).endswith("name a revision at which it is whole")
+    assert str(raised.value).startswith("eve/index: keys/bad.parquet is not a file of an index: "), raised.value
+    assert str(raised.value).endswith("name a revision at which it is complete")
     return str(raised.value)
 
 
@@ -77,12 +77,12 @@ def test_an_honest_one_is_read_and_says_where_signatures_are(serve):
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"model": "../../etc/passwd"}, "'../../etc/passwd' is no model"),
-        ({"model": "org/\x1b[31m"}, "is no model"),
+        ({"model": "../../etc/passwd"}, "'../../etc/passwd' is not a model"),
+        ({"model": "org/\x1b[31m"}, "is not a model"),
         ({"model": "o" * 500}, "a model is longer than 400 bytes"),
-        ({"commit": ""}, "'' is no commit"),
-        ({"commit": "C" * 40}, "is no commit"),
-        ({"path": "nose"}, "'nose' is no path"),
+        ({"commit": ""}, "'' is not a commit"),
+        ({"commit": "C" * 40}, "is not a commit"),
+        ({"path": "nose"}, "'nose' is not a path"),
         ({"recipe": "a/b"}, "'a/b' is no recipe"),
         ({"source": "mallory/index@" + "0" * 40}, "is no source"),
         ({"width": -1}, "a width lies outside 1 to 1048576"),
@@ -131,15 +131,13 @@ def test_a_shard_that_cannot_be_read_is_told_and_the_rest_is_pulled(serve, tmp_p
     assert (done.added, done.of) == (3, 3)
     (problem,) = done.unread
     assert problem == (
-        "eve/index: keys/bad.parquet is no file of an index: the process that read it ended (SIGABRT); name a revision "
-        "at which it is whole"
+        "eve/index: keys/bad.parquet is not a file of an index: the process that read it ended (SIGABRT); name a "
+        "revision at which it is complete"
     )
     for _ in range(2):  # pulled, and then as it is kept
         kept = publishing.opened("eve/index")
         assert len(kept.read()) == 3
-        assert kept.passed.notes == [
-            f"1 files of the index could not be read and were passed over, the first because {problem}"
-        ]
+        assert kept.passed.notes == [f"1 files of the index could not be read and were left out; the first: {problem}"]
 
 
 def test_an_index_of_which_nothing_can_be_read_is_one_line(serve):
@@ -148,20 +146,20 @@ def test_an_index_of_which_nothing_can_be_read_is_one_line(serve):
 
 def test_too_many_rows_are_refused_and_nothing_is_written(serve, tmp_path, monkeypatch):
     monkeypatch.setattr(received, "MOST_ROWS", 2)
-    with pytest.raises(RepositoryError, match="eve/index has more than 2 rows; it is no index"):
+    with pytest.raises(RepositoryError, match="eve/index has more than 2 rows; it is not an index"):
         serve(good=three())
     assert not list((tmp_path / "index" / "keys").iterdir())
 
 
 def test_too_many_files_are_refused_before_any_is_fetched(serve, monkeypatch):
     monkeypatch.setattr(received, "MOST_SHARDS", 1)
-    with pytest.raises(RepositoryError, match=r"eve/index has 2 files of keys of .* bytes, more than are read"):
+    with pytest.raises(RepositoryError, match=r"eve/index has 2 files of keys of .* bytes, and hf-lineage reads"):
         serve(one=shards.encoded([ENTRY], KEY), two=shards.encoded([ENTRY], KEY))
     assert not [one for one in serve.requests if "resolve" in one]
 
 
 def test_a_repository_that_holds_no_index_is_one_line(serve):
-    with pytest.raises(RepositoryError, match=r"eve/index holds no index: there is no row in keys/\*\.parquet"):
+    with pytest.raises(RepositoryError, match=r"eve/index holds no index: there are no rows in keys/\*\.parquet"):
         serve(empty=shards.encoded([], KEY[:0]))
 
 
@@ -173,7 +171,7 @@ def test_a_signature_that_is_too_large_is_not_fetched(serve, tmp_path, monkeypat
     file.parent.mkdir(parents=True)
     file.write_bytes(b"x" * 100)
     monkeypatch.setattr(catalogue, "LARGEST_SIGNATURE", 99)
-    with pytest.raises(RepositoryError, match="has 100 bytes, more than the 99 that are read"):
+    with pytest.raises(RepositoryError, match="has 100 bytes, and at most 99 are read"):
         Catalogue(tmp_path / "index").signature(entry)
     file.unlink()
     with pytest.raises(RepositoryError, match=r"eve/index has no signatures/.*\.safetensors at commit"):
@@ -201,7 +199,7 @@ def test_a_pulled_row_without_its_signature_is_passed_over_until_the_model_is_ad
         return identify(signatures["fern/llama-finetune-a"], "mlp", catalogue, Criteria(permutations=199))
 
     assert (found().related, found().others) == ((), ())
-    assert "1 models of the index could not be read and were passed over" in catalogue.passed.notes[0]
+    assert "1 models of the index could not be read and were left out;" in catalogue.passed.notes[0]
     assert catalogue.own_commits({"mlp": record.entry.recipe}) == {}
     catalogue.add(signature)
     assert [one.entry.model for one in found().related] == ["acme/llama-base"]

@@ -1,4 +1,7 @@
-"""Families are joined by exact tests, and a pair that cannot be compared or is not alike costs no test."""
+"""Families are joined by exact tests, and a pair that cannot be compared or is not alike costs no test.
+
+A root is where claims lead away from, and an edge has a direction only where something leads along it.
+"""
 
 from dataclasses import replace
 
@@ -6,7 +9,16 @@ import pytest
 
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.index.tree.relatives import Member, PairTests, declarations, families_of, in_folders
+from hf_lineage.index.tree.relatives import (
+    Member,
+    PairTests,
+    crossed,
+    declarations,
+    families_of,
+    in_folders,
+    oriented,
+    root_of,
+)
 
 NAMES = ("acme/gpt2-base", "fern/gpt2-finetune-a", "acme/llama-base", "otter/llama-independent")
 
@@ -49,3 +61,24 @@ def test_a_declared_name_is_joined_to_the_folder_of_that_name_only_where_the_wei
     assert [(one.claim.base, one.base) for one in joined] == [
         ("base", 0), ("./other", None), ("child", None), ("org/gone", None)
     ]  # fmt: skip
+
+
+CHAIN = {0: {1: 1.0}, 1: {0: 1.0, 2: 1.0, 3: 2.0}, 2: {1: 1.0}, 3: {1: 2.0}}
+
+
+def test_the_root_is_the_model_that_others_declare():
+    assert root_of(CHAIN, [(0, 2), (0, 1)], 4) == 0
+    assert list(oriented(CHAIN, 0)) == [(0, 1), (1, 2), (1, 3)]
+
+
+def test_without_evidence_the_tree_hangs_on_the_node_with_most_branches():
+    assert root_of(CHAIN, [], 4) == 1
+    assert root_of(CHAIN, [], 3) == 3
+
+
+def test_a_claim_gives_direction_to_the_edges_it_leads_along_and_to_no_others():
+    assert [crossed(CHAIN, [(0, 2)], edge) for edge in ((0, 1), (1, 2), (1, 3), (2, 1))] == [True, True, False, False]
+
+
+def test_claims_that_lead_both_ways_give_no_direction():
+    assert not crossed(CHAIN, [(0, 1), (2, 0)], (0, 1))

@@ -137,7 +137,7 @@ def test_a_weak_trace_is_called_so_in_every_format_for_people(name):
 
 @pytest.mark.parametrize("name", ["text", "markdown", "html", "junit"])
 def test_the_reason_says_what_a_weak_trace_lacks(name):
-    assert "the effect is 5.2 standard deviations, and 9.2 at least verify" in " ".join(
+    assert "the effect is 5.2 standard deviations, and at least 9.2 verify" in " ".join(
         shown(name, trace(WEAK)).split()
     )
 

@@ -1,4 +1,4 @@
-"""The licences of a model and of the base that its weights bear out stand in every report; they decide nothing."""
+"""The licences of a model and of the base that its weights confirm stand in every report; they decide nothing."""
 
 import json
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pytest
 from hf_lineage import Options, check
 from hf_lineage.claims.licence import Licence
 from hf_lineage.report import FORMATS
-from hf_lineage.report.findings import licences
+from hf_lineage.report.findings import notes
 from hf_lineage.report.formats.json import SCHEMA
 from tests.invoking import lineage
 from tests.models import card
@@ -31,8 +31,8 @@ def text(report):
 
 def test_both_are_told_and_that_they_differ():
     assert (
-        "org/base: licence as the cards state it: mit for the model, other (gemma, https://example.org/terms) for the "
-        "base; the two differ, read both: this is a note and no legal advice"
+        "org/base: licence as the cards state it: mit for the model, other (gemma, https://example.org/terms) for "
+        "the base; the two differ, read both. This is a note, not legal advice"
     ) in text(judged())
     assert "org/base: licence as both cards state it: mit" in text(judged(base=MIT))
     assert "licence as the cards state it: mit for the model, none stated for the base" in text(judged(base=None))
@@ -73,7 +73,7 @@ def test_machines_get_the_keys_of_a_card():
 def test_in_sarif_they_are_a_note():
     (run,) = json.loads(FORMATS["sarif"](judged(), False))["runs"]
     *_, note = run["invocations"][0]["toolExecutionNotifications"]
-    assert (note["level"], "no legal advice" in note["message"]["text"]) == ("note", True)
+    assert (note["level"], "not legal advice" in note["message"]["text"]) == ("note", True)
     assert [result["kind"] for result in run["results"]] == ["pass"]
 
 
@@ -88,8 +88,8 @@ def test_they_are_read_of_both_cards(hub):
     child.write_text(child.read_text().replace("license: mit", "license: other\nlicense_name: ours"))
     checked = check("fern/child", options=Options(local_hub=hub))
     assert (checked.licence, checked.rows[0].licence) == (Licence("other", "ours"), MIT)
-    (sentence,) = licences.describe_base(checked, checked.rows[0]).sentences
-    assert sentence.endswith(licences.DIFFER)
+    (sentence,) = notes.describe_base(checked, checked.rows[0]).sentences
+    assert sentence.endswith(notes.DIFFER)
     assert (
         "other (ours) for the model, mit for the base" in lineage("check", "fern/child", "--local-hub", hub).sentences
     )

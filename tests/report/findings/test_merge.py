@@ -41,9 +41,8 @@ def of(share=SHARE, **changes):
         ),
         (
             of(replace(SHARE, low=0.1, high=0.9)),
-            "gave a contribution between 0.10 to 0.90, which cannot be told from those of the other parents, of the "
-            "merge along mlp; "
-            "0.50 by its recipe (linear)",
+            "gave a contribution between 0.10 to 0.90, which cannot be separated from those of the other parents, of "
+            "the merge along mlp; 0.50 by its recipe (linear)",
         ),
         (
             of(replace(SHARE, layers={0: (1, 0), 1: (1, 0), 2: (0, 0), 3: (1, 0)})),

@@ -1,4 +1,7 @@
-"""A finding is a module and a line of the table: every format prints it, and none needs it."""
+"""A finding is a module and a line of the table: every format prints it, and none needs it.
+
+Sentences of findings stand in front of what was read for them, each with the name of the base.
+"""
 
 import datetime
 import html
@@ -8,12 +11,14 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage import Options, check
+from hf_lineage.claims.licence import Licence
 from hf_lineage.report import FORMATS
 from hf_lineage.report.findings import table
 from hf_lineage.report.findings.finding import Bar, Bars, Finding, Table
+from hf_lineage.report.findings.table import reasons, state_all, state_claim, state_report
 from hf_lineage.report.record import record
 from tests.models import EXAMPLES
-from tests.pages import measured, row
+from tests.pages import measured, report, row
 
 CLAIM = Finding(
     "The toy of a claim",
@@ -94,3 +99,17 @@ def test_a_record_needs_no_finding(merge, monkeypatch):
     recorded = record.build(merge, None, DAY, {})
     assert (recorded.findings, [claim.findings for claim in recorded.claims]) == ({}, [{}] * len(merge.rows))
     assert record.decode(record.encode(recorded)) == recorded
+
+
+MIT = replace(report(replace(row(mlp=measured()), licence=Licence("mit"), notes=("a note",))), licence=Licence("mit"))
+
+
+def test_what_was_found_stands_before_notes():
+    *_, licence, note = reasons(MIT)
+    assert (licence, note) == ("org/base: licence as both cards state it: mit", "a note")
+
+
+def test_what_only_explaining_adds_is_stated_where_there_is_nothing_shorter():
+    claim = ["org/base: All 6 layers come from it", "org/base: licence as both cards state it: mit"]
+    assert list(state_claim(MIT, MIT.rows[0])) == list(state_all(MIT)) == claim
+    assert list(state_report(MIT)) == []

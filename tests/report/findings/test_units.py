@@ -13,10 +13,10 @@ from hf_lineage.evidence.judging.unit_verdict import judge_framed
 from hf_lineage.evidence.units.comparison import RESIDUAL, Frame
 from hf_lineage.report import renderer
 from hf_lineage.report.findings import units
-from hf_lineage.report.findings.sentences import state_outcome
+from hf_lineage.report.findings.table import state_outcome
 from hf_lineage.report.formats import cyclonedx, json
 from hf_lineage.report.words import wording
-from hf_lineage.report.words.encoding import encode
+from hf_lineage.report.words.place import encode
 from tests.evidence.judging.test_unit_verdict import IN_ORDER, INDEPENDENT, SHUFFLED
 from tests.example_evidence import evidence
 

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from hf_lineage import check
-from hf_lineage.checking.policies import under
+from hf_lineage.checking.results.policies import under
 from hf_lineage.evidence.verdict import Kind
 from hf_lineage.policy.policy import Policy, Waiver
 from hf_lineage.report import FORMATS
@@ -128,4 +128,4 @@ def test_what_is_accepted_is_information_and_what_is_not_met_a_warning():
     assert "the policy asks for the relation merge" in unmet["description"]
     expired, _ = entries(under(report(*rows), policy, datetime.date(2027, 4, 1)))
     assert (expired["severity"], expired["fingerprint"]) == ("critical", accepted["fingerprint"])
-    assert "accepted only until 2027-03-31, and that day is past" in expired["description"]
+    assert "accepted only until 2027-03-31, and that day has passed" in expired["description"]

@@ -32,7 +32,7 @@ def test_it_has_the_fields_that_weights_and_cards_can_speak_to(any_report):
 def test_the_files_of_the_weights_are_the_evidence_of_authenticity(every_kind, folder):
     digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
     assert field(rendered(every_kind), "Model authenticity").endswith(f"| {WEIGHTS} | {digest} |")
-    assert field(rendered(report()), "Model authenticity") == "No file of weights was read, so there is no hash of one."
+    assert field(rendered(report()), "Model authenticity") == "No weight file was read, so there is no hash."
 
 
 def test_dependencies_are_what_the_weights_bear_out_and_the_rest_is_told_apart(every_kind):
@@ -45,7 +45,7 @@ def test_dependencies_are_what_the_weights_bear_out_and_the_rest_is_told_apart(e
 
 def test_nothing_found_is_no_reason_to_write_not_applicable():
     text = field(rendered(report(row(mlp=measured(score=0.005, p=0.5, share=0.0)))), "Model dependencies")
-    assert text.startswith("No dependency was found that the weights bear out. That is no reason to write N/A")
+    assert text.startswith("The weights confirm no dependency. That is not a reason to write N/A:")
 
 
 def test_licences_are_those_that_the_cards_state():

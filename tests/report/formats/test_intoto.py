@@ -114,6 +114,6 @@ def test_what_has_no_weights_has_nothing_to_state(folder):
 
 def test_a_stored_signature_has_no_files(folder):
     assert lineage("extract", folder, "-o", folder / "a.sig").code == 0
-    assert "is a stored signature, and a statement is about files; name the model" in (
+    assert "is a stored signature, but a statement is about files; name the model" in (
         lineage("compare", folder, folder / "a.sig", "--format", "intoto").error
     )

@@ -7,7 +7,7 @@ import pytest
 
 from hf_lineage.report.findings.table import MAKERS
 from hf_lineage.report.formats import json
-from hf_lineage.report.words.encoding import encode
+from hf_lineage.report.words.place import encode
 from tests import goldens
 
 

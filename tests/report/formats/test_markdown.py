@@ -137,4 +137,4 @@ def test_bases_of_a_card_that_would_begin_a_block_are_text_in_a_report(tmp_path)
     assert kinds == {"heading_open", "inline", "paragraph_open"}
     (heading,) = [token for token in rendered if token.type == "heading_open"]
     assert heading.tag == "h3"
-    assert f"<p>{', '.join(map(shown, names))}: it is no name of a model of the Hub" in PARSER.render(result.out)
+    assert f"<p>{', '.join(map(shown, names))}: it is not a model name" in PARSER.render(result.out)

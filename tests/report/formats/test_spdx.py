@@ -1,8 +1,12 @@
-"""The SPDX document is one to SPDX's own model, and says of descent what the weights bear out, and nothing else."""
+"""The SPDX document is one to SPDX's own model, and says of descent what the weights bear out, and nothing else.
+
+A licence of the SPDX License List is spelled as there; of any other a reference of its own is made.
+"""
 
 import hashlib
 import json
 from dataclasses import replace
+from importlib.resources import files
 
 import pytest
 import spdx_python_model
@@ -10,6 +14,7 @@ import spdx_python_model
 from hf_lineage.claims.licence import Licence
 from hf_lineage.report import FORMATS
 from hf_lineage.report.formats import spdx
+from hf_lineage.report.formats.spdx import LISTED, expression
 from tests.models import WEIGHTS
 from tests.pages import measured, report, row
 
@@ -122,3 +127,33 @@ def test_the_same_report_is_the_same_document(every_kind):
 def test_it_claims_no_profile_that_asks_for_what_is_not_known(every_kind):
     (document,) = typed(rendered(every_kind), "SpdxDocument")
     assert document["profileConformance"] == ["core", "software", "simpleLicensing"]
+
+
+def test_every_name_is_on_the_list():
+    """CycloneDX ships the list in one of its schemas."""
+    (schema,) = (
+        file
+        for file in files("cyclonedx.schema._res").iterdir()
+        if file.name.startswith("spdx") and ".json" in file.name
+    )
+    assert {*LISTED} - {*json.loads(schema.read_text("utf-8"))["enum"]} == set()
+
+
+@pytest.mark.parametrize(
+    ("licence", "spelled"),
+    [
+        (Licence("apache-2.0"), "Apache-2.0"),
+        (Licence("MIT"), "MIT"),
+        (Licence("odbl"), "ODbL-1.0"),
+        (Licence("gpl-3.0"), "LicenseRef-gpl-3.0"),
+        (Licence("llama3.1"), "LicenseRef-llama3.1"),
+        (Licence("other", "Gemma Terms of Use"), "LicenseRef-Gemma-Terms-of-Use"),
+        (Licence("", "ours"), "LicenseRef-ours"),
+        (Licence("other"), "LicenseRef-other"),
+        (Licence("", "", "https://example.org"), "LicenseRef-other"),
+        (Licence("mit, cc-by-4.0"), "LicenseRef-mit-cc-by-4.0"),
+        (Licence("<b>&"), "LicenseRef-b"),
+    ],
+)
+def test_an_expression(licence, spelled):
+    assert expression(licence) == spelled

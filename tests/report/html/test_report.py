@@ -1,4 +1,7 @@
-"""The page: what it says for every verdict, where its numbers come from, and what it may load."""
+"""The page: what it says for every verdict, where its numbers come from, and what it may load.
+
+Several claims at a glance: a line and a bar for each parent.
+"""
 
 import base64
 import hashlib
@@ -17,9 +20,59 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.nulls.empirical import EmpiricalNull
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report import FORMATS
+from hf_lineage.report.html.report import overview_line
 from hf_lineage.report.words.kinds import KINDS
+from tests.example_evidence import trace
 from tests.invoking import lineage
 from tests.pages import HOSTILE, hostile_report, measured, report, row
+
+UNREAD = Row(Claim("org/lost", None, ("README.md",)), Verdict(Kind.UNVERIFIABLE, "the Hub refuses it. " * 20))
+
+
+def page_of(*rows):
+    return FORMATS["html"](report(*rows), False)
+
+
+def lines(*rows):
+    (listed,) = re.findall('<ol class="parents">(.*?)</ol>', page_of(*rows), re.DOTALL)
+    return re.findall("<li>(.*?)</li>", listed, re.DOTALL)
+
+
+def test_verdicts_are_counted_and_every_claim_is_a_line():
+    rows = (row(mlp=measured()), UNREAD, row("org/b", mlp=measured()))
+    assert "<h2>3 claims: 2 RELATED, 1 UNVERIFIABLE</h2>" in page_of(*rows)
+    assert [re.findall('href="([^"]*)"', line) for line in lines(*rows)] == [["#claim-0"], ["#claim-1"], ["#claim-2"]]
+
+
+def test_what_was_measured_is_a_bar_and_a_scale():
+    (line, _) = lines(row(mlp=measured(share=0.3)), UNREAD)
+    assert 'aria-label="30% inherited, between 28% and 32%"' in line
+    assert "this pair 0.970" in line
+    assert "Score 0.970, p = 0.001; by chance -0.02" in line
+
+
+def test_what_was_not_measured_has_its_reason_cut_short_and_no_bar():
+    line, _ = lines(UNREAD, UNREAD)
+    assert '<svg class="small"' not in line
+    assert "The Hub refuses it." in line
+    assert len(line) < 600
+
+
+def test_an_adapter_has_its_p_value():
+    adapter = Row(Claim("org/base", None, ("README.md",)), Verdict(Kind.ADAPTER, "it fits", trace=trace()))
+    assert "<p>p = " in lines(adapter, adapter)[0]
+
+
+def test_bars_are_explained_where_there_are_any():
+    assert "The bar is the share" in page_of(row(mlp=measured()), UNREAD)
+    assert "The bar is the share" not in page_of(UNREAD, UNREAD)
+
+
+def test_a_claim_at_a_glance_is_a_value():
+    line = overview_line(report(row(mlp=measured())), row(mlp=measured()))
+    assert next(words for _, words in line.bars) == "97% inherited"
+    assert line.about == "All 6 layers come from it."
+
 
 VOID = {"meta", "link"}
 
@@ -58,7 +111,7 @@ def test_it_says_verdict_numbers_commits_and_the_command_that_finds_them_again()
     shown = page(row(commit="b" * 40, mlp=measured()), commit="a" * 40)
     for words in (
         "RELATED Shares weights with org/base",
-        "Score 0.970 1 for the same weights. On the 128 test coordinates alone this pair scores ",
+        "Score 0.970 1 means the same weights. On the 128 test coordinates alone this pair scores ",
         "Inherited 97% Between 95% and 99% of what the model's hidden units write has a counterpart in the base",
         "p-value 0.001 How often independent models would score as high by chance. It is the smallest value that 999 ",
         f"Commit of the model {'a' * 40}",
@@ -136,7 +189,7 @@ def test_models_whose_path_is_not_in_every_layer_are_not_said_to_be_decided_earl
 
 def test_nothing_declared_is_said_with_the_remedy():
     shown = page().text
-    assert "Nothing is declared No base stands in README.md" in shown
+    assert "Nothing is declared README.md," in shown
     assert "What to do next The model names no base" in shown
     assert "Limits" not in shown
 

@@ -116,7 +116,8 @@ def test_without_matplotlib_the_extra_is_named_before_anything_is_read(tmp_path,
     find_spec = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "matplotlib" else find_spec(name))
     assert lineage("check", "/no/such/model", "--plot", tmp_path / "map.png").error == (
-        "--plot draws with matplotlib, which is not installed; pip install 'hf-lineage[plot] @ git+https://github.com/hf-lineage/hf-lineage'"
+        "--plot needs matplotlib, which is not installed; pip install 'hf-lineage[plot] @ "
+        "git+https://github.com/hf-lineage/hf-lineage'"
     )
 
 

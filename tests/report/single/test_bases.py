@@ -36,9 +36,7 @@ def words(*results):
 
 def test_a_base_is_told_with_those_near_it():
     shown = words(bases())
-    assert (
-        "Trained on org/base, or on a near relative of it: which one the trace does not tell; near/0, near/1" in shown
-    )
+    assert "Trained on org/base or on a near relative of it; the trace does not say which one; near/0, near/1" in shown
     assert "x/org/base: org/base is gone" in shown
     assert "9 of 20 models in the index have a stream 96 wide, as the adapter needs" in shown
     assert "each for those near it: 1; not tested: 4 (--top); p is corrected for 2" in shown
@@ -48,14 +46,19 @@ def test_folders_of_an_index_were_not_tested_and_each_has_the_command_that_tests
     folders = (Judged(Group(entry("./base"), (entry("./ft"),)), Row(CLAIM, Verdict(Kind.UNVERIFIABLE, FOLDER))),)
     result = replace(bases(), tested=folders, untested=0)
     shown = " ".join(FORMATS["text"]([result], "hf-lineage check ./lora --base {}".format).split())
-    assert "no folder that an index names is opened; `hf-lineage check ./lora --base ./base` tests it" in shown
-    assert "each for those near it: 0; not tested: 2 No base was found: one that was not tested may be it" in shown
+    assert (
+        "hf-lineage never opens folders that an index names; `hf-lineage check ./lora --base ./base` tests it" in shown
+    )
+    assert "each for those near it: 0; not tested: 2 No base was found: a model that was not tested may be it" in shown
     assert json.loads(FORMATS["json"]([result], None))["adapters"][0]["untested"] == 2
 
 
 def test_nobody_is_told_to_have_trained_on_a_base_of_which_a_weak_trace_shows():
     shown = words(bases(observed=2.0))
-    assert "org/base: a trace of this base shows, but weakly: the effect is 5.2 standard deviations" in shown
+    assert (
+        "org/base: the adapter shows a trace of this base, but a weak one: the effect is 5.2 standard deviations"
+        in shown
+    )
     assert "Trained on" not in shown
 
 

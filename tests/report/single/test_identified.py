@@ -1,13 +1,58 @@
-"""What an index knows of a model is told with the size of the index, and never as an accusation."""
+"""What an index knows of a model is told with the size of the index, and never as an accusation.
+
+What was read of known models: every number with what it is corrected for, and no name leaves its line.
+"""
 
 from dataclasses import replace
 
 import pytest
 
+from hf_lineage.checking.results.claim_result import NAMED, Row
+from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.index.search.catalogue_test import ByWeights, Group, Judged
 from hf_lineage.index.search.identify import identify
 from hf_lineage.report.single import identified as identification
+from hf_lineage.report.single.identified import text_by_weights, values_by_weights
 from tests.index.conftest import catalogue, signatures
+from tests.pages import HOSTILE
+from tests.report.controlled import compared
+from tests.report.single.test_bases import entry
+
+
+def read(name="org/base", near=7):
+    related = compared(p=0.001).rows[0]
+    gone = Row(Claim(name, None, NAMED), Verdict(Kind.UNVERIFIABLE, f"{name} is gone"))
+    groups = Group(entry(name), tuple(entry(f"near/{number}") for number in range(near))), Group(entry(f"x/{name}"), ())
+    return ByWeights("org/model", (Judged(groups[0], related), Judged(groups[1], gone)), 20, 11)
+
+
+def test_the_table_says_how_many_each_stands_for_and_the_sentence_how_many_are_left():
+    shown = " ".join(text_by_weights(read()).split())
+    assert "org/base 96 7 97% 0.002 RELATED" in shown
+    assert "by their keys, and were not tested; models that were not tested may be nearer" in shown
+    assert "1 of 20 models of the index, of any width, were tested against their weights" in shown
+    assert "12 were neither tested nor near one that was" in shown
+
+
+def test_a_calibrated_verdict_says_what_it_rests_on():
+    first, second = read().tested
+    calibrated = replace(first, row=replace(first.row, verdict=Verdict(Kind.CALIBRATED, "")))
+    shown = " ".join(text_by_weights(replace(read(), tested=(calibrated, second))).split())
+    assert "RELATED, calibrated rests on a threshold, which is not corrected" in shown
+    assert "rests on a threshold" not in text_by_weights(read())
+
+
+def test_values_are_those_of_the_table():
+    first, second = values_by_weights(read())["tested"]
+    assert (first["verdict"], first["kind"], first["p_value_adjusted"]) == ("RELATED", "related", 0.002)
+    assert (second["verdict"], second["p_value_adjusted"], second["inherited"]) == ("UNVERIFIABLE", None, None)
+
+
+def test_hostile_names_stay_in_their_lines():
+    assert all(line.isprintable() for line in text_by_weights(read(HOSTILE)).splitlines())
+
 
 __all__ = ["catalogue", "signatures"]
 
@@ -22,7 +67,7 @@ def test_a_table_of_eighty_columns_names_the_nearest_first(merge):
     assert max(map(len, lines)) <= 80
     assert lines[0] == "fern/llama-merge-a-b"
     assert lines[4].split()[0] in ("fern/llama-finetune-a", "fern/llama-finetune-b")
-    assert "Who came first cannot be told from weights" in " ".join(" ".join(lines).split())
+    assert "reverse. Weights do not tell which came first" in " ".join(" ".join(lines).split())
 
 
 def test_where_nobody_lies_between_two_models_it_says_so(merge):
@@ -43,8 +88,8 @@ def test_nothing_found_is_told_with_the_size_of_the_index(merge):
     nobody = replace(merge, related=(), ancestor=None, others=())
     shown = " ".join(identification.text([nobody]).split())
     assert shown.endswith(
-        "No relative was found: 7 of 7 models in the index are comparable (path mlp), no key is alike. A model that is "
-        "not in the index cannot be found."
+        "No relative was found: 7 of 7 models in the index are comparable (path mlp), no key is similar. A model "
+        "that is not in the index cannot be found."
     )
 
 

@@ -1,7 +1,7 @@
 """What two reports say alike of a known model and those that it was tested for."""
 
 from hf_lineage.index.search.catalogue_test import Group, Judged
-from hf_lineage.report.single.known_weights import untested, values
+from hf_lineage.report.single.bases import untested, values
 from tests.pages import HOSTILE
 from tests.report.controlled import compared
 from tests.report.single.test_bases import entry

@@ -30,7 +30,7 @@ def sentences(**changes):
 def test_the_parts_stand_in_their_order_and_the_draft_is_the_end():
     found = text(SUGGESTION)
     parts = ("org/model: ", "Names and shapes fit:", "- llama.yaml", "- gpt2.yaml", "Near misses:", "- mixtral.yaml")
-    places = [found.index(part) for part in (*parts, "Names and shapes say nothing", "The draft below")]
+    places = [found.index(part) for part in (*parts, "Names and shapes do not show", "The draft below")]
     assert places == sorted(places)
     assert found.endswith("\n# A draft\nclasses: [TheirForCausalLM]\n")
     assert NO_PROOF in sentences()
@@ -80,7 +80,7 @@ def test_a_model_without_layers_gets_no_draft_and_the_reason():
 
 
 def test_a_draft_that_does_not_bind_says_why():
-    assert "loads but does not bind yet: no norm" in sentences(draft=Draft("classes: []\n", "no norm"))
+    assert "loads but does not fit yet: no norm" in sentences(draft=Draft("classes: []\n", "no norm"))
 
 
 def test_of_very_many_names_the_first_are_shown_and_the_others_counted():

@@ -73,7 +73,7 @@ def test_of_many_bases_those_that_the_weights_contradict_are_drawn_and_the_other
     drawn = family_of(families.crowd())
     assert [node.name for node in drawn.nodes][-2:] == ["free/liar", "org/merge"]
     assert (len(drawn.nodes), drawn.left_out) == (MOST + 1, 4)
-    assert "4 more are not drawn; all of them stand below." in figure(families.crowd())
+    assert "4 more are not drawn; the list below has all of them." in figure(families.crowd())
 
 
 def test_one_claim_has_no_picture_whatever_its_verdict():

@@ -1,4 +1,7 @@
-"""What every format says: which row and which path count, and a sentence for whatever the reader must know."""
+"""What every format says: which row and which path count, and a sentence for whatever the reader must know.
+
+The head of the table of claims says only of declared bases that they are declared.
+"""
 
 from dataclasses import replace
 
@@ -6,16 +9,27 @@ import pytest
 
 from hf_lineage import Options
 from hf_lineage.checking.api import Report
-from hf_lineage.checking.results.claim_result import Row
+from hf_lineage.checking.results.claim_result import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import judge
 from hf_lineage.evidence.verdict import Kind, Verdict
-from hf_lineage.report.findings.sentences import reasons, state_outcome
+from hf_lineage.report.findings.table import reasons, state_outcome
 from hf_lineage.report.words import wording
-from hf_lineage.report.words.table_columns import COLUMNS
-from hf_lineage.signature.sources.origin import CACHE, FILE, WEIGHTS, Origin
+from hf_lineage.report.words.wording import COLUMNS, columns
+from hf_lineage.signature.sources.trust import CACHE, FILE, WEIGHTS, Origin
+from tests import pages
 from tests.example_evidence import evidence, inheriting
+
+
+def test_a_base_that_the_user_named_is_not_called_declared():
+    measured = pages.measured()
+    named, declared = pages.row(sources=NAMED, mlp=measured), pages.row(mlp=measured)
+    assert columns(pages.report(named)) == ("Base", *COLUMNS[1:])
+    assert columns(pages.report(declared)) == COLUMNS
+    assert columns(pages.report(named, declared)) == columns(pages.report()) == COLUMNS
+    assert pages.report(named).to_text().splitlines()[2].startswith(" Base ")
+    assert "| Base |" in pages.report(named).to_markdown()
 
 
 def row(verdict, base="org/base", **others):
@@ -160,7 +174,7 @@ def test_the_settings_name_all_that_a_number_depends_on():
     exact = replace(Options().recipe, probes=None)
     drawn = report(row(judged(mlp=evidence(analyses=3))), options=Options(recipe=exact, order_seed=7))
     assert "Recipe robust, exact;" in wording.settings(drawn)
-    assert "; layers and units drawn by order seed 7; verified" in wording.settings(drawn)
+    assert "; layers and units drawn with order seed 7; verified" in wording.settings(drawn)
 
 
 def test_of_weights_that_are_not_finite_nothing_is_said_but_the_reason():

@@ -1,4 +1,7 @@
-"""A factorization of the user's own is proved on the module of transformers, or refused with what it says wrongly."""
+"""A factorization of the user's own is proved on the module of transformers, or refused with what it says wrongly.
+
+Names that a factorization says and no model of its class has.
+"""
 
 import re
 
@@ -10,8 +13,25 @@ from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.checking.single.user_registry import suggest
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub.reference import resolve
-from hf_lineage.running.proof.proving import prove
-from tests.conformance import pretend, tiny_model
+from hf_lineage.running.proof.proving import names_said, names_unseen, prove
+from tests.conformance import build_tiny_model, pretend, tiny_model
+
+
+def test_every_name_of_a_right_file_is_on_disk(tmp_path):
+    entry = pretend("llama", layers="model.layers.{layer}")
+    assert names_unseen(names_said(entry), build_tiny_model("LlamaForCausalLM", tmp_path, {}, entry)) == set()
+
+
+def test_a_name_that_the_class_never_writes_is_told(tmp_path):
+    entry = pretend(
+        "llama",
+        layers="model.layers.{layer}",
+        ignores=("mlp.router",),
+        mlp={"norm": ("planted", "post_attention_layernorm")},
+    )
+    unseen = names_unseen(names_said(entry), build_tiny_model("LlamaForCausalLM", tmp_path, {}, entry))
+    assert unseen == {"planted", "mlp.router"}
+
 
 NAME = "Qwen3VLMoeTextModel"
 """A class of transformers that the registry does not list."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hf_lineage.signature.computing.parallel import alone
+from hf_lineage.signature.computing.devices import alone
 from hf_lineage.signature.products import matrix_product
 from hf_lineage.signature.products.matrix_product import Rows, row_norms
 from tests.terms import WIDTH, branch, random

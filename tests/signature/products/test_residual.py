@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_lineage.signature.computing.parallel import linear_algebra, workers
+from hf_lineage.signature.computing.devices import linear_algebra, workers
 from hf_lineage.signature.products import matrix_product, residual
 from hf_lineage.signature.products.matrix_product import MatrixProduct
 from hf_lineage.signature.products.probes import Probes

@@ -233,8 +233,8 @@ def test_a_cache_that_a_checkout_brings_is_refused(online, tmp_path, monkeypatch
     where = f"HF_LINEAGE_CACHE names a place in the git checkout {tmp_path / 'checkout'}"
     assert lineage(*command).error.startswith(where)
     monkeypatch.setenv("HF_LINEAGE_CACHE", str(tmp_path / "base/cache"))
-    assert "of which a model is checked" in lineage("check", tmp_path / "base", "--base", BASE).error
-    assert "of which a model is checked" in lineage(*command, "--local-hub", tmp_path / "base").error
+    assert "(with the model that is checked)" in lineage("check", tmp_path / "base", "--base", BASE).error
+    assert "(with the model that is checked)" in lineage(*command, "--local-hub", tmp_path / "base").error
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file away")

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save, save_file
 from tests.invoking import lineage
 from tests.models import spoil
 
-MISSING = "mlp is said to be missing from layers that are not some of 0 to {} in order"
+MISSING = "mlp: the layers without it must lie between 0 and {}, in order"
 
 
 @pytest.fixture
@@ -50,9 +50,12 @@ def test_by_default_it_stands_beside_you_under_the_name_of_the_model(hub, monkey
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--paths", "query_key"], "does not hold what is asked for (path query_key); extract it again"),
-        (["--set", "recipe=paper"], "does not hold what is asked for (recipe robust with other parameters); extract"),
-        (["--set", "probes=16"], "does not hold what is asked for (recipe robust with other parameters); extract"),
+        (["--paths", "query_key"], "lacks what this check needs (path query_key); extract it again"),
+        (
+            ["--set", "recipe=paper"],
+            "lacks what this check needs (recipe robust with other parameters); extract",
+        ),
+        (["--set", "probes=16"], "lacks what this check needs (recipe robust with other parameters); extract"),
     ],
 )
 def test_it_serves_only_what_it_was_made_for(hub, stored, options, message):
@@ -61,7 +64,7 @@ def test_it_serves_only_what_it_was_made_for(hub, stored, options, message):
 
 def test_it_holds_no_weights_to_inspect(stored):
     assert lineage("inspect", stored).error == (
-        f"{stored} is a signature, which holds no weights to inspect; give the model"
+        f"{stored} is a signature and holds no weights to inspect; give the model"
     )
 
 
@@ -82,7 +85,7 @@ def test_cut_off_it_is_an_error(hub, stored, size):
 def test_the_weights_of_a_model_are_no_signature(hub):
     weights = hub / "acme/base/model.safetensors"
     assert lineage("compare", weights, hub / "fern/child").error == (
-        f"{weights} cannot be read as a signature; a model with these weights is named by its folder, "
+        f"{weights} cannot be read as a signature; to name the model with these weights, give its folder, "
         f"{weights.parent}, where its config.json is"
     )
 
@@ -101,8 +104,8 @@ def edited(stored, change=lambda arrays: None, **provenance):
     ("provenance", "message"),
     [
         ({"version": 99}, "has format version 99, not 3; extract it again"),
-        ({"layers": 3}, "mlp.sketch has shape (2, 32, 32), its recipe asks for (3, 32, 32)"),
-        ({"width": 64}, "mlp.sketch has shape (2, 32, 32), its recipe asks for (2, 64, 64)"),
+        ({"layers": 3}, "mlp.sketch has shape (2, 32, 32), but its recipe needs (3, 32, 32)"),
+        ({"width": 64}, "mlp.sketch has shape (2, 32, 32), but its recipe needs (2, 64, 64)"),
         ({"layers": 0}, "cannot be read as a signature: Expected `int` >= 1"),
         ({"width": -1}, "cannot be read as a signature: Expected `int` >= 2"),
         ({"width": "wide"}, "cannot be read as a signature: Expected `int`, got `str`"),
@@ -135,25 +138,25 @@ def test_what_a_later_version_adds_to_it_is_left_alone(hub, stored, monkeypatch)
     [
         ("mlp.sketch", np.full((2, 32, 32), np.nan, np.float32), "holds numbers that are not finite; extract"),
         ("mlp.corner", np.full((2, 32, 32), np.inf, np.float32), "holds numbers that are not finite; extract"),
-        ("mlp.sketch", np.zeros((2, 32, 31), np.float32), "mlp.sketch has shape (2, 32, 31), its recipe asks for"),
-        ("mlp.trace", np.zeros(()), "mlp.trace has shape (), its recipe asks for (2,)"),
-        ("mlp.norm", np.zeros((2, 2)), "mlp.norm has shape (2, 2), its recipe asks for (2,)"),
-        ("mlp.writes", np.zeros(3), "mlp.writes has shape (3,), its recipe asks for (2,)"),
+        ("mlp.sketch", np.zeros((2, 32, 31), np.float32), "mlp.sketch has shape (2, 32, 31), but its recipe needs"),
+        ("mlp.trace", np.zeros(()), "mlp.trace has shape (), but its recipe needs (2,)"),
+        ("mlp.norm", np.zeros((2, 2)), "mlp.norm has shape (2, 2), but its recipe needs (2,)"),
+        ("mlp.writes", np.zeros(3), "mlp.writes has shape (3,), but its recipe needs (2,)"),
         ("mlp.writes", np.zeros(2, np.float32), "mlp.writes is stored as F32, not stored as F64; extract it again"),
-        ("mlp.units", np.array([48, 49]), "mlp.units does not count the rows of what is stored of them; extract"),
-        ("mlp.units", np.array([97, -1]), "mlp.units does not count the rows of what is stored of them; extract"),
-        ("mlp.units", np.array([[48], [48]]), "mlp.units has shape (2, 1), its recipe asks for (2,)"),
-        ("mlp.units", np.array(96), "mlp.units has shape (), its recipe asks for (2,)"),
-        ("mlp.units", np.array([96]), "mlp.units has shape (1,), its recipe asks for (2,)"),
-        ("mlp.units", np.array([2**62, 2**62]), "mlp.units does not count the rows of what is stored of them; extract"),
+        ("mlp.units", np.array([48, 49]), "mlp.units does not match the number of stored rows; extract"),
+        ("mlp.units", np.array([97, -1]), "mlp.units does not match the number of stored rows; extract"),
+        ("mlp.units", np.array([[48], [48]]), "mlp.units has shape (2, 1), but its recipe needs (2,)"),
+        ("mlp.units", np.array(96), "mlp.units has shape (), but its recipe needs (2,)"),
+        ("mlp.units", np.array([96]), "mlp.units has shape (1,), but its recipe needs (2,)"),
+        ("mlp.units", np.array([2**62, 2**62]), "mlp.units does not match the number of stored rows; extract"),
         (
             "mlp.weight",
             np.ones((), np.float32),
-            "mlp.units does not count the rows of what is stored of them; extract it",
+            "mlp.units does not match the number of stored rows; extract it",
         ),
         ("mlp.weight", np.full(96, np.nan, np.float32), "holds numbers that are not finite; extract it again"),
-        ("mlp.inner", np.zeros((95, 4), np.uint8), "mlp.units does not count the rows of what is stored of them"),
-        ("mlp.outer", np.zeros(96, np.uint8), "mlp.units does not count the rows of what is stored of them"),
+        ("mlp.inner", np.zeros((95, 4), np.uint8), "mlp.units does not match the number of stored rows;"),
+        ("mlp.outer", np.zeros(96, np.uint8), "mlp.units does not match the number of stored rows;"),
     ],
 )
 def test_its_numbers_have_to_be_usable(hub, stored, part, value, message):
@@ -166,9 +169,9 @@ def test_its_numbers_have_to_be_usable(hub, stored, part, value, message):
     [
         ({"layers": 30_000_000}, "cannot be read as a signature: Expected `int` <= 1024"),
         ({"layers": 2**40}, "cannot be read as a signature: Expected `int` <= 1024"),
-        ({"layers": 1024}, "mlp.sketch has shape (2, 32, 32), its recipe asks for (1024, 32, 32)"),
+        ({"layers": 1024}, "mlp.sketch has shape (2, 32, 32), but its recipe needs (1024, 32, 32)"),
         ({"width": 2**40}, "cannot be read as a signature: Expected `int` <= 1048576"),
-        ({"width": 2**20}, "mlp.sketch has shape (2, 32, 32), its recipe asks for (2, 1048576, 64)"),
+        ({"width": 2**20}, "mlp.sketch has shape (2, 32, 32), but its recipe needs (2, 1048576, 64)"),
         ({"width": 10**5000}, "cannot be read as a signature: "),
         ({"layers": 4, "without": {"mlp": [2, 1]}}, MISSING.format(3)),
         ({"layers": 4, "without": {"mlp": [1, 1]}}, MISSING.format(3)),
@@ -176,9 +179,9 @@ def test_its_numbers_have_to_be_usable(hub, stored, part, value, message):
         ({"layers": 4, "without": {"mlp": [-1, 2]}}, MISSING.format(3)),
         ({"without": {"mlp": [0, 1]}}, MISSING.format(1)),
         ({"without": {"mlp": list(range(10**6))}}, "the header claims"),
-        ({"widths": {"mlp": [32, 33]}}, "mlp has 2 widths for 2 layers, or others than 2 to 32"),
-        ({"widths": {"mlp": [32, 0]}}, "mlp has 2 widths for 2 layers, or others than 2 to 32"),
-        ({"widths": {"mlp": [32]}}, "mlp has 1 widths for 2 layers, or others than 2 to 32"),
+        ({"widths": {"mlp": [32, 33]}}, "mlp has 2 widths for 2 layers, or widths outside 2 to 32"),
+        ({"widths": {"mlp": [32, 0]}}, "mlp has 2 widths for 2 layers, or widths outside 2 to 32"),
+        ({"widths": {"mlp": [32]}}, "mlp has 1 widths for 2 layers, or widths outside 2 to 32"),
         ({"paths": []}, "its paths are , not some of mlp, mlp_gate, value_output, query_key"),
         ({"paths": ["mlp", "mlp"]}, "its paths are 'mlp', 'mlp', not some of mlp, mlp_gate"),
         ({"paths": ["mlp"] * 1000}, "its paths are 'mlp', 'mlp'"),

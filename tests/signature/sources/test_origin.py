@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import pytest
 
-from hf_lineage.signature.sources.origin import CACHE, FILE, WEIGHTS, Origin
+from hf_lineage.signature.sources.trust import CACHE, FILE, WEIGHTS, Origin
 
 
 @pytest.mark.parametrize(

@@ -54,12 +54,12 @@ class TestBelieved:
         assert lineage("annotate", CHILD, "--write").code == 0
         (claim,) = json.loads(published.file(CHILD, "main", "lineage/claims.json"))["claims"]
         assert claim["signatures"]["base"]["files"] == {FILE: digest(published)}
-        assert "Up to date already" in lineage("annotate", CHILD, "--write").out
+        assert "Already up to date" in lineage("annotate", CHILD, "--write").out
 
     def test_for_an_organisation_its_members_speak(self, server):
         server.account = "ann"
         publish(server)
-        assert "it is not from a commit of the owner alone" in refused()
+        assert "not all of its commits are the owner's," in refused()
         server.hub.members["acme"] = ("bob", "ann")
         assert used() == ("published", "weights")
 
@@ -99,8 +99,8 @@ class TestWhichWeights:
             content = save_weights({name: tensor * 1.01 for name, tensor in weights.items()})
         published.push(BASE, "main", {file: content if file == WEIGHTS else content + b"\n"})
         assert refused() == (
-            f"{BASE}: the signature in {BASE}/{FOLDER} is not used: it does not fit this model at this "
-            "commit: other files"
+            f"{BASE}: the signature in {BASE}/{FOLDER} is not used: it does not fit this model at this commit: "
+            "different files"
         )
 
     def test_one_from_a_pull_request_is_not_looked_at_whatever_is_asked_for(self, server):
@@ -144,7 +144,7 @@ class TestSignatureRepositories:
         store.hub.authors[head] = ("mallory",)
         said = refused("--set", f"signatures={STORE}")
         assert f"the signature in {STORE}/{FOLDER}/{BASE}" in said
-        assert "not from a commit of the owner alone" in said
+        assert "not all of its commits are the owner's," in said
 
     def test_one_that_is_not_there_is_a_line(self, server):
         assert "nobody/there is not on the Hub" in refused("--set", "signatures=nobody/there")

@@ -79,22 +79,22 @@ def test_an_empty_one_is_one(file, text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("pinned: [", "is no trust file: expected the node content, but found '<stream end>'"),
-        ("- a list", "is no trust file: Expected `object`, got `array`"),
-        ("surplus: 1", "is no trust file: Object contains unknown field `surplus`"),
-        ("signatures: lib/signatures", "is no trust file: Expected `array`, got `str`"),
+        ("pinned: [", "is not a trust file: expected the node content, but found '<stream end>'"),
+        ("- a list", "is not a trust file: Expected `object`, got `array`"),
+        ("surplus: 1", "is not a trust file: Object contains unknown field `surplus`"),
+        ("signatures: lib/signatures", "is not a trust file: Expected `array`, got `str`"),
         (WHOLE.replace(DIGEST, "short"), "matching regex"),
         (WHOLE.replace(COMMIT, "main"), "matching regex"),
-        ("pinned: [{}]", "is no trust file: Object missing required field `model`"),
-        ("a: &a [*a]", "is no trust file: "),
+        ("pinned: [{}]", "is not a trust file: Object missing required field `model`"),
+        ("a: &a [*a]", "is not a trust file: "),
         ("#" * (2**20 + 1), "is larger than 1 MiB"),
-        ("[" * 100_000, "is no trust file: more than 100 lists and mappings inside each other"),
-        ("signatures: !!timestamp x", "is no trust file: Expected `array`, got `str`"),
-        ("signatures: !!int x", "is no trust file: Expected `array`, got `str`"),
-        ('signatures: "\\UFFFFFFFF"', "is no trust file: it holds characters or numbers that YAML does not allow"),
+        ("[" * 100_000, "is not a trust file: more than 100 lists and mappings inside each other"),
+        ("signatures: !!timestamp x", "is not a trust file: Expected `array`, got `str`"),
+        ("signatures: !!int x", "is not a trust file: Expected `array`, got `str`"),
+        ('signatures: "\\UFFFFFFFF"', "is not a trust file: it holds characters or numbers that YAML does not allow"),
         (
             "%YAML " + "9" * 5000 + ".1\n--- {}",
-            "is no trust file: it holds characters or numbers that YAML does not allow",
+            "is not a trust file: it holds characters or numbers that YAML does not allow",
         ),
     ],
     ids=lambda value: value[:20],
@@ -108,7 +108,7 @@ def test_a_wrong_one_is_one_line(file, text, message):
 
 
 def test_one_that_is_named_has_to_be_there(file):
-    with pytest.raises(OptionError, match="there is no such trust file; make it, or leave it out"):
+    with pytest.raises(OptionError, match="there is no such trust file; create it, or leave the option out"):
         trust.load(file)
 
 
@@ -118,5 +118,5 @@ def test_one_that_cannot_be_read_is_one_line(file):
         trust.load(file)
     file.rmdir()
     file.write_bytes(b"\xff")
-    with pytest.raises(OptionError, match="is no trust file: 'utf-8' codec"):
+    with pytest.raises(OptionError, match="is not a trust file: 'utf-8' codec"):
         trust.load(file)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from hf_lineage.hub import trees
+from hf_lineage.hub import listing
 from hf_lineage.signature.sources import verification
 from hf_lineage.signature.sources.published import FOLDER
 from hf_lineage.signature.sources.store import encode, load_signature
@@ -29,14 +29,14 @@ class TestNotBelieved:
         publish(server)
         server.hub.forget()
         assert refused() == (
-            f"{BASE}: the signature in {BASE}/{FOLDER} is not used: it is not from a commit of the owner alone, and "
-            "its sha256 is not pinned"
+            f"{BASE}: the signature in {BASE}/{FOLDER} is not used: not all of its commits are the owner's, and its "
+            "sha256 is not pinned"
         )
         assert not [part for part in server.hub.parts if FOLDER in part.file]
 
     def test_nor_one_of_which_another_account_is_an_author_too(self, published):
         published.hub.authors[published.hub.commit(BASE, "main")] = ("acme", "mallory")
-        assert "not from a commit of the owner alone" in refused()
+        assert "not all of its commits are the owner's," in refused()
 
     def test_until_its_digest_is_pinned(self, server, own_files, tmp_path):
         server.account = "mallory"
@@ -126,17 +126,17 @@ class TestHostile:
     @pytest.mark.parametrize(
         ("change", "why"),
         [
-            (lambda s, _: replace(s, model="acme/other"), "commit: other model"),
-            (lambda s, _: replace(s, architecture="MistralForCausalLM"), "commit: other class"),
-            (lambda s, _: replace(s, factorization="gemma"), "commit: other factorization"),
-            (lambda s, _: replace(s, exchangeable=False), "commit: other null"),
-            (lambda s, _: replace(s, recipe=replace(s.recipe, cap=3.0)), "commit: other recipe"),
-            (lambda s, _: replace(s, paths={"mlp_gate": s.paths["mlp"]}), "commit: other paths"),
-            (lambda s, _: replace(s, made_from={}), "commit: other files"),
-            (lambda s, _: replace(s, made_from=s.made_from | {"factorization": "0" * 64}), "commit: other files"),
-            (lambda s, _: replace(s, commit=None), "commit: other commit"),
-            (lambda s, _: cut(s, LAYERS, 32), "commit: other width"),
-            (lambda s, _: cut(s, 4, 64), "commit: other layers"),
+            (lambda s, _: replace(s, model="acme/other"), "commit: different model"),
+            (lambda s, _: replace(s, architecture="MistralForCausalLM"), "commit: different class"),
+            (lambda s, _: replace(s, factorization="gemma"), "commit: different factorization"),
+            (lambda s, _: replace(s, exchangeable=False), "commit: different null"),
+            (lambda s, _: replace(s, recipe=replace(s.recipe, cap=3.0)), "commit: different recipe"),
+            (lambda s, _: replace(s, paths={"mlp_gate": s.paths["mlp"]}), "commit: different paths"),
+            (lambda s, _: replace(s, made_from={}), "commit: different files"),
+            (lambda s, _: replace(s, made_from=s.made_from | {"factorization": "0" * 64}), "commit: different files"),
+            (lambda s, _: replace(s, commit=None), "commit: different commit"),
+            (lambda s, _: cut(s, LAYERS, 32), "commit: different width"),
+            (lambda s, _: cut(s, 4, 64), "commit: different layers"),
             (lambda s, _: first(s, sketch=NANS), "holds numbers that are not finite"),
             (lambda s, _: first(s, norm=np.full(LAYERS, np.nan)), "holds numbers that are not finite"),
             (lambda s, _: first(s, norm=np.full(LAYERS, -1.0)), "holds numbers that are not finite"),
@@ -158,13 +158,13 @@ class TestHostile:
         assert why in said
 
     def test_what_claims_ten_gigabytes_is_not_begun(self, published, monkeypatch):
-        entries = dict(trees.tree(BASE, published.hub.commit(BASE, "main")))
+        entries = dict(listing.tree(BASE, published.hub.commit(BASE, "main")))
         entries[FILE] = replace(entries[FILE], size=10 * 2**30)
-        monkeypatch.setattr(trees, "tree", lambda *arguments: entries)
+        monkeypatch.setattr(listing, "tree", lambda *arguments: entries)
         published.hub.forget()
         assert "has 10737418240 bytes, more than a signature of this model can have" in refused()
         assert not [name for name in published.hub.downloads() if FOLDER in name]
 
     def test_what_is_not_the_file_that_was_listed_is_not_read(self, published, monkeypatch):
-        monkeypatch.setattr(verification.trees, "fetched", lambda *arguments: Path(__file__))
+        monkeypatch.setattr(verification.listing, "fetched", lambda *arguments: Path(__file__))
         assert "is not the file that the Hub lists" in refused()

@@ -50,7 +50,7 @@ def test_all_units_are_found_however_few_are_matched_at_first(monkeypatch, match
 
 def test_where_hardly_any_units_find_each_other_that_is_a_reason(monkeypatch):
     monkeypatch.setattr(unit_pairs, "HARDLY", 0.5)
-    with pytest.raises(NothingToCompare, match="% of what hidden units write find each other"):
+    with pytest.raises(NothingToCompare, match="% of what hidden units write has a counterpart"):
         pairs(units(1), units(2))
 
 

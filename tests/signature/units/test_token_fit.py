@@ -5,7 +5,15 @@ import pytest
 from scipy.stats import ortho_group
 
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.signature.units.token_fit import RIDGES, SEEN, RidgeFit, seen_through
+from hf_lineage.signature.units.token_fit import (
+    RIDGES,
+    SEEN,
+    Ridges,
+    fit_tokens,
+    measure_error,
+    prepare_rows,
+    seen_through,
+)
 
 RANDOM = np.random.default_rng(0)
 ROWS = (RANDOM.standard_normal((200, 32)) * np.linspace(0.3, 3, 32) + 1).astype(np.float32)
@@ -21,12 +29,17 @@ def of_length_one(rows):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
+def prepared(rows, narrower=32):
+    rows = rows.copy()
+    prepare_rows(rows, narrower)
+    return rows
+
+
 def fitted(base_rows, rows):
     """What units of either stream are multiplied with, to be seen alike."""
     if base_rows.shape[1] < rows.shape[1]:
         return fitted(rows, base_rows)[::-1]
-    narrow = RidgeFit(rows.copy(), rows.shape[1]).rows
-    return RidgeFit(base_rows.copy(), rows.shape[1]).carry(narrow)
+    return fit_tokens(*(prepared(one, rows.shape[1]) for one in (base_rows, rows)))
 
 
 def cosines(base_rows, rows, base_units, units):
@@ -66,15 +79,16 @@ def test_a_few_rows_that_were_enlarged_do_not_decide_the_fit():
 
 
 def test_the_noisier_the_rows_the_larger_the_ridge():
-    fit = RidgeFit(ROWS.copy(), 32)
-    clean, rough = (RidgeFit(noisy(ROWS, noise), 32).rows for noise in (0.01, 1))
-    assert min(RIDGES, key=lambda ridge: fit.error(clean, fit.factor(ridge))) == RIDGES[0]
-    assert min(RIDGES, key=lambda ridge: fit.error(rough, fit.factor(ridge))) == RIDGES[-1]
+    rows = prepared(ROWS)
+    ridges = Ridges(rows)
+    clean, rough = (prepared(noisy(ROWS, noise)) for noise in (0.01, 1))
+    assert min(RIDGES, key=lambda ridge: measure_error(rows, clean, ridges, ridges.factor(ridge))) == RIDGES[0]
+    assert min(RIDGES, key=lambda ridge: measure_error(rows, rough, ridges, ridges.factor(ridge))) == RIDGES[-1]
 
 
 @pytest.mark.parametrize("size", [1e-30, 1, 1e30])
 def test_the_size_of_the_rows_does_not_matter(size):
-    assert np.allclose(RidgeFit(ROWS * np.float32(size), 32).rows, RidgeFit(ROWS.copy(), 32).rows, atol=1e-5)
+    assert np.allclose(prepared(ROWS * np.float32(size)), prepared(ROWS), atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -91,14 +105,20 @@ def test_the_size_of_the_rows_does_not_matter(size):
 )
 def test_rows_that_span_too_little_are_a_reason(rows, reason):
     with pytest.raises(NothingToCompare, match=reason):
-        RidgeFit(rows.astype(np.float32), 32)
+        prepared(rows.astype(np.float32))
 
 
 def test_a_stream_with_coordinates_that_are_never_used_is_seen_if_the_other_is_as_narrow():
     wide = np.concatenate([ROWS, np.zeros((200, 64), np.float32)], axis=1)
-    assert RidgeFit(wide.copy(), 32).width == 96
+    assert prepared(wide, 32).shape[1] == 96
     with pytest.raises(NothingToCompare):
-        RidgeFit(wide, 96)
+        prepared(wide, 96)
+
+
+def test_rows_of_which_some_span_little_are_asked_all():
+    few_directions = np.array(ROWS)
+    few_directions[::8] = ROWS[0]
+    assert prepared(few_directions[np.argsort(np.arange(200) % 8 > 0, kind="stable")]).shape == (200, 32)
 
 
 def test_wide_streams_are_seen_through_fewer_random_sums():

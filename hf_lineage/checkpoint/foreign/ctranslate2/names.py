@@ -10,27 +10,14 @@ from typing import Any
 
 import msgspec
 
-from hf_lineage.architecture import Shape
-from hf_lineage.architecture.registry import (
-    ATTENTION_ROLES,
-    Factorization,
-    MatrixSet,
-    Norms,
-    Setting,
-    as_names,
-    as_sets,
-    as_stacks,
-    read_table,
-    registry_root,
-    slots,
-)
+from hf_lineage.architecture import Shape, registry
 from hf_lineage.checkpoint.foreign.pieces import Piece, name_in_out, split_rows
 from hf_lineage.errors import NothingToCompare, printable
 
 FILE = "ctranslate2/models.yaml"
 LAYER = re.compile(r"(?P<outer>(?P<stack>encoder|decoder)/layer_(?P<layer>\d{1,6}))/(?P<rest>.+)")
 CROSS = "attention/linear_0/weight"
-"""What a layer has that reads an encoder too."""
+"""A part of a layer that also reads an encoder."""
 KINDS = {"gamma": "weight", "beta": "bias"}
 """What CTranslate2 calls the two tensors of a norm."""
 
@@ -45,7 +32,7 @@ class _Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     where: dict[str, int] = {}
     settings: dict[str, str] = {}
     activation: dict[str, str] = {}
-    constants: dict[str, Setting] = {}
+    constants: dict[str, registry.Setting] = {}
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,10 +54,7 @@ class Contents:
         return value if isinstance(value, int) else default
 
 
-@functools.cache
-def _table() -> _Table:
-    table: _Table = read_table(registry_root(), FILE, _Table)
-    return table
+_table = functools.partial(registry.registry_table, FILE, _Table)
 
 
 def models() -> Collection[str]:
@@ -86,8 +70,8 @@ def config_of(contents: Contents) -> dict[str, Any]:
     model = next((model for model in _table().models if _fits(model, contents)), None)
     if model is None:
         raise NothingToCompare(
-            f"the CTranslate2 file is a {printable(contents.specification, 50)} with layers that are not read; check "
-            "the safetensors release instead"
+            f"the CTranslate2 file is a {printable(contents.specification, 50)} with layers that hf-lineage cannot "
+            "read; check the safetensors release instead"
         )
     config: dict[str, Any] = {key: contents.whole(source) for key, source in model.settings.items()}
     for key, source in model.activation.items():
@@ -107,13 +91,13 @@ def _fits(model: _Model, contents: Contents) -> bool:
     )
 
 
-def name_tensors(factorization: Factorization, contents: Contents) -> Iterator[Piece]:
+def name_tensors(factorization: registry.Factorization, contents: Contents) -> Iterator[Piece]:
     """Yield every tensor by its name on the Hub's disk; what CTranslate2 joined is taken apart.
 
     A tensor that is in no branch keeps its own name, with dots, under the prefix of its layer. Raise NothingToCompare
     where the heads do not divide what is joined.
     """
-    stacks = as_stacks(factorization.layers)
+    stacks = registry.as_stacks(factorization.layers)
     names = {reads: _names(factorization, reads) for reads in (False, True)}
     turned = name_in_out(factorization)
     for stored, shape in contents.shapes.items():
@@ -139,11 +123,11 @@ def _heads(contents: Contents, layer: re.Match[str]) -> tuple[int, int]:
     return heads, contents.whole(f"{layer['outer']}/self_attention/num_heads_kv", heads)
 
 
-def _names(factorization: Factorization, reads: bool) -> dict[str, tuple[str, ...]]:
+def _names(factorization: registry.Factorization, reads: bool) -> dict[str, tuple[str, ...]]:
     """The parts of a layer in CTranslate2 -> their names relative to the layer, several where they are joined."""
     mlp, attention = (_set(sets, reads) for sets in (factorization.branches.mlp, factorization.branches.attention))
-    stored = {slot.role: slot.tensor for matrices in (mlp, attention) if matrices for slot in slots(matrices)}
-    joined = tuple(dict.fromkeys(stored[role] for role in ATTENTION_ROLES[:3] if role in stored))
+    stored = {slot.role: slot.tensor for matrices in (mlp, attention) if matrices for slot in registry.slots(matrices)}
+    joined = tuple(dict.fromkeys(stored[role] for role in registry.ATTENTION_ROLES[:3] if role in stored))
     names = {"self_attention/linear_0": joined, "self_attention/linear_1": (stored.get("output", ""),)}
     names |= {"ffn/linear_0": (stored.get("gate") or stored.get("up", ""),), "ffn/linear_1": (stored.get("down", ""),)}
     if "gate" in stored:
@@ -152,24 +136,24 @@ def _names(factorization: Factorization, reads: bool) -> dict[str, tuple[str, ..
         names["self_attention/layer_norm"] = (norm,)
     if mlp and (norm := _first(mlp.norm)):
         names["ffn/layer_norm"] = (norm,)
-    if mlp and not mlp.norm and (fed_by := as_names(mlp.fed_by)):
+    if mlp and not mlp.norm and (fed_by := registry.as_names(mlp.fed_by)):
         names["self_attention/layer_norm"] = (str(fed_by[-1]),)
         if reads:
             names["attention/layer_norm"] = (str(fed_by[0]),)
     return {part: named for part, named in names.items() if all(named) and named}
 
 
-def _set(sets: Any, reads: bool) -> MatrixSet | None:
+def _set(sets: Any, reads: bool) -> registry.MatrixSet | None:
     """The matrices of a branch; of several kinds of layers the first is the one that reads an encoder too."""
-    known = as_sets(sets)
+    known = registry.as_sets(sets)
     return known[0 if reads else -1] if known else None
 
 
-def _first(norms: Norms) -> str | None:
-    return next(filter(None, as_names(norms)), None)
+def _first(norms: registry.Norms) -> str | None:
+    return next(filter(None, registry.as_names(norms)), None)
 
 
-def _elsewhere(factorization: Factorization, rest: str) -> str:
+def _elsewhere(factorization: registry.Factorization, rest: str) -> str:
     """The name of a tensor that is in no branch, as the factorization ignores it where it reads an encoder."""
     ignored = next((name for name in factorization.ignores if name.endswith(".*")), None)
     dotted = rest.replace("/", ".")

@@ -24,7 +24,7 @@ from hf_lineage.hub import HEAD, Downloads, RangedFile, RepoRef
 
 SUFFIX = ".gguf"
 BESIDE = re.compile(r"(?:^|[-_./])(?:mmproj|imatrix|vocab|lora|adapter|mtp|draft)(?=[-_.]|$)", re.IGNORECASE)
-"""Names of files that go with a model: what reads pictures, what a quantizer counted, a vocabulary."""
+"""Names of files beside a model: a reader of pictures, the counts of a quantizer, a vocabulary."""
 PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
 LABEL = re.compile(
     r"[-._]?(?:ud[-_])?(?P<label>bf16|f16|fp16|f32|fp32|i?q\d(?:_[a-z0-9]+)*|tq\d_\d|mxfp4(?:_moe)?|nvfp4)(?=[-._]|$)",
@@ -62,7 +62,7 @@ def choose_files(repo: RepoRef) -> tuple[str, ...]:
     models = [file for file in files if not BESIDE.search(file)]
     if not models:
         return ()
-    stems = sorted({_stem(file) for file in models})
+    stems = sorted({LABEL.sub("", _bare(file)).casefold() for file in models})
     if len(stems) > 1:
         raise NothingToCompare(
             f"{repo} holds several models as GGUF ({printable(', '.join(models[:10]), 500)}); name one {ONE_FILE}"
@@ -158,10 +158,6 @@ def _bare(file: str) -> str:
     """The name of a file without its folder, the number of its part and its suffix."""
     part = PART.fullmatch(file)
     return (part["stem"] if part else file.removesuffix(SUFFIX)).rpartition("/")[2]
-
-
-def _stem(file: str) -> str:
-    return LABEL.sub("", _bare(file)).casefold()
 
 
 def _precision(file: str) -> tuple[int, int, str]:

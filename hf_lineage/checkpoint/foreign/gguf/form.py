@@ -64,11 +64,11 @@ def _metadata(repo: RepoRef, files: Files) -> Mapping[str, Any]:
 
 
 def _count(metadata: Mapping[str, Any], key: str, layer: int) -> int:
-    """A number of heads, which may be one for all layers or a list of one for each; 0 where nothing is said."""
+    """A number of heads, which may be one for all layers or a list of one for each; 0 if there is none."""
     count = metadata.get(f"{metadata[ARCHITECTURE]}.{key}", 0)
     value = count[layer] if isinstance(count, tuple) and layer < len(count) else count
     if not isinstance(value, int) or not 0 <= value <= MOST_HEADS:
-        raise CheckpointError(f"the GGUF file says {key}: {str(count)[:50]}, which counts no heads; do not trust it")
+        raise CheckpointError(f"the GGUF file says {key}: {str(count)[:50]}, not a number of heads; do not trust it")
     return value
 
 
@@ -79,5 +79,5 @@ GGUF: ForeignForm = ForeignForm(
     open_gguf,
     rename=_rename,
     tokens=_tokens,
-    how="by its name the most precise of the GGUF files",
+    how="the most precise GGUF file by its name",
 )

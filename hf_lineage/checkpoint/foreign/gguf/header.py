@@ -1,6 +1,6 @@
 """The header of a GGUF file: its metadata and what it says of each tensor, parsed with bounds, for it is untrusted.
 
-Only what is short is kept: a vocabulary of a hundred thousand words is walked over and not held in memory.
+Only short values are kept: a vocabulary of a hundred thousand words is stepped over and not held in memory.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
-from hf_lineage.checkpoint.foreign.bounded_reader import BoundedReader, decode_text
-from hf_lineage.checkpoint.foreign.form import HeaderError
+from hf_lineage.checkpoint.foreign.form import BoundedReader, HeaderError, decode_text
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
@@ -55,7 +54,7 @@ def parse(stream: BinaryIO, size: int) -> GgufHeader:
     reader = _open(stream, size)
     tensors, keys = reader.beginning()
     if tensors > MOST_TENSORS:
-        raise HeaderError(f"claims {tensors} tensors, and at most {MOST_TENSORS} are read; do not trust it")
+        raise HeaderError(f"claims {tensors} tensors; hf-lineage reads at most {MOST_TENSORS}; do not trust it")
     metadata: dict[str, Any] = {}
     for _ in range(keys):
         key = reader.name()
@@ -102,7 +101,7 @@ def _open(stream: BinaryIO, size: int) -> _Reader:
 def _alignment(metadata: Mapping[str, Any]) -> int:
     alignment = metadata.get(ALIGNMENT, 32)
     if not isinstance(alignment, int) or not 0 < alignment <= LARGEST_ALIGNMENT or alignment & (alignment - 1):
-        raise HeaderError(f"says {ALIGNMENT}: {alignment!r}, which is no power of two; do not trust it")
+        raise HeaderError(f"says {ALIGNMENT}: {alignment!r}, which is not a power of two; do not trust it")
     return alignment
 
 
@@ -113,15 +112,15 @@ class _Reader(BoundedReader):
         """The number of tensors and the number of keys."""
         start = self.take(4)
         if start != MAGIC:
-            raise HeaderError("is no GGUF file; download it again")
+            raise HeaderError("is not a GGUF file; download it again")
         version = self.number("<I")
         if version not in VERSIONS:
             big = int.from_bytes(version.to_bytes(4, "little"), "big") in VERSIONS
             why = "is written for big-endian machines" if big else f"is of version {version}"
-            raise HeaderError(f"{why}, and versions 2 and 3 for little-endian ones are read; convert the model anew")
+            raise HeaderError(f"{why}; only little-endian versions 2 and 3 are read; convert the model again")
         tensors, keys = self.number("<Q"), self.number("<Q")
         if keys > MOST_KEYS:
-            raise HeaderError(f"claims {keys} keys, and at most {MOST_KEYS} are read; do not trust it")
+            raise HeaderError(f"claims {keys} keys; hf-lineage reads at most {MOST_KEYS}; do not trust it")
         return tensors, keys
 
     def name(self) -> str:
@@ -148,7 +147,7 @@ class _Reader(BoundedReader):
         """All texts of a list, whatever their number; none if it is a list of something else."""
         kind, count = self.number("<I"), self._count()
         if count > MOST_TEXTS:
-            raise HeaderError(f"has a list of {count} texts, and at most {MOST_TEXTS} are kept; do not trust it")
+            raise HeaderError(f"has a list of {count} texts; hf-lineage reads at most {MOST_TEXTS}; do not trust it")
         return tuple(decode_text(self.take(self.number("<Q"))) for _ in range(count)) if kind == TEXT else ()
 
     def tensor(self) -> GgufTensor:
@@ -158,7 +157,7 @@ class _Reader(BoundedReader):
             raise HeaderError(f"says that its {name} has {dimensions} dimensions; do not trust it")
         shape = tuple(self.number("<Q") for _ in range(dimensions))[::-1]
         if not all(1 <= length <= LARGEST_DIMENSION for length in shape) or math.prod(shape) > LARGEST_DIMENSION:
-            raise HeaderError(f"says that its {name} is of the shape {shape}; do not trust it")
+            raise HeaderError(f"says that its {name} has the shape {shape}; do not trust it")
         return GgufTensor(name, shape, self.number("<I"), self.number("<Q"))
 
     def _count(self) -> int:

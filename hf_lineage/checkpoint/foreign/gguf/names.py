@@ -9,18 +9,8 @@ from typing import Any
 
 import msgspec
 
-from hf_lineage.architecture import named_tensors
-from hf_lineage.architecture.registry import (
-    Factorization,
-    Setting,
-    as_names,
-    as_sets,
-    as_stacks,
-    prefixes,
-    read_table,
-    registry_root,
-)
-from hf_lineage.checkpoint.foreign.gguf.package import gguf
+from hf_lineage.architecture import named_tensors, registry
+from hf_lineage.checkpoint.foreign.gguf.tensors import gguf
 from hf_lineage.checkpoint.foreign.pieces import Piece, Undo
 from hf_lineage.errors import ONE_FILE, NothingToCompare, printable
 
@@ -40,7 +30,7 @@ class _Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The class where the metadata count experts."""
     undo: dict[str, Undo] = {}
     """By the names of tensors in GGUF, what the converter did to them."""
-    constants: dict[str, Setting] = {}
+    constants: dict[str, registry.Setting] = {}
     """What `config.json` would say and the metadata do not."""
 
 
@@ -50,10 +40,7 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     architectures: dict[str, _Architecture]
 
 
-@functools.cache
-def _table() -> _Table:
-    table: _Table = read_table(registry_root(), FILE, _Table)
-    return table
+_table = functools.partial(registry.registry_table, FILE, _Table)
 
 
 def architectures() -> Mapping[str, str]:
@@ -69,7 +56,7 @@ def config_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
     kind = metadata.get(TYPE, "model")
     if kind != "model":
         raise NothingToCompare(
-            f"the GGUF file is of the type {printable(str(kind), 50)}, not a model; name one {ONE_FILE}"
+            f"the GGUF file has the type {printable(str(kind), 50)}, not a model; name one {ONE_FILE}"
         )
     named, entry = _architecture(metadata)
     values = {key: metadata.get(f"{named}.{source}") for key, source in _table().settings.items()}
@@ -86,18 +73,18 @@ def _architecture(metadata: Mapping[str, Any]) -> tuple[str, _Architecture]:
     entry = _table().architectures.get(named) if isinstance(named, str) else None
     if entry is None:
         raise NothingToCompare(
-            f"the GGUF file is of the architecture {printable(str(named), 50)}, which is not read; "
-            "check the safetensors release instead"
+            f"the GGUF file has the architecture {printable(str(named), 50)}, which hf-lineage cannot read; check the "
+            "safetensors release instead"
         )
     return str(named), entry
 
 
-def list_learned(metadata: Mapping[str, Any], factorization: Factorization) -> Iterator[tuple[str, float]]:
+def list_learned(metadata: Mapping[str, Any], factorization: registry.Factorization) -> Iterator[tuple[str, float]]:
     """Yield what the activations of all layers have learned, by its name on the Hub's disk; it stands in the metadata.
 
     Raise NothingToCompare where the metadata do not say one number for each layer.
     """
-    wanted = {name for matrices in as_sets(factorization.branches.mlp) for name in matrices.learned}
+    wanted = {name for matrices in registry.as_sets(factorization.branches.mlp) for name in matrices.learned}
     layers = metadata.get(f"{metadata[ARCHITECTURE]}.{LAYERS}")
     for name, key in _table().learned.items():
         if name not in wanted:
@@ -106,10 +93,12 @@ def list_learned(metadata: Mapping[str, Any], factorization: Factorization) -> I
         if not isinstance(values, tuple) or len(values) != layers:
             raise NothingToCompare(f"the GGUF file has no list `{key}` of one number for each layer; do not trust it")
         for number, value in enumerate(values):
-            yield f"{prefixes(factorization)[0].replace('{layer}', str(number))}.{name}", float(value)
+            yield f"{registry.prefixes(factorization)[0].replace('{layer}', str(number))}.{name}", float(value)
 
 
-def name_tensors(metadata: Mapping[str, Any], factorization: Factorization, stored: Iterable[str]) -> Iterator[Piece]:
+def name_tensors(
+    metadata: Mapping[str, Any], factorization: registry.Factorization, stored: Iterable[str]
+) -> Iterator[Piece]:
     """Yield every tensor of a file by the name that it has on the Hub's disk, by the map of the package `gguf`.
 
     A tensor of a layer that the factorization does not name keeps its own name under the prefix of the layer, and one
@@ -117,7 +106,7 @@ def name_tensors(metadata: Mapping[str, Any], factorization: Factorization, stor
     each is a tensor of its own.
     """
     named, entry = _architecture(metadata)
-    embedding = next((f"{name}.weight" for name in as_names(factorization.embedding)), EMBEDDING)
+    embedding = next((f"{name}.weight" for name in registry.as_names(factorization.embedding)), EMBEDDING)
     translation = _Translation(named, factorization)
     for name in stored:
         layer = LAYER.fullmatch(name.partition("[")[0])
@@ -136,7 +125,7 @@ def name_tensors(metadata: Mapping[str, Any], factorization: Factorization, stor
 class _Translation:
     """From the names of an architecture's tensors in GGUF, with `{bid}` for the layer, to those of a factorization."""
 
-    def __init__(self, named: str, factorization: Factorization) -> None:
+    def __init__(self, named: str, factorization: registry.Factorization) -> None:
         self._known = {
             name.replace(".{expert}", ""): name for name in named_tensors(factorization) if "{layer}" not in name
         }
@@ -146,7 +135,7 @@ class _Translation:
         self._candidates = _candidates(named)
         patterns = [
             [pattern.replace("{layer}", "{bid}") for pattern in stack]
-            for stack in as_stacks(factorization.layers).values()
+            for stack in registry.as_stacks(factorization.layers).values()
         ]
         self._prefixes = [best for stack in patterns if self._count(best := max(stack, key=self._count))]
         self._made: dict[tuple[str, str], str] = {}

@@ -1,4 +1,7 @@
-"""GGUF: the tensors of a model as llama.cpp stores them, each decoded by the package `gguf` when it is read."""
+"""GGUF: the tensors of a model as llama.cpp stores them, each decoded when it is read.
+
+The package `gguf` knows how llama.cpp stores and names tensors; it is imported where a GGUF file is read.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,25 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.foreign.gguf.files import read_head
 from hf_lineage.checkpoint.foreign.gguf.header import GgufTensor
-from hf_lineage.checkpoint.foreign.gguf.package import gguf
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
 from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import ByRows, Decode, TensorInfo, as_stored
-from hf_lineage.errors import CheckpointError, printable
+from hf_lineage.checkpoint.tensor import ByRows, Decode, TensorInfo, as_stored, single
+from hf_lineage.errors import CheckpointError, NothingToCompare, installation, printable
 from hf_lineage.files import Stamp
 from hf_lineage.hub import RepoRef
+
+
+def gguf() -> Any:
+    """Return the package; raise NothingToCompare where it is not installed."""
+    try:
+        import gguf as package
+    except ImportError:
+        raise NothingToCompare(
+            f"hf-lineage needs the package gguf to read a GGUF file; run `{installation('gguf')}`"
+        ) from None
+    return package
+
 
 PLAIN = {0: "F32", 1: "F16", 28: "F64", 30: "BF16"}
 """The number of a type of llama.cpp that needs no decoding -> its name in safetensors' spelling."""
@@ -52,7 +65,7 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
         for tensor in head.header.tensors:
             if tensor.name in tensors:
                 raise CheckpointError(
-                    f"{repo}: {printable(tensor.name, 200)} is in two of its parts; download them again"
+                    f"{repo}: {printable(tensor.name, 200)} is in two parts of the model; download them again"
                 )
             parts = dict(_parts(tensor, places[file], head.stamp))
             stored |= parts
@@ -139,14 +152,14 @@ def _row(tensor: GgufTensor) -> tuple[int, int]:
     sizes = gguf().GGML_QUANT_SIZES
     if tensor.kind not in sizes:
         raise CheckpointError(
-            f"{printable(tensor.name, 200)} is of the type {tensor.kind}, which the package gguf does not know here; "
-            "`pip install --upgrade gguf`, or do not trust the file"
+            f"{printable(tensor.name, 200)} is of the type {tensor.kind}, which the installed package gguf does not "
+            "know; `pip install --upgrade gguf`, or do not trust the file"
         )
     length, size = sizes[tensor.kind]
     if tensor.shape[-1] % length:
         raise CheckpointError(
-            f"{printable(tensor.name, 200)} has rows of {tensor.shape[-1]} numbers, which are no blocks of {length} as "
-            f"{_kind(tensor.kind)} has; do not trust the file"
+            f"{printable(tensor.name, 200)} has rows of {tensor.shape[-1]} numbers, which is not a multiple of the "
+            f"block size, {length} as {_kind(tensor.kind)} has; do not trust the file"
         )
     return int(length), int(size)
 
@@ -158,7 +171,7 @@ def _refuse_overlap(repo: RepoRef, file: str, tensors: Iterable[GgufTensor], pla
     for tensor in sorted(tensors, key=lambda tensor: tensor.start):
         length, block = _row(tensor)
         if tensor.start < end:
-            raise CheckpointError(f"{repo}: {file}: {tensor.name} lies within {before}; do not trust the file")
+            raise CheckpointError(f"{repo}: {file}: {tensor.name} overlaps {before}; do not trust the file")
         end, before = tensor.start + math.prod(tensor.shape) // length * block, tensor.name
     if end > size:
         raise CheckpointError(f"{repo}: {file} is truncated: {before} ends at byte {end} of {size}; download it again")
@@ -174,7 +187,7 @@ def _scaled(info: TensorInfo, stored: str, plain: Checkpoint) -> TensorInfo:
     numbers = math.prod(scale.shape)
     index = int(expert.rstrip("]")) if bracket else 0
     if numbers != 1 and not (bracket and index < numbers):
-        return replace(info, refusal=f"has {numbers} factors beside it, and 1 is read")
+        return replace(info, refusal=f"has {numbers} factors instead of one")
     decode, count = info.decode, len(info.parts)
 
     def scaled(parts: Sequence[Array]) -> Array:

@@ -66,7 +66,7 @@ class OnnxNode:
     attributes: Mapping[str, Any]
     """Numbers and lists of whole numbers by name."""
     scope: str
-    """The module of PyTorch it stems from; empty if that is not said."""
+    """The module of PyTorch it comes from; empty if it is not given."""
     inner: tuple[str, ...]
     """What the graphs inside it give out."""
 
@@ -85,7 +85,7 @@ def parse(stream: BinaryIO, size: int) -> OnnxGraph:
     walker = Walker(stream, size)
     graphs = [value for number, value in walker.fields(walker.whole) if number == 7]
     if len(graphs) != 1:
-        raise HeaderError("is no ONNX file with one graph; download it again")
+        raise HeaderError("is not an ONNX file with one graph; download it again")
     reader = _Reader(walker)
     reader.graph.outputs = reader.read(graphs[0], 0)
     return reader.graph
@@ -101,7 +101,7 @@ class _Reader:
     def read(self, message: Value, depth: int) -> tuple[str, ...]:
         """Keep what a graph holds, and return the names of what it gives out."""
         if depth > DEEPEST:
-            raise HeaderError(f"has graphs more than {DEEPEST} deep in each other; do not trust it")
+            raise HeaderError(f"has more than {DEEPEST} graphs inside each other; do not trust it")
         outputs: list[str] = []
         for number, value in self._walker.fields(message):
             if number == 1:
@@ -195,7 +195,7 @@ class _Reader:
         name, kind = self._walker.text(content.get(8, NOWHERE)), content.get(2, 0)
         tensor = OnnxTensor(name, tuple(shape), kind if isinstance(kind, int) else 0)
         if len(shape) > MOST_DIMENSIONS or min(shape, default=1) < 0 or math.prod(shape) > LARGEST_TENSOR:
-            raise HeaderError(f"says that its {name[:200]!r} is of the shape {tuple(shape)}; do not trust it")
+            raise HeaderError(f"says that its {name[:200]!r} has the shape {tuple(shape)}; do not trust it")
         if content.get(14) == 1:
             return self._outside(tensor, outside)
         return self._inside(tensor, content)
@@ -223,5 +223,5 @@ class _Reader:
         offset, length = (self._walker.text(entries.get(key, NOWHERE)) for key in (b"offset", b"length"))
         plain = all(re.fullmatch(r"[0-9]{0,19}", number) for number in (offset, length))
         if not file or not plain or tensor.kind not in BITS or int(length or tensor.size) != tensor.size:
-            raise HeaderError(f"does not say where its {tensor.name[:200]!r} of {tensor.shape} lies; do not trust it")
+            raise HeaderError(f"does not say where {tensor.name[:200]!r} of {tensor.shape} is stored; do not trust it")
         return replace(tensor, form=OUTSIDE, span=Span(int(offset or 0), tensor.size), file=file)

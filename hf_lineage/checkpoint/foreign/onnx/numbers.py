@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.foreign.onnx.header import VARINTS, OnnxTensor
-from hf_lineage.checkpoint.numbers import DTYPES
 from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo
 from hf_lineage.errors import CheckpointError
 from hf_lineage.files import Stamp
 
@@ -38,7 +37,7 @@ def constant(tensor: OnnxTensor) -> TensorInfo:
     if tensor.kind in HALVES:
         return TensorInfo(tensor.shape, parts, partial(_halves, tensor), itemsize=1)
     if tensor.kind not in KINDS:
-        why = f"is stored as data type {tensor.kind} of ONNX, which is not read"
+        why = f"is stored as data type {tensor.kind} of ONNX, which hf-lineage cannot read"
         return TensorInfo(tensor.shape, parts, refusal=why)
     if tensor.form == VARINTS:
         return TensorInfo(tensor.shape, parts, partial(_listed, tensor), itemsize=8)
@@ -75,7 +74,7 @@ def _whole_numbers(tensor: OnnxTensor, content: Array) -> Array:
     starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
     lengths = ends + 1 - starts
     if len(ends) != wanted or (wanted and (lengths.max() > 10 or ends[-1] != len(content) - 1)):
-        raise CheckpointError(f"{tensor.name} holds {len(ends)} numbers of {wanted}; download the ONNX file again")
+        raise CheckpointError(f"{tensor.name} holds {len(ends)} of {wanted} numbers; download the ONNX file again")
     numbers = np.zeros(wanted, np.uint64)
     for place in range(int(lengths.max()) if wanted else 0):
         longer = lengths > place

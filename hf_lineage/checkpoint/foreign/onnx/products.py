@@ -1,7 +1,7 @@
 """The matrices that an ONNX graph multiplies with, each as (out, in).
 
-How a matrix lies in the file says nothing of how it is used, so it is turned by the operation that multiplies with it.
-The operations are those of the ONNX specification and of ONNX Runtime's `docs/ContribOperators.md`.
+The layout of a matrix in the file does not show how it is used; the operation that multiplies with it decides. The
+operations are those of the ONNX specification and of ONNX Runtime's `docs/ContribOperators.md`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Products:
             return PRODUCTS[node.kind](self, node)
         except (ValueError, IndexError, TypeError, OverflowError) as error:
             raise CheckpointError(
-                f"the ONNX graph multiplies with {printable(node.inputs[place], 200)} in no valid way ({error}); "
-                "do not trust it"
+                f"the ONNX graph multiplies with {printable(node.inputs[place], 200)} in an invalid way ({error}); do "
+                "not trust it"
             ) from None
 
     def product(self, node: OnnxNode) -> TensorInfo:
@@ -52,7 +52,7 @@ class Products:
     def blocks(self, node: OnnxNode) -> TensorInfo:
         """MatMulNBits."""
         if len(node.inputs) > 4 and node.inputs[4]:
-            raise NothingToCompare("the ONNX graph orders columns by g_idx (MatMulNBits), which is not read")
+            raise NothingToCompare("the ONNX graph orders columns by g_idx (MatMulNBits), which hf-lineage cannot read")
         zero = self._need(node.inputs[3]) if len(node.inputs) > 3 and node.inputs[3] else None
         return blocks(node, [self._need(node.inputs[1]), self._need(node.inputs[2]), zero])
 
@@ -73,7 +73,7 @@ class Products:
             for name in (*names, *user.inputs):
                 if (scale := self._values.find(name)) is not None:
                     return scale
-        raise ValueError("no scale is multiplied with the result of MatMulInteger")
+        raise ValueError("the result of MatMulInteger is not multiplied with a scale")
 
     def _after(self, name: str) -> Sequence[OnnxNode]:
         """Some operations that use a value."""
@@ -82,7 +82,7 @@ class Products:
     def _need(self, name: str) -> TensorInfo:
         info = self._values.find(name)
         if info is None:
-            raise ValueError(f"{name[:200]!r} is no constant")
+            raise ValueError(f"{name[:200]!r} is not a constant")
         return info
 
 

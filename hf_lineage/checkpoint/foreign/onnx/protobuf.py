@@ -9,8 +9,7 @@ import struct
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from hf_lineage.checkpoint.foreign.bounded_reader import decode_text
-from hf_lineage.checkpoint.foreign.form import HeaderError
+from hf_lineage.checkpoint.foreign.form import HeaderError, decode_text
 
 MOST_FIELDS, LONGEST_TEXT, LARGEST_TEXT = 2**21, 2**12, 2**26
 """Fields at most, and bytes of one text and of all of them together."""
@@ -69,7 +68,7 @@ class Walker:
             else:
                 raise HeaderError("is damaged or of another format; download it again")
             if position > stop:
-                raise HeaderError("is truncated or damaged: a field leaves its message; download it again")
+                raise HeaderError("is truncated or damaged: a field is longer than its message; download it again")
             yield number, value
 
     def numbers(self, value: Value, most: int) -> list[int]:
@@ -87,7 +86,7 @@ class Walker:
         """Return a float32."""
         content = self.content(value)
         if len(content) != struct.calcsize("<f"):
-            raise HeaderError("is damaged: a number has another length; download it again")
+            raise HeaderError("is damaged: a number has a wrong length; download it again")
         return float(struct.unpack("<f", content)[0])
 
     def text(self, value: Value) -> str:
@@ -118,5 +117,5 @@ class Walker:
 
 def _place(value: Value) -> Span:
     if not isinstance(value, Span):
-        raise HeaderError("is damaged: a number stands where a text or a message should; download it again")
+        raise HeaderError("is damaged: it has a number in place of a text or a message; download it again")
     return value

@@ -116,19 +116,19 @@ def _kept(weights: Weights) -> dict[str, TensorInfo]:
 def _refuse_nameless(weights: Weights) -> None:
     if weights.nameless:
         raise NothingToCompare(
-            f"the ONNX graph multiplies with {weights.nameless} matrices whose place in the model nothing tells; check "
+            f"the ONNX graph multiplies with {weights.nameless} matrices whose place in the model is unknown; check "
             "the safetensors release instead"
         )
     if not weights.matrices:
-        raise NothingToCompare("the ONNX graph multiplies with no matrix that it holds; check another file")
+        raise NothingToCompare("the ONNX graph has no product with a stored matrix; check another file")
 
 
 def _beside(repo: RepoRef, file: str, tensor: OnnxTensor) -> str:
     """The file that holds the numbers of a tensor, which is never outside the repository."""
     if not BESIDE.fullmatch(tensor.file):
         raise CheckpointError(
-            f"{repo}: {printable(file, 200)} says that its numbers are in {printable(tensor.file, 200)}, which is no "
-            "file beside it; do not trust it"
+            f"{repo}: {printable(file, 200)} says that its numbers are in {printable(tensor.file, 200)}, which is not "
+            "a file beside it; do not trust it"
         )
     beside = str(PurePosixPath(file).parent / tensor.file)
     if not repo.offers(beside):

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.foreign.onnx.header import OnnxGraph, OnnxNode
 from hf_lineage.checkpoint.foreign.onnx.numbers import constant, unpacked
-from hf_lineage.checkpoint.numbers import single
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import TensorInfo, single
 from hf_lineage.errors import CheckpointError, printable
 
 Array = NDArray[Any]
@@ -62,7 +61,7 @@ class Values:
             return OPERATIONS[node.kind](node, known) if known and len(known) == len(inputs) else None
         except (ValueError, IndexError, TypeError, OverflowError) as error:
             raise CheckpointError(
-                f"the ONNX graph computes {printable(name, 200)} in no valid way ({error}); do not trust it"
+                f"the ONNX graph computes {printable(name, 200)} in an invalid way ({error}); do not trust it"
             ) from None
 
 
@@ -90,7 +89,7 @@ def combined(
 def transposed(info: TensorInfo, order: Sequence[int] = (1, 0)) -> TensorInfo:
     """Return a tensor with its dimensions in another order."""
     if sorted(order) != list(range(len(info.shape))):
-        raise ValueError(f"no order {tuple(order)} of {len(info.shape)} dimensions")
+        raise ValueError(f"the order {tuple(order)} does not fit {len(info.shape)} dimensions")
     return combined([info], tuple(info.shape[place] for place in order), lambda tensor: tensor.transpose(order))
 
 
@@ -139,7 +138,7 @@ def blocks(node: OnnxNode, inputs: Sequence[TensorInfo | None]) -> TensorInfo:
     if quantized is None or scale is None or math.prod(quantized.shape) != rows * count * size * bits // 8:
         raise ValueError("MatMulNBits without its blocks")
     if math.prod(scale.shape) != rows * count or (zero and math.prod(zero.shape) not in (rows * packed, rows * count)):
-        raise ValueError("MatMulNBits with scales or zero points of another number")
+        raise ValueError("MatMulNBits with the wrong number of scales or zero points")
 
     def compute(content: Array, factors: Array, *zeros: Array) -> Array:
         numbers = single(unpacked(content.reshape(rows, -1), bits)).reshape(rows, count, size)

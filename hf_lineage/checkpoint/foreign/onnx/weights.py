@@ -1,8 +1,8 @@
 """The weights of an ONNX graph by the names of the modules they stem from, each matrix as (out, in).
 
 The name of a matrix is its own where the exporter left it one, or else that of the module in the name of the operation,
-of the module in PyTorch's metadata, or of the bias that is added to the product. What leads to no output of the graph
-does not count.
+of the module in PyTorch's metadata, or of the bias that is added to the product. Operations that lead to no output of
+the graph do not count.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ OWN = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 ADDED = re.compile(
     r"(?:_DequantizeLinear_Output|_output|_dequantized|_quantized|_quant|_transposed|_DQ|_Q[248][A-Za-z0-9]*|_q)$"
 )
-"""What quantizers add to it, which may come several times; no repetition stands in another, for names are hostile."""
+"""Suffixes that quantizers add to it, perhaps several times; names are hostile, so no repetition is nested."""
 MOST_ADDED = 3
 FUSED = frozenset(
     {"Attention", "QAttention", "PackedAttention", "LongformerAttention", "DecoderAttention", "MoE", "QMoE", "GatedMLP"}
     | {"MatMulBnb4", "QOrderedMatMul", "QOrderedAttention", "SparseAttention", "MatMulFpQ4", "QLinearConv"}
 )
-"""Operations of ONNX Runtime that take weights in a form that is not taken apart."""
+"""Operations of ONNX Runtime whose fused weights cannot be separated."""
 BIASES = {"Add": (0, 1), "BiasGelu": (1,), "FastGelu": (1,), "BiasAdd": (1,), "SkipLayerNormalization": (4,)}
 """Operations that add a bias, each with the inputs that may be it."""
 NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")
@@ -52,9 +52,9 @@ class Weights:
     others: dict[str, TensorInfo] = field(default_factory=dict)
     """Gains, biases and embeddings, as they are stored."""
     nameless: int = 0
-    """Matrices whose place in the model nothing tells."""
+    """Matrices whose place in the model is unknown."""
     heads: int | None = None
-    """The most heads into which a product is taken apart; None if none is."""
+    """The most heads into which a product is split; None if none is split."""
 
 
 def collect_weights(graph: OnnxGraph) -> Weights:
@@ -99,8 +99,8 @@ class _Search:
         """Keep the weights that one operation takes."""
         if node.domain not in ("", "ai.onnx") and node.kind in FUSED:
             raise NothingToCompare(
-                f"the ONNX graph has operations of the kind {node.kind}, in which weights are fused and which are not "
-                "taken apart; check a file without optimizations, or the safetensors release"
+                f"the ONNX graph has the operation {node.kind}, whose fused weights hf-lineage cannot separate; check "
+                "a file without optimizations, or the safetensors release"
             )
         if node.kind in OPERATIONS and all(self._values.find(name) for name in node.inputs if name):
             return
@@ -134,7 +134,7 @@ class _Search:
             self.weights.others.setdefault(own, info)
 
     def _looked_up(self, node: OnnxNode, info: TensorInfo | None) -> TensorInfo | None:
-        """A table as it is after its rows are taken, where these are what is scaled and not the table."""
+        """A table as it is after its rows are looked up, if the rows are scaled and not the table."""
         if info is None or node.kind != "Gather" or not node.outputs:
             return info
         users = self._users[node.outputs[0]][:MOST_USERS]
@@ -150,7 +150,7 @@ class _Search:
         return own or (f"{module}.weight" if module else None)
 
     def _after(self, node: OnnxNode, rows: int) -> tuple[str | None, int | None]:
-        """The name of the bias of a product of so many numbers, and how many heads it is taken apart into."""
+        """The name of the bias of a product of so many numbers, and how many heads it is split into."""
         bias = next((own for name in node.inputs[2:] if (own := self._bias(name, rows))), None)
         heads, value = None, node.outputs[0] if node.outputs else ""
         for _ in range(LONGEST_CHAIN):

@@ -8,5 +8,5 @@ from hf_lineage.checkpoint.foreign.pickles.torch_file import torch_header
 PICKLE: ForeignForm = ForeignForm(
     "torch.save",
     header=torch_header,
-    remark="{} is a pickle, of which the tensors were read and nothing was run (--allow-pickle)",
+    remark="{} is a pickle; its tensors were read and nothing was run (--allow-pickle)",
 )

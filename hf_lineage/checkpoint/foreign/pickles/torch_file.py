@@ -1,4 +1,4 @@
-"""Files of torch.save: where in the file the numbers of each tensor are, found without torch and without unpickling.
+"""Files of torch.save: where in the file the numbers of each tensor are, read without torch and without unpickling.
 
 Since 2020 such a file is a ZIP archive that is not compressed: `data.pkl` says which tensor is where in which storage,
 and each storage is an entry of the archive. Before, pickles and storages stood one behind the other.
@@ -89,7 +89,7 @@ def torch_header(file: Path, shown: str) -> Iterator[tuple[str, StoredTensor]]:
                 yield name, _stored(name, view, places, file, stamp)
     except UnknownError as error:
         raise NothingToCompare(
-            f"{shown} {printable(error, 300)}, and of a pickle only tensors by their names are read; {INSTEAD}"
+            f"{shown} {printable(error, 300)}; hf-lineage reads only named tensors from a pickle; {INSTEAD}"
         ) from None
     except (ValueError, OverflowError, struct.error, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
         raise CheckpointError(f"{shown} is damaged: {printable(error, 300)}; download it again") from None
@@ -106,12 +106,12 @@ def _archive(stream: BinaryIO, size: int) -> tuple[Any, Places]:
     with zipfile.ZipFile(_Bounded(stream, size)) as archive:
         listed = archive.infolist()
         if archive.comment:
-            raise DamagedError("it is an archive with a comment, which torch does not write")
+            raise DamagedError("it is an archive with a comment, and torch writes none")
     entries = {entry.filename.casefold(): entry for entry in listed}
     folder = listed[0].filename.partition("/")[0] if listed else ""
     pickled = entries.get(f"{folder}/data.pkl".casefold())
     if len(entries) != len(listed) or pickled is None:
-        raise DamagedError("it is an archive without one data.pkl, or with two entries of one name")
+        raise DamagedError("it is an archive without data.pkl, or with two entries of one name")
     order = entries.get(f"{folder}/byteorder".casefold())
     if order and _content(stream, _place(stream, order, size)) != b"little":
         raise DamagedError("its numbers are not stored with the lowest byte first")
@@ -122,7 +122,7 @@ def _archive(stream: BinaryIO, size: int) -> tuple[Any, Places]:
 
 
 class _Bounded(io.RawIOBase):
-    """A file of which no more is read at once than the list of entries may take."""
+    """A file that is read in parts no larger than the list of entries may be."""
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream, self._size = stream, size
@@ -148,13 +148,13 @@ def _place(stream: BinaryIO, entry: zipfile.ZipInfo, size: int) -> tuple[int, in
     """Where the bytes of an entry are; torch neither compresses nor encrypts them."""
     name = entry.filename[:200]
     if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 or entry.compress_size != entry.file_size:
-        raise DamagedError(f"its {name} is compressed, which torch does not do")
+        raise DamagedError(f"its {name} is compressed, and torch does not compress")
     stream.seek(entry.header_offset)
     head = stream.read(ENTRY)
     names = int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
     start = entry.header_offset + ENTRY + names
     if not head.startswith(ZIP) or start + entry.file_size > size:
-        raise DamagedError(f"its {name} is not within the file")
+        raise DamagedError(f"its {name} lies outside the file")
     return start, entry.file_size
 
 
@@ -187,7 +187,7 @@ def _sequence(stream: BinaryIO, size: int) -> tuple[Any, Places]:
 
 
 def _views(content: Any) -> dict[str, _View]:
-    """The tensors among the items of a mapping; what else is in it belongs to no model."""
+    """The tensors among the items of a mapping; other items belong to no model."""
     if not isinstance(content, dict):
         raise UnknownError("holds no mapping from names to tensors")
     views = {name: _view(value) for name, value in content.items() if isinstance(value, Call)}
@@ -226,7 +226,7 @@ def _type(kind: Any) -> str:
 
 
 def _no_tensor() -> _View:
-    raise UnknownError("holds a tensor whose shape or place is none")
+    raise UnknownError("holds a tensor with an invalid shape or place")
 
 
 def _itemsize(dtype: str) -> int:
@@ -240,7 +240,7 @@ def _stored(name: str, view: _View, places: Places, file: Path, stamp: Stamp) ->
     tensor = StoredTensor(file, view.dtype, view.shape, start + view.offset * _itemsize(view.dtype), stamp)
     rows = [math.prod(view.shape[place + 1 :]) for place in range(len(view.shape))]
     if tensor.numbers and any(side > 1 and view.stride[at] != rows[at] for at, side in enumerate(view.shape)):
-        raise UnknownError(f"holds {name[:200]} with its numbers in another order than row by row")
+        raise UnknownError(f"holds {name[:200]} with numbers that are not stored row by row")
     if view.held != length or tensor.start + tensor.size > start + length:
         raise DamagedError(f"{name[:200]} of the shape {view.shape} does not fit its storage of {length} bytes")
     return tensor

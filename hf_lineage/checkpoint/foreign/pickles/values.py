@@ -1,7 +1,7 @@
 """Pickles of plain values and tensors, read step by step; nothing that a pickle names is imported or called.
 
-Python's own unpickler is not used: it runs what the file says. Of its instructions those are followed here that
-`torch.save` writes for a mapping of tensors, and any other one is refused. What a pickle names stays a name.
+Python's own unpickler is not used: it runs what the file says. Only the instructions that `torch.save` writes for a
+mapping of tensors are followed here; any other one is refused. What a pickle names stays a name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Persistent:
 
 @dataclass(frozen=True)
 class Call:
-    """What would come of a call that is known and was not made."""
+    """The result of a known call, which was not made."""
 
     name: str
     arguments: tuple[Any, ...]
@@ -80,18 +80,18 @@ class _Machine:
         """Put keys and values, one after the other, into the mapping on the stack."""
         target = self.stack[-1]
         if not isinstance(target, dict) or len(items) % 2 or not all(type(key) is str for key in items[::2]):
-            raise UnknownError("holds a mapping whose keys are no text")
+            raise UnknownError("holds a mapping whose keys are not texts")
         target.update(zip(items[::2], items[1::2], strict=True))
 
     def extend(self, items: list[Any]) -> None:
         if not isinstance(self.stack[-1], list):
-            raise DamagedError("its pickle cannot be followed")
+            raise DamagedError("its pickle cannot be read")
         self.stack[-1].extend(items)
 
     def call(self) -> None:
         called, arguments = self.last(2)
         if not isinstance(called, Name) or not isinstance(arguments, tuple):
-            raise DamagedError("its pickle cannot be followed")
+            raise DamagedError("its pickle cannot be read")
         if called.text == MAPPING and not arguments:
             self.stack.append({})
         elif called.text in self.calls:
@@ -156,7 +156,7 @@ STEPS: Mapping[str, Step] = {
 
 def _text(item: Any) -> str:
     if not isinstance(item, str):
-        raise DamagedError("its pickle cannot be followed")
+        raise DamagedError("its pickle cannot be read")
     return item
 
 
@@ -164,14 +164,14 @@ def read(stream: io.BytesIO, calls: frozenset[str]) -> Any:
     """Return what one pickle holds, and leave the stream behind it.
 
     `calls` are the names of functions of which a call is a value, `Call`. Raise UnknownError for anything else that
-    would run, DamagedError for what is no pickle.
+    would run, DamagedError for bytes that are not a pickle.
     """
     try:
         return _followed(stream, _Machine(calls))
     except (UnknownError, DamagedError):
         raise
     except (ValueError, OverflowError, LookupError):
-        raise DamagedError("its pickle cannot be followed to its end") from None
+        raise DamagedError("the end of its pickle cannot be read") from None
 
 
 def _followed(stream: io.BytesIO, machine: _Machine) -> Any:

@@ -142,8 +142,8 @@ def test_the_claim_in_the_metadata_is_checked_and_the_report_says_which_file_was
     (row,) = check("me/child-GGUF", options=Options(local_hub=hub, order_seed=0)).rows
     assert (row.claim.base, row.claim.sources, row.verdict.name) == ("acme/llama-base", ("GGUF metadata",), "RELATED")
     assert row.notes == (
-        "me/child-GGUF: child-F16.gguf was read, by its name the most precise of the GGUF files; name another by its "
-        "path, or with --file for the model that is judged; 2 more files may hold weights too",
+        "me/child-GGUF: child-F16.gguf was read, the most precise GGUF file by its name; name another by its path, "
+        "or with --file for the model that is judged; 2 more files may hold weights too",
     )
 
 
@@ -227,7 +227,7 @@ def test_heads_that_are_no_number_are_refused(tmp_path):
     with pytest.raises(CheckpointError) as caught:
         opened(described(resolve(str(file.parent))))
     assert str(caught.value).endswith(
-        "the GGUF file says attention.head_count_kv: two, which counts no heads; do not trust it"
+        "the GGUF file says attention.head_count_kv: two, not a number of heads; do not trust it"
     )
 
 

@@ -130,24 +130,23 @@ def test_another_alignment_moves_the_numbers(tmp_path):
 
 
 HOSTILE = {
-    "no GGUF file": (b"version https://git-lfs", "is no GGUF file; download it again"),
+    "not a GGUF file;": (b"version https://git-lfs", "is not a GGUF file; download it again"),
     "nothing at all": (b"", "is truncated: it ends within its header; download it again"),
     "the first version": (
         header(version=1),
-        "is of version 1, and versions 2 and 3 for little-endian ones are read; convert the model anew",
+        "is of version 1; only little-endian versions 2 and 3 are read; convert the model again",
     ),
     "another byte order": (
         header(version=3 << 24),
-        "is written for big-endian machines, and versions 2 and 3 for little-endian ones are read; "
-        "convert the model anew",
+        "is written for big-endian machines; only little-endian versions 2 and 3 are read; convert the model again",
     ),
     "a million keys": (
         header(counts=(0, 1_000_000)),
-        f"claims 1000000 keys, and at most {MOST_KEYS} are read; do not trust it",
+        f"claims 1000000 keys; hf-lineage reads at most {MOST_KEYS}; do not trust it",
     ),
     "a million tensors": (
         header(counts=(1_000_000, 0)),
-        f"claims 1000000 tensors, and at most {MOST_TENSORS} are read; do not trust it",
+        f"claims 1000000 tensors; hf-lineage reads at most {MOST_TENSORS}; do not trust it",
     ),
     "keys that are not there": (
         header(counts=(0, 5))[:24],
@@ -177,7 +176,7 @@ HOSTILE = {
     "an unknown type": (header(keys=[key("a", 77, b"")]), "has a value of the unknown type 77; do not trust it"),
     "an alignment of three": (
         header(keys=[key("general.alignment", 4, struct.pack("<I", 3))]),
-        "says general.alignment: 3, which is no power of two; do not trust it",
+        "says general.alignment: 3, which is not a power of two; do not trust it",
     ),
     "no dimensions": (header(tensors=[tensor(shape=())]), "says that its t has 0 dimensions; do not trust it"),
     "many dimensions": (
@@ -186,11 +185,11 @@ HOSTILE = {
     ),
     "an absurd shape": (
         header(tensors=[tensor(shape=(2**40, 2**40))]),
-        "says that its t is of the shape (1099511627776, 1099511627776); do not trust it",
+        "says that its t has the shape (1099511627776, 1099511627776); do not trust it",
     ),
     "an empty dimension": (
         header(tensors=[tensor(shape=(0, 4))]),
-        "says that its t is of the shape (4, 0); do not trust it",
+        "says that its t has the shape (4, 0); do not trust it",
     ),
     "a tensor beyond the file": (
         header(tensors=[tensor(start=2**40)]),

@@ -93,10 +93,20 @@ def test_layers_that_predict_further_tokens_are_not_counted():
 @pytest.mark.parametrize(
     ("metadata", "why"),
     [
-        ({}, "the GGUF file is of the architecture None, which is not read; check the safetensors release instead"),
-        ({"general.architecture": "mamba"}, "the GGUF file is of the architecture mamba, which is not read; check th"),
-        ({"general.architecture": 7}, "the GGUF file is of the architecture 7, which is not read; check the safete"),
-        (LLAMA | {"general.type": "adapter"}, "the GGUF file is of the type adapter, not a model; name one by its p"),
+        (
+            {},
+            "the GGUF file has the architecture None, which hf-lineage cannot read; check the safetensors release "
+            "instead",
+        ),
+        (
+            {"general.architecture": "mamba"},
+            "the GGUF file has the architecture mamba, which hf-lineage cannot read; check th",
+        ),
+        (
+            {"general.architecture": 7},
+            "the GGUF file has the architecture 7, which hf-lineage cannot read; check the safete",
+        ),
+        (LLAMA | {"general.type": "adapter"}, "the GGUF file has the type adapter, not a model; name one by its p"),
     ],
 )
 def test_what_is_not_read_says_why(metadata, why):
@@ -160,9 +170,6 @@ def test_an_architecture_that_the_installed_package_does_not_know_says_what_to_d
 def test_a_table_that_breaks_the_schema_is_refused(content, tmp_path, monkeypatch):
     (tmp_path / "gguf").mkdir()
     (tmp_path / "gguf/architectures.yaml").write_text(json.dumps(content))
-    monkeypatch.setattr("hf_lineage.checkpoint.foreign.gguf.names.registry_root", lambda: tmp_path)
-    _table.cache_clear()
+    monkeypatch.setattr("hf_lineage.architecture.registry.tables.registry_root", lambda: tmp_path)
     with pytest.raises(RegistryError, match=r"gguf/architectures.yaml: .*registry/README.md documents the schema"):
         _table()
-    monkeypatch.undo()
-    _table.cache_clear()

@@ -6,7 +6,7 @@ import sys
 import gguf as installed
 import pytest
 
-from hf_lineage.checkpoint.foreign.gguf.package import gguf
+from hf_lineage.checkpoint.foreign.gguf.tensors import gguf
 from hf_lineage.errors import NothingToCompare
 
 
@@ -19,8 +19,8 @@ def test_without_it_the_error_says_what_to_install(monkeypatch):
     with pytest.raises(NothingToCompare) as caught:
         gguf()
     assert str(caught.value) == (
-        "a GGUF file is read with the package gguf, which is not installed; "
-        "`pip install 'hf-lineage[gguf] @ git+https://github.com/hf-lineage/hf-lineage'`"
+        "hf-lineage needs the package gguf to read a GGUF file; run `pip install 'hf-lineage[gguf] @ "
+        "git+https://github.com/hf-lineage/hf-lineage'`"
     )
 
 

@@ -8,9 +8,9 @@ from transformers.integrations.gguf import dequant
 
 from hf_lineage.checkpoint.foreign.gguf.tensors import apply_factors
 from hf_lineage.checkpoint.foreign.pieces import Piece, by_pieces
-from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import RepoRef, resolve
 from tests.gguf_blocks import QUANTIZED, drawn
@@ -105,7 +105,7 @@ def test_a_factor_beside_a_matrix_is_multiplied_in(tmp_path):
     loaded = by_pieces(apply_factors(found), pieces)
     assert loaded.read("a").tolist() == [[3] * 4] * 2
     assert loaded.read("b").tolist() == [[5] * 4] * 2
-    with pytest.raises(NothingToCompare, match="c has 2 factors beside it, and 1 is read"):
+    with pytest.raises(NothingToCompare, match="c has 2 factors instead of one"):
         loaded.read("c")
 
 
@@ -136,16 +136,16 @@ def number(offset, value, size):
 LIES = {
     "a type that nobody knows": (
         number(20, 99, 4),
-        "tensor_a is of the type 99, which the package gguf does not know he",
+        "tensor_a is of the type 99, which the installed package gguf does not know",
     ),
     "rows that are no blocks": (
         number(20, 12, 4),
-        "tensor_a has rows of 64 numbers, which are no blocks of 256 as Q4_K",
+        "tensor_a has rows of 64 numbers, which is not a multiple of the block size, 256 as Q4_K",
     ),
-    "more rows": (number(12, 9, 8), "org/model: model.gguf: tensor_b lies within tensor_a; do not trust the file"),
+    "more rows": (number(12, 9, 8), "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust the file"),
     "rows beyond the file": (
         number(12, 2**30, 8),
-        "org/model: model.gguf: tensor_b lies within tensor_a; do not trust",
+        "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust",
     ),
 }
 
@@ -176,7 +176,7 @@ def test_a_file_that_changes_after_it_was_opened_is_an_error(tmp_path):
     repo = file(tmp_path, ("a", np.ones((4, 64), np.float32), KINDS.F32))
     found = open_checkpoint(repo)
     repo.path("model.gguf").write_bytes(repo.path("model.gguf").read_bytes() + b"\0")
-    with pytest.raises(CheckpointError, match="the file has changed since its header was read"):
+    with pytest.raises(CheckpointError, match="the file changed after its header was read"):
         found.read("a")
 
 
@@ -191,7 +191,7 @@ def test_parts_of_a_model_have_to_belong_together(tmp_path):
     assert np.array_equal(found.read("blk.5.ffn_up.weight"), whole.read("blk.5.ffn_up.weight"))
     kept = files[2].read_bytes()
     files[2].write_bytes(files[1].read_bytes())
-    with pytest.raises(CheckpointError, match="is in two of its parts; download them again"):
+    with pytest.raises(CheckpointError, match="is in two parts of the model; download them again"):
         open_checkpoint(RepoRef("org/parts", parts))
     write(source, tmp_path / "other/a.gguf", split_max_tensors=25)
     files[2].write_bytes(kept)

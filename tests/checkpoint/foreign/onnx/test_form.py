@@ -1,4 +1,7 @@
-"""Models in ONNX and in CTranslate2: a true descendant is RELATED, an independent one in the same clothes is not."""
+"""Models in ONNX and in CTranslate2: a true descendant is RELATED, an independent one in the same clothes is not.
+
+The names of an exported graph become those of the Hub, whatever wrapped the model; joined matrices are parted.
+"""
 
 import shutil
 from functools import partial
@@ -7,9 +10,13 @@ import pytest
 from onnxruntime.quantization import QuantType
 
 from hf_lineage import Options, compare
+from hf_lineage.architecture.registry.lookups import lookup
 from hf_lineage.checking.source.opening import described, opened
 from hf_lineage.checkpoint.foreign.forms import foreign_model
+from hf_lineage.checkpoint.foreign.onnx.form import name_tensors
+from hf_lineage.checkpoint.foreign.pieces import Piece, name_in_out, split_rows, strip_common_prefix
 from hf_lineage.checkpoint.opening import open_checkpoint
+from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub.reference import RepoRef
 from tests import ctranslate2_models, onnx_models
 from tests.conformance import tiny_model
@@ -17,6 +24,78 @@ from tests.invoking import lineage
 from tests.long import first_of
 from tests.models import EXAMPLES, card, family, fine_tuned
 from tests.onnx_models import QUANTIZATIONS
+
+LLAMA, GPT2, BERT, PHI3 = (
+    lookup({"architectures": [name]})[1]
+    for name in ("LlamaForCausalLM", "GPT2LMHeadModel", "BertModel", "Phi3ForCausalLM")
+)
+CONFIG = {"num_attention_heads": 4, "num_key_value_heads": 2}
+
+
+def names(factorization, *stored, config=CONFIG, shape=(8, 4)):
+    return [piece.name for piece in name_tensors(factorization, dict.fromkeys(stored, shape), config)]
+
+
+@pytest.mark.parametrize("prefix", ["", "inner.", "model.0.auto_model.", "model."])
+def test_what_wraps_the_model_is_taken_off_all_names(prefix):
+    own = ["embeddings.word_embeddings.weight", "encoder.layer.0.intermediate.dense.weight", "pooler.dense.bias"]
+    assert names(BERT, *(prefix + name for name in own)) == own
+
+
+def test_a_prefix_that_not_all_names_have_is_part_of_them():
+    assert names(LLAMA, "model.layers.0.mlp.up_proj.weight", "lm_head.weight")[0] == "model.layers.0.mlp.up_proj.weight"
+    strange = ["a.layers.0.up.weight", "b.x.weight"]
+    assert names(BERT, *strange) == strange
+    assert names(BERT) == []
+
+
+def test_names_that_onnx_runtime_shortens_are_whole_again():
+    stored = [
+        "model.layers.0.attn.q_proj.weight",
+        "model.layers.0.attn.o_proj.weight",
+        "model.layers.0.mlp.up_proj.weight",
+    ]
+    assert names(LLAMA, *stored) == [name.replace(".attn.", ".self_attn.") for name in stored]
+    assert names(GPT2, "transformer.h.0.attn.c_proj.weight") == ["transformer.h.0.attn.c_proj.weight"]
+
+
+def test_queries_keys_and_values_in_one_matrix_are_split_rows():
+    found = [*name_tensors(LLAMA, {"model.layers.1.attn.qkv_proj.weight": (16, 8)}, CONFIG)]
+    stored = "model.layers.1.attn.qkv_proj.weight"
+    assert found == [
+        Piece("model.layers.1.self_attn.q_proj.weight", stored, (0, 8)),
+        Piece("model.layers.1.self_attn.k_proj.weight", stored, (8, 12)),
+        Piece("model.layers.1.self_attn.v_proj.weight", stored, (12, 16)),
+    ]
+    assert names(PHI3, stored) == ["model.layers.1.self_attn.qkv_proj.weight"]
+
+
+@pytest.mark.parametrize("config", [{}, {"num_attention_heads": "4"}, {"num_attention_heads": True}])
+def test_without_heads_nothing_is_split_rows(config):
+    with pytest.raises(NothingToCompare, match="counts the heads of attention as"):
+        names(LLAMA, "model.layers.1.attn.qkv_proj.weight", config=config)
+
+
+@pytest.mark.parametrize(
+    ("rows", "heads", "groups"), [(10, 4, 2), (8, 0, 0), (8, 2, 4), (8, -4, -2), (2**20, 2**19, 1)]
+)
+def test_rows_that_are_not_those_heads_are_refused(rows, heads, groups):
+    with pytest.raises(NothingToCompare):
+        list(split_rows(rows, heads, groups))
+
+
+def test_what_transformers_stores_the_other_way_is_turned():
+    assert name_in_out(LLAMA) == frozenset()
+    assert name_in_out(GPT2) == {"attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"}
+    shapes = {"h.0.mlp.c_fc.weight": (16, 4), "h.0.mlp.c_fc.bias": (16,), "wte.weight": (50, 4)}
+    assert [piece.turned for piece in name_tensors(GPT2, shapes, {})] == [True, False, False]
+
+
+def test_what_all_names_begin_with_is_taken_off_for_a_suggestion():
+    assert [*strip_common_prefix({"a.b.c.weight": (1,), "a.b.d.weight": (1,)})] == ["c.weight", "d.weight"]
+    assert [*strip_common_prefix({"a.weight": (1,), "b.weight": (1,)})] == ["a.weight", "b.weight"]
+    assert strip_common_prefix({}) == {}
+
 
 ALL = Options(paths=("mlp", "value_output", "query_key"), order_seed=0)
 BASES = {"llama": EXAMPLES / "acme/llama-base", "gpt2": EXAMPLES / "acme/gpt2-base"}
@@ -124,7 +203,7 @@ def test_matrices_whose_place_nothing_tells_are_not_guessed(graphs, tmp_path):
     bare = again(file, tmp_path / "bare", lambda source, target: onnx_models.changed(source, target, onnx_models.bare))
     outcome = verdict(BASES["llama"], bare)
     assert outcome.name == "UNVERIFIABLE"
-    assert "43 matrices whose place in the model nothing tells" in outcome.reason
+    assert "43 matrices whose place in the model is unknown;" in outcome.reason
 
 
 def test_a_graph_without_a_configuration_is_read_as_the_class_that_the_user_names(graphs, tmp_path):
@@ -152,7 +231,7 @@ def test_a_repository_of_graphs_is_checked_by_the_most_precise_one(graphs, tmp_p
     card(model, "acme/llama", "quantized")
     plain = lineage("check", "fern/onnx", "--local-hub", hub)
     assert (plain.code, "RELATED" in plain.out) == (0, True)
-    assert "onnx/model.onnx was read, by its name the most precise" in " ".join(plain.out.split())
+    assert "onnx/model.onnx was read, the most precise" in " ".join(plain.out.split())
     chosen = lineage("check", "fern/onnx", "--local-hub", hub, "--file", "onnx/model_quantized.onnx")
     assert "onnx/model_quantized.onnx was read, as it was named" in " ".join(chosen.out.split())
     missing = lineage("check", "fern/onnx", "--local-hub", hub, "--file", "onnx/model_q4.onnx")
@@ -187,7 +266,7 @@ def test_an_encoder_and_its_decoder_in_two_files_are_one_model(name, settings, e
     assert outcome.name == "RELATED", outcome.reason
     itself, original = (opened(described(RepoRef("x", folder))) for folder in (repo, child))
     assert itself.layout.widths == original.layout.widths
-    assert "onnx/encoder_model.onnx is a graph" in itself.notes[-1]
+    assert "onnx/encoder_model.onnx is a graph;" in itself.notes[-1]
 
 
 @pytest.mark.parametrize(

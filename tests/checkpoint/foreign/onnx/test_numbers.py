@@ -49,7 +49,7 @@ def test_numbers_are_those_that_onnx_reads(kind, shape, raw, tmp_path):
 def test_a_data_type_that_numpy_has_not_is_not_read():
     for kind in (TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT4E2M1):
         info = constant(OnnxTensor("t", (2,), kind))
-        assert info.refusal == f"is stored as data type {kind} of ONNX, which is not read"
+        assert info.refusal == f"is stored as data type {kind} of ONNX, which hf-lineage cannot read"
 
 
 def test_a_list_of_other_numbers_than_the_shape_asks_for_is_damaged():
@@ -58,7 +58,7 @@ def test_a_list_of_other_numbers_than_the_shape_asks_for_is_damaged():
     good = b"".join(map(varint, (1, -1, 300)))
     np.testing.assert_array_equal(decode([np.frombuffer(good, np.uint8)]), [1, -1, 300])
     for content in (good[:-1], good + varint(7), good + b"\x80", b"\x80" * 11 + b"\x01\x02\x03", b""):
-        with pytest.raises(CheckpointError, match=r"t holds \d numbers of 3"):
+        with pytest.raises(CheckpointError, match=r"t holds \d of 3 numbers"):
             decode([np.frombuffer(content, np.uint8)])
 
 

@@ -64,9 +64,9 @@ def test_lists_of_numbers_are_read_back(numbers):
     [
         (b"\x80" * 11, "a number does not end"),
         (b"\x08", "a number does not end"),
-        (varint(2 << 3 | 2) + varint(5) + b"four", "a field leaves its message"),
-        (varint(2 << 3 | 2) + varint(2**63), "a field leaves its message"),
-        (varint(1 << 3 | 5) + b"abc", "a field leaves its message"),
+        (varint(2 << 3 | 2) + varint(5) + b"four", "a field is longer than its message;"),
+        (varint(2 << 3 | 2) + varint(2**63), "a field is longer than its message;"),
+        (varint(1 << 3 | 5) + b"abc", "a field is longer than its message;"),
         (varint(1 << 3 | 3), "of another format"),
         (varint(1 << 3 | 7), "of another format"),
     ],
@@ -78,9 +78,9 @@ def test_a_broken_message_is_one_clear_line(content, message):
 
 def test_a_number_is_no_text_and_a_text_no_number_of_four_bytes():
     for read in (walker(b"").text, walker(b"").content, lambda value: list(walker(b"").fields(value))):
-        with pytest.raises(HeaderError, match="a number stands where a text or a message should"):
+        with pytest.raises(HeaderError, match="a number in place of a text or a message;"):
             read(7)
-    with pytest.raises(HeaderError, match="a number has another length"):
+    with pytest.raises(HeaderError, match="a number has a wrong length;"):
         walker(b"abc").single(Span(0, 3))
 
 

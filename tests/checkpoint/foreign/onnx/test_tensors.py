@@ -79,7 +79,7 @@ def test_numbers_beside_the_model_are_read_there(folder):
 )
 def test_numbers_never_lie_outside_the_repository(folder, location):
     repo, _ = beside(folder, location)
-    with pytest.raises(CheckpointError, match=r"no file beside it; do not trust it|does not say where"):
+    with pytest.raises(CheckpointError, match=r"not a file beside it; do not trust it|does not say where"):
         open_checkpoint(repo)
 
 
@@ -88,7 +88,7 @@ def test_a_link_to_numbers_outside_is_not_followed(folder, tmp_path_factory):
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "secret"
     shutil.move(folder / f"{FILE}_data", elsewhere)
     (folder / f"{FILE}_data").symlink_to(elsewhere)
-    with pytest.raises(CheckpointError, match="is a link that leaves the model's folder"):
+    with pytest.raises(CheckpointError, match="is a link out of the model's folder"):
         open_checkpoint(repo)
 
 
@@ -106,7 +106,7 @@ def test_numbers_that_are_missing_or_cut_are_one_clear_line(folder):
 def test_a_file_that_changes_is_noticed(folder):
     checkpoint = open_checkpoint(saved(folder, product()))
     saved(folder, product(bias=True))
-    with pytest.raises(CheckpointError, match="the file has changed"):
+    with pytest.raises(CheckpointError, match="the file changed"):
         checkpoint.read("up.weight")
 
 
@@ -114,7 +114,7 @@ def test_of_several_files_the_first_that_can_be_read_is(folder):
     fused = product()
     fused.graph.node[0].op_type, fused.graph.node[0].domain = "Attention", "com.microsoft"
     saved(folder, fused)
-    with pytest.raises(NothingToCompare, match="operations of the kind Attention"):
+    with pytest.raises(NothingToCompare, match="the operation Attention"):
         open_checkpoint(RepoRef("org/model", folder))
     saved(folder, product(), "onnx/model_fp16.onnx")
     repo = RepoRef("org/model", folder)
@@ -127,10 +127,10 @@ def test_a_graph_whose_matrices_nothing_names_or_that_has_none_is_not_read(folde
     bare.graph.node[0].name = ""
     bare.graph.node[0].input[1] = bare.graph.initializer[0].name = "onnx::MatMul_1"
     repo = saved(folder, bare)
-    with pytest.raises(NothingToCompare, match="multiplies with 1 matrices whose place in the model nothing tells"):
+    with pytest.raises(NothingToCompare, match="multiplies with 1 matrices whose place in the model is unknown;"):
         open_onnx(repo, [FILE])
     empty = helper.make_model(helper.make_graph([], "g", [], [helper.make_tensor_value_info("y", 1, None)]))
-    with pytest.raises(NothingToCompare, match="multiplies with no matrix that it holds"):
+    with pytest.raises(NothingToCompare, match="has no product with a stored matrix;"):
         open_onnx(saved(folder, empty, "a.onnx"), ["a.onnx"])
 
 

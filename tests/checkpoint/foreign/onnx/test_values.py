@@ -117,7 +117,7 @@ def test_what_depends_on_the_input_or_on_another_operation_is_no_constant():
     ],
 )
 def test_tensors_that_do_not_fit_are_refused(nodes, tensors):
-    with pytest.raises(CheckpointError, match="the ONNX graph computes y in no valid way"):
+    with pytest.raises(CheckpointError, match="the ONNX graph computes y in an invalid way"):
         Values(graph_of(model(nodes, **tensors))).find("y")
 
 
@@ -140,4 +140,4 @@ def test_a_type_that_is_not_read_stays_a_reason():
     held = helper.make_tensor("w", TensorProto.FLOAT8E4M3FNUZ, (2, 2), [1.0] * 4)
     made = model([node("Transpose", "w")])
     made.graph.initializer.append(held)
-    assert Values(graph_of(made)).find("y").refusal == "is stored as data type 18 of ONNX, which is not read"
+    assert Values(graph_of(made)).find("y").refusal.startswith("is stored as data type 18 of ONNX")

@@ -71,7 +71,7 @@ class Set:
 REFUSED = {
     "an object": (pickle.dumps(Set(), 2), r"more than tensors and plain values \(NEWOBJ\)"),
     "an object that is made otherwise": (b"(cos\nsystem\nX\x02\x00\x00\x00ido.", r"\(OBJ\)"),
-    "keys that are no text": (pickle.dumps({1: 2}, 2), "whose keys are no text"),
+    "keys that are no text": (pickle.dumps({1: 2}, 2), "whose keys are not texts"),
     "attributes of a mapping": (b"}}X\x05\x00\x00\x00itemsNsb.", "would change more than a mapping"),
     "a registered object": (b"\x82\x01.", r"\(EXT1\)"),
 }

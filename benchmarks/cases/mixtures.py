@@ -1,0 +1,58 @@
+"""Mixtures: time and memory of RELATED and UNRELATED for models of experts in the shapes of three that are public."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from benchmarks.cases.bench import Bench, median
+from benchmarks.clock import Run, cold, interleaved, ratio
+from benchmarks.commands import environment, lineage, succeeded
+from benchmarks.results import Row, Target
+from benchmarks.shapes import Model, Plan
+
+NAMES = ("Mixtral-8x7B", "Qwen3-30B-A3B", "gpt-oss-20b")
+LONGEST = 3.0
+"""How many times as long as RELATED by all layers an UNRELATED may take: all layers are read, there are only a few."""
+MOST = 2.0
+"""GB above imports: one layer of experts in memory, and units of both."""
+
+
+def models(plan: Plan) -> tuple[Model, ...]:
+    """Return a base, its child and an independent model of each shape."""
+    return tuple(model for name in NAMES for model in _models(plan, name))
+
+
+def _models(plan: Plan, name: str) -> tuple[Model, Model, Model]:
+    base, child = plan.model(name).pair
+    return base, child, replace(base, name=f"{name}-independent", seed=1)
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    """Yield for each shape what UNRELATED takes next to RELATED by all layers, and its peak of memory."""
+    imports = succeeded(cold(lineage("--version"))).peak
+    for name in NAMES:
+        shape = bench.plan.model(name).shape
+        base, child, independent = map(bench.scratch.model, _models(bench.plan, name))
+        last: dict[str, Run] = {}
+
+        def run(case: str, command: list[str], code: int, last: dict[str, Run] = last) -> None:
+            last[case] = succeeded(cold(command, environment(bench.scratch.home)), (code,))
+
+        taken = interleaved(
+            {
+                "related": partial(run, "related", lineage("compare", base, child, "--budget", "full"), 0),
+                "unrelated": partial(run, "unrelated", lineage("compare", base, independent, "--budget", "full"), 1),
+            },
+            bench.plan.slow_rounds,
+        )
+        layers = f"{shape.layers} of {shape.published_layers} layers, {shape.experts} experts of {shape.hidden} units"
+        note = f"{median(taken['unrelated'])}, RELATED {median(taken['related'])}; {layers}"
+        slower = ratio(taken["unrelated"], taken["related"])
+        yield Row(f"compare two {name}, UNRELATED, next to RELATED", Target(high=LONGEST), slower, "×", note)
+        peaks = {case: (one.peak - imports) / 1e9 for case, one in last.items()}
+        note = f"RELATED {peaks['related']:.2g} GB; one model has {shape.bytes / 1e9:.2g} GB"
+        yield Row(
+            f"peak memory above imports, two {name}, UNRELATED", Target(high=MOST), peaks["unrelated"], "GB", note
+        )

@@ -1,0 +1,116 @@
+"""Kind: one kind of thing that a repository may hold: how it is found, and how it is judged.
+
+Two are here: a model, which a repository is if it holds nothing that stands in place of one, and the signature that
+stands for a model. A new kind is one value of this class in a file of its own, and one entry of the table in `kinds`;
+what is heavy is imported where something of the kind was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from hf_lineage.checking.judge import Reached, as_merge, judge_claim, judge_pair, opened_once
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.relation import relation_notes
+from hf_lineage.checking.results import Blended, Row
+from hf_lineage.checking.source import OpenedModel, adapter_beside
+from hf_lineage.claims import Claim, Claims
+from hf_lineage.evidence import Verdict
+from hf_lineage.hub import RepoRef
+from hf_lineage.signature import Signature
+
+Source = RepoRef | Signature
+"""A repository, or the signature that stands for a model."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What was judged of a repository: a row for each claim and thing, and sentences about the repository."""
+
+    rows: tuple[Row, ...] = ()
+    notes: tuple[str, ...] = ()
+    blended: Blended | None = None
+    """The model beside the bases that are claimed, if there are several whose weights are at hand."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a model: whether it comes from the bases that are claimed."""
+
+    declared: Claims
+    options: Options
+    named: bool
+    """Whether the user named the bases, and not the model."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What other models are compared with: one base, whatever they declare."""
+
+    claim: Claim
+    base: Source
+    options: Options
+    opened: Callable[[str], OpenedModel | Verdict]
+    """Opens the model in a folder of the base, or the only one; each is opened once."""
+
+
+@dataclass(frozen=True)
+class Kind(Generic[T]):
+    """One kind of thing that a repository may hold, as functions of what it holds."""
+
+    name: str
+    find: Callable[[Source], T | None]
+    """What a repository holds of it, by its files alone; None if nothing. LineageError if a file is damaged."""
+    check: Callable[[T, Asked], Judged]
+    """Whether it comes from the bases that are claimed."""
+    compare: Callable[[T, Compared], Judged]
+    """Whether it comes from one base."""
+    folders: Callable[[T], Sequence[RepoRef]] = lambda _held: ()
+    """The folders in which bases may be declared where the root of the repository declares none."""
+    in_place: bool = False
+    """Whether it stands in place of a model: a repository that holds it is no model itself."""
+
+
+def _judge(source: Source, asked: Asked, part: str = "") -> tuple[tuple[Row, ...], OpenedModel | Verdict]:
+    """The rows of all claims, the parents of a merge judged together, and the candidate."""
+    claims = asked.declared.claims
+    options, candidate = asked.options, opened_once(source, asked.options)
+    opened = candidate()
+    return as_merge([judge_claim(candidate, claim, options, part) for claim in claims], options.min_share), opened
+
+
+def _check(repo: RepoRef, asked: Asked) -> Judged:
+    (rows, opened), blended = _judge(repo, asked, repo.subfolder), None
+    if len(rows) > 1:
+        from hf_lineage.checking.relation import names_in, with_shares
+
+        rows, blended = with_shares(repo, rows, opened, names_in(repo), asked.options)
+    if adapter_beside(repo):
+        from hf_lineage.checking.adapters import beside
+
+        rows = beside(repo, rows, asked.options)
+    return Judged(rows, relation_notes(asked.declared.claims, repo, opened), blended)
+
+
+def _compare(source: Source, compared: Compared) -> Judged:
+    part = source.subfolder if isinstance(source, RepoRef) else ""
+    base = Reached(compared.opened(part))
+    return Judged((judge_pair(compared.claim, base, opened_once(source, compared.options), compared.options, part),))
+
+
+MODEL: Kind[RepoRef] = Kind(
+    name="model",
+    find=lambda source: source if isinstance(source, RepoRef) else None,
+    check=_check,
+    compare=_compare,
+)
+SIGNATURE: Kind[Signature] = Kind(
+    name="stored signature",
+    find=lambda source: source if isinstance(source, Signature) else None,
+    check=lambda signature, asked: Judged(_judge(signature, asked)[0]),
+    compare=_compare,
+    in_place=True,
+)

@@ -1,0 +1,76 @@
+"""Models in the folders of a repository that is none itself: each is judged, and what is not read is a row as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from hf_lineage.checking.contents.kind import Asked, Compared, Judged, Kind, Source
+from hf_lineage.checking.judge import Candidate, Reached, base_once, judge_claim, judge_pair, opened_once
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.relation import parts_notes
+from hf_lineage.checking.results import VERDICTS, Row, attempt
+from hf_lineage.checking.source import CONFIG, Parts, part_of, parts_of, unchanged
+from hf_lineage.claims import Claim
+from hf_lineage.errors import printable
+from hf_lineage.evidence import Kind as VerdictKind
+from hf_lineage.evidence import Verdict
+from hf_lineage.hub import RepoRef
+
+
+def _check(parts: Parts, asked: Asked) -> Judged:
+    claims, options = asked.declared.claims, asked.options
+    candidates = {part.subfolder: opened_once(part, options) for part in parts.models}
+    notes = parts_notes(claims, {part: candidates[part.subfolder]() for part in parts.models})
+    return Judged(tuple(row for claim in claims for row in _judge(parts, candidates, claim, options)), notes)
+
+
+def _judge(parts: Parts, candidates: Mapping[str, Candidate], claim: Claim, options: Options) -> Iterator[Row]:
+    """Yield the rows of a claim on the folders of a repository, given the candidate in each.
+
+    A folder that cannot be judged and that the base does not have is a note if another folder can be judged. All parts
+    that no factorization reads make one row, unless their files are those of the base.
+    """
+    located = base_once(claim, options.local_hub)
+    rows = [judge_claim(candidate, claim, options, part, located) for part, candidate in candidates.items()]
+    base = None if claim.problem else located()
+    judged = [row for row in rows if row.verdict.kind is not VerdictKind.UNVERIFIABLE or _has(base, row.part)]
+    judged = judged if any(row.verdict.kind is not VerdictKind.UNVERIFIABLE for row in judged) else rows
+    left_out = (
+        f"{row.part} was not judged: {row.verdict.reason}" for row in rows if not any(row is one for one in judged)
+    )
+    notes = (*parts.notes, *left_out)
+    yield from (replace(row, notes=(*row.notes, *notes)) for row in judged)
+    if names := [f"{part} ({name})" for part, name in parts.others.items() if not _is_of(base, parts, part)]:
+        reason = f"parts that were not read may come from elsewhere: {printable(', '.join(names), 500)}"
+        yield Row(claim, Verdict(VerdictKind.UNVERIFIABLE, reason))
+
+
+def _has(base: object, part: str) -> bool:
+    """Whether a base has a folder of its own for a part."""
+    return isinstance(base, RepoRef) and base.offers(f"{part}/{CONFIG}")
+
+
+def _is_of(base: object, parts: Parts, part: str) -> bool:
+    """Whether a part that is not read equals that of the base, byte for byte; no if that is not known."""
+    if not isinstance(base, RepoRef) or not _has(base, part):
+        return False
+    root = replace(parts.models[0], subfolder="")
+    same = attempt(lambda: unchanged(part_of(root, part), part_of(base, part)), *VERDICTS)
+    return same is True
+
+
+def _compare(parts: Parts, compared: Compared) -> Judged:
+    def judge(part: RepoRef) -> Row:
+        base, candidate = Reached(compared.opened(part.subfolder)), opened_once(part, compared.options)
+        return judge_pair(compared.claim, base, candidate, compared.options, part.subfolder)
+
+    return Judged(tuple(map(judge, parts.models)))
+
+
+def _find(source: Source) -> Parts | None:
+    parts = parts_of(source)
+    return parts if parts.models else None
+
+
+SUBMODELS: Kind[Parts] = Kind(name="models in folders", find=_find, check=_check, compare=_compare, in_place=True)

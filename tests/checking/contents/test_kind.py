@@ -1,0 +1,61 @@
+"""The kinds that are always known: a model, and a signature that stands for one."""
+
+from pathlib import Path
+
+import pytest
+
+from hf_lineage import Options, check, compare, extract
+from hf_lineage.checking.contents.kind import MODEL, SIGNATURE, Kind
+from hf_lineage.hub.reference import RepoRef
+from hf_lineage.signature import Signature
+from hf_lineage.signature.sources.store import save_signature
+from tests.models import card, family, fine_tuned, tiny_llama
+
+HUB = Path("examples/hub")
+BASE, CHILD = HUB / "acme/llama-base", HUB / "fern/llama-finetune-a"
+
+
+@pytest.fixture(scope="module")
+def signature(tmp_path_factory):
+    """The file with the signature of a fine-tuned model."""
+    file = tmp_path_factory.mktemp("signatures") / "child.lineage.safetensors"
+    save_signature(extract(CHILD), file)
+    return file
+
+
+def test_a_signature_is_judged_on_the_bases_that_the_user_names_and_declares_none(signature):
+    report = check(signature, BASE)
+    assert ([row.verdict.name for row in report.rows], report.source, report.notes) == (["RELATED"], None, ())
+    assert check(signature).rows == ()
+
+
+def test_a_signature_may_be_compared_in_place_of_a_model(signature):
+    assert [row.verdict.name for row in compare(BASE, signature).rows] == ["RELATED"]
+
+
+def test_a_model_in_a_folder_of_its_repository_is_compared_with_that_of_the_same_name(tmp_path):
+    hub = family(tmp_path)
+    for name in ("acme/both", "fern/both"):
+        tiny_llama(hub / name / "a", seed=1)
+        tiny_llama(hub / name / "b", seed=2)
+    options = Options(local_hub=hub, subfolder="b")
+    (row,) = compare("acme/both", "fern/both", options).rows
+    assert (row.part, row.verdict.name) == ("b", "RELATED")
+
+
+def test_a_card_is_held_against_what_is_stored(tmp_path):
+    base = tiny_llama(tmp_path / "acme/base")
+    card(fine_tuned(base, tmp_path / "fern/child"), "acme/base", "quantized")
+    (note,) = check("fern/child", options=Options(local_hub=tmp_path)).notes
+    assert note.startswith("README.md declares the relation quantized, but no tensor is quantized")
+
+
+def test_each_kind_finds_what_is_its_own():
+    repo, signature = RepoRef("org/model", HUB), object.__new__(Signature)
+    assert (MODEL.find(repo), MODEL.find(signature)) == (repo, None)
+    assert (SIGNATURE.find(repo), SIGNATURE.find(signature)) == (None, signature)
+
+
+def test_a_kind_lies_beside_a_model_and_has_no_folders_unless_it_says_so():
+    kind = Kind("toy", lambda source: source, lambda found, asked: None, lambda found, compared: None)
+    assert (kind.in_place, tuple(kind.folders(None))) == (False, ())

@@ -1,0 +1,112 @@
+"""What a policy accepts stays in every report, with its reason and its last day, and so does what a claim lacks."""
+
+import datetime
+import json
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from hf_lineage.checking.results.policies import under
+from hf_lineage.evidence.verdict import Kind
+from hf_lineage.policy.policy import Policy, Waiver
+from hf_lineage.report import FORMATS
+from hf_lineage.report.formats.json import SCHEMA
+from tests.pages import HOSTILE, measured, report, row
+from tests.report.formats.test_sarif import validate
+
+DAY, TODAY = datetime.date(2027, 3, 31), datetime.date(2026, 11, 22)
+WHY = "a student of its answers"
+TOLD = (
+    *("text", "json", "markdown", "html", "sarif", "sarif-alerts", "junit", "codequality"),
+    *("cyclonedx", "spdx", "gpai", "github"),
+)
+"""The formats with room for a sentence."""
+
+
+def judged(reason=WHY, today=TODAY, **more):
+    """A contradicted claim that is accepted, and a true one of another relation than is asked for."""
+    policy = Policy("p.yaml", (Waiver("org/base", Kind.UNRELATED, reason, DAY),), **more)
+    rows = row("org/base", mlp=measured(score=0.005, p=0.5, share=0.0)), row("org/other", mlp=measured())
+    return under(report(*rows), policy, today)
+
+
+@pytest.mark.parametrize("form", TOLD)
+def test_every_report_tells_the_verdict_the_reason_and_the_day(form):
+    text = " ".join(FORMATS[form](judged(), False).split())
+    assert all(word in text for word in ("UNRELATED", WHY, "2027")), text
+
+
+@pytest.mark.parametrize("form", TOLD)
+def test_every_report_tells_what_was_accepted_until_a_day_that_is_past(form):
+    expired = judged(today=datetime.date(2027, 4, 1))
+    text = " ".join(FORMATS[form](expired, False).split())
+    assert all(word in text for word in ("UNRELATED", "until 2027-03-31, and that day has passed")), text
+    assert (expired.status, expired.rows[0].waiver) == (1, None)
+
+
+def test_what_people_see_first_tells_it():
+    """The annotation of a runner, the alert of a code scanner and the message of a failed test."""
+    expired, past = (
+        judged(today=datetime.date(2027, 4, 1)),
+        ("; accepted only until 2027-03-31, and that day has passed"),
+    )
+    assert past in json.loads(FORMATS["github"](expired, False))["message"]
+    first, _ = json.loads(FORMATS["sarif"](expired, False))["runs"][0]["results"]
+    assert (past in first["message"]["text"], first["level"], "suppressions" in first) == (True, "error", False)
+    (failure,) = ElementTree.fromstring(FORMATS["junit"](expired, False)).iter("failure")
+    assert past in failure.get("message")
+
+
+def test_in_words():
+    text = " ".join(FORMATS["text"](judged(relations=("merge",)), False).split())
+    assert f"org/base: UNRELATED is accepted until 2027-03-31: {WHY}" in text
+    assert "org/other: the policy asks for the relation merge, but the claim declares finetune" in text
+
+
+def test_machines_are_told_what_was_found_and_what_was_made_of_it():
+    document = json.loads(FORMATS["json"](judged(), False))
+    jsonschema.validate(document, json.loads(SCHEMA.read_text("utf-8")))
+    assert (document["exit_code"], document["policy"]["exit_code"]) == (1, 0)
+    assert document["policy"] == {
+        "source": "p.yaml", "fail_on": None, "evidence": "calibrated", "own_code": "accept",
+        "undeclared_parent": None, "relations": [],
+        "accepted": 1, "exit_code": 0,
+    }  # fmt: skip
+    first, second = document["claims"]
+    assert (first["verdict"], first["exit_code"], first["waiver"]) == (
+        "UNRELATED", 1, {"reason": WHY, "expires": "2027-03-31"},
+    )  # fmt: skip
+    assert (second["waiver"], second["unmet"]) == (None, [])
+
+
+def test_sarif_has_a_result_that_is_suppressed_and_one_that_is_no_pass_any_more():
+    document = json.loads(FORMATS["sarif"](judged(relations=("merge",)), False))
+    validate(document)
+    first, second = document["runs"][0]["results"]
+    assert first["suppressions"] == [
+        {"kind": "external", "status": "accepted", "justification": f"{WHY} (accepted until 2027-03-31)"}
+    ]
+    assert (second["kind"], second["level"], "suppressions" in second) == ("fail", "warning", False)
+
+
+def test_junit_skips_what_is_accepted_and_fails_what_is_not_met():
+    text = FORMATS["junit"](judged(relations=("merge",)), False)
+    assert '<skipped type="UNRELATED"' in text
+    assert '<failure type="RELATED"' in text
+    assert '<failure type="UNRELATED"' not in text
+
+
+def test_a_badge_stays_red():
+    assert "UNRELATED" in FORMATS["badge"](judged(), False)
+
+
+def test_the_runner_is_told_what_fails():
+    told = json.loads(FORMATS["github"](judged(fail_on="never"), False))
+    assert (told["exit_code"], told["unaccepted"], told["unmet"], told["fail_on"]) == (1, 0, False, "never")
+    assert (told["outputs"]["accepted"], told["outputs"]["verdict"]) == ("1", "UNRELATED")
+
+
+@pytest.mark.parametrize("form", ["markdown", "html", "junit", "sarif"])
+def test_a_reason_is_no_markup(form):
+    assert "<script" not in FORMATS[form](judged(HOSTILE[:400]), False)
