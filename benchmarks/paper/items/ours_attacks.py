@@ -21,14 +21,18 @@ from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.text import Corpus, documentation
 from hf_lineage import Options, compare
 from hf_lineage.architecture.registry.paths import ALL
+from hf_lineage.checking.judge.stages import judged_every_way
+from hf_lineage.checking.source.model import open_model
 from hf_lineage.evidence.verdict import Verdict
+from hf_lineage.hub import resolve
 
 VERSION = 1
 """Raised when an attack comes to mean something else."""
 Attack = Callable[[Any, Corpus, int], Any]
 """Of a model, text and a number of training steps the model that is released."""
 ORDER = torch.randperm(256, generator=torch.Generator().manual_seed(3))
-COLUMNS = ("What is done", "Loss", "Score", "Units inherited", "Verdict", "with `--paths all`")
+COLUMNS = ("What is done", "Loss", "Score", "Units inherited", "Verdict", "with `--paths all`", "if declared")
+VERDICTS = ("verdict", "verdict over all paths", "verdict if declared")
 
 
 @dataclass(frozen=True)
@@ -143,9 +147,16 @@ def said(base: Path, released: Path, **settings: Any) -> Verdict:
     return compare(str(base), str(released), Options(order_seed=0, **settings)).rows[0].verdict
 
 
+def declared(base: Path, released: Path) -> Verdict:
+    """Return the verdict of a plain check where the released model itself declares the base."""
+    options = Options(order_seed=0)
+    ours, theirs = (open_model(resolve(str(folder)), options) for folder in (base, released))
+    return judged_every_way(ours, theirs, options, True)[0]
+
+
 def figures(case: Case, base: Path, released: Path, corpus: Corpus) -> Iterator[Row]:
     """Yield the rows of one attack."""
-    verdict, everywhere = said(base, released), said(base, released, paths=ALL)
+    verdict, everywhere, quick = said(base, released), said(base, released, paths=ALL), declared(base, released)
     (measured,) = verdict.evidence.values()
     model = loaded(released)
     if case.renumbered or not case.tokenizer:
@@ -155,13 +166,16 @@ def figures(case: Case, base: Path, released: Path, corpus: Corpus) -> Iterator[
     yield Row(f"{case.name}: units inherited", None, origins_of(verdict)[1])
     yield Row(f"{case.name}: verdict", None, verdict.words, verdict.reason)
     yield Row(f"{case.name}: verdict over all paths", None, everywhere.words, everywhere.reason)
+    yield Row(f"{case.name}: verdict if declared", None, quick.words, quick.reason)
 
 
 def summary(rows: Mapping[str, Row]) -> Iterator[tuple[str, ...]]:
     """Yield lines under COLUMNS."""
     for name in dict.fromkeys(row.partition(": ")[0] for row in rows if row.endswith(": score")):
         cells = [rows[f"{name}: {what}"] for what in ("loss", "score", "units inherited")]
-        words = [str(rows[f"{name}: {what}"].ours) for what in ("verdict", "verdict over all paths")]
+        words = [
+            str(rows[f"{name}: {what}"].ours) for what in ("verdict", "verdict over all paths", "verdict if declared")
+        ]
         yield name, f"{cells[0].number:.3f}", f"{cells[1].number:.3f}", f"{cells[2].number:.0%}", *words
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hf_lineage.checking.adapters.adapters import Adapter, Found, judge_adapter, judge_on, open_adapter
+from hf_lineage.checking.judge import Base, base_once
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import VERDICTS, Row, attempt
 from hf_lineage.checking.source import CHECKPOINT, CONFIG, INDEX, MODULES, adapter_folders, model_folders, part_of
@@ -138,22 +139,23 @@ def judge_all(adapters: Adapters, declared: Claims, options: Options, named: boo
     by_place = {place: declared.claims if named else _claims(place, declared) for place in adapters.places}
     judged = {claim.base.casefold() for claims in by_place.values() for claim in claims}
     everywhere = [claim for claim in declared.claims if claim.base.casefold() not in judged]
+    base = functools.cache(functools.partial(base_once, local_hub=options.local_hub))
     for place, own in by_place.items():
         claims = [*own, *everywhere]
         alone = len(adapters.places) == 1
         opened = open_place(place) if alone else attempt(functools.partial(open_place, place), *VERDICTS)
         for part, adapter in ((place.part, opened),) if isinstance(opened, Verdict) else opened:
             for claim in claims:
-                yield replace(_judged(adapter, claim, options, alone), part=part)
+                yield replace(_judged(adapter, claim, options, base(claim), alone), part=part)
     if adapters.left_out:
         reason = f"other weights of the repository may come from elsewhere: {adapters.left_out}"
         yield from (Row(claim, Verdict(Kind.UNVERIFIABLE, reason)) for claim in declared.claims)
 
 
-def _judged(adapter: Found, claim: Claim, options: Options, alone: bool) -> Row:
+def _judged(adapter: Found, claim: Claim, options: Options, base: Base, alone: bool) -> Row:
     if alone:
-        return judge_adapter(adapter, claim, options)
-    row = attempt(lambda: judge_adapter(adapter, claim, options), CheckpointError)
+        return judge_adapter(adapter, claim, options, base)
+    row = attempt(lambda: judge_adapter(adapter, claim, options, base), CheckpointError)
     return Row(claim, row) if isinstance(row, Verdict) else row
 
 

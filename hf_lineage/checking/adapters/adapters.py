@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from hf_lineage.checking.adapters import adapted
 from hf_lineage.checking.adapters import adjacent_matrices as partners
-from hf_lineage.checking.judge import whole_base
+from hf_lineage.checking.judge import Base
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import VERDICTS, Row, attempt
 from hf_lineage.checking.source import FromWeights, Opened, component_of, described, opened
@@ -67,13 +67,13 @@ def open_adapter(repo: RepoRef) -> Found:
     return opened_lora if isinstance(opened_lora, Verdict) else Adapter(repo, opened_lora)
 
 
-def judge_adapter(adapter: Found, claim: Claim, options: Options) -> Row:
-    """Return the row of one claim: an error of the base becomes its verdict, one of the adapter is raised."""
+def judge_adapter(adapter: Found, claim: Claim, options: Options, base: Base) -> Row:
+    """Return the row of one claim: an error of the base is its verdict, one of the adapter is raised."""
     if claim.problem:
         return Row(claim, Verdict(Kind.UNVERIFIABLE, f"{claim.problem}{claim.remedy}"))
     if isinstance(adapter, Verdict):
         return Row(claim, adapter)
-    source = attempt(lambda: whole_base(claim, options.local_hub), *VERDICTS)
+    source = base()
     if isinstance(source, Verdict):
         return Row(claim, source, notes=_notes(adapter))
     return judge_on(adapter, claim, source, options)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from hf_lineage.checking.adapters.adapters import judge_adapter, open_adapter
-from hf_lineage.checking.judge import Reached, judge_pair, whole_base
+from hf_lineage.checking.judge import Base, Reached, base_once, judge_pair
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import VERDICTS, Row, attempt
 from hf_lineage.checking.source import (
@@ -79,8 +79,9 @@ def beside(source: RepoRef, rows: Sequence[Row], options: Options) -> tuple[Row,
     if not source.offers(WEIGHTS):
         return tuple(rows)
     adapter = open_adapter(source)
-    noted = [replace(row, notes=(*row.notes, *_noted(source, row.claim, options))) for row in rows]
-    judged = (judge_adapter(adapter, row.claim, options) for row in rows)
+    pairs = [(row, base_once(row.claim, options.local_hub)) for row in rows]
+    noted = [replace(row, notes=(*row.notes, *_noted(source, row.claim, options, base))) for row, base in pairs]
+    judged = (judge_adapter(adapter, row.claim, options, base) for row, base in pairs)
     return (*noted, *(replace(row, part=WEIGHTS) for row in judged))
 
 
@@ -102,16 +103,15 @@ def judge_sum(
     return row
 
 
-def _noted(source: RepoRef, claim: Claim, options: Options) -> tuple[str, ...]:
+def _noted(source: RepoRef, claim: Claim, options: Options, base: Base) -> tuple[str, ...]:
     """The sentence about one base; none where either cannot be opened, which the verdict says."""
-    if claim.problem:
+    whole = None if claim.problem else base()
+    if not isinstance(whole, RepoRef):
         return ()
 
-    def compare_sum() -> str | None:
-        base = counterpart(whole_base(claim, options.local_hub), "")
-        if isinstance(base, Signature):
-            return None
-        model, plain = (opened(described(options.allowed(repo), options.choice)) for repo in (source, base))
+    def compare_sum() -> str:
+        both = (source, counterpart(whole, ""))
+        model, plain = (opened(described(options.allowed(repo), options.choice)) for repo in both)
         return agreement(model, plain, source, options.order_seed or 0)
 
     sentence = attempt(compare_sum, *VERDICTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hf_lineage.checking.contents.kind import Asked, Compared, Judged, Kind, Source
+from hf_lineage.checking.contents.kind import Asked, Compared, ContentKind, Judged, Source
 from hf_lineage.checking.relation import relation_notes
 from hf_lineage.checking.source import CONFIG
 from hf_lineage.signature import Signature
@@ -37,7 +37,7 @@ def _compare(adapters: Adapters, compared: Compared) -> Judged:
     return Judged(tuple(rows), adapters.notes)
 
 
-ADAPTERS: Kind[Adapters] = Kind(
+ADAPTERS: ContentKind[Adapters] = ContentKind(
     name="LoRA adapters",
     find=_find,
     check=_check,

@@ -1,4 +1,4 @@
-"""Kind: one kind of thing that a repository may hold: how it is found, and how it is judged.
+"""Content kind: one kind of thing that a repository may hold: how it is found, and how it is judged.
 
 Two are here: a model, which a repository is if it holds nothing that stands in place of one, and the signature that
 stands for a model. A new kind is one value of this class in a file of its own, and one entry of the table in `kinds`;
@@ -58,7 +58,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Kind(Generic[T]):
+class ContentKind(Generic[T]):
     """One kind of thing that a repository may hold, as functions of what it holds."""
 
     name: str
@@ -101,13 +101,13 @@ def _compare(source: Source, compared: Compared) -> Judged:
     return Judged((judge_pair(compared.claim, base, opened_once(source, compared.options), compared.options, part),))
 
 
-MODEL: Kind[RepoRef] = Kind(
+MODEL: ContentKind[RepoRef] = ContentKind(
     name="model",
     find=lambda source: source if isinstance(source, RepoRef) else None,
     check=_check,
     compare=_compare,
 )
-SIGNATURE: Kind[Signature] = Kind(
+SIGNATURE: ContentKind[Signature] = ContentKind(
     name="stored signature",
     find=lambda source: source if isinstance(source, Signature) else None,
     check=lambda signature, asked: Judged(_judge(signature, asked)[0]),

@@ -8,12 +8,12 @@ hold several of them. How the files of a model are read, foreign forms among the
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hf_lineage.checking.contents.adapters import ADAPTERS
-from hf_lineage.checking.contents.kind import MODEL, SIGNATURE, Judged, Kind, Source
+from hf_lineage.checking.contents.kind import MODEL, SIGNATURE, ContentKind, Judged, Source
 from hf_lineage.checking.contents.submodels import SUBMODELS
 from hf_lineage.checking.source import model_config, with_folders
 from hf_lineage.claims import Claims, read_claims
@@ -21,7 +21,7 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
 
-KINDS: tuple[Kind[Any], ...] = (SIGNATURE, ADAPTERS, SUBMODELS)
+KINDS: tuple[ContentKind[Any], ...] = (SIGNATURE, ADAPTERS, SUBMODELS)
 """All kinds but a model, which a repository is if it holds nothing in place of one; in the order of their rows."""
 
 
@@ -30,7 +30,7 @@ class Contents:
     """What one repository holds, or the signature that stands for a model."""
 
     source: Source
-    held: tuple[tuple[Kind[Any], Any], ...]
+    held: tuple[tuple[ContentKind[Any], Any], ...]
     """Each kind, and what was found of it."""
 
     @property
@@ -38,7 +38,7 @@ class Contents:
         """The repository; None for a stored signature."""
         return None if isinstance(self.source, Signature) else self.source
 
-    def judge(self, by: Callable[[Kind[Any], Any], Judged]) -> Judged:
+    def judge(self, by: Callable[[ContentKind[Any], Any], Judged]) -> Judged:
         """Return what comes of everything that it holds by one question; LineageError if something cannot be read."""
         every = [by(kind, held) for kind, held in self.held]
         blended = next((each.blended for each in every if each.blended), None)
@@ -65,15 +65,11 @@ def declared_in(contents: Contents) -> Claims:
     if source.subfolder and not claims.claims:
         claims = read_claims(source)
     elif not claims.claims:
-        folders = (folder for kind, held in contents.held for folder in kind.folders(held))
-        claims = _together(claims, [read_claims(folder) for folder in folders])
+        folders = [read_claims(folder) for kind, held in contents.held for folder in kind.folders(held)]
+        bases = {claim.base.casefold(): claim for each in folders for claim in each.claims}
+        conflicts = sum((each.conflicts for each in folders), claims.conflicts)
+        claims = replace(claims, claims=tuple(bases.values()), conflicts=conflicts)
     if not claims.claims and any(kind is MODEL for kind, _ in contents.held):
         with contextlib.suppress(NothingToCompare):
             model_config(source)
     return with_folders(claims, source)
-
-
-def _together(root: Claims, folders: Sequence[Claims]) -> Claims:
-    """What some folders declare, each base once; a root that declares nothing may say why."""
-    claims = {claim.base.casefold(): claim for each in folders for claim in each.claims}
-    return replace(root, claims=tuple(claims.values()), conflicts=sum((each.conflicts for each in folders), ()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from hf_lineage.checking.contents.kind import Asked, Compared, Judged, Kind, Source
+from hf_lineage.checking.contents.kind import Asked, Compared, ContentKind, Judged, Source
 from hf_lineage.checking.judge import Candidate, Reached, base_once, judge_claim, judge_pair, opened_once
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation import parts_notes
@@ -13,8 +13,7 @@ from hf_lineage.checking.results import VERDICTS, Row, attempt
 from hf_lineage.checking.source import CONFIG, Parts, part_of, parts_of, unchanged
 from hf_lineage.claims import Claim
 from hf_lineage.errors import printable
-from hf_lineage.evidence import Kind as VerdictKind
-from hf_lineage.evidence import Verdict
+from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.hub import RepoRef
 
 
@@ -34,8 +33,8 @@ def _judge(parts: Parts, candidates: Mapping[str, Candidate], claim: Claim, opti
     located = base_once(claim, options.local_hub)
     rows = [judge_claim(candidate, claim, options, part, located) for part, candidate in candidates.items()]
     base = None if claim.problem else located()
-    judged = [row for row in rows if row.verdict.kind is not VerdictKind.UNVERIFIABLE or _has(base, row.part)]
-    judged = judged if any(row.verdict.kind is not VerdictKind.UNVERIFIABLE for row in judged) else rows
+    judged = [row for row in rows if row.verdict.kind is not Kind.UNVERIFIABLE or _has(base, row.part)]
+    judged = judged if any(row.verdict.kind is not Kind.UNVERIFIABLE for row in judged) else rows
     left_out = (
         f"{row.part} was not judged: {row.verdict.reason}" for row in rows if not any(row is one for one in judged)
     )
@@ -43,7 +42,7 @@ def _judge(parts: Parts, candidates: Mapping[str, Candidate], claim: Claim, opti
     yield from (replace(row, notes=(*row.notes, *notes)) for row in judged)
     if names := [f"{part} ({name})" for part, name in parts.others.items() if not _is_of(base, parts, part)]:
         reason = f"parts that were not read may come from elsewhere: {printable(', '.join(names), 500)}"
-        yield Row(claim, Verdict(VerdictKind.UNVERIFIABLE, reason))
+        yield Row(claim, Verdict(Kind.UNVERIFIABLE, reason))
 
 
 def _has(base: object, part: str) -> bool:
@@ -73,4 +72,6 @@ def _find(source: Source) -> Parts | None:
     return parts if parts.models else None
 
 
-SUBMODELS: Kind[Parts] = Kind(name="models in folders", find=_find, check=_check, compare=_compare, in_place=True)
+SUBMODELS: ContentKind[Parts] = ContentKind(
+    name="models in folders", find=_find, check=_check, compare=_compare, in_place=True
+)

@@ -1,3 +1,4 @@
+from .claims import Base as Base
 from .claims import Candidate as Candidate
 from .claims import Reached as Reached
 from .claims import as_merge as as_merge

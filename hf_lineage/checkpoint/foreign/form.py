@@ -77,11 +77,10 @@ class ListedForm:
         name = file.replace("\\", "/").rpartition("/")[2]
         return any(name.endswith(end) if end.startswith(".") else name == end for end in self.ends)
 
-    def is_possible(self, repo: RepoRef) -> bool:
+    def is_possible(self, repo: RepoRef, files: Files) -> bool:
         """Return whether a repository may be read in the form, by the names of its files alone."""
         if repo.file is not None:
             return self.is_name(repo.file)
-        files = repo.files()
         preferred = any(map(PREFERRED.fullmatch, files))
         return any(map(self.is_name, files if preferred else list_files(repo, *self.ends)))
 

@@ -206,8 +206,9 @@ def foreign_model(repo: RepoRef) -> ForeignModel | None:
             f"{ends[-1]}"
         )
     by_library: dict[str, ForeignModel] = {}
+    held = repo.files()
     for listed in FORMS:
-        if not listed.is_possible(repo):
+        if not listed.is_possible(repo, held):
             continue
         form = listed.form()
         possible = form.name not in by_library and (form.open is not None or not by_library)

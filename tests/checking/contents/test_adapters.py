@@ -8,7 +8,8 @@ import pytest
 
 from hf_lineage import Options, check, compare
 from hf_lineage.checking.contents.adapters import ADAPTERS
-from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
+from hf_lineage.checking.judge import claims
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef, resolve
 
 HUB = Path("examples/hub")
 LORA, BASE = HUB / "fern/llama-lora", "acme/llama-base"
@@ -51,3 +52,15 @@ def test_a_model_beside_a_configuration_of_peft_holds_none(several, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({}))
     assert (tmp_path / "final" / ADAPTER_CONFIG).exists()
     assert ADAPTERS.find(several) is None
+
+
+def test_the_base_of_several_adapters_is_looked_for_once(several, monkeypatch):
+    asked = []
+
+    def noted(name, *rest, **more):
+        asked.append(name)
+        return resolve(name, *rest, **more)
+
+    monkeypatch.setattr(claims, "resolve", noted)
+    check(several.folder, options=OPTIONS)
+    assert asked == [BASE]

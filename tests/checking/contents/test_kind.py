@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hf_lineage import Options, check, compare, extract
-from hf_lineage.checking.contents.kind import MODEL, SIGNATURE, Kind
+from hf_lineage.checking.contents.kind import MODEL, SIGNATURE, ContentKind
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.signature import Signature
 from hf_lineage.signature.sources.store import save_signature
@@ -57,5 +57,5 @@ def test_each_kind_finds_what_is_its_own():
 
 
 def test_a_kind_lies_beside_a_model_and_has_no_folders_unless_it_says_so():
-    kind = Kind("toy", lambda source: source, lambda found, asked: None, lambda found, compared: None)
+    kind = ContentKind("toy", lambda source: source, lambda found, asked: None, lambda found, compared: None)
     assert (kind.in_place, tuple(kind.folders(None))) == (False, ())

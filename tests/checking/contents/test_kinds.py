@@ -9,12 +9,11 @@ import pytest
 from hf_lineage import Options, check, compare
 from hf_lineage.checking.adapters.adapter_repository import LORA_FILE
 from hf_lineage.checking.contents import kinds
-from hf_lineage.checking.contents.kind import Judged, Kind
+from hf_lineage.checking.contents.kind import ContentKind, Judged
 from hf_lineage.checking.contents.kinds import contents_of, declared_in
 from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.errors import NoModelError
-from hf_lineage.evidence.verdict import Kind as VerdictKind
-from hf_lineage.evidence.verdict import Verdict
+from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 from hf_lineage.signature import Signature
 
@@ -101,12 +100,12 @@ def find_toy(source):
 
 
 def check_toy(toy, asked):
-    rows = [Row(claim, Verdict(VerdictKind.UNVERIFIABLE, "a toy"), part=TOY_FILE) for claim in asked.declared.claims]
+    rows = [Row(claim, Verdict(Kind.UNVERIFIABLE, "a toy"), part=TOY_FILE) for claim in asked.declared.claims]
     return Judged(tuple(rows), (f"{toy} holds a toy",))
 
 
 def compare_toy(toy, compared):
-    return Judged((Row(compared.claim, Verdict(VerdictKind.UNVERIFIABLE, f"no {compared.base}"), part=TOY_FILE),))
+    return Judged((Row(compared.claim, Verdict(Kind.UNVERIFIABLE, f"no {compared.base}"), part=TOY_FILE),))
 
 
 @pytest.fixture
@@ -114,7 +113,7 @@ def toy(monkeypatch, tmp_path):
     """Add a kind to the table, and return what copies a repository of the example hub with such a file."""
 
     def add(model, in_place=False):
-        kind = Kind("toy", find_toy, check_toy, compare_toy, in_place=in_place)
+        kind = ContentKind("toy", find_toy, check_toy, compare_toy, in_place=in_place)
         monkeypatch.setattr(kinds, "KINDS", (*kinds.KINDS, kind))
         shutil.copytree(HUB, tmp_path / "hub")
         (tmp_path / "hub" / model / TOY_FILE).write_text("")

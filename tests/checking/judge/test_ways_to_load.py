@@ -52,7 +52,7 @@ def test_where_two_ways_differ_it_is_unverifiable_and_names_both(folders):
 
 
 def test_a_way_that_cannot_be_judged_is_no_agreement(folders):
-    verdict, _ = judged(folders, {HOW: "the adapter is truncated"})
+    verdict, _ = judged(folders, {HOW: Verdict(Kind.UNVERIFIABLE, "the adapter is truncated")})
     assert verdict.kind is Kind.UNVERIFIABLE
     assert "it is UNVERIFIABLE: the adapter is truncated; remove the adapter or merge it" in verdict.reason
 
@@ -67,7 +67,7 @@ def test_notes_of_both_models_come_with_their_names_and_before_the_ways(folders)
 
 def test_a_base_that_could_not_be_opened_is_its_own_verdict_however_the_model_loads(folders):
     gone = Verdict(Kind.UNVERIFIABLE, "org/base is gated")
-    candidate = model("org/child", folders[1], variants={HOW: "the adapter is truncated"}, notes=("x was not read",))
+    candidate = model("org/child", folders[1], variants={HOW: gone}, notes=("x was not read",))
     assert judged_every_way(gone, candidate, OPTIONS) == (gone, ("org/child: x was not read",))
 
 

@@ -57,7 +57,7 @@ def test_another_finding_of_the_same_base_is_not_accepted(kind):
     assert judged.status is ExitCode.UNRELATED
     assert judged.notes == (
         f"p.yaml accepts that org/base is {kind.words}, but this check did not find it; remove the entry if it is "
-        "resolved",
+        "settled",
     )
 
 

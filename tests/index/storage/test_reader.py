@@ -157,7 +157,7 @@ BYTES = batch(model=pyarrow.array(["org/model"]).cast("binary")).replace(b"org/m
         (batch(model=pyarrow.array([None], pyarrow.string())), "or some without a value"),
         (batch(model=pyarrow.array(["o" * 401])), "a model is longer than 400 bytes"),
         (batch(width=pyarrow.array([0], pyarrow.int32())), "a width lies outside"),
-        (batch(source=pyarrow.array(["eve/index@" + "0" * 40])), "is no source"),
+        (batch(source=pyarrow.array(["eve/index@" + "0" * 40])), "is not a source"),
     ],
 )
 def test_what_the_process_hands_back_is_checked(content, problem):
@@ -173,7 +173,7 @@ def test_a_folder_may_hold_what_was_pulled(source):
 
 @pytest.mark.parametrize("source", ["wren/index", "../index@" + "0" * 40, "https://evil/x@" + "0" * 40])
 def test_a_folder_leads_nowhere_but_to_an_index_on_the_hub(source):
-    with pytest.raises(ValueError, match="is no source"):
+    with pytest.raises(ValueError, match="is not a source"):
         checked(batch(source=pyarrow.array([source])), shards.schema(), OWN)
 
 
