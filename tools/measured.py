@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import cost
+from benchmarks import cost, disputes
 from benchmarks.paper.items import (
     ours_attacks,
     ours_forged,
@@ -18,6 +18,7 @@ from benchmarks.paper.items import (
     ours_rivals,
 )
 from benchmarks.paper.parts.results import Results, Row, differs, file_name
+from hf_lineage.evidence.quoted import KINDS
 from hf_lineage.report.formats import markdown
 from tools.tables import table
 
@@ -171,6 +172,57 @@ def reshaped_block() -> str:
 def minilm_block() -> str:
     """What public models are judged to be, from their own files, by the last committed run."""
     return _summary("ours:minilm", ours_minilm.COLUMNS, ours_minilm.summary)
+
+
+def disputes_block() -> str:
+    """Return every dispute with what was argued and what our page says of its miniature."""
+    told = {case.name: case for case in disputes.cases()}
+    outcomes = [one for one in _run("disputes")["cases"] if one["build"] == disputes.BUILDS[0].name]
+    rows = [
+        (case.case, case.accusers, case.defenders, f"{', '.join(one['verdicts'])}, exit {one['exit']}: {one['says']}")
+        for one in outcomes
+        for case in (told[one["case"]],)
+    ]
+    again = [one for one in _run("disputes")["cases"] if one["build"] != disputes.BUILDS[0].name]
+    missed = [told[one["case"]].case for one in again if not one["settled"]]
+    besides = f"all but: {'; '.join(missed)}" if missed else "all of them"
+    lines = table(("Dispute", "Accusers", "Defenders", "Our page on the miniature"), rows)
+    same = f"{len(again) - len(missed)} of {len(again)} pages say the same, {besides}"
+    return f"{lines}\n\nWith other models, seeds and proportions {same}."
+
+
+def accused_block() -> str:
+    """Return how many related models were called parents that are none."""
+    accused = _run("disputes")["accused"]
+    return (
+        f"Of {accused['triples']} triples of example models that descend from one base, siblings, descendants, pruned "
+        f"and quantized ones, two are called parents of the third, though they are not, in {len(accused['wrong'])}."
+    )
+
+
+def quoted_block() -> str:
+    """Return how often each number that people quote would have misled."""
+    rows = [
+        (
+            KINDS[kind].words,
+            "{} to {}".format(*map(markdown_number, one["independent"][:2])),
+            "{} to {}".format(*map(markdown_number, one["related"][:2])),
+            f"{one['high and independent']} of {one['independent'][2]}",
+            f"{one['related no higher than an independent pair']} of {one['related'][2]}",
+        )
+        for kind, one in _run("disputes")["quotes"].items()
+    ]
+    columns = ("Number", "Independent", "Related", "Independent with .9 or more", "Related below an independent pair")
+    return table(columns, rows)
+
+
+def markdown_number(value: float) -> str:
+    """Return a number with three decimals.
+
+    >>> markdown_number(0.98434)
+    '0.984'
+    """
+    return f"{value:.3f}"
 
 
 def merges_block() -> str:

@@ -74,7 +74,7 @@ def run_check(environ: Environment) -> int:
     if checked is None:
         return _without_model(environ, problem) if excused else _failed(environ, problem)
     fail_on = inputs.fail_on or checked["fail_on"] or "unrelated"
-    code = status(ExitCode(checked["unaccepted"]), checked["unmet"], fail_on)
+    code = status(ExitCode(checked["unaccepted"]), checked["unmet"], fail_on, checked["undeclared_parent"])
     level = "error" if code else "notice" if checked["exit_code"] == ExitCode.RELATED else "warning"
     _say(runner.command(level, checked["message"], title=checked["title"]))
     return int(code)

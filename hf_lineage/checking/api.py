@@ -71,7 +71,8 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     asked = Asked(declared, options, named=bool(bases))
     judged = contents.judge(lambda kind, held: kind.check(held, asked)) if declared.claims else Judged()
     told = contents.repo, (*declared.notes, *judged.notes), began
-    return Report(model, source.commit, judged.rows, declared.conflicts, options, *told, licence=stated(source))
+    report = Report(model, source.commit, judged.rows, declared.conflicts, options, *told, licence=stated(source))
+    return replace(report, blended=judged.blended)
 
 
 def without_model(model: str, source: RepoRef, options: Options, reason: str) -> Report:

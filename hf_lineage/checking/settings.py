@@ -133,7 +133,6 @@ SIZE = ValueKind("text", _text, "a size", metavar="SIZE")
 SETTINGS: Mapping[str, Setting] = {
     "recipe": Setting(RECIPE, "How weights become numbers: robust, or paper (the published method)."),
     "paths": Setting(NAMES),
-    "readers": Setting(FLAG),
     "alpha": Setting(NUMBER, "Significance level of the test."),
     "permutations": Setting(
         WHOLE, "Number of permutations to draw first; 20 times as many follow if the p-value is near alpha."
@@ -147,6 +146,7 @@ SETTINGS: Mapping[str, Setting] = {
         ValueKind("text", _text, " or ".join(ADMITTED), _one_of(ADMITTED), "|".join(ADMITTED)),
         "exact accepts only exact tests, and returns 3 for RELATED, calibrated.",
     ),
+    "quoted": Setting(FLAG, "Tell what others quote of two models in folders, beside what independent models have."),
     "order_seed": Setting(
         _or_none(WHOLE),
         "Seed of the order of layers and of the sample of hidden units; by default a new one for each run.",

@@ -38,8 +38,8 @@ POLICY = path_option(
 FAILS = click.option(
     "--fail-on",
     type=click.Choice(FAIL_ON),
-    help="What makes the exit code other than 0: only UNRELATED or a damaged base, undecided results too, or "
-    "nothing; by default what the policy says, otherwise undecided.",
+    help="What makes the exit code other than 0: only UNRELATED or a damaged base, undeclared parents too, "
+    "undecided results too, or nothing; by default what the policy says, otherwise undecided.",
 )
 
 

@@ -6,6 +6,10 @@ from .criteria import MINIMUM_EFFECT as MINIMUM_EFFECT
 from .criteria import Admitted as Admitted
 from .criteria import Budget as Budget
 from .criteria import Criteria as Criteria
+from .quoted import KINDS as KINDS
+from .quoted import NOTHING as NOTHING
+from .quoted import cosine as cosine
+from .quoted import worth as worth
 from .verdict import SEVERITY as SEVERITY
 from .verdict import Evidence as Evidence
 from .verdict import ExitCode as ExitCode

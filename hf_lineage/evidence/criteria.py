@@ -18,8 +18,9 @@ Admitted = Literal["any", "exact"]
 ADMITTED: tuple[Admitted, ...] = get_args(Admitted)
 ACCEPTABLE = ("part", "basis", "weak")
 """Kinds of RELATED that a user may accept."""
-FAIL_ON: tuple[str, ...] = ("unrelated", "undecided", "never")
-"""What makes a check fail: UNRELATED or a damaged base; also what is not verified or accepted; or nothing."""
+FAIL_ON: tuple[str, ...] = ("unrelated", "undeclared-parent", "undecided", "never")
+"""What makes a check fail: UNRELATED or a damaged base; also a parent that the model does not name; also what is not
+verified or accepted; or nothing."""
 MINIMUM_EFFECT = 0.02
 """With a smaller score, or a smaller effect on the test coordinates, a pair is not RELATED, however significant."""
 

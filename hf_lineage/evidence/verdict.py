@@ -11,7 +11,7 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING
 
 from hf_lineage.errors import printable
-from hf_lineage.evidence import adapters, derivation, units
+from hf_lineage.evidence import adapters, units
 from hf_lineage.evidence.nulls import Null, PermutationNull, deciding
 from hf_lineage.evidence.paths import Comparison
 from hf_lineage.evidence.units import Inherited
@@ -57,8 +57,6 @@ class Evidence:
     """The numbers of the layers with values that are not finite, of the base and of the candidate."""
     idle: tuple[bool, bool] = (False, False)
     """For the base and the candidate, whether no layer adds enough to its stream to count in it."""
-    readers: derivation.Readers | None = None
-    """What the shares of a merge are measured on; None where nobody asks for them, or a signature lacks it."""
     sampled: Sampled | None = None
     """How much of each of these layers was read; None where that is the whole layer."""
 

@@ -111,6 +111,7 @@ TOP = {
     "relation": ("relations", _relations),
     "evidence": ("evidence", _one_of((EXACT, CALIBRATED))),
     "own-code": ("own_code", _one_of((ACCEPTED, REFUSED))),
+    "undeclared-parent": ("undeclared_parent", _one_of((ACCEPTED, REFUSED))),
     "fail-on": ("fail_on", _one_of(FAIL_ON)),
 }
 """Key of a file -> the field that it is for, and what reads it."""

@@ -16,8 +16,11 @@ ACCEPTED, REFUSED = "accept", "refuse"
 """What a policy makes of code that a repository brings."""
 EXACT, CALIBRATED = "exact", "calibrated"
 """The least evidence on which RELATED may rest."""
+UNDECLARED = "undeclared-parent"
+"""What fails where a parent shows that the model does not name, and where a claim is contradicted."""
 FAILING = {
     "unrelated": frozenset({ExitCode.UNRELATED, ExitCode.ERROR}),
+    UNDECLARED: frozenset({ExitCode.UNRELATED, ExitCode.ERROR}),
     "undecided": frozenset({ExitCode.UNRELATED, ExitCode.ERROR, ExitCode.UNDECIDED}),
     "never": frozenset[ExitCode](),
 }
@@ -68,6 +71,8 @@ class Policy:
     evidence: str = CALIBRATED
     own_code: str = ACCEPTED
     """Whether models with code of their own pass, which is never run."""
+    undeclared_parent: str | None = None
+    """Whether a model passes of which a parent shows that it does not name; None if that leaves it undecided."""
     fail_on: str | None = None
     """What makes a check fail, one of FAIL_ON; None if the policy does not say."""
 
@@ -95,12 +100,14 @@ class Policy:
 NO_POLICY = Policy()
 
 
-def status(code: ExitCode, unmet: bool, fail_on: str) -> ExitCode:
+def status(code: ExitCode, unmet: bool, fail_on: str, undeclared: bool = False) -> ExitCode:
     """Return what a check returns whose findings give `code`, by what is to fail.
 
-    What is required and is not so (`unmet`) is at least undecided and always fails, unless nothing does.
+    What is required and is not so (`unmet`) is at least undecided and always fails, unless nothing does. `undeclared`
+    says whether a parent shows that the model does not name.
     """
     if fail_on == "never":
         return ExitCode.RELATED
     worst = max(code, ExitCode.UNDECIDED if unmet else code, key=SEVERITY.index)
-    return worst if unmet or worst in FAILING[fail_on] else ExitCode.RELATED
+    fails = unmet or worst in FAILING[fail_on] or (undeclared and fail_on == UNDECLARED)
+    return worst if fails else ExitCode.RELATED

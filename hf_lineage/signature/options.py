@@ -72,8 +72,6 @@ class Spec:
     recipe: Recipe = RECIPES["robust"]
     paths: Names = Names("mlp")
     """Names of paths, or ALL."""
-    readers: bool = False
-    """Whether a signature also holds what the shares of a merge are measured on; only checks of merges need it."""
 
     def __post_init__(self) -> None:
         if self.paths == ALL:

@@ -19,8 +19,6 @@ UNIT_SIGNS = 128
 """Signs that a signature holds for each row of a hidden unit: of its reader, its writer and its gate."""
 ROWS = ("inner", "outer", "gate")
 """The rows of a hidden unit: what it reads, what it writes, and the other reader of gated ones."""
-READER_SUMS = 32
-"""Random sums over the hidden units of a layer that stand for the matrix that reads the stream."""
 HEAD_COORDINATES = 16
 """Test coordinates on either side whose products stand for the direction of a head."""
 
@@ -99,11 +97,6 @@ class Recipe:
         Signs of single coordinates would count those that pruning has set to zero as much as the others.
         """
         return signs(f"unit signs {self.sketch_version} {size}", (size, UNIT_SIGNS))
-
-    def reader_signs(self, hidden: int) -> Array:
-        """Return ±1/√g (g, h), with which the rows of a layer's readers are summed; the same on every platform."""
-        drawn = signs(f"reader sums {self.sketch_version} {hidden}", (READER_SUMS, hidden))
-        return drawn / np.float32(np.sqrt(READER_SUMS))
 
     def probe_matrix(self, width: int) -> Array | None:
         """Return Z (width, k) with entries ±1/√k, the same on every platform; None where Z is the identity.

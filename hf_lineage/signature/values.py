@@ -19,7 +19,7 @@ from hf_lineage.signature.writers import writing
 
 PARTS = ("sketch", "corner", "trace", "norm", "writes")
 """The arrays of a path, each with a row for every layer."""
-HELD = (*PARTS, "readers", "joins")
+HELD = (*PARTS, "joins")
 
 WIDEST = 2**20
 """Several times the width of real models."""
@@ -101,9 +101,6 @@ class PathSignature:
     """For each layer the width of its stream, where widths differ."""
     sampled: Sampled | None = None
     """How much of every layer it is made of; None where that is the whole layer."""
-    readers: Array | None = field(default=None, repr=False)
-    """(L, g, k): random sums over the units of W_in Z, linear in the weights; None if nobody asked for them."""
-
     joins: Vector | None = field(default=None, repr=False)
     """(L, 4): how large the stream is before the first layer, how much the other branches of the layer are expected to
     add to it, and how strongly acts what is not measured, outside of the layers and in this one, as logarithms; None

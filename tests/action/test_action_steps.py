@@ -65,6 +65,7 @@ def outputs(report, folder, **files):
         "verdict": report.rows[0].verdict.name,
         "verified": str(report.rows[0].verdict.verified).lower(),
         "kind": own_json.kind(report.rows[0].verdict) or "",
+        "undeclared-parents": "",
         "accepted": "0",
         "inherited": f"{evidence.inherited.share:.2f}",
         "score": f"{evidence.comparison.score:.4g}",

@@ -225,7 +225,7 @@ def test_asking_for_the_policy_of_the_folder_by_name_is_no_way_around(checkout, 
         ({"MODEL": "a/b", "FORMATS": "json, xml"}, "the input formats must be one of text, json, .*, not xml"),
         (
             {"MODEL": "a/b", "FAIL_ON": "related"},
-            "fail-on must be one of unrelated, undecided, never, not related",
+            "fail-on must be one of unrelated, undeclared-parent, undecided, never, not related",
         ),
         (
             {"MODEL": "a/b", "ANNOTATE": "yes"},

@@ -62,13 +62,17 @@ def test_every_kind_that_verifies_no_claim_can_be_accepted():
     [
         (
             "",
-            "p must hold keys and values; its keys are accepted, relation, evidence, own-code, fail-on; correct it",
+            "p must hold keys and values; its keys are accepted, relation, evidence, own-code, undeclared-parent, "
+            "fail-on; correct it",
         ),
         ("- a", "p must hold keys and values;"),
-        ("accept: []", "p: unknown key accept; the keys are accepted, relation, evidence, own-code, fail-on"),
+        (
+            "accept: []",
+            "p: unknown key accept; the keys are accepted, relation, evidence, own-code, undeclared-parent, fail-on",
+        ),
         ("fail_on: never", "p: unknown key fail_on"),
         ("<<: {fail-on: never}", "p: unknown key <<"),
-        ("fail-on: always", "p: fail-on must be one of unrelated, undecided, never, not always"),
+        ("fail-on: always", "p: fail-on must be one of unrelated, undeclared-parent, undecided, never, not always"),
         ("fail-on: [never]", "p: fail-on must be one of"),
         ("evidence: any", "p: evidence must be one of exact, calibrated, not any"),
         ("relation: []", "p: relation must be one of"),

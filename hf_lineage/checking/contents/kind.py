@@ -8,13 +8,13 @@ what is heavy is imported where something of the kind was found.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from hf_lineage.checking.judge import Reached, as_merge, judge_claim, judge_pair, opened_once
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.relation import is_merge, relation_notes
-from hf_lineage.checking.results import Row
+from hf_lineage.checking.relation import relation_notes
+from hf_lineage.checking.results import Blended, Row
 from hf_lineage.checking.source import OpenedModel, adapter_beside
 from hf_lineage.claims import Claim, Claims
 from hf_lineage.evidence import Verdict
@@ -32,6 +32,8 @@ class Judged:
 
     rows: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
+    blended: Blended | None = None
+    """The model beside the bases that are claimed, if there are several whose weights are at hand."""
 
 
 @dataclass(frozen=True)
@@ -75,23 +77,22 @@ class ContentKind(Generic[T]):
 def _judge(source: Source, asked: Asked, part: str = "") -> tuple[tuple[Row, ...], OpenedModel | Verdict]:
     """The rows of all claims, the parents of a merge judged together, and the candidate."""
     claims = asked.declared.claims
-    options = replace(asked.options, readers=is_merge(claims))
-    candidate = opened_once(source, options)
+    options, candidate = asked.options, opened_once(source, asked.options)
     opened = candidate()
     return as_merge([judge_claim(candidate, claim, options, part) for claim in claims], options.min_share), opened
 
 
 def _check(repo: RepoRef, asked: Asked) -> Judged:
-    (rows, opened), claims = _judge(repo, asked, repo.subfolder), asked.declared.claims
-    if is_merge(claims):
-        from hf_lineage.checking.relation import with_shares
+    (rows, opened), blended = _judge(repo, asked, repo.subfolder), None
+    if len(rows) > 1:
+        from hf_lineage.checking.relation import names_in, with_shares
 
-        rows = with_shares(repo, rows, opened)
+        rows, blended = with_shares(repo, rows, opened, names_in(repo), asked.options)
     if adapter_beside(repo):
         from hf_lineage.checking.adapters import beside
 
         rows = beside(repo, rows, asked.options)
-    return Judged(rows, relation_notes(claims, repo, opened))
+    return Judged(rows, relation_notes(asked.declared.claims, repo, opened), blended)
 
 
 def _compare(source: Source, compared: Compared) -> Judged:

@@ -41,7 +41,8 @@ class Contents:
     def judge(self, by: Callable[[ContentKind[Any], Any], Judged]) -> Judged:
         """Return what comes of everything that it holds by one question; LineageError if something cannot be read."""
         every = [by(kind, held) for kind, held in self.held]
-        return Judged(sum((each.rows for each in every), ()), sum((each.notes for each in every), ()))
+        blended = next((each.blended for each in every if each.blended), None)
+        return Judged(sum((each.rows for each in every), ()), sum((each.notes for each in every), ()), blended)
 
 
 def contents_of(source: Source) -> Contents:

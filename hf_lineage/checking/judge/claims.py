@@ -8,7 +8,7 @@ whatever comes out of the comparison: it is never verified, and never contradict
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -220,7 +220,15 @@ def judge_pair(
         derivation=derived(base, other, outcome, options.order_seed or 0),
         base_folder=_folder(opened_base),
         licence=opened_base.licence if opened_base else None,
+        opened=opened_base,
+        quoted=_quoted(base, other) if options.quoted else {},
     )
+
+
+def _quoted(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict) -> Mapping[str, float]:
+    from hf_lineage.checking.relation import quoted
+
+    return quoted(base, candidate)
 
 
 def _folder(base: OpenedModel | None) -> RepoRef | None:

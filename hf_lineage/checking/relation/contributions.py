@@ -1,4 +1,4 @@
-"""Shares: what every parent gave to a merge, beside the recipe that the merge declares.
+"""Shares: what every parent gave to a model, beside the recipe that a merge declares.
 
 Shares change no verdict. RELATED says that a merge and a parent share ancestry; any two models of one family do, so
 that a parent which gave nothing is RELATED as well, and only its share shows it.
@@ -9,60 +9,131 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from hf_lineage.architecture.registry import PATHS
-from hf_lineage.checking.results import MERGE, Row
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.relation.blend import read_matrices
+from hf_lineage.checking.relation.declared import is_named
+from hf_lineage.checking.results import MERGE, Blended, Row
 from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.claims import MergeRecipe, merge_recipe
 from hf_lineage.evidence import Kind, Verdict
-from hf_lineage.evidence.derivation import MOST_LEFT, Parent, Readers, Share, Shares, shares_of
+from hf_lineage.evidence.derivation import MOST_LEFT, Blend, Parent, Share, blend_of
 from hf_lineage.hub import RepoRef
+from hf_lineage.signature.extraction import Sample
+from hf_lineage.signature.sources import CACHE
 
 MOST = 16
-"""Parents of one merge whose shares are measured: more of them cannot be separated."""
+"""Parents of one model whose shares are measured: more of them cannot be told apart."""
+MOST_CACHED = 8
+"""Layers of which rows are downloaded where signatures come from the cache."""
 NOT_COMPARED = "the weights and those of the other parents were not compared along the same path"
+NOT_READ = (
+    "merge contributions are measured on weights, but a signature was used in their place; --set recompute=yes reads "
+    "the weights"
+)
 
 
-def with_shares(source: RepoRef, rows: Sequence[Row], model: OpenedModel | Verdict) -> tuple[Row, ...]:
-    """Return the rows of a model, those of the parents of a merge with what each of them gave."""
-    places = [place for place, row in enumerate(rows) if row.claim.relation == MERGE and not row.claim.problem]
-    if len(places) < 2:
-        return tuple(rows)
-    parents = dict(zip(places, _parents([rows[place] for place in places], merge_recipe(source), model), strict=True))
+def with_shares(
+    source: RepoRef, rows: Sequence[Row], model: OpenedModel | Verdict, names: Sequence[str], options: Options
+) -> tuple[tuple[Row, ...], Blended | None]:
+    """Return the rows of a model, those of the parents of a merge with what each of them gave; and all of it together.
+
+    `names` are the bases that files of the model name. Where they name none, whoever asks for these bases names them.
+    """
+    reasons = {place: reason for place, row in enumerate(rows) if (reason := _obstacle(row, model, options))}
+    left = [place for place, row in enumerate(rows) if place not in reasons and not row.claim.problem]
+    if len(left) == 1 or len(left) > MOST:
+        many = f"the contributions of at most {MOST} parents are measured"
+        reasons |= dict.fromkeys(left, "no other parent can be compared" if len(left) == 1 else many)
+        left = []
+    blend = _measured([rows[place] for place in left], model, options) if left else None
+    if sum(row.claim.relation == MERGE and not row.claim.problem for row in rows) > 1:
+        rows = _as_merge(source, rows, model, reasons, left, blend)
+    if blend is None:
+        return tuple(rows), None
+    bases = tuple(rows[place].compared for place in left)
+    declared = (*names, *(row.compared for row in rows if is_named(row.claim.base, names)))
+    return tuple(rows), Blended(bases, blend, tuple(not names or is_named(base, declared) for base in bases))
+
+
+def _measured(rows: Sequence[Row], candidate: OpenedModel | Verdict, options: Options) -> Blend | None:
+    """The model as a combination of the bases of these rows, by the layers that were compared with all of them."""
+    models = [candidate, *(row.opened for row in rows)]
+    opened = [one for model in models if (one := weights_of(model, options))]
+    if len(opened) < len(models):
+        return None
+    model, *parents = opened
+    cached = any(not isinstance(one, FromWeights) for one in models)
+    remote = any(one.opened.checkpoint.remote for one in opened)
+    evidence = [one for row in rows for one in row.verdict.evidence.values()]
+    layers = list(range(model.layers))
+    if remote:
+        layers = sorted(set.intersection(*({*one.layers[1]} for one in evidence)))
+    if remote and cached:  # rows are downloaded
+        layers = [layers[at] for at in sorted({round(at) for at in np.linspace(0, len(layers) - 1, MOST_CACHED)})]
+    some = remote and (cached or any(one.sampled for one in evidence))
+    matrices = read_matrices(parents, model, layers, Sample(options.order_seed or 0), some)
+    return blend_of(matrices, len(parents), model.layers)
+
+
+def weights_of(model: OpenedModel | Verdict | None, options: Options) -> FromWeights | None:
+    """Return a model whose weights can be read, opened again where its cached signature was used; None of any other."""
+    if isinstance(model, FromWeights):
+        return None if model.stand_in else model
+    if isinstance(model, OpenedModel) and model.origin == CACHE and model.reopen:
+        return FromWeights.from_opened(model.reopen(), options, cached=False)
+    return None
+
+
+def _as_merge(
+    source: RepoRef,
+    rows: Sequence[Row],
+    model: OpenedModel | Verdict,
+    reasons: Mapping[int, str],
+    left: Sequence[int],
+    blend: Blend | None,
+) -> tuple[Row, ...]:
+    """The rows with what is declared and measured of each parent of a merge."""
+    recipe = merge_recipe(source)
+    merged = {
+        place: _declared(row, recipe, _tensors(row, model))
+        for place, row in enumerate(rows)
+        if row.claim.relation == MERGE and not row.claim.problem
+    }
+    based = any(parent.is_base for parent in merged.values())
+    parents = {
+        place: replace(parent, reason=reasons[place])
+        if place in reasons
+        else _with_own(parent, rows[place], blend, left.index(place), based)
+        for place, parent in merged.items()
+    }
     return tuple(replace(row, parent=parents.get(place)) for place, row in enumerate(rows))
 
 
-def _parents(rows: Sequence[Row], recipe: MergeRecipe | None, model: OpenedModel | Verdict) -> list[Parent]:
-    """What is declared and measured of each parent."""
-    reasons = {place: reason for place, row in enumerate(rows) if (reason := _obstacle(row))}
-    left = [place for place in range(len(rows)) if place not in reasons]
-    if len(left) == 1 or len(left) > MOST:
-        many = f"the contributions of at most {MOST} parents are measured"
-        few = "no other parent can be compared" if len(left) == 1 else many
-        reasons |= dict.fromkeys(left, few)
-        left = []
-    declared = [_declared(row, recipe, _tensors(row, model)) for row in rows]
-    measured = {path: _along(path, [rows[place] for place in left], declared, left) for path in _paths(rows, left)}
-    parents = []
-    for place, parent in enumerate(declared):
-        if place in reasons:
-            parents.append(replace(parent, reason=reasons[place]))
-            continue
-        along = {path: _own(shares, left.index(place)) for path, shares in measured.items()}
-        own = {path: share for path, share in along.items() if not isinstance(share, str)}
-        remainders = {path: shares.remainder for path in own if not isinstance(shares := measured[path], str)}
-        reason = "" if own else "; ".join(dict.fromkeys(map(str, along.values())))
-        parents.append(
-            replace(parent, shares=own, remainders=remainders, reason=reason or ("" if own else NOT_COMPARED))
-        )
-    return parents
+def _with_own(parent: Parent, row: Row, blend: Blend | None, place: int, based: bool) -> Parent:
+    """One parent with its shares along every path on which it was compared."""
+    if blend is None:
+        return replace(parent, reason=NOT_COMPARED)
+    own, remainders, reasons = dict[str, Share](), dict[str, float](), []
+    for path in row.verdict.evidence:
+        shares = blend.by_branch.get(PATHS[path].branch)
+        share = shares.parents[place] if shares else NOT_COMPARED
+        if shares and shares.remainder > MOST_LEFT and not based:
+            share = (
+                f"the parents do not explain all of the merge: what remains is {shares.remainder:.2f} times the "
+                "distance between them, and `mergekit_config.yml` declares no base from which differences could be "
+                "taken"
+            )
+        if isinstance(share, str) or shares is None:
+            reasons.append(str(share))
+        else:
+            own[path], remainders[path] = share, shares.remainder
+    return replace(parent, shares=own, remainders=remainders, reason="" if own else "; ".join(dict.fromkeys(reasons)))
 
 
-def _own(shares: Shares | str, place: int) -> Share | str:
-    """The share of one parent, or why it is not known."""
-    return shares if isinstance(shares, str) else shares.parents[place]
-
-
-def _obstacle(row: Row) -> str:
+def _obstacle(row: Row, model: OpenedModel | Verdict, options: Options) -> str:
     """Why nothing can be measured of one parent; empty if it can."""
     outcome = row.verdict
     if not outcome.is_related:
@@ -71,30 +142,7 @@ def _obstacle(row: Row) -> str:
         return NOT_COMPARED
     if outcome.kind is Kind.INDIRECT:
         return "another model was compared in its place"
-    if any(evidence.readers is None for evidence in outcome.evidence.values()):
-        return (
-            "merge contributions are measured on weights, but this check used a signature or probes=exact; --set "
-            "recompute=yes reads the weights"
-        )
-    return ""
-
-
-def _paths(rows: Sequence[Row], places: Sequence[int]) -> list[str]:
-    """The paths along which all of these parents were compared."""
-    paths = [list(rows[place].verdict.evidence) for place in places]
-    return [path for path in (paths[0] if paths else ()) if all(path in others for others in paths)]
-
-
-def _along(path: str, rows: Sequence[Row], declared: Sequence[Parent], places: Sequence[int]) -> Shares | str:
-    """The shares of all parents along one path, or why they are not known."""
-    measured: list[Readers] = [r for row in rows if (r := row.verdict.evidence[path].readers) is not None]
-    shares = shares_of(measured, rows[0].layers or 1)
-    if isinstance(shares, str) or shares.remainder <= MOST_LEFT or any(declared[place].is_base for place in places):
-        return shares
-    return (
-        f"the parents do not explain all of the merge: the remainder is {shares.remainder:.2f} times the distance "
-        "between them, and `mergekit_config.yml` declares no base to take differences from"
-    )
+    return "" if all(weights_of(one, options) for one in (row.opened, model)) else NOT_READ
 
 
 def _declared(row: Row, recipe: MergeRecipe | None, tensors: Mapping[str, str]) -> Parent:

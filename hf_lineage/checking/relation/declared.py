@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
-from hf_lineage.checking.results import MERGE
 from hf_lineage.checking.source import FromWeights, OpenedModel, adapter_beside
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
-from hf_lineage.claims import CARD, MERGE_CONFIG, RELATIONS, Claim
-from hf_lineage.errors import printable
+from hf_lineage.claims import CARD, MERGE_CONFIG, RELATIONS, Claim, read_claims
+from hf_lineage.errors import LineageError, printable
 from hf_lineage.evidence import Verdict
-from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
+from hf_lineage.hub import ADAPTER_CONFIG, RepoRef, hub_name
 
 WHOLE = frozenset({"F64", "F32", "F16", "BF16"})
 """The types of stored numbers that are not quantized."""
@@ -33,9 +34,26 @@ def relation_notes(
     )
 
 
-def is_merge(claims: Iterable[Claim]) -> bool:
-    """Return whether these are the claims of a merge of several parents."""
-    return sum(claim.relation == MERGE and not claim.problem for claim in claims) > 1
+def names_in(source: RepoRef) -> tuple[str, ...]:
+    """Return the bases that files of a repository name; none where they cannot be read."""
+    try:
+        return tuple(claim.base for claim in read_claims(replace(source, subfolder="")).claims)
+    except LineageError:
+        return ()
+
+
+def is_named(base: str, names: Iterable[str]) -> bool:
+    """Return whether a base is one of those that a model names; a folder is named by its last part.
+
+    Commits do not count, and neither does a base of which nothing else is known.
+    """
+    known = {_plain(name) for name in names}
+    last = {name.rpartition("/")[2] for name in known}
+    return _plain(base) in known or (hub_name(base) is None and Path(base).name.casefold() in last)
+
+
+def _plain(name: str) -> str:
+    return name.partition("@")[0].casefold()
 
 
 def parts_notes(claims: Sequence[Claim], parts: Mapping[RepoRef, OpenedModel | Verdict]) -> tuple[str, ...]:

@@ -5,30 +5,22 @@ They are rows of matrices of layers that the verdict was based on, so that nothi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hf_lineage.architecture import LayerSet, is_transposed
+from hf_lineage.architecture import LayerSet
 from hf_lineage.architecture.registry import MLP_READERS, PATHS, Slot
+from hf_lineage.checking.relation.matrices import WRITERS, bits_of, digits_of, matrix, rows_of
 from hf_lineage.checking.source import FromWeights, OpenedModel
-from hf_lineage.checkpoint import Checkpoint, single
+from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.evidence import Evidence, Kind, Verdict
-from hf_lineage.evidence.derivation import DIGITS, Aligned, Change, Derivation, Matrix, align, measure_change
-from hf_lineage.signature.extraction import Runs, Sample
+from hf_lineage.evidence.derivation import Aligned, Change, Derivation, align, measure_change
+from hf_lineage.signature.extraction import Sample
 
 LAYERS = 3
 """Layers that are compared, spread over those that were paired."""
-RUNS = 2
-"""Runs of a sample's rows that are compared of each matrix."""
-STACKED = 3
-"""Dimensions of a tensor of stacked experts."""
-LARGE = 2**20
-"""Numbers of a matrix from which on only these rows are compared."""
-WRITERS = ("down", "output")
-"""Roles whose columns are hidden units; the rows of MLP_READERS are."""
 WITH_LAYERS = (Kind.RELATED, Kind.IN_PART)
 """The kinds of verdict that find matrices of the base in the candidate."""
 
@@ -114,16 +106,16 @@ def _compare(pair: _Pair) -> Iterator[_Compared]:
         if other is None or slot.tensor in seen or (moved and role in WRITERS) or not _alike(pair, other, slot):
             continue
         seen.add(slot.tensor)
-        rows = _rows(pair, role, other)
-        base_rows, candidate_rows = _matrix(pair.base, other, rows), _matrix(pair.candidate, slot, rows)
+        rows = rows_of(pair.base, role, other, pair.layer, pair.sample, pair.sampled)
+        base_rows, candidate_rows = matrix(pair.base, other, rows), matrix(pair.candidate, slot, rows)
         aligned = align(base_rows, candidate_rows) if role in MLP_READERS else Aligned(base_rows)
         if aligned is None and rows and not pair.sampled:
-            aligned = align(_matrix(pair.base, other, ()), candidate_rows)
+            aligned = align(matrix(pair.base, other, ()), candidate_rows)
         moved |= aligned is None or aligned.reordered or aligned.rescaled
-        digits = _digits(base, other.tensor), _digits(candidate, slot.tensor)
+        digits = digits_of(base, other.tensor), digits_of(candidate, slot.tensor)
         change = measure_change(aligned.base, candidate_rows, digits) if aligned else None
         if aligned and change:
-            yield _Compared(change, aligned, _bits(candidate, slot.tensor))
+            yield _Compared(change, aligned, bits_of(candidate, slot.tensor))
 
 
 def _alike(pair: _Pair, base_slot: Slot, slot: Slot) -> bool:
@@ -133,49 +125,6 @@ def _alike(pair: _Pair, base_slot: Slot, slot: Slot) -> bool:
         return False
     same = base.tensors[base_slot.tensor].shape == candidate.tensors[slot.tensor].shape
     return same and (pair.sampled or all(one.at_hand(name) for one, name in zip((base, candidate), names, strict=True)))
-
-
-def _rows(pair: _Pair, role: str, slot: Slot) -> Runs:
-    """The rows of a large matrix that are compared; none stands for all."""
-    base, _ = pair.checkpoints
-    count, *_ = shape = base.tensors[slot.tensor].shape
-    if base.rows(slot.tensor) is None or _turned(pair.base, slot):
-        return ()
-    if not pair.sampled and math.prod(shape) <= LARGE:
-        return ()
-    if role in WRITERS and pair.sampled:
-        return pair.sample.coordinates_of(count)
-    return pair.sample.units_of(count, pair.layer)[:RUNS]
-
-
-def _matrix(model: FromWeights, slot: Slot, rows: Runs) -> Matrix:
-    """Some rows of a matrix (out, in), or all of it; of stacked experts the first."""
-    checkpoint = model.opened.checkpoint
-    stored = checkpoint.rows(slot.tensor) if rows else None
-    if stored is not None:
-        return single(checkpoint.read_pieces(slot.tensor, [stored.tensor.rows(run) for run in rows]))
-    whole = checkpoint.read(slot.tensor)
-    whole = single(whole[0] if whole.ndim == STACKED else whole)
-    matrix = whole.reshape(len(whole), -1)
-    matrix = matrix.T if _turned(model, slot) else matrix
-    return np.concatenate([matrix[run] for run in rows]) if rows else matrix
-
-
-def _turned(model: FromWeights, slot: Slot) -> bool:
-    return is_transposed(model.opened.layout.factorization, slot)
-
-
-def _digits(checkpoint: Checkpoint, name: str) -> int:
-    """The binary digits with which a tensor is stored, those of float32 where it is decoded."""
-    (first, *_) = checkpoint.tensors[name].parts
-    return DIGITS["F32"] if name in checkpoint.decoded else DIGITS.get(checkpoint.stored[first].dtype, DIGITS["F32"])
-
-
-def _bits(checkpoint: Checkpoint, name: str) -> float:
-    """Bits a weight with which a tensor that is decoded is stored, its scales included; 0 for any other."""
-    if name not in checkpoint.decoded:
-        return 0.0
-    return 8 * sum(part.size for part in checkpoint.parts([name]).values()) / checkpoint.tensors[name].numbers
 
 
 def _joined(compared: Sequence[_Compared]) -> Derivation:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from hf_lineage import policy
-from hf_lineage.checking.source import Downloads
+from hf_lineage.checking.source import Downloads, OpenedModel
 from hf_lineage.claims import Claim, Licence
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, RepositoryError, printable
 from hf_lineage.evidence import SEVERITY, ExitCode, Kind, Verdict
@@ -70,12 +70,16 @@ class Row:
     """The base that was compared, if it is a folder; None for one on the Hub, and for a signature."""
     licence: Licence | None = None
     """What the card of the base states; None where it states nothing, or was not read."""
+    quoted: Mapping[str, float] = field(default_factory=dict)
+    """Numbers that people quote of two models, by kind; empty where nobody asked for them, or they were not read."""
     waiver: policy.Waiver | None = None
     """What accepts the verdict though it verifies no claim, by the policy of whoever checks."""
     expired: policy.Waiver | None = None
     """What accepted it until a day that has passed."""
     unmet: tuple[str, ...] = ()
     """The requirements of that policy that the claim does not meet."""
+    opened: OpenedModel | None = field(default=None, compare=False)
+    """The base that was compared, of which more can be read; None where it could not be opened."""
     own_code: tuple[str, ...] = ()
     """A sentence about code that the model or the base brings, which was not run."""
 

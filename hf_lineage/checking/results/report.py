@@ -9,11 +9,12 @@ from typing import Any
 
 from hf_lineage import policy as policies
 from hf_lineage.checking.options import Options
+from hf_lineage.checking.results.blended import Blended
 from hf_lineage.checking.results.claim_result import Row, worst
 from hf_lineage.checking.results.clock import now
 from hf_lineage.claims import Licence
 from hf_lineage.errors import printable
-from hf_lineage.evidence import ExitCode
+from hf_lineage.evidence import SEVERITY, ExitCode
 from hf_lineage.files import is_file
 from hf_lineage.hub import RepoRef
 
@@ -58,6 +59,8 @@ class Report:
     """What the card of the model states; None where it states nothing, or there is none."""
     relatives: tuple[Relative, ...] = ()
     """What an index holds between the model and a declared base, the nearest first; none where no index was asked."""
+    blended: Blended | None = None
+    """The model beside several known parents; None where fewer are known, or their weights are not at hand."""
     policy: policies.Policy | None = None
     """The policy of whoever checks, which has been applied to the rows; None without one."""
 
@@ -68,26 +71,42 @@ class Report:
 
     @property
     def exit_code(self) -> ExitCode:
-        """The most severe exit code of all rows, whatever a policy says; undecided if nothing is declared."""
-        return worst(self.rows)
+        """The most severe exit code of all rows, whatever a policy says; undecided if not everything is declared."""
+        return self._with_undeclared(worst(self.rows))
 
     @property
     def unaccepted(self) -> ExitCode:
         """The same without the rows that the policy accepts."""
-        return worst(self.rows, accepted=True)
+        code = worst(self.rows, accepted=True)
+        return self._with_undeclared(code) if self.counted else code
 
     @property
     def unmet(self) -> bool:
         """Whether a requirement of the policy is not met."""
-        undeclared = bool(self.policy and self.policy.relations) and not self.rows
-        return undeclared or any(row.unmet for row in self.rows)
+        nothing = bool(self.policy and self.policy.relations) and not self.rows
+        refused = self.policy is not None and self.policy.undeclared_parent == policies.REFUSED
+        return nothing or bool(refused and self.undeclared) or any(row.unmet for row in self.rows)
 
     @property
     def status(self) -> ExitCode:
         """What the command returns: the exit code, or what the policy makes of it."""
         if self.policy is None:
             return self.exit_code
-        return policies.status(self.unaccepted, self.unmet, self.policy.fail_on or "undecided")
+        return policies.status(self.unaccepted, self.unmet, self.policy.fail_on or "undecided", self.counted)
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """The parents that gave a part of the model and that it does not name."""
+        return self.blended.undeclared if self.blended else ()
+
+    @property
+    def counted(self) -> bool:
+        """Whether there are such parents, and the policy does not accept them."""
+        accepts = self.policy is not None and self.policy.undeclared_parent == policies.ACCEPTED
+        return bool(self.undeclared) and not accepts
+
+    def _with_undeclared(self, code: ExitCode) -> ExitCode:
+        return max(code, ExitCode.UNDECIDED, key=SEVERITY.index) if self.undeclared else code
 
     def without_policy(self) -> Report:
         """Return the report with a sentence about a policy that lies in the folder, and that nobody asked for."""

@@ -74,7 +74,7 @@ class Reading:
     def _sampled(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
         layout, recipe = self._model.layout, self._options.recipe
         with about(self._model.described.repo):
-            read = functools.partial(sampled, self._model.checkpoint, layout, recipe, readers=self._options.readers)
+            read = functools.partial(sampled, self._model.checkpoint, layout, recipe)
             seen = {path: read(path, layers, sample) for path in paths}
             seen = {path: replace(one, joins=self._joins(path, sorted(layers))) for path, one in seen.items()}
         (width,) = {len(path.corner.T) for path in seen.values()}
@@ -83,9 +83,7 @@ class Reading:
     def _extracted(self, layout: Layout) -> Signature:
         options = self._options
         with about(self._model.described.repo):
-            paths = extract_paths(
-                self._model.checkpoint, layout, options.recipe, options.paths, options.max_memory, options.readers
-            )
+            paths = extract_paths(self._model.checkpoint, layout, options.recipe, options.paths, options.max_memory)
             paths = {path: replace(one, joins=self._joins(path, layout.numbers(path))) for path, one in paths.items()}
         return self._build(paths, layout, options.recipe, layout.width)
 

@@ -1,12 +1,12 @@
+from .blend import Blend as Blend
+from .blend import Made as Made
+from .blend import blend_of as blend_of
 from .change import Change as Change
 from .change import measure_change as measure_change
 from .contributions import MOST_LEFT as MOST_LEFT
 from .contributions import WIDEST as WIDEST
 from .contributions import Parent as Parent
-from .contributions import Readers as Readers
 from .contributions import Share as Share
-from .contributions import Shares as Shares
-from .contributions import shares_of as shares_of
 from .derivation import Aligned as Aligned
 from .derivation import Derivation as Derivation
 from .derivation import Means as Means
@@ -24,5 +24,11 @@ from .differences import scaled as scaled
 from .joining import Links as Links
 from .joining import joined as joined
 from .joining import simplified as simplified
+from .matrices import Products as Products
+from .matrices import Stored as Stored
+from .matrices import inner_products as inner_products
 from .rounding import DIGITS as DIGITS
 from .rounding import Matrix as Matrix
+from .rounding import find_grid as find_grid
+from .rounding import shortest as shortest
+from .rounding import spacing as spacing

@@ -1,8 +1,11 @@
-"""Combination: by which weights several parents make up a merge, by least squares on their inner products."""
+"""Combination: by which weights several parents make up a model, by least squares on their inner products.
+
+Parents of one family differ little from each other, so that inner products are taken of their differences from the
+first: Gram matrices here are of P_0, P_1 - P_0, ..., P_(n-1) - P_0 and X - P_0, in this order.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,35 +13,69 @@ import numpy as np
 from hf_lineage.signature import Vector
 
 SINGULAR = 1e-9
-"""Below this eigenvalue, differences between parents, each divided by its size, are linearly dependent."""
+"""Differences between parents, each divided by its size, depend on each other below this eigenvalue."""
 ERROR = 0.01
 """The probability that a weight lies outside its interval."""
 NO_SIZE = 1e-6
-"""Parents that are nearer than this to each other, relative to the size of the merge, count as the same."""
+"""Parents that are less far apart than this, beside the size of the first, are one and the same."""
 
 
 def distance(gram: Vector) -> float:
-    """Return the mean squared distance of several from each other, given their inner products (n, n); 0 for one."""
-    squares = np.add.outer(gram.diagonal(), gram.diagonal()) - 2 * gram
-    return max(0.0, float(squares.sum() / max(1, len(gram) * (len(gram) - 1))))
-
-
-def solved(gram: Vector) -> tuple[Vector, list[int]]:
-    """Return the weights (n,) of n parents by least squares, and the parents that equal combinations of others.
-
-    Parents differ only a little, so the unknowns are their mean and these differences.
-    """
+    """Return the mean squared distance of n parents from each other, given a Gram matrix (n + 1, n + 1); 0 for one."""
     count = len(gram) - 1
-    mean, centring = np.full((count, 1), 1 / count), np.eye(count) - 1 / count
-    centred = centring @ gram[:-1, :-1] @ centring
-    sizes = np.sqrt(np.maximum(centred.diagonal(), 0.0))
-    if count == 1 or sizes.max() <= NO_SIZE * math.sqrt(gram[-1, -1]):
-        return _least_squares(gram, mean), [] if count == 1 else list(range(count))
-    scale = 1 / np.maximum(sizes, NO_SIZE * sizes.max())
-    values, vectors = np.linalg.eigh(centred * np.multiply.outer(scale, scale))
-    differences = centring @ (scale[:, None] * vectors[:, values > SINGULAR])
-    weights = _least_squares(gram, np.hstack([mean, differences]))
-    return weights, [parent for parent in range(count) if _depends(centred, parent)]
+    apart = [squared(gram, one, other) for one in range(count) for other in range(one)]
+    return float(np.mean(apart)) if apart else 0.0
+
+
+def squared(gram: Vector, one: int, other: int) -> float:
+    """Return the squared distance of two of the parents, or of one from the model, whose number is n."""
+    between = np.zeros(len(gram))
+    between[one] += one > 0
+    between[other] -= other > 0
+    return max(0.0, float(between @ gram @ between))
+
+
+def rebased(grams: Vector, order: Sequence[int]) -> Vector:
+    """Return the Gram matrices (..., m, m) of some of the models in another order, of which the last is combined.
+
+    The models are the n parents by their numbers, and the one that they make up as n.
+    """
+    change = np.zeros((len(order), grams.shape[-1]))  # what is taken of the old vectors for each of the new ones
+    for row, number in enumerate(order):
+        change[row, number] = 1
+        change[row, order[0]] -= row > 0
+        change[row, 0] = row == 0
+    result: Vector = change @ grams @ change.T
+    return result
+
+
+def solved(gram: Vector) -> Vector:
+    """Return the weights (n,) of n parents by least squares; they add up to 1 unless the model is scaled as a whole."""
+    count = len(gram) - 1
+    sizes = np.sqrt(np.maximum(gram.diagonal()[:-1], 0.0))
+    known = np.flatnonzero(sizes > NO_SIZE * sizes[0])
+    scale = sizes[known]
+    inner = gram[np.ix_(known, known)] / np.multiply.outer(scale, scale)
+    weights = np.zeros(count)
+    weights[known] = np.linalg.lstsq(inner, gram[known, -1] / scale, rcond=SINGULAR)[0] / scale
+    return np.append(1 + weights[0] - weights[1:].sum(), weights[1:])
+
+
+def left(gram: Vector, weights: Vector) -> float:
+    """Return the squared size of what is left of the model without a combination of the parents (n,)."""
+    residual = np.append(-weights, 1.0)
+    residual[0] = 1 - weights.sum()
+    return max(0.0, float(residual @ gram @ residual))
+
+
+def dependents(gram: Vector) -> list[int]:
+    """Return the parents that are another one, or lie on the line, plane and so on through others."""
+    count = len(gram) - 1
+    apart = np.zeros((count, count))
+    apart[1:, 1:] = gram[1:-1, 1:-1]
+    if count == 1 or apart.diagonal().max() <= NO_SIZE**2 * gram[0, 0]:
+        return [] if count == 1 else list(range(count))
+    return [parent for parent in range(count) if _depends(apart, parent)]
 
 
 def jackknife(estimates: Sequence[Vector]) -> Vector:
@@ -54,19 +91,12 @@ def jackknife(estimates: Sequence[Vector]) -> Vector:
     return errors
 
 
-def _depends(centred: Vector, parent: int) -> bool:
-    """Whether each parent equals another one, or a combination of others: it lies on their line, plane and so on."""
-    order = [parent, *(other for other in range(len(centred)) if other != parent)]
-    identity = np.eye(len(centred))[order]
+def _depends(apart: Vector, parent: int) -> bool:
+    """Whether a parent lies on the line or plane through others; `apart` are inner products from one origin (n, n)."""
+    order = [parent, *(other for other in range(len(apart)) if other != parent)]
+    identity = np.eye(len(apart))[order]
     # Differences of the parent, and of all others but one, from that one.
     differences = np.vstack([identity[0], identity[2:]]) - identity[1]
-    gram = differences @ centred @ differences.T
-    left = gram[0, 0] - gram[0, 1:] @ np.linalg.lstsq(gram[1:, 1:], gram[1:, 0], rcond=SINGULAR)[0]
-    return bool(left <= SINGULAR * centred.trace())
-
-
-def _least_squares(gram: Vector, basis: Vector) -> Vector:
-    """The combination of parents (n,) out of a basis (n, b) that is nearest to the merge."""
-    normal, right = basis.T @ gram[:-1, :-1] @ basis, basis.T @ gram[:-1, -1]
-    weights: Vector = basis @ np.linalg.lstsq(normal, right, rcond=None)[0]
-    return weights
+    gram = differences @ apart @ differences.T
+    remains = gram[0, 0] - gram[0, 1:] @ np.linalg.lstsq(gram[1:, 1:], gram[1:, 0], rcond=SINGULAR)[0]
+    return bool(remains <= SINGULAR * apart.trace())

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from hf_lineage.errors import SignatureError
-from hf_lineage.evidence import derivation
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.nulls import DOUBTFUL, Null, deciding, sequential_nulls
 from hf_lineage.evidence.paths import Comparison, compare_paths
@@ -133,14 +132,6 @@ def measured(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
     }
 
 
-def _readers(pair: Pair) -> derivation.Readers | None:
-    """The data that shares are measured on, if both signatures hold it."""
-    base, candidate = pair.signatures
-    if base.readers is None or candidate.readers is None:
-        return None
-    return derivation.Readers(base.readers, candidate.readers, pair.layers, candidate.sampled is not None)
-
-
 def _evidence(pair: Pair, comparison: Comparison, nulls: Sequence[Null], criteria: Criteria) -> Evidence:
     """What was measured along one path; p is corrected for paths and interim analyses."""
     first = deciding(nulls) or nulls[-1]
@@ -158,6 +149,5 @@ def _evidence(pair: Pair, comparison: Comparison, nulls: Sequence[Null], criteri
         left_out=pair.left_out,
         not_finite=pair.not_finite,
         idle=pair.idle,
-        readers=_readers(pair),
         sampled=pair.signatures[1].sampled,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hf_lineage.checking import Report
@@ -17,10 +17,14 @@ from hf_lineage.evidence.paths import compare_paths
 from hf_lineage.hub import RepoRef, resolve
 from hf_lineage.index.publishing import publishing
 from hf_lineage.index.search.identify import identify
-from hf_lineage.index.storage import Catalogue
+from hf_lineage.index.search.parents import with_parents
+from hf_lineage.index.storage import Catalogue, Entry
 from hf_lineage.index.tree import FAMILY, plain
 from hf_lineage.signature import Signature, Vector
 
+PART = 0.3
+"""The least cosine of the differences of a model and of a relative from the base whose weights are read: of several
+parents of a blend each shares so much."""
 SELF = 1e-6
 """The squared distance below which two models have the same weights."""
 
@@ -34,19 +38,28 @@ class Nearer:
     """The cosine of the differences of both from the declared base."""
 
 
-def nearer(signature: Signature, base: Signature, path: str, catalogue: Catalogue, criteria: Criteria) -> list[Nearer]:
-    """Return the models of an index that lie between a model and its base, or come from it; the nearest first."""
-    model, between_them = signature.paths[path], []
+def relatives(
+    signature: Signature, base: Signature, path: str, catalogue: Catalogue, criteria: Criteria
+) -> list[tuple[Entry, Vector]]:
+    """Return the models of an index to which a model is related, each with the inner products that `between` takes.
+
+    Those are first that share most of the model's difference from the base.
+    """
+    model, near_models = signature.paths[path], []
     for relative in identify(signature, path, catalogue, criteria).related:
         if plain(relative.entry.model) in (plain(signature.model), plain(base.model)):
             continue
         others = [part.paths[path] for part in (base, catalogue.signature(relative.entry))]
         layers = len(model.trace)
         sketches = [aligned(other, compare_paths(other, model).pairs, layers) for other in (model, *others)]
-        cosine = between(products(sketches))
-        if cosine is not None:
-            between_them.append(Nearer(relative.entry.model, cosine))
-    return sorted(between_them, key=lambda one: -one.along)
+        near_models.append((relative.entry, products(sketches)))
+    return sorted(near_models, key=lambda one: -float(along(one[1], 1)[0, 2]))
+
+
+def nearer(near_models: Sequence[tuple[Entry, Vector]]) -> list[Nearer]:
+    """Return those that lie between a model and its base, or come from it; the nearest first."""
+    cosines = ((entry, between(gram)) for entry, gram in near_models)
+    return [Nearer(entry.model, cosine) for entry, cosine in cosines if cosine is not None]
 
 
 def between(gram: Vector) -> float | None:
@@ -79,30 +92,36 @@ def searched(index: str | None) -> Callable[[Report], Report]:
 def noted(report: Report, catalogue: Catalogue) -> Report:
     """Return a report with a sentence for every model of an index that is nearer than a declared base.
 
-    Verdicts and the exit code stay, and what cannot be read is told in one more. Both models are read as a whole.
+    Verdicts stay, and so does the exit code unless a model of the index shows as a parent that is not declared. What
+    cannot be read is told in one more sentence. Both models are read as a whole.
     """
-    relatives: list[Relative] = []
+    near: list[Relative] = []
+    entries: list[Entry] = []
     unread: dict[str, None] = {}
     for row in report.rows:
         try:
-            relatives += _relatives(report, row, catalogue)
+            near_models = _relatives(report, row, catalogue)
+            near += [Relative(one.model, row.claim.base, one.along) for one in nearer(near_models)]
+            entries += [entry for entry, gram in near_models if float(along(gram, 1)[0, 2]) >= PART]
         except LineageError as error:
             unread[f"the index was not searched for {printable(row.claim.base, 200)}: {error}"] = None
-    notes = (*(_note(report, one) for one in relatives), *unread, *catalogue.passed.notes)
+    report = with_parents(report, entries)
+    known = {*map(plain, report.undeclared)}
+    shown = (_note(report, one) for one in near if plain(one.model) not in known)
+    notes = (*report.notes, *shown, *unread, *catalogue.passed.notes)
     called = (*report.called, "--index", str(catalogue.folder))
-    return replace(report, notes=(*report.notes, *notes), called=called, relatives=tuple(relatives))
+    return replace(report, notes=notes, called=called, relatives=tuple(near))
 
 
-def _relatives(report: Report, row: Row, catalogue: Catalogue) -> Iterator[Relative]:
+def _relatives(report: Report, row: Row, catalogue: Catalogue) -> list[tuple[Entry, Vector]]:
     verdict, options = row.verdict, report.options
     if verdict.kind not in FAMILY or verdict.decisive is None or verdict.by_units or row.steps or row.part:
-        return
+        return []
     base = _signature(counterpart(whole_base(row.claim, options.local_hub), ""), report, is_base=True)
     model = _signature(report.source or located(report.model, options), report)
     if base.width != model.width:
-        return
-    for one in nearer(model, base, verdict.decisive, catalogue, Criteria(alpha=options.alpha)):
-        yield Relative(one.model, row.claim.base, one.along)
+        return []
+    return relatives(model, base, verdict.decisive, catalogue, Criteria(alpha=options.alpha))
 
 
 def _note(report: Report, one: Relative) -> str:

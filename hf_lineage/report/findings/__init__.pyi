@@ -11,5 +11,6 @@ from .table import place_report as place_report
 from .table import reasons as reasons
 from .table import state_all as state_all
 from .table import state_claim as state_claim
+from .table import state_first as state_first
 from .table import state_outcome as state_outcome
 from .table import state_report as state_report

@@ -42,6 +42,7 @@ def describe_policy(report: Report) -> Finding | None:
         "fail_on": policy.fail_on,
         "evidence": policy.evidence,
         "own_code": policy.own_code,
+        "undeclared_parent": policy.undeclared_parent,
         "relations": list(policy.relations),
         "accepted": sum(row.waiver is not None for row in report.rows),
         "exit_code": int(report.status),

@@ -44,11 +44,20 @@ def _late(module: str, measured: Callable[[Row], object]) -> OfClaim:
     )
 
 
+def _late_of_report(module: str, measured: Callable[[Report], object]) -> OfReport:
+    """The same of a report."""
+    return lambda report: (
+        None if measured(report) is None else import_module(f"{__package__}.{module}").describe(report)
+    )
+
+
 MAKERS = (
+    Maker("blend", of_report=_late_of_report("blend", lambda report: report.blended), report_key="blend"),
     Maker("descent", descent.describe),
     Maker("adapter", _late("adapter", lambda row: row.verdict.trace), claim_key="adapter"),
     Maker("merge", merge.describe_parent, merge.describe_merge, claim_key="parent"),
     Maker("units", _late("units", lambda row: row.verdict.framed), claim_key="units"),
+    Maker("quoted", _late("quoted", lambda row: row.quoted or None)),
     Maker("relation", descent.describe_relation, claim_key="relation_seen"),
     Maker("licences", notes.describe_base, notes.describe_model, "base_license", "license"),
     Maker("waiver", notes.describe_waiver, notes.describe_policy, "waiver", "policy"),
@@ -108,6 +117,7 @@ def reasons(report: Report) -> Iterator[str]:
     A sentence about several rows stands there once.
     """
     shared, noted = _shared(report), set[str]()
+    yield from state_first(report)
     for row in report.rows:
         if row.verdict.reason and (bases := shared.pop(wording.reason(row), None)):
             yield f"{', '.join(bases)}: {wording.reason(row)}"
@@ -121,8 +131,14 @@ def reasons(report: Report) -> Iterator[str]:
     if not report.rows:
         yield wording.NOTHING_DECLARED
     for _, finding in describe_report(report):
-        yield from map(finding.named, finding.sentences)
+        yield from () if finding.first else map(finding.named, finding.sentences)
     yield from wording.remarks(report)
+
+
+def state_first(report: Report) -> Iterator[str]:
+    """Yield what every report says before everything else."""
+    for _, finding in describe_report(report):
+        yield from map(finding.named, finding.sentences) if finding.first else ()
 
 
 def state_claim(report: Report, row: Row) -> Iterator[str]:
@@ -138,10 +154,12 @@ def state_report(report: Report) -> Iterator[str]:
 
 
 def state_all(report: Report) -> Iterator[str]:
-    """Yield what all findings of a report say, claim by claim."""
+    """Yield what all findings of a report say: what is said first, then claim by claim."""
+    yield from state_first(report)
     for row in report.rows:
         yield from state_claim(report, row)
-    yield from state_report(report)
+    for _, finding in describe_report(report):
+        yield from () if finding.first else finding.statements
 
 
 def _shared(report: Report) -> dict[str, list[str]]:

@@ -11,13 +11,13 @@ from typing import Any
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
-from hf_lineage.report.findings import state_claim, state_outcome, state_report
+from hf_lineage.report.findings import state_claim, state_first, state_outcome, state_report
 from hf_lineage.report.words import KINDS, Place, card, encode, fingerprint, holds, places, wording
 
 SEVERITIES = {"none": "info", "note": "minor", "warning": "major", "error": "critical"}
 """Level of a rule -> GitLab's word."""
-UNDECLARED = "undeclared"
-"""The finding if nothing is declared."""
+UNDECLARED, PARENTS = "undeclared", "undeclared-parent"
+"""The finding if nothing is declared, and if not all parents are."""
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -25,6 +25,7 @@ def render(report: Report, explain: bool = False) -> str:
     del explain
     claims = zip(report.rows, places(report), strict=True)
     entries = [_claim(report, row, found_at[0]) for row, found_at in claims if not holds(row)]
+    entries += [_parents(report)] if report.undeclared else []
     return encode(entries if report.rows else [_undeclared(report)])
 
 
@@ -36,6 +37,13 @@ def _claim(report: Report, row: Row, place: Place) -> dict[str, Any]:
     sentences = (state_outcome(row), *state_claim(report, row), *state_report(report))
     described = " ".join(f"{sentence}." for sentence in sentences)
     return _entry(f"{printable(report.model, 200)}: {described}", rule.identifier, level, mark, place)
+
+
+def _parents(report: Report) -> dict[str, Any]:
+    """The entry of the parents that the model does not name; information where a policy accepts them."""
+    sentences = " ".join(f"{sentence}." for sentence in state_first(report))
+    level, mark = "warning" if report.counted else "none", fingerprint(report, None, PARENTS)
+    return _entry(f"{printable(report.model, 200)}: {sentences}", PARENTS, level, mark, card(report))
 
 
 def _undeclared(report: Report) -> dict[str, Any]:

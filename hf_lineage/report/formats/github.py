@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hf_lineage.checking import Report
 from hf_lineage.errors import printable
-from hf_lineage.report.findings import state_outcome
+from hf_lineage.report.findings import state_first, state_outcome
 from hf_lineage.report.formats import intoto, json, markdown
 from hf_lineage.report.words import encode, wording
 
@@ -15,12 +15,14 @@ UNDECLARED = "UNDECLARED"
 def render(report: Report, explain: bool = False) -> str:
     """Return the values as a JSON object; `explain` adds nothing, because a summary is short."""
     del explain
-    message = "; ".join(map(state_outcome, report.rows)) or wording.NOTHING_DECLARED
+    told = (*state_first(report), *map(state_outcome, report.rows))
+    message = "; ".join(told) or wording.NOTHING_DECLARED
     return encode(
         {
             "exit_code": int(report.exit_code),
             "unaccepted": int(report.unaccepted),
             "unmet": report.unmet,
+            "undeclared_parent": report.counted,
             "fail_on": report.policy and report.policy.fail_on,
             "title": f"Lineage of {printable(report.model, 200)}",
             "message": printable(message),
@@ -40,6 +42,7 @@ def _outputs(report: Report) -> dict[str, str]:
         "verdict": UNDECLARED if row is None else row.verdict.name,
         "verified": "true" if row is not None and row.verdict.verified else "false",
         "kind": "" if row is None else json.kind(row.verdict) or "",
+        "undeclared-parents": ", ".join(printable(name, 200) for name in report.undeclared),
         "accepted": str(sum(row.waiver is not None for row in report.rows)),
         "inherited": "" if share is None else f"{share:.2f}",
         "score": "" if best is None else f"{best.comparison.score:.4g}",

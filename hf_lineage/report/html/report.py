@@ -67,7 +67,8 @@ def render(report: Report, explain: bool = False) -> str:
     measured = any(row.verdict.evidence or row.verdict.framed or row.verdict.trace for row in rows)
     bases = {row.claim.base: row for row in reversed(rows)}
     findings = [one for _, one in describe_report(report)]
-    besides = (one for one in findings if not page.is_shown_apart(one))
+    apart = [one for one in findings if page.is_shown_apart(one) and not one.first]
+    besides = (one for one in findings if one not in apart and not one.first)
     remarks = (*(sentence for one in besides for sentence in one.statements), *wording.remarks(report))
     models = [
         ("Model", report.model, page.commit_of_model(report)),
@@ -85,7 +86,8 @@ def render(report: Report, explain: bool = False) -> str:
         family=figure(report),
         lines=[overview_line(report, row) for row in rows] if several else (),
         shares_measured=any(wording.inherited_share(row) is not None for row in rows),
-        findings=[(one.title, page.show(one, explain=explain)) for one in findings if page.is_shown_apart(one)],
+        first=[(one.title, page.show(one, explain=explain)) for one in findings if one.first],
+        findings=[(one.title, page.show(one, explain=explain)) for one in apart],
         claims=[view_claim(report, number, not several, explain) for number in range(len(rows))],
         captions=CAPTIONS if several and any(row.verdict.evidence for row in rows) else {},
         advice=advice.NEXT,

@@ -161,7 +161,6 @@ def sampled(
     path: str,
     layers: Collection[int],
     sample: Sample,
-    readers: bool = False,
 ) -> PathSignature:
     """Return the signature of a path as if every layer consisted of the units and coordinates of a sample.
 
@@ -173,9 +172,9 @@ def sampled(
     ]
     first = views[0]
     size = len(indices(first.coordinates))
-    result, units = empty(len(views), (size, size), size, readers=readers), dict[int, UnitCodes]()
+    result, units = empty(len(views), (size, size), size), dict[int, UnitCodes]()
     exact = replace(recipe, probes=None)
-    probes = Probes.draw(exact, size, readers=readers)
+    probes = Probes.draw(exact, size)
 
     def fill(rows: Iterator[int]) -> None:
         for row in rows:

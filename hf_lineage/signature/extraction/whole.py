@@ -26,7 +26,7 @@ from hf_lineage.signature.products import (
     summarise,
     tensors,
 )
-from hf_lineage.signature.recipe import READER_SUMS, Array, Recipe
+from hf_lineage.signature.recipe import Array, Recipe
 from hf_lineage.signature.values import PathSignature, UnitCodes
 
 COPIES = 2
@@ -50,8 +50,6 @@ class Extraction:
     recipe: Recipe
     paths: tuple[str, ...]
     memory: devices.Budgets
-    readers: bool = False
-    """Whether the signatures hold what the shares of a merge are measured on."""
 
     @property
     def width(self) -> int:
@@ -72,7 +70,7 @@ class Extraction:
         placed = devices.place(needed, self.memory)
         results = {path: self._empty(path, count) for path in self.paths}
         units: dict[str, dict[int, UnitCodes]] = {path: {} for path in self.paths}
-        probes = functools.cache(functools.partial(Probes.draw, self.recipe, columns=columns, readers=self.readers))
+        probes = functools.cache(functools.partial(Probes.draw, self.recipe, columns=columns))
         shown = tqdm(total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
 
         def fill(layers: Iterator[int], share: Share) -> None:
@@ -104,9 +102,7 @@ class Extraction:
         width, numbers = self.width, self.layout.numbers(path)
         widths = tuple(map(self.dimension, numbers))
         unlike = widths if min(widths) < width else ()
-        return empty(
-            len(numbers), (width, columns), min(self.recipe.coordinates, *widths), unlike, readers=self.readers
-        )
+        return empty(len(numbers), (width, columns), min(self.recipe.coordinates, *widths), unlike)
 
     @property
     def room(self) -> int:
@@ -200,19 +196,18 @@ def extract_paths(
     recipe: Recipe,
     paths: Iterable[str] = ("mlp",),
     max_memory: str | None = None,
-    readers: bool = False,
 ) -> dict[str, PathSignature]:
-    """Return the signature of each path, if asked with its readers. One layer is in memory at a time.
+    """Return the signature of each path. One layer is in memory at a time.
 
     Raise NothingToCompare for a path that the model does not have, OptionError where the memory does not suffice.
     """
     wanted = tuple(paths)
     if absent := [path for path in wanted if path not in layout.paths]:
         raise NothingToCompare(f"{layout.factorization.name} has no path {absent[0]}; it has {', '.join(layout.paths)}")
-    extraction = Extraction(checkpoint, layout, recipe, wanted, devices.budgets(max_memory), readers)
+    extraction = Extraction(checkpoint, layout, recipe, wanted, devices.budgets(max_memory))
     if recipe.probes is not None or extraction.room >= extraction.width:
         return extraction.signatures()
-    return {path: _by_columns(replace(extraction, paths=(path,), readers=False)) for path in wanted}
+    return {path: _by_columns(replace(extraction, paths=(path,))) for path in wanted}
 
 
 def _by_columns(extraction: Extraction) -> PathSignature:
@@ -225,9 +220,7 @@ def _by_columns(extraction: Extraction) -> PathSignature:
     return replace(signature, sketch=residuals, norm=np.sqrt(squares))
 
 
-def empty(
-    layers: int, shape: tuple[int, int], size: int, widths: tuple[int, ...] = (), *, readers: bool = False
-) -> PathSignature:
+def empty(layers: int, shape: tuple[int, int], size: int, widths: tuple[int, ...] = ()) -> PathSignature:
     """Return the signature of a path filled with zeros: sketches of a shape (d, k), corners (size, size)."""
     return PathSignature(
         sketch=np.zeros((layers, *shape), dtype=np.float32),
@@ -236,7 +229,6 @@ def empty(
         norm=np.zeros(layers),
         writes=np.zeros(layers),
         widths=widths,
-        readers=np.zeros((layers, READER_SUMS, shape[1]), dtype=np.float32) if readers else None,
     )
 
 
@@ -244,7 +236,5 @@ def put(signature: PathSignature, layer: int, block: Block) -> None:
     """Put the block of a layer in its place; one of a narrower stream fills a part of it."""
     rows, columns = block.sketch.shape
     signature.sketch[layer, :rows, :columns] = block.sketch  # type: ignore[index]
-    if signature.readers is not None:
-        signature.readers[layer, :, :columns] = block.readers
     for part in ("corner", "trace", "norm", "writes"):
         getattr(signature, part)[layer] = getattr(block, part)

@@ -24,8 +24,6 @@ ON_HOST = frozenset({"bias", "odds"})
 """Values by hidden unit, from which NumPy computes the activity."""
 FEWEST = 4
 """Tiles of a term, so that there is work for more threads than one."""
-Keep = Callable[[slice, Tensor], None]
-"""A function that gets some units of a reader and their rows; it must copy what it needs."""
 
 
 class Tile(NamedTuple):
@@ -97,14 +95,9 @@ class Rows:
         products: NDArray[np.float64] = wide @ wide.T
         return products
 
-    def prepared(self, units: slice, scratch: Scratch, keep: Keep | None = None) -> tuple[Tensor, Tensor, Vector]:
-        """Return some rows (t, width), the gain folded in and the mean removed, that mean, and their product with β.
-
-        `keep` is shown them as they are stored.
-        """
+    def prepared(self, units: slice, scratch: Scratch) -> tuple[Tensor, Tensor, Vector]:
+        """Return some rows (t, width), the gain folded in and the mean removed, that mean, and their product with β."""
         rows = scratch.rows(self.stored, units)
-        if keep is not None:
-            keep(units, rows)
         offset = np.zeros(len(rows)) if self.shift is None else on_host(rows @ self.shift).astype(np.float64)
         if self.gain is not None:
             rows *= self.gain
@@ -188,11 +181,8 @@ class MatrixProduct:
         parts: int = min(TILE // width, hidden // FEWEST) // self.part
         return max(parts, 1) * self.part
 
-    def tiles(self, starts: Iterable[int] | None = None, keep: Keep | None = None) -> Iterator[Tile]:
-        """Yield the hidden units of every tile, or of those named by their starts, prepared.
-
-        `keep` is shown the rows of the reader as they are stored, in float32.
-        """
+    def tiles(self, starts: Iterable[int] | None = None) -> Iterator[Tile]:
+        """Yield the hidden units of every tile, or of those named by their starts, prepared."""
         size, apart = min(self._size, len(self.reader)), None if self.inside is None else self.inside.rows
         widths = (rows.stored.shape[1] if rows else 0 for rows in (apart, self.gate))
         writers, readers, others, gates = (
@@ -203,7 +193,7 @@ class MatrixProduct:
         for start in self.starts if starts is None else starts:
             units = slice(start, start + size)
             out, mean, _ = outs.prepared(units, writers)
-            inn, _, offset = inns.prepared(units, readers, keep)
+            inn, _, offset = inns.prepared(units, readers)
             gate, _, gate_offset = self.gate.prepared(units, gates) if self.gate else (None, None, offset)
             inside = None
             if self.inside is not None:

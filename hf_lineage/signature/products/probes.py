@@ -27,8 +27,6 @@ class Probes:
     ones: Tensor
     """(width,)"""
     frame: Frame = FRAMES[STREAM]
-    readers: Recipe | None = None
-    """The recipe by which rows of readers are summed; None where nobody asks for their sums."""
 
     @classmethod
     def draw(
@@ -38,12 +36,8 @@ class Probes:
         device: Device = CPU,
         columns: slice = slice(None),
         most: int | None = None,
-        readers: bool = False,
     ) -> Probes:
-        """Return a recipe's probes on a device; in exact mode those columns of the identity. S has at most `most`.
-
-        With `readers` they also make the sums that the shares of a merge are measured on.
-        """
+        """Return a recipe's probes on a device; in exact mode those columns of the identity. S has at most `most`."""
         matrix, coordinates = recipe.probe_matrix(width), recipe.test_coordinates(width, most)
         return cls(
             width,
@@ -52,7 +46,6 @@ class Probes:
             on_device(recipe.unit_signs(len(coordinates)), device),
             on_device(np.ones(width, np.float32), device),
             FRAMES[recipe.frame],
-            recipe if readers and recipe.frame == STREAM else None,
         )
 
     @property

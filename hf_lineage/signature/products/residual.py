@@ -42,8 +42,6 @@ class Block:
     norm: float
     writes: float
     units: UnitCodes
-    readers: Array
-    """(g, k): random sums of the rows of all readers, seen through the probes; no rows where nobody asked for them."""
 
 
 def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, share: Share) -> Block:
@@ -54,7 +52,6 @@ def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, s
     measured = [(term, measure_units(term, probes, share)) for term in branch]
     weights = np.concatenate([units.norm for _, units in measured])
     codes = unit_codes([units for _, units in measured])
-    readers = _readers([units for _, units in measured], probes.shape[1])
     if recipe.cap is not None:
         cap([units for _, units in measured], recipe.cap, recipe.cap_median)
     product, corner = multiply(measured, probes, share)
@@ -68,17 +65,9 @@ def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, s
     corner -= ones
     writes = written(measured, float(np.linalg.norm(weights)), norm)
     if not all(np.isfinite(value).all() for value in (product, corner, norm, writes)):
-        nothing = map(np.zeros_like, (product, corner, readers))
-        product, corner, readers = nothing
-        return Block(product, corner, math.nan, math.nan, math.nan, codes, readers)
-    return Block(product, corner, trace, norm, writes, codes, readers)
-
-
-def _readers(measured: Sequence[UnitStatistics], columns: int) -> Array:
-    """The sums over the readers of all terms (g, k): zeros where they are not finite, no rows without them."""
-    sums = [one for units in measured for one in units.sums]
-    total: Array = np.sum(sums, axis=0, dtype=np.float32) if sums else np.zeros((0, columns), np.float32)
-    return total if np.isfinite(total).all() else np.zeros_like(total)
+        nothing = np.zeros_like(product), np.zeros_like(corner)
+        return Block(*nothing, math.nan, math.nan, math.nan, codes)
+    return Block(product, corner, trace, norm, writes, codes)
 
 
 def written(branch: MeasuredBranch, total: float, norm: float) -> float:

@@ -59,8 +59,6 @@ class UnitStatistics:
     """(h / part, signs): the same of its writer; no signs for heads."""
     gate: NDArray[np.bool_]
     """(h / part, signs): the same of its gate; no signs where it has none."""
-    sums: list[Array]
-    """(g, k): random sums of the rows of the reader as it is stored, seen through the probes, if they are asked for."""
 
     @classmethod
     def empty(cls, term: MatrixProduct, probes: Probes) -> UnitStatistics:
@@ -81,7 +79,6 @@ class UnitStatistics:
             inner=np.empty((parts, inner), np.bool_),
             outer=np.empty((parts, outer), np.bool_),
             gate=np.empty((parts, UNIT_SIGNS if term.gate else 0), np.bool_),
-            sums=[],
         )
 
     def scale(self, factors: Vector) -> None:
@@ -103,14 +100,9 @@ class UnitStatistics:
 def measure_units(term: MatrixProduct, probes: Probes, share: Share) -> UnitStatistics:
     """Return what every hidden unit of a term adds to M: the one pass over its reader, the first over its writer."""
     units = UnitStatistics.empty(term, probes)
-    stored = empty(units.seen.shape, term.writer) if probes.readers else None
-
-    def keep(chosen: slice, rows: Tensor) -> None:
-        if stored is not None:
-            stored[chosen] = probes.seen(rows)
 
     def note(starts: Iterator[int]) -> None:
-        for tile in map(probes.tile, term.tiles(starts, keep)):
+        for tile in map(probes.tile, term.tiles(starts)):
             chosen, parts = tile.units, slice(tile.units.start // term.part, tile.units.stop // term.part)
             units.seen[chosen] = probes.seen(tile.inn)
             units.corner[chosen] = columns(tile.inn, probes.coordinates)
@@ -125,8 +117,6 @@ def measure_units(term: MatrixProduct, probes: Probes, share: Share) -> UnitStat
                 units.gate[parts] = on_host(columns(tile.gate, probes.coordinates) @ probes.signs > 0)
 
     share(note, term.starts)
-    if stored is not None and probes.readers is not None:
-        units.sums.append(on_host(beside(probes.readers.reader_signs(len(stored)), stored) @ stored))
     if units.outer.shape[1]:
         share(functools.partial(_outer, term, units, probes), pieces(len(term.reader), UNITS))
     if term.inside is not None:

@@ -54,8 +54,6 @@ def find(repo: RepoRef, architecture: str, factorization: registry.Factorization
         signatures = [_read(_file(repo, factorization, spec.recipe, path), path, expected) for path in spec.paths]
     except (OSError, LineageError):
         return None
-    if spec.readers and any(part.readers is None for signature in signatures for part in signature.paths.values()):
-        return None
     alike = len({(signature.width, signature.layers) for signature in signatures}) == 1
     return replace(together(signatures), model=repo.name, made_from={}) if alike else None
 

@@ -14,7 +14,7 @@ import numpy as np
 from hf_lineage.architecture.registry import MOST_LAYERS, PATHS
 from hf_lineage.errors import SignatureError, printable
 from hf_lineage.files import Stamp, read_into
-from hf_lineage.signature.recipe import READER_SUMS, ROWS, Recipe
+from hf_lineage.signature.recipe import ROWS, Recipe
 from hf_lineage.signature.values import PARTS, WIDEST
 from hf_lineage.signature.writers import JOINED
 
@@ -29,7 +29,6 @@ JOINS = "joins"
 UNITS = {"units": "I64", "weight": "F32"} | dict.fromkeys(ROWS, "U8")
 """Stored array of its units -> its number format: the count of each layer, then the units of all layers in order."""
 PER_UNIT = tuple(UNITS)[1:]
-READERS = "readers"
 """The array of a path that only files of merges and of their parents hold."""
 
 
@@ -128,9 +127,6 @@ def check_bounds(metadata: Provenance, arrays: Mapping[str, StoredArray]) -> Non
         shapes += [(rows,)] * 3 + [(rows, JOINED)] + [(rows,)] * len(UNITS)
         for (part, dtype), shape in zip(metadata.parts.items(), shapes, strict=True):
             _fits(metadata, f"{path}.{part}", arrays.get(f"{path}.{part}"), dtype, None if part in PER_UNIT else shape)
-        if (readers := arrays.get(f"{path}.{READERS}")) is not None:
-            shape = (rows, READER_SUMS, metadata.recipe.columns(metadata.width))
-            _fits(metadata, f"{path}.{READERS}", readers, "F32", shape)
 
 
 def _fits(

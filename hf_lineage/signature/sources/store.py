@@ -19,7 +19,6 @@ from hf_lineage.signature.sources.header import (
     FORMAT,
     JOINS,
     PER_UNIT,
-    READERS,
     VERSION,
     Provenance,
     check_bounds,
@@ -32,7 +31,7 @@ from hf_lineage.signature.writers import JOINED
 
 LARGEST_HEADER = 2**20
 """Bytes; the header of a signature has some thousand."""
-FINITE = frozenset({"sketch", "corner", "weight", JOINS, READERS})
+FINITE = frozenset({"sketch", "corner", "weight", JOINS})
 """The arrays in which a broken branch has zeros."""
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
@@ -66,11 +65,6 @@ def encode(signature: Signature) -> bytes:
         for part, rows in _arrays(path_signature).items()
         if part in metadata.parts
     }
-    tensors |= {
-        f"{path}.{READERS}": np.ascontiguousarray(path_signature.readers)
-        for path, path_signature in signature.paths.items()
-        if path_signature.readers is not None
-    }
     return save(tensors, metadata={"signature": msgspec.json.encode(metadata).decode()})
 
 
@@ -90,9 +84,6 @@ def load_signature(file: str | PathLike[str]) -> Signature:
             path: {part: read(file, places[f"{path}.{part}"], stamp) for part in metadata.parts}
             for path in metadata.paths
         }
-        for path in metadata.paths:
-            if (stored := places.get(f"{path}.{READERS}")) is not None:
-                arrays[path][READERS] = read(file, stored, stamp)
     except (OSError, safetensors.SafetensorError, ValueError, RecursionError, OptionError) as error:
         what = remedy(error, "extract it again")
         raise SignatureError(f"{file} cannot be read as a signature: {error}; {what}") from None
@@ -117,7 +108,7 @@ def _arrays(path: PathSignature) -> dict[str, np.ndarray[Any, Any]]:
 
 def _path(file: Path, path: str, arrays: Arrays, widths: tuple[int, ...]) -> PathSignature:
     """The signature of one path, made from its stored arrays."""
-    parts: dict[str, Any] = {part: arrays[part] for part in (*PARTS, JOINS, READERS) if part in arrays}
+    parts: dict[str, Any] = {part: arrays[part] for part in (*PARTS, JOINS) if part in arrays}
     counts, rows = arrays["units"], [arrays[part] for part in PER_UNIT]
     dimensions = [array.ndim for array in (counts, *rows)] == [1, 1, *[2] * len(ROWS)]
     if not dimensions or (counts < 0).any() or {len(array) for array in rows} != {counts.sum()}:

@@ -10,7 +10,7 @@ from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
 from hf_lineage import Options, check, compare
-from hf_lineage.checking.relation import derivation
+from hf_lineage.checking.relation import matrices
 from hf_lineage.signature.extraction import sample as sampling
 from tests import models
 from tests.adapters import trained
@@ -223,7 +223,7 @@ def test_over_the_network_nothing_more_is_downloaded(sampled, online, monkeypatc
 
 
 def test_few_rows_of_a_large_matrix_are_looked_at(sampled, monkeypatch):
-    monkeypatch.setattr(derivation, "LARGE", 1000)
+    monkeypatch.setattr(matrices, "LARGE", 1000)
     base, child = sampled
     assert means(made(base, child, budget="full")) == ["dense"]
     assert means(made(base, base, budget="full")) == ["unchanged"]

@@ -1,11 +1,10 @@
-"""Shares of the parents of a merge, from the sums over their readers alone; made models tell what they have to be."""
-
-from dataclasses import replace
+"""Shares of the parents of a merge, matrix by matrix; made models tell what they have to be."""
 
 import numpy as np
 import pytest
 
-from hf_lineage.evidence.derivation.contributions import OTHER_ORDER, Readers, Share, shares_of
+from hf_lineage.evidence.derivation.contributions import OTHER_ORDER, Share, shares_of
+from hf_lineage.evidence.derivation.matrices import Stored, inner_products
 
 LAYERS, SUMS, COLUMNS = 6, 16, 40
 BASE = np.random.default_rng(0).standard_normal((LAYERS, SUMS, COLUMNS))
@@ -19,13 +18,23 @@ def child(seed, size=0.1):
 A, B, C = (child(seed) for seed in (1, 2, 3))
 
 
-def readers(parent, merge, numbers=None, **changes):
-    layers = numbers or (tuple(range(len(parent))), tuple(range(len(merge))))
-    return Readers(parent.astype(np.float32), merge.astype(np.float32), layers, **changes)
+def beside(parents, merge, places=None):
+    """Every layer of a merge beside the layers of its parents that stand for it, by default those of its number."""
+    matrices = []
+    for layer, own in enumerate(merge):
+        at = [layer if places is None else place[layer] for place in places or parents]
+        stored = [
+            (number, Stored(parent[row].astype(np.float32)))
+            for number, (parent, row) in enumerate(zip(parents, at, strict=True))
+            if row is not None
+        ]
+        one = inner_products(layer, "mlp", stored, Stored(own.astype(np.float32))) if stored else None
+        matrices += [one] if one else []
+    return matrices
 
 
-def shares(parents, merge, depth=LAYERS):
-    return shares_of([readers(parent, merge) for parent in parents], depth)
+def shares(parents, merge, depth=LAYERS, places=None):
+    return shares_of(beside(parents, merge, places), len(parents), depth)
 
 
 def values(found):
@@ -93,7 +102,8 @@ def test_parents_that_are_nearly_the_same_get_no_confident_figure():
 
 
 def test_layers_from_different_parents_show_layer_by_layer_whatever_their_order():
-    found = shares([A, B], np.concatenate([A[:4], B[2:]]), depth=8)
+    places = [[0, 1, 2, 3, 2, 3, 4, 5]] * 2
+    found = shares([A, B], np.concatenate([A[:4], B[2:]]), depth=8, places=places)
     first = [round(found.parents[0].layers[number][0], 2) + 0.0 for number in range(8)]
     assert first == [1, 1, 1, 1, 0, 0, 0, 0]
     assert values(found) == pytest.approx([0.5, 0.5], abs=1e-3)
@@ -116,47 +126,19 @@ def test_layers_that_were_not_read_widen_the_interval():
     assert early.high - early.low > 2 * (whole.high - whole.low)
 
 
-def test_a_layer_of_nobody_counts_for_nothing_and_one_of_a_single_parent_counts_for_it():
-    merge = 0.5 * A + 0.5 * B
-    merge[0] = np.random.default_rng(8).standard_normal(merge[0].shape)
-    alone = B.copy()
-    alone[1] = np.random.default_rng(7).standard_normal(alone[1].shape)
-    found = shares([A, alone], merge)
+def test_a_layer_that_is_like_a_single_parent_counts_for_it():
+    places = [[*range(LAYERS)], [0, None, 2, 3, 4, 5]]
+    found = shares([A, B], 0.5 * A + 0.5 * B, places=places)
     assert found.parents[0].layers[1] == (1.0, 0.0)
-    assert values(found) == pytest.approx([(1 + 4 * 0.5) / 5, 4 * 0.5 / 5], abs=1e-3)
+    assert values(found) == pytest.approx([(1 + 5 * 0.5) / 6, 5 * 0.5 / 6], abs=1e-3)
 
 
-def test_units_in_another_order_are_a_reason():
-    other = [np.random.default_rng(seed).standard_normal(BASE.shape) for seed in (3, 4)]
-    assert shares(other, A) == OTHER_ORDER
-    assert shares([A, B, other[0]], 0.5 * A + 0.5 * B).parents[2] == OTHER_ORDER
-
-
-def test_a_sample_beside_whole_layers_is_a_reason():
-    both = [readers(A, A), replace(readers(B, A), sampled=True)]
-    assert shares_of(both, LAYERS).startswith("a sample was read of one parent,")
-
-
-def test_of_a_sample_only_layers_of_one_number_are_alike():
-    merge = 0.5 * A + 0.5 * B
-    both = [readers(parent[::-1], merge, sampled=True) for parent in (A, B)]
-    assert isinstance(shares_of(both, LAYERS), str)
-
-
-def test_only_layers_that_were_read_for_all_parents_count():
-    merge = 0.5 * A + 0.5 * B
-    some = [readers(A[:3], merge[:3]), readers(B[1:], merge[1:], ((1, 2, 3, 4, 5), (1, 2, 3, 4, 5)))]
-    found = shares_of(some, LAYERS)
-    assert list(found.parents[0].layers) == [1, 2]
-
-
-def test_layers_that_are_not_finite_or_zero_count_for_nothing():
-    merge = 0.7 * A + 0.3 * B
-    merge[2] = 0
-    parent = B.copy()
-    parent[3] = 0
-    assert values(shares([A, parent], merge))[1] == pytest.approx(0.3 * 4 / 5, abs=1e-3)
-    assert isinstance(shares([np.zeros_like(A), np.zeros_like(A)], A), str)
+def test_a_parent_that_is_like_no_layer_has_a_reason():
+    nowhere, everywhere = [None] * LAYERS, [*range(LAYERS)]
+    assert shares([A, B], A, places=[nowhere, nowhere]).parents == (OTHER_ORDER, OTHER_ORDER)
+    found = shares([A, B, C], 0.5 * A + 0.5 * B, places=[everywhere, everywhere, nowhere])
+    assert found.parents[2] == OTHER_ORDER
+    assert values(found)[:2] == pytest.approx([0.5, 0.5], abs=1e-3)
 
 
 def test_a_share_whose_interval_is_wide_is_not_clear():

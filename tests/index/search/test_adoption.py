@@ -9,7 +9,7 @@ from hf_lineage import Options, check
 from hf_lineage.errors import NetworkError, OptionError
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.derivation.differences import products, scaled
-from hf_lineage.index.search.adoption import between, nearer, noted, searched
+from hf_lineage.index.search.adoption import between, nearer, noted, relatives, searched
 from hf_lineage.index.search.identify import identify
 from hf_lineage.index.storage import shards
 from hf_lineage.index.storage.catalogue import Catalogue, records_of
@@ -48,11 +48,13 @@ def test_a_copy_of_the_base_is_not_nearer():
 
 def test_siblings_on_the_same_data_are_not_noted(signatures, catalogue):
     for name in ("fern/llama-finetune-b", "fern/llama-lora-merged", "heron/llama-pruned-50", "moss/llama-continued"):
-        assert nearer(signatures[name], signatures[BASE], "mlp", catalogue, Criteria(permutations=199)) == []
+        assert nearer(relatives(signatures[name], signatures[BASE], "mlp", catalogue, Criteria(permutations=199))) == []
 
 
 def test_the_parents_of_a_merge_are_nearer_than_their_base(signatures, catalogue):
-    found = nearer(signatures["fern/llama-merge-a-b"], signatures[BASE], "mlp", catalogue, Criteria(permutations=199))
+    found = nearer(
+        relatives(signatures["fern/llama-merge-a-b"], signatures[BASE], "mlp", catalogue, Criteria(permutations=199))
+    )
     assert sorted(one.model for one in found) == ["fern/llama-finetune-a", "fern/llama-finetune-b"]
 
 

@@ -1,13 +1,10 @@
 """Extraction reads a model layer by layer within its memory budget, in exact mode a few columns at a time."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.errors import NothingToCompare, OptionError
@@ -16,7 +13,6 @@ from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.computing import devices
 from hf_lineage.signature.extraction.whole import Extraction, Residuals, extract_paths
 from hf_lineage.signature.recipe import RECIPES
-from tests.models import WEIGHTS, fine_tuned, spoil, tiny_llama
 
 HUB = Path(__file__).parents[3] / "examples" / "hub"
 ROBUST = RECIPES["robust"]
@@ -98,27 +94,3 @@ def test_exact_mode_says_how_much_memory_it_needs(llama):
 def test_no_progress_bar_where_standard_error_is_no_terminal(llama, capfd):
     extract_paths(*llama, ROBUST)
     assert capfd.readouterr() == ("", "")
-
-
-def test_sums_over_readers_are_linear_in_the_stored_weights_and_cost_nothing_else(tmp_path):
-    base = tiny_llama(tmp_path / "base")
-    other = fine_tuned(base, tmp_path / "other")
-    weights = load_file(other / WEIGHTS)
-    mean = shutil.copytree(base, tmp_path / "mean")
-    spoil(mean, lambda tensors: tensors.update({name: (tensors[name] + weights[name]) / 2 for name in tensors}))
-    recipe = replace(ROBUST, probes=8)
-    first, second, both = (
-        extract_paths(*opened(folder), recipe, ("mlp", "value_output"), readers=True) for folder in (base, other, mean)
-    )
-    plain = extract_paths(*opened(mean), recipe, ("mlp", "value_output"))
-    for path, signature in both.items():
-        np.testing.assert_allclose(signature.readers, (first[path].readers + second[path].readers) / 2, atol=1e-5)
-        assert plain[path].readers is None
-        np.testing.assert_array_equal(signature.sketch, plain[path].sketch)
-
-
-def test_weights_that_are_not_finite_leave_zeros_in_the_sums_of_their_layer(tmp_path):
-    broken = tiny_llama(tmp_path / "x")
-    spoil(broken, lambda tensors: tensors["model.layers.1.mlp.up_proj.weight"].fill_(torch.inf))
-    readers = extract_paths(*opened(broken), ROBUST, readers=True)["mlp"].readers
-    assert [bool(np.any(layer)) for layer in readers] == [True, False]

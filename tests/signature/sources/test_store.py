@@ -6,13 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import safetensors
-from safetensors.numpy import save_file
 
 from hf_lineage.checking.api import extract
 from hf_lineage.checking.options import Options
 from hf_lineage.errors import SignatureError
-from hf_lineage.signature.recipe import READER_SUMS, RECIPES, ROWS
+from hf_lineage.signature.recipe import RECIPES, ROWS
 from hf_lineage.signature.sources.store import load_signature, save_signature
 from hf_lineage.signature.values import PARTS
 
@@ -91,38 +89,3 @@ def test_residuals_that_are_not_in_memory_are_not_written(signature, tmp_path):
     with pytest.raises(SignatureError, match="do not fit in memory, so nothing can be written; raise --set"):
         save_signature(replace(signature, paths=elsewhere), tmp_path / "a")
     assert not list(tmp_path.iterdir())
-
-
-@pytest.fixture
-def of_a_merge(tmp_path):
-    """The file of a signature that holds the sums over its readers as well."""
-    recipe = replace(RECIPES["robust"], probes=4, coordinates=8)
-    options = Options(recipe=recipe, paths=("mlp", "query_key"), readers=True)
-    made = extract(str(HUB / "acme" / "gpt2-base"), options)
-    save_signature(made, tmp_path / "a.safetensors")
-    return made, tmp_path / "a.safetensors"
-
-
-def test_sums_over_the_readers_round_trip_where_they_were_asked_for(of_a_merge, signature):
-    made, file = of_a_merge
-    assert_same(load_signature(file), made, parts=(*PARTS, "readers"))
-    assert {path.readers.shape for path in made.paths.values()} == {(6, READER_SUMS, 4)}
-    assert [path.readers for path in signature.paths.values()] == [None, None]
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda readers: readers[:, :1], "mlp.readers has shape"),
-        (lambda readers: readers.astype(np.float64), "mlp.readers is stored as F64, not stored as F32"),
-        (lambda readers: readers * np.float32(np.nan), "holds numbers that are not finite"),
-    ],
-)
-def test_sums_over_the_readers_that_do_not_fit_are_refused(of_a_merge, change, reason):
-    _, file = of_a_merge
-    with safetensors.safe_open(file, "np") as opened:
-        metadata, tensors = opened.metadata(), {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    tensors["mlp.readers"] = np.ascontiguousarray(change(tensors["mlp.readers"]))
-    save_file(tensors, file, metadata)
-    with pytest.raises(SignatureError, match=reason):
-        load_signature(file)

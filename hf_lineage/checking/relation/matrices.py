@@ -1,0 +1,69 @@
+"""Matrices: some rows of the matrices of a model as numbers, and with how many digits they are stored."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hf_lineage.architecture import is_transposed
+from hf_lineage.architecture.registry import Slot
+from hf_lineage.checking.source import FromWeights
+from hf_lineage.checkpoint import Checkpoint, single
+from hf_lineage.evidence.derivation import DIGITS, Matrix
+from hf_lineage.signature.extraction import Runs, Sample
+
+RUNS = 2
+"""Runs of a sample's rows that are compared of each matrix."""
+STACKED = 3
+"""Dimensions of a tensor of stacked experts."""
+LARGE = 2**20
+"""Numbers of a matrix from which on only these rows are compared."""
+WRITERS = ("down", "output")
+"""Roles whose columns are hidden units; the rows of MLP_READERS are."""
+
+
+def rows_of(model: FromWeights, role: str, slot: Slot, layer: int, sample: Sample, sampled: bool) -> Runs:
+    """Return the rows of a large matrix that are compared; none stands for all.
+
+    `sampled` says that no more than a sample of the layer is on this disk.
+    """
+    checkpoint = model.opened.checkpoint
+    count, *_ = shape = checkpoint.tensors[slot.tensor].shape
+    if checkpoint.rows(slot.tensor) is None or _turned(model, slot):
+        return ()
+    if not sampled and math.prod(shape) <= LARGE:
+        return ()
+    if role in WRITERS and sampled:
+        return sample.coordinates_of(count)
+    return sample.units_of(count, layer)[:RUNS]
+
+
+def matrix(model: FromWeights, slot: Slot, rows: Runs) -> Matrix:
+    """Return some rows of a matrix (out, in), or all of it; of stacked experts the first."""
+    checkpoint = model.opened.checkpoint
+    stored = checkpoint.rows(slot.tensor) if rows and not _turned(model, slot) else None
+    if stored is not None:
+        return single(checkpoint.read_pieces(slot.tensor, [stored.tensor.rows(run) for run in rows]))
+    whole = checkpoint.read(slot.tensor)
+    whole = single(whole[0] if whole.ndim == STACKED else whole)
+    numbers = whole.reshape(len(whole), -1)
+    numbers = numbers.T if _turned(model, slot) else numbers
+    return np.concatenate([numbers[run] for run in rows]) if rows else numbers
+
+
+def digits_of(checkpoint: Checkpoint, name: str) -> int:
+    """Return the binary digits with which a tensor is stored, those of float32 where it is decoded."""
+    (first, *_) = checkpoint.tensors[name].parts
+    return DIGITS["F32"] if name in checkpoint.decoded else DIGITS.get(checkpoint.stored[first].dtype, DIGITS["F32"])
+
+
+def bits_of(checkpoint: Checkpoint, name: str) -> float:
+    """Return bits a weight with which a tensor that is decoded is stored, its scales included; 0 for any other."""
+    if name not in checkpoint.decoded:
+        return 0.0
+    return 8 * sum(part.size for part in checkpoint.parts([name]).values()) / checkpoint.tensors[name].numbers
+
+
+def _turned(model: FromWeights, slot: Slot) -> bool:
+    return is_transposed(model.opened.layout.factorization, slot)

@@ -1,0 +1,27 @@
+"""Blended: a model beside several known parents, and which of those that made it its card does not name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hf_lineage.evidence.derivation import Blend, Made
+
+GAVE = (Made.BLEND, Made.EITHER)
+"""What shows a parent, and no mere relative."""
+
+
+@dataclass(frozen=True)
+class Blended:
+    """A model as a combination of several known parents."""
+
+    parents: tuple[str, ...]
+    """Their names."""
+    blend: Blend
+    named: tuple[bool, ...]
+    """Which of them the card of the model, or another of its files, names as a base."""
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """The parents that gave a part and that nothing of the model names."""
+        made = zip(self.parents, self.blend.made, self.named, strict=True)
+        return tuple(parent for parent, how, named in made if how in GAVE and not named)

@@ -1,0 +1,178 @@
+"""Blend: whether a model was put together from several parents, by the matrices themselves.
+
+A share alone shows no parent: a fine-tune lies along its siblings that learned from the same text, and along its own
+descendants. What tells a blend is where it lies: a blend of A and B is on the line between these.
+Training moves almost at right angles to what was before, so that a model X sees its base A and what was trained on from
+it at a right angle, and A and its siblings, or the model that it was itself trained on from, at an acute one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from hf_lineage.evidence.derivation.combination import left, solved, squared
+from hf_lineage.evidence.derivation.contributions import LEAST, Share, Shares, shares_of
+from hf_lineage.evidence.derivation.matrices import Products
+from hf_lineage.evidence.derivation.recomputation import ROUNDED, Later, later
+from hf_lineage.signature import Vector
+
+UNSURE = 0.1
+"""The part of the squared rounding that may not be rounding, for its size is an expectation."""
+ASIDE = 0.1
+"""How far a blend may lie aside of the line between its parents: the square of that distance, beside the product of the
+two parts of the line. It is 1 at a right angle, and more for siblings."""
+INNER = 0.25
+"""The least of this product, beside what it is if all matrices have the same shares: of whole matrices it is 0."""
+FEWEST, FEW = 2, 0.1
+"""How many matrices have to be computed from others to the last digit, and which part of all: further training may have
+left some of them as they were."""
+
+
+class Made(Enum):
+    """What the matrices show of one parent, by its identifier in reports."""
+
+    BLEND = "blend"
+    """The model was computed from the parent and others, to the last digit."""
+    EITHER = "either"
+    """The model lies on the line between the parents to the last digit. It is a blend, or the parent was computed from
+    the model and the other parents."""
+    FROM_MODEL = "from_model"
+    """The parent was computed from the model and the other parents, to the last digit."""
+    PIECES = "pieces"
+    """Some matrices are those of the parent: the model took them, or the parent came from it and changed the others."""
+    NEAR = "near"
+    """The model lies near the line, as a blend that was trained on, and as a checkpoint of one training."""
+    ASIDE = "aside"
+    """There is a share that siblings and descendants have as well."""
+    HIDDEN = "hidden"
+    """There is a share, and the rounding of the model hides where it lies."""
+    NONE = "none"
+    """There is no share, or all of it."""
+
+
+COMPUTED = {Later.PARENT: Made.FROM_MODEL, Later.MODEL: Made.BLEND, Later.EITHER: Made.EITHER}
+
+
+@dataclass(frozen=True)
+class Blend:
+    """A model as the combination of its parents that is nearest to it."""
+
+    shares: Shares
+    """Of all matrices together."""
+    by_branch: Mapping[str, Shares]
+    explained: float
+    """The part of the squared distance from the nearest parent that the combination explains; rounding is left out."""
+    remainder: float | None
+    """The size of what is left, in multiples of what rounding leaves; None where the rounding is not known."""
+    made: tuple[Made, ...]
+    """In the order of the parents."""
+
+    @property
+    def pure(self) -> bool | None:
+        """Whether nothing is left but rounding; None where that cannot be told."""
+        return None if self.remainder is None else self.remainder**2 <= ROUNDED
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """All matrices with the weights that their parents have in each."""
+
+    matrices: tuple[tuple[Products, Vector], ...]
+    left: float
+    """The squared size of what is left of all of them."""
+    rounding: float
+    """The squared size of what rounding leaves; 0 where that is not known."""
+
+    @property
+    def pure(self) -> bool:
+        """Whether nothing is left but rounding."""
+        return self.left <= ROUNDED * self.rounding
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Where a model lies between one parent and the combination of the others."""
+
+    aside: float
+    """The squared distance from the line."""
+    inner: float
+    """The product of both parts of the line."""
+    even: float
+    """What this product would be if every matrix had the same share."""
+
+
+def blend_of(matrices: Sequence[Products], count: int, depth: int) -> Blend:
+    """Return a model of so many layers as a combination of so many parents."""
+    branches = sorted({one.branch for one in matrices})
+    shares = shares_of(matrices, count, depth)
+    weights = [solved(one.gram) for one in matrices]
+    remains = sum(left(one.gram, some) for one, some in zip(matrices, weights, strict=True))
+    known = all(one.rounding is not None for one in matrices)
+    rounding = sum(one.rounding or 0.0 for one in matrices)
+    nearest = min((_from(matrices, parent) for parent in range(count)), default=0.0)
+    remainder = math.sqrt(remains / rounding) if known and rounding > 0 else None
+    fit = _Fit(tuple(zip(matrices, weights, strict=True)), remains, rounding if known else 0.0)
+    return Blend(
+        shares,
+        {branch: shares_of([one for one in matrices if one.branch == branch], count, depth) for branch in branches},
+        1.0 if nearest <= rounding else 1 - min(1.0, max(0.0, remains - rounding) / nearest),
+        remainder,
+        _together([_made(fit, parent, share) for parent, share in enumerate(shares.parents)]),
+    )
+
+
+def _together(made: Sequence[Made]) -> tuple[Made, ...]:
+    """What is shown of all parents: of what came from the model it was not made, and so the others made no blend."""
+    if Made.FROM_MODEL not in made:
+        return tuple(made)
+    return tuple(Made.ASIDE if one in (Made.BLEND, Made.EITHER) else one for one in made)
+
+
+def _from(matrices: Sequence[Products], parent: int) -> float:
+    """The squared distance of the model from one parent; not finite unless all matrices are like it."""
+    alike = [one for one in matrices if parent in one.active]
+    apart = sum(squared(one.gram, one.active.index(parent), len(one.active)) for one in alike)
+    return apart if len(alike) == len(matrices) else math.inf
+
+
+def _made(fit: _Fit, parent: int, share: Share | str) -> Made:
+    """What the place of the model shows of one parent."""
+    if isinstance(share, str) or not share.clear or share.low <= LEAST or share.high >= 1 - LEAST:
+        return Made.NONE
+    pairs = [(one, some) for one, some in fit.matrices if parent in one.active and len(one.active) > 1]
+    lines = [_line(one.gram, some, one.active.index(parent), share.value) for one, some in pairs]
+    aside, inner, even = (sum(getattr(line, name) for line in lines) for name in ("aside", "inner", "even"))
+    rounding = sum(one.rounding or 0.0 for one, _ in pairs) if fit.rounding else 0.0
+    if (exact := _exact(pairs, parent)) is not None:
+        return exact
+    if inner < INNER * even:
+        return Made.PIECES if fit.pure else Made.ASIDE
+    if max(0.0, aside - rounding) + UNSURE * rounding > ASIDE * inner:
+        return Made.HIDDEN if fit.pure or not rounding else Made.ASIDE
+    return Made.NEAR
+
+
+def _exact(pairs: Sequence[tuple[Products, Vector]], parent: int) -> Made | None:
+    """What matrices tell that were computed from others to the last digit; None if too few were."""
+    told = Counter(later(one, weights, parent) for one, weights in pairs)
+    most = max((Later.PARENT, Later.MODEL, Later.EITHER), key=lambda one: told[one])
+    return COMPUTED[most] if told[most] >= max(FEWEST, FEW * len(pairs)) else None
+
+
+def _line(gram: Vector, weights: Vector, at: int, share: float) -> _Line:
+    total = weights.sum()
+    own = weights[at] / total
+    rest = np.delete(weights, at)
+    others = np.zeros(len(gram))
+    if rest.sum():
+        others[[place for place in range(len(weights)) if place != at]] = rest / rest.sum()
+    others[at] -= 1
+    others[0] = 0  # all are differences from the first parent
+    length = float(others @ gram @ others)
+    return _Line(left(gram, weights), float(own * (1 - own)) * length, share * (1 - share) * length)

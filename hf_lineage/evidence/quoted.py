@@ -1,0 +1,68 @@
+"""Quoted: numbers that people quote of two models, and what the same numbers are of models that are independent.
+
+None of them decides a verdict. Gains of norms start at one and stay near it, so that their cosine is near one for any
+two models; sizes of matrices follow from the architecture and the recipe of training. Beside independent models such a
+number shows what it is worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hf_lineage.signature import Vector
+
+
+@dataclass(frozen=True)
+class Quotable:
+    """One kind of number, and its range over pairs of independent models."""
+
+    words: str
+    low: float | None = None
+    high: float | None = None
+    """Over the 33 independent pairs of `python -m benchmarks.disputes`; None where it was not measured."""
+
+    @property
+    def independent(self) -> str:
+        """The range in figures."""
+        return "not measured" if self.low is None else f"{self.low:.3f} to {self.high:.3f}"
+
+
+KINDS: Mapping[str, Quotable] = {
+    "configuration": Quotable("settings of config.json that are equal", 1.0, 1.0),
+    "gains": Quotable("gains of norms, cosine", 0.984, 0.997),
+    "gains_centred": Quotable("gains of norms, each less its mean, cosine", -0.039, 0.057),
+    "deviations": Quotable("standard deviations of attention matrices, Pearson", 0.934, 0.989),
+    "biases": Quotable("biases of query, key and value, cosine"),
+    "embedding": Quotable("rows of the embedding, cosine", -0.004, 0.01),
+}
+"""By identifier, in the order in which they are shown."""
+NOTHING, SEPARATES = "decides nothing", "separates here"
+
+
+def worth(kind: str, value: float) -> str:
+    """Return what a number is worth: whether independent models reach it.
+
+    >>> worth("gains", 0.99)
+    'decides nothing'
+    """
+    most = KINDS[kind].high
+    return NOTHING if most is None or value <= most else SEPARATES
+
+
+def cosine(first: Sequence[Vector], second: Sequence[Vector], centred: bool = False) -> float | None:
+    """Return the cosine of two lists of arrays of equal shapes, all of one end to end; None where there is none.
+
+    If `centred`, the mean of each side is taken off, which makes it Pearson's correlation.
+    """
+    pairs = [(a, b) for a, b in zip(first, second, strict=False) if a.shape == b.shape]
+    if not pairs:
+        return None
+    one, other = (np.concatenate([pair[side].ravel() for pair in pairs]).astype(np.float64) for side in (0, 1))
+    if centred:
+        one, other = one - one.mean(), other - other.mean()
+    size = float(np.linalg.norm(one)) * float(np.linalg.norm(other))
+    value = float(one @ other) / size if size > 0 else np.nan
+    return value if np.isfinite(value) else None

@@ -1,0 +1,146 @@
+"""What several known parents make up of a model together, and which of them nothing of the model names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hf_lineage.checking import Report
+from hf_lineage.checking.results import GAVE, Blended
+from hf_lineage.errors import printable
+from hf_lineage.evidence.derivation import Blend, Made, Share
+from hf_lineage.report.findings.finding import Finding
+
+UNDECLARED, TITLE = "Undeclared parent", "Blend"
+WORDS = {
+    Made.EITHER: (
+        "the weights do not tell whether the model is a blend with {0}, or {0} was computed from the model and the "
+        "other parents by going further in the same direction"
+    ),
+    Made.PIECES: (
+        "some matrices of the model are those of {0}, and the others are not: the model took these, or the other model "
+        "came from it and changed the others alone; the weights do not tell which"
+    ),
+    Made.FROM_MODEL: "{0} was computed from the model and the other parents, and is no parent of the model",
+    Made.NEAR: (
+        "the model lies near the line between {0} and the other parents: it is a blend that was trained on or rounded, "
+        "or they are checkpoints of one training; the weights do not tell which"
+    ),
+    Made.ASIDE: (
+        "the share of {0} shows no parent: a model that learned from the same text, or that came from this one, has "
+        "such a share as well"
+    ),
+    Made.HIDDEN: (
+        "whether the share of {0} is that of a parent does not show beside the rounding of the model: a model that "
+        "learned from the same text may have such a share as well"
+    ),
+}
+"""What the matrices show of parents, besides a blend; it says `0` for their names."""
+MOST_EXPLAINED = 0.999
+"""What is printed of more than that."""
+
+
+def describe(report: Report) -> Finding | None:
+    """Return what the known parents of a model make up of it; None where fewer than two are known, or none shows."""
+    blended = report.blended
+    if blended is None or not any(isinstance(share, Share) for share in blended.blend.shares.parents):
+        return None
+    undeclared = blended.undeclared
+    sentences = (*_whole(blended), *_each(blended)) if undeclared or not _merges(report) else ()
+    return Finding(
+        UNDECLARED if undeclared else TITLE, sentences=sentences, values=_values(blended), first=bool(undeclared)
+    )
+
+
+def describe_sum(blended: Blended) -> str:
+    """Return in words what the parents make up of the model.
+
+    It is as `57% (± 0.2) of org/b and 43% (± 0.2) of org/a explain 99.9% of the model`.
+    """
+    shares = [
+        (share, printable(name, 200))
+        for name, share in zip(blended.parents, blended.blend.shares.parents, strict=True)
+        if isinstance(share, Share)
+    ]
+    told = [(share, name) for share, name in shares if share.detected] or shares
+    parts = [
+        f"{share.value:.0%} (± {max(0.1, 50 * (share.high - share.low)):.1f}) of {name}"
+        for share, name in sorted(told, key=lambda one: -one[0].value)
+    ]
+    verb = "explain" if len(parts) > 1 else "explains"
+    return f"{_listed(parts)} {verb} {_part(blended.blend.explained)} of the model"
+
+
+def describe_rest(blend: Blend) -> str:
+    """Return in words what is left of a model that its parents do not explain."""
+    if blend.remainder is None:
+        return "what was trained after the blend does not show beside its quantization"
+    if blend.pure:
+        return "nothing was trained after the blend"
+    return f"what is left is {blend.remainder:.2g} times what rounding leaves, as after further training"
+
+
+def _whole(blended: Blended) -> Iterator[str]:
+    """What concerns all parents, with those that are not named."""
+    undeclared, shown = blended.undeclared, describe_sum(blended)
+    if not undeclared:
+        showing = any(how in (*GAVE, Made.PIECES) for how in blended.blend.made)
+        yield f"{shown}; {describe_rest(blended.blend)}" if showing else shown
+        return
+    named = [printable(name, 200) for name, is_named in zip(blended.parents, blended.named, strict=True) if is_named]
+    names = f"the model names {_listed(named)} alone" if named else "the model names none of them"
+    parents = "shows as an undeclared parent" if len(undeclared) == 1 else "show as undeclared parents"
+    yield (
+        f"{_listed([printable(name, 200) for name in undeclared])} {parents}: {shown}; "
+        f"{describe_rest(blended.blend)}; {names}"
+    )
+
+
+def _each(blended: Blended) -> Iterator[str]:
+    """What the matrices show of the parents that are not named, or of all but the first where all are."""
+    parents = [*zip(blended.parents, blended.blend.made, blended.named, strict=True)]
+    told = [one for one in parents if not one[2]] or parents[1:]
+    for how, words in WORDS.items():
+        names = [
+            printable(name, 200) for name, made, is_named in told if made is how and not (is_named and how in GAVE)
+        ]
+        if names:
+            yield words.format(_listed(names))
+
+
+def _merges(report: Report) -> bool:
+    """Whether what each parent gave is told claim by claim."""
+    return any(row.parent for row in report.rows)
+
+
+def _part(value: float) -> str:
+    return f"{min(MOST_EXPLAINED, int(1000 * value) / 1000):.1%}"
+
+
+def _listed(words: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def _values(blended: Blended) -> dict[str, Any]:
+    """The same for machines."""
+    blend = blended.blend
+    parents = zip(blended.parents, blend.shares.parents, blend.made, blended.named, strict=True)
+    return {
+        "parents": [
+            {
+                "model": name,
+                "share": share.value if isinstance(share, Share) else None,
+                "low": share.low if isinstance(share, Share) else None,
+                "high": share.high if isinstance(share, Share) else None,
+                "detected": isinstance(share, Share) and share.detected,
+                "shows": how.value,
+                "named": is_named,
+                "reason": share if isinstance(share, str) else "",
+            }
+            for name, share, how, is_named in parents
+        ],
+        "explained": blend.explained,
+        "remainder": blend.remainder,
+        "trained_after": None if blend.pure is None else not blend.pure,
+        "undeclared": list(blended.undeclared),
+    }

@@ -1,0 +1,44 @@
+"""What others quote of two models, each number beside that of independent models."""
+
+from __future__ import annotations
+
+from hf_lineage.checking import Report
+from hf_lineage.checking.results import Row
+from hf_lineage.evidence import KINDS, NOTHING, Kind, worth
+from hf_lineage.report.findings.finding import Finding, Table
+from hf_lineage.report.words import wording
+
+COLUMNS = ("What is quoted", "This pair", "Independent models", "Worth")
+HIGH = 0.9
+"""From where on a number sounds like descent."""
+
+
+def describe(_report: Report, row: Row) -> Finding:
+    """Return the numbers that others would quote, with what each is worth."""
+    lines = tuple(
+        (kind.words, f"{row.quoted[name]:.3f}", kind.independent, worth(name, row.quoted[name]))
+        for name, kind in KINDS.items()
+        if name in row.quoted
+    )
+    return Finding(
+        "What others quote",
+        wording.about(row),
+        tuple(_explained(row)),
+        tables=(Table("numbers that decide no verdict", COLUMNS, lines, numeric=(1, 2)),),
+        values={
+            name: {"value": value, "low": KINDS[name].low, "high": KINDS[name].high, "worth": worth(name, value)}
+            for name, value in row.quoted.items()
+        },
+    )
+
+
+def _explained(row: Row) -> list[str]:
+    """High numbers of a pair that is unrelated, which independent models reach as well."""
+    if row.verdict.kind is not Kind.UNRELATED:
+        return []
+    return [
+        f"{kind.words}: {row.quoted[name]:.3f}; independent models have {kind.independent}, so that the "
+        "number decides nothing"
+        for name, kind in KINDS.items()
+        if row.quoted.get(name, 0.0) >= HIGH and worth(name, row.quoted[name]) == NOTHING
+    ]

@@ -1,0 +1,104 @@
+"""An undeclared parent is said first, with the shares, what is left and what the card names; a mere share says so."""
+
+from dataclasses import replace
+
+import pytest
+
+from hf_lineage.checking.results.blended import Blended
+from hf_lineage.evidence.derivation.blend import Blend, Made
+from hf_lineage.evidence.derivation.contributions import Share, Shares
+from hf_lineage.evidence.verdict import ExitCode
+from hf_lineage.policy.policy import Policy
+from hf_lineage.report import FORMATS
+from hf_lineage.report.findings import blend
+from tests.pages import measured, report, row
+
+A, B = (Share(value, value - 0.002, value + 0.002, {}, detected=True) for value in (0.43, 0.57))
+RIO = Blended(("org/a", "org/b"), Blend(Shares((A, B), 0.0), {}, 1.0, 1.0, (Made.BLEND,) * 2), (True, False))
+SENTENCE = (
+    "org/b shows as an undeclared parent: 57% (± 0.2) of org/b and 43% (± 0.2) of org/a explain 99.9% of the model; "
+    "nothing was trained after the blend; the model names org/a alone"
+)
+
+
+def of(made=(Made.BLEND,) * 2, named=(True, False), **changes):
+    return replace(RIO, blend=replace(RIO.blend, made=made, **changes), named=named)
+
+
+def reporting(blended, **changes):
+    return replace(report(row("org/a", mlp=measured())), blended=blended, **changes)
+
+
+def test_the_sentence_says_shares_what_is_left_and_what_is_named():
+    assert blend.describe(reporting(RIO)).sentences == (SENTENCE,)
+    assert blend.describe(reporting(RIO)).first
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "junit", "sarif", "github", "json", "codequality"])
+def test_every_report_says_it(form):
+    shown = " ".join(FORMATS[form](reporting(RIO), explain=False).split())
+    assert "undeclared" in shown
+    assert "org/b" in shown
+
+
+def test_it_stands_before_everything_else_that_a_report_says():
+    text = " ".join(FORMATS["text"](reporting(RIO), explain=False).split())
+    assert text.index("shows as an undeclared parent") < text.index("inherited 97%")
+
+
+def test_it_leaves_a_check_undecided_and_a_policy_decides_otherwise():
+    assert reporting(None).exit_code is ExitCode.RELATED
+    assert reporting(RIO).exit_code is ExitCode.UNDECIDED
+    assert reporting(of(named=(True, True))).exit_code is ExitCode.RELATED
+    for policy, status in (
+        (Policy(), ExitCode.UNDECIDED),
+        (Policy(fail_on="unrelated"), ExitCode.RELATED),
+        (Policy(fail_on="undeclared-parent"), ExitCode.UNDECIDED),
+        (Policy(undeclared_parent="accept"), ExitCode.RELATED),
+        (Policy(undeclared_parent="accept", fail_on="undeclared-parent"), ExitCode.RELATED),
+        (Policy(undeclared_parent="refuse", fail_on="unrelated"), ExitCode.UNDECIDED),
+        (Policy(fail_on="never"), ExitCode.RELATED),
+    ):
+        assert reporting(RIO, policy=policy).status is status
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (Made.EITHER, "the weights do not tell whether the model is a blend with org/b"),
+        (Made.PIECES, "some matrices of the model are those of org/b"),
+        (Made.FROM_MODEL, "org/b was computed from the model"),
+        (Made.NEAR, "the model lies near the line between org/b and the other parents"),
+        (Made.ASIDE, "the share of org/b shows no parent"),
+        (Made.HIDDEN, "whether the share of org/b is that of a parent does not show"),
+    ],
+)
+def test_what_a_share_is_worth_is_said_beside_it(made, words):
+    *_, last = blend.describe(reporting(of(made=(made, made)))).sentences
+    assert last.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("remainder", "words"),
+    [
+        (1.2, "nothing was trained after the blend"),
+        (14.0, "what is left is 14 times what rounding leaves, as after further training"),
+        (None, "what was trained after the blend does not show beside its quantization"),
+    ],
+)
+def test_what_is_left_tells_whether_training_went_on(remainder, words):
+    assert blend.describe_rest(replace(RIO.blend, remainder=remainder)) == words
+
+
+def test_names_of_others_are_escaped_and_a_model_without_names_names_none():
+    (sentence,) = blend.describe(reporting(replace(of(named=(False, False)), parents=("a\x1b[31m", "b\n")))).sentences
+    assert "\x1b" not in sentence
+    assert sentence.endswith("the model names none of them")
+    assert "show as undeclared parents" in sentence
+
+
+def test_machines_read_the_same():
+    values = blend.describe(reporting(RIO)).values
+    assert values["undeclared"] == ["org/b"]
+    assert values["trained_after"] is False
+    assert [parent["shows"] for parent in values["parents"]] == ["blend", "blend"]
