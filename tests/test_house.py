@@ -12,12 +12,13 @@ PACKAGE = ROOT / "hf_lineage"
 MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES, MOST_OF_A_LIST = 250, 40, 12, 20
 LISTS = {".", "checkpoint/formats", "cli", "report/formats"}
 """Folders that hold a list of like things."""
-MOST_LINES_OF_THE_PACKAGE = 44_563
+MOST_LINES_OF_THE_PACKAGE = 46_300
 """Lower it whenever the package becomes shorter; 30,000 is where it is to go.
 
 It was raised by 150 for heads of modules that were divided, so that no folders form a circle, and for sentences that
 say one thought at a time, by 100 for ending a search in which nothing shows, by 40 for the table of the kinds of things
-that a repository may hold, and by 1048 for parents that nobody declared and for the worth of what is quoted."""
+that a repository may hold, and by 1048 for parents that nobody declared and for the worth of what is quoted, and
+by 1,700 for running the models."""
 
 ENTRY = "runs the command, as tests of the command do in a process of their own"
 HARNESS = (
@@ -37,6 +38,7 @@ ELSEWHERE = {
             "traffic",
         ]
     },
+    "running/executed/request.py": "tests/running/executed/test_worker.py asks for all of it",
 }
 """Modules without a test file of their own name, and where their tests are instead."""
 
@@ -47,6 +49,8 @@ OPENING = {
     "cli/__init__.py": "opens the null device",
     "cli/surroundings.py": "opens the null device",
     "index/storage/decoding.py": "writes to its own standard output",
+    "checking/source/run.py": "writes the folder that a process which runs a model sees",
+    "running/executed/worker.py": "opens its own standard output",
     "action/runner.py": "appends to the files that the runner of GitHub names",
 }
 """Modules that open files by themselves, and what each does; all others ask the first two."""

@@ -50,6 +50,7 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "missed": (BENCHMARKS, measured.missed_block),
     "attacks": (PAGES / "limits.md", measured.attacks_block),
     "forged": (PAGES / "limits.md", measured.forged_block),
+    "executed": (PAGES / "run.md", measured.executed_block),
     "power": (PAGES / "limits.md", measured.power_block),
     "reshaped": (PAGES / "limits.md", measured.reshaped_block),
     "coverage": (PAGES / "classes.md", listed.coverage_block),

@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks import cost, disputes
 from benchmarks.paper.items import (
     ours_attacks,
+    ours_executed,
     ours_forged,
     ours_merges,
     ours_minilm,
@@ -157,6 +158,11 @@ def attacks_block() -> str:
 def forged_block() -> str:
     """What forgeries cost and what is said of them, by the last committed run."""
     return _summary("ours:forged", ours_forged.COLUMNS, ours_forged.summary)
+
+
+def executed_block() -> str:
+    """What is said of forgeries by what they store, and by what they do when they run, by the last committed run."""
+    return _summary("ours:executed", ours_executed.COLUMNS, ours_executed.summary)
 
 
 def power_block() -> str:

@@ -58,7 +58,7 @@ def _cells(claim: RecordedClaim) -> tuple[str, ...]:
     return (
         claim.base,
         claim.relation or NONE,
-        f"{claim.words} ({'verified' if claim.verified else 'not verified'})",
+        f"{claim.words} ({claim.mark})",
         score,
         share(claim.inherited.share if claim.inherited else None),
         p_value,

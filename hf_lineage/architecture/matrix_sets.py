@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hf_lineage.architecture.activity import SCORES, SIGMOID, Activation, Scores
 from hf_lineage.architecture.layers import Layer
 from hf_lineage.architecture.registry import MatrixSet, Norms, Sets, Slot, Stacks, as_names, as_sets, as_stacks, slots
@@ -66,6 +69,8 @@ class LayerSet:
     """How many experts a token is sent to."""
     groups: tuple[int, int] = (1, 1)
     """How many groups of experts there are, and from how many of them a token chooses."""
+    measured: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
+    """(parts,): how much each hidden unit or head wrote when the model ran; None where it was not run."""
 
     @property
     def normed(self) -> bool:

@@ -77,6 +77,8 @@ class Options(Sources, Spec):
     """Whether the tensors of a pickle are read, of the model and of its bases; nothing in it is run."""
     as_class: str | None = None
     """The listed class to use for a model whose own class is not listed."""
+    run: bool = False
+    """Whether both models are loaded and run, so that a verdict rests on what their parts do; needs the extra `run`."""
     registry: OptionalPath = OptionalPath()
     """The user's factorizations for classes that are not listed; by default the folder that the trust file names."""
 
@@ -117,6 +119,8 @@ class Options(Sources, Spec):
             raise OptionError("--null and probes=exact need all layers; leave --budget quick out")
         if self.published and self.recipe.probes is None:
             raise OptionError("signatures with probes=exact are not published; leave published or probes=exact out")
+        if self.run:
+            self._refuse_run()
         if self.registry is not None and not self.registry.is_dir():
             raise OptionError(f"--registry {self.registry} is not a folder; give the folder with the factorizations")
         if self.as_class and not self.registry and not any(listing(self.as_class)):
@@ -128,6 +132,18 @@ class Options(Sources, Spec):
             raise OptionError(
                 f"alpha {self.alpha:g} cannot be reached with {self.permutations} permutations; use at least {least}"
             )
+
+    def _refuse_run(self) -> None:
+        """Raise OptionError where models cannot be run, or what is measured then would not be used."""
+        from hf_lineage.running.executed import refuse_without_extra
+
+        refuse_without_extra()
+        if not self.recipe.activity:
+            raise OptionError(
+                f"--run weighs units by what they do, and recipe {self.recipe.name} does not; leave one out"
+            )
+        if self.published:
+            raise OptionError("--run needs the weights of a base; leave published=yes out")
 
     def _refuse_values(self) -> None:
         """Raise OptionError for a value out of range."""

@@ -169,6 +169,7 @@ SETTINGS: Mapping[str, Setting] = {
     "file": Setting(_or_none(TEXT)),
     "allow_pickle": Setting(FLAG),
     "as_class": Setting(_or_none(TEXT)),
+    "run": Setting(FLAG),
     "registry": Setting(_or_none(PATH)),
 }
 """By the name of the field of Options."""

@@ -130,7 +130,7 @@ class Asked:
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
     help="Prove that the factorization in DIR is right for the class of MODEL (in place of CLASS), on the module of "
-    "transformers; needs the extra `prove`.",
+    "transformers; needs the extra `run`.",
 )
 @click.option("--coverage", is_flag=True, help="Count how many classes of the installed transformers are supported.")
 @with_options(LOCAL_HUB, FORM, OUTPUT)

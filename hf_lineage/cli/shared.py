@@ -33,6 +33,12 @@ SIGNATURES = "HF_LINEAGE_SIGNATURES"
 AUDIT = "Compare all layers along all paths, for a model that may hide its descent: --budget full --paths all."
 
 
+RUN = (
+    "Load and run both models, never code of their own, so that the verdict rests on what their parts do; needs the "
+    "extra `run`."
+)
+
+
 def with_examples(text: str, *commands: str) -> str:
     """Return the text below the help of a command, with examples of how the command is called, a line each."""
     return "\n\n".join((text, "\n  ".join((f"\b\n{EXAMPLES}", *commands))))
@@ -170,6 +176,7 @@ TEST = (
         "probes=exact need all layers.",
     ),
     click.option("--audit", is_flag=True, help=AUDIT),
+    click.option("--run", is_flag=True, help=RUN),
     click.option(
         "--accept",
         multiple=True,

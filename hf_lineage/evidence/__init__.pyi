@@ -6,6 +6,12 @@ from .criteria import MINIMUM_EFFECT as MINIMUM_EFFECT
 from .criteria import Admitted as Admitted
 from .criteria import Budget as Budget
 from .criteria import Criteria as Criteria
+from .executed import INPUTS as INPUTS
+from .executed import Ablation as Ablation
+from .executed import Executed as Executed
+from .executed import Loss as Loss
+from .executed import Ran as Ran
+from .executed import amount as amount
 from .quoted import KINDS as KINDS
 from .quoted import NOTHING as NOTHING
 from .quoted import cosine as cosine

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from hf_lineage.errors import printable
 from hf_lineage.evidence import adapters, units
+from hf_lineage.evidence.executed import Executed
 from hf_lineage.evidence.nulls import Null, PermutationNull, deciding
 from hf_lineage.evidence.paths import Comparison
 from hf_lineage.evidence.units import Inherited
@@ -161,6 +162,8 @@ class Verdict:
     """What the two models show unit by unit, where the paths do not decide; None if it was not measured."""
     accepted: bool = False
     """Whether the user accepts this kind of RELATED although it does not verify the claim."""
+    executed: Executed | None = None
+    """What was seen when both models ran; None where nobody asked for it."""
 
     def __repr__(self) -> str:
         return f"<{self.words}{f': {printable(self.reason, 200)}' if self.reason else ''}>"
@@ -208,3 +211,13 @@ class Verdict:
         An adapter that was not merged inherits no units; its own exact test and the size of its trace verify its claim.
         """
         return self.kind in (Kind.RELATED, Kind.ADAPTER)
+
+    @property
+    def verified_by_running(self) -> bool:
+        """Whether the claim is verified by what both models do when they run, and not only by what they store."""
+        return self.verified and self.executed is not None and self.executed.complete
+
+    @property
+    def mark(self) -> str:
+        """Whether the claim is verified, and by what, in words."""
+        return "verified by running" if self.verified_by_running else "verified" if self.verified else "not verified"

@@ -18,6 +18,8 @@ EXACT, CALIBRATED = "exact", "calibrated"
 """The least evidence on which RELATED may rest."""
 UNDECLARED = "undeclared-parent"
 """What fails where a parent shows that the model does not name, and where a claim is contradicted."""
+EXECUTED = "executed"
+"""What may be required of every claim: that it is verified by what both models do when they run."""
 FAILING = {
     "unrelated": frozenset({ExitCode.UNRELATED, ExitCode.ERROR}),
     UNDECLARED: frozenset({ExitCode.UNRELATED, ExitCode.ERROR}),
@@ -69,6 +71,8 @@ class Policy:
     relations: tuple[str, ...] = ()
     """The relations of which each claim has to declare one; empty if any will do."""
     evidence: str = CALIBRATED
+    requires: str = ""
+    """EXECUTED where every claim has to be verified by running; empty where nothing more is required."""
     own_code: str = ACCEPTED
     """Whether models with code of their own pass, which is never run."""
     undeclared_parent: str | None = None

@@ -9,5 +9,5 @@ except for the first, and mean square 1), so the same run with vectors put in be
 A second run, with nothing put in and nothing made transparent, proves what stands between reader and writer: the
 activation, the norm that feeds the branch, and the router.
 
-Everything in this folder needs torch and transformers, the extra `prove`; whoever calls it imports it late.
+Everything in this folder needs torch and transformers, the extra `run`; whoever calls it imports it late.
 """

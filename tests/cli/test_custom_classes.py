@@ -217,7 +217,7 @@ def test_a_proof_without_its_packages_says_what_to_install(unlisted, monkeypatch
     monkeypatch.setitem(sys.modules, "hf_lineage.running.proof.proving", None)
     monkeypatch.delitem(vars(proof), "prove", raising=False)
     refused = lineage(*unlisted[2])
-    assert (refused.code, "pip install 'hf-lineage[prove] @ git+" in refused.error) == (2, True)
+    assert (refused.code, "pip install 'hf-lineage[run] @ git+" in refused.error) == (2, True)
 
 
 @pytest.mark.parametrize("arguments", [[], ["x", "--coverage"], ["x", "--check", "y"]])

@@ -62,13 +62,14 @@ def test_every_kind_that_verifies_no_claim_can_be_accepted():
     [
         (
             "",
-            "p must hold keys and values; its keys are accepted, relation, evidence, own-code, undeclared-parent, "
-            "fail-on; correct it",
+            "p must hold keys and values; its keys are accepted, relation, evidence, require, own-code, "
+            "undeclared-parent, fail-on; correct it",
         ),
         ("- a", "p must hold keys and values;"),
         (
             "accept: []",
-            "p: unknown key accept; the keys are accepted, relation, evidence, own-code, undeclared-parent, fail-on",
+            "p: unknown key accept; the keys are accepted, relation, evidence, require, own-code, undeclared-parent, "
+            "fail-on",
         ),
         ("fail_on: never", "p: unknown key fail_on"),
         ("<<: {fail-on: never}", "p: unknown key <<"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 
 from hf_lineage.checking.judge.stages import judged_every_way
@@ -193,7 +194,9 @@ def judge_pair(
 ) -> Row:
     """Return the row of a claim on two models; `commit` is that of a base that was not compared itself."""
     base, other = reached.base, candidate()
-    outcome, notes = judged_every_way(base, other, options, claim.sources != NAMED)
+    outcome, notes = judged_every_way(base, other, options, declared := claim.sources != NAMED)
+    if options.run:
+        outcome = import_module(f"{__package__}.executed").judge_executed(base, other, outcome, options, declared)
     if outcome.kind is Kind.UNRELATED and outcome.framed and not outcome.framed.searched:
         notes = (*notes, NOT_FITTED.format(printable(claim.base, 200)))
     opened_base, opened_candidate = both = [

@@ -85,7 +85,7 @@ class Row:
 
     def __str__(self) -> str:
         part = f" ({printable(self.part, 100)})" if self.part else ""
-        verified = ", verified" if self.verdict.verified else ""
+        verified = f", {self.verdict.mark}" if self.verdict.verified else ""
         return f"{printable(self.claim.base, 200)}{part} is {self.verdict.words}{verified}"
 
     def __repr__(self) -> str:

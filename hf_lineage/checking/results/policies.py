@@ -102,6 +102,10 @@ def _unmet(row: Row, policy: policies.Policy) -> Iterator[str]:
     """The requirements of a policy that a claim does not meet, by its declarations and by its weights."""
     relation, declared = row.claim.relation, row.claim.sources != NAMED
     yield from policy.lacks(row.verdict.kind, relation, declared, row.own_code)
+    if policy.requires and not row.verdict.verified_by_running:
+        ran = row.verdict.executed
+        why = "it was not run (--run)" if ran is None else ran.problem or "running did not verify it"
+        yield f"the policy asks for claims that are verified by running, but {why}"
     against = CONTRADICTING.get(relation or "", frozenset())
     if declared and relation in policy.relations and row.derivation and against & {*row.derivation.means}:
         yield f"the policy asks for the relation {relation}, but the weights show {row.derivation.words}"

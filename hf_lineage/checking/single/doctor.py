@@ -22,7 +22,7 @@ EXTRAS = {
     "gguf": ("GGUF files", ("gguf",)),
     "index": ("`identify`, `index` and `tree --index`", ("pyarrow",)),
     "gpu": ("GPUs; without it hf-lineage uses the processor, with the same verdicts", ("torch", "accelerate")),
-    "prove": ("`registry --prove`", ("torch", "transformers")),
+    "run": ("`--run` and `registry --prove`", ("torch", "transformers", "accelerate")),
     "cyclonedx": ("`--format cyclonedx`", ("cyclonedx",)),
     "plot": ("`--plot`", ("matplotlib",)),
     "ray": ("`index build --engine ray`", ("ray",)),

@@ -43,7 +43,7 @@ def prove(folder: Path, model: str, options: Options | None = None) -> Proof:
     """Hold the factorization that a folder has for a model's class against the module of transformers.
 
     One that is proved is noted in this user's configuration, and reports no longer call it unproved. Raise OptionError
-    without the extra `prove`, RegistryError if the folder lists no class of the model, NothingToCompare if
+    without the extra `run`, RegistryError if the folder lists no class of the model, NothingToCompare if
     transformers has no such class.
     """
     repo = one(model, options or Options())
@@ -60,7 +60,7 @@ def prove(folder: Path, model: str, options: Options | None = None) -> Proof:
     try:
         from hf_lineage.running.proof import prove as held_against
     except ImportError as error:
-        raise OptionError(f"--prove runs the module of transformers; {installation('prove')} ({error})") from None
+        raise OptionError(f"--prove runs the module of transformers; {installation('run')} ({error})") from None
     proof = held_against(factorization, architecture, config)
     if proof.holds:
         choice.record(factorization, architecture, proof.release)

@@ -21,6 +21,9 @@ from .opening import headers as headers
 from .opening import model_config as model_config
 from .opening import open_header as open_header
 from .opening import opened as opened
+from .run import RunModel as RunModel
+from .run import part_key as part_key
+from .run import run_model as run_model
 from .submodels import CHECKPOINT as CHECKPOINT
 from .submodels import CONFIG as CONFIG
 from .submodels import INDEX as INDEX

@@ -11,7 +11,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.opening import Opened, about
 from hf_lineage.signature import PathSignature, Recipe, Signature, Vector, joined, some_layers
 from hf_lineage.signature.extraction import Sample, extract_paths, sampled
-from hf_lineage.signature.stream import Stream
+from hf_lineage.signature.stream import MeasuredStream, Stream
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,10 @@ class Downloads:
     """Bytes of all tensors of the model."""
 
 
-def stream_of(model: Opened, seed: int | None) -> Stream:
-    """Return the residual stream of a model, some rows of which are read, drawn by a seed."""
+def stream_of(model: Opened, seed: int | None) -> Stream | MeasuredStream:
+    """Return the residual stream of a model: as it ran, else some rows of which are read, drawn by a seed."""
+    if model.streams is not None:
+        return MeasuredStream(model.streams)
     return Stream(model.checkpoint, model.layout, model.described.config, seed or 0)
 
 

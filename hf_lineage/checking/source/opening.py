@@ -60,6 +60,8 @@ class Opened:
     """Sentences about files beside the weights that were not read."""
     reservations: tuple[str, ...] = ()
     """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
+    streams: Mapping[int, float] | None = None
+    """By the number of a layer, how large the stream was in it when the model ran; None where it was not run."""
 
     @property
     def own_code(self) -> str:

@@ -7,6 +7,7 @@ from .evaluation import judge_merge as judge_merge
 from .evaluation import named as named
 from .evaluation import reserved as reserved
 from .evaluation import spans as spans
+from .measurement import Pair as Pair
 from .measurement import same_recipe as same_recipe
 from .unit_verdict import CALIBRATION as CALIBRATION
 from .unit_verdict import LARGEST as LARGEST

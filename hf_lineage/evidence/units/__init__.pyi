@@ -7,6 +7,7 @@ from .comparison import Framed as Framed
 from .comparison import Test as Test
 from .comparison import compare_units as compare_units
 from .inherited import Inherited as Inherited
+from .inherited import have_counterparts as have_counterparts
 from .inherited import inherited_units as inherited_units
 from .inherited import together as together
 from .order import PLACES as PLACES

@@ -1,4 +1,5 @@
 from . import merge as merge
+from .executed import RecordedRun as RecordedRun
 from .finding import Bar as Bar
 from .finding import Bars as Bars
 from .finding import Finding as Finding

@@ -41,6 +41,7 @@ def describe_policy(report: Report) -> Finding | None:
         "source": policy.source or None,
         "fail_on": policy.fail_on,
         "evidence": policy.evidence,
+        "require": policy.requires or None,
         "own_code": policy.own_code,
         "undeclared_parent": policy.undeclared_parent,
         "relations": list(policy.relations),

@@ -39,14 +39,14 @@ def render(report: Report, explain: bool = False) -> str:
 
 def _summary(row: Row) -> str:
     """The verdict, with score, share and p-value where it rests on them."""
-    evidence = wording.best(row)
+    ran, evidence = ", by running" if row.verdict.verified_by_running else "", wording.best(row)
     if row.verdict.trace and row.verdict.is_related:
         return f"{row.verdict.words}, p {row.verdict.trace.p_value:.2g}"
     if evidence is None or not row.verdict.is_related:
         framed = row.verdict.framed if row.verdict.is_related else None
-        return row.verdict.words + (f", {wording.share_of_units(framed)} inherited" if framed else "")
+        return row.verdict.words + (f", {wording.share_of_units(framed)} inherited{ran}" if framed else "")
     share = "" if evidence.inherited is None else f", {wording.inherited(evidence)} inherited"
-    return f"{row.verdict.words} {evidence.comparison.score:.2f}{share}, p {evidence.p_value:.2g}"
+    return f"{row.verdict.words} {evidence.comparison.score:.2f}{share}{ran}, p {evidence.p_value:.2g}"
 
 
 def _width(text: str) -> float:

@@ -152,6 +152,7 @@ def _properties(report: Report) -> Iterator[Property]:
             "verdict": row.verdict.name,
             "kind": json.kind(row.verdict),
             "verified": "true" if row.verdict.verified else "false",
+            "verified-by-running": "true" if row.verdict.verified_by_running else "false",
             "reason": printable(row.verdict.reason),
             "score": None if best is None else f"{best.comparison.score:.4g}",
             "rests-on": json.rests_on(row.verdict),

@@ -12,7 +12,7 @@ from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import CardError, OptionError, printable
 from hf_lineage.evidence import Kind
-from hf_lineage.report.findings import IN_SHARES, RecordedParent, describe_claim
+from hf_lineage.report.findings import IN_SHARES, RecordedParent, RecordedRun, describe_claim
 from hf_lineage.report.formats import json
 from hf_lineage.report.words import Write, command, indented, renamed, written
 from hf_lineage.signature import Recipe
@@ -129,6 +129,8 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     """What the base gave as a parent of a merge; null for any other claim."""
     part: str = ""
     """The folder or file of the repository that it is about; empty for the repository itself."""
+    executed: RecordedRun | None = None
+    """Null where nobody asked for it."""
     findings: dict[str, RecordedFinding] = {}
     """Further findings, which have no key of their own, by name."""
 
@@ -136,6 +138,11 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     def evidence(self) -> dict[str, PathEvidence]:
         """What was measured, by path."""
         return {path.path: path for path in self.paths}
+
+    @property
+    def mark(self) -> str:
+        """Whether the claim is verified, and by what, in words."""
+        return self.executed.mark if self.executed else "verified" if self.verified else "not verified"
 
     @property
     def words(self) -> str:

@@ -109,6 +109,11 @@ LIMITS = (
     "counts units that would fire on ordinary inputs and never fire on the real inputs of the model.",
 )
 """Of models."""
+WHEN_RUN = (
+    "The inherited share weighs each hidden unit by what it wrote when both models ran, on text of their own and on "
+    "random inputs. What acts on other inputs alone was not seen."
+)
+"""In place of the last of these where both models ran."""
 OF_ADAPTERS = (
     "An adapter also carries the trace of near relatives of its base, such as a fine-tune. Whoever has the weights of "
     "a base can forge a trace of it without training.",
@@ -120,5 +125,7 @@ OF_ADAPTERS = (
 def describe_limits(report: Report) -> tuple[str, ...]:
     """Return what the verdicts do not say; nothing where nothing was measured."""
     adapters = any(row.verdict.trace for row in report.rows)
-    models = any(row.verdict.evidence or row.verdict.framed for row in report.rows)
-    return (*(LIMITS if models else ()), *(OF_ADAPTERS if adapters else ()))
+    measured = [row.verdict for row in report.rows if row.verdict.evidence or row.verdict.framed]
+    ran = all(verdict.executed and not verdict.executed.problem for verdict in measured)
+    of_models = (*LIMITS[:-1], WHEN_RUN) if ran else LIMITS
+    return (*(of_models if measured else ()), *(OF_ADAPTERS if adapters else ()))

@@ -14,6 +14,7 @@ from .devices import CPU as CPU
 from .devices import Device as Device
 from .devices import Share as Share
 from .devices import alone as alone
+from .devices import budgets as budgets
 from .devices import linear_algebra as linear_algebra
 from .devices import workers as workers
 from .whitening import compute_whitening as compute_whitening

@@ -135,6 +135,7 @@ class _Set:
             normed=layer_set.normed and self.recipe.gains,
             inside=inside,
             gate=self._gate(path),
+            measured=layer_set.measured if self.recipe.activity else None,
         )
 
     def _gate(self, path: Path) -> Rows | None:

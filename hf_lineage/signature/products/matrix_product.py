@@ -20,7 +20,7 @@ UNITS = 2048
 """Hidden units of a writer of which some rows are taken at a time."""
 SMALLEST, LARGEST = 1e-12, 1e17
 """A norm between these is correct in float32: no square underflowed and none overflowed."""
-ON_HOST = frozenset({"bias", "odds"})
+ON_HOST = frozenset({"bias", "odds", "measured"})
 """Values by hidden unit, from which NumPy computes the activity."""
 FEWEST = 4
 """Tiles of a term, so that there is work for more threads than one."""
@@ -164,6 +164,8 @@ class MatrixProduct:
     """The other reader of gated units; None where there is none, or it is not compared."""
     weigh: MatrixProduct | None = None
     """The term whose norms weigh this one's parts: the value-output product of a head weighs its query-key product."""
+    measured: Vector | None = None
+    """(h / part,): how much each part wrote when the model ran, in place of what its norm and activity let expect."""
 
     def on(self, device: Device) -> MatrixProduct:
         """Return the term with everything that tiles are made of on a device."""

@@ -119,7 +119,9 @@ def measure_units(term: MatrixProduct, probes: Probes, share: Share) -> UnitStat
     share(note, term.starts)
     if units.outer.shape[1]:
         share(functools.partial(_outer, term, units, probes), pieces(len(term.reader), UNITS))
-    if term.inside is not None:
+    if term.measured is not None:
+        units.scale(np.divide(term.measured, units.norm, out=np.zeros_like(units.norm), where=units.norm > 0))
+    elif term.inside is not None:
         units.scale(_activity(term, units, share))
     if term.weigh is not None:
         units.scale(part_weights(term.weigh, share))
@@ -186,7 +188,9 @@ def _expected(
 
 
 def part_weights(term: MatrixProduct, share: Share) -> Vector:
-    """Return ‖C_g‖_F of every part of a term (h / part,)."""
+    """Return ‖C_g‖_F of every part of a term (h / part,), or what it wrote when the model ran."""
+    if term.measured is not None:
+        return term.measured
     norms = np.empty(len(term.reader) // term.part)
 
     def note(starts: Iterator[int]) -> None:

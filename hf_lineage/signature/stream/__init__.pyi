@@ -1,1 +1,2 @@
+from .scale import MeasuredStream as MeasuredStream
 from .scale import Stream as Stream

@@ -126,6 +126,18 @@ WIDTH_ROOT, NORMALISED = "width_root", "normalised"
 
 
 @dataclass(frozen=True)
+class MeasuredStream:
+    """The residual stream of a model that was run."""
+
+    sizes: Mapping[int, float]
+    """By the number of a layer, how large the stream was that it joined."""
+
+    def joins(self, _path: str, layers: Sequence[int]) -> Vector:
+        """Return what a path is added to in some layers, (L, 4), as `Stream.joins` does."""
+        return np.array([(bounded(self.sizes.get(layer, 0.0)), 0.0, 0.0, 0.0) for layer in layers]).reshape(-1, 4)
+
+
+@dataclass(frozen=True)
 class Stream:
     """The residual stream of a model: how large it is at the beginning, and what the branches of its layers add."""
 

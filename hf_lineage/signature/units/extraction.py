@@ -22,7 +22,7 @@ from hf_lineage.signature.products import (
     written,
 )
 from hf_lineage.signature.recipe import RECIPES, Array, Recipe, Vector
-from hf_lineage.signature.stream import Stream
+from hf_lineage.signature.stream import MeasuredStream, Stream
 from hf_lineage.signature.units.rows import PATH, UnitRows
 from hf_lineage.signature.units.subsample import Keep, Numbers, everything, experts_of
 from hf_lineage.signature.values import Signature
@@ -111,7 +111,7 @@ def unit_rows(
     layers: Collection[int],
     view: View,
     known: dict[int, Measured] | None = None,
-    stream: Stream | None = None,
+    stream: Stream | MeasuredStream | None = None,
 ) -> dict[int, UnitRows]:
     """Return the hidden units of each of these layers that has an MLP, as they are seen.
 

@@ -1,0 +1,200 @@
+"""Run: a model is loaded by its own class, in a process of its own, and what its parts write replaces expectations.
+
+The process sees a folder with the files that were judged and no others. A file that changes between the beginning
+and the end of the run is an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hf_lineage.architecture import LayerSet, Layout
+from hf_lineage.architecture.registry import PATHS
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.source.model import FromWeights, OpenedModel
+from hf_lineage.checking.source.opening import Opened
+from hf_lineage.checkpoint import weight_files
+from hf_lineage.checkpoint.foreign import foreign_model
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.evidence import Ran
+from hf_lineage.hub import RepoRef
+from hf_lineage.running.executed import Arrays, Load, Process, Writer
+from hf_lineage.signature.computing import CPU, budgets
+
+CONFIG = "config.json"
+LEFT_OUT = ("auto_map", "_name_or_path", "_attn_implementation", "attn_implementation", "_experts_implementation")
+"""Keys of `config.json` that name code or another repository; the process does not see them."""
+SAFETENSORS = ".safetensors"
+WRITERS = {"mlp": "down", "value_output": "output"}
+"""By path the role that writes into the stream."""
+NUMBER_BYTES, SPARE, LEAST_MEMORY = 4, 2, 4 * 2**30
+"""Bytes of a number in memory; copies of the weights while they are loaded; bytes that torch and its inputs take."""
+SECONDS, PER_GIB = 600.0, 600.0
+"""How long one request may take: so long, and so much longer for each GiB of weights."""
+
+
+@dataclass(frozen=True)
+class RunModel:
+    """A model that runs, with the process that holds it."""
+
+    process: Process
+    opened: OpenedModel
+    """The model, whose parts weigh what they wrote."""
+    ran: Ran
+
+    def hold(self, parts: Mapping[str, Sequence[int]]) -> tuple[Mapping[str, Any], Any]:
+        """Return what a loss is counted in and beside, and by sequence what is lost if these parts write their mean."""
+        values, arrays = self.process.ask("hold", parts={key: list(map(int, each)) for key, each in parts.items()})
+        return values, arrays["moved"]
+
+
+@contextlib.contextmanager
+def run_model(model: OpenedModel, options: Options) -> Iterator[RunModel]:
+    """Run a model; raise NothingToCompare, which says why, where it cannot be, CheckpointError where a file changed."""
+    if model.reopen is None:
+        raise NothingToCompare(f"{model.name}: its weights are not read")
+    opened = model.reopen()
+    try:
+        with _folder(opened) as (folder, files), _process(opened, folder, files) as process:
+            values, arrays = process.ask("measure", seed=options.order_seed or 0)
+            yield _understood(process, model, opened, options, values["kinds"], arrays)
+    except NothingToCompare as error:
+        raise NothingToCompare(f"{model.name} could not be run: {error}") from None
+
+
+def _process(opened: Opened, folder: str, files: Sequence[str]) -> Process:
+    """The process that is to load the files of a model, with bounds on its memory and its time."""
+    numbers = sum(tensor.numbers for tensor in opened.checkpoint.tensors.values())
+    needed, free = NUMBER_BYTES * SPARE * numbers + LEAST_MEMORY, budgets(None)[CPU]
+    if needed > free:
+        raise NothingToCompare(f"it needs {needed >> 20} MiB of memory, and {free >> 20} MiB are free")
+    load = Load(folder, opened.described.architecture, tuple(files), tuple(list_writers(opened.layout)), needed)
+    return Process(load, SECONDS + PER_GIB * sum(Path(folder, file).stat().st_size for file in files) / 2**30)
+
+
+@contextlib.contextmanager
+def _folder(opened: Opened) -> Iterator[tuple[str, list[str]]]:
+    """A folder of links to the judged files, and the names of those with weights."""
+    repo = opened.described.repo
+    files = weight_files(repo)
+    if foreign_model(repo) or not all(file.endswith(SAFETENSORS) for file in files):
+        raise NothingToCompare("transformers is given safetensors files alone, and its weights are in none")
+    repo.fetch(*files)
+    before = {file: repo.sha256(file) for file in files}
+    with tempfile.TemporaryDirectory(prefix="hf-lineage-files-") as folder:
+        Path(folder, CONFIG).write_text(json.dumps(_plain(repo.config())), "utf-8")
+        for file in files:
+            Path(folder, file).symlink_to(Path(repo.located(file)).absolute())
+        if len(files) > 1 or files[0] != f"model{SAFETENSORS}":
+            index = {"metadata": {}, "weight_map": dict(_shards(repo, files))}
+            Path(folder, f"model{SAFETENSORS}.index.json").write_text(json.dumps(index), "utf-8")
+        yield folder, files
+    changed = [file for file in files if repo.sha256(file) != before[file]]
+    if changed:
+        raise CheckpointError(f"{repo}: {printable(changed[0], 200)} changed while the model ran; run again")
+
+
+def _shards(repo: RepoRef, files: Sequence[str]) -> Iterator[tuple[str, str]]:
+    from safetensors import safe_open
+
+    for file in files:
+        with safe_open(repo.located(file), "np") as stored:
+            yield from ((tensor, file) for tensor in stored.keys())  # noqa: SIM118 - it is no mapping
+
+
+def _plain(config: Any) -> Any:
+    """A configuration without what names code, or another repository."""
+    if isinstance(config, dict):
+        return {key: _plain(value) for key, value in config.items() if key not in LEFT_OUT}
+    return [_plain(value) for value in config] if isinstance(config, list) else config
+
+
+def list_writers(layout: Layout) -> Iterator[Writer]:
+    """Yield every matrix that writes into the stream, along the paths whose parts are measured."""
+    for path, role in WRITERS.items():
+        for layer, sets in enumerate(layout.sets(path)):
+            for number, layer_set in enumerate(sets):
+                if role not in layer_set.slots:
+                    continue
+                experts = int(np.prod(layer_set.stacked)) if layer_set.stacked else 1
+                parts = layer_set.units // layer_set.part * experts
+                tensor = layer_set.slots[role].tensor
+                yield Writer(
+                    part_key(path, layer, number), layer, tensor, layer_set.part, parts, experts, layer_set.expert
+                )
+
+
+def part_key(path: str, layer: int, number: int) -> str:
+    """Return the name under which is told what a set of a layer writes along a path."""
+    return f"{path} {layer} {number}"
+
+
+def _understood(
+    process: Process, model: OpenedModel, opened: Opened, options: Options, kinds: Mapping[str, Any], arrays: Arrays
+) -> RunModel:
+    """The model with what its parts wrote: of several kinds of input the one on which each wrote least."""
+    layout = opened.layout
+    least: Arrays = {}
+    for name, sizes in arrays.items():
+        _, _, writer = name.partition(" ")
+        least[writer] = np.minimum(sizes, least.get(writer, np.inf))
+    if not all(np.isfinite(sizes).all() for sizes in least.values()):
+        raise NothingToCompare("what it writes is not finite")
+    streams: dict[int, float] = {}
+    for each in kinds.values():
+        for layer, size in each["streams"].items():
+            streams[int(layer)] = max(float(size), streams.get(int(layer), 0.0))
+    measured = replace(opened, layout=with_measured(layout, least), streams=streams)
+    tokens = {name: count for each in kinds.values() for name, count in each["tokens"].items()}
+    ran = Ran(
+        model.name,
+        {kind: tuple(each["shape"]) for kind, each in kinds.items()},
+        int(process.values["numbers"]),
+        _shares(layout, least, streams),
+        tokens,
+        tuple(process.values["unexpected"]),
+    )
+    _refuse_disagreement(layout, ran.left_out)
+    return RunModel(process, FromWeights.from_opened(measured, options, cached=False), ran)
+
+
+def _refuse_disagreement(layout: Layout, unexpected: Sequence[str]) -> None:
+    """Raise NothingToCompare where a tensor was judged that the loader leaves out."""
+    judged = {name for layer_set in layout.everything for name in layer_set.tensors} & set(unexpected)
+    if judged:
+        raise NothingToCompare(f"transformers leaves out {printable(min(judged), 200)}, which was judged")
+
+
+def with_measured(layout: Layout, sizes: Arrays) -> Layout:
+    """Return a layout whose parts weigh what they wrote, by the names of `part_key`."""
+    branches = dict(layout.branches)
+    for path in WRITERS:
+        branch = PATHS[path].branch
+        branches[branch] = tuple(
+            tuple(_with(layer_set, sizes.get(part_key(path, layer, number))) for number, layer_set in enumerate(sets))
+            for layer, sets in enumerate(layout.sets(path))
+        )
+    return replace(layout, branches=branches)
+
+
+def _with(layer_set: LayerSet, sizes: Any) -> LayerSet:
+    return layer_set if sizes is None else replace(layer_set, measured=sizes)
+
+
+def _shares(layout: Layout, sizes: Arrays, streams: Mapping[int, float]) -> dict[int, float]:
+    """By layer, the root of the summed squares of what its hidden units write, as a share of the stream."""
+    shares = {}
+    for layer in layout.numbers("mlp"):
+        squares = sum(
+            float(np.square(sizes[part_key("mlp", layer, n)]).sum()) for n in range(len(layout.sets("mlp")[layer]))
+        )
+        shares[layer] = float(np.sqrt(squares)) / max(streams.get(layer, 0.0), 1e-30)
+    return shares

@@ -1,0 +1,138 @@
+"""Executed evidence: what a model and its base wrote when they ran, and what the model loses without what it inherits.
+
+Weights that are stored and do nothing may be like any others. So a claim is verified by running only where the
+inherited parts carry something: not much less than as many other parts do that write as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+NATS, CHANGE = "nats", "change"
+"""What a loss is counted in: nats a token (Kullback-Leibler) or, of a model that predicts no tokens, the relative
+change of the last state."""
+LEAST = 0.01
+"""A loss below this share of what a model says at all is none."""
+CARRIES = 0.1
+"""Inherited parts that carry less than this share of what equal parts carry are stored and not used."""
+DEVIATIONS = 2.576
+"""Standard errors on either side of a mean that hold it with probability 99 %."""
+INPUTS = {
+    "text": "text that it wrote itself",
+    "random": "random tokens",
+    "noise": "random pictures or sounds",
+}
+"""By kind of input what it is, in words."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One model that was run."""
+
+    model: str
+    inputs: Mapping[str, tuple[int, ...]]
+    """By kind of input, its shape: sequences and tokens, or that of the noise."""
+    numbers: int
+    """Parameters of the model."""
+    writes: Mapping[int, float]
+    """By the number of a layer, how much its hidden units write, as a share of the stream that they join."""
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    """By expert, how many tokens reached it."""
+    left_out: tuple[str, ...] = ()
+    """Stored tensors that the class does not build."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """How far what a model says moves when some of its parts write what they write in the mean."""
+
+    by_sequence: NDArray[np.float64]
+    parts: int
+    weight: float
+    """What these parts write, as a share of what all parts of the layers that were read write."""
+
+    @property
+    def mean(self) -> float:
+        """The mean over sequences."""
+        return float(self.by_sequence.mean()) if len(self.by_sequence) else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval that holds the mean over all such sequences with probability 99 %."""
+        count = len(self.by_sequence)
+        error = DEVIATIONS * float(self.by_sequence.std(ddof=1)) / np.sqrt(count) if count > 1 else 0.0
+        return max(0.0, self.mean - error), self.mean + error
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """What a model loses without what it inherits, beside what it loses without other parts that write as much."""
+
+    unit: str
+    """NATS or CHANGE."""
+    kind: str
+    """The kind of input."""
+    says: float
+    """How much the model says at all: how far what it says to an input is, in the mean, from the mean of all."""
+    inherited: Loss
+    """Without all inherited parts of the layers that were read."""
+    equal: Loss | None = None
+    """Without so many of them that these write as much as the other parts do; None where there are no others."""
+    others: Loss | None = None
+    """Without those others."""
+
+    @property
+    def carries(self) -> float | None:
+        """What inherited parts carry, as a share of what other parts carry that write as much; None without others."""
+        if self.equal is None or self.others is None or not self.others.mean > 0:
+            return None
+        return self.equal.mean / self.others.mean
+
+    @property
+    def is_used(self) -> bool:
+        """Whether what is inherited carries anything."""
+        if not self.inherited.mean >= LEAST * self.says:
+            return False
+        return self.carries is None or self.carries >= CARRIES or self.inherited.mean >= self.others_mean
+
+    @property
+    def others_mean(self) -> float:
+        """What the others carry."""
+        return self.others.mean if self.others else 0.0
+
+    @property
+    def amount(self) -> str:
+        """What the model loses without what it inherits, in words."""
+        return amount(self.unit, self.inherited.mean)
+
+
+def amount(unit: str, mean: float) -> str:
+    """Return a loss in words.
+
+    >>> amount(NATS, 4.13), amount(CHANGE, 0.07)
+    ('4.1 nats a token', '7.0% of its last state')
+    """
+    return f"{mean:.2g} nats a token" if unit == NATS else f"{mean:.1%} of its last state"
+
+
+@dataclass(frozen=True)
+class Executed:
+    """What was seen when both models of a claim ran."""
+
+    models: tuple[Ran, ...] = ()
+    """The base and the candidate; none where either could not be run."""
+    ablation: Ablation | None = None
+    """None where nothing is inherited, or parts could not be told apart."""
+    seed: int = 0
+    """Of the inputs."""
+    problem: str = ""
+    """Why there is no executed evidence; empty where there is."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the verdict rests on what both models did when they ran, and on what is lost without the common."""
+        return not self.problem and self.ablation is not None

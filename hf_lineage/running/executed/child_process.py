@@ -1,0 +1,112 @@
+"""Child process: the parent of a process that runs a model; it needs neither torch nor transformers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load_file
+
+from hf_lineage.errors import NothingToCompare, OptionError, installation, printable
+from hf_lineage.running.executed.request import Load
+
+EXTRA = "run"
+COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.executed.worker import main; main()"
+"""It finds what this process finds, and obeys nothing of the working directory beside that."""
+ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")
+"""What such a process learns of the variables here: no token."""
+OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TRANSFORMERS_VERBOSITY": "error", "USER": "nobody"}
+PATIENCE = 5
+"""Seconds until a process that closes its answers has to be gone."""
+LONGEST_ANSWER = 2**24
+"""Bytes of an answer: the names of tensors at most."""
+Arrays = dict[str, NDArray[np.float64]]
+
+
+def refuse_without_extra() -> None:
+    """Raise OptionError, with the command that installs it, where a model cannot be run here."""
+    from importlib.util import find_spec
+
+    missing = [name for name in ("torch", "transformers", "accelerate") if find_spec(name) is None]
+    if missing:
+        raise OptionError(f"--run loads models with transformers; {installation(EXTRA)} (no {missing[0]} here)")
+
+
+class Process:
+    """A process that has loaded one model; used as a context, it ends with it."""
+
+    def __init__(self, load: Load, seconds: float) -> None:
+        self._load, self._seconds = load, seconds
+
+    def __enter__(self) -> Process:
+        self._place = tempfile.TemporaryDirectory(prefix="hf-lineage-run-")
+        folder = self._place.name
+        known = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+        home = dict.fromkeys(("HOME", "HF_HOME", "XDG_CACHE_HOME"), folder)
+        command, pipe = [sys.executable, "-I", "-c", COMMAND.format(path=sys.path), folder], subprocess.PIPE
+        self._process = subprocess.Popen(  # noqa: S603 - this Python, and what it finds already
+            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=known | OFFLINE | home
+        )
+        try:
+            self.values, _ = self.ask("load", **asdict(self._load))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+        self._place.cleanup()
+
+    def ask(self, action: str, **given: Any) -> tuple[Mapping[str, Any], Arrays]:
+        """Return values and arrays; raise NothingToCompare, which says why, where there are none."""
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            self._process.kill()
+
+        clock = threading.Timer(self._seconds, stop)
+        clock.start()
+        line = b""
+        try:
+            stream = cast(IO[bytes], self._process.stdin)
+            with contextlib.suppress(BrokenPipeError):
+                stream.write(json.dumps({"action": action, "given": given}).encode() + b"\n")
+                stream.flush()
+                line = cast(IO[bytes], self._process.stdout).readline(LONGEST_ANSWER)
+        finally:
+            clock.cancel()
+        if not line.endswith(b"\n"):
+            raise NothingToCompare(f"it took more than {self._seconds:.0f} s" if late.is_set() else self._ended())
+        return self._understood(json.loads(line))
+
+    def _ended(self) -> str:
+        """How it ended; one that goes on, and gave an answer that is too long, is ended here."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self._process.wait(timeout=PATIENCE)
+            how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            return f"the process that ran it ended ({how}), perhaps for want of memory"
+        return "what the process that ran it answered is too long"
+
+    def _understood(self, answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Arrays]:
+        if "problem" in answer:
+            raise NothingToCompare(printable(str(answer["problem"]), 500))
+        arrays: Arrays = {}
+        if "file" in answer:
+            read = load_file(Path(self._place.name, Path(answer["file"]).name))
+            arrays = {key: np.asarray(array, dtype=np.float64) for key, array in read.items()}
+        return answer["values"], arrays

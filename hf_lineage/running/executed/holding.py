@@ -1,0 +1,60 @@
+"""Holding: parts of a model write what they write in the mean, and what the model says is held against before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from hf_lineage.running.executed.inputs import Input
+from hf_lineage.running.executed.loading import STACK, Loaded
+from hf_lineage.running.executed.recording import At, Held, Running
+from hf_lineage.running.executed.request import TEXT
+
+NATS, CHANGE = "nats", "change"
+"""What a divergence is counted in: nats a token or, without a head that predicts tokens, a share of the last state."""
+
+
+def held_inputs(loaded: Loaded, means: Mapping[At, torch.Tensor], parts: Mapping[str, Sequence[int]]) -> dict[At, Held]:
+    """Return which inputs of which matrices hold their mean, given parts by the key of their writer."""
+    chosen: dict[At, list[int]] = {}
+    for place in loaded.places:
+        writer = place.writer
+        stacked = Running._is_stack(place)
+        per = writer.parts // writer.experts
+        for number in parts.get(writer.key, ()):
+            expert = (number // per if place.expert is None else place.expert) if stacked else None
+            first = number % per * writer.part
+            chosen.setdefault((place.owner, expert), []).extend(range(first, first + writer.part))
+    return {
+        at: Held(torch.tensor(inputs), means[at][inputs]) for at, inputs in chosen.items() if at in means and inputs
+    }
+
+
+def divergences(before: Any, after: Any, given: Input) -> tuple[str, torch.Tensor, float]:
+    """Return what they are counted in, by sequence how far what a model says moved, and how much it says at all.
+
+    The last is how far what it says to an input is, in the mean, from what it says to all of them together.
+    """
+    predicts = given.kind == TEXT or given.predicted is not None
+    if predicts and hasattr(before, "logits") and before.logits.ndim == STACK:
+        old, new = (each.logits.double().log_softmax(dim=-1) for each in (before, after))
+        where = torch.ones(old.shape[:2], dtype=torch.bool) if given.predicted is None else given.predicted.clone()
+        if given.predicted is None:
+            where[:, : given.first] = False
+        nats = (old.exp() * (old - new)).sum(dim=-1) * where
+        predicted = old[where]
+        together = predicted.exp().mean(dim=0).clamp(min=1e-300).log()
+        says = (predicted.exp() * (predicted - together)).sum(dim=-1).mean()
+        return NATS, nats.sum(dim=1) / where.sum(dim=1).clamp(min=1), float(says)
+    old, new = (_state(each).double().flatten(1) for each in (before, after))
+    sizes = old.norm(dim=1).clamp(min=1e-30)
+    return CHANGE, (old - new).norm(dim=1) / sizes, float(((old - old.mean(dim=0)).norm(dim=1) / sizes).mean())
+
+
+def _state(output: Any) -> torch.Tensor:
+    state: torch.Tensor | None = getattr(output, "last_hidden_state", None)
+    state = getattr(output, "logits", None) if state is None else state
+    first: torch.Tensor = output[0] if state is None else state
+    return first

@@ -1,0 +1,216 @@
+"""Recording: what every hidden unit and head writes while a model runs, or a run in which some write their mean.
+
+A module that multiplies with one matrix is seen by a hook on it. A stack of experts is multiplied one by one inside
+their module, so that the functions of torch are watched there: the matrix tells by its place in memory which it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from hf_lineage.running.executed.loading import STACK, CannotRunError, Loaded, Place
+
+OFTEN = 0.9
+"""A part counts with what it writes at most on this share of the tokens: one that is only loud on few is silent."""
+MULTIPLIES = {"linear": (0, 1), "matmul": (0, 1), "__matmul__": (0, 1), "bmm": (0, 1), "mm": (0, 1), "addmm": (1, 2)}
+"""Function -> where it takes what it multiplies, and the matrix."""
+At = tuple[str, int | None]
+"""The name of a matrix in memory, and which expert of a stack it is."""
+Mean = Mapping[At, torch.Tensor]
+
+
+@dataclass
+class Record:
+    """What was seen in one run."""
+
+    sizes: dict[At, torch.Tensor] = field(default_factory=dict)
+    """(parts,): how much each part writes, over all tokens of the input."""
+    means: dict[At, torch.Tensor] = field(default_factory=dict)
+    """(inputs,): what a matrix was given in the mean of the tokens that reached it."""
+    tokens: dict[At, int] = field(default_factory=dict)
+    """How many tokens reached it."""
+    streams: dict[int, float] = field(default_factory=dict)
+    """By the number of a layer, the size of the stream that it reads or gives out, the larger one."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """Inputs of one matrix that are held at their mean in a run."""
+
+    inputs: torch.Tensor
+    """(n,): their numbers."""
+    mean: torch.Tensor
+    """(n,)"""
+
+
+class _Stacks(TorchFunctionMode):
+    """Watches the multiplications inside modules that hold stacks of experts."""
+
+    def __init__(self, run: Running) -> None:
+        super().__init__()
+        self._run = run
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        into, matrix = MULTIPLIES.get(getattr(function, "__name__", ""), (0, 0))
+        if matrix and self._run.inside and len(args) > matrix and isinstance(args[matrix], torch.Tensor):
+            changed = self._run.multiplied(args[into], args[matrix])
+            args = (*args[:into], changed, *args[into + 1 :])
+        return function(*args, **(kwargs or {}))
+
+
+class Running:
+    """One run of a model, recorded, or with some parts held at their means."""
+
+    def __init__(self, loaded: Loaded, first: int, held: Mapping[At, Held] | None = None) -> None:
+        self._loaded, self._first, self._held = loaded, first, held
+        self.record, self.inside = Record(), list[torch.nn.Module]()
+        self._places: dict[torch.nn.Module, list[Place]] = {}
+        for place in loaded.places:
+            self._places.setdefault(place.module, []).append(place)
+        self._total = 0
+
+    @torch.no_grad()
+    def go(self, given: Mapping[str, torch.Tensor]) -> Any:
+        """Run the model once and return what it gives out."""
+        self._total = _count(given)
+        with ExitStack() as stack:
+            for hook in self._hooks():
+                stack.callback(hook.remove)
+            stack.enter_context(_Stacks(self))
+            return self._loaded.model(**given)
+
+    def _hooks(self) -> Iterator[Any]:
+        for module, places in self._places.items():
+            if self._is_stack(places[0]):
+                yield module.register_forward_pre_hook(lambda module, args: self.inside.append(module))
+                yield module.register_forward_hook(lambda module, args, output: self._left())
+            else:
+                yield module.register_forward_pre_hook(self._given)
+        if self._held is None:
+            for layer, name in self._loaded.layers.items():
+                module = self._loaded.model.get_submodule(name)
+                yield module.register_forward_hook(self._streamed(layer), with_kwargs=True)
+
+    def _left(self) -> None:
+        self.inside.pop()
+
+    @staticmethod
+    def _is_stack(place: Place) -> bool:
+        return bool(getattr(place.module, place.parameter).ndim == STACK)
+
+    def _streamed(self, layer: int) -> Any:
+        def note(module: Any, args: Any, kwargs: Any, output: Any) -> None:
+            given = next((each for each in (*args, *kwargs.values()) if _is_stream(each)), None)
+            parts = output if isinstance(output, tuple | list) else [output]
+            gives = next((each for each in parts if _is_stream(each)), None)
+            sizes = [_size(each) for each in (given, gives) if each is not None]
+            self.record.streams[layer] = max([self.record.streams.get(layer, 0.0), *sizes])
+
+        return note
+
+    def _given(self, module: Any, args: Any) -> Any:
+        (place, *_) = self._places[module]
+        return (self._seen((place.owner, None), place, args[0]), *args[1:])
+
+    def multiplied(self, into: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
+        """Return what a matrix is to be given instead, if it is of the stack of experts that runs."""
+        module = self.inside[-1]
+        for place in self._places[module][:1]:
+            stack = getattr(module, place.parameter)
+            if matrix.untyped_storage().data_ptr() != stack.untyped_storage().data_ptr():
+                return into
+            if matrix.ndim == STACK:
+                parts = [self._seen((place.owner, expert), place, each) for expert, each in enumerate(into)]
+                return torch.stack(parts)
+            expert = (matrix.storage_offset() - stack.storage_offset()) // stack.stride(0)
+            return self._seen((place.owner, expert), place, into)
+        return into
+
+    def _seen(self, at: At, place: Place, given: torch.Tensor) -> torch.Tensor:
+        if self._held is not None:
+            held = self._held.get(at)
+            if held is None:
+                return given
+            changed = given.clone()
+            changed[..., held.inputs] = held.mean.to(given.dtype)
+            return changed
+        counted = given[:, self._first :] if given.ndim > 2 and given.shape[1] > self._first else given
+        rows = counted.reshape(-1, given.shape[-1]).float()
+        if not len(rows):
+            return given
+        before = self.record.tokens.get(at, 0)
+        reached = min(1.0, len(rows) / max(self._total, 1)) if at[1] is not None else 1.0
+        size = reached * _written(rows, place, at[1])
+        self.record.sizes[at] = size + self.record.sizes.get(at, torch.zeros_like(size)) if before else size
+        mean = rows.mean(dim=0)
+        old = self.record.means.get(at, mean)
+        self.record.means[at] = (before * old + len(rows) * mean) / (before + len(rows))
+        self.record.tokens[at] = before + len(rows)
+        return given
+
+
+def _written(rows: torch.Tensor, place: Place, expert: int | None) -> torch.Tensor:
+    """How much each part writes: the mean norm, cut at what it is at most on most of the tokens."""
+    whole: torch.Tensor = getattr(place.module, place.parameter).detach()
+    matrix = (whole if expert is None else whole[expert]).float()
+    if matrix.is_meta or matrix.ndim != 2:
+        raise CannotRunError(f"{place.writer.tensor} is no matrix in memory whose columns can be measured")
+    columns: torch.Tensor = matrix.mT if _by_rows(place, matrix, rows.shape[1]) else matrix  # (inputs, width)
+    if place.writer.part == 1:
+        lengths: torch.Tensor = columns.norm(dim=1)
+        return _often(rows.abs()) * lengths
+    heads = columns.reshape(-1, place.writer.part, columns.shape[1])
+    grams = heads @ heads.mT
+    parts = rows.reshape(len(rows), len(heads), place.writer.part)
+    squares = torch.einsum("thi,hij,thj->th", parts, grams, parts)
+    return _often(squares.clamp(min=0).sqrt())
+
+
+def _by_rows(place: Place, matrix: torch.Tensor, inputs: int) -> bool:
+    """Whether inputs are the columns of a matrix, (out, in), as everywhere but where it is stored turned."""
+    if matrix.shape[0] != matrix.shape[1]:
+        return matrix.shape[1] == inputs
+    return "Conv1D" not in type(place.module).__name__
+
+
+def _often(sizes: torch.Tensor) -> torch.Tensor:
+    """(parts,): the mean over tokens of sizes (tokens, parts), each cut at its own quantile OFTEN."""
+    cut = torch.quantile(sizes, OFTEN, dim=0)
+    return torch.minimum(sizes, cut).mean(dim=0)
+
+
+def _is_stream(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point() and value.ndim > 2
+
+
+def _size(stream: torch.Tensor) -> float:
+    """The mean norm of the vectors of a stream, (..., width); of pictures (batch, width, height, width)."""
+    rows = stream.movedim(1, -1) if stream.ndim == 4 else stream
+    return float(rows.float().norm(dim=-1).mean())
+
+
+def _count(given: Mapping[str, torch.Tensor]) -> int:
+    """How many tokens an input has; 0 of what has none."""
+    ids = given.get("decoder_input_ids", given.get("input_ids"))
+    return 0 if ids is None else ids.numel()
+
+
+def sizes_by_writer(loaded: Loaded, record: Record) -> dict[str, torch.Tensor]:
+    """Return by the key of each writer what its parts wrote, (parts,); zeros where no token reached them."""
+    sizes = {}
+    for place in loaded.places:
+        writer = place.writer
+        if Running._is_stack(place):
+            experts: Sequence[int] = range(writer.experts) if place.expert is None else (place.expert,)
+            per = writer.parts // len(experts)
+            per_expert = [record.sizes.get((place.owner, expert), torch.zeros(per)) for expert in experts]
+            sizes[writer.key] = torch.cat(per_expert)
+        else:
+            sizes[writer.key] = record.sizes.get((place.owner, None), torch.zeros(writer.parts))
+    return sizes

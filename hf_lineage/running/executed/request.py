@@ -1,0 +1,48 @@
+"""Request: what a process that runs a model is asked for; plain values, without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+TEXT, RANDOM, NOISE = "text", "random", "noise"
+"""The kinds of input: text that the model writes itself, uniformly random tokens, and random pictures or sounds."""
+SEQUENCES, WRITTEN = 64, 8
+"""Sequences of text that a model writes, and how many tokens of each."""
+LONG, LENGTH = 2, 256
+"""Sequences of random tokens, and how many tokens each has at most."""
+
+
+@dataclass(frozen=True)
+class Writer:
+    """One stored matrix that writes into the stream, and what its columns are."""
+
+    key: str
+    """The path, the number of the layer and that of the set in it: what is measured is returned under this name."""
+    layer: int
+    tensor: str
+    """Its name on disk."""
+    part: int
+    """How many of its inputs are one part: 1 in an MLP, the size of a head in attention."""
+    parts: int
+    """How many parts it has, of all experts that are stacked in it."""
+    experts: int = 1
+    """How many experts are stacked in it."""
+    expert: int = 0
+    """The number of its expert, where each is stored by itself."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a process loads."""
+
+    folder: str
+    """It holds the judged files and no others."""
+    architecture: str
+    files: Sequence[str]
+    """Its files with weights."""
+    writers: Sequence[Writer]
+    limit: int
+    """Bytes of memory that the process may take."""
+    offload: str = ""
+    """A folder for layers that do not fit into memory; empty where none may be put there."""

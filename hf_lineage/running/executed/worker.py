@@ -1,0 +1,134 @@
+"""Worker: the process that loads a model, runs it, and hands back plain arrays.
+
+It reads one request a line from its standard input, and answers each with a line: the name of a file with arrays, and
+values beside them, or why it could not. It has no network, and bounds on its memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from hf_lineage.running.executed.request import Load, Writer
+
+NEW_NETWORK = 0x10000000 | 0x40000000
+"""CLONE_NEWUSER and CLONE_NEWNET: a name space with no network in it."""
+
+
+def without_network() -> None:
+    """Leave this process without a network: by the kernel where it lets, and in Python in any case."""
+
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise OSError("a process that runs a model has no network")
+
+    with contextlib.suppress(Exception):
+        ctypes.CDLL(None).unshare(NEW_NETWORK)
+    socket.socket.connect = refuse  # type: ignore[method-assign]
+    socket.socket.connect_ex = refuse  # type: ignore[method-assign]
+    socket.create_connection = socket.getaddrinfo = refuse
+
+
+def bounded(limit: int) -> None:
+    """Take no more memory than this, where the system can hold a process to it."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+class Server:
+    """Answers requests about one model."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._number = folder, 0
+        self._loaded: Any = None
+        self._inputs: list[Any] = []
+        self._means: dict[str, Any] = {}
+        self._outputs: dict[str, Any] = {}
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to one request; an exception says why there is none."""
+        actions: dict[str, Callable[..., dict[str, Any]]] = {
+            "load": self._load,
+            "measure": self._measure,
+            "hold": self._hold,
+        }
+        return actions[request["action"]](**request["given"])
+
+    def _load(self, writers: list[dict[str, Any]], **given: Any) -> dict[str, Any]:
+        asked = Load(writers=[Writer(**each) for each in writers], **given)
+        bounded(asked.limit)
+        from hf_lineage.running.executed.loading import load
+
+        self._loaded = load(asked)
+        numbers = sum(each.numel() for each in self._loaded.model.parameters())
+        return {"values": {"unexpected": list(self._loaded.unexpected), "numbers": numbers}}
+
+    def _measure(self, seed: int) -> dict[str, Any]:
+        """What every part writes on each kind of input, by the kind and the key of its writer."""
+        from hf_lineage.running.executed.inputs import Source
+        from hf_lineage.running.executed.recording import Running, sizes_by_writer
+
+        self._inputs = Source(self._loaded.model, seed).draw()
+        arrays, kinds = {}, {}
+        for each in self._inputs:
+            run = Running(self._loaded, each.first)
+            self._outputs[each.kind] = run.go(each.given)
+            self._means[each.kind] = run.record.means
+            for key, sizes in sizes_by_writer(self._loaded, run.record).items():
+                arrays[f"{each.kind} {key}"] = sizes
+            kinds[each.kind] = {
+                "shape": list(next(iter(each.given.values())).shape),
+                "streams": {str(layer): size for layer, size in run.record.streams.items()},
+                "tokens": {
+                    f"{owner} {at}": count for (owner, at), count in run.record.tokens.items() if at is not None
+                },
+            }
+        return {"values": {"kinds": kinds}, "arrays": arrays}
+
+    def _hold(self, parts: dict[str, list[int]]) -> dict[str, Any]:
+        """How far what the model says moves, by sequence, when parts of these writers hold what they are given."""
+        from hf_lineage.running.executed.holding import divergences, held_inputs
+        from hf_lineage.running.executed.recording import Running
+
+        each = self._inputs[0]
+        held = held_inputs(self._loaded, self._means[each.kind], parts)
+        after = Running(self._loaded, each.first, held).go(each.given)
+        unit, moved, says = divergences(self._outputs[each.kind], after, each)
+        return {"values": {"unit": unit, "kind": each.kind, "says": says}, "arrays": {"moved": moved}}
+
+    def write(self, arrays: Mapping[str, Any]) -> str:
+        """Write arrays to a new file and return its name."""
+        from safetensors.torch import save_file
+
+        self._number += 1
+        name = f"arrays-{self._number}.safetensors"
+        save_file({key: array.contiguous().cpu() for key, array in arrays.items()}, self._folder / name)
+        return name
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a library prints is no answer
+    without_network()
+    server = Server(Path(sys.argv[1]))
+    for line in sys.stdin:
+        try:
+            answer = server.answer(json.loads(line))
+            if arrays := answer.pop("arrays", None):
+                answer["file"] = server.write(arrays)
+        except MemoryError:
+            answer = {"problem": "it takes more memory than it may have"}
+        except Exception as error:
+            answer = {"problem": str(error).partition("\n")[0][:500] or type(error).__name__}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()

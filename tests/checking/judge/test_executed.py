@@ -1,0 +1,83 @@
+"""A verdict by what both models do when they run: descendants stay related, and layers that do nothing do not count."""
+
+import numpy as np
+import pytest
+import torch
+
+from hf_lineage import Options, compare
+from hf_lineage.architecture.loading import World
+from hf_lineage.checking.judge.executed import _by_set
+from hf_lineage.checking.source import opening
+from tests.checking.test_used_weights import load
+from tests.decoys import made
+from tests.forgeries import ROWS
+from tests.models import EXAMPLES
+from tests.running_attacks import ATTACKS, attacked
+
+BASE, INDEPENDENT = EXAMPLES / "acme/llama-base", EXAMPLES / "otter/llama-independent"
+RUN = Options(run=True, order_seed=3)
+
+
+def judged(folder, base=BASE, options=RUN):
+    (row,) = compare(str(base), str(folder), options).rows
+    return row.verdict
+
+
+def test_a_descendant_is_verified_by_running_and_loses_much_without_what_it_inherits():
+    verdict = judged(EXAMPLES / "moss/llama-continued")
+    executed = verdict.executed
+    assert (verdict.words, verdict.verified_by_running, executed.complete) == ("RELATED", True, True)
+    assert executed.ablation.inherited.mean > 1
+    assert executed.ablation.others.mean < 0.5
+    assert [ran.model for ran in executed.models] == [str(BASE), str(EXAMPLES / "moss/llama-continued")]
+    assert 0.8 < verdict.evidence["mlp"].inherited.share < 1
+
+
+def test_an_independent_model_stays_unrelated_and_nothing_is_taken_out():
+    verdict = judged(INDEPENDENT)
+    assert (verdict.words, verdict.executed.ablation, verdict.executed.problem) == ("UNRELATED", None, "")
+    assert verdict.evidence["mlp"].p_value > 0.01
+
+
+def forged(folder, name):
+    torch.manual_seed(0)
+    attacked(name, load(INDEPENDENT), load(BASE)).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.few(1)
+def test_layers_of_the_base_that_do_no_work_verify_nothing_by_running(tmp_path, name):
+    assert not judged(forged(tmp_path, name)).verified
+
+
+def test_layers_that_only_the_begin_token_opens_are_verified_by_what_is_stored_and_not_by_running(tmp_path):
+    folder = forged(tmp_path, "gates that the begin token alone opens")
+    assert judged(folder, options=Options()).verified
+    assert not judged(folder).verified
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+@pytest.mark.few(1)
+def test_switches_that_turn_weights_off_are_seen_by_running_without_the_rules_that_name_them(
+    tmp_path, monkeypatch, row
+):
+    monkeypatch.setattr(opening, "_reservations", lambda headers: ())
+    monkeypatch.setattr(World, "_reservations", lambda world: iter(()))
+    pair = made(row.of, row.wanted, tmp_path)
+    forgery = row.made(*pair.tensors())
+    verdict = judged(pair.write(forgery.tensors, **forgery.settings), pair.a)
+    assert not verdict.verified_by_running
+
+
+def test_what_cannot_be_run_is_judged_by_what_is_stored_and_the_reason_is_told(tmp_path):
+    from tests.gguf_models import KINDS, write
+
+    file = write(EXAMPLES / "fern/llama-finetune-a", tmp_path / "model.gguf", kind=KINDS.F16)
+    verdict = judged(file)
+    assert (verdict.words, verdict.verified, verdict.verified_by_running) == ("RELATED", True, False)
+    assert "could not be run: transformers is given safetensors files alone" in verdict.executed.problem
+
+
+def test_parts_of_a_layer_are_parts_of_its_sets():
+    assert _by_set("mlp", 3, [2, 3], np.array([0, 2, 4])) == {"mlp 3 0": [0], "mlp 3 1": [0, 2]}

@@ -1,0 +1,119 @@
+"""A model is run from the files that were judged, in a process of its own; why it is not run is said."""
+
+import itertools
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from hf_lineage import Options
+from hf_lineage.checking.source.model import FromWeights, open_model
+from hf_lineage.checking.source.run import part_key, run_model, with_measured
+from hf_lineage.errors import CheckpointError, NothingToCompare
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.judging.evaluation import evaluate
+from hf_lineage.hub import resolve
+from hf_lineage.running.executed.inputs import Source
+from hf_lineage.running.executed.recording import Running, sizes_by_writer
+from tests.models import EXAMPLES
+from tests.running.executed.models import loaded, opened, saved
+
+BASE = "acme/llama-base"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    copied = tmp_path / "model"
+    shutil.copytree(EXAMPLES / BASE, copied)
+    return copied
+
+
+def ran(folder, **options):
+    return run_model(open_model(resolve(str(folder)), Options()), Options(order_seed=5, **options))
+
+
+def test_what_parts_wrote_takes_the_place_of_what_is_expected(folder):
+    for other in ("pytorch_model.bin", "adapter_config.json", "modeling.py"):
+        (folder / other).write_text("raise SystemExit")
+    config = json.loads((folder / "config.json").read_text())
+    config["auto_map"] = {"AutoModelForCausalLM": "modeling.Model"}
+    (folder / "config.json").write_text(json.dumps(config))
+    with ran(folder) as model:
+        opened = model.opened.reopen()
+        units = opened.layout.sets("mlp")[0][0]
+        heads = opened.layout.sets("value_output")[0][0]
+        assert (units.measured.shape, heads.measured.shape) == ((256,), (4,))
+        assert (units.measured > 0).all()
+        assert sorted(opened.streams) == list(range(6))
+        assert model.ran.inputs == {"text": (64, 9), "random": (2, 96)}
+        signature = model.opened.signature([0])
+        wanted = units.measured / units.measured.sum()
+        np.testing.assert_allclose(signature.paths["mlp"].units[0].weight, wanted, rtol=1e-5)
+        assert signature.paths["mlp"].joins[0].tolist() == [opened.streams[0], 0, 0, 0]
+        _, everything = model.hold({part_key("mlp", layer, 0): range(256) for layer in range(6)})
+        values, nothing = model.hold({})
+        assert (everything.mean() > 1, np.abs(nothing).max() < 1e-9, values["unit"]) == (True, True, "nats")
+
+
+def test_a_file_that_changes_while_the_model_runs_is_an_error(folder):
+    file = folder / "model.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    with (
+        pytest.raises(CheckpointError, match=r"model\.safetensors changed while the model ran; run again"),
+        ran(folder),
+    ):
+        file.write_bytes(content)
+
+
+def test_a_model_that_needs_more_memory_than_there_is_is_not_run(folder, monkeypatch):
+    from hf_lineage.checking.source import run
+
+    monkeypatch.setattr(run, "budgets", lambda _: {"cpu": 2**20})
+    with pytest.raises(NothingToCompare, match=r"could not be run: it needs \d+ MiB of memory, and 1 MiB are free"):
+        ran(folder).__enter__()
+
+
+def test_weights_that_transformers_does_not_load_as_safetensors_are_not_run(tmp_path):
+    from tests.gguf_models import KINDS, write
+
+    file = write(EXAMPLES / BASE, tmp_path / "model.gguf", kind=KINDS.F16)
+    with pytest.raises(NothingToCompare, match="is given safetensors files alone, and its weights are in none"):
+        ran(file.parent).__enter__()
+
+
+def test_a_class_that_this_transformers_does_not_have_is_not_run(folder):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"rope_parameters": {"rope_type": "nobody"}}))
+    with pytest.raises(NothingToCompare, match="could not be run: "):
+        ran(folder).__enter__()
+
+
+def independent(folder, seed):
+    """The signature of a random model that was run in this process."""
+
+    def anew(model):
+        torch.manual_seed(seed)
+        for parameter in model.parameters():
+            parameter.data.normal_(std=0.3)
+
+    model = loaded(saved(folder / str(seed), "LlamaForCausalLM", anew), "LlamaForCausalLM")
+    each = Source(model.model, seed).draw()[0]
+    run = Running(model, each.first)
+    run.go(each.given)
+    sizes = {key: size.double().numpy() for key, size in sizes_by_writer(model, run.record).items()}
+    by_weights = opened(folder / str(seed))
+    measured = replace(by_weights, layout=with_measured(by_weights.layout, sizes), streams=run.record.streams)
+    return FromWeights.from_opened(measured, Options(), False).signature()
+
+
+def test_p_of_independent_models_that_ran_is_uniform(tmp_path):
+    signatures = [independent(tmp_path, seed) for seed in range(10)]
+    p_values = [evaluate(a, b, Criteria()).evidence["mlp"].p_value for a, b in itertools.combinations(signatures, 2)]
+    assert len(p_values) == 45
+    assert 0.4 < np.mean(p_values) < 0.6
+    assert sum(p <= 0.1 for p in p_values) <= 10
+    assert sum(p <= 0.01 for p in p_values) <= 2

@@ -1,0 +1,19 @@
+"""`--run` on the command line: what it needs, and what a report by it says."""
+
+from tests.invoking import lineage
+from tests.models import EXAMPLES
+
+
+def test_a_check_by_running_says_so_and_how_to_make_it_again():
+    done = lineage("check", "fern/llama-finetune-a", "--local-hub", EXAMPLES, "--run", "--set", "order-seed=4")
+    assert done.code == 0
+    assert "without what it has in common with acme/llama-base this model loses" in done.sentences
+    assert "verified by running" in done.sentences
+
+
+def test_what_it_needs_and_what_it_cannot_be_joined_with_is_one_line(monkeypatch):
+    assert lineage("check", EXAMPLES / "acme/llama-base", "--run", "--set", "recipe=paper").code == 2
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *_: None)
+    refused = lineage("check", EXAMPLES / "acme/llama-base", "--run")
+    assert (refused.code, "pip install 'hf-lineage[run] @ git+" in refused.error) == (2, True)
+    assert len(refused.error.strip().splitlines()) == 1

@@ -1,0 +1,90 @@
+"""What was seen when both models ran stands in every report, and verified by running is a mark of its own."""
+
+import html
+import json
+import re
+from dataclasses import replace
+
+import jsonschema
+import numpy as np
+import pytest
+
+from hf_lineage.annotate.section import render as section
+from hf_lineage.checking.results.policies import under
+from hf_lineage.evidence.executed import Ablation, Executed, Loss, Ran
+from hf_lineage.policy.file import parse
+from hf_lineage.report import FORMATS
+from hf_lineage.report.formats.json import SCHEMA
+from hf_lineage.report.record.record import build
+from tests.pages import measured, report, row
+from tests.report.findings.test_notes import TODAY
+
+RAN = tuple(
+    Ran(name, {"text": (64, 9), "random": (2, 96)}, 658_656, {0: 0.13, 1: 0.09}, {}, left)
+    for name, left in (("org/base", ()), ("org/model", ("model.layers.0.more",)))
+)
+LOSSES = [Loss(np.array(nats), parts, weight) for nats, parts, weight in (([4.0, 4.2], 90, 0.9), ([0.5], 9, 0.1))]
+USED = Executed(RAN, Ablation("nats", "text", 2.0, LOSSES[0], LOSSES[1], LOSSES[1]), 7)
+PROBLEM = Executed(problem="org/base could not be run: it needs 9000 MiB of memory, and 100 MiB are free")
+TOLD = ("text", "markdown", "html", "github", "sarif", "junit", "gpai", "cyclonedx", "spdx")
+
+
+def written(form, executed=USED, explain=False):
+    """A report in a format, on one line and without tags."""
+    return " ".join(html.unescape(re.sub("<[^>]*>", "", FORMATS[form](ran(executed), explain))).split())
+
+
+def ran(executed=USED, **more):
+    one = row("org/base", mlp=measured(**more))
+    return report(replace(one, verdict=replace(one.verdict, executed=executed)))
+
+
+@pytest.mark.parametrize("form", TOLD)
+def test_every_report_says_what_the_model_loses_without_what_it_has_in_common(form):
+    text = written(form)
+    assert "ithout what it has in common with org/base this model loses 4.1 nats a token" in text
+    assert "erified by running" in text
+
+
+@pytest.mark.parametrize("form", TOLD)
+def test_every_report_says_why_a_model_was_not_run(form):
+    text = written(form, PROBLEM)
+    assert "ot verified by running: org/base could not be run: it needs 9000 MiB" in text
+
+
+def test_a_badge_and_a_card_tell_it_from_what_is_verified_by_what_is_stored():
+    assert "by running" in FORMATS["badge"](ran(), False)
+    assert ", by running" not in FORMATS["badge"](ran(PROBLEM), False)
+    cards = [section(build(ran(executed), None, TODAY, {})) for executed in (USED, PROBLEM, None)]
+    assert [r"\(verified by running\)" in card for card in cards] == [True, False, False]
+    assert [r"\(verified\)" in card for card in cards] == [False, True, True]
+
+
+@pytest.mark.parametrize("executed", [USED, PROBLEM, replace(USED, ablation=None), None])
+def test_the_report_for_machines_holds_everything_and_fits_its_schema(executed):
+    document = json.loads(FORMATS["json"](ran(executed), False))
+    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+    (claim,) = document["claims"]
+    if executed is USED:
+        assert (claim["executed"]["mark"], claim["executed"]["seed"]) == ("verified by running", 7)
+        assert claim["executed"]["ablation"]["inherited"]["mean"] == pytest.approx(4.1)
+        assert claim["executed"]["ablation"]["carries"] == 1.0
+        assert claim["executed"]["models"][1]["left_out"] == ["model.layers.0.more"]
+    if executed is None:
+        assert claim["executed"] is None
+
+
+def test_the_page_draws_what_each_layer_writes():
+    page = written("html", explain=True)
+    assert "beside the stream that they join" in page
+    assert "ransformers left out 1 stored tensors of org/model: model.layers.0.more" in page
+
+
+def test_a_policy_may_ask_for_it():
+    policy = parse("require: executed", "p.yaml")
+    said = [under(ran(executed), policy, TODAY) for executed in (USED, PROBLEM, None)]
+    assert [one.status for one in said] == [0, 3, 3]
+    assert [one.rows[0].unmet for one in said][1:] == [
+        (f"the policy asks for claims that are verified by running, but {PROBLEM.problem}",),
+        ("the policy asks for claims that are verified by running, but it was not run (--run)",),
+    ]

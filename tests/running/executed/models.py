@@ -1,0 +1,50 @@
+"""Tiny models that are saved, opened as a check opens them, and loaded in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hf_lineage import Options
+from hf_lineage.checking.source.model import open_model
+from hf_lineage.checking.source.run import list_writers
+from hf_lineage.hub import resolve
+from hf_lineage.running.executed.loading import load
+from hf_lineage.running.executed.request import Load
+from hf_lineage.running.model.models import tiny_model
+
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "LlamaForCausalLM": {},
+    "GPT2LMHeadModel": {},
+    "BertForMaskedLM": {},
+    "T5ForConditionalGeneration": {},
+    "ViTForImageClassification": {},
+    "MixtralForCausalLM": {},
+}
+"""One class of each kind, with what it is asked for."""
+ROOM = 2**44
+
+
+def opened(folder):
+    """A model by its weights, as a check opens it."""
+    return open_model(resolve(str(folder)), Options()).reopen()
+
+
+def asked(folder, name):
+    """What a process is asked for to load it."""
+    return Load(str(folder), name, ("model.safetensors",), tuple(list_writers(opened(folder).layout)), ROOM)
+
+
+def saved(folder: Path, name: str, edit: Callable[[Any], None] | None = None) -> Path:
+    """A tiny model in a folder, after an edit of it."""
+    model = tiny_model(name, ARCHITECTURES.get(name, {}))
+    if edit:
+        edit(model)
+    model.save_pretrained(folder)
+    return folder
+
+
+def loaded(folder, name):
+    """A tiny model that is saved there, as a process loads it."""
+    return load(asked(folder, name))

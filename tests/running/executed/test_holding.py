@@ -1,0 +1,59 @@
+"""Without some of its parts a model says something else: by how much is counted in nats, or as a share of its state."""
+
+import pytest
+import torch
+
+from hf_lineage.running.executed.holding import divergences, held_inputs
+from hf_lineage.running.executed.inputs import Source
+from hf_lineage.running.executed.recording import Running
+from tests.running.executed.models import ARCHITECTURES, loaded, saved
+
+
+def lost(model, parts):
+    """What the first input loses if some parts are held at their mean."""
+    each = Source(model.model, 3).draw()[0]
+    run = Running(model, each.first)
+    before = run.go(each.given)
+    held = held_inputs(model, run.record.means, parts)
+    return divergences(before, Running(model, each.first, held).go(each.given), each)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_nothing_is_lost_without_nothing_and_something_without_everything(tmp_path, name):
+    model = loaded(saved(tmp_path, name), name)
+    units = {each.writer.key: range(each.writer.parts) for each in model.places if each.writer.key.startswith("mlp")}
+    unit, nothing, says = lost(model, {})
+    assert unit == ("change" if name == "ViTForImageClassification" else "nats")
+    assert (float(nothing.abs().max()), says > 0) == (pytest.approx(0, abs=1e-9), True)
+    assert float(lost(model, units)[1].mean()) > 1e-3 * says
+
+
+def test_a_loss_is_the_divergence_of_what_is_predicted_next(tmp_path):
+    model = loaded(saved(tmp_path, "LlamaForCausalLM"), "LlamaForCausalLM")
+    each = Source(model.model, 3).draw()[0]
+    before, after = (torch.randn(64, 10, 64, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))
+    outputs = [type("Output", (), {"logits": logits})() for logits in (before, after)]
+    unit, moved, _ = divergences(*outputs, each)
+    by_hand = torch.distributions.kl_divergence(*(torch.distributions.Categorical(logits=x) for x in (before, after)))
+    assert unit == "nats"
+    torch.testing.assert_close(moved.float(), by_hand[:, each.first :].mean(dim=1))
+
+
+def test_parts_that_always_write_the_same_are_no_loss(tmp_path):
+    def constant(model):
+        mlp = model.model.layers[0].mlp
+        for linear in (mlp.up_proj, mlp.gate_proj):
+            linear.weight.data.zero_()
+            linear.bias.data.fill_(3.0)
+
+    model = loaded(saved(tmp_path, "LlamaForCausalLM", constant), "LlamaForCausalLM")
+    idle, at_work = (float(lost(model, {key: range(40)})[1].mean()) for key in ("mlp 0 0", "mlp 1 0"))
+    assert 0 <= idle < 1e-4 * at_work
+
+
+def test_one_expert_of_a_stack_is_held_and_no_other(tmp_path):
+    model = loaded(saved(tmp_path, "MixtralForCausalLM"), "MixtralForCausalLM")
+    means = {("model.layers.0.mlp.experts", 2): torch.arange(24.0)}
+    (only,) = held_inputs(model, means, {"mlp 0 2": [3, 5], "mlp 0 1": [4]}).items()
+    assert only[0] == ("model.layers.0.mlp.experts", 2)
+    assert (only[1].inputs.tolist(), only[1].mean.tolist()) == ([3, 5], [3.0, 5.0])

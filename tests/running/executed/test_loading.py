@@ -1,0 +1,71 @@
+"""A model is loaded by its own class, and only if what it holds then is what was judged."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from hf_lineage.running.executed.loading import CannotRunError, load
+from tests.running.executed.models import ARCHITECTURES, asked, loaded, saved
+
+LAYERS = {
+    "LlamaForCausalLM": {0: "model.layers.0", 1: "model.layers.1"},
+    "GPT2LMHeadModel": {0: "transformer.h.0", 1: "transformer.h.1"},
+    "BertForMaskedLM": {0: "bert.encoder.layer.0", 1: "bert.encoder.layer.1"},
+    "MixtralForCausalLM": {0: "model.layers.0", 1: "model.layers.1"},
+}
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_every_judged_matrix_that_writes_is_found_in_memory(tmp_path, name):
+    seen = loaded(saved(tmp_path, name), name)
+    assert {place.writer.key.split()[0] for place in seen.places} >= {"mlp"}
+    assert all(hasattr(place.module, place.parameter) for place in seen.places)
+    assert seen.unexpected == ()
+    if name in LAYERS:
+        assert seen.layers == LAYERS[name]
+
+
+def test_experts_that_are_stored_one_by_one_are_parts_of_one_stack(tmp_path):
+    seen = loaded(saved(tmp_path, "MixtralForCausalLM"), "MixtralForCausalLM")
+    experts = [place for place in seen.places if place.writer.key.startswith("mlp 0")]
+    assert [place.expert for place in experts] == [0, 1, 2, 3]
+    assert {place.parameter for place in experts} == {"down_proj"}
+
+
+def changed(folder, change):
+    file = folder / "model.safetensors"
+    tensors = load_file(file)
+    change(tensors)
+    save_file(tensors, file, {"format": "pt"})
+
+
+def test_a_tensor_that_is_missing_is_made_up_by_the_loader_so_that_nothing_is_run(tmp_path):
+    saved(tmp_path, "LlamaForCausalLM")
+    request = asked(tmp_path, "LlamaForCausalLM")
+    changed(tmp_path, lambda tensors: tensors.pop("model.layers.1.mlp.up_proj.weight"))
+    with pytest.raises(CannotRunError, match=r"does not hold 1 tensors that the class builds, model.layers.1.mlp.up"):
+        load(request)
+
+
+def test_a_tensor_that_the_class_does_not_build_is_told(tmp_path):
+    saved(tmp_path, "LlamaForCausalLM")
+    request = asked(tmp_path, "LlamaForCausalLM")
+    changed(tmp_path, lambda tensors: tensors.update({"model.layers.0.mlp.more.weight": torch.ones(3, 3)}))
+    assert load(request).unexpected == ("model.layers.0.mlp.more.weight",)
+
+
+def test_a_judged_matrix_that_the_class_does_not_build_is_not_run(tmp_path):
+    saved(tmp_path, "LlamaForCausalLM")
+    request = asked(tmp_path, "LlamaForCausalLM")
+    other = replace(request.writers[0], tensor="model.layers.0.mlp.shared.down_proj.weight")
+    with pytest.raises(CannotRunError, match=r"the class does not build model.layers.0.mlp.shared.down_proj.weight"):
+        load(replace(request, writers=(other,)))
+
+
+def test_a_class_that_transformers_does_not_have_is_not_run(tmp_path):
+    saved(tmp_path, "LlamaForCausalLM")
+    for name in ("NobodysForCausalLM", "AutoConfig", "logging"):
+        with pytest.raises(CannotRunError, match=f"has no class {name}"):
+            load(replace(asked(tmp_path, "LlamaForCausalLM"), architecture=name))
