@@ -118,8 +118,8 @@ def _graph(model: Path) -> bytes:
 
 def _packed() -> Iterator[tuple[str, Any, dict[str, Any], str, str]]:
     """The name of each format, how a matrix is packed, the settings, who packs it, and whose decoding is the same."""
-    names = ("awq", "bitnet", "bnb", "compressed", "fp4_matrix", "fp8", "gptq", "torchao")
-    awq, bitnet, bnb, compressed, fp4_matrix, fp8, gptq, torchao = map(_test, names)
+    names = ("awq", "bitnet", "bnb", "compressed", "fp8", "gptq", "torchao")
+    awq, bitnet, bnb, compressed, fp8, gptq, torchao = map(_test, names)
     autoround, hqq, mlx, quanto = map(_test, ("autoround", "hqq", "mlx", "quanto"))
     for name, (pack, settings) in fp8.PACKS.items():
         yield (
@@ -151,7 +151,7 @@ def _packed() -> Iterator[tuple[str, Any, dict[str, Any], str, str]]:
         yield f"quanto, {name}", pack, {}, OURS, "optimum-quanto (what it wrote)"
     for bits in mlx.BITS:
         yield f"MLX, {bits} bits", mlx.packed(bits), {"bits": bits, "group_size": 32}, OURS, "mlx (what it wrote)"
-    yield "modelopt, NVFP4", fp4_matrix.nvfp4, fp4_matrix.MODELOPT, OURS, CT
+    yield "modelopt, NVFP4", fp8.nvfp4, fp8.MODELOPT, OURS, CT
 
 
 def _test(name: str) -> Any:

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from hf_lineage.checking.judge import Reached, as_merge, judge_claim, judge_pair, opened_once
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation import relation_notes
-from hf_lineage.checking.results import Blended, Row
+from hf_lineage.checking.results import Row
 from hf_lineage.checking.source import OpenedModel, adapter_beside
 from hf_lineage.claims import Claim, Claims
 from hf_lineage.evidence import Verdict
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
+
+if TYPE_CHECKING:
+    from hf_lineage.checking.results import Blended
 
 Source = RepoRef | Signature
 """A repository, or the signature that stands for a model."""

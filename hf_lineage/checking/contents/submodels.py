@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from hf_lineage.checking.contents.kind import Asked, Compared, ContentKind, Judged, Source
+from hf_lineage.checking.contents.kind import Asked, Compared, ContentKind, Judged
 from hf_lineage.checking.judge import Candidate, Reached, base_once, judge_claim, judge_pair, opened_once
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation import parts_notes
@@ -67,11 +67,10 @@ def _compare(parts: Parts, compared: Compared) -> Judged:
     return Judged(tuple(map(judge, parts.models)))
 
 
-def _find(source: Source) -> Parts | None:
-    parts = parts_of(source)
-    return parts if parts.models else None
-
-
 SUBMODELS: ContentKind[Parts] = ContentKind(
-    name="models in folders", find=_find, check=_check, compare=_compare, in_place=True
+    name="models in folders",
+    find=lambda source: parts if (parts := parts_of(source)).models else None,
+    check=_check,
+    compare=_compare,
+    in_place=True,
 )

@@ -189,12 +189,7 @@ def _saying(outcome: Verdict, sentences: Sequence[str]) -> Verdict:
 
 
 def judge_pair(
-    claim: Claim,
-    reached: Reached,
-    candidate: Candidate,
-    options: Options,
-    part: str = "",
-    commit: str | None = None,
+    claim: Claim, reached: Reached, candidate: Candidate, options: Options, part: str = "", commit: str | None = None
 ) -> Row:
     """Return the row of a claim on two models; `commit` is that of a base that was not compared itself."""
     base, other = reached.base, candidate()
@@ -218,7 +213,7 @@ def judge_pair(
         part=part,
         steps=reached.steps,
         derivation=derived(base, other, outcome, options.order_seed or 0),
-        base_folder=_folder(opened_base),
+        base_folder=base.opened.described.repo if isinstance(base, FromWeights) and base.local else None,
         licence=opened_base.licence if opened_base else None,
         opened=opened_base,
         quoted=_quoted(base, other) if options.quoted else {},
@@ -229,10 +224,6 @@ def _quoted(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict) -> Ma
     from hf_lineage.checking.relation import quoted
 
     return quoted(base, candidate)
-
-
-def _folder(base: OpenedModel | None) -> RepoRef | None:
-    return base.opened.described.repo if isinstance(base, FromWeights) and base.local else None
 
 
 def whole_base(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hf_lineage import policy as policies
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.results.blended import Blended
 from hf_lineage.checking.results.claim_result import Row, worst
 from hf_lineage.checking.results.clock import now
 from hf_lineage.claims import Licence
@@ -17,6 +16,9 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence import SEVERITY, ExitCode
 from hf_lineage.files import is_file
 from hf_lineage.hub import RepoRef
+
+if TYPE_CHECKING:
+    from hf_lineage.checking.results.blended import Blended
 
 FILE = "lineage.yaml"
 """The policy of a model repository, which is its owner's."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from hf_lineage.errors import SignatureError
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.nulls import Null, deciding, sequential_nulls
+from hf_lineage.evidence.nulls import DOUBTFUL, Null, deciding, sequential_nulls
 from hf_lineage.evidence.paths import Comparison, compare_paths
 from hf_lineage.evidence.units import inherited_units
 from hf_lineage.evidence.verdict import Evidence
@@ -135,6 +135,7 @@ def measured(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
 def _evidence(pair: Pair, comparison: Comparison, nulls: Sequence[Null], criteria: Criteria) -> Evidence:
     """What was measured along one path; p is corrected for paths and interim analyses."""
     first = deciding(nulls) or nulls[-1]
+    unlikely = first.p_over_paths > DOUBTFUL
     return Evidence(
         comparison,
         tuple(nulls),
@@ -142,7 +143,9 @@ def _evidence(pair: Pair, comparison: Comparison, nulls: Sequence[Null], criteri
         pair.layers,
         analyses=criteria.analyses,
         further=criteria.further,
-        inherited=None if any(pair.not_finite) else inherited_units(*pair.signatures, comparison, criteria.unit_seed),
+        inherited=None
+        if any(pair.not_finite)
+        else inherited_units(*pair.signatures, comparison, criteria.unit_seed, fewer=unlikely),
         left_out=pair.left_out,
         not_finite=pair.not_finite,
         idle=pair.idle,

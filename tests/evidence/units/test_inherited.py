@@ -136,6 +136,14 @@ def test_the_interval_covers_the_share_as_often_as_it_says():
     assert np.mean([each.share for each in repeated]) == pytest.approx(truth, abs=0.01)
 
 
+def test_a_quarter_of_the_units_doubles_the_interval():
+    base, candidate = signature(model()), signature(mixed(model(seed=1), model(), slice(0, HIDDEN // 2)))
+    comparison = compare_paths(base, candidate)
+    many, few = (inherited_units(base, candidate, comparison, 0, fewer) for fewer in (False, True))
+    assert {len(one.units) for one in many.drawn} == {4 * len(one.units) for one in few.drawn}
+    assert few.error == pytest.approx(2 * many.error)
+
+
 def test_layers_of_no_more_units_than_are_drawn_are_looked_up_whole_and_leave_no_error():
     result = inherited(model(hidden=MOST), mixed(model(1, hidden=MOST), model(hidden=MOST), slice(0, 64)))
     assert result.error == 0
