@@ -96,7 +96,7 @@ def inherited_units(
 ) -> Inherited | None:
     """Return what a candidate inherits from a base, layer by layer; None where a signature was stored without units.
 
-    With `fewer`, fewer units are looked up, since nothing else points to a relation.
+    With `fewer`, fewer units of large layers are looked up, since nothing else points to a relation.
 
     A layer is compared with the one that it comes from if it comes from any, which may be that of several layers; in a
     sample, with the one of its number.
@@ -107,7 +107,8 @@ def inherited_units(
     rows = range(len(candidate.units))
     drawn, errors = [NOTHING for _ in rows], np.zeros(len(rows))
     usable = np.flatnonzero(candidate.usable).tolist()
-    count = to_draw(len(usable)) // (FEWER if fewer else 1)
+    large = max((len(codes.weight) for codes in candidate.units), default=0) > MOST
+    count = to_draw(len(usable)) // (FEWER if fewer and large else 1)
 
     def count_inherited(row: int) -> None:
         stream = random_stream(f"units {seed} {row}")
