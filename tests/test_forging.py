@@ -76,8 +76,8 @@ def by_writes(patch: pytest.MonkeyPatch) -> None:
     """The share of a layer counts for what the layer writes."""
     plain = inherited.inherited_units
 
-    def weighed(base, candidate, comparison, seed):
-        found = plain(base, candidate, comparison, seed)
+    def weighed(base, candidate, comparison, seed, fewer=False):
+        found = plain(base, candidate, comparison, seed, fewer)
         writes = np.where(candidate.usable, candidate.writes, 0.0)
         return found and replace(found, weights=writes / max(writes.sum(), 1e-300))
 

@@ -100,6 +100,11 @@ class Ablation:
         return self.carries is None or self.carries >= CARRIES or self.inherited.mean >= self.others_mean
 
     @property
+    def is_alone(self) -> bool:
+        """Whether hardly anything else carries anything, as where a copy of the base stands beside loud idle parts."""
+        return self.others_mean < CARRIES * self.inherited.mean
+
+    @property
     def others_mean(self) -> float:
         """What the others carry."""
         return self.others.mean if self.others else 0.0

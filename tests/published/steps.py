@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from tests import ctranslate2_models, onnx_models
 from tests.checkpoint.formats.test_gptq import gptq
 from tests.checkpoint.formats.test_hqq import hqq
-from tests.checkpoint.formats.test_torchao import rows
+from tests.checkpoint.formats.test_quanto import rows
 from tests.models import HEADS, VOCABULARY, WEIGHTS, Trap, card, edit_json, shard, spoil
 from tests.published import storage
 

@@ -28,8 +28,6 @@ from tests.running.executed.models import ARCHITECTURES, saved
 VERSION = 1
 """Raised when a forgery comes to mean something else."""
 FORGED, HONEST = "forged", "honest"
-OPEN = "the base in one half of a stream, of which the output reads the other"
-"""A forgery that running does not always tell from a descendant, as docs/run.md says."""
 DESCENDANTS = (
     *("fern/llama-finetune-a", "fern/llama-finetune-b", "fern/llama-merge-a-b", "fern/llama-lora-merged"),
     *("moss/llama-continued", "heron/llama-pruned-50", "heron/llama-int8-rounded", "magpie/llama-laundered"),
@@ -136,7 +134,7 @@ def holds(found: Mapping[str, Row]) -> None:
             claim(stored.partition(",")[0] == ran.partition(",")[0], f"{name}: {stored} becomes {ran}")
         elif name.startswith("a copy"):
             claim(ran != "UNRELATED", f"{name}: the verdict is {ran}")
-        elif name != OPEN:
+        else:
             claim("verified" not in ran, f"{name}: the verdict is {ran}")
 
 
