@@ -168,7 +168,7 @@ def _written(rows: torch.Tensor, place: Place, expert: int | None) -> torch.Tens
     heads = columns.reshape(-1, place.writer.part, columns.shape[1])
     grams = heads @ heads.mT
     parts = rows.reshape(len(rows), len(heads), place.writer.part)
-    squares = torch.einsum("tha,hab,thb->th", parts, grams, parts)
+    squares = torch.einsum("npq,pqr,npr->np", parts, grams, parts)
     return _often(squares.clamp(min=0).sqrt())
 
 
