@@ -46,11 +46,11 @@ def judge_executed(
     except NothingToCompare as error:
         return replace(stored, executed=Executed(seed=seed, problem=str(error)))
     ran = Executed((first.ran, second.ran), ablation, seed)
-    if outcome.verified and not stored.verified and not (ablation and ablation.is_alone):
-        # What else is stored works as well, so that running gives no better word than storage does.
-        return replace(stored, executed=ran)
     if outcome.verified and ablation is not None and not ablation.is_used:
         outcome = reserved(outcome, (_unused(candidate.name, ablation),))
+    if outcome.verified and not stored.verified and not (ablation and ablation.is_alone):
+        # What else is stored works as well, so that running gives no better word than storage does.
+        outcome = stored
     return replace(outcome, executed=ran)
 
 
