@@ -81,6 +81,11 @@ class Model:
         """It and its child."""
         return self, replace(self, child=True)
 
+    @property
+    def family(self) -> tuple[Model, Model, Model]:
+        """It, its child, and an independent model of the same shape."""
+        return *self.pair, replace(self, name=f"{self.name}-independent", seed=1)
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from benchmarks.cases.bench import Bench, median
@@ -21,12 +20,7 @@ MOST = 2.0
 
 def models(plan: Plan) -> tuple[Model, ...]:
     """Return a base, its child and an independent model of each shape."""
-    return tuple(model for name in NAMES for model in _models(plan, name))
-
-
-def _models(plan: Plan, name: str) -> tuple[Model, Model, Model]:
-    base, child = plan.model(name).pair
-    return base, child, replace(base, name=f"{name}-independent", seed=1)
+    return tuple(model for name in NAMES for model in plan.model(name).family)
 
 
 def rows(bench: Bench) -> Iterator[Row]:
@@ -34,7 +28,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     imports = succeeded(cold(lineage("--version"))).peak
     for name in NAMES:
         shape = bench.plan.model(name).shape
-        base, child, independent = map(bench.scratch.model, _models(bench.plan, name))
+        base, child, independent = map(bench.scratch.model, bench.plan.model(name).family)
         last: dict[str, Run] = {}
 
         def run(case: str, command: list[str], code: int, last: dict[str, Run] = last) -> None:

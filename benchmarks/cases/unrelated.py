@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -27,12 +26,7 @@ MEMORY = 600.0
 
 def models(plan: Plan) -> tuple[Model, ...]:
     """Return a base, its child and an independent model of each size."""
-    return tuple(model for size in MOST_OF_RIVAL for model in _models(plan, size))
-
-
-def _models(plan: Plan, size: str) -> tuple[Model, Model, Model]:
-    base, child = plan.model(size).pair
-    return base, child, replace(base, name=f"{base.name}-independent", seed=1)
+    return tuple(model for size in MOST_OF_RIVAL for model in plan.model(size).family)
 
 
 def rows(bench: Bench) -> Iterator[Row]:
@@ -67,7 +61,7 @@ def _beside_rival(command: str, size: str, taken: dict[str, Seconds]) -> Row:
 
 def _measured(bench: Bench, size: str) -> tuple[dict[str, Seconds], dict[str, Run]]:
     """What each command takes in each round, and its last run; `check` finds the base in a Hub on this disk."""
-    base, child, independent = map(bench.scratch.model, _models(bench.plan, size))
+    base, child, independent = map(bench.scratch.model, bench.plan.model(size).family)
     hub = bench.scratch.folder / f"hub-{size}"
     declared = _linked(base, hub / BASE).parent / "independent"
     (_linked(independent, declared) / "README.md").write_text(CARD, encoding="utf-8")
