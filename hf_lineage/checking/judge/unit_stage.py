@@ -96,12 +96,14 @@ def _analyses(first: Verdict, pair: ModelPair) -> tuple[Collection[int], ...]:
     """The layers that are read: those that were read for the paths, else as many as UNRELATED needs.
 
     Before that, as many as show whether more than half of all layers are inherited; if they show nothing, it ends
-    there. Models of unlike depth are read as a whole, since a layer may have its partner anywhere.
+    there. Models of few layers and of unlike depth are read as a whole, since a layer may have its partner anywhere.
     """
     base, candidate, options = pair.base, pair.candidate, pair.options
     depth = max(base.layers, candidate.layers)
-    if options.budget == "full" or base.layers != candidate.layers or depth < interim.FEWEST_LAYERS:
+    if options.budget == "full":
         return (range(depth),)
+    if base.layers != candidate.layers or depth < interim.FEWEST_LAYERS:
+        return (range(depth),) * 2
     order = interim.reading_order(depth, options.order_seed or 0)
     read = {number for one in first.evidence.values() for number in (*one.layers[1], *one.left_out[1])}
     layers = [number for number in order if number in read] or order[: interim.enough(depth)]

@@ -58,8 +58,10 @@ def shown(
     def seen(frame: Frame, through: tuple[Array, Array]) -> Framed:
         for number, layers in enumerate(analyses, 1):
             coarse = number < len(analyses)
+            summed = frame.name != RESIDUAL and max(one.width for one in units) > len(through[0])
+            sums = COARSE if coarse and summed else None
             bases, others = (
-                one.seen(layers, matrix, frame, coarse) for one, matrix in zip(units, through, strict=True)
+                one.seen(layers, matrix[:sums], frame, coarse) for one, matrix in zip(units, through, strict=True)
             )
             framed = compare_units(bases, others, depth, frame, test)
             if framed.at_chance:
@@ -116,12 +118,10 @@ class _Units:
     def seen(self, layers: Collection[int], through: Array, frame: Frame, coarse: bool) -> Layers:
         """Return the units of some layers, seen through a matrix (s, d).
 
-        If coarse, fewer sums of a wide stream and fewer units of many experts are enough, and no gates. Raise
-        NothingToCompare where a number is not finite.
+        If coarse, fewer units of many experts are enough, and no gates. Raise NothingToCompare where a number is not
+        finite.
         """
         levelled = frame.name != RESIDUAL
-        if coarse and levelled and self.width > len(through):
-            through = through[:COARSE]
         most = FEW_KEPT // len(layers) if coarse else self._most
         return self._read(layers, View(through, levelled, in_the_same_places(most, self._seed), gates=not coarse))
 

@@ -17,7 +17,7 @@ Nothing in it depends on the order in which units are stored, so that a test of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -144,14 +144,24 @@ def _directions(units: OrderedUnits, most: int = DIRECTIONS) -> tuple[Vector, Ar
     """The strongest directions of the units of a stream, (d, n), n at most `most`, and how much lies in each."""
     width = units.inner.shape[1]
     roots = _blocks(np.sqrt(units.weight)[:, None].astype(np.float32))
+    weighed = (
+        rows * root
+        for inner, outer, root in zip(_blocks(units.inner), _blocks(units.outer), roots, strict=True)
+        for rows in (inner, outer)
+    )
+    if most < width and 2 * len(units.weight) <= width:  # their square would be larger than they are
+        few = np.concatenate(list(weighed))
+        return _strongest(lambda columns: few.T @ (few @ columns), width, most)
     square = np.zeros((width, width), np.float32)
-    for inner, outer, root in zip(_blocks(units.inner), _blocks(units.outer), roots, strict=True):
-        for rows in (inner * root, outer * root):
-            square += rows.T @ rows
-    if width <= most:
-        return np.linalg.eigh(square)
+    for rows in weighed:
+        square += rows.T @ rows
+    return np.linalg.eigh(square) if width <= most else _strongest(square.__matmul__, width, most)
+
+
+def _strongest(times: Callable[[Array], Array], width: int, most: int) -> tuple[Vector, Array]:
+    """The strongest directions of a symmetric matrix, given what multiplies columns by it, by subspace iteration."""
     directions = signs("directions of a stream", (width, most + SPARE))
     for _ in range(POWERS):
-        directions = np.linalg.qr(square @ directions)[0]
-    sizes, within = np.linalg.eigh(directions.T @ square @ directions)
+        directions = np.linalg.qr(times(directions))[0]
+    sizes, within = np.linalg.eigh(directions.T @ times(directions))
     return sizes[-most:], directions @ within[:, -most:]

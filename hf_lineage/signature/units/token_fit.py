@@ -14,6 +14,7 @@ by generalised cross-validation (Golub, Heath and Wahba 1979): the noisier the r
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,8 @@ LEAST = 1e-9
 SPANNED, ASKED_FIRST = 0.5, 1.5
 """Rows of tokens have to span this share of the narrower stream: in fewer directions most of a unit is not seen. So
 many times as many rows are asked first."""
+TILE = 256
+"""Rows of a square that are mirrored at a time."""
 
 
 def prepare_rows(rows: Array, narrower: int) -> None:
@@ -58,13 +61,19 @@ class Ridges:
     """The square XᵀX of some rows X (K, d), and its factors with one ridge or another."""
 
     def __init__(self, rows: Array) -> None:
-        self._square = rows.T @ rows
-        self._mean = float(np.trace(self._square)) / len(self._square)
+        self._square = (rows.T @ rows).T  # symmetric, and in the order of LAPACK, which would copy it otherwise
+        self._diagonal = self._square.diagonal().copy()
+        self._mean = float(self._diagonal.mean(dtype=np.float64))
 
     def factor(self, ridge: float) -> RidgeFactor:
-        """Return the Cholesky factor of XᵀX + λ for a ridge ε."""
-        square = self._square.copy().T  # symmetric, and in the order of LAPACK, which would copy it otherwise
-        square.flat[:: len(square) + 1] += ridge * self._mean
+        """Return the Cholesky factor of XᵀX + λ for a ridge ε; it takes the place of the one before."""
+        square = self._square
+        for start in range(0, len(square), TILE):  # a factor leaves the upper triangle as it was
+            stop = start + TILE
+            block = np.triu(square[start:stop, start:stop], 1)
+            square[start:stop, start:stop] = block + block.T
+            square[stop:, start:stop] = square[start:stop, stop:].T
+        np.fill_diagonal(square, self._diagonal + ridge * self._mean)
         return RidgeFactor(cho_factor(square, lower=True, overwrite_a=True, check_finite=False), ridge * self._mean)
 
     def freedom(self, factor: RidgeFactor) -> float:
@@ -85,9 +94,13 @@ def fit_tokens(wide: Array, narrow: Array) -> tuple[Array, Array]:
     They are then seen alike. Both are the prepared rows (K, width) of the same tokens.
     """
     ridges, seen = Ridges(wide), seen_through(wide.shape[1])
-    best = min(map(ridges.factor, RIDGES), key=lambda factor: measure_error(wide, narrow, ridges, factor))
-    carried = (wide @ best.solve(seen.T)).T @ narrow
-    return seen, carried.astype(np.float32, copy=False)
+
+    def fitted(ridge: float) -> tuple[float, Array]:
+        factor = ridges.factor(ridge)
+        return measure_error(wide, narrow, ridges, factor), factor.solve(seen.T)
+
+    _, solved = min(map(fitted, RIDGES), key=itemgetter(0))
+    return seen, ((wide @ solved).T @ narrow).astype(np.float32, copy=False)
 
 
 def measure_error(wide: Array, narrow: Array, ridges: Ridges, factor: RidgeFactor) -> float:
