@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,10 @@ class Checkpoint:
         """Name -> tensor as the model loads it, which may be decoded from several stored ones."""
         self.wrapping = ""
         """The prefix that a tool left before the name of every stored tensor, and that `tensors` do not have."""
+
+    def content(self, file: Path) -> str:
+        """Return how the Hub names the content of a file, by its SHA-256 if it is large; empty if unknown."""
+        return file.resolve().name if file.is_symlink() and file.resolve().parent.name == "blobs" else ""
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:

@@ -118,6 +118,10 @@ class RemoteCheckpoint(Checkpoint):
         self._lock = threading.RLock()
         self._held = {path: Held() for path in files}
 
+    def content(self, file: Path) -> str:
+        """Return how the Hub names the content of a file, by its SHA-256 if it is large; empty if unknown."""
+        return self._files[file].content if file in self._files else super().content(file)
+
     @property
     def requests(self) -> int:
         """How many requests were made."""

@@ -16,7 +16,7 @@ Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = get_args(Budget)
 Admitted = Literal["any", "exact"]
 ADMITTED: tuple[Admitted, ...] = get_args(Admitted)
-ACCEPTABLE = ("part", "basis", "weak")
+ACCEPTABLE = ("part", "basis", "weak", "listed")
 """Kinds of RELATED that a user may accept."""
 FAIL_ON: tuple[str, ...] = ("unrelated", "undeclared-parent", "undecided", "never")
 """What makes a check fail: UNRELATED or a damaged base; also a parent that the model does not name; also what is not

@@ -110,6 +110,7 @@ class Kind(Enum):
 
     RELATED = "related", "RELATED", "RELATED", ExitCode.RELATED
     ADAPTER = "adapter", "RELATED", "RELATED by trace", ExitCode.RELATED
+    LISTED = "listed", "RELATED", "RELATED by the listing", ExitCode.UNDECIDED
     CALIBRATED = "calibrated", "RELATED", "RELATED, calibrated", ExitCode.UNDECIDED
     WEAK = "weak", "RELATED", "RELATED by trace, weakly", ExitCode.UNDECIDED
     IN_PART = "part", "RELATED", "RELATED in part", ExitCode.UNDECIDED

@@ -85,7 +85,7 @@ def test_every_kind_that_verifies_no_claim_can_be_accepted():
         (entry(expires=None), "p: accepted, entry 1 has no expires"),
         (entry(reason="''"), "p: accepted, entry 1: reason must be a text of 1 to 500 characters"),
         (entry(reason="y" * 501), "p: accepted, entry 1: reason must be a text"),
-        (entry(verdict="RELATED"), "p: accepted, entry 1: verdict must be one of calibrated, weak, part,"),
+        (entry(verdict="RELATED"), "p: accepted, entry 1: verdict must be one of listed, calibrated, weak, part,"),
         (entry(expires="2027-02-30"), "p: accepted, entry 1: expires must be a day such as 2027-03-31, not 2027-02-30"),
         (entry(expires="2027-W01-1"), "p: accepted, entry 1: expires must be a day"),
         (entry(expires="never"), "p: accepted, entry 1: expires must be a day"),

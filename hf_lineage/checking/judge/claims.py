@@ -172,7 +172,16 @@ def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str 
     if isinstance(model, OpenedModel) and model.identity == usual.identity is not None and claim.sources != NAMED:
         itself = Verdict(Kind.UNVERIFIABLE, "the model declares itself as its base")
         return Row(claim, itself, source.commit, part=part)
-    return judge_pair(claim, reached, candidate, options, part, source.commit)
+    row = judge_pair(claim, reached, candidate, options, part, source.commit)
+    return replace(row, notes=(*row.notes, *_renamed(source)))
+
+
+def _renamed(source: RepoRef | Signature) -> tuple[str, ...]:
+    """A sentence about a base that has another name on the Hub today."""
+    if not isinstance(source, RepoRef) or source.renamed is None:
+        return ()
+    old, new = printable(source.remote, 200), printable(source.renamed, 200)
+    return (f"the Hub leads from {old} to {new}, and {new} was compared: name it in the card",)
 
 
 def as_merge(rows: Sequence[Row], min_share: float) -> tuple[Row, ...]:

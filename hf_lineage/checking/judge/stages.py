@@ -12,6 +12,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hf_lineage.checking.judge.listing_stage import LISTING
 from hf_lineage.checking.judge.path_stages import PATHS, SAMPLE
 from hf_lineage.checking.judge.stage import ModelPair, Stage
 from hf_lineage.checking.judge.unit_stage import UNITS, is_faint
@@ -22,7 +23,7 @@ from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
 from hf_lineage.evidence import Criteria, Kind, Verdict
 from hf_lineage.evidence.judging import reserved
 
-STAGES: tuple[Stage, ...] = (SAMPLE, PATHS, UNITS)
+STAGES: tuple[Stage, ...] = (LISTING, SAMPLE, PATHS, UNITS)
 """All tests of two models, in order."""
 BY_PATHS = (SAMPLE, PATHS)
 

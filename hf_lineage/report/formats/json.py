@@ -126,10 +126,9 @@ def kind(verdict: Verdict) -> str | None:
 
 
 def rests_on(verdict: Verdict) -> str | None:
-    """Return whether RELATED rests on an exact test or on a calibrated threshold; None for any other verdict."""
-    if not verdict.is_related:
-        return None
-    return "calibrated" if verdict.kind is Kind.CALIBRATED else "exact"
+    """Return on what RELATED rests: an exact test, a calibrated threshold or a listing; None for other verdicts."""
+    others = {Kind.CALIBRATED: "calibrated", Kind.LISTED: "listing"}
+    return others.get(verdict.kind, "exact") if verdict.is_related else None
 
 
 def _inherited(evidence: Evidence) -> dict[str, Any] | None:

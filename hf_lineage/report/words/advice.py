@@ -25,6 +25,10 @@ NEXT = {
         "Load the adapter on the base that it declares: it fits. What is known about the base applies to both.",
         "If you need to know on which of several near relatives it was trained, ask the publisher.",
     ),
+    Kind.LISTED: (
+        "Have the weights read if much depends on it: a whole check compares them, and this one read none.",
+        "Ask the publisher what was changed: by its files the model is a copy of the base.",
+    ),
     Kind.CALIBRATED: (
         "Treat the declared base as likely, not as proved.",
         "Ask the publisher what was done to the residual stream: it was rotated, reordered or changed in width, as for "

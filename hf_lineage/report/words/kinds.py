@@ -64,6 +64,20 @@ KINDS = {
             "practically never does.",
         ),
     ),
+    Kind.LISTED: Shown(
+        tone="part",
+        headline="Has the same files as",
+        says="The Hub lists the same SHA-256 for the files with weights of both models, and both have the same "
+        "configuration. A repository that was copied whole has such files.",
+        says_not=f"It says what a server lists: the bytes of the files were not read. {NO_WRONG}",
+        rule=Rule(
+            "related-by-listing",
+            "note",
+            "The model has the same files as the base it declares, by the Hub's listing.",
+            "The Hub lists the same SHA-256 for the files with weights of both, and their configurations agree. "
+            "The weights were not read.",
+        ),
+    ),
     Kind.CALIBRATED: Shown(
         tone="part",
         headline="Has the hidden units of",
@@ -210,7 +224,7 @@ KINDS = {
 NUMBERED = (
     *(Kind.RELATED, Kind.UNRELATED, Kind.INCONCLUSIVE, Kind.INCOMPATIBLE, Kind.UNVERIFIABLE, Kind.UNREADABLE),
     *(Kind.IN_PART, Kind.BASIS_ONLY, Kind.ADAPTER, Kind.INDIRECT),
-    *(Kind.CALIBRATED, Kind.WEAK),
+    *(Kind.CALIBRATED, Kind.WEAK, Kind.LISTED),
 )
 """The order of the rules in SARIF; new ones come at the end, so that their numbers stay."""
 TONES = {"good": 32, "part": 33, "bad": 31, "open": 33}

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from hf_lineage import check
 from hf_lineage.checking.judge.claims import as_merge, judge_claim, opened_once
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results.claim_result import NAMED
@@ -80,3 +81,14 @@ def test_only_the_parents_of_a_merge_are_judged_together(models):
     assert as_merge([alone], 0.5) == (alone,)
     assert as_merge([alone, merge], 0.5)[0] is alone
     assert as_merge([alone, merge, merge], 0.5)[1:] == (merge, merge)
+
+
+def test_a_base_with_another_name_on_the_hub_is_compared_and_the_row_says_so(server):
+    server.hub.renamed["acme/former"] = "acme/base"
+    (row,) = check("fern/child", "acme/former", options=OPTIONS).rows
+    assert row.verdict.name == "RELATED"
+    assert row.notes[-1] == (
+        "the Hub leads from acme/former to acme/base, and acme/base was compared: name it in the card"
+    )
+    (row,) = check("fern/child", options=OPTIONS).rows
+    assert not [note for note in row.notes if "leads from" in note]

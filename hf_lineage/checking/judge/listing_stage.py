@@ -1,0 +1,69 @@
+"""Listing stage: two models on the Hub are the same by what the Hub lists of their files, before a weight is read.
+
+The Hub names the content of every large file by its SHA-256, so equal names mean equal bytes, whatever the repository.
+Which tensors a model has, and where they stand, is in headers, which are read in any case. A listing is what a server
+says: the claim is not verified by it, and other files say nothing, since a full fine-tune changes all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from hf_lineage.checking.judge.stage import ModelPair, Stage
+from hf_lineage.checking.source import FromWeights, OpenedModel
+from hf_lineage.evidence import Criteria, Kind, Verdict
+
+NOT_COMPARED = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})
+"""Settings that say where a model was saved and by what, and nothing about what it computes."""
+SHA256 = re.compile("[0-9a-f]{64}")
+SAME = (
+    "the same files, by the Hub's listing: {} with weights, and the same configuration. Their bytes were not read; "
+    "--audit reads them"
+)
+
+
+def _possible(pair: ModelPair) -> bool:
+    """Whether the Hub may know the content of both, and nobody asks for what only the weights can tell."""
+    options = pair.options
+    return not (options.budget == "full" or options.recompute or options.run or options.nulls)
+
+
+def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
+    """The verdict where both have the same files; None where they differ, or where one of them is not listed."""
+    base, candidate = (_tensors(model) for model in (pair.base, pair.candidate))
+    if not base or base != candidate or _settings(pair.base) != _settings(pair.candidate):
+        return None
+    files = len({content for content, *_ in base.values()})
+    accepted = Kind.LISTED.identifier in criteria.accept
+    return Verdict(Kind.LISTED, SAME.format(f"{files} file{'s' * (files > 1)}"), accepted=accepted)
+
+
+def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
+    """What is stored under the name of each tensor: the SHA-256 of its file, and where it stands there.
+
+    Nothing where the Hub does not list one of these files, or where the model is none of the Hub.
+    """
+    if not isinstance(model, FromWeights) or model.local:
+        return {}
+    checkpoint = model.opened.checkpoint
+    tensors = {
+        name: (checkpoint.content(tensor.file), tensor.start, tensor.dtype, tensor.shape)
+        for name, tensor in checkpoint.stored.items()
+    }
+    return tensors if all(SHA256.fullmatch(content) for content, *_ in tensors.values()) else {}
+
+
+def _settings(model: OpenedModel) -> Mapping[str, Any]:
+    config = model.opened.described.config if isinstance(model, FromWeights) else {}
+    return {key: value for key, value in config.items() if key not in NOT_COMPARED}
+
+
+LISTING: Stage = Stage(
+    name="by the Hub's listing",
+    possible=_possible,
+    analyses=lambda _pair: 0,
+    called_for=lambda _pair, before: before is None,
+    run=_judge_listing,
+)
