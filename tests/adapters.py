@@ -71,7 +71,8 @@ def settings_of(folder: Path) -> dict:
 def written(folder: Path, factors: dict[str, torch.Tensor], **settings) -> Path:
     """An adapter of factors of our own under the names of peft."""
     folder.mkdir(parents=True, exist_ok=True)
-    said = {"peft_type": "LORA", "r": 2, "target_modules": ["up_proj"]} | settings
+    named = sorted({name.removeprefix("base_model.model.").partition(".lora_")[0] for name in factors})
+    said = {"peft_type": "LORA", "r": 2, "target_modules": named} | settings
     (folder / ADAPTER_CONFIG).write_text(json.dumps({k: v for k, v in said.items() if v is not None}), encoding="utf-8")
     save_file(factors, folder / WEIGHTS)
     return folder

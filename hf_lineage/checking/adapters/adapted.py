@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from hf_lineage.architecture import LayerSet, Layout, is_transposed
 from hf_lineage.architecture.registry import Lora as LoraNames
-from hf_lineage.architecture.registry import Slot, as_names
+from hf_lineage.architecture.registry import Slot, as_names, prefixes
 from hf_lineage.checking.adapters.unlisted_pairs import outside
 from hf_lineage.checking.source import Opened
-from hf_lineage.checkpoint.lora import Factors, Lora, ModuleNames
+from hf_lineage.checkpoint.lora import LAYERED, Factors, Lora, ModuleNames
 
 UNITS, DIMENSIONS, COORDINATES = "hidden units", "dimensions of value heads", "residual coordinates"
 SCORED, LATENTS = "dimensions of query and key heads", "coordinates of a latent"
@@ -66,17 +66,25 @@ class Places:
     """A phrase for each matrix whose shape is not that of the base."""
     ambiguous: tuple[str, ...] = ()
     """Modules whose flattened name may mean several tensors of the base."""
+    idle: tuple[str, ...] = ()
+    """Modules whose factors peft passes over: the configuration does not name them, or no module has their name."""
 
 
 def find_places(base: Opened, lora: Lora) -> Places:
     """Return where a base holds the matrices that an adapter adapts, by names and shapes alone."""
     named = in_memory(base.checkpoint.tensors, base.layout.factorization.lora)
+    stacks, idle = _stacks(base, named, lora.on_head), list(lora.idle)
     names, slots = ModuleNames(named), _slots(base)
     places: list[Place] = []
     unfit: list[str] = []
     absent: list[str] = []
     ambiguous: list[str] = []
     for module, factors in lora.modules.items():
+        if module in lora.idle:
+            continue
+        if not lora.flattened and (layered := LAYERED.fullmatch(module)) and _words(_stack(layered)) not in stacks:
+            idle.append(module)
+            continue
         meant = _meant(module, names, named, lora.flattened)
         if len(meant) != 1:
             stacked = list(_of_experts(base.layout, module, factors)) if lora.stacked else []
@@ -89,7 +97,30 @@ def find_places(base: Opened, lora: Lora) -> Places:
         if problem := _unfit(factors, base.checkpoint.tensors[name].shape, is_turned, bool(here)):
             unfit.append(f"{module} {problem}")
         places += here
-    return Places(tuple(places), tuple(absent), tuple(unfit), tuple(ambiguous))
+    return Places(tuple(places), tuple(absent), tuple(unfit), tuple(ambiguous), tuple(idle))
+
+
+def _stacks(base: Opened, named: Collection[str], on_head: bool) -> set[tuple[str, ...]]:
+    """How the names of layers may begin, in any order of the words: as the base's, or as the class's by the registry.
+
+    With a head the name of the whole model stands before them: a shorter beginning than the base has is not loaded.
+    """
+    lora = base.layout.factorization.lora
+    own = {_stack(layered) for name in named if (layered := LAYERED.fullmatch(name))}
+    listed = in_memory([prefix.format(layer=0, block=0) for prefix in prefixes(base.layout.factorization)], lora)
+    others = {name.rpartition(".")[0] for name in listed}
+    if on_head:
+        others = {name for name in others if not any(one.endswith(f".{name}") for one in own)}
+    return {_words(name) for name in own | others}
+
+
+def _stack(layered: re.Match[str]) -> str:
+    """What stands before the number of a layer, as `model.layers`."""
+    return f"{layered['before']}{layered['layer'].partition('.')[0]}"
+
+
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(sorted(name.split(".")))
 
 
 def _meant(module: str, names: ModuleNames, named: Mapping[str, str], flattened: bool) -> set[str]:

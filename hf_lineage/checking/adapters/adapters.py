@@ -110,6 +110,7 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
         licence=stated(source),
         notes=(
             adapter.described,
+            *_idle(adapter, places),
             *_untested(adapter, base, places),
             *(f"{part.name}: {note}" for note in base.notes),
         ),
@@ -164,6 +165,13 @@ def _obstacle(places: adapted.Places, base: Opened) -> Verdict | None:
             f"the adapter names {printable(places.ambiguous[0], 200)}, with underscores in place of points, and "
             f"several matrices of {name} may be meant",
         )
+    if places.idle and not places.everything:
+        return Verdict(
+            Kind.UNVERIFIABLE,
+            f"this adapter changes 0 of the modules of {name}: peft passes over the factors of "
+            f"{printable(places.idle[0], 200)}, because the adapter's configuration does not name that module, or "
+            "because no module of this class has that name",
+        )
     if not places.everything:
         what = printable((*places.absent, "matrices outside the layers")[0], 200)
         return Verdict(
@@ -198,6 +206,17 @@ def _tested(
         if clear(outcome):
             break
     return outcome
+
+
+def _idle(adapter: Adapter, places: adapted.Places) -> tuple[str, ...]:
+    """A sentence about factors in the file that change nothing."""
+    if not places.idle:
+        return ()
+    of_all = f"{len(places.idle)} of {len(adapter.lora.modules)} modules"
+    return (
+        f"{adapter.repo}: peft passes over the factors of {of_all}, such as {printable(places.idle[0], 200)}; they "
+        "change nothing and were not tested",
+    )
 
 
 def _untested(adapter: Adapter, base: Opened, places: adapted.Places) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 from .factors import Factors as Factors
 from .factors import Lora as Lora
-from .factors import finite as finite
 from .factors import open_lora as open_lora
 from .file import MAIN as MAIN
 from .file import is_lora_file as is_lora_file
@@ -10,6 +9,8 @@ from .merged import WEIGHTS as WEIGHTS
 from .merged import Adapted as Adapted
 from .merged import adapted as adapted
 from .merged import adapter_base as adapter_base
+from .merged import finite as finite
+from .module_names import LAYERED as LAYERED
 from .module_names import ModuleNames as ModuleNames
 from .vectors import Vectors as Vectors
 from .vectors import open_vectors as open_vectors

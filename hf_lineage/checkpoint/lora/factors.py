@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.foreign import NO_WEIGHTS, WEIGHT_FILES
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.lora.merged import FACTOR, WEIGHTS
+from hf_lineage.checkpoint.lora.targets import BASES, is_targeted
 from hf_lineage.checkpoint.opening import open_file
 from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
@@ -79,6 +80,10 @@ class Lora:
     """Whether tensors by themselves are adapted (`target_parameters`), as those of stacked experts."""
     flattened: bool = False
     """Whether the names of modules have underscores in place of points, as trainers beside peft write them."""
+    idle: tuple[str, ...] = ()
+    """Modules whose factors peft passes over, because the configuration does not name them."""
+    on_head: bool = False
+    """Whether its task is one for which its base is loaded with a head."""
 
     def read(self, module: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return B (rows, rank) and A (rank, columns) of a module; raise as `Checkpoint.read` does."""
@@ -140,6 +145,8 @@ def open_lora(repo: RepoRef) -> Lora:
         calibrated=_family(start) not in FROM_ITS_MATRICES,
         order_matters=str(start) if _family(start) in NOT_ALIKE else "",
         stacked=stacked,
+        idle=tuple(module for module in modules if not (stacked or is_targeted(config, module))),
+        on_head=config.get("task_type") not in BASES,
     )
 
 
@@ -241,8 +248,3 @@ def _factors(
             f"({', '.join(map(str, sorted(ranks)[:5]))}); save the adapter again"
         )
     return Factors(pair["A"], pair["B"], rows, columns, each, scale=1.0, experts=rank // each)
-
-
-def finite(*factors: NDArray[np.float32]) -> bool:
-    """Return whether all numbers of some factors are finite."""
-    return all(math.isfinite(float(np.sum(factor, dtype=np.float64))) for factor in factors)

@@ -224,3 +224,8 @@ def _delta(pair: Mapping[str, str], adapter: Checkpoint, shape: tuple[int, ...],
     if magnitudes and adapter.tensors[magnitudes].numbers != out:
         raise NothingToCompare(f"the adapter's {printable(magnitudes, 200)} does not fit its matrix")
     return Delta(pair["A"], pair["B"], transposed, magnitudes)
+
+
+def finite(*factors: NDArray[np.float32]) -> bool:
+    """Return whether all numbers of some factors are finite."""
+    return all(math.isfinite(float(np.sum(factor, dtype=np.float64))) for factor in factors)

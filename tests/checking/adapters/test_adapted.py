@@ -15,11 +15,25 @@ def llama(tmp_path):
     return opened_base(tiny_llama(tmp_path / "base"))
 
 
-@pytest.mark.parametrize("prefix", ["model.", "", "language_model.model."])
-def test_a_prefix_more_or_less_is_the_same_module(tmp_path, llama, prefix):
-    places = adapted.find_places(llama, lora_of(tmp_path / "lora", (f"{prefix}layers.0.mlp.up_proj", HIDDEN, WIDTH)))
+def placed(folder, base, prefix, **settings):
+    """Where a base has the module of an adapter whose name begins so."""
+    return adapted.find_places(base, lora_of(folder, (f"{prefix}layers.0.mlp.up_proj", HIDDEN, WIDTH), **settings))
+
+
+@pytest.mark.parametrize("prefix", ["model.", ""])
+def test_with_the_prefix_of_the_class_or_without_it_is_the_same_module(tmp_path, llama, prefix):
+    places = placed(tmp_path / "lora", llama, prefix)
     assert [place.slot.role for place in places.everything] == ["up"]
-    assert places.absent == ()
+    assert places.absent == places.idle == ()
+
+
+@pytest.mark.parametrize(
+    ("prefix", "task"), [("language_model.model.", None), ("model.model.", None), ("", "CAUSAL_LM")]
+)
+def test_a_name_that_no_module_of_the_class_has_is_idle(tmp_path, llama, prefix, task):
+    places = placed(tmp_path / "lora", llama, prefix, task_type=task)
+    assert places.everything == ()
+    assert places.idle == (f"{prefix}layers.0.mlp.up_proj",)
 
 
 def test_a_name_that_the_base_does_not_have_is_absent(tmp_path, llama):

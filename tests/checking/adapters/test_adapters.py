@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, compare
 from hf_lineage.checking.adapters.adjacent_matrices import MOST_TOKENS
@@ -186,7 +186,7 @@ UP = "model.layers.0.mlp.up_proj"
     [
         ([(UP, 64, 32)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 64 x 32, not 48 x 32, so that"),
         ([(UP, 32, 48)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 32 x 48, not 48 x 32"),
-        ([("h.0.mlp.c_fc", 64, 32)], "UNVERIFIABLE", "the adapter is for h.0.mlp.c_fc, but no matrix in"),
+        ([("h.0.mlp.c_fc", 64, 32)], "UNVERIFIABLE", "peft passes over the factors of h.0.mlp.c_fc, because"),
         ([(UP, 48, 32), (UP.replace("0", "7"), 48, 32)], "INCOMPATIBLE", "is for model.layers.7.mlp.up_proj, a"),
         ([("model.layers.0.self_attn.q_proj", 32, 32)], "UNVERIFIABLE", "changes no matrix whose trace can be tested"),
         ([("model.embed_tokens", 50, 32)], "UNVERIFIABLE", "is for matrices outside the layers, but no"),
@@ -404,7 +404,47 @@ def test_encoders_of_text_and_of_images_need_nothing_of_their_own(tmp_path, make
         optimizer.step()
     model.save_pretrained(tmp_path / "lora")
     change(tmp_path / "lora", as_on_disk)
+    edit_json(tmp_path / "lora" / ADAPTER_CONFIG, target_modules=["query", "key", "value", "dense"])
     (row,) = compare(str(base), str(tmp_path / "lora")).rows
     assert row.verdict.words == "RELATED by trace", row.verdict.reason
     (row,) = compare(str(other), str(tmp_path / "lora")).rows
     assert row.verdict.trace.p_value > 0.01
+
+
+FACTORS, PREFIX = "adapter_model.safetensors", "base_model.model.model."
+
+
+def by_peft(base, folder):
+    """How far peft moves the logits of a base with this adapter."""
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    tokens, model = torch.arange(8)[None], AutoModelForCausalLM.from_pretrained(base)
+    before = model(tokens).logits.detach().clone()
+    return float((PeftModel.from_pretrained(model, str(folder))(tokens).logits - before).abs().max())
+
+
+@pytest.mark.parametrize("names", ["foo.model.", "model.model.", "", "model.language_model."])
+@pytest.mark.filterwarnings("ignore:Found missing adapter keys")
+def test_an_adapter_under_names_that_no_module_has_changes_nothing_and_verifies_nothing(adapter, tmp_path, names):
+    folder = shutil.copytree(adapter, tmp_path / "lora")
+    edit_json(folder / ADAPTER_CONFIG, task_type="CAUSAL_LM")
+    assert by_peft(HUB / BASE, folder) > 0
+    assert judged(BASE, folder).verdict.verified
+    factors = load_file(folder / FACTORS)
+    save_file(
+        {name.replace(PREFIX, f"base_model.model.{names}"): one for name, one in factors.items()}, folder / FACTORS
+    )
+    assert by_peft(HUB / BASE, folder) == 0
+    row = judged(BASE, folder)
+    assert (row.verdict.name, row.verdict.exit_code) == ("UNVERIFIABLE", 3)
+    assert row.verdict.reason.startswith(f"this adapter changes 0 of the modules of {HUB / BASE}: ")
+
+
+def test_factors_that_the_configuration_does_not_name_say_nothing(adapter, tmp_path):
+    """The trace of the base would stand beside an adapter of another model, and peft would pass over it."""
+    foreign = shutil.copytree(adapter, tmp_path / "lora")
+    edit_json(foreign / ADAPTER_CONFIG, target_modules=["k_proj"])
+    row = judged(BASE, foreign)
+    assert row.verdict.name == "UNVERIFIABLE"
+    assert "peft passes over the factors of 36 of 42 modules" in " ".join(row.notes)
