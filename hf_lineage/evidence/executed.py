@@ -44,6 +44,10 @@ class Ran:
     """By expert, how many tokens reached it."""
     left_out: tuple[str, ...] = ()
     """Stored tensors that the class does not build."""
+    dtype: str = "float32"
+    """In which numbers it ran."""
+    on_disk: int = 0
+    """Bytes of its weights that did not fit into memory and were read from disk whenever it ran."""
 
 
 @dataclass(frozen=True)

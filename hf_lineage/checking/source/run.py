@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,8 +37,11 @@ LEFT_OUT = ("auto_map", "_name_or_path", "_attn_implementation", "attn_implement
 SAFETENSORS = ".safetensors"
 WRITERS = {"mlp": "down", "value_output": "output"}
 """By path the role that writes into the stream."""
-NUMBER_BYTES, SPARE, LEAST_MEMORY = 4, 2, 4 * 2**30
-"""Bytes of a number in memory; copies of the weights while they are loaded; bytes that torch and its inputs take."""
+WHOLE = ("float32", 4)
+DTYPES = {"BF16": ("bfloat16", 2), "F16": ("float16", 2)}
+"""By the format of most stored numbers the one in which a model runs that does not fit in WHOLE, and its bytes."""
+WORK = 2**31
+"""Bytes of memory for torch, for inputs, and for what becomes of them."""
 SECONDS, PER_GIB = 600.0, 600.0
 """How long one request may take: so long, and so much longer for each GiB of weights."""
 
@@ -52,7 +57,9 @@ class RunModel:
 
     def hold(self, parts: Mapping[str, Sequence[int]]) -> tuple[Mapping[str, Any], Any]:
         """Return what a loss is counted in and beside, and by sequence what is lost if these parts write their mean."""
-        values, arrays = self.process.ask("hold", parts={key: list(map(int, each)) for key, each in parts.items()})
+        held = {key: list(map(int, each)) for key, each in parts.items()}
+        doing = f"running {printable(self.ran.model, 60)} without some parts"
+        values, arrays = self.process.ask("hold", doing, 1, parts=held)
         return values, arrays["moved"]
 
 
@@ -63,21 +70,45 @@ def run_model(model: OpenedModel, options: Options) -> Iterator[RunModel]:
         raise NothingToCompare(f"{model.name}: its weights are not read")
     opened = model.reopen()
     try:
-        with _folder(opened) as (folder, files), _process(opened, folder, files) as process:
-            values, arrays = process.ask("measure", seed=options.order_seed or 0)
+        with _folder(opened) as (folder, files), _process(opened, options, folder, files) as process:
+            about, passes = process.values["seconds"] / 60, int(process.values["passes"])
+            doing = f"running {printable(model.name, 60)}, about {about:.0f} min"
+            values, arrays = process.ask("measure", doing, passes, seed=options.order_seed or 0)
             yield _understood(process, model, opened, options, values["kinds"], arrays)
     except NothingToCompare as error:
         raise NothingToCompare(f"{model.name} could not be run: {error}") from None
 
 
-def _process(opened: Opened, folder: str, files: Sequence[str]) -> Process:
-    """The process that is to load the files of a model, with bounds on its memory and its time."""
-    numbers = sum(tensor.numbers for tensor in opened.checkpoint.tensors.values())
-    needed, free = NUMBER_BYTES * SPARE * numbers + LEAST_MEMORY, budgets(None)[CPU]
-    if needed > free:
-        raise NothingToCompare(f"it needs {needed >> 20} MiB of memory, and {free >> 20} MiB are free")
-    load = Load(folder, opened.described.architecture, tuple(files), tuple(list_writers(opened.layout)), needed)
-    return Process(load, SECONDS + PER_GIB * sum(Path(folder, file).stat().st_size for file in files) / 2**30)
+def _process(opened: Opened, options: Options, folder: str, files: Sequence[str]) -> Process:
+    """The process that is to load the files of a model, with bounds on its memory, its disk and its time.
+
+    It runs in float32 where it fits, else as it is stored, and else with layers that are read whenever it runs.
+    """
+    sizes = [tensor.numbers for tensor in opened.checkpoint.tensors.values()]
+    stored: Counter[str] = Counter()
+    for each in opened.checkpoint.stored.values():
+        stored[each.dtype] += each.numbers
+    usual = DTYPES.get(max(stored, key=stored.__getitem__), WHOLE)
+    free = budgets(options.max_memory)
+    memory = {str(device): size - WORK for device, size in free.items() if size > WORK or device == CPU}
+    room = sum(memory.values())
+    dtype, number = next((each for each in (WHOLE, usual) if each[1] * sum(sizes) <= room), usual)
+    offload, least = number * sum(sizes) > room, WORK + 2 * number * max(sizes)
+    if offload and least > free[CPU]:
+        raise NothingToCompare(f"it needs {least >> 20} MiB of memory, and {free[CPU] >> 20} MiB are free")
+    mapped = sum(Path(folder, file).stat().st_size for file in files)
+    load = Load(
+        folder,
+        opened.described.architecture,
+        tuple(files),
+        tuple(list_writers(opened.layout)),
+        min(number * sum(sizes), room) + 2 * WORK + mapped,
+        dtype,
+        memory,
+        offload,
+        shutil.disk_usage(tempfile.gettempdir()).free // 2,
+    )
+    return Process(load, SECONDS + PER_GIB * mapped / 2**30)
 
 
 @contextlib.contextmanager
@@ -161,6 +192,8 @@ def _understood(
         _shares(layout, least, streams),
         tokens,
         tuple(process.values["unexpected"]),
+        process.dtype,
+        int(process.values["on_disk"]),
     )
     _refuse_disagreement(layout, ran.left_out)
     return RunModel(process, FromWeights.from_opened(measured, options, cached=False), ran)

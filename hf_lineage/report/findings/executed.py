@@ -66,6 +66,9 @@ def _lost(ablation: Ablation, loss: Loss | None) -> str:
 def _details(executed: Executed) -> Iterator[str]:
     for ran in executed.models:
         yield f"{printable(ran.model, 200)} read {' and '.join(_inputs(ran))}; of each part the smaller activity counts"
+        if ran.on_disk:
+            size = f"{ran.on_disk >> 20:,} MiB"
+            yield f"{printable(ran.model, 200)} read {size} of weights from disk whenever it ran, for want of memory"
         if ran.left_out:
             left = printable(ran.left_out[0], 200)
             yield f"transformers left out {len(ran.left_out)} stored tensors of {printable(ran.model, 200)}: {left}"
@@ -121,6 +124,8 @@ def _model(ran: Ran) -> dict[str, Any]:
         "model": ran.model,
         "inputs": {kind: list(shape) for kind, shape in ran.inputs.items()},
         "parameters": ran.numbers,
+        "dtype": ran.dtype,
+        "bytes_from_disk": ran.on_disk,
         "writes": {str(layer): share for layer, share in ran.writes.items()},
         "tokens_by_expert": dict(ran.tokens),
         "left_out": list(ran.left_out),

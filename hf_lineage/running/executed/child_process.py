@@ -18,9 +18,10 @@ from typing import IO, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
+from tqdm import tqdm
 
 from hf_lineage.errors import NothingToCompare, OptionError, installation, printable
-from hf_lineage.running.executed.request import Load
+from hf_lineage.running.executed.request import PASSED, Load
 
 EXTRA = "run"
 COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.executed.worker import main; main()"
@@ -49,6 +50,7 @@ class Process:
 
     def __init__(self, load: Load, seconds: float) -> None:
         self._load, self._seconds = load, seconds
+        self.dtype = load.dtype
 
     def __enter__(self) -> Process:
         self._place = tempfile.TemporaryDirectory(prefix="hf-lineage-run-")
@@ -71,8 +73,11 @@ class Process:
         self._process.communicate()
         self._place.cleanup()
 
-    def ask(self, action: str, **given: Any) -> tuple[Mapping[str, Any], Arrays]:
-        """Return values and arrays; raise NothingToCompare, which says why, where there are none."""
+    def ask(self, action: str, doing: str = "", passes: int = 0, **given: Any) -> tuple[Mapping[str, Any], Arrays]:
+        """Return values and arrays; raise NothingToCompare, which says why, where there are none.
+
+        Where the model is to run, how many of its passes are done is shown on standard error if that is a terminal.
+        """
         late = threading.Event()
 
         def stop() -> None:
@@ -82,13 +87,17 @@ class Process:
         clock = threading.Timer(self._seconds, stop)
         clock.start()
         line = b""
+        shown = tqdm(total=passes, desc=doing, unit="pass", leave=False, disable=None if passes else True)
         try:
             stream = cast(IO[bytes], self._process.stdin)
             with contextlib.suppress(BrokenPipeError):
                 stream.write(json.dumps({"action": action, "given": given}).encode() + b"\n")
                 stream.flush()
-                line = cast(IO[bytes], self._process.stdout).readline(LONGEST_ANSWER)
+                answers = cast(IO[bytes], self._process.stdout)
+                while (line := answers.readline(LONGEST_ANSWER)) == f"{PASSED}\n".encode():
+                    shown.update()
         finally:
+            shown.close()
             clock.cancel()
         if not line.endswith(b"\n"):
             raise NothingToCompare(f"it took more than {self._seconds:.0f} s" if late.is_set() else self._ended())

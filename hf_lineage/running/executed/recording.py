@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from hf_lineage.running.executed.loading import STACK, CannotRunError, Loaded, Place
+from hf_lineage.running.executed.loading import STACK, CannotRunError, Loaded, Place, run_once
 
 OFTEN = 0.9
 """A part counts with what it writes at most on this share of the tokens: one that is only loud on few is silent."""
@@ -83,7 +83,7 @@ class Running:
             for hook in self._hooks():
                 stack.callback(hook.remove)
             stack.enter_context(_Stacks(self))
-            return self._loaded.model(**given)
+            return run_once(self._loaded.model, given)
 
     def _hooks(self) -> Iterator[Any]:
         for module, places in self._places.items():
@@ -138,7 +138,7 @@ class Running:
             if held is None:
                 return given
             changed = given.clone()
-            changed[..., held.inputs] = held.mean.to(given.dtype)
+            changed[..., held.inputs.to(given.device)] = held.mean.to(given)
             return changed
         counted = given[:, self._first :] if given.ndim > 2 and given.shape[1] > self._first else given
         rows = counted.reshape(-1, given.shape[-1]).float()
@@ -146,30 +146,30 @@ class Running:
             return given
         before = self.record.tokens.get(at, 0)
         reached = min(1.0, len(rows) / max(self._total, 1)) if at[1] is not None else 1.0
-        size = reached * _written(rows, place, at[1])
+        size = reached * self._written(rows, place, at[1]).cpu()
         self.record.sizes[at] = size + self.record.sizes.get(at, torch.zeros_like(size)) if before else size
-        mean = rows.mean(dim=0)
+        mean = rows.mean(dim=0).cpu()
         old = self.record.means.get(at, mean)
         self.record.means[at] = (before * old + len(rows) * mean) / (before + len(rows))
         self.record.tokens[at] = before + len(rows)
         return given
 
-
-def _written(rows: torch.Tensor, place: Place, expert: int | None) -> torch.Tensor:
-    """How much each part writes: the mean norm, cut at what it is at most on most of the tokens."""
-    whole: torch.Tensor = getattr(place.module, place.parameter).detach()
-    matrix = (whole if expert is None else whole[expert]).float()
-    if matrix.is_meta or matrix.ndim != 2:
-        raise CannotRunError(f"{place.writer.tensor} is no matrix in memory whose columns can be measured")
-    columns: torch.Tensor = matrix.mT if _by_rows(place, matrix, rows.shape[1]) else matrix  # (inputs, width)
-    if place.writer.part == 1:
-        lengths: torch.Tensor = columns.norm(dim=1)
-        return _often(rows.abs()) * lengths
-    heads = columns.reshape(-1, place.writer.part, columns.shape[1])
-    grams = heads @ heads.mT
-    parts = rows.reshape(len(rows), len(heads), place.writer.part)
-    squares = torch.einsum("npq,pqr,npr->np", parts, grams, parts)
-    return _often(squares.clamp(min=0).sqrt())
+    def _written(self, rows: torch.Tensor, place: Place, expert: int | None) -> torch.Tensor:
+        """How much each part writes: the mean norm, cut at what it is at most on most of the tokens."""
+        whole: torch.Tensor = getattr(place.module, place.parameter).detach()
+        whole = self._loaded.weight(place.name).to(rows.device) if whole.is_meta else whole
+        matrix = whole if expert is None else whole[expert]
+        if matrix.ndim != 2:
+            raise CannotRunError(f"{place.writer.tensor} is no matrix in memory whose columns can be measured")
+        columns: torch.Tensor = matrix.mT if _by_rows(place, matrix, rows.shape[1]) else matrix  # (inputs, width)
+        if place.writer.part == 1:
+            lengths: torch.Tensor = torch.linalg.vector_norm(columns, dim=1, dtype=torch.float32)
+            return _often(rows.abs()) * lengths
+        heads = columns.reshape(-1, place.writer.part, columns.shape[1]).float()
+        grams = heads @ heads.mT
+        parts = rows.reshape(len(rows), len(heads), place.writer.part)
+        squares = torch.einsum("npq,pqr,npr->np", parts, grams, parts)
+        return _often(squares.clamp(min=0).sqrt())
 
 
 def _by_rows(place: Place, matrix: torch.Tensor, inputs: int) -> bool:

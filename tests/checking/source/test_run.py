@@ -77,6 +77,52 @@ def test_a_model_that_needs_more_memory_than_there_is_is_not_run(folder, monkeyp
         ran(folder).__enter__()
 
 
+WANTED = {
+    "float32": ["float32", "float32 from disk", "float32 from disk"],
+    "bfloat16": ["float32", "bfloat16", "bfloat16 from disk"],
+}
+
+
+@pytest.mark.parametrize("dtype", WANTED)
+def test_a_model_runs_in_float32_where_it_fits_else_as_it_is_stored_and_else_from_disk(tmp_path, monkeypatch, dtype):
+    from hf_lineage.checking.source import run
+
+    saved(tmp_path, "LlamaForCausalLM", lambda model: model.to(getattr(torch, dtype)))
+    loads = []
+    monkeypatch.setattr(run, "Process", lambda load, seconds: loads.append(load))
+    numbers = sum(tensor.numbers for tensor in opened(tmp_path).checkpoint.tensors.values())
+    for size in (4, 3, 1):
+        monkeypatch.setattr(run, "budgets", lambda _, room=run.WORK + size * numbers: {"cpu": room})
+        run._process(opened(tmp_path), Options(), str(tmp_path), ["model.safetensors"])
+    assert [f"{load.dtype}{' from disk' * load.offload}" for load in loads] == WANTED[dtype]
+
+
+class Bar:
+    """What is shown of a run."""
+
+    def __init__(self, seen, desc, **_):
+        self.desc, self.passed = desc, 0
+        seen.append(self)
+
+    def update(self):
+        self.passed += 1
+
+    def close(self):
+        pass
+
+
+def test_max_memory_holds_and_layers_beyond_it_are_read_from_disk_in_at_most_16_passes(folder, monkeypatch):
+    from hf_lineage.running.executed import child_process
+
+    seen = []
+    monkeypatch.setattr(child_process, "tqdm", lambda **given: Bar(seen, **given))
+    with ran(folder, max_memory="2049MiB") as model:
+        assert model.ran.on_disk > 2**19
+        model.hold({})
+    shown = " ".join(bar.desc for bar in seen)
+    assert (len(seen), sum(bar.passed for bar in seen), "about 0 min" in shown) == (3, 11, True)
+
+
 def test_weights_that_transformers_does_not_load_as_safetensors_are_not_run(tmp_path):
     from tests.gguf_models import KINDS, write
 
