@@ -28,7 +28,7 @@ from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence import Ran
 from hf_lineage.hub import RepoRef
-from hf_lineage.running.executed import Arrays, Load, Process, Writer
+from hf_lineage.running.executed import Arrays, Load, NotJudged, Process, Writer
 from hf_lineage.signature.computing import CPU, budgets
 
 CONFIG = "config.json"
@@ -76,7 +76,7 @@ def run_model(model: OpenedModel, options: Options) -> Iterator[RunModel]:
             values, arrays = process.ask("measure", doing, passes, seed=options.order_seed or 0)
             yield _understood(process, model, opened, options, values["kinds"], arrays)
     except NothingToCompare as error:
-        raise NothingToCompare(f"{model.name} could not be run: {error}") from None
+        raise type(error)(f"{model.name} could not be run: {error}") from None
 
 
 def _process(opened: Opened, options: Options, folder: str, files: Sequence[str]) -> Process:
@@ -200,10 +200,10 @@ def _understood(
 
 
 def _refuse_disagreement(layout: Layout, unexpected: Sequence[str]) -> None:
-    """Raise NothingToCompare where a tensor was judged that the loader leaves out."""
+    """Raise NotJudged where a tensor was judged that the loader leaves out."""
     judged = {name for layer_set in layout.everything for name in layer_set.tensors} & set(unexpected)
     if judged:
-        raise NothingToCompare(f"transformers leaves out {printable(min(judged), 200)}, which was judged")
+        raise NotJudged(f"transformers leaves out {printable(min(judged), 200)}, which was judged")
 
 
 def with_measured(layout: Layout, sizes: Arrays) -> Layout:

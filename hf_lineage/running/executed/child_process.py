@@ -36,6 +36,10 @@ LONGEST_ANSWER = 2**24
 Arrays = dict[str, NDArray[np.float64]]
 
 
+class NotJudged(NothingToCompare):
+    """What a class makes of the files is not what was judged."""
+
+
 def refuse_without_extra() -> None:
     """Raise OptionError, with the command that installs it, where a model cannot be run here."""
     from importlib.util import find_spec
@@ -113,7 +117,7 @@ class Process:
 
     def _understood(self, answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Arrays]:
         if "problem" in answer:
-            raise NothingToCompare(printable(str(answer["problem"]), 500))
+            raise (NotJudged if answer.get("not_judged") else NothingToCompare)(printable(str(answer["problem"]), 500))
         arrays: Arrays = {}
         if "file" in answer:
             read = load_file(Path(self._place.name, Path(answer["file"]).name))

@@ -28,7 +28,11 @@ ROWS = 2
 
 
 class CannotRunError(Exception):
-    """Why a model is not run, or what was run is not what was judged."""
+    """Why a model is not run."""
+
+
+class NotJudgedError(CannotRunError):
+    """What the class holds is not what was judged."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ def read_weight(model: Any, name: str) -> torch.Tensor:
 
 
 def load(asked: Load, folder: Path) -> Loaded:
-    """Return a model that its own class has filled; raise CannotRunError where that is not what was judged."""
+    """Return a model that its own class has filled; raise NotJudgedError where that is not what was judged."""
     build: Any = getattr(transformers, asked.architecture, None)
     if not isinstance(build, type) or not issubclass(build, transformers.PreTrainedModel):
         raise CannotRunError(f"transformers {transformers.__version__} has no class {asked.architecture}")
@@ -105,7 +109,7 @@ def load(asked: Load, folder: Path) -> Loaded:
     for problem, names in (("does not hold", info["missing_keys"]), ("holds in other shapes", info["mismatched_keys"])):
         if names:
             first = min(map(str, names))
-            raise CannotRunError(
+            raise NotJudgedError(
                 f"the file {problem} {len(names)} tensors that the class builds, {first} among them, so that the "
                 "loader makes them up at random"
             )
@@ -169,14 +173,14 @@ def _stored(asked: Load) -> Iterator[tuple[str, int]]:
 def _place(model: Any, state: dict[str, Any], names: dict[str, str], writer: Writer) -> Place:
     name = names.get(writer.tensor, "")
     if name not in state:
-        raise CannotRunError(f"the class does not build {writer.tensor}, which was judged")
+        raise NotJudgedError(f"the class does not build {writer.tensor}, which was judged")
     owner, _, parameter = name.rpartition(".")
     alone = state[name].ndim == STACK and writer.experts == 1
     return Place(writer, model.get_submodule(owner), owner, parameter, writer.expert if alone else None)
 
 
 def _same_values(model: Any, asked: Load, places: tuple[Place, ...]) -> None:
-    """Raise CannotRunError unless the first rows of every matrix in memory are those on disk."""
+    """Raise NotJudgedError unless the first rows of every matrix in memory are those on disk."""
     wanted = {place.writer.tensor: place for place in places}
     read = functools.lru_cache(1)(functools.partial(read_weight, model))  # once for all experts of a stack
     for file in asked.files:
@@ -190,7 +194,7 @@ def _same_values(model: Any, asked: Load, places: tuple[Place, ...]) -> None:
                 turned = memory.mT if list(memory.shape) != whole.get_shape() else memory
                 both = (memory, memory.mT, turned)
                 if not any(each.shape[1:] == rows.shape[1:] and torch.equal(each[:ROWS], rows) for each in both):
-                    raise CannotRunError(f"what the class holds of {tensor} is not what is stored")
+                    raise NotJudgedError(f"what the class holds of {tensor} is not what is stored")
 
 
 def _layers(model: Any, places: tuple[Place, ...]) -> dict[int, str]:

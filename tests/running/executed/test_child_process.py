@@ -7,7 +7,7 @@ import pytest
 
 from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.running.executed import child_process as processes
-from hf_lineage.running.executed.child_process import Process, refuse_without_extra
+from hf_lineage.running.executed.child_process import NotJudged, Process, refuse_without_extra
 from hf_lineage.running.executed.request import Load
 
 NOTHING = Load("/nowhere", "LlamaForCausalLM", (), (), 2**33)
@@ -48,6 +48,12 @@ def test_a_process_that_does_not_answer_is_a_reason(monkeypatch, code, why):
     answering(monkeypatch, code)
     monkeypatch.setattr(processes, "LONGEST_ANSWER", 2**20)
     with pytest.raises(NothingToCompare, match=why), Process(NOTHING, 1 if "time" in code else 60):
+        pass
+
+
+def test_what_is_not_what_was_judged_is_told_from_what_cannot_be_run(monkeypatch):
+    answering(monkeypatch, "print(json.dumps({'problem': 'it is another', 'not_judged': True}))")
+    with pytest.raises(NotJudged, match="it is another"), Process(NOTHING, 60):
         pass
 
 
