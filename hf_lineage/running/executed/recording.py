@@ -70,6 +70,8 @@ class Running:
     def __init__(self, loaded: Loaded, first: int, held: Mapping[At, Held] | None = None) -> None:
         self._loaded, self._first, self._held = loaded, first, held
         self.record, self.inside = Record(), list[torch.nn.Module]()
+        self._mixed: list[tuple[torch.Tensor, torch.Tensor] | None] = []
+        """Of every module inside, which experts each token is sent to and what they are mixed by; None if not known."""
         self._places: dict[torch.nn.Module, list[Place]] = {}
         for place in loaded.places:
             self._places.setdefault(place.module, []).append(place)
@@ -88,7 +90,7 @@ class Running:
     def _hooks(self) -> Iterator[Any]:
         for module, places in self._places.items():
             if self._is_stack(places[0]):
-                yield module.register_forward_pre_hook(lambda module, args: self.inside.append(module))
+                yield module.register_forward_pre_hook(self._entered, with_kwargs=True)
                 yield module.register_forward_hook(lambda module, args, output: self._left())
             else:
                 yield module.register_forward_pre_hook(self._given)
@@ -97,8 +99,25 @@ class Running:
                 module = self._loaded.model.get_submodule(name)
                 yield module.register_forward_hook(self._streamed(layer), with_kwargs=True)
 
+    def _entered(self, module: Any, args: Any, kwargs: Any) -> None:
+        tables = [each for each in (*args, *kwargs.values()) if isinstance(each, torch.Tensor) and each.ndim == 2]
+        chosen = next((each for each in tables if not each.is_floating_point()), None)
+        shares = (each for each in tables if each.is_floating_point() and chosen is not None)
+        share = next((each for each in shares if each.shape == chosen.shape), None)  # type: ignore[union-attr]
+        self.inside.append(module)
+        self._mixed.append(None if chosen is None or share is None else (chosen, share))
+
     def _left(self) -> None:
         self.inside.pop()
+        self._mixed.pop()
+
+    def _shares(self, expert: int | None, rows: torch.Tensor) -> torch.Tensor | None:
+        """(n, 1): what an expert is mixed by on each row that it is given, in the order in which experts read them."""
+        if expert is None or not self._mixed or self._mixed[-1] is None:
+            return None
+        chosen, share = (each.mT for each in self._mixed[-1])
+        mixed = share[chosen == expert].abs().float()
+        return mixed[:, None] if len(mixed) == len(rows) else None
 
     @staticmethod
     def _is_stack(place: Place) -> bool:
@@ -146,7 +165,8 @@ class Running:
             return given
         before = self.record.tokens.get(at, 0)
         reached = min(1.0, len(rows) / max(self._total, 1)) if at[1] is not None else 1.0
-        size = reached * self._written(rows, place, at[1]).cpu()
+        shares = self._shares(at[1], rows)
+        size = reached * self._written(rows if shares is None else rows * shares, place, at[1]).cpu()
         self.record.sizes[at] = size + self.record.sizes.get(at, torch.zeros_like(size)) if before else size
         mean = rows.mean(dim=0).cpu()
         old = self.record.means.get(at, mean)
