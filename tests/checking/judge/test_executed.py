@@ -8,6 +8,7 @@ import torch
 
 from hf_lineage import Options, compare
 from hf_lineage.checking.judge.executed import _by_set
+from tests import positions
 from tests.checking.test_used_weights import load
 from tests.decoys import made
 from tests.forgeries import ROWS
@@ -50,6 +51,16 @@ def forged(folder, name):
 @pytest.mark.few(1)
 def test_layers_of_the_base_that_do_no_work_verify_nothing_by_running(tmp_path, name):
     assert not judged(forged(tmp_path, name)).verified
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", positions.ACTING)
+def test_layers_that_act_where_no_run_reaches_verify_nothing_but_those_that_act_only_within_a_run_do(tmp_path, name):
+    positions.made(name, tmp_path)
+    within, beyond = positions.moved(tmp_path).values()
+    assert (within < 0.01, beyond < 0.01) == (name not in positions.MISSED, name in positions.MISSED)
+    verdict = judged(tmp_path / "forged", tmp_path / "base")
+    assert (verdict.verified_by_running, verdict.executed.problem) == (name in positions.MISSED, "")
 
 
 def test_layers_that_only_the_begin_token_opens_are_verified_by_what_is_stored_and_not_by_running(tmp_path):

@@ -48,7 +48,7 @@ def test_what_parts_wrote_takes_the_place_of_what_is_expected(folder):
         assert (units.measured.shape, heads.measured.shape) == ((256,), (4,))
         assert (units.measured > 0).all()
         assert sorted(opened.streams) == list(range(6))
-        assert model.ran.inputs == {"text": (64, 9), "random": (2, 96)}
+        assert model.ran.inputs == {"text": (64, 9), "random": (2, 256)}
         signature = model.opened.signature([0])
         wanted = units.measured / units.measured.sum()
         np.testing.assert_allclose(signature.paths["mlp"].units[0].weight, wanted, rtol=1e-5)
