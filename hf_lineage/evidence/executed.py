@@ -143,5 +143,5 @@ class Executed:
 
     @property
     def complete(self) -> bool:
-        """Whether the verdict rests on what both models did when they ran, and on what is lost without the common."""
-        return not self.problem and self.ablation is not None
+        """Whether the verdict rests on what both models did when they ran, and something is lost without the common."""
+        return not self.problem and self.ablation is not None and self.ablation.is_used

@@ -117,7 +117,10 @@ def _folder(opened: Opened) -> Iterator[tuple[str, list[str]]]:
     repo = opened.described.repo
     files = weight_files(repo)
     if foreign_model(repo) or not all(file.endswith(SAFETENSORS) for file in files):
-        raise NothingToCompare("transformers is given safetensors files alone, and its weights are in none")
+        raise NothingToCompare(
+            "transformers is given safetensors files and a whole config.json alone: a converted file does not say all "
+            "that its class needs to compute the same; check the safetensors release"
+        )
     repo.fetch(*files)
     before = {file: repo.sha256(file) for file in files}
     with tempfile.TemporaryDirectory(prefix="hf-lineage-files-") as folder:

@@ -56,7 +56,8 @@ def _sentences(row: Row, executed: Executed) -> Iterator[str]:
     if row.verdict.verified_by_running:
         yield "verified by running: the share counts what units wrote when both models ran"
     elif row.verdict.verified:
-        yield "not verified by running: what is common could not be taken out part by part"
+        why = "is stored and not used" if executed.ablation else "could not be taken out part by part"
+        yield f"not verified by running: what is common {why}"
 
 
 def _lost(ablation: Ablation, loss: Loss | None) -> str:

@@ -104,7 +104,13 @@ def test_what_cannot_be_run_is_judged_by_what_is_stored_and_the_reason_is_told(t
     file = write(EXAMPLES / "fern/llama-finetune-a", tmp_path / "model.gguf", kind=KINDS.F16)
     verdict = judged(file)
     assert (verdict.words, verdict.verified, verdict.verified_by_running) == ("RELATED", True, False)
-    assert "could not be run: transformers is given safetensors files alone" in verdict.executed.problem
+    assert "could not be run: transformers is given safetensors files and a whole config" in verdict.executed.problem
+
+
+def test_an_adapter_is_not_run_and_the_reason_is_told():
+    verdict = judged(EXAMPLES / "fern/llama-lora")
+    assert (verdict.is_related, verdict.verified_by_running) == (True, False)
+    assert verdict.executed.problem.startswith("an adapter is judged by the factors that it stores; to run it, merge")
 
 
 def test_parts_of_a_layer_are_parts_of_its_sets():

@@ -80,6 +80,18 @@ def test_the_page_draws_what_each_layer_writes():
     assert "ransformers left out 1 stored tensors of org/model: model.layers.0.more" in page
 
 
+def test_a_model_of_which_layers_were_read_from_disk_is_told():
+    offloaded = replace(USED, models=(RAN[0], replace(RAN[1], on_disk=3 << 30)))
+    told = "org/model read 3,072 MiB of weights from disk whenever it ran, for want of memory"
+    assert told in written("text", offloaded, explain=True)
+    assert told not in written("text", explain=True)
+
+
+def test_what_is_stored_and_not_used_is_not_verified_by_running():
+    idle = replace(USED, ablation=replace(USED.ablation, inherited=replace(LOSSES[0], by_sequence=np.array([0.001]))))
+    assert "not verified by running: what is common is stored and not used" in written("text", idle)
+
+
 def test_a_policy_may_ask_for_it():
     policy = parse("require: executed", "p.yaml")
     said = [under(ran(executed), policy, TODAY) for executed in (USED, PROBLEM, None)]
