@@ -90,7 +90,7 @@ def _process(opened: Opened, options: Options, folder: str, files: Sequence[str]
         stored[each.dtype] += each.numbers
     usual = DTYPES.get(max(stored, key=stored.__getitem__), WHOLE)
     free = budgets(options.max_memory)
-    memory = {str(device): size - WORK for device, size in free.items() if size > WORK or device == CPU}
+    memory = {str(device): max(size - WORK, 0) for device, size in free.items()}
     room = sum(memory.values())
     dtype, number = next((each for each in (WHOLE, usual) if each[1] * sum(sizes) <= room), usual)
     offload, least = number * sum(sizes) > room, WORK + 2 * number * max(sizes)

@@ -84,9 +84,10 @@ class Server:
 
         from hf_lineage.running.executed.inputs import Source
 
-        passes, name = Source(self._loaded.model, 0).passes, self._loaded.places[0].name
-        times = [time.perf_counter()]
-        matrix = self._loaded.weight(name).flatten(0, -2)
+        passes, times = Source(self._loaded.model, 0).passes, [time.perf_counter()]
+        if not self._loaded.places:
+            return {"passes": passes, "seconds": 0.0}
+        matrix = self._loaded.weight(self._loaded.places[0].name).flatten(0, -2)
         times.append(time.perf_counter())
         rows = torch.ones(SEQUENCES, matrix.shape[1], dtype=matrix.dtype, device=matrix.device)
         for _ in range(2):  # the first warms up

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 
+from hf_lineage.running.executed import loading
 from hf_lineage.running.executed.holding import divergences, held_inputs
 from hf_lineage.running.executed.inputs import Source
 from hf_lineage.running.executed.loading import CannotRunError, load
@@ -55,6 +57,15 @@ def test_layers_that_would_take_more_of_the_disk_than_is_free_are_not_written(tm
     with pytest.raises(CannotRunError, match=r"may take \d+ MiB of the disk, and 0 MiB are free for them"):
         load(request, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize(("apple", "wanted"), [(False, {0: 300, "cpu": 200}), (True, {"mps": 500})])
+def test_gpus_share_the_layers_by_the_same_device_map(tmp_path, monkeypatch, apple, wanted):
+    """What accelerate does with it on a GPU is not shown here."""
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: apple)
+    request = replace(asked(saved(tmp_path, "LlamaForCausalLM"), "LlamaForCausalLM"), memory={"0": 300, "cpu": 200})
+    given = loading._devices(transformers.LlamaForCausalLM, request, tmp_path)
+    assert (given["device_map"], given["max_memory"]) == ("auto", wanted)
 
 
 def test_a_model_that_fits_in_the_numbers_that_are_stored_runs_in_them(tmp_path):
