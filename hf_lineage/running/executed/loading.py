@@ -23,6 +23,8 @@ STACK = 3
 """Dimensions of a stack of experts."""
 OFFLOADED = "offloaded"
 """The folder of layers that do not fit into memory, in that of the process."""
+IN_LAYER = re.compile(r"\.\d+\.")
+"""What the name of a tensor of a layer holds."""
 ROWS = 2
 """Rows by which a matrix in memory is held against the one on disk."""
 
@@ -106,12 +108,13 @@ def load(asked: Load, folder: Path) -> Loaded:
         dtype=getattr(torch, asked.dtype),
         **_devices(build, asked, folder),
     )
-    for problem, names in (("does not hold", info["missing_keys"]), ("holds in other shapes", info["mismatched_keys"])):
-        if names:
-            first = min(map(str, names))
-            raise NotJudgedError(
-                f"the file {problem} {len(names)} tensors that the class builds, {first} among them, so that the "
-                "loader makes them up at random"
+    for problem, keys in (("does not hold", info["missing_keys"]), ("holds in other shapes", info["mismatched_keys"])):
+        # A bias that is missing is not made up: it is 0.
+        if missing := sorted(name for name in map(str, keys) if not name.endswith("bias")):
+            in_layers = [name for name in missing if IN_LAYER.search(name)]
+            raise (NotJudgedError if in_layers else CannotRunError)(
+                f"the file {problem} {len(missing)} tensors that the class builds, {(in_layers or missing)[0]} among "
+                "them, so that the loader makes them up at random"
             )
     names = _in_memory(model, asked)
     state = dict(model.named_parameters())

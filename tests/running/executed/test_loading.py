@@ -96,6 +96,16 @@ def test_a_tensor_that_is_missing_is_made_up_by_the_loader_so_that_nothing_is_ru
         load(request, tmp_path)
 
 
+def test_what_is_missing_beside_the_layers_is_a_reason_and_a_missing_bias_is_0(tmp_path):
+    request = asked(saved(tmp_path, "BertModel"), "BertModel")
+    changed(tmp_path, lambda tensors: tensors.pop("encoder.layer.1.output.dense.bias"))
+    assert not load(request, tmp_path).model.encoder.layer[1].output.dense.bias.any()
+    changed(tmp_path, lambda tensors: tensors.pop("pooler.dense.weight"))
+    with pytest.raises(CannotRunError, match=r"does not hold 1 tensors .*, pooler.dense.weight among") as raised:
+        load(request, tmp_path)
+    assert type(raised.value) is CannotRunError
+
+
 def test_a_tensor_that_the_class_does_not_build_is_told(tmp_path):
     saved(tmp_path, "LlamaForCausalLM")
     request = asked(tmp_path, "LlamaForCausalLM")
