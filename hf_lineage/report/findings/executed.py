@@ -103,7 +103,7 @@ def _picture(row: Row, executed: Executed) -> Bars | None:
         return None
     origins = {layer for evidence in row.verdict.evidence.values() for layer in evidence.origins}
     bars = tuple(
-        Bar(f"layer {layer}{', inherited' if layer in origins else ''}", share, share, share)
+        Bar(f"layer {layer}{', inherited' * (layer in origins)}", share, share, share, pale=layer not in origins)
         for layer, share in executed.models[-1].writes.items()
     )
     return Bars(bars, "What the hidden units of each layer write, beside the stream that they join")
