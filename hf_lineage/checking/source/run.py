@@ -95,7 +95,7 @@ def _process(opened: Opened, options: Options, folder: str, files: Sequence[str]
     dtype, number = next((each for each in (WHOLE, usual) if each[1] * sum(sizes) <= room), usual)
     offload, least = number * sum(sizes) > room, WORK + 2 * number * max(sizes)
     if offload and least > free[CPU]:
-        raise NothingToCompare(f"it needs {least >> 20} MiB of memory, and {free[CPU] >> 20} MiB are free")
+        raise NothingToCompare(f"it needs {least >> 20} MiB of memory, and there are {free[CPU] >> 20} MiB for it")
     mapped = sum(Path(folder, file).stat().st_size for file in files)
     load = Load(
         folder,
