@@ -110,11 +110,14 @@ def _descendant(bench: Bench, name: str) -> Path:
 
 
 def _judged(kind: str, name: str, base: Path, folder: Path, loss_of: bool = False) -> Iterator[Row]:
+    def plain(reason: str) -> str:
+        return reason.replace(str(folder), "it").replace(str(base), "the base")
+
     stored, ran = (verdict(base, folder, run) for run in (False, True))
-    yield Row(f"{kind}: {name}: stored", None, words(stored), stored.reason.replace(str(folder), "it"))
+    yield Row(f"{kind}: {name}: stored", None, words(stored), plain(stored.reason))
     executed = ran.executed
     problem = executed.problem if executed else ""
-    yield Row(f"{kind}: {name}: run", None, words(ran), (problem or ran.reason).replace(str(folder), "it"))
+    yield Row(f"{kind}: {name}: run", None, words(ran), plain(problem or ran.reason))
     if executed and executed.ablation:
         ablation = executed.ablation
         yield Row(f"{kind}: {name}: lost", None, ablation.inherited.mean, ablation.unit)
