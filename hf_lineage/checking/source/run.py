@@ -71,9 +71,10 @@ def run_model(model: OpenedModel, options: Options) -> Iterator[RunModel]:
     opened = model.reopen()
     try:
         with _folder(opened) as (folder, files), _process(opened, options, folder, files) as process:
-            about, passes = process.values["seconds"] / 60, int(process.values["passes"])
+            about, written = process.values["seconds"] / 60, int(process.values["written"])
             doing = f"running {printable(model.name, 60)}, about {about:.0f} min"
-            values, arrays = process.ask("measure", doing, passes, seed=options.order_seed or 0)
+            doing += f", {written >> 20:,} MiB written for it" * bool(written)
+            values, arrays = process.ask("measure", doing, int(process.values["passes"]), seed=options.order_seed or 0)
             yield _understood(process, model, opened, options, values["kinds"], arrays)
     except NothingToCompare as error:
         raise type(error)(f"{model.name} could not be run: {error}") from None

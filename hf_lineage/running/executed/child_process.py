@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 import numpy as np
+from huggingface_hub.utils.tqdm import are_progress_bars_disabled
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 from tqdm import tqdm
@@ -91,7 +92,8 @@ class Process:
         clock = threading.Timer(self._seconds, stop)
         clock.start()
         line = b""
-        shown = tqdm(total=passes, desc=doing, unit="pass", leave=False, disable=None if passes else True)
+        hidden = not passes or are_progress_bars_disabled() or None
+        shown = tqdm(total=passes, desc=doing, unit="pass", leave=False, disable=hidden)
         try:
             stream = cast(IO[bytes], self._process.stdin)
             with contextlib.suppress(BrokenPipeError):

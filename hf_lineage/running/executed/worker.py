@@ -70,12 +70,13 @@ class Server:
     def _load(self, writers: list[dict[str, Any]], **given: Any) -> dict[str, Any]:
         asked = Load(writers=[Writer(**each) for each in writers], **given)
         bounded(asked.limit)
-        from hf_lineage.running.executed.loading import load
+        from hf_lineage.running.executed.loading import OFFLOADED, load
 
         self._loaded = load(asked, self._folder)
         self._loaded.model.register_forward_hook(lambda *_: self._passed())
         numbers = sum(each.numel() for each in self._loaded.model.parameters())
         values = {"unexpected": list(self._loaded.unexpected), "numbers": numbers, "on_disk": self._loaded.on_disk}
+        values["written"] = sum(file.stat().st_size for file in (self._folder / OFFLOADED).glob("*"))
         return {"values": values | self._estimate(numbers)}
 
     def _estimate(self, numbers: int) -> dict[str, Any]:
