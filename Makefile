@@ -108,11 +108,13 @@ bench: $(VENV)/.bench ## reproduce the paper; measure speed, memory and what is 
 	@$(BIN)/python -m benchmarks.speed --rivals --output benchmarks/results/speed.json
 
 # uv, because it pins for all platforms at once.
-pins: | $(BIN)/python ## write requirements/action.txt anew, which says what the action installs
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.13 --no-python-downloads --only-binary :all: \
+  --generate-hashes --no-annotate --extra cyclonedx --extra gguf --constraints constraints.txt \
+  --custom-compile-command "make pins"
+pins: | $(BIN)/python ## write requirements/action.txt anew and the same for `run: yes`, which say what the action installs
 	@$(PIP) uv
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.13 --no-python-downloads \
-	  --only-binary :all: --generate-hashes --no-annotate --extra cyclonedx --extra gguf --constraints constraints.txt \
-	  --custom-compile-command "make pins" --output-file requirements/action.txt \
+	@$(COMPILE) --output-file requirements/action.txt pyproject.toml requirements/action.in
+	@$(COMPILE) --extra run --constraints requirements/action.txt --output-file requirements/action-run.txt \
 	  pyproject.toml requirements/action.in
 
 clean: ## remove caches and build products; the environment in .venv stays

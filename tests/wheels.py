@@ -47,7 +47,9 @@ def source(folder: Path, wheels: Path) -> Path:
     for file in ("pyproject.toml", "constraints.txt", ".pre-commit-hooks.yaml"):
         (folder / file).write_text((ROOT / file).read_text("utf-8"), "utf-8")
     pins = (f"{one.name.split('-')[0]}=={one.name.split('-')[1]} --hash=sha256:{_digest(one)}" for one in _all(wheels))
-    (folder / "requirements/action.txt").write_text("\n".join(pins))
+    listed = "\n".join(pins)
+    for name in ("action", "action-run"):
+        (folder / f"requirements/{name}.txt").write_text(listed)
     script = f"hf_lineage-{__version__}.dist-info/entry_points.txt"
     wheel(folder, "hf_lineage", __version__, {"hf_lineage_is_elsewhere.pth": HERE, script: COMMAND})
     return folder

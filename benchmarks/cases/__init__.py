@@ -3,6 +3,7 @@
 from benchmarks.cases import (
     cold,
     exact,
+    executed,
     extraction,
     gpt2,
     gpu,
@@ -23,6 +24,7 @@ CASES = {
     "extraction": Case(extraction.models, extraction.rows),
     "prediction": Case(prediction.models, prediction.rows),
     "exact": Case(exact.models, exact.rows),
+    "executed": Case(executed.models, executed.rows),
     "memory": Case(memory.models, memory.rows),
     "stored": Case(nothing, stored.rows),
     "gpt2": Case(gpt2.models, gpt2.rows),

@@ -169,6 +169,8 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
 def _passed(given: Mapping[str, str]) -> Iterator[str]:
     for name, words in PASSED.items():
         yield from (f"--{name.lower().replace('_', '-')}={word}" for word in words(given.get(name, "")))
+    if _one_of(given.get("RUN") or "no", "run", ("yes", "no")) == "yes":
+        yield "--run"
 
 
 def _local_hub(given: Mapping[str, str]) -> Path | None:

@@ -30,7 +30,7 @@ from hf_lineage.checking.source import (
 )
 from hf_lineage.claims import Claim, Claims, read_claims, stated
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence import Kind, Verdict
+from hf_lineage.evidence import Executed, Kind, Verdict
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
@@ -38,6 +38,8 @@ from hf_lineage.signature import Signature
 if TYPE_CHECKING:
     from hf_lineage.checking.single import Inspection
     from hf_lineage.signature.sources import Published
+
+NOT_RUN = "an adapter is judged by the factors that it stores; to run it, merge it into its base and check the result"
 
 
 @takes_options
@@ -71,7 +73,8 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     asked = Asked(declared, options, named=bool(bases))
     judged = contents.judge(lambda kind, held: kind.check(held, asked)) if declared.claims else Judged()
     told = contents.repo, (*declared.notes, *judged.notes), began
-    report = Report(model, source.commit, judged.rows, declared.conflicts, options, *told, licence=stated(source))
+    rows = _told(judged.rows, options)
+    report = Report(model, source.commit, rows, declared.conflicts, options, *told, licence=stated(source))
     return replace(report, blended=judged.blended)
 
 
@@ -107,7 +110,7 @@ def compare(a: Model, b: Model, options: Options | None = None, *, merge_base: M
         row = judge_sum(Claim(a, None, NAMED), base, source, other, options)
         called = ("compare", "--merge-base", merge_base)
         repo = source if isinstance(source, RepoRef) else None
-        return Report(b, source.commit, (row,), (), options, repo, checked_at=began, called=called)
+        return Report(b, source.commit, _told([row], options), (), options, repo, checked_at=began, called=called)
     return comparing(a, base, options)(b, source)
 
 
@@ -125,7 +128,7 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
         contents = contents_of(source)
         judged = contents.judge(lambda kind, held: kind.compare(held, beside))
         told = contents.repo, judged.notes, began, ("compare",)
-        return Report(b, source.commit, judged.rows, (), options, *told, licence=stated(source))
+        return Report(b, source.commit, _told(judged.rows, options), (), options, *told, licence=stated(source))
 
     return compared
 
@@ -175,6 +178,17 @@ def inspect(model: Model, options: Options | None = None) -> Inspection:
 def ordered(options: Options) -> Options:
     """Return options with a seed for the order of the layers: drawn now, unless the user gave one."""
     return options if options.order_seed is not None else replace(options, order_seed=interim.drawn_seed())
+
+
+def _told(rows: Sequence[Row], options: Options) -> tuple[Row, ...]:
+    """The rows, in which those of adapters say why nothing was run where that was asked for."""
+    not_run = Executed(seed=options.order_seed or 0, problem=NOT_RUN)
+    return tuple(
+        replace(row, verdict=replace(row.verdict, executed=not_run))
+        if options.run and row.verdict.is_related and row.verdict.executed is None
+        else row
+        for row in rows
+    )
 
 
 def _named(bases: Sequence[str], local_hub: Path | None) -> Claims:

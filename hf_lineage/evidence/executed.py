@@ -44,6 +44,10 @@ class Ran:
     """By expert, how many tokens reached it."""
     left_out: tuple[str, ...] = ()
     """Stored tensors that the class does not build."""
+    dtype: str = "float32"
+    """In which numbers it ran."""
+    on_disk: int = 0
+    """Bytes of its weights that did not fit into memory and were read from disk whenever it ran."""
 
 
 @dataclass(frozen=True)
@@ -139,5 +143,5 @@ class Executed:
 
     @property
     def complete(self) -> bool:
-        """Whether the verdict rests on what both models did when they ran, and on what is lost without the common."""
-        return not self.problem and self.ablation is not None
+        """Whether the verdict rests on what both models did when they ran, and something is lost without the common."""
+        return not self.problem and self.ablation is not None and self.ablation.is_used

@@ -82,9 +82,9 @@ class TestAction:
         place = wheels.source(tmp_path / "action", shelf)
         (tmp_path / "temp").mkdir()
 
-        def run(**env):
+        def run(inputs=(), **env):
             settings = surprises(checkout) | offline(shelf) | {"HF_HOME": str(tmp_path / "home")} | env
-            given = {"local_path": "fern/child", "local_hub": "."}
+            given = {"local_path": "fern/child", "local_hub": "."} | dict(inputs)
             return run_action(tmp_path / "temp", {"python": PYTHON}, checkout, settings, place, **given)
 
         return run
@@ -102,6 +102,14 @@ class TestAction:
         assert done.code != 0
         assert "DO NOT MATCH THE HASHES" in done.log
         assert "check" not in done.steps
+
+    @pytest.mark.long
+    def test_models_are_run_where_that_is_asked_for_with_what_is_pinned_for_it(self, job, tmp_path, ran):
+        (tmp_path / "action/requirements/action.txt").unlink()
+        done = job({"run": "yes"})
+        assert not ran.exists(), ran.read_text()
+        assert (done.code, done.outputs["verdict"]) == (0, "RELATED"), done.log
+        assert "verified by running" in done.log
 
 
 class TestControl:
@@ -172,11 +180,19 @@ class TestHook:
 
 
 class TestPins:
-    """requirements/action.txt, as `make pins` writes it."""
+    """requirements/action.txt and action-run.txt, as `make pins` writes them."""
+
+    @pytest.fixture(params=["action", "action-run"])
+    def name(self, request):
+        return request.param
 
     @pytest.fixture
-    def pins(self):
-        lines = (ROOT / "requirements/action.txt").read_text("utf-8").replace("\\\n", " ").splitlines()
+    def pins(self, name):
+        return self.read(name)
+
+    @staticmethod
+    def read(name):
+        lines = (ROOT / f"requirements/{name}.txt").read_text("utf-8").replace("\\\n", " ").splitlines()
         return {
             canonicalize_name(requirement.name): (str(requirement.specifier), hashes)
             for line in lines
@@ -196,9 +212,14 @@ class TestPins:
         }
         assert len(both.keys() & pins.keys()) > 12
 
-    def test_everything_that_the_package_needs_is_there_and_no_torch(self, pins):
+    def test_where_models_are_run_everything_else_is_the_same(self):
+        assert self.read("action").items() <= self.read("action-run").items()
+
+    def test_everything_that_the_package_needs_is_there_and_torch_only_where_models_are_run(self, name, pins):
         project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
         lines = [*project["dependencies"], *project["optional-dependencies"]["cyclonedx"], "hatchling"]
+        runs = name == "action-run"
+        lines += project["optional-dependencies"]["run"] if runs else []
         needed, seen = [Requirement(line).name for line in lines], set()
         while needed:
             name = canonicalize_name(needed.pop())
@@ -210,4 +231,4 @@ class TestPins:
                 if requirement.marker is None or requirement.marker.evaluate({"extra": "", "python_version": "3.13"}):
                     needed.append(requirement.name)
         assert seen <= pins.keys()
-        assert pins.keys().isdisjoint({"accelerate", "torch"})
+        assert pins.keys().isdisjoint({"accelerate", "torch"}) != runs

@@ -52,4 +52,5 @@ def test_evidence_is_complete_only_where_both_ran_and_something_was_taken_out():
     ran = Ran("m", {"text": (64, 9)}, 100, {0: 0.5})
     assert Executed((ran, ran), ablation(loss(1.0))).complete
     assert not Executed((ran, ran)).complete
+    assert not Executed((ran, ran), ablation(loss(0.001))).complete
     assert not Executed(problem="it has no safetensors files").complete

@@ -7,6 +7,7 @@ stand below them: what is said of these must not change.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -21,7 +22,7 @@ from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.text import documentation
 from hf_lineage import Options, compare
 from hf_lineage.evidence.verdict import Verdict
-from tests import forgeries, running_attacks
+from tests import forgeries, positions, running_attacks
 from tests.decoys import made
 from tests.running.executed.models import ARCHITECTURES, saved
 
@@ -51,6 +52,11 @@ def rows(bench: Bench) -> Sequence[Row]:
     for name, tiny in list(forgeries.ROWS.items())[few]:
         folder = _tiny(bench, name, tiny)
         found += _judged(FORGED, name, folder / "a", folder / "decoy")
+    for name in list(positions.ACTING)[few]:
+        folder = bench.cache.kept_folder("positions", [VERSION, name], partial(positions.made, name))
+        found += _judged(FORGED, name, folder / "base", folder / "forged")
+        for where, number in positions.moved(folder).items():
+            found.append(Row(f"{FORGED}: {name}: logits {where}", None, number, "of the logits, without these layers"))
     for name in DESCENDANTS[few]:
         found += _judged(HONEST, name, HUB / LLAMA, HUB / name, loss_of=True)
     for name in list(ARCHITECTURES)[few]:
@@ -104,11 +110,14 @@ def _descendant(bench: Bench, name: str) -> Path:
 
 
 def _judged(kind: str, name: str, base: Path, folder: Path, loss_of: bool = False) -> Iterator[Row]:
+    def plain(reason: str) -> str:
+        return reason.replace(str(folder), "it").replace(str(base), "the base")
+
     stored, ran = (verdict(base, folder, run) for run in (False, True))
-    yield Row(f"{kind}: {name}: stored", None, words(stored), stored.reason.replace(str(folder), "it"))
+    yield Row(f"{kind}: {name}: stored", None, words(stored), plain(stored.reason))
     executed = ran.executed
     problem = executed.problem if executed else ""
-    yield Row(f"{kind}: {name}: run", None, words(ran), (problem or ran.reason).replace(str(folder), "it"))
+    yield Row(f"{kind}: {name}: run", None, words(ran), plain(problem or ran.reason))
     if executed and executed.ablation:
         ablation = executed.ablation
         yield Row(f"{kind}: {name}: lost", None, ablation.inherited.mean, ablation.unit)
@@ -134,7 +143,7 @@ def holds(found: Mapping[str, Row]) -> None:
             claim(stored.partition(",")[0] == ran.partition(",")[0], f"{name}: {stored} becomes {ran}")
         elif name.startswith("a copy"):
             claim(ran != "UNRELATED", f"{name}: the verdict is {ran}")
-        else:
+        elif name not in positions.MISSED:
             claim("verified" not in ran, f"{name}: the verdict is {ran}")
 
 

@@ -22,6 +22,7 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import Ablation, Executed, Loss, Verdict, amount
 from hf_lineage.evidence.judging import Pair, named, reserved
 from hf_lineage.evidence.units import have_counterparts
+from hf_lineage.running.executed import NotJudged
 from hf_lineage.signature import random_stream
 
 ABLATED = ("mlp", "value_output")
@@ -44,7 +45,10 @@ def judge_executed(
             outcome = judge_models(first.opened, second.opened, options, declared)
             ablation = _ablated(first, second, outcome, seed)
     except NothingToCompare as error:
-        return replace(stored, executed=Executed(seed=seed, problem=str(error)))
+        # Nothing is verified by what the class does not load; where nothing is common, there is nothing to doubt.
+        doubted = isinstance(error, NotJudged) and stored.is_related
+        outcome = reserved(stored, (str(error),)) if doubted else stored
+        return replace(outcome, executed=Executed(seed=seed, problem=str(error)))
     ran = Executed((first.ran, second.ran), ablation, seed)
     if outcome.verified and ablation is not None and not ablation.is_used:
         outcome = reserved(outcome, (_unused(candidate.name, ablation),))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +28,7 @@ from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence import Ran
 from hf_lineage.hub import RepoRef
-from hf_lineage.running.executed import Arrays, Load, Process, Writer
+from hf_lineage.running.executed import Arrays, Load, NotJudged, Process, Writer
 from hf_lineage.signature.computing import CPU, budgets
 
 CONFIG = "config.json"
@@ -35,8 +37,11 @@ LEFT_OUT = ("auto_map", "_name_or_path", "_attn_implementation", "attn_implement
 SAFETENSORS = ".safetensors"
 WRITERS = {"mlp": "down", "value_output": "output"}
 """By path the role that writes into the stream."""
-NUMBER_BYTES, SPARE, LEAST_MEMORY = 4, 2, 4 * 2**30
-"""Bytes of a number in memory; copies of the weights while they are loaded; bytes that torch and its inputs take."""
+WHOLE = ("float32", 4)
+DTYPES = {"BF16": ("bfloat16", 2), "F16": ("float16", 2)}
+"""By the format of most stored numbers the one in which a model runs that does not fit in WHOLE, and its bytes."""
+WORK = 2**31
+"""Bytes of memory for torch, for inputs, and for what becomes of them."""
 SECONDS, PER_GIB = 600.0, 600.0
 """How long one request may take: so long, and so much longer for each GiB of weights."""
 
@@ -52,7 +57,9 @@ class RunModel:
 
     def hold(self, parts: Mapping[str, Sequence[int]]) -> tuple[Mapping[str, Any], Any]:
         """Return what a loss is counted in and beside, and by sequence what is lost if these parts write their mean."""
-        values, arrays = self.process.ask("hold", parts={key: list(map(int, each)) for key, each in parts.items()})
+        held = {key: list(map(int, each)) for key, each in parts.items()}
+        doing = f"running {printable(self.ran.model, 60)} without some parts"
+        values, arrays = self.process.ask("hold", doing, 1, parts=held)
         return values, arrays["moved"]
 
 
@@ -63,21 +70,46 @@ def run_model(model: OpenedModel, options: Options) -> Iterator[RunModel]:
         raise NothingToCompare(f"{model.name}: its weights are not read")
     opened = model.reopen()
     try:
-        with _folder(opened) as (folder, files), _process(opened, folder, files) as process:
-            values, arrays = process.ask("measure", seed=options.order_seed or 0)
+        with _folder(opened) as (folder, files), _process(opened, options, folder, files) as process:
+            about, written = process.values["seconds"] / 60, int(process.values["written"])
+            doing = f"running {printable(model.name, 60)}, about {about:.0f} min"
+            doing += f", {written >> 20:,} MiB written for it" * bool(written)
+            values, arrays = process.ask("measure", doing, int(process.values["passes"]), seed=options.order_seed or 0)
             yield _understood(process, model, opened, options, values["kinds"], arrays)
     except NothingToCompare as error:
-        raise NothingToCompare(f"{model.name} could not be run: {error}") from None
+        raise type(error)(f"{model.name} could not be run: {error}") from None
 
 
-def _process(opened: Opened, folder: str, files: Sequence[str]) -> Process:
-    """The process that is to load the files of a model, with bounds on its memory and its time."""
-    numbers = sum(tensor.numbers for tensor in opened.checkpoint.tensors.values())
-    needed, free = NUMBER_BYTES * SPARE * numbers + LEAST_MEMORY, budgets(None)[CPU]
-    if needed > free:
-        raise NothingToCompare(f"it needs {needed >> 20} MiB of memory, and {free >> 20} MiB are free")
-    load = Load(folder, opened.described.architecture, tuple(files), tuple(list_writers(opened.layout)), needed)
-    return Process(load, SECONDS + PER_GIB * sum(Path(folder, file).stat().st_size for file in files) / 2**30)
+def _process(opened: Opened, options: Options, folder: str, files: Sequence[str]) -> Process:
+    """The process that is to load the files of a model, with bounds on its memory, its disk and its time.
+
+    It runs in float32 where it fits, else as it is stored, and else with layers that are read whenever it runs.
+    """
+    sizes = [tensor.numbers for tensor in opened.checkpoint.tensors.values()]
+    stored: Counter[str] = Counter()
+    for each in opened.checkpoint.stored.values():
+        stored[each.dtype] += each.numbers
+    usual = DTYPES.get(max(stored, key=stored.__getitem__), WHOLE)
+    free = budgets(options.max_memory)
+    memory = {str(device): max(size - WORK, 0) for device, size in free.items()}
+    room = sum(memory.values())
+    dtype, number = next((each for each in (WHOLE, usual) if each[1] * sum(sizes) <= room), usual)
+    offload, least = number * sum(sizes) > room, WORK + 2 * number * max(sizes)
+    if offload and least > free[CPU]:
+        raise NothingToCompare(f"it needs {least >> 20} MiB of memory, and there are {free[CPU] >> 20} MiB for it")
+    mapped = sum(Path(folder, file).stat().st_size for file in files)
+    load = Load(
+        folder,
+        opened.described.architecture,
+        tuple(files),
+        tuple(list_writers(opened.layout)),
+        min(number * sum(sizes), room) + 2 * WORK + mapped,
+        dtype,
+        memory,
+        offload,
+        shutil.disk_usage(tempfile.gettempdir()).free // 2,
+    )
+    return Process(load, SECONDS + PER_GIB * mapped / 2**30)
 
 
 @contextlib.contextmanager
@@ -86,7 +118,10 @@ def _folder(opened: Opened) -> Iterator[tuple[str, list[str]]]:
     repo = opened.described.repo
     files = weight_files(repo)
     if foreign_model(repo) or not all(file.endswith(SAFETENSORS) for file in files):
-        raise NothingToCompare("transformers is given safetensors files alone, and its weights are in none")
+        raise NothingToCompare(
+            "transformers is given safetensors files and a whole config.json alone: a converted file does not say all "
+            "that its class needs to compute the same; check the safetensors release"
+        )
     repo.fetch(*files)
     before = {file: repo.sha256(file) for file in files}
     with tempfile.TemporaryDirectory(prefix="hf-lineage-files-") as folder:
@@ -161,16 +196,18 @@ def _understood(
         _shares(layout, least, streams),
         tokens,
         tuple(process.values["unexpected"]),
+        process.dtype,
+        int(process.values["on_disk"]),
     )
     _refuse_disagreement(layout, ran.left_out)
     return RunModel(process, FromWeights.from_opened(measured, options, cached=False), ran)
 
 
 def _refuse_disagreement(layout: Layout, unexpected: Sequence[str]) -> None:
-    """Raise NothingToCompare where a tensor was judged that the loader leaves out."""
+    """Raise NotJudged where a tensor was judged that the loader leaves out."""
     judged = {name for layer_set in layout.everything for name in layer_set.tensors} & set(unexpected)
     if judged:
-        raise NothingToCompare(f"transformers leaves out {printable(min(judged), 200)}, which was judged")
+        raise NotJudged(f"transformers leaves out {printable(min(judged), 200)}, which was judged")
 
 
 def with_measured(layout: Layout, sizes: Arrays) -> Layout:

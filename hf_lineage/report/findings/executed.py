@@ -56,7 +56,8 @@ def _sentences(row: Row, executed: Executed) -> Iterator[str]:
     if row.verdict.verified_by_running:
         yield "verified by running: the share counts what units wrote when both models ran"
     elif row.verdict.verified:
-        yield "not verified by running: what is common could not be taken out part by part"
+        why = "is stored and not used" if executed.ablation else "could not be taken out part by part"
+        yield f"not verified by running: what is common {why}"
 
 
 def _lost(ablation: Ablation, loss: Loss | None) -> str:
@@ -66,6 +67,9 @@ def _lost(ablation: Ablation, loss: Loss | None) -> str:
 def _details(executed: Executed) -> Iterator[str]:
     for ran in executed.models:
         yield f"{printable(ran.model, 200)} read {' and '.join(_inputs(ran))}; of each part the smaller activity counts"
+        if ran.on_disk:
+            size = f"{ran.on_disk >> 20:,} MiB"
+            yield f"{printable(ran.model, 200)} read {size} of weights from disk whenever it ran, for want of memory"
         if ran.left_out:
             left = printable(ran.left_out[0], 200)
             yield f"transformers left out {len(ran.left_out)} stored tensors of {printable(ran.model, 200)}: {left}"
@@ -99,7 +103,7 @@ def _picture(row: Row, executed: Executed) -> Bars | None:
         return None
     origins = {layer for evidence in row.verdict.evidence.values() for layer in evidence.origins}
     bars = tuple(
-        Bar(f"layer {layer}{', inherited' if layer in origins else ''}", share, share, share)
+        Bar(f"layer {layer}{', inherited' * (layer in origins)}", share, share, share, pale=layer not in origins)
         for layer, share in executed.models[-1].writes.items()
     )
     return Bars(bars, "What the hidden units of each layer write, beside the stream that they join")
@@ -121,6 +125,8 @@ def _model(ran: Ran) -> dict[str, Any]:
         "model": ran.model,
         "inputs": {kind: list(shape) for kind, shape in ran.inputs.items()},
         "parameters": ran.numbers,
+        "dtype": ran.dtype,
+        "bytes_from_disk": ran.on_disk,
         "writes": {str(layer): share for layer, share in ran.writes.items()},
         "tokens_by_expert": dict(ran.tokens),
         "left_out": list(ran.left_out),

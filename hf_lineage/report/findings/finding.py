@@ -29,6 +29,8 @@ class Bar:
     """The ends of the interval that holds the value."""
     clear: bool = True
     """Whether the value says anything; where the interval is too wide, only that is drawn."""
+    pale: bool = False
+    """Whether it is drawn paler than others, as what a picture is not about."""
 
 
 @dataclass(frozen=True)

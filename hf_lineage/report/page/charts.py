@@ -30,11 +30,13 @@ NEAR = 1.5
 MOST_DOTS = 32
 
 
-def interval_bar(label: str, share: float | None, interval: tuple[float, float], line: str = "gap") -> Markup:
+def interval_bar(
+    label: str, share: float | None, interval: tuple[float, float], line: str = "gap", fill: str = "share"
+) -> Markup:
     """Return a bar from nothing to a share of the whole, and the interval that holds it; no bar where it is None."""
     low, high = (BAR * min(max(end, 0.0), 1.0) for end in interval)
     parts = [rect(0, 0, BAR, THICK, "track")]
-    parts += [] if share is None else [rect(0, 0, BAR * min(max(share, 0.0), 1.0), THICK, "share")]
+    parts += [] if share is None else [rect(0, 0, BAR * min(max(share, 0.0), 1.0), THICK, fill)]
     parts += [path(f"M{low:g} {THICK / 2:g}H{max(high, low + 0.5):g}", line)] if interval[0] < interval[1] else []
     return picture("small", (BAR, THICK), parts, label)
 

@@ -56,7 +56,8 @@ def show(finding: Finding, named: str = "", explain: bool = False) -> Markup:
 def draw(bar: Bar) -> Markup:
     """Return a bar from nothing to a share of the whole, with its interval; no bar where that is too wide."""
     label = f"{bar.value:.2f} ({bar.low:.2f} to {bar.high:.2f})"
-    return interval_bar(label, bar.value if bar.clear else None, (bar.low, bar.high), "line")
+    fill = "share pale" if bar.pale else "share"
+    return interval_bar(label, bar.value if bar.clear else None, (bar.low, bar.high), "line", fill)
 
 
 FOLDER, STORED, UNREAD = "read from a folder", "given as a stored signature", "nothing of it was read"

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 import numpy as np
+from huggingface_hub.utils.tqdm import are_progress_bars_disabled
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
+from tqdm import tqdm
 
 from hf_lineage.errors import NothingToCompare, OptionError, installation, printable
-from hf_lineage.running.executed.request import Load
+from hf_lineage.running.executed.request import PASSED, Load
 
 EXTRA = "run"
 COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.executed.worker import main; main()"
@@ -33,6 +35,10 @@ PATIENCE = 5
 LONGEST_ANSWER = 2**24
 """Bytes of an answer: the names of tensors at most."""
 Arrays = dict[str, NDArray[np.float64]]
+
+
+class NotJudged(NothingToCompare):
+    """What a class makes of the files is not what was judged."""
 
 
 def refuse_without_extra() -> None:
@@ -49,6 +55,7 @@ class Process:
 
     def __init__(self, load: Load, seconds: float) -> None:
         self._load, self._seconds = load, seconds
+        self.dtype = load.dtype
 
     def __enter__(self) -> Process:
         self._place = tempfile.TemporaryDirectory(prefix="hf-lineage-run-")
@@ -71,8 +78,11 @@ class Process:
         self._process.communicate()
         self._place.cleanup()
 
-    def ask(self, action: str, **given: Any) -> tuple[Mapping[str, Any], Arrays]:
-        """Return values and arrays; raise NothingToCompare, which says why, where there are none."""
+    def ask(self, action: str, doing: str = "", passes: int = 0, **given: Any) -> tuple[Mapping[str, Any], Arrays]:
+        """Return values and arrays; raise NothingToCompare, which says why, where there are none.
+
+        Where the model is to run, how many of its passes are done is shown on standard error if that is a terminal.
+        """
         late = threading.Event()
 
         def stop() -> None:
@@ -82,13 +92,18 @@ class Process:
         clock = threading.Timer(self._seconds, stop)
         clock.start()
         line = b""
+        hidden = not passes or are_progress_bars_disabled() or None
+        shown = tqdm(total=passes, desc=doing, unit="pass", leave=False, disable=hidden)
         try:
             stream = cast(IO[bytes], self._process.stdin)
             with contextlib.suppress(BrokenPipeError):
                 stream.write(json.dumps({"action": action, "given": given}).encode() + b"\n")
                 stream.flush()
-                line = cast(IO[bytes], self._process.stdout).readline(LONGEST_ANSWER)
+                answers = cast(IO[bytes], self._process.stdout)
+                while (line := answers.readline(LONGEST_ANSWER)) == f"{PASSED}\n".encode():
+                    shown.update()
         finally:
+            shown.close()
             clock.cancel()
         if not line.endswith(b"\n"):
             raise NothingToCompare(f"it took more than {self._seconds:.0f} s" if late.is_set() else self._ended())
@@ -104,7 +119,7 @@ class Process:
 
     def _understood(self, answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Arrays]:
         if "problem" in answer:
-            raise NothingToCompare(printable(str(answer["problem"]), 500))
+            raise (NotJudged if answer.get("not_judged") else NothingToCompare)(printable(str(answer["problem"]), 500))
         arrays: Arrays = {}
         if "file" in answer:
             read = load_file(Path(self._place.name, Path(answer["file"]).name))

@@ -39,18 +39,26 @@ def divergences(before: Any, after: Any, given: Input) -> tuple[str, torch.Tenso
     """
     predicts = given.kind == TEXT or given.predicted is not None
     if predicts and hasattr(before, "logits") and before.logits.ndim == STACK:
-        old, new = (each.logits.double().log_softmax(dim=-1) for each in (before, after))
-        where = torch.ones(old.shape[:2], dtype=torch.bool) if given.predicted is None else given.predicted.clone()
-        if given.predicted is None:
-            where[:, : given.first] = False
-        nats = (old.exp() * (old - new)).sum(dim=-1) * where
-        predicted = old[where]
-        together = predicted.exp().mean(dim=0).clamp(min=1e-300).log()
-        says = (predicted.exp() * (predicted - together)).sum(dim=-1).mean()
-        return NATS, nats.sum(dim=1) / where.sum(dim=1).clamp(min=1), float(says)
-    old, new = (_state(each).double().flatten(1) for each in (before, after))
+        return NATS, *_nats(before.logits, after.logits, given)
+    old, new = (_state(each).cpu().double().flatten(1) for each in (before, after))
     sizes = old.norm(dim=1).clamp(min=1e-30)
     return CHANGE, (old - new).norm(dim=1) / sizes, float(((old - old.mean(dim=0)).norm(dim=1) / sizes).mean())
+
+
+def _nats(before: torch.Tensor, after: torch.Tensor, given: Input) -> tuple[torch.Tensor, float]:
+    """The divergence a token by sequence, and the information in what is said, a sequence at a time."""
+    where = given.predicted
+    if where is None:
+        where = torch.ones(before.shape[:2], dtype=torch.bool)
+        where[:, : given.first] = False
+    moved, unsure, together = [], 0.0, torch.zeros(before.shape[-1], dtype=torch.float64)
+    for first, second, here in zip(before, after, where, strict=True):
+        old, new = (each[here].cpu().double().log_softmax(dim=-1) for each in (first, second))
+        moved.append((old.exp() * (old - new)).sum() / max(len(old), 1))
+        unsure += float(torch.special.entr(old.exp()).sum())
+        together += old.exp().sum(dim=0)
+    count = int(where.sum())
+    return torch.stack(moved), float(torch.special.entr(together / count).sum()) - unsure / count
 
 
 def _state(output: Any) -> torch.Tensor:

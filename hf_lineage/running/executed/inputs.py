@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from hf_lineage.running.executed.loading import CannotRunError
+from hf_lineage.running.executed.loading import CannotRunError, run_once
 from hf_lineage.running.executed.request import LENGTH, LONG, NOISE, RANDOM, SEQUENCES, TEXT, WRITTEN
 
 MASKED = 0.15
@@ -50,13 +50,23 @@ class Source:
         return [self._written(), Input(RANDOM, self._ids(self._tokens(LONG, length)), first=1)]
 
     @property
+    def passes(self) -> int:
+        """About how often the model runs to write text and to be measured."""
+        return WRITTEN + 2 if self._writes or "decoder_input_ids" in self._accepted else 1
+
+    @property
     def _writes(self) -> bool:
         """Whether it predicts the next token, each from those before it."""
         return type(self._model).__name__.endswith(("ForCausalLM", "LMHeadModel")) and self._model.can_generate()
 
     @property
     def _longest(self) -> int:
-        """How many tokens it takes, by the first key of its configuration that says so."""
+        """How many tokens it takes, by the first key of its configuration that says so.
+
+        Positions that are rotated have no end, whatever is stated, so that nobody can keep a run short.
+        """
+        if any(name.endswith("rotary_emb") for name, _ in self._model.named_modules()):
+            return LENGTH
         stated = (getattr(self._config, key, None) for key in POSITIONS)
         return next((value for value in stated if isinstance(value, int) and value > 1), LENGTH)
 
@@ -84,13 +94,13 @@ class Source:
         for _ in range(min(WRITTEN, self._longest - tokens.shape[1])):
             fresh = tokens if cache is None else tokens[:, -1:]
             given = {"input_ids": fresh} | ({"past_key_values": cache, "use_cache": True} if cached else {})
-            output = self._model(**given)
+            output = run_once(self._model, given)
             cache = getattr(output, "past_key_values", None) if cached else None
             tokens = torch.cat([tokens, self._sampled(output.logits[:, -1])], dim=1)
         return Input(TEXT, self._ids(tokens), first=1)
 
     def _sampled(self, logits: torch.Tensor) -> torch.Tensor:
-        odds = logits.float().softmax(dim=-1)
+        odds = logits.cpu().float().softmax(dim=-1)
         if not bool(odds.isfinite().all()):
             raise CannotRunError("what it predicts is not finite")
         return torch.multinomial(odds, 1, generator=self._random)
@@ -110,7 +120,7 @@ class Source:
         start = getattr(self._model.config, "decoder_start_token_id", None)
         written = torch.full((SEQUENCES, 1), start if isinstance(start, int) else 0)
         for _ in range(WRITTEN):
-            output = self._model(**read, decoder_input_ids=written)
+            output = run_once(self._model, read | {"decoder_input_ids": written})
             if not hasattr(output, "logits"):
                 break
             written = torch.cat([written, self._sampled(output.logits[:, -1])], dim=1)

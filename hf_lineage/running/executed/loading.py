@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,17 +15,26 @@ import transformers
 from safetensors import safe_open
 from transformers.conversion_mapping import get_model_conversion_mapping
 from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
+from transformers.integrations.accelerate import load_offloaded_parameter
 
 from hf_lineage.running.executed.request import Load, Writer
 
 STACK = 3
 """Dimensions of a stack of experts."""
+OFFLOADED = "offloaded"
+"""The folder of layers that do not fit into memory, in that of the process."""
+IN_LAYER = re.compile(r"\.\d+\.")
+"""What the name of a tensor of a layer holds."""
 ROWS = 2
 """Rows by which a matrix in memory is held against the one on disk."""
 
 
 class CannotRunError(Exception):
-    """Why a model is not run, or what was run is not what was judged."""
+    """Why a model is not run."""
+
+
+class NotJudgedError(CannotRunError):
+    """What the class holds is not what was judged."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +50,11 @@ class Place:
     expert: int | None = None
     """Which of a stack of experts it is; None where it is a matrix by itself, or a whole stack."""
 
+    @property
+    def name(self) -> str:
+        """Its name in memory."""
+        return f"{self.owner}.{self.parameter}"
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -51,16 +67,35 @@ class Loaded:
     unexpected: tuple[str, ...]
     """Stored tensors that the class does not build."""
 
+    @property
+    def on_disk(self) -> int:
+        """Bytes of the weights that are read from disk whenever the model runs."""
+        return sum(each.numel() * each.element_size() for each in self.model.parameters() if each.is_meta)
 
-def load(asked: Load) -> Loaded:
-    """Return a model that its own class has filled; raise CannotRunError where that is not what was judged."""
+    def weight(self, name: str) -> torch.Tensor:
+        """Return a matrix by its name in memory; one that lies on disk is read."""
+        return read_weight(self.model, name)
+
+
+def run_once(model: Any, given: Mapping[str, Any]) -> Any:
+    """Run a model on inputs that are put where its weights are: on the device of the first that are in memory."""
+    devices = (each.device for each in model.parameters() if not each.is_meta)
+    device = next(devices, torch.device("cpu"))
+    there = {name: each.to(device) if isinstance(each, torch.Tensor) else each for name, each in given.items()}
+    return model(**there)
+
+
+def read_weight(model: Any, name: str) -> torch.Tensor:
+    """Return a matrix of a model; one that lies on disk is read."""
+    weight: torch.Tensor = model.get_parameter(name).detach()
+    return load_offloaded_parameter(model, name) if weight.is_meta else weight
+
+
+def load(asked: Load, folder: Path) -> Loaded:
+    """Return a model that its own class has filled; raise NotJudgedError where that is not what was judged."""
     build: Any = getattr(transformers, asked.architecture, None)
     if not isinstance(build, type) or not issubclass(build, transformers.PreTrainedModel):
         raise CannotRunError(f"transformers {transformers.__version__} has no class {asked.architecture}")
-    settings: dict[str, Any] = {"dtype": torch.float32}
-    if asked.offload:
-        memory = {"cpu": asked.limit // 2}
-        settings = {"dtype": "auto", "device_map": "auto", "max_memory": memory, "offload_folder": asked.offload}
     loader: Any = build
     model, info = loader.from_pretrained(
         asked.folder,
@@ -70,66 +105,99 @@ def load(asked: Load) -> Loaded:
         output_loading_info=True,
         attn_implementation="eager",
         experts_implementation="eager",
-        **settings,
+        dtype=getattr(torch, asked.dtype),
+        **_devices(build, asked, folder),
     )
-    for problem, names in (("does not hold", info["missing_keys"]), ("holds in other shapes", info["mismatched_keys"])):
-        if names:
-            first = min(map(str, names))
-            raise CannotRunError(
-                f"the file {problem} {len(names)} tensors that the class builds, {first} among them, so that the "
-                "loader makes them up at random"
+    for problem, keys in (("does not hold", info["missing_keys"]), ("holds in other shapes", info["mismatched_keys"])):
+        # A bias that is missing is not made up: it is 0.
+        if missing := sorted(name for name in map(str, keys) if not name.endswith("bias")):
+            in_layers = [name for name in missing if IN_LAYER.search(name)]
+            raise (NotJudgedError if in_layers else CannotRunError)(
+                f"the file {problem} {len(missing)} tensors that the class builds, {(in_layers or missing)[0]} among "
+                "them, so that the loader makes them up at random"
             )
     names = _in_memory(model, asked)
     state = dict(model.named_parameters())
     places = tuple(_place(model, state, names, writer) for writer in asked.writers)
-    if not asked.offload:
-        _same_values(Path(asked.folder), asked.files, places, state)
+    _same_values(model, asked, places)
     unexpected = tuple(sorted(disk for disk, memory in names.items() if memory in set(info["unexpected_keys"])))
     return Loaded(model.eval(), places, _layers(model, places), unexpected)
 
 
+def _devices(build: Any, asked: Load, folder: Path) -> dict[str, Any]:
+    """What tells the loader where layers go; raise CannotRunError where they would take more of the disk than they may.
+
+    Weights stay in the files where they are, but those that the class holds in another shape are written anew.
+    """
+    memory = {int(device) if device.isdigit() else device: size for device, size in asked.memory.items()}
+    if torch.backends.mps.is_available():
+        memory = {"mps": sum(memory.values())}
+    if set(memory) == {"cpu"} and not asked.offload:
+        return {}
+    with torch.device("meta"):
+        empty = build(build.config_class.from_pretrained(asked.folder))
+    numbers = dict(_stored(asked))
+    converted = sum(numbers[disk] for disk, (_, is_converted) in _renamed(empty, asked).items() if is_converted)
+    written = converted * getattr(torch, asked.dtype).itemsize
+    if written > asked.disk:
+        raise CannotRunError(
+            f"layers that do not fit into memory may take {written >> 20} MiB of the disk, and {asked.disk >> 20} MiB "
+            "are free for them"
+        )
+    return {"device_map": "auto", "max_memory": memory, "offload_folder": str(folder / OFFLOADED)}
+
+
 def _in_memory(model: Any, asked: Load) -> dict[str, str]:
-    """The name in memory of every stored tensor, as the loader renames it."""
+    """The name in memory of every stored tensor."""
+    return {disk: name for disk, (name, _) in _renamed(model, asked).items()}
+
+
+def _renamed(model: Any, asked: Load) -> dict[str, tuple[str, bool]]:
+    """The name in memory of every stored tensor, and whether the loader makes something else of it."""
     transforms = get_model_conversion_mapping(model)
     renamings = [each for each in transforms if isinstance(each, WeightRenaming)]
     converters = [each for each in transforms if isinstance(each, WeightConverter)]
     meta = model.state_dict()
-    return {
-        disk: rename_source_key(disk, renamings, converters, model.base_model_prefix, meta)[0]
-        for disk in _stored(Path(asked.folder), asked.files)
+    renamed = {
+        disk: rename_source_key(disk, renamings, converters, model.base_model_prefix, meta)
+        for disk, _ in _stored(asked)
     }
+    return {disk: (name, pattern is not None) for disk, (name, pattern) in renamed.items()}
 
 
-def _stored(folder: Path, files: Any) -> Iterator[str]:
-    for file in files:
-        with safe_open(folder / file, "pt") as stored:
-            yield from stored.keys()
+def _stored(asked: Load) -> Iterator[tuple[str, int]]:
+    """Every stored tensor, and how many numbers it holds."""
+    for file in asked.files:
+        with safe_open(Path(asked.folder, file), "pt") as stored:
+            for name in stored.keys():  # noqa: SIM118 - it is no mapping
+                yield name, math.prod(stored.get_slice(name).get_shape())
 
 
 def _place(model: Any, state: dict[str, Any], names: dict[str, str], writer: Writer) -> Place:
     name = names.get(writer.tensor, "")
     if name not in state:
-        raise CannotRunError(f"the class does not build {writer.tensor}, which was judged")
+        raise NotJudgedError(f"the class does not build {writer.tensor}, which was judged")
     owner, _, parameter = name.rpartition(".")
     alone = state[name].ndim == STACK and writer.experts == 1
     return Place(writer, model.get_submodule(owner), owner, parameter, writer.expert if alone else None)
 
 
-def _same_values(folder: Path, files: Any, places: tuple[Place, ...], state: dict[str, Any]) -> None:
-    """Raise CannotRunError unless the first rows of every matrix in memory are those on disk."""
+def _same_values(model: Any, asked: Load, places: tuple[Place, ...]) -> None:
+    """Raise NotJudgedError unless the first rows of every matrix in memory are those on disk."""
     wanted = {place.writer.tensor: place for place in places}
-    for file in files:
-        with safe_open(folder / file, "pt") as stored:
-            for tensor in wanted.keys() & set(stored.keys()):
+    read = functools.lru_cache(1)(functools.partial(read_weight, model))  # once for all experts of a stack
+    for file in asked.files:
+        with safe_open(Path(asked.folder, file), "pt") as stored:
+            for tensor in sorted(wanted.keys() & set(stored.keys()), key=lambda name: wanted[name].name):
                 place = wanted[tensor]
-                memory = state[f"{place.owner}.{place.parameter}"]
+                memory = read(place.name)
                 memory = memory if place.expert is None else memory[place.expert]
                 whole = stored.get_slice(tensor)
-                rows = whole[:ROWS].to(memory.dtype)
+                rows = whole[:ROWS].to(memory)
                 turned = memory.mT if list(memory.shape) != whole.get_shape() else memory
                 both = (memory, memory.mT, turned)
                 if not any(each.shape[1:] == rows.shape[1:] and torch.equal(each[:ROWS], rows) for each in both):
-                    raise CannotRunError(f"what the class holds of {tensor} is not what is stored")
+                    raise NotJudgedError(f"what the class holds of {tensor} is not what is stored")
 
 
 def _layers(model: Any, places: tuple[Place, ...]) -> dict[int, str]:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from hf_lineage.running.executed.loading import STACK, CannotRunError, Loaded, Place
+from hf_lineage.running.executed.loading import STACK, CannotRunError, Loaded, Place, run_once
 
 OFTEN = 0.9
 """A part counts with what it writes at most on this share of the tokens: one that is only loud on few is silent."""
@@ -70,6 +70,8 @@ class Running:
     def __init__(self, loaded: Loaded, first: int, held: Mapping[At, Held] | None = None) -> None:
         self._loaded, self._first, self._held = loaded, first, held
         self.record, self.inside = Record(), list[torch.nn.Module]()
+        self._mixed: list[tuple[torch.Tensor, torch.Tensor] | None] = []
+        """Of every module inside, which experts each token is sent to and what they are mixed by; None if not known."""
         self._places: dict[torch.nn.Module, list[Place]] = {}
         for place in loaded.places:
             self._places.setdefault(place.module, []).append(place)
@@ -83,12 +85,12 @@ class Running:
             for hook in self._hooks():
                 stack.callback(hook.remove)
             stack.enter_context(_Stacks(self))
-            return self._loaded.model(**given)
+            return run_once(self._loaded.model, given)
 
     def _hooks(self) -> Iterator[Any]:
         for module, places in self._places.items():
             if self._is_stack(places[0]):
-                yield module.register_forward_pre_hook(lambda module, args: self.inside.append(module))
+                yield module.register_forward_pre_hook(self._entered, with_kwargs=True)
                 yield module.register_forward_hook(lambda module, args, output: self._left())
             else:
                 yield module.register_forward_pre_hook(self._given)
@@ -97,8 +99,25 @@ class Running:
                 module = self._loaded.model.get_submodule(name)
                 yield module.register_forward_hook(self._streamed(layer), with_kwargs=True)
 
+    def _entered(self, module: Any, args: Any, kwargs: Any) -> None:
+        tables = [each for each in (*args, *kwargs.values()) if isinstance(each, torch.Tensor) and each.ndim == 2]
+        chosen = next((each for each in tables if not each.is_floating_point()), None)
+        shares = (each for each in tables if each.is_floating_point() and chosen is not None)
+        share = next((each for each in shares if each.shape == chosen.shape), None)  # type: ignore[union-attr]
+        self.inside.append(module)
+        self._mixed.append(None if chosen is None or share is None else (chosen, share))
+
     def _left(self) -> None:
         self.inside.pop()
+        self._mixed.pop()
+
+    def _shares(self, expert: int | None, rows: torch.Tensor) -> torch.Tensor | None:
+        """(n, 1): what an expert is mixed by on each row that it is given, in the order in which experts read them."""
+        if expert is None or not self._mixed or self._mixed[-1] is None:
+            return None
+        chosen, share = (each.mT for each in self._mixed[-1])
+        mixed = share[chosen == expert].abs().float()
+        return mixed[:, None] if len(mixed) == len(rows) else None
 
     @staticmethod
     def _is_stack(place: Place) -> bool:
@@ -138,7 +157,7 @@ class Running:
             if held is None:
                 return given
             changed = given.clone()
-            changed[..., held.inputs] = held.mean.to(given.dtype)
+            changed[..., held.inputs.to(given.device)] = held.mean.to(given)
             return changed
         counted = given[:, self._first :] if given.ndim > 2 and given.shape[1] > self._first else given
         rows = counted.reshape(-1, given.shape[-1]).float()
@@ -146,30 +165,31 @@ class Running:
             return given
         before = self.record.tokens.get(at, 0)
         reached = min(1.0, len(rows) / max(self._total, 1)) if at[1] is not None else 1.0
-        size = reached * _written(rows, place, at[1])
+        shares = self._shares(at[1], rows)
+        size = reached * self._written(rows if shares is None else rows * shares, place, at[1]).cpu()
         self.record.sizes[at] = size + self.record.sizes.get(at, torch.zeros_like(size)) if before else size
-        mean = rows.mean(dim=0)
+        mean = rows.mean(dim=0).cpu()
         old = self.record.means.get(at, mean)
         self.record.means[at] = (before * old + len(rows) * mean) / (before + len(rows))
         self.record.tokens[at] = before + len(rows)
         return given
 
-
-def _written(rows: torch.Tensor, place: Place, expert: int | None) -> torch.Tensor:
-    """How much each part writes: the mean norm, cut at what it is at most on most of the tokens."""
-    whole: torch.Tensor = getattr(place.module, place.parameter).detach()
-    matrix = (whole if expert is None else whole[expert]).float()
-    if matrix.is_meta or matrix.ndim != 2:
-        raise CannotRunError(f"{place.writer.tensor} is no matrix in memory whose columns can be measured")
-    columns: torch.Tensor = matrix.mT if _by_rows(place, matrix, rows.shape[1]) else matrix  # (inputs, width)
-    if place.writer.part == 1:
-        lengths: torch.Tensor = columns.norm(dim=1)
-        return _often(rows.abs()) * lengths
-    heads = columns.reshape(-1, place.writer.part, columns.shape[1])
-    grams = heads @ heads.mT
-    parts = rows.reshape(len(rows), len(heads), place.writer.part)
-    squares = torch.einsum("npq,pqr,npr->np", parts, grams, parts)
-    return _often(squares.clamp(min=0).sqrt())
+    def _written(self, rows: torch.Tensor, place: Place, expert: int | None) -> torch.Tensor:
+        """How much each part writes: the mean norm, cut at what it is at most on most of the tokens."""
+        whole: torch.Tensor = getattr(place.module, place.parameter).detach()
+        whole = self._loaded.weight(place.name).to(rows.device) if whole.is_meta else whole
+        matrix = whole if expert is None else whole[expert]
+        if matrix.ndim != 2:
+            raise CannotRunError(f"{place.writer.tensor} is no matrix in memory whose columns can be measured")
+        columns: torch.Tensor = matrix.mT if _by_rows(place, matrix, rows.shape[1]) else matrix  # (inputs, width)
+        if place.writer.part == 1:
+            lengths: torch.Tensor = torch.linalg.vector_norm(columns, dim=1, dtype=torch.float32)
+            return _often(rows.abs()) * lengths
+        heads = columns.reshape(-1, place.writer.part, columns.shape[1]).float()
+        grams = heads @ heads.mT
+        parts = rows.reshape(len(rows), len(heads), place.writer.part)
+        squares = torch.einsum("npq,pqr,npr->np", parts, grams, parts)
+        return _often(squares.clamp(min=0).sqrt())
 
 
 def _by_rows(place: Place, matrix: torch.Tensor, inputs: int) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 TEXT, RANDOM, NOISE = "text", "random", "noise"
 """The kinds of input: text that the model writes itself, uniformly random tokens, and random pictures or sounds."""
@@ -11,6 +11,9 @@ SEQUENCES, WRITTEN = 64, 8
 """Sequences of text that a model writes, and how many tokens of each."""
 LONG, LENGTH = 2, 256
 """Sequences of random tokens, and how many tokens each has at most."""
+
+PASSED = "passed"
+"""The line by which a process tells that its model has run once more."""
 
 
 @dataclass(frozen=True)
@@ -44,5 +47,11 @@ class Load:
     writers: Sequence[Writer]
     limit: int
     """Bytes of memory that the process may take."""
-    offload: str = ""
-    """A folder for layers that do not fit into memory; empty where none may be put there."""
+    dtype: str = "float32"
+    """In which numbers it is held and run."""
+    memory: Mapping[str, int] = field(default_factory=lambda: {"cpu": 0})
+    """Bytes of weights that each device may hold, by its name for accelerate."""
+    offload: bool = False
+    """Whether that is not enough, so that layers are read from disk whenever the model runs."""
+    disk: int = 0
+    """Bytes that such layers may take in the folder of the process."""

@@ -1,17 +1,19 @@
 """A verdict by what both models do when they run: descendants stay related, and layers that do nothing do not count."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
 
 from hf_lineage import Options, compare
-from hf_lineage.architecture.loading import World
 from hf_lineage.checking.judge.executed import _by_set
-from hf_lineage.checking.source import opening
+from tests import positions
 from tests.checking.test_used_weights import load
 from tests.decoys import made
 from tests.forgeries import ROWS
 from tests.models import EXAMPLES
+from tests.rules_off import turn_off
 from tests.running_attacks import ATTACKS, attacked
 
 BASE, INDEPENDENT = EXAMPLES / "acme/llama-base", EXAMPLES / "otter/llama-independent"
@@ -51,23 +53,49 @@ def test_layers_of_the_base_that_do_no_work_verify_nothing_by_running(tmp_path, 
     assert not judged(forged(tmp_path, name)).verified
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("name", positions.ACTING)
+def test_layers_that_act_where_no_run_reaches_verify_nothing_but_those_that_act_only_within_a_run_do(tmp_path, name):
+    positions.made(name, tmp_path)
+    within, beyond = positions.moved(tmp_path).values()
+    assert (within < 0.01, beyond < 0.01) == (name not in positions.MISSED, name in positions.MISSED)
+    verdict = judged(tmp_path / "forged", tmp_path / "base")
+    assert (verdict.verified_by_running, verdict.executed.problem) == (name in positions.MISSED, "")
+
+
 def test_layers_that_only_the_begin_token_opens_are_verified_by_what_is_stored_and_not_by_running(tmp_path):
     folder = forged(tmp_path, "gates that the begin token alone opens")
     assert judged(folder, options=Options()).verified
     assert not judged(folder).verified
 
 
-@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+NOT_BUILT = {
+    "a shared expert beside the experts of Qwen3-MoE",
+    "a shared expert beside the experts of OLMoE",
+    "a shared MLP beside the experts of Granite-MoE",
+    "experts of Gemma 4 that a switch turns off",
+    "no experts in Granite-MoE hybrid",
+}
+"""Switches by which the class does not build what was judged, so that there is nothing to run: that is what is told."""
+
+
+@pytest.mark.parametrize("name", sorted(ROWS, reverse=True))
 @pytest.mark.few(1)
-def test_switches_that_turn_weights_off_are_seen_by_running_without_the_rules_that_name_them(
-    tmp_path, monkeypatch, row
+def test_each_switch_is_found_by_running_with_the_rules_turned_off_without_which_it_would_be_verified(
+    tmp_path, monkeypatch, name
 ):
-    monkeypatch.setattr(opening, "_reservations", lambda headers: ())
-    monkeypatch.setattr(World, "_reservations", lambda world: iter(()))
+    turn_off(monkeypatch)
+    row = ROWS[name]
     pair = made(row.of, row.wanted, tmp_path)
     forgery = row.made(*pair.tensors())
     verdict = judged(pair.write(forgery.tensors, **forgery.settings), pair.a)
-    assert not verdict.verified_by_running
+    assert not verdict.verified
+    if name in NOT_BUILT:
+        assert re.search("could not be run: the class does not build .*, which was judged", verdict.executed.problem)
+    else:
+        assert verdict.executed.problem == ""
+        assert [model.model for model in verdict.executed.models] == [str(pair.a), str(pair.folder)]
+    assert compare(str(pair.a), str(pair.folder), Options(order_seed=3)).rows[0].verdict.verified
 
 
 def test_what_cannot_be_run_is_judged_by_what_is_stored_and_the_reason_is_told(tmp_path):
@@ -76,7 +104,13 @@ def test_what_cannot_be_run_is_judged_by_what_is_stored_and_the_reason_is_told(t
     file = write(EXAMPLES / "fern/llama-finetune-a", tmp_path / "model.gguf", kind=KINDS.F16)
     verdict = judged(file)
     assert (verdict.words, verdict.verified, verdict.verified_by_running) == ("RELATED", True, False)
-    assert "could not be run: transformers is given safetensors files alone" in verdict.executed.problem
+    assert "could not be run: transformers is given safetensors files and a whole config" in verdict.executed.problem
+
+
+def test_an_adapter_is_not_run_and_the_reason_is_told():
+    verdict = judged(EXAMPLES / "fern/llama-lora")
+    assert (verdict.is_related, verdict.verified_by_running) == (True, False)
+    assert verdict.executed.problem.startswith("an adapter is judged by the factors that it stores; to run it, merge")
 
 
 def test_parts_of_a_layer_are_parts_of_its_sets():

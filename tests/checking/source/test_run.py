@@ -48,7 +48,7 @@ def test_what_parts_wrote_takes_the_place_of_what_is_expected(folder):
         assert (units.measured.shape, heads.measured.shape) == ((256,), (4,))
         assert (units.measured > 0).all()
         assert sorted(opened.streams) == list(range(6))
-        assert model.ran.inputs == {"text": (64, 9), "random": (2, 96)}
+        assert model.ran.inputs == {"text": (64, 9), "random": (2, 256)}
         signature = model.opened.signature([0])
         wanted = units.measured / units.measured.sum()
         np.testing.assert_allclose(signature.paths["mlp"].units[0].weight, wanted, rtol=1e-5)
@@ -58,30 +58,77 @@ def test_what_parts_wrote_takes_the_place_of_what_is_expected(folder):
         assert (everything.mean() > 1, np.abs(nothing).max() < 1e-9, values["unit"]) == (True, True, "nats")
 
 
-def test_a_file_that_changes_while_the_model_runs_is_an_error(folder):
-    file = folder / "model.safetensors"
-    content = bytearray(file.read_bytes())
-    content[-1] ^= 1
-    with (
-        pytest.raises(CheckpointError, match=r"model\.safetensors changed while the model ran; run again"),
-        ran(folder),
-    ):
-        file.write_bytes(content)
-
-
 def test_a_model_that_needs_more_memory_than_there_is_is_not_run(folder, monkeypatch):
     from hf_lineage.checking.source import run
 
     monkeypatch.setattr(run, "budgets", lambda _: {"cpu": 2**20})
-    with pytest.raises(NothingToCompare, match=r"could not be run: it needs \d+ MiB of memory, and 1 MiB are free"):
+    with pytest.raises(
+        NothingToCompare, match=r"could not be run: it needs \d+ MiB of memory, and there are 1 MiB for it"
+    ):
         ran(folder).__enter__()
+
+
+WANTED = {
+    "float32": ["float32", "float32 from disk", "float32 from disk"],
+    "bfloat16": ["float32", "bfloat16", "bfloat16 from disk"],
+}
+
+
+@pytest.mark.parametrize("dtype", WANTED)
+def test_a_model_runs_in_float32_where_it_fits_else_as_it_is_stored_and_else_from_disk(tmp_path, monkeypatch, dtype):
+    from hf_lineage.checking.source import run
+
+    saved(tmp_path, "LlamaForCausalLM", lambda model: model.to(getattr(torch, dtype)))
+    loads = []
+    monkeypatch.setattr(run, "Process", lambda load, seconds: loads.append(load))
+    numbers = sum(tensor.numbers for tensor in opened(tmp_path).checkpoint.tensors.values())
+    for size in (4, 3, 1):
+        monkeypatch.setattr(run, "budgets", lambda _, room=run.WORK + size * numbers: {"cpu": room})
+        run._process(opened(tmp_path), Options(), str(tmp_path), ["model.safetensors"])
+    assert [f"{load.dtype}{' from disk' * load.offload}" for load in loads] == WANTED[dtype]
+
+
+class Bar:
+    """What is shown of a run."""
+
+    def __init__(self, seen, desc, **_):
+        self.desc, self.passed = desc, 0
+        seen.append(self)
+
+    def update(self):
+        self.passed += 1
+
+    def close(self):
+        pass
+
+
+def test_layers_beyond_max_memory_are_read_from_disk_in_at_most_16_passes_and_no_file_may_change_meanwhile(
+    folder, monkeypatch
+):
+    from hf_lineage.running.executed import child_process
+
+    seen, file = [], folder / "model.safetensors"
+    monkeypatch.setattr(child_process, "tqdm", lambda **given: Bar(seen, **given))
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+
+    def run_and_change():
+        with ran(folder, max_memory="2049MiB") as model:
+            assert model.ran.on_disk > 2**19
+            model.hold({})
+            file.write_bytes(content)
+
+    with pytest.raises(CheckpointError, match=r"model\.safetensors changed while the model ran; run again"):
+        run_and_change()
+    shown = " ".join(bar.desc for bar in seen)
+    assert (len(seen), sum(bar.passed for bar in seen), "about 0 min" in shown) == (3, 11, True)
 
 
 def test_weights_that_transformers_does_not_load_as_safetensors_are_not_run(tmp_path):
     from tests.gguf_models import KINDS, write
 
     file = write(EXAMPLES / BASE, tmp_path / "model.gguf", kind=KINDS.F16)
-    with pytest.raises(NothingToCompare, match="is given safetensors files alone, and its weights are in none"):
+    with pytest.raises(NothingToCompare, match="a converted file does not say all that its class needs"):
         ran(file.parent).__enter__()
 
 

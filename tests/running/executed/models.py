@@ -47,4 +47,4 @@ def saved(folder: Path, name: str, edit: Callable[[Any], None] | None = None) ->
 
 def loaded(folder, name):
     """A tiny model that is saved there, as a process loads it."""
-    return load(asked(folder, name))
+    return load(asked(folder, name), folder)

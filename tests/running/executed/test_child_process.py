@@ -7,7 +7,7 @@ import pytest
 
 from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.running.executed import child_process as processes
-from hf_lineage.running.executed.child_process import Process, refuse_without_extra
+from hf_lineage.running.executed.child_process import NotJudged, Process, refuse_without_extra
 from hf_lineage.running.executed.request import Load
 
 NOTHING = Load("/nowhere", "LlamaForCausalLM", (), (), 2**33)
@@ -25,6 +25,15 @@ def test_answers_are_values_and_arrays(monkeypatch):
         assert process.ask("measure", seed=1) == ({"n": 1}, {})
 
 
+def test_how_often_the_model_ran_is_told_before_the_answer(monkeypatch, capsys):
+    answering(monkeypatch, "print('passed\\npassed'); print(json.dumps({'values': {'n': 1}}))")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with Process(NOTHING, 60) as process:
+        capsys.readouterr()
+        assert process.ask("measure", "running it, about 3 min", 10, seed=1)[0] == {"n": 1}
+    assert "running it, about 3 min:   0%|" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("code", "why"),
     [
@@ -39,6 +48,12 @@ def test_a_process_that_does_not_answer_is_a_reason(monkeypatch, code, why):
     answering(monkeypatch, code)
     monkeypatch.setattr(processes, "LONGEST_ANSWER", 2**20)
     with pytest.raises(NothingToCompare, match=why), Process(NOTHING, 1 if "time" in code else 60):
+        pass
+
+
+def test_what_is_not_what_was_judged_is_told_from_what_cannot_be_run(monkeypatch):
+    answering(monkeypatch, "print(json.dumps({'problem': 'it is another', 'not_judged': True}))")
+    with pytest.raises(NotJudged, match="it is another"), Process(NOTHING, 60):
         pass
 
 

@@ -30,6 +30,16 @@ def test_every_kind_of_class_is_given_what_it_takes(name):
     assert {kind: tuple(next(iter(each.given.values())).shape) for kind, each in seen.items()} == SHAPES[name]
 
 
+def test_no_configuration_keeps_a_run_short_where_positions_have_no_end():
+    def short(model):
+        model.config.max_position_embeddings = 12
+
+    assert drawn("LlamaForCausalLM", edit=short)["random"].given["input_ids"].shape == (2, 256)
+    assert drawn("GPT2LMHeadModel", edit=lambda model: setattr(model.config, "n_positions", 12))["random"].given[
+        "input_ids"
+    ].shape == (2, 12)
+
+
 def test_a_seed_draws_the_same_text_again_and_another_one_another():
     texts = [drawn("LlamaForCausalLM", seed)["text"].given["input_ids"] for seed in (3, 3, 4)]
     assert (torch.equal(texts[0], texts[1]), torch.equal(texts[0], texts[2])) == (True, False)

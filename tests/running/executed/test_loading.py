@@ -4,9 +4,14 @@ from dataclasses import replace
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 
+from hf_lineage.running.executed import loading
+from hf_lineage.running.executed.holding import divergences, held_inputs
+from hf_lineage.running.executed.inputs import Source
 from hf_lineage.running.executed.loading import CannotRunError, load
+from hf_lineage.running.executed.recording import Running, sizes_by_writer
 from tests.running.executed.models import ARCHITECTURES, asked, loaded, saved
 
 LAYERS = {
@@ -25,6 +30,48 @@ def test_every_judged_matrix_that_writes_is_found_in_memory(tmp_path, name):
     assert seen.unexpected == ()
     if name in LAYERS:
         assert seen.layers == LAYERS[name]
+
+
+@pytest.mark.parametrize("name", sorted(ARCHITECTURES, reverse=True, key=lambda name: "Mixtral" in name))
+@pytest.mark.few(1)
+def test_layers_that_are_read_from_disk_write_what_they_write_in_memory(tmp_path, name):
+    request = asked(saved(tmp_path / "model", name), name)
+    on_disk = replace(request, offload=True, memory={"cpu": 100_000}, disk=2**20)
+    seen = []
+    for model in (load(request, tmp_path), load(on_disk, tmp_path)):
+        given = Source(model.model, 3).draw()[0]
+        run = Running(model, given.first)
+        output = run.go(given.given)
+        sizes = sizes_by_writer(model, run.record)
+        parts = {model.places[0].writer.key: range(8)}
+        after = Running(model, given.first, held_inputs(model, run.record.means, parts)).go(given.given)
+        seen.append((sizes, divergences(output, after, given)[1], model.on_disk))
+    assert (seen[0][2], seen[1][2] > 50_000) == (0, True)
+    assert all(torch.equal(size, seen[1][0][key]) for key, size in seen[0][0].items())
+    assert torch.equal(seen[0][1], seen[1][1])
+
+
+def test_layers_that_would_take_more_of_the_disk_than_is_free_are_not_written(tmp_path):
+    name = "MixtralForCausalLM"
+    request = replace(asked(saved(tmp_path / "model", name), name), offload=True, disk=1000)
+    with pytest.raises(CannotRunError, match=r"may take \d+ MiB of the disk, and 0 MiB are free for them"):
+        load(request, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize(("apple", "wanted"), [(False, {0: 300, "cpu": 200}), (True, {"mps": 500})])
+def test_gpus_share_the_layers_by_the_same_device_map(tmp_path, monkeypatch, apple, wanted):
+    """What accelerate does with it on a GPU is not shown here."""
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: apple)
+    request = replace(asked(saved(tmp_path, "LlamaForCausalLM"), "LlamaForCausalLM"), memory={"0": 300, "cpu": 200})
+    given = loading._devices(transformers.LlamaForCausalLM, request, tmp_path)
+    assert (given["device_map"], given["max_memory"]) == ("auto", wanted)
+
+
+def test_a_model_that_fits_in_the_numbers_that_are_stored_runs_in_them(tmp_path):
+    request = asked(saved(tmp_path, "LlamaForCausalLM", lambda model: model.bfloat16()), "LlamaForCausalLM")
+    dtypes = {wanted: load(replace(request, dtype=wanted), tmp_path).model.dtype for wanted in ("float32", "bfloat16")}
+    assert dtypes == {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 def test_experts_that_are_stored_one_by_one_are_parts_of_one_stack(tmp_path):
@@ -46,14 +93,24 @@ def test_a_tensor_that_is_missing_is_made_up_by_the_loader_so_that_nothing_is_ru
     request = asked(tmp_path, "LlamaForCausalLM")
     changed(tmp_path, lambda tensors: tensors.pop("model.layers.1.mlp.up_proj.weight"))
     with pytest.raises(CannotRunError, match=r"does not hold 1 tensors that the class builds, model.layers.1.mlp.up"):
-        load(request)
+        load(request, tmp_path)
+
+
+def test_what_is_missing_beside_the_layers_is_a_reason_and_a_missing_bias_is_0(tmp_path):
+    request = asked(saved(tmp_path, "BertModel"), "BertModel")
+    changed(tmp_path, lambda tensors: tensors.pop("encoder.layer.1.output.dense.bias"))
+    assert not load(request, tmp_path).model.encoder.layer[1].output.dense.bias.any()
+    changed(tmp_path, lambda tensors: tensors.pop("pooler.dense.weight"))
+    with pytest.raises(CannotRunError, match=r"does not hold 1 tensors .*, pooler.dense.weight among") as raised:
+        load(request, tmp_path)
+    assert type(raised.value) is CannotRunError
 
 
 def test_a_tensor_that_the_class_does_not_build_is_told(tmp_path):
     saved(tmp_path, "LlamaForCausalLM")
     request = asked(tmp_path, "LlamaForCausalLM")
     changed(tmp_path, lambda tensors: tensors.update({"model.layers.0.mlp.more.weight": torch.ones(3, 3)}))
-    assert load(request).unexpected == ("model.layers.0.mlp.more.weight",)
+    assert load(request, tmp_path).unexpected == ("model.layers.0.mlp.more.weight",)
 
 
 def test_a_judged_matrix_that_the_class_does_not_build_is_not_run(tmp_path):
@@ -61,11 +118,11 @@ def test_a_judged_matrix_that_the_class_does_not_build_is_not_run(tmp_path):
     request = asked(tmp_path, "LlamaForCausalLM")
     other = replace(request.writers[0], tensor="model.layers.0.mlp.shared.down_proj.weight")
     with pytest.raises(CannotRunError, match=r"the class does not build model.layers.0.mlp.shared.down_proj.weight"):
-        load(replace(request, writers=(other,)))
+        load(replace(request, writers=(other,)), tmp_path)
 
 
 def test_a_class_that_transformers_does_not_have_is_not_run(tmp_path):
     saved(tmp_path, "LlamaForCausalLM")
     for name in ("NobodysForCausalLM", "AutoConfig", "logging"):
         with pytest.raises(CannotRunError, match=f"has no class {name}"):
-            load(replace(asked(tmp_path, "LlamaForCausalLM"), architecture=name))
+            load(replace(asked(tmp_path, "LlamaForCausalLM"), architecture=name), tmp_path)

@@ -66,6 +66,27 @@ def test_an_expert_counts_by_the_tokens_that_it_was_sent(tmp_path):
         assert all(float(sizes[expert].sum()) == 0 for expert in silent)
 
 
+def test_an_expert_counts_by_what_it_is_mixed_in_with(tmp_path):
+    """Every token goes to the last two experts, and nearly all of what they say is that of the last."""
+
+    def uneven(model):
+        model.model.embed_tokens.weight.data[:, 0] = 1.0
+        for layer in model.model.layers:
+            layer.self_attn.o_proj.weight.data[0] = 0
+            layer.post_attention_layernorm.weight.data[0] = 1.0
+            layer.mlp.experts.down_proj.data[:, 0] = 0
+            layer.mlp.gate.weight.data.zero_()
+            layer.mlp.gate.weight.data[2:, 0] = torch.tensor([10.0, 1e4])
+            layer.mlp.experts.down_proj.data[3] = layer.mlp.experts.down_proj.data[2]
+            layer.mlp.experts.gate_up_proj.data[3] = layer.mlp.experts.gate_up_proj.data[2]
+
+    model = loaded(saved(tmp_path, "MixtralForCausalLM", uneven), "MixtralForCausalLM")
+    given, record = recorded(model)
+    sizes = sizes_by_writer(model, record)
+    assert record.tokens["model.layers.0.mlp.experts", 2] == given.given["input_ids"].numel()
+    assert float(sizes["mlp 0 2"].sum()) < 1e-6 * float(sizes["mlp 0 3"].sum())
+
+
 def test_a_unit_that_is_loud_on_few_tokens_alone_is_silent(tmp_path):
     """Its gate is open for one token of the vocabulary, which is hardly one in fifty."""
 
