@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +98,8 @@ class Case:
     exit: int
     says: str
     against: str = ""
+    cards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By role the cards of other models."""
     also: Mapping[str, Mapping[str, float]] | None = None
     open: str = ""
     """The build in which the page does not say it; empty if there is none."""
@@ -146,6 +148,8 @@ def run(case: Case, build: Build, folder: Path) -> Outcome:
         if not (hub / OWNER / role).exists():
             shutil.copytree(HUB / name, hub / OWNER / role, ignore=shutil.ignore_patterns("README.md"))
     model = _written(case.make, hub, hub / OWNER / case.name, build)
+    for role in build.models:
+        _declare(hub / OWNER / role, case.cards.get(role, {}))
     _declare(model, case.card)
     for other, weights in (case.also or {}).items():
         _written({"blend": weights}, hub, hub / OWNER / other, replace(build, moved=0.0))
@@ -174,8 +178,8 @@ def _declare(model: Path, card: Mapping[str, Any]) -> None:
     """Write the card of a model, as it was."""
     bases = card.get("base_model", [])
     names = [f"{OWNER}/{base}" for base in (bases if isinstance(bases, list) else [bases])]
-    matter = {**card, "base_model": names} if names else {}
-    (model / "README.md").write_text(f"---\n{yaml.safe_dump(matter)}---\n" if matter else "", encoding="utf-8")
+    matter = {**card, "base_model": names} if names else card
+    (model / "README.md").write_text(f"---\n{yaml.safe_dump(dict(matter))}---\n" if matter else "", encoding="utf-8")
 
 
 def _written(make: Mapping[str, Any], hub: Path, folder: Path, build: Build) -> Path:

@@ -1,3 +1,5 @@
+from .ancestry import with_ancestors as with_ancestors
+from .ancestry import with_undeclared as with_undeclared
 from .blend import read_matrices as read_matrices
 from .contributions import with_shares as with_shares
 from .declared import is_named as is_named

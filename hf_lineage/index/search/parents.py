@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hf_lineage.checking import Report
-from hf_lineage.checking.relation import is_named, names_in, read_matrices
+from hf_lineage.checking.relation import is_named, names_in, read_matrices, with_undeclared
 from hf_lineage.checking.results import GAVE, Blended, Row
 from hf_lineage.checking.source import FromWeights, OpenedModel, located, open_model
 from hf_lineage.errors import LineageError, RepositoryError, printable
@@ -39,7 +39,14 @@ def with_parents(report: Report, entries: Sequence[Entry]) -> Report:
         blended = _blended(report, rows, others)
     except LineageError as error:
         return replace(report, notes=(*report.notes, f"no blend with a model of the index was looked for: {error}"))
-    return report if blended is None else replace(report, blended=blended)
+    if blended is None:
+        return report
+    shown = {name: repo for name in blended.undeclared if name in others and (repo := others[name].repo)}
+    first = next(place for place, row in enumerate(report.rows) if row is rows[0])
+    judged = list(report.rows)
+    if shown and report.source:
+        judged[first] = with_undeclared(report.source, rows[0], shown)
+    return replace(report, blended=blended, rows=tuple(judged))
 
 
 def _opened(report: Report, entries: Sequence[Entry]) -> tuple[dict[str, FromWeights], list[str]]:
