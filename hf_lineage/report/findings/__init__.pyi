@@ -1,4 +1,6 @@
 from . import merge as merge
+from .blend import blend_values as blend_values
+from .blend import describe_blend as describe_blend
 from .executed import RecordedRun as RecordedRun
 from .finding import Bar as Bar
 from .finding import Bars as Bars
