@@ -53,24 +53,27 @@ def with_shares(
         many = f"the contributions of at most {MOST} parents are measured"
         reasons |= dict.fromkeys(left, "no other parent can be compared" if len(left) == 1 else many)
         left = []
-    blend = _measured([rows[place] for place in left], model, options) if left else None
+    declared = [place for place, row in enumerate(left) if is_named(rows[row].claim.base, names)]
+    blend = _measured([rows[place] for place in left], model, options, declared) if left else None
     if sum(row.claim.relation == MERGE and not row.claim.problem for row in rows) > 1:
         rows = _as_merge(source, rows, model, reasons, left, blend)
     if blend is None:
         return tuple(rows), None
     bases = tuple(rows[place].compared for place in left)
-    declared = (*names, *(row.compared for row in rows if is_named(row.claim.base, names)))
-    return tuple(rows), Blended(bases, blend, tuple(not names or is_named(base, declared) for base in bases))
+    known = (*names, *(row.compared for row in rows if is_named(row.claim.base, names)))
+    return tuple(rows), Blended(bases, blend, tuple(not names or is_named(base, known) for base in bases))
 
 
-def _measured(rows: Sequence[Row], candidate: OpenedModel | Verdict, options: Options) -> Blend | None:
+def _measured(
+    rows: Sequence[Row], candidate: OpenedModel | Verdict, options: Options, first: Sequence[int]
+) -> Blend | None:
     """The model as a combination of the bases of these rows, by the layers that were compared with all of them."""
     models = [candidate, *(row.opened for row in rows)]
     opened = [one for model in models if (one := weights_of(model, options))]
     if len(opened) < len(models):
         return None
     model, *parents = opened
-    return blend_of(read_beside(model, parents, rows, options, models), len(parents), model.layers)
+    return blend_of(read_beside(model, parents, rows, options, models), len(parents), model.layers, first)
 
 
 def read_beside(

@@ -111,6 +111,9 @@ def _each(blended: Blended) -> Iterator[str]:
         ]
         if names:
             yield words.format(_listed(names))
+    for name, share in zip(blended.parents, blended.blend.shares.parents, strict=True):
+        if isinstance(share, str):
+            yield f"what {printable(name, 200)} gave cannot be told: {share}"
 
 
 def _merges(report: Report) -> bool:
