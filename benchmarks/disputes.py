@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -32,6 +33,8 @@ ROOT = Path(__file__).parents[1]
 HUB, CASES = ROOT / "examples" / "hub", ROOT / "examples" / "disputes" / "cases.yaml"
 FILE = Path(__file__).with_name("results") / "disputes.json"
 WEIGHTS = "model.safetensors"
+LAYER = re.compile(r"\.(layers|h)\.")
+"""In the names of what belongs to a layer."""
 OWNER = "dispute"
 HIGH = 0.9
 """From where on a number sounds like descent."""
@@ -55,6 +58,8 @@ class Build:
     seed: int
     moved: float = 0.0
     """What is taken from the first weight of a blend and given to the second."""
+    only: tuple[str, ...] = ()
+    """The cases for which there are such models; empty for all."""
 
 
 BUILDS = (
@@ -80,6 +85,17 @@ BUILDS = (
         },
         seed=7,
         moved=-0.21,
+    ),
+    Build(
+        "another architecture",
+        {
+            "base": "acme/gpt2-base",
+            "sibling": "fern/gpt2-finetune-a",
+            "continued": "fern/gpt2-finetune-a",
+        },
+        seed=11,
+        moved=-0.1,
+        only=("rio", "rio-named", "skt", "rakuten", "minicpm", "miqu", "extrapolated"),
     ),
 )
 
@@ -243,7 +259,7 @@ def _rounded(tensors: Tensors, bits: int, _hub: Path, _: torch.Generator) -> Ten
         rounded: torch.Tensor = ((blocks / step).round() * step).reshape(one.shape)
         return rounded
 
-    return {name: quantized(one) if "layers" in name and one.ndim > 1 else one for name, one in tensors.items()}
+    return {name: quantized(one) if LAYER.search(name) and one.ndim > 1 else one for name, one in tensors.items()}
 
 
 def _trained(tensors: Tensors, steps: int, hub: Path, generator: torch.Generator) -> Tensors:
@@ -305,6 +321,8 @@ def results() -> Iterator[dict[str, Any]]:
     for build in BUILDS:
         with tempfile.TemporaryDirectory() as scratch:
             for case in cases():
+                if build.only and case.name not in build.only:
+                    continue
                 outcome = run(case, build, Path(scratch))
                 sentence = expected(case, build, outcome.quoted)
                 agrees = (outcome.verdicts, outcome.exit) == (case.verdicts, case.exit)

@@ -74,6 +74,8 @@ class Row:
     """The base and those behind it, with their licences; none unless the model and the base are related."""
     quoted: Mapping[str, float] = field(default_factory=dict)
     """Numbers that people quote of two models, by kind; empty where nobody asked for them, or they were not read."""
+    independent: Sequence[Mapping[str, float]] = ()
+    """The same of the base and models that are independent of it; none where nobody names any."""
     waiver: policy.Waiver | None = None
     """What accepts the verdict though it verifies no claim, by the policy of whoever checks."""
     expired: policy.Waiver | None = None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
-from hf_lineage.evidence import KINDS, NOTHING, Kind, worth
+from hf_lineage.evidence import NOTHING, Kind, Quotable, among
 from hf_lineage.report.findings.finding import Finding, Table
 from hf_lineage.report.words import wording
 
@@ -15,30 +17,31 @@ HIGH = 0.9
 
 def describe(_report: Report, row: Row) -> Finding:
     """Return the numbers that others would quote, with what each is worth."""
+    kinds = {name: kind for name, kind in among(row.independent).items() if name in row.quoted}
     lines = tuple(
-        (kind.words, f"{row.quoted[name]:.3f}", kind.independent, worth(name, row.quoted[name]))
-        for name, kind in KINDS.items()
-        if name in row.quoted
+        (kind.words, f"{row.quoted[name]:.3f}", kind.independent, kind.worth(row.quoted[name]))
+        for name, kind in kinds.items()
     )
     return Finding(
         "What others quote",
         wording.about(row),
-        tuple(_explained(row)),
+        tuple(_explained(row, kinds)),
         tables=(Table("numbers that decide no verdict", COLUMNS, lines, numeric=(1, 2)),),
         values={
-            name: {"value": value, "low": KINDS[name].low, "high": KINDS[name].high, "worth": worth(name, value)}
-            for name, value in row.quoted.items()
+            name: {"value": value, "low": kind.low, "high": kind.high, "worth": kind.worth(value)}
+            for name, kind in kinds.items()
+            for value in (row.quoted[name],)
         },
     )
 
 
-def _explained(row: Row) -> list[str]:
+def _explained(row: Row, kinds: Mapping[str, Quotable]) -> list[str]:
     """High numbers of a pair that is unrelated, which independent models reach as well."""
     if row.verdict.kind is not Kind.UNRELATED:
         return []
     return [
         f"{kind.words}: {row.quoted[name]:.3f}; independent models have {kind.independent}, so that the "
         "number decides nothing"
-        for name, kind in KINDS.items()
-        if row.quoted.get(name, 0.0) >= HIGH and worth(name, row.quoted[name]) == NOTHING
+        for name, kind in kinds.items()
+        if row.quoted[name] >= HIGH and kind.worth(row.quoted[name]) == NOTHING
     ]
