@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
@@ -17,11 +17,7 @@ HIGH = 0.9
 
 def describe(_report: Report, row: Row) -> Finding:
     """Return the numbers that others would quote, with what each is worth."""
-    kinds = {name: kind for name, kind in among(row.independent).items() if name in row.quoted}
-    lines = tuple(
-        (kind.words, f"{row.quoted[name]:.3f}", kind.independent, kind.worth(row.quoted[name]))
-        for name, kind in kinds.items()
-    )
+    kinds, lines = _kinds(row), tuple(_lines(row))
     return Finding(
         "What others quote",
         wording.about(row),
@@ -33,6 +29,21 @@ def describe(_report: Report, row: Row) -> Finding:
             for value in (row.quoted[name],)
         },
     )
+
+
+def state_quoted(row: Row) -> Iterator[str]:
+    """Yield each of these numbers in a sentence."""
+    for words, value, independent, worth in _lines(row):
+        yield f"{words}: {value}; independent models have {independent}: {worth}"
+
+
+def _kinds(row: Row) -> dict[str, Quotable]:
+    return {name: kind for name, kind in among(row.independent).items() if name in row.quoted}
+
+
+def _lines(row: Row) -> Iterator[tuple[str, ...]]:
+    for name, kind in _kinds(row).items():
+        yield kind.words, f"{row.quoted[name]:.3f}", kind.independent, kind.worth(row.quoted[name])
 
 
 def _explained(row: Row, kinds: Mapping[str, Quotable]) -> list[str]:
