@@ -341,7 +341,7 @@ def results() -> Iterator[dict[str, Any]]:
 def accused() -> dict[str, Any]:
     """Return of how many triples of related models two are called parents of the third, though they are not."""
     from hf_lineage.checking.options import Options
-    from hf_lineage.checking.relation import read_matrices
+    from hf_lineage.checking.relation.blend import read_matrices
     from hf_lineage.checking.results import GAVE
     from hf_lineage.checking.source import located, open_model
     from hf_lineage.evidence.derivation import blend_of

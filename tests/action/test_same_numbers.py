@@ -109,3 +109,21 @@ def test_annotate_writes_them_into_the_card(hub, tmp_path):
     lineage("annotate", tmp_path / "rio", "--write", "--local-hub", hub, "--base", BASE, "--base", B)
     written = " ".join((tmp_path / "rio/README.md").read_text("utf-8").replace("\\", "").split())
     assert "57% (± 0.1) of " in written
+
+
+@pytest.mark.long
+def test_of_models_on_the_hub_parts_are_downloaded_and_say_nearly_the_same(hub, online, tmp_path):
+    catalogue = Catalogue(tmp_path / "index")
+    for name in (BASE, B, MODEL):
+        online.publish(name, hub / name)
+    for name in (BASE, B):
+        catalogue.add(extract(name))
+    for command, code, key in (("check", 3, "blend"), ("identify", 0, "paths")):
+        shown = lineage(command, MODEL, "--index", tmp_path / "index", "--format", "json")
+        assert shown.code == code
+        document = json.loads(shown.out)[key]
+        blend = document if command == "check" else document[0]["blend"]
+        assert {one["model"]: one["share"] for one in blend["parents"]} == pytest.approx(
+            {BASE: 0.43, B: 0.57}, abs=0.01
+        )
+    assert "57% of wren/rio, which is a blend" in lineage("tree", MODEL, BASE, B).sentences

@@ -81,15 +81,15 @@ def read_beside(
     parents: Sequence[FromWeights],
     rows: Sequence[Row],
     options: Options,
-    first: Sequence[OpenedModel | Verdict | None] = (),
+    judged: Sequence[OpenedModel | Verdict | None] = (None,),
 ) -> list[Products]:
     """Return the matrices of a model beside those of its parents: of all layers or, from the Hub, of those in the rows.
 
-    `first` are the models as they were opened first: where a cached signature stood for one, or there is no row, rows
-    of a few layers are downloaded.
+    `judged` are all of them as the rows were judged: unless that was by their weights, parts of a few layers are
+    downloaded.
     """
     evidence = [one for row in rows for one in row.verdict.evidence.values()]
-    cached = not evidence or any(not isinstance(one, FromWeights) for one in first)
+    cached = any(not isinstance(one, FromWeights) for one in judged)
     remote = any(one.opened.checkpoint.remote for one in (model, *parents))
     layers = list(range(model.layers))
     if remote:

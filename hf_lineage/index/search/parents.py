@@ -28,7 +28,7 @@ def with_parents(report: Report, entries: Sequence[Entry]) -> Report:
     What cannot be read of one of them becomes a note.
     """
     rows = [row for row in report.rows if row.verdict.verified and not row.steps and not row.part]
-    bases = [one for row in rows if isinstance(one := row.opened, FromWeights)]
+    bases = [one for row in rows if (one := weights_of(row.opened, report.options))]
     others, notes = _opened(list(dict.fromkeys(entries))[:MOST], report.options)
     report = replace(report, notes=(*report.notes, *notes))
     if not others or not bases or len(bases) < len(rows):
@@ -36,21 +36,18 @@ def with_parents(report: Report, entries: Sequence[Entry]) -> Report:
     try:
         source = report.source or located(report.model, report.options)
         model = open_model(source, replace(report.options, recompute=True))
-        choice = (
-            find_blend(model, bases, list(others.values()), rows, report.options)
-            if isinstance(model, FromWeights)
-            else None
-        )
+        own = model if isinstance(model, FromWeights) else None
+        choice = find_blend(own, bases, list(others.values()), rows, report.options) if own else None
     except LineageError as error:
         return replace(report, notes=(*report.notes, f"no blend with a model of the index was looked for: {error}"))
     if choice is None:
         return report
     declared = tuple(row.claim.base for row in rows)
-    own = names_in(source) if isinstance(source, RepoRef) else ()
+    named = names_in(source) if isinstance(source, RepoRef) else ()
     names = tuple((*declared, *others)[number] for number in choice[0])
     # Whoever asks for a base names it where the model names none.
-    asked = () if own else declared
-    blended = Blended(names, choice[1], tuple(name in asked or is_named(name, own) for name in names))
+    asked = () if named else declared
+    blended = Blended(names, choice[1], tuple(name in asked or is_named(name, named) for name in names))
     shown = {name: repo for name in blended.undeclared if name in others and (repo := others[name].repo)}
     if shown and isinstance(source, RepoRef):
         added = with_undeclared(source, rows[0], shown)
