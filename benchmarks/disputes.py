@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,8 @@ ROOT = Path(__file__).parents[1]
 HUB, CASES = ROOT / "examples" / "hub", ROOT / "examples" / "disputes" / "cases.yaml"
 FILE = Path(__file__).with_name("results") / "disputes.json"
 WEIGHTS = "model.safetensors"
+LAYER = re.compile(r"\.(layers|h)\.")
+"""In the names of what belongs to a layer."""
 OWNER = "dispute"
 HIGH = 0.9
 """From where on a number sounds like descent."""
@@ -55,6 +58,8 @@ class Build:
     seed: int
     moved: float = 0.0
     """What is taken from the first weight of a blend and given to the second."""
+    only: tuple[str, ...] = ()
+    """The cases for which there are such models; empty for all."""
 
 
 BUILDS = (
@@ -81,6 +86,17 @@ BUILDS = (
         seed=7,
         moved=-0.21,
     ),
+    Build(
+        "another architecture",
+        {
+            "base": "acme/gpt2-base",
+            "sibling": "fern/gpt2-finetune-a",
+            "continued": "fern/gpt2-finetune-a",
+        },
+        seed=11,
+        moved=-0.1,
+        only=("rio", "rio-named", "skt", "rakuten", "minicpm", "miqu", "extrapolated"),
+    ),
 )
 
 
@@ -98,6 +114,8 @@ class Case:
     exit: int
     says: str
     against: str = ""
+    cards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By role the cards of other models."""
     also: Mapping[str, Mapping[str, float]] | None = None
     open: str = ""
     """The build in which the page does not say it; empty if there is none."""
@@ -146,6 +164,8 @@ def run(case: Case, build: Build, folder: Path) -> Outcome:
         if not (hub / OWNER / role).exists():
             shutil.copytree(HUB / name, hub / OWNER / role, ignore=shutil.ignore_patterns("README.md"))
     model = _written(case.make, hub, hub / OWNER / case.name, build)
+    for role in build.models:
+        _declare(hub / OWNER / role, case.cards.get(role, {}))
     _declare(model, case.card)
     for other, weights in (case.also or {}).items():
         _written({"blend": weights}, hub, hub / OWNER / other, replace(build, moved=0.0))
@@ -174,8 +194,8 @@ def _declare(model: Path, card: Mapping[str, Any]) -> None:
     """Write the card of a model, as it was."""
     bases = card.get("base_model", [])
     names = [f"{OWNER}/{base}" for base in (bases if isinstance(bases, list) else [bases])]
-    matter = {**card, "base_model": names} if names else {}
-    (model / "README.md").write_text(f"---\n{yaml.safe_dump(matter)}---\n" if matter else "", encoding="utf-8")
+    matter = {**card, "base_model": names} if names else card
+    (model / "README.md").write_text(f"---\n{yaml.safe_dump(dict(matter))}---\n" if matter else "", encoding="utf-8")
 
 
 def _written(make: Mapping[str, Any], hub: Path, folder: Path, build: Build) -> Path:
@@ -239,7 +259,7 @@ def _rounded(tensors: Tensors, bits: int, _hub: Path, _: torch.Generator) -> Ten
         rounded: torch.Tensor = ((blocks / step).round() * step).reshape(one.shape)
         return rounded
 
-    return {name: quantized(one) if "layers" in name and one.ndim > 1 else one for name, one in tensors.items()}
+    return {name: quantized(one) if LAYER.search(name) and one.ndim > 1 else one for name, one in tensors.items()}
 
 
 def _trained(tensors: Tensors, steps: int, hub: Path, generator: torch.Generator) -> Tensors:
@@ -301,6 +321,8 @@ def results() -> Iterator[dict[str, Any]]:
     for build in BUILDS:
         with tempfile.TemporaryDirectory() as scratch:
             for case in cases():
+                if build.only and case.name not in build.only:
+                    continue
                 outcome = run(case, build, Path(scratch))
                 sentence = expected(case, build, outcome.quoted)
                 agrees = (outcome.verdicts, outcome.exit) == (case.verdicts, case.exit)
@@ -319,7 +341,7 @@ def results() -> Iterator[dict[str, Any]]:
 def accused() -> dict[str, Any]:
     """Return of how many triples of related models two are called parents of the third, though they are not."""
     from hf_lineage.checking.options import Options
-    from hf_lineage.checking.relation import read_matrices
+    from hf_lineage.checking.relation.blend import read_matrices
     from hf_lineage.checking.results import GAVE
     from hf_lineage.checking.source import located, open_model
     from hf_lineage.evidence.derivation import blend_of

@@ -194,7 +194,7 @@ def disputes_block() -> str:
     besides = f"all but: {'; '.join(missed)}" if missed else "all of them"
     lines = table(("Dispute", "Accusers", "Defenders", "Our page on the miniature"), rows)
     same = f"{len(again) - len(missed)} of {len(again)} pages say the same, {besides}"
-    return f"{lines}\n\nWith other models, seeds and proportions {same}."
+    return f"{lines}\n\nWith other models, seeds and proportions, and some with another architecture, {same}."
 
 
 def accused_block() -> str:

@@ -11,6 +11,8 @@ from hf_lineage.report.words import wording
 
 COLUMNS = ("Base", "Relation (as declared)", "Verdict", "Score", "Inherited", "p-value", "Commit of the base")
 SHARES = ("Parent of the merge", "Path", "Share", "By its recipe")
+UNDECLARED = "blend"
+"""The finding of a parent that the model does not name, which is recorded where there is one."""
 SHARES_MEAN = (
     "`hf-lineage check` measures merge contributions if it checks all parents at once, without `--base`; they do not "
     "change the verdict."
@@ -30,6 +32,8 @@ def render(record: Record) -> str:
 
 def _blocks(record: Record) -> Iterator[str]:
     yield "## Lineage"
+    if undeclared := record.findings.get(UNDECLARED):
+        yield from map(paragraph, undeclared.sentences)
     yield markdown_table(COLUMNS, map(_cells, record.claims))
     if any(claim.parent for claim in record.claims):
         yield markdown_table(SHARES, (cells for claim in record.claims for cells in _shares(claim)))

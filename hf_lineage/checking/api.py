@@ -72,8 +72,17 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     declared = _named(bases, options.local_hub) if bases else declared_in(contents)
     asked = Asked(declared, options, named=bool(bases))
     judged = contents.judge(lambda kind, held: kind.check(held, asked)) if declared.claims else Judged()
+    rows = judged.rows
+    if contents.repo and any(row.verdict.is_related for row in rows):
+        from hf_lineage.checking.relation import with_ancestors
+
+        def compared(claim: Claim) -> tuple[Row, ...]:
+            beside = Asked(Claims((claim,), ()), options, named=False)
+            return contents.judge(lambda kind, held: kind.check(held, beside)).rows
+
+        rows = with_ancestors(contents.repo, rows, options, compared)
     told = contents.repo, (*declared.notes, *judged.notes), began
-    rows = _told(judged.rows, options)
+    rows = _told(rows, options)
     report = Report(model, source.commit, rows, declared.conflicts, options, *told, licence=stated(source))
     return replace(report, blended=judged.blended)
 

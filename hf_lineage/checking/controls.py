@@ -81,7 +81,10 @@ def compare_beside(
         controls.append(_Named(name, free, control))
     compared = comparing(a, base, options)
     pair = compared(b, source)
-    return Controlled(a, pair, tuple(_judged(a, pair, compared, control) for control in controls))
+    judged = tuple(_judged(a, pair, compared, control) for control in controls)
+    unrelated = (row for one in judged if one.independent for row in one.report.rows if not row.verdict.is_related)
+    quoted = tuple(row.quoted for row in unrelated if row.quoted)
+    return Controlled(a, replace(pair, rows=tuple(replace(row, independent=quoted) for row in pair.rows)), judged)
 
 
 @dataclass(frozen=True)

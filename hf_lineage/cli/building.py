@@ -159,6 +159,7 @@ def tree(models: tuple[str, ...], authors: tuple[str, ...], index: str | None, *
         gathered = gathering.together(gathered, gathering.indexed(catalogue, options.paths[0]))
         remark(catalogue.passed.notes)
     tell(gathered.problems)
-    drawn = growing.grow(gathered.members, options.paths[0], growing.criteria(options.paths[0]), gathered.seen)
+    path = options.paths[0]
+    drawn = growing.grow(gathered.members, path, growing.criteria(path), gathered.seen, gathered.blend)
     result.write(WRITERS, drawn)
     return ERROR if gathered.problems else 0

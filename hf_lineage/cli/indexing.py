@@ -182,14 +182,16 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     from hf_lineage.checking.source import only, open_model
     from hf_lineage.evidence import Criteria
     from hf_lineage.hub import RepoRef
-    from hf_lineage.index.search import catalogue_test
+    from hf_lineage.index.search import catalogue_test, parents
     from hf_lineage.index.search import identify as searching
     from hf_lineage.report.single import identified as identification
     from hf_lineage.report.words import commands as command
 
     source = only(source)
-    signature, criteria = open_model(source, options).signature(), Criteria(alpha=options.alpha)
+    model, criteria = open_model(source, options), Criteria(alpha=options.alpha)
+    signature = model.signature()
     results = [searching.identify(signature, path, catalogue, criteria, most.top) for path in signature.paths]
+    results = [parents.weighed(results[0], model, options), *results[1:]]
     related, read = any(result.related for result in results), None
     if most.by_weights and not related and isinstance(source, RepoRef):
         read = catalogue_test.by_weights(source, catalogue, options, most.by_weights)

@@ -8,7 +8,7 @@ number shows what it is worth.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,16 +22,26 @@ class Quotable:
     words: str
     low: float | None = None
     high: float | None = None
-    """Over the 33 independent pairs of `python -m benchmarks.disputes`; None where it was not measured."""
+    """Over independent models that are named, else over 33 pairs of `python -m benchmarks.disputes`; None where
+    it was not measured."""
 
     @property
     def independent(self) -> str:
         """The range in figures."""
         return "not measured" if self.low is None else f"{self.low:.3f} to {self.high:.3f}"
 
+    def worth(self, value: float) -> str:
+        """Return what a number is worth: whether independent models reach it.
+
+        >>> KINDS["gains"].worth(0.99)
+        'decides nothing'
+        """
+        return NOTHING if self.high is None or value <= self.high else SEPARATES
+
 
 KINDS: Mapping[str, Quotable] = {
     "configuration": Quotable("settings of config.json that are equal", 1.0, 1.0),
+    "tokens": Quotable("tokens that both have, of all tokens of both"),
     "gains": Quotable("gains of norms, cosine", 0.984, 0.997),
     "gains_centred": Quotable("gains of norms, each less its mean, cosine", -0.039, 0.057),
     "deviations": Quotable("standard deviations of attention matrices, Pearson", 0.934, 0.989),
@@ -42,14 +52,13 @@ KINDS: Mapping[str, Quotable] = {
 NOTHING, SEPARATES = "decides nothing", "separates here"
 
 
-def worth(kind: str, value: float) -> str:
-    """Return what a number is worth: whether independent models reach it.
-
-    >>> worth("gains", 0.99)
-    'decides nothing'
-    """
-    most = KINDS[kind].high
-    return NOTHING if most is None or value <= most else SEPARATES
+def among(independent: Sequence[Mapping[str, float]]) -> Mapping[str, Quotable]:
+    """Return the kinds with the ranges over these independent pairs; their own where these have no such number."""
+    values = {name: [one[name] for one in independent if name in one] for name in KINDS}
+    return {
+        name: replace(kind, low=min(values[name]), high=max(values[name])) if values[name] else kind
+        for name, kind in KINDS.items()
+    }
 
 
 def cosine(first: Sequence[Vector], second: Sequence[Vector], centred: bool = False) -> float | None:

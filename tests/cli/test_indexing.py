@@ -165,9 +165,9 @@ def test_the_parent_of_a_quantized_model_comes_first(index, tmp_path, stored):
 def test_what_each_parent_gave_to_a_merge_is_told(index):
     shown = lineage("identify", "fern/llama-merge-a-b", "--index", index, "--format", "json", *HUB)
     (path,) = json.loads(shown.out)["paths"]
-    shares = {one["model"]: one["share"] for one in path["as_merge"]["parents"]}
-    assert shares == {name: pytest.approx(0.5, abs=0.01) for name in PARENTS[1:3]}
-    assert path["as_merge"]["explained"] > 0.98
+    shares = {one["model"]: one["share"] for one in path["blend"]["parents"] if one["detected"]}
+    assert shares == {name: pytest.approx(0.5, abs=0.001) for name in PARENTS[1:3]}
+    assert path["blend"]["explained"] > 0.99
 
 
 def test_models_are_removed_by_the_names_that_the_list_shows(tmp_path):

@@ -1,14 +1,18 @@
 """The page in a real browser: narrow and wide, light and dark, on paper, and made of hostile names."""
 
 import io
+import shutil
 
 import pytest
 from PIL import Image, ImageColor
 
+from hf_lineage import Options, check
 from hf_lineage.report import FORMATS
 from hf_lineage.report.page.heatmap import VIRIDIS
 from tests import axe, example_pages
+from tests.blends import BASE, B, blended
 from tests.long import first_of
+from tests.models import EXAMPLES, card
 from tests.pages import hostile_report
 from tests.whole import SCROLLED, UNFOLD, WAYS, assert_names_are_text, assert_whole
 
@@ -88,6 +92,30 @@ def test_a_page_asks_for_nothing_but_itself(window, pages, name):
 @pytest.mark.parametrize("name", VERDICTS)
 def test_axe_finds_nothing_that_keeps_people_from_reading(window, pages, checker, name, width, scheme):
     assert_whole(window, pages[name], checker, width, scheme)
+
+
+@pytest.fixture(scope="module")
+def rio(tmp_path_factory):
+    """A page that begins with a parent that nobody declared, with what is quoted and with licences behind the base."""
+    hub = tmp_path_factory.mktemp("hub")
+    for name in (BASE, B):
+        shutil.copytree(EXAMPLES / name, hub / name)
+    card(hub / BASE, "acme/elder")
+    shutil.copytree(hub / B, hub / "acme/elder")
+    blended(hub / "wren/rio", {BASE: 0.43, B: 0.57})
+    report = check("wren/rio", (BASE, B), Options(local_hub=hub, order_seed=0, quoted=True))
+    (hub / "rio.html").write_text(FORMATS["html"](report, True), encoding="utf-8")
+    return hub / "rio.html"
+
+
+@pytest.mark.parametrize(("width", "scheme"), WAYS)
+@pytest.mark.few(1)
+def test_nor_on_a_page_with_an_undeclared_parent(window, rio, checker, width, scheme):
+    assert_whole(window, rio, checker, width, scheme)
+    shown = window.run("return document.body.innerText")
+    assert "shows as an undeclared parent" in shown
+    assert "declares the base acme/elder" in shown
+    assert "standard deviations of attention matrices" in shown
 
 
 def test_axe_would_notice_grey_on_grey_and_a_picture_without_a_name(window, pages, checker):

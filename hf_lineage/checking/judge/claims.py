@@ -18,7 +18,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation import derived
 from hf_lineage.checking.results import MERGE, NAMED, VERDICTS, Row, Step, attempt
 from hf_lineage.checking.source import FromWeights, OpenedModel, counterpart, locate, open_model
-from hf_lineage.claims import Claim, read_claims
+from hf_lineage.claims import Claim, read_claims, stated
 from hf_lineage.errors import CheckpointError, NetworkError, NothingToCompare, RepositoryError, UnlistedClass, printable
 from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.evidence.judging import judge_merge
@@ -226,7 +226,7 @@ def judge_pair(
         steps=reached.steps,
         derivation=derived(base, other, outcome, options.order_seed or 0),
         base_folder=base.opened.described.repo if isinstance(base, FromWeights) and base.local else None,
-        licence=opened_base.licence if opened_base else None,
+        licence=stated(opened_base.repo) if opened_base else None,
         opened=opened_base,
         quoted=_quoted(base, other) if options.quoted else {},
     )

@@ -1,4 +1,8 @@
-from .blend import read_matrices as read_matrices
+from .ancestry import with_ancestors as with_ancestors
+from .ancestry import with_undeclared as with_undeclared
+from .contributions import find_blend as find_blend
+from .contributions import read_beside as read_beside
+from .contributions import weights_of as weights_of
 from .contributions import with_shares as with_shares
 from .declared import is_named as is_named
 from .declared import names_in as names_in

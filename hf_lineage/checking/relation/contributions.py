@@ -6,6 +6,7 @@ that a parent which gave nothing is RELATED as well, and only its share shows it
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -15,17 +16,21 @@ from hf_lineage.architecture.registry import PATHS
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation.blend import read_matrices
 from hf_lineage.checking.relation.declared import is_named
-from hf_lineage.checking.results import MERGE, Blended, Row
+from hf_lineage.checking.results import GAVE, MERGE, Blended, Row
 from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.claims import MergeRecipe, merge_recipe
 from hf_lineage.evidence import Kind, Verdict
-from hf_lineage.evidence.derivation import MOST_LEFT, Blend, Parent, Share, blend_of
+from hf_lineage.evidence.derivation import MOST_LEFT, Blend, Made, Parent, Products, Share, blend_of
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature.extraction import Sample
 from hf_lineage.signature.sources import CACHE
 
 MOST = 16
 """Parents of one model whose shares are measured: more of them cannot be told apart."""
+TOGETHER = 3
+"""Models of an index that may be parents of one model together."""
+SHOWING = (*GAVE, Made.FROM_MODEL, Made.PIECES, Made.NEAR)
+"""What is told of a model that nothing declares."""
 MOST_CACHED = 8
 """Layers of which rows are downloaded where signatures come from the cache."""
 NOT_COMPARED = "the weights and those of the other parents were not compared along the same path"
@@ -48,34 +53,80 @@ def with_shares(
         many = f"the contributions of at most {MOST} parents are measured"
         reasons |= dict.fromkeys(left, "no other parent can be compared" if len(left) == 1 else many)
         left = []
-    blend = _measured([rows[place] for place in left], model, options) if left else None
+    declared = [place for place, row in enumerate(left) if is_named(rows[row].claim.base, names)]
+    blend = _measured([rows[place] for place in left], model, options, declared) if left else None
     if sum(row.claim.relation == MERGE and not row.claim.problem for row in rows) > 1:
         rows = _as_merge(source, rows, model, reasons, left, blend)
     if blend is None:
         return tuple(rows), None
     bases = tuple(rows[place].compared for place in left)
-    declared = (*names, *(row.compared for row in rows if is_named(row.claim.base, names)))
-    return tuple(rows), Blended(bases, blend, tuple(not names or is_named(base, declared) for base in bases))
+    known = (*names, *(row.compared for row in rows if is_named(row.claim.base, names)))
+    return tuple(rows), Blended(bases, blend, tuple(not names or is_named(base, known) for base in bases))
 
 
-def _measured(rows: Sequence[Row], candidate: OpenedModel | Verdict, options: Options) -> Blend | None:
+def _measured(
+    rows: Sequence[Row], candidate: OpenedModel | Verdict, options: Options, first: Sequence[int]
+) -> Blend | None:
     """The model as a combination of the bases of these rows, by the layers that were compared with all of them."""
     models = [candidate, *(row.opened for row in rows)]
     opened = [one for model in models if (one := weights_of(model, options))]
     if len(opened) < len(models):
         return None
     model, *parents = opened
-    cached = any(not isinstance(one, FromWeights) for one in models)
-    remote = any(one.opened.checkpoint.remote for one in opened)
+    return blend_of(read_beside(model, parents, rows, options, models), len(parents), model.layers, first)
+
+
+def read_beside(
+    model: FromWeights,
+    parents: Sequence[FromWeights],
+    rows: Sequence[Row],
+    options: Options,
+    judged: Sequence[OpenedModel | Verdict | None] = (None,),
+) -> list[Products]:
+    """Return the matrices of a model beside those of its parents: of all layers or, from the Hub, of those in the rows.
+
+    `judged` are all of them as the rows were judged: unless that was by their weights, parts of a few layers are
+    downloaded.
+    """
     evidence = [one for row in rows for one in row.verdict.evidence.values()]
+    cached = any(not isinstance(one, FromWeights) for one in judged)
+    remote = any(one.opened.checkpoint.remote for one in (model, *parents))
     layers = list(range(model.layers))
     if remote:
-        layers = sorted(set.intersection(*({*one.layers[1]} for one in evidence)))
-    if remote and cached:  # rows are downloaded
+        layers = sorted(set.intersection({*layers}, *({*one.layers[1]} for one in evidence)))
+    if remote and cached:
         layers = [layers[at] for at in sorted({round(at) for at in np.linspace(0, len(layers) - 1, MOST_CACHED)})]
     some = remote and (cached or any(one.sampled for one in evidence))
-    matrices = read_matrices(parents, model, layers, Sample(options.order_seed or 0), some)
-    return blend_of(matrices, len(parents), model.layers)
+    return read_matrices(parents, model, layers, Sample(options.order_seed or 0), some)
+
+
+def find_blend(
+    model: FromWeights,
+    bases: Sequence[FromWeights],
+    others: Sequence[FromWeights],
+    rows: Sequence[Row],
+    options: Options,
+) -> tuple[tuple[int, ...], Blend] | None:
+    """Return a model as a combination of all bases with those others that show, few before many; None if none does.
+
+    The parents are numbered, bases first.
+    """
+    parents = (*bases, *others)
+    matrices = read_beside(model, parents, rows, options)
+    choices = (
+        (*range(len(bases)), *some)
+        for size in range(1, TOGETHER + 1)
+        for some in itertools.combinations(range(len(bases), len(parents)), size)
+    )
+    blends = {
+        parts: blend_of([one for whole in matrices if (one := whole.only(parts))], len(parts), model.layers)
+        for parts in choices
+    }
+    for showing in (GAVE, SHOWING):
+        for parts, blend in blends.items():
+            if all(how in showing for how in blend.made[len(bases) :]):
+                return parts, blend
+    return None
 
 
 def weights_of(model: OpenedModel | Verdict | None, options: Options) -> FromWeights | None:

@@ -11,7 +11,7 @@ from hf_lineage.architecture import LayerSet
 from hf_lineage.architecture.registry import as_names
 from hf_lineage.checking.relation.matrices import matrix, rows_of
 from hf_lineage.checking.source import FromWeights, OpenedModel
-from hf_lineage.checkpoint import single
+from hf_lineage.checkpoint import overlap, single
 from hf_lineage.evidence import Verdict, cosine
 from hf_lineage.signature import Vector
 from hf_lineage.signature.extraction import Sample
@@ -33,6 +33,7 @@ def quoted(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict) -> Map
     centred = [[one - one.mean() for one in side] for side in gains]
     numbers = {
         "configuration": _configuration(base, candidate),
+        "tokens": overlap(base.opened.described.repo, candidate.opened.described.repo),
         "gains": cosine(gains[0], gains[1]),
         "gains_centred": cosine(centred[0], centred[1]),
         "deviations": cosine(_deviations(base), _deviations(candidate), centred=True),

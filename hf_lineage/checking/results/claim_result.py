@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from hf_lineage import policy
 from hf_lineage.checking.source import Downloads, OpenedModel
-from hf_lineage.claims import Claim, Licence
+from hf_lineage.claims import Ancestor, Claim, Licence
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, RepositoryError, printable
 from hf_lineage.evidence import SEVERITY, ExitCode, Kind, Verdict
 from hf_lineage.evidence import derivation as derivations
@@ -70,8 +70,12 @@ class Row:
     """The base that was compared, if it is a folder; None for one on the Hub, and for a signature."""
     licence: Licence | None = None
     """What the card of the base states; None where it states nothing, or was not read."""
+    ancestors: tuple[Ancestor, ...] = ()
+    """The base and those behind it, with their licences; none unless the model and the base are related."""
     quoted: Mapping[str, float] = field(default_factory=dict)
     """Numbers that people quote of two models, by kind; empty where nobody asked for them, or they were not read."""
+    independent: Sequence[Mapping[str, float]] = ()
+    """The same of the base and models that are independent of it; none where nobody names any."""
     waiver: policy.Waiver | None = None
     """What accepts the verdict though it verifies no claim, by the policy of whoever checks."""
     expired: policy.Waiver | None = None

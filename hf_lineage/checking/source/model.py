@@ -16,7 +16,6 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.lazy_signature import Downloads, Reading
 from hf_lineage.checking.source.opening import QUANTIZED, Described, Opened, bound, described, opened
 from hf_lineage.checking.source.submodels import adapter_beside
-from hf_lineage.claims import Licence, stated
 from hf_lineage.errors import NothingToCompare, RepositoryError, SignatureError
 from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.hub import RepoRef
@@ -45,8 +44,8 @@ class OpenedModel(ABC):
     """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
     own_code: str = ""
     """A sentence about code that the repository brings; empty if it has none."""
-    licence: Licence | None = None
-    """What the card states; None of a signature that the user gave."""
+    repo: RepoRef | None = None
+    """The repository; None of a signature that the user gave."""
     variants: Mapping[str, OpenedModel | Verdict] = field(default_factory=dict)
     """Other ways in which transformers may load it, by a description; a verdict says why one cannot be judged."""
     factorization: Factorization | None = None
@@ -100,7 +99,7 @@ class FromWeights(OpenedModel):
             notes=model.notes,
             reservations=model.reservations,
             own_code=model.own_code,
-            licence=stated(repo),
+            repo=repo,
             factorization=model.layout.factorization,
             reopen=lambda: model,
             opened=model,
@@ -159,7 +158,7 @@ class FromSignature(OpenedModel):
             notes=stored.notes,
             reservations=stored.reservations,
             own_code=stored.own_code,
-            licence=stated(repo),
+            repo=repo,
             stored=stored,
             spec=spec,
         )

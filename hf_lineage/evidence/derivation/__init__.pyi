@@ -16,7 +16,6 @@ from .differences import TWIN as TWIN
 from .differences import Merge as Merge
 from .differences import aligned as aligned
 from .differences import along as along
-from .differences import combined as combined
 from .differences import distances as distances
 from .differences import merges as merges
 from .differences import products as products

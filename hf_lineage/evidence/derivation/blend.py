@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 
 from hf_lineage.evidence.derivation.combination import left, solved, squared
-from hf_lineage.evidence.derivation.contributions import LEAST, Share, Shares, shares_of
+from hf_lineage.evidence.derivation.contributions import DEPENDENT, LEAST, Share, Shares, independent, shares_of
 from hf_lineage.evidence.derivation.matrices import Products
 from hf_lineage.evidence.derivation.recomputation import ROUNDED, Later, later
 from hf_lineage.signature import Vector
@@ -107,9 +107,22 @@ class _Line:
     """What this product would be if every matrix had the same share."""
 
 
-def blend_of(matrices: Sequence[Products], count: int, depth: int) -> Blend:
-    """Return a model of so many layers as a combination of so many parents."""
-    branches = sorted({one.branch for one in matrices})
+def blend_of(matrices: Sequence[Products], count: int, depth: int, first: Sequence[int] = ()) -> Blend:
+    """Return a model of so many layers as a combination of so many parents.
+
+    Of parents that equal others, or combinations of them, those that are `first` count, and then the others in order.
+    """
+    branches = {
+        branch: shares_of([one for one in matrices if one.branch == branch], count, depth)
+        for branch in sorted({one.branch for one in matrices})
+    }
+    kept = independent(matrices, [*dict.fromkeys((*first, *range(count)))]) if matrices else range(count)
+    if len(kept) < count:
+        some = blend_of([one for whole in matrices if (one := whole.only(kept))], len(kept), depth)
+        parents, made = dict(zip(kept, some.shares.parents, strict=True)), dict(zip(kept, some.made, strict=True))
+        shares = replace(some.shares, parents=tuple(parents.get(one, DEPENDENT) for one in range(count)))
+        every = tuple(made.get(one, Made.NONE) for one in range(count))
+        return replace(some, shares=shares, by_branch=branches, made=every)
     shares = shares_of(matrices, count, depth)
     weights = [solved(one.gram) for one in matrices]
     remains = sum(left(one.gram, some) for one, some in zip(matrices, weights, strict=True))
@@ -120,7 +133,7 @@ def blend_of(matrices: Sequence[Products], count: int, depth: int) -> Blend:
     fit = _Fit(tuple(zip(matrices, weights, strict=True)), remains, rounding if known else 0.0)
     return Blend(
         shares,
-        {branch: shares_of([one for one in matrices if one.branch == branch], count, depth) for branch in branches},
+        branches,
         1.0 if nearest <= rounding else 1 - min(1.0, max(0.0, remains - rounding) / nearest),
         remainder,
         _together([_made(fit, parent, share) for parent, share in enumerate(shares.parents)]),

@@ -24,6 +24,8 @@ WIDEST = 0.25
 HARDLY = 0.01
 """Matrices in which the squared distance between parents is less than this share of the usual one count for less."""
 OTHER_ORDER = "hidden units of the model do not stand in the order of those of this parent, as a merge leaves them"
+ALIKE = "no matrix tells the parents apart: they hardly differ, or their hidden units stand in another order"
+DEPENDENT = "it equals another parent, or a combination of others"
 MOST_LEFT = 0.25
 """The most that may be left beside the distance between parents where no base is known: otherwise what the parents have
 in common, which any other descendant of their base has too, would pass for a share of each."""
@@ -78,7 +80,7 @@ class Parent:
 def shares_of(matrices: Sequence[Products], count: int, depth: int) -> Shares:
     """Return what each of so many parents gave to a model of so many layers."""
     if not matrices:
-        return Shares((OTHER_ORDER,) * count, 0.0)
+        return Shares((ALIKE,) * count, 0.0)
     levelled = _levelled(matrices)
     value, dependent = _fitted(levelled, count), _dependent(levelled)
     parts = [_fitted([one.without(part) for one in levelled], count) for part in range(PARTS)]
@@ -94,7 +96,7 @@ def shares_of(matrices: Sequence[Products], count: int, depth: int) -> Shares:
         if not any(parent in one.active for one in matrices):
             return OTHER_ORDER
         if parent in dependent:
-            return "it equals another parent, or a combination of others"
+            return DEPENDENT
         share, error = float(value[parent]), float(errors[parent])
         return Share(
             value=share,
@@ -105,6 +107,16 @@ def shares_of(matrices: Sequence[Products], count: int, depth: int) -> Shares:
         )
 
     return Shares(tuple(map(estimate, range(count))), _remainder(levelled))
+
+
+def independent(matrices: Sequence[Products], order: Sequence[int]) -> list[int]:
+    """Return the parents that equal no other one and no combination of others, of which the first count."""
+    kept = list[int]()
+    for parent in order:
+        some = [one for whole in matrices if (one := whole.only((*kept, parent)))]
+        if len(kept) not in _dependent(_levelled(some)):
+            kept.append(parent)
+    return sorted(kept)
 
 
 def _levelled(matrices: Sequence[Products]) -> list[Products]:

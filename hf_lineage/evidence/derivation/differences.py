@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hf_lineage.evidence.derivation.combination import jackknife
 from hf_lineage.evidence.paths import Pairs
 from hf_lineage.signature import Array, PathSignature, Vector
 
@@ -59,43 +58,6 @@ def products(sketches: Sequence[Array]) -> Vector:
         rows = np.stack([sketch[layer].ravel() for sketch in sketches]).astype(np.float64)
         gram += rows @ rows.T
     return gram / max(1, int(common.sum()))
-
-
-@dataclass(frozen=True)
-class Combined:
-    """A model as a combination of its ancestor and of several relatives."""
-
-    weights: Vector
-    """(n,): what each relative gave; what all of them do not give is the ancestor's."""
-    errors: Vector
-    """(n,): half the widths of 99 % intervals, from layers left out one at a time, and the part that is not explained,
-    which the products of a merge may hide of what it is; not finite for a single layer."""
-    explained: float
-    """The part of the squared difference from the ancestor that the combination explains."""
-
-
-def combined(model: Array, ancestor: Array, relatives: Sequence[Array]) -> Combined:
-    """Return the combination of aligned sketches (L, d, k) that is nearest to a model, by least squares.
-
-    The product of merged matrices is not the merge of products. But near the ancestor it is to first order, so the
-    weights are those of the merge up to the size of the differences. Nearly all of the second order is left unexplained
-    by any weights: in merges of models that moved by 5 % to 100 %, weights are wrong by less.
-    """
-    everything = [model, ancestor, *relatives]
-    common = np.logical_and.reduce([sketch.any(axis=(1, 2)) for sketch in everything])
-    apart = np.stack([(sketch[common] - ancestor[common]) for sketch in (*relatives, model)]).astype(np.float64)
-    grams = np.einsum("nldk,mldk->lnm", apart, apart, optimize=True)
-    total: Vector = grams.sum(axis=0)
-    weights = _weights(total)
-    left_out = [_weights(total - gram) for gram in grams]
-    residual = np.append(-weights, 1.0)
-    left = residual @ total @ residual / total[-1, -1] if total[-1, -1] > 0 else 1.0
-    explained = 1.0 - max(0.0, float(left))
-    return Combined(weights, jackknife(left_out) + (1.0 - explained), explained)
-
-
-def _weights(gram: Vector) -> Vector:
-    return np.asarray(np.linalg.lstsq(gram[:-1, :-1], gram[:-1, -1], rcond=None)[0], np.float64)
 
 
 def along(gram: Vector, ancestor: int) -> Vector:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hf_lineage.checking import Options
-from hf_lineage.checking.relation import derived
+from hf_lineage.checking.relation import derived, read_beside, weights_of
 from hf_lineage.checking.source import OpenedModel, located, only, open_model
 from hf_lineage.claims import read_claims
 from hf_lineage.errors import LineageError
 from hf_lineage.evidence import Verdict
-from hf_lineage.evidence.derivation import Derivation
+from hf_lineage.evidence.derivation import Blend, Derivation, blend_of
 from hf_lineage.index.building.building import Progress
 from hf_lineage.index.storage import Catalogue
 from hf_lineage.index.tree import Member
@@ -31,6 +32,15 @@ class Gathered:
         """Return how one model was made from another that it is related to; None where that cannot be measured."""
         one, other = self.opened[base], self.opened[candidate]
         return derived(one, other, verdict, 0) if one is not None and other is not None else None
+
+    def blend(self, model: int, parents: Sequence[int]) -> Blend | None:
+        """Return a model as a combination of several others; None where the weights of one cannot be read."""
+        options = Options(order_seed=0)
+        with contextlib.suppress(LineageError):
+            opened = [one for at in (model, *parents) if (one := weights_of(self.opened[at], options))]
+            if len(opened) > len(parents):
+                return blend_of(read_beside(opened[0], opened[1:], (), options), len(parents), opened[0].layers)
+        return None
 
 
 def gather(models: Sequence[str], options: Options, progress: Progress = iter, *, on_hub: bool = False) -> Gathered:

@@ -1,6 +1,7 @@
 from . import adoption as adoption
 from . import catalogue_test as catalogue_test
 from . import identify as identify
+from . import parents as parents
 from .catalogue_test import FOLDER as FOLDER
 from .catalogue_test import AdapterBases as AdapterBases
 from .catalogue_test import ByWeights as ByWeights

@@ -17,14 +17,11 @@ from hf_lineage.evidence.paths import compare_paths
 from hf_lineage.hub import RepoRef, resolve
 from hf_lineage.index.publishing import publishing
 from hf_lineage.index.search.identify import identify
-from hf_lineage.index.search.parents import with_parents
+from hf_lineage.index.search.parents import PART, with_parents
 from hf_lineage.index.storage import Catalogue, Entry
 from hf_lineage.index.tree import FAMILY, plain
 from hf_lineage.signature import Signature, Vector
 
-PART = 0.3
-"""The least cosine of the differences of a model and of a relative from the base whose weights are read: of several
-parents of a blend each shares so much."""
 SELF = 1e-6
 """The squared distance below which two models have the same weights."""
 

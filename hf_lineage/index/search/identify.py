@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hf_lineage.checking.results import Blended
 from hf_lineage.evidence import Criteria, Verdict
-from hf_lineage.evidence.derivation import SIBLINGS, aligned, combined, merges, products, scaled
+from hf_lineage.evidence.derivation import SIBLINGS, aligned, scaled
 from hf_lineage.evidence.judging import evaluate, reserved
 from hf_lineage.index.key import BITS, for_testing, key_of, similarities
 from hf_lineage.index.storage import Catalogue, Entry, entry_of
@@ -43,16 +44,6 @@ class Relative:
 
 
 @dataclass(frozen=True)
-class Parent:
-    """What one of several relatives gave to a model, by least squares on their differences from the ancestor."""
-
-    model: str
-    share: float
-    error: float
-    """Half the width of the 99 % interval; not finite for a model of one layer."""
-
-
-@dataclass(frozen=True)
 class Identification:
     """What an index knows of a model along one path."""
 
@@ -73,10 +64,9 @@ class Identification:
     """Of the model's stream."""
     otherwise: int = 0
     """Entries of the index along this path that are no part of the search: of another width, or another recipe."""
-    parents: tuple[Parent, ...] = ()
-    """The relatives that together make up the model, as a merge of them would be; none where it is no such thing."""
-    explained: float = 0.0
-    """How much of the squared difference from the ancestor these explain."""
+    blended: Blended | None = None
+    """The relatives that together make up the model, by their weights; None where it is no blend of them, or the
+    weights are not at hand."""
 
 
 def identify(
@@ -111,31 +101,11 @@ def identify(
     kin = [number for number, one in enumerate(tested) if one.verdict.is_related]
     own = scaled(np.asarray(signature.paths[path].sketch))
     related, ancestor = _ranked(own, [sketches[at] for at in kin], [tested[at] for at in kin])
-    result = Identification(
+    return Identification(
         *(signature.model, signature.commit, path, len(alike), len(known), related, ancestor),
         others=tuple(one for number, one in enumerate(tested) if number not in kin),
         width=asked.width,
         otherwise=known.along(path) - len(alike),
-    )
-    return _merged(result, own, {one.entry: sketch for one, sketch in zip(tested, sketches, strict=True)})
-
-
-def _merged(result: Identification, model: Array, sketches: Mapping[Entry, Array]) -> Identification:
-    """What is known of a model, with the parents that it would have as a merge of its relatives."""
-    through = [one for one in result.related if one is not result.ancestor and one.along >= SIBLINGS]
-    if result.ancestor is None or len(through) < 2:
-        return result
-    beside = [one.entry for one in through]
-    ancestor = sketches[result.ancestor.entry]
-    gram = products([model, ancestor, *(sketches[entry] for entry in beside)])
-    candidates = [one for one in merges(gram) if (one.model, one.ancestor) == (0, 1)]
-    if not candidates:
-        return result
-    parents = [beside[at - 2] for at in candidates[0].parents]
-    fit = combined(model, ancestor, [sketches[entry] for entry in parents])
-    shares = zip(parents, fit.weights.tolist(), fit.errors.tolist(), strict=True)
-    return replace(
-        result, parents=tuple(Parent(entry.model, *share) for entry, *share in shares), explained=fit.explained
     )
 
 

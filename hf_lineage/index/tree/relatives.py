@@ -6,14 +6,16 @@ Which end of a tree came first is told as far as anything tells: claims, and wha
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
+from hf_lineage.checking.results import GAVE
 from hf_lineage.claims import Claim
+from hf_lineage.errors import printable
 from hf_lineage.evidence import MINIMUM_EFFECT, Criteria, Kind, Verdict
-from hf_lineage.evidence.derivation import Links
+from hf_lineage.evidence.derivation import Blend, Derivation, Links, Share
 from hf_lineage.evidence.judging import evaluate, reserved
 from hf_lineage.evidence.paths import scores
 from hf_lineage.signature import Signature
@@ -40,6 +42,10 @@ class Declared:
     child: int
     base: int | None
     claim: Claim
+
+
+Arc = tuple[int, int]
+"""A node from which another comes, and that other."""
 
 
 def declarations(members: Sequence[Member]) -> Iterator[Declared]:
@@ -69,13 +75,30 @@ def plain(name: str) -> str:
     return name.partition("@")[0].casefold()
 
 
+Seen = Callable[[int, int, Verdict], Derivation | None]
+"""How the second of two related models was made from the first, where that can be measured."""
+
+
+def unseen(_base: int, _candidate: int, _verdict: Verdict) -> None:
+    """Nothing is known of how any model was made: there are only signatures."""
+
+
+Blends = Callable[[int, Sequence[int]], Blend | None]
+"""A model as a combination of several others, by their weights; None where these cannot be read."""
+
+
+def no_blend(_model: int, _parents: Sequence[int]) -> None:
+    """Nothing is known of what made up any model: there are only signatures."""
+
+
 @dataclass
 class PairTests:
-    """The exact tests of pairs of models, each made once and only when it is asked for."""
+    """The exact tests of pairs of models, each made once and only when it is asked for; and what makes up a model."""
 
     members: Sequence[Member]
     path: str
     criteria: Criteria
+    blends: Blends = no_blend
     done: dict[tuple[int, int], Verdict] = field(default_factory=dict)
 
     def verdict(self, base: int, candidate: int) -> Verdict | None:
@@ -87,6 +110,16 @@ class PairTests:
             outcome = evaluate(one, other, self.criteria)
             self.done[base, candidate] = reserved(outcome, (*one.reservations, *other.reservations))
         return self.done[base, candidate]
+
+    def shares(self, model: int, parents: Sequence[int], exactly: bool = False) -> list[str]:
+        """Return in words what each of several models gave to one, empty where that is not known.
+
+        If `exactly`, only what was put together from them has shares.
+        """
+        blend = self.blends(model, parents)
+        if blend is None or (exactly and not {*blend.made} & {*GAVE}):
+            return [""] * len(parents)
+        return [f"{share.value:.0%}" if isinstance(share, Share) else "" for share in blend.shares.parents]
 
     def comparable(self, one: int, other: int) -> bool:
         """Return whether two models have a stream of one width and signatures of one recipe."""
@@ -124,8 +157,15 @@ def barred(members: Sequence[Member], declared: Sequence[Declared], places: Sequ
     return [any(absent.count(plain(claim.base)) > 1 for claim in member.claims) for member in members]
 
 
-Arc = tuple[int, int]
-"""A node from which another comes, and that other."""
+def between(tests: PairTests, places: Sequence[int], links: Links) -> Iterator[tuple[Arc, str]]:
+    """Yield what each of two neighbours gave to the model between them, where it was put together from both."""
+    lines = ((one, [*there]) for one, there in links.items() if len(there) == 2 and max(one, *there) < len(places))
+    for one, ends in lines:
+        given = tests.shares(places[one], [places[other] for other in ends], exactly=True)
+        name = printable(tests.members[places[one]].name, 200)
+        words = [f"{share} of {name}, which is a blend" for share in given if share]
+        for other, told in zip(ends, words, strict=len(words) > 0):
+            yield from (((one, other), told), ((other, one), told))
 
 
 def root_of(links: Links, arcs: Sequence[Arc], models: int) -> int:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from hf_lineage.evidence import Criteria, Kind, Verdict, derivation
+from hf_lineage.evidence import Criteria, Kind, derivation
 from hf_lineage.evidence.paths import compare_paths, scores
 from hf_lineage.index.tree.relatives import (
     FAMILY,
     Arc,
+    Blends,
     Declared,
     Member,
     PairTests,
+    Seen,
     barred,
+    between,
     crossed,
     declarations,
     families_of,
     in_folders,
+    no_blend,
     oriented,
     root_of,
+    unseen,
 )
 from hf_lineage.signature import Array, Vector
 
@@ -78,22 +83,16 @@ class Tree:
     alpha: float
 
 
-Seen = Callable[[int, int, Verdict], derivation.Derivation | None]
-"""How the second of two related models was made from the first, where that can be measured."""
-
-
-def unseen(_base: int, _candidate: int, _verdict: Verdict) -> None:
-    """Nothing is known of how any model was made: there are only signatures."""
-
-
 def criteria(path: str) -> Criteria:
     """Return by what two models are of one family."""
     return Criteria(alpha=ALPHA, paths=(path,))
 
 
-def grow(members: Sequence[Member], path: str, criteria: Criteria, seen: Seen = unseen) -> Tree:
+def grow(
+    members: Sequence[Member], path: str, criteria: Criteria, seen: Seen = unseen, blends: Blends = no_blend
+) -> Tree:
     """Return the tree of some models, along one path that all their signatures have."""
-    tests = PairTests(members, path, criteria)
+    tests = PairTests(members, path, criteria, blends)
     declared = list(in_folders(tests, list(declarations(members))))
     home = families_of(tests, declared)
     edges: list[Edge] = []
@@ -129,6 +128,7 @@ def _family(
     )
     relations = dict(_told(tests, [own[at] for at in kept], links, seen))
     arcs += [arc for arc, how in relations.items() if set(CHILD) & set(how.means)]
+    within = dict(between(tests, [own[at] for at in kept], links))
     unknown = [node for node in links if node >= len(kept)]
     names = {at: member.name for at, member in enumerate(members)}
     names |= {node: _unknown(before + number) for number, node in enumerate(unknown)}
@@ -138,8 +138,8 @@ def _family(
         edge = _declared_edge(tests, declared, names[arc[0]], names[arc[1]])
         nodes.append(names[arc[1]])
         edges.append(replace(edge, length=links[arc[0]][arc[1]], directed=crossed(links, arcs, arc),
-                             seen=relations[arc].words if arc in relations else ""))  # fmt: skip
-    edges += _merged(tests, own, aside, sketches, declared)
+                             seen=within.get(arc, relations[arc].words if arc in relations else "")))  # fmt: skip
+    edges += _merged(tests, own, aside, gram, declared)
     return (*nodes, *(tests.members[own[merge.model]].name for merge in aside)), edges
 
 
@@ -200,21 +200,18 @@ def _merges(gram: Vector, claims: Sequence[Arc]) -> list[derivation.Merge]:
 
 
 def _merged(
-    tests: PairTests,
-    own: Sequence[int],
-    aside: Sequence[derivation.Merge],
-    sketches: Sequence[Array],
-    declared: Sequence[Declared],
+    tests: PairTests, own: Sequence[int], aside: Sequence[derivation.Merge], gram: Vector, declared: Sequence[Declared]
 ) -> Iterator[Edge]:
     """An edge to each parent of a merge, with what this one gave."""
-    names, apart = [tests.members[at].name for at in own], derivation.distances(derivation.products(sketches))
+    names, apart = [tests.members[at].name for at in own], derivation.distances(gram)
     for merge in aside:
-        fit = derivation.combined(
-            sketches[merge.model], sketches[merge.ancestor], [sketches[at] for at in merge.parents]
+        several = len(merge.parents) > 1
+        given = (
+            tests.shares(own[merge.model], [own[at] for at in (*merge.parents, merge.ancestor)]) if several else [""]
         )
-        for parent, share in zip(merge.parents, fit.weights, strict=True):
+        for parent, share in zip(merge.parents, given, strict=False):
             edge = _declared_edge(tests, declared, names[parent], names[merge.model])
-            seen = f"a contribution of {share:.0%} to a merge" if len(merge.parents) > 1 else ""
+            seen = f"a contribution{share and f' of {share}'} to a merge" if several else ""
             yield replace(edge, length=float(apart[parent, merge.model]), seen=seen)
 
 

@@ -18,7 +18,7 @@ from hf_lineage.checking.source import named
 from hf_lineage.claims import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Kind, Verdict
-from hf_lineage.report.findings import state_outcome
+from hf_lineage.report.findings import state_outcome, state_quoted
 from hf_lineage.report.formats import folded, json, markdown, table, wrapped
 from hf_lineage.report.words import COLUMNS as COLUMNS_OF_CLAIMS
 from hf_lineage.report.words import NUMERIC, WHOLE, encode, wording, written
@@ -89,10 +89,10 @@ def remarks(controlled: Controlled) -> Iterator[str]:
     yield from _related(list(filter(_judged, free)), base, pair, alpha)
     yield from _unrelated(list(filter(_judged, kin)), base, pair)
     yield from _highest(controlled)
-    for one in controlled.controls:
-        if one.declares:
-            name, declared = printable(one.report.model, 200), printable(one.declares, 200)
-            yield f"{name} is named as independent, and declares {declared} as its base"
+    yield from (sentence for row in controlled.pair.rows if row.quoted for sentence in state_quoted(row))
+    for one in (one for one in controlled.controls if one.declares):
+        name, declared = printable(one.report.model, 200), printable(one.declares, 200)
+        yield f"{name} is named as independent, and declares {declared} as its base"
     yield from _copies(controlled)
     if unread := [printable(report.model, 200) for report in (*free, *kin) if not _judged(report)]:
         yield f"Not judged, so no evidence for either side: {', '.join(unread)}"

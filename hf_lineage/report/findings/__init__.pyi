@@ -1,10 +1,13 @@
 from . import merge as merge
+from .blend import blend_values as blend_values
+from .blend import describe_blend as describe_blend
 from .executed import RecordedRun as RecordedRun
 from .finding import Bar as Bar
 from .finding import Bars as Bars
 from .finding import Finding as Finding
 from .merge import IN_SHARES as IN_SHARES
 from .merge import RecordedParent as RecordedParent
+from .quoted import state_quoted as state_quoted
 from .table import describe_claim as describe_claim
 from .table import describe_report as describe_report
 from .table import place_claim as place_claim

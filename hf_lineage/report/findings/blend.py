@@ -46,10 +46,15 @@ def describe(report: Report) -> Finding | None:
     if blended is None or not any(isinstance(share, Share) for share in blended.blend.shares.parents):
         return None
     undeclared = blended.undeclared
-    sentences = (*_whole(blended), *_each(blended)) if undeclared or not _merges(report) else ()
+    sentences = describe_blend(blended) if undeclared or not _merges(report) else ()
     return Finding(
-        UNDECLARED if undeclared else TITLE, sentences=sentences, values=_values(blended), first=bool(undeclared)
+        UNDECLARED if undeclared else TITLE, sentences=sentences, values=blend_values(blended), first=bool(undeclared)
     )
+
+
+def describe_blend(blended: Blended) -> tuple[str, ...]:
+    """Return in sentences what the parents make up of a model, and what shows of each."""
+    return (*_whole(blended), *_each(blended))
 
 
 def describe_sum(blended: Blended) -> str:
@@ -106,6 +111,9 @@ def _each(blended: Blended) -> Iterator[str]:
         ]
         if names:
             yield words.format(_listed(names))
+    for name, share in zip(blended.parents, blended.blend.shares.parents, strict=True):
+        if isinstance(share, str):
+            yield f"what {printable(name, 200)} gave cannot be told: {share}"
 
 
 def _merges(report: Report) -> bool:
@@ -121,8 +129,8 @@ def _listed(words: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def _values(blended: Blended) -> dict[str, Any]:
-    """The same for machines."""
+def blend_values(blended: Blended) -> dict[str, Any]:
+    """Return what the parents make up of a model, for machines."""
     blend = blended.blend
     parents = zip(blended.parents, blend.shares.parents, blend.made, blended.named, strict=True)
     return {

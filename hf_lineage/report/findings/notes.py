@@ -12,7 +12,7 @@ from typing import Any
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
-from hf_lineage.claims import Licence
+from hf_lineage.claims import Ancestor, Licence
 from hf_lineage.errors import printable
 from hf_lineage.report.findings.finding import Finding
 from hf_lineage.report.words import wording
@@ -44,6 +44,8 @@ def describe_policy(report: Report) -> Finding | None:
         "require": policy.requires or None,
         "own_code": policy.own_code,
         "undeclared_parent": policy.undeclared_parent,
+        "licences": list(policy.licences),
+        "licence_files": policy.licence_files,
         "relations": list(policy.relations),
         "accepted": sum(row.waiver is not None for row in report.rows),
         "exit_code": int(report.status),
@@ -59,7 +61,10 @@ def besides(row: Row) -> str:
 
 
 TITLE = "Licence"
-DIFFER = "; the two differ, read both. This is a note, not legal advice"
+DIFFER = "the two differ, read both"
+UNDECLARED = "no file of the model declares this base"
+ADVICE = ". This is a note, not legal advice"
+ASKED = {"LICENSE": "a copy of its text (LICENSE)", "NOTICE": "a file NOTICE"}
 UNSTATED = "none stated"
 """The text for a card that states no licence; it is not a licence called none."""
 
@@ -69,12 +74,12 @@ def describe_base(report: Report, row: Row) -> Finding | None:
     sentences = tuple(_sentences(report, row))
     if row.licence is None and not sentences:
         return None
-    return Finding(TITLE, printable(row.claim.base, 200), sentences, values=_values(row.licence))
+    return Finding(TITLE, printable(row.claim.base, 200), sentences, values=licence_values(row.licence))
 
 
 def describe_model(report: Report) -> Finding | None:
     """Return what the card of the model states, for machines; None where it states nothing."""
-    return Finding(TITLE, values=_values(report.licence)) if report.licence else None
+    return Finding(TITLE, values=licence_values(report.licence)) if report.licence else None
 
 
 def _sentences(report: Report, row: Row) -> Iterator[str]:
@@ -82,13 +87,27 @@ def _sentences(report: Report, row: Row) -> Iterator[str]:
     if next(verified, None) is not row or (report.licence is None and row.licence is None):
         return
     model, base = str(report.licence or UNSTATED), str(row.licence or UNSTATED)
-    end = DIFFER if report.licence and row.licence and report.licence.differs(row.licence) else ""
+    differ = (DIFFER,) if report.licence and row.licence and report.licence.differs(row.licence) else ()
+    undeclared = (UNDECLARED,) if row.ancestors and not row.ancestors[0].declared_by else ()
+    more = (*differ, *(describe_files(row.ancestors[0]) if row.ancestors else ()), *undeclared)
     stated = f"the cards state it: {model} for the model, {base} for the base"
-    yield f"licence as {f'both cards state it: {model}' if model == base else stated}{end}"
+    words = "; ".join((f"licence as {f'both cards state it: {model}' if model == base else stated}", *more))
+    yield words + (ADVICE if more else "")
 
 
-def _values(licence: Licence | None) -> dict[str, Any] | None:
-    """A licence under the keys of a card."""
+def describe_files(ancestor: Ancestor) -> tuple[str, ...]:
+    """Return in words which files the licence of a base asks for, or the base has, and the model does not have."""
+    asked = ancestor.licence.asks if ancestor.licence else frozenset()
+    return tuple(
+        f"it asks for {ASKED[kind]}, which the model does not have"
+        if kind in asked
+        else f"that base has a file {kind}, and the model has none"
+        for kind in ancestor.missing
+    )
+
+
+def licence_values(licence: Licence | None) -> dict[str, Any] | None:
+    """Return a licence under the keys of a card."""
     if licence is None:
         return None
     return {"license": licence.identifier or None, "name": licence.name or None, "link": licence.link or None}

@@ -12,7 +12,7 @@ from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import CardError, OptionError, printable
 from hf_lineage.evidence import Kind
-from hf_lineage.report.findings import IN_SHARES, RecordedParent, RecordedRun, describe_claim
+from hf_lineage.report.findings import IN_SHARES, RecordedParent, RecordedRun, describe_claim, describe_report
 from hf_lineage.report.formats import json
 from hf_lineage.report.words import Write, command, indented, renamed, written
 from hf_lineage.signature import Recipe
@@ -168,14 +168,13 @@ def build(report: Report, commit: str | None, date: datetime.date, names: Mappin
     document = json.document(report)
     here = names.get(report.model) == HERE
     others = {name: shown for name, shown in names.items() if name.strip("./")}
+    first = {maker.name: finding for maker, finding in describe_report(report) if finding.first}
+    document["findings"] |= {name: {"title": one.title, "sentences": one.sentences} for name, one in first.items()}
     public = _public(document, {**others, report.model: IN_WORDS} if report.model in others and here else others)
     public["model"] = HERE if here else public["model"]
     public["claims"] = [
         claim
-        | {
-            "paths": [_evidence(path) for path in claim["paths"]],
-            "inherited": _hundredths(claim["inherited"]),
-        }
+        | {"paths": [_evidence(path) for path in claim["paths"]], "inherited": _hundredths(claim["inherited"])}
         | _rounded(report, row, claim)
         | {"signatures": {who: _origin(origin) for who, origin in claim["signatures"].items()}}
         | {"test": document["test"], "date": date}

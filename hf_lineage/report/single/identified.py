@@ -5,7 +5,6 @@ Beside it what the weights of known models say of a model that no key finds.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -15,6 +14,7 @@ from hf_lineage.evidence import Kind
 from hf_lineage.evidence.derivation import SIBLINGS
 from hf_lineage.index.search import ByWeights, Identification, Judged, Relative
 from hf_lineage.index.storage import Entry
+from hf_lineage.report.findings import blend_values, describe_blend
 from hf_lineage.report.formats import folded, table, wrapped
 from hf_lineage.report.single import bases
 from hf_lineage.report.single.bases import Against
@@ -135,8 +135,8 @@ def _sentences(result: Identification) -> Iterator[str]:
         )
     else:
         yield f"No other known model lies between it and {_named(ancestor.entry)}"
-    if result.parents:
-        yield _merged(result)
+    if result.blended:
+        yield from (f"By all weights {sentence}" for sentence in describe_blend(result.blended))
     yield from _unsearched(result)
 
 
@@ -161,32 +161,6 @@ def _unsearched(result: Identification) -> Iterator[str]:
         )
 
 
-def _merged(result: Identification) -> str:
-    """What the relatives gave, as a merge of them."""
-    base = _named(result.ancestor.entry) if result.ancestor else ""
-    given = " and ".join(
-        f"{parent.share:.0%} of {printable(parent.model, 200)}{_within(parent.error)}" for parent in result.parents
-    )
-    return (
-        f"As a merge of these it is {given}: these shares of their differences from {base} explain "
-        f"{result.explained:.1%} of its own. The rest is that of {base}"
-    )
-
-
-def _within(error: float) -> str:
-    return f" (±{error:.1%})" if math.isfinite(error) else ""
-
-
-def _as_merge(result: Identification) -> dict[str, Any] | None:
-    if not result.parents:
-        return None
-    parents = [
-        {"model": one.model, "share": one.share, "error": one.error if math.isfinite(one.error) else None}
-        for one in result.parents
-    ]
-    return {"parents": parents, "explained": result.explained}
-
-
 def _values(result: Identification) -> dict[str, Any]:
     return {
         "model": result.model,
@@ -197,7 +171,7 @@ def _values(result: Identification) -> dict[str, Any]:
         "not_searched": result.otherwise,
         "of": result.of,
         "ancestor": result.ancestor and result.ancestor.entry.model,
-        "as_merge": _as_merge(result),
+        "blend": result.blended and blend_values(result.blended),
         "relatives": [_relative(result, one) for one in (*result.related, *result.others)],
     }
 

@@ -9,8 +9,12 @@ from hf_lineage.checking.relation.blend import read_matrices
 from hf_lineage.checking.source import located, open_model
 from hf_lineage.evidence.derivation import Made, blend_of
 from hf_lineage.signature.extraction import Sample
+from tests import gguf_models
 from tests.blends import BASE, A, B, blended, half_and_half
+from tests.checkpoint.formats import test_awq as awq
+from tests.checkpoint.formats import test_gptq as gptq
 from tests.models import EXAMPLES
+from tests.quantizing import repacked
 
 OPTIONS = Options(local_hub=EXAMPLES, order_seed=0)
 
@@ -48,6 +52,32 @@ def test_from_numbers_of_four_bits_shares_come_back_within_a_twentieth(tmp_path)
     found = blend(blended(tmp_path / "x", {BASE: 0.43, B: 0.57}, bits=4), BASE, B)
     assert values(found) == pytest.approx([0.43, 0.57], abs=0.05)
     assert found.made[1] is Made.HIDDEN
+
+
+FILES = {
+    "GGUF": lambda model, folder: (
+        gguf_models.write(model, folder / "model-Q4_0.gguf", kind=gguf_models.KINDS.Q4_0).parent
+    ),
+    "GPTQ": lambda model, folder: repacked(model, folder / "gptq", gptq.gptq(), **gptq.settings()),
+    "AWQ": lambda model, folder: repacked(model, folder / "awq", awq.awq(), **awq.AWQ),
+}
+
+
+PARTS = {"": (0.57, 0.57), "self_attn": (0.57, 0), "layers.1.": (0.57 / 6, 0.57 / 6)}
+"""Which tensors are blended, and what of attention and of MLP comes from the second parent."""
+
+
+@pytest.mark.parametrize("stored", FILES.values(), ids=FILES)
+@pytest.mark.parametrize("part", PARTS, ids=["all", "attention", "a layer"])
+@pytest.mark.few(1)
+def test_from_files_of_four_bits_shares_come_back_within_a_twentieth(tmp_path, stored, part):
+    model = blended(tmp_path / "x", {BASE: 0.43, B: 0.57}, part=part)
+    found = blend(stored(model, tmp_path / "q"), BASE, B)
+    by_branch = [found.by_branch[branch].parents[1].value for branch in ("attention", "mlp")]
+    assert by_branch == pytest.approx(PARTS[part], abs=0.05)
+    layers = found.shares.parents[1].layers
+    assert (layers[1][0] > layers[0][0] + 0.4) is (part == "layers.1.")
+    assert {*found.made} <= {Made.HIDDEN, Made.ASIDE}, "four bits hide whether it is a blend or a relative"
 
 
 def test_a_blend_by_attention_alone_shows_branch_by_branch(tmp_path):

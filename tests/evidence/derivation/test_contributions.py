@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hf_lineage.evidence.derivation.contributions import OTHER_ORDER, Share, shares_of
+from hf_lineage.evidence.derivation.contributions import ALIKE, OTHER_ORDER, Share, shares_of
 from hf_lineage.evidence.derivation.matrices import Stored, inner_products
 
 LAYERS, SUMS, COLUMNS = 6, 16, 40
@@ -135,7 +135,7 @@ def test_a_layer_that_is_like_a_single_parent_counts_for_it():
 
 def test_a_parent_that_is_like_no_layer_has_a_reason():
     nowhere, everywhere = [None] * LAYERS, [*range(LAYERS)]
-    assert shares([A, B], A, places=[nowhere, nowhere]).parents == (OTHER_ORDER, OTHER_ORDER)
+    assert shares([A, B], A, places=[nowhere, nowhere]).parents == (ALIKE, ALIKE)
     found = shares([A, B, C], 0.5 * A + 0.5 * B, places=[everywhere, everywhere, nowhere])
     assert found.parents[2] == OTHER_ORDER
     assert values(found)[:2] == pytest.approx([0.5, 0.5], abs=1e-3)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hf_lineage.evidence.derivation.differences import along, combined, distances, merges, products
+from hf_lineage.evidence.derivation.differences import along, distances, merges, products
 
 
 def model(*parts):
@@ -50,39 +50,3 @@ def test_a_merge_of_three_has_three_parents():
 def test_an_intermediate_model_is_no_merge_of_those_that_come_through_it(further):
     through = [model(BASE, A), model(BASE, A, (2, further)), model(BASE, A, (3, further))]
     assert merges(products([model(BASE), *through, model(BASE, (6, 0.1))])) == []
-
-
-@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.9, 0.1), (0.3, 0.3), (0.6, 0.3, 0.1)])
-def test_what_each_relative_gave_is_found_with_its_interval(shares):
-    stream = np.random.default_rng(0)
-    ancestor = stream.normal(size=(6, 40, 8))
-    differences = stream.normal(size=(len(shares), 6, 40, 8)) * 0.1
-    model = ancestor + np.tensordot(shares, differences, 1) + stream.normal(size=ancestor.shape) * 0.01
-    fit = combined(model, ancestor, [ancestor + difference for difference in differences])
-    assert np.all(np.abs(fit.weights - shares) <= np.maximum(fit.errors, 0.01))
-    assert np.all(fit.errors < 0.1)
-    assert 0.9 < fit.explained < 1
-
-
-@pytest.mark.parametrize("moved", [0.05, 0.2, 0.5, 1.0])
-@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.3, 0.7), (0.8, 0.4), (0.2, 0.3, 0.5)])
-def test_the_interval_holds_what_each_gave_to_the_matrices_however_far_they_moved(shares, moved):
-    """The sketches are of products, which are not merged where their factors are."""
-    stream = np.random.default_rng(0)
-    factors = stream.normal(size=(2, 6, 48, 48))
-    differences = stream.normal(size=(len(shares), *factors.shape)) * moved
-
-    def product(both):
-        whole = both[0] @ both[1]
-        return whole / np.linalg.norm(whole, axis=(1, 2), keepdims=True)
-
-    merged = factors + np.tensordot(shares, differences, 1)
-    fit = combined(product(merged), product(factors), [product(factors + difference) for difference in differences])
-    assert np.all(np.abs(fit.weights - shares) <= fit.errors)
-
-
-def test_one_layer_has_no_interval_and_a_copy_of_the_ancestor_is_nothing():
-    ancestor, other = np.random.default_rng(0).normal(size=(2, 1, 40, 8))
-    fit = combined(ancestor, ancestor, [other])
-    assert not np.isfinite(fit.errors).any()
-    assert (fit.weights.round(9).tolist(), fit.explained) == ([0.0], 0.0)

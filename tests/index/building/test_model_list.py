@@ -1,5 +1,6 @@
 """The models of a tree are read with what they declare; what cannot be read does not stop the others."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from hf_lineage import Options
@@ -8,7 +9,8 @@ from hf_lineage.evidence.derivation.derivation import Means
 from hf_lineage.evidence.judging.evaluation import evaluate
 from hf_lineage.index.building.model_list import gather, indexed, together
 from hf_lineage.index.tree.tree import Mark, grow
-from tests.models import EXAMPLES, card, fine_tuned, tiny_llama
+from tests.blends import BASE, B, blended
+from tests.models import EXAMPLES, WEIGHTS, card, fine_tuned, tiny_llama
 
 HUB = Options(local_hub=EXAMPLES)
 MODELS = ("acme/llama-base", "heron/llama-int8-rounded", "acme/none", "acme/llama-base")
@@ -49,3 +51,19 @@ def test_models_of_an_index_have_signatures_alone(catalogue):
     names = [member.name for member in both.members]
     assert len(names) == len(set(names)) == len(both.opened) == 8
     assert both.members[0].claims == () != both.members[1].claims
+
+
+def test_the_weights_of_a_blend_tell_its_parents_until_they_are_gone(tmp_path):
+    folder = blended(tmp_path / "rio", {BASE: 0.43, B: 0.57})
+    gathered = gather([str(folder), BASE, B], HUB)
+    assert [round(share.value, 2) for share in gathered.blend(0, (1, 2)).shares.parents] == [0.43, 0.57]
+    (folder / WEIGHTS).unlink()
+    assert gathered.blend(0, (1, 2)) is None
+    assert together(gather([], HUB), replace(gathered, opened=(None,) * 3)).blend(0, (1, 2)) is None
+
+
+def test_one_that_was_trained_on_lies_between_two_others_and_is_no_blend(tmp_path):
+    folder = fine_tuned(blended(tmp_path / "rio", {BASE: 0.43, B: 0.57}), tmp_path / "trained", noise=0.005)
+    gathered = gather([str(folder), BASE, B], HUB)
+    tree = grow(gathered.members, "mlp", Criteria(permutations=99), blends=gathered.blend)
+    assert not any("blend" in edge.seen for edge in tree.edges)

@@ -117,18 +117,6 @@ def test_the_test_stays_exact_for_the_most_alike_of_many(signatures):
     assert 12 <= small <= 50  # 30 expected, standard deviation 5.2
 
 
-def test_a_merge_is_told_by_what_its_parents_gave_and_nothing_else_is_one(signatures, catalogue):
-    result = identify(signatures["fern/llama-merge-a-b"], "mlp", catalogue, QUICK, most=10)
-    assert {one.model: round(one.share, 2) for one in result.parents} == {
-        "fern/llama-finetune-a": 0.5,
-        "fern/llama-finetune-b": 0.5,
-    }
-    assert all(one.error < 0.01 for one in result.parents)
-    assert result.explained > 0.98
-    for name in set(signatures) - {"fern/llama-merge-a-b"}:
-        assert identify(signatures[name], "mlp", catalogue, QUICK, most=10).parents == ()
-
-
 def test_models_that_are_not_searched_are_counted(signatures, catalogue):
     result = identify(signatures["acme/llama-base"], "mlp", catalogue, QUICK, most=1)
     assert (result.width, result.otherwise) == (96, 0)

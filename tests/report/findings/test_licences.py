@@ -89,7 +89,8 @@ def test_they_are_read_of_both_cards(hub):
     checked = check("fern/child", options=Options(local_hub=hub))
     assert (checked.licence, checked.rows[0].licence) == (Licence("other", "ours"), MIT)
     (sentence,) = notes.describe_base(checked, checked.rows[0]).sentences
-    assert sentence.endswith(notes.DIFFER)
+    assert notes.DIFFER in sentence
+    assert sentence.endswith(notes.ADVICE)
     assert (
         "other (ours) for the model, mit for the base" in lineage("check", "fern/child", "--local-hub", hub).sentences
     )

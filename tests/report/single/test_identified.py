@@ -3,19 +3,25 @@
 What was read of known models: every number with what it is corrected for, and no name leaves its line.
 """
 
+import json
 from dataclasses import replace
 
 import pytest
 
+from hf_lineage import Options
 from hf_lineage.checking.results.claim_result import NAMED, Row
+from hf_lineage.checking.source.model import open_model
+from hf_lineage.checking.source.naming import located
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.index.search.catalogue_test import ByWeights, Group, Judged
 from hf_lineage.index.search.identify import identify
+from hf_lineage.index.search.parents import weighed
 from hf_lineage.report.single import identified as identification
 from hf_lineage.report.single.identified import text_by_weights, values_by_weights
 from tests.index.conftest import catalogue, signatures
+from tests.models import EXAMPLES
 from tests.pages import HOSTILE
 from tests.report.controlled import compared
 from tests.report.single.test_bases import entry
@@ -112,10 +118,12 @@ def test_what_was_not_searched_is_counted(merge):
     assert told in " ".join(identification.text([replace(narrow, related=(), ancestor=None)]).split())
 
 
-def test_what_each_parent_gave_is_told_with_its_interval(merge):
-    shown = " ".join(identification.text([merge]).split())
-    assert "As a merge of these it is 50% of fern/llama-finetune-" in shown
-    assert "(±0." in shown
-    one_layer = replace(merge, parents=tuple(replace(one, error=float("inf")) for one in merge.parents))
-    assert "±" not in identification.text([one_layer])
-    assert '"error": null' in identification.json([one_layer])
+def test_what_each_parent_gave_is_told_as_a_check_tells_it(merge):
+    options = Options(local_hub=EXAMPLES)
+    model = open_model(located("fern/llama-merge-a-b", options), options)
+    whole = weighed(merge, model, options)
+    shown = " ".join(identification.text([whole]).split())
+    assert "By all weights 50% (± 0.1) of fern/llama-finetune-" in shown
+    (path,) = json.loads(identification.json([whole]))["paths"]
+    assert [one["shows"] for one in path["blend"]["parents"]] == ["none", "blend", "blend"]
+    assert json.loads(identification.json([merge]))["paths"][0]["blend"] is None
