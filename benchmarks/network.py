@@ -41,7 +41,7 @@ LATENCY, RATE = 0.05, 20e6
 """Seconds and bytes a second of a link on which the time that bytes take can be seen."""
 SHARDS = 3
 SEED = 1
-"""Seed of the order of layers, so that every run reads the same ones; one independent model in ten is read completely."""
+"""Seed of the order of layers, so that each run reads the same; one independent model in ten is read completely."""
 JUDGED = (0, 1)
 """Exit codes of a command that went well: every claim is related, or one is not."""
 BASE, CHILD, INDEPENDENT = "acme/base", "fern/child", "otter/independent"
