@@ -1,7 +1,6 @@
 """Model: one model of a comparison, of which the headers are read; its weights are read when they are needed.
 
-There are two classes, by the source of the signature: the weights, or a signature that is cached, published or given in
-place of them.
+There are two classes, by the source of the signature: the weights, or a cached, published or given signature.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from hf_lineage.architecture.registry import ALL, Factorization, prefixes
 from hf_lineage.checking.options import Options
+from hf_lineage.checking.source.describing import Described, described
 from hf_lineage.checking.source.lazy_signature import Downloads, Reading
-from hf_lineage.checking.source.opening import QUANTIZED, Described, Opened, bound, described, opened
+from hf_lineage.checking.source.opening import QUANTIZED, Opened, bound, opened
 from hf_lineage.checking.source.submodels import adapter_beside
 from hf_lineage.claims import Licence, stated
 from hf_lineage.errors import NothingToCompare, RepositoryError, SignatureError
@@ -44,7 +44,8 @@ class OpenedModel(ABC):
     reservations: tuple[str, ...] = ()
     """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
     own_code: str = ""
-    """A sentence about code that the repository brings; empty if it has none."""
+    read_as: str = ""
+    """A sentence about code that the repository brings, and the listed class whose tensors it has; mostly empty."""
     licence: Licence | None = None
     """What the card states; None of a signature that the user gave."""
     variants: Mapping[str, OpenedModel | Verdict] = field(default_factory=dict)
@@ -100,6 +101,7 @@ class FromWeights(OpenedModel):
             notes=model.notes,
             reservations=model.reservations,
             own_code=model.own_code,
+            read_as=model.described.read_as,
             licence=stated(repo),
             factorization=model.layout.factorization,
             reopen=lambda: model,
@@ -124,10 +126,8 @@ class FromWeights(OpenedModel):
     def downloads(self) -> Downloads | None:
         """Return what was downloaded so far; None for a model on this machine."""
         checkpoint = self.opened.checkpoint
-        if not checkpoint.remote:
-            return None
         stored = sum(part.size for part in checkpoint.stored.values())
-        return Downloads(checkpoint.requests, checkpoint.bytes_read, stored)
+        return Downloads(checkpoint.requests, checkpoint.bytes_read, stored) if checkpoint.remote else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +159,7 @@ class FromSignature(OpenedModel):
             notes=stored.notes,
             reservations=stored.reservations,
             own_code=stored.own_code,
+            read_as=stored.read_as,
             licence=stated(repo),
             stored=stored,
             spec=spec,
@@ -194,7 +195,7 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
 
         if cached := cache.find(source, model.architecture, model.factorization, options):
             stored, reopen = FromSignature.from_stored(cached, CACHE, source), functools.cache(lambda: opened(model))
-            return replace(stored, factorization=model.factorization, reopen=reopen)
+            return replace(stored, factorization=model.factorization, reopen=reopen, read_as=model.read_as)
     if is_base:
         return _base(model, options)
     headers = opened(model)
