@@ -98,7 +98,7 @@ def _of_group(
             continue
         prefix = group.prefix.removesuffix(max(ends, key=len))
         for key in ("", *(key for key, value in config.items() if isinstance(value, Mapping))):
-            within = Within(prefix, key, group.prefix, renamed)
+            within = Within((prefix,), key, group.prefix, renamed)
             settings = within.config(config)
             if classes := _classes(factorization, within.tensors(shapes), settings, asked):
                 yield Like(classes, factorization, within, settings)
@@ -164,7 +164,7 @@ def _ways(likes: Sequence[Like]) -> list[list[Like]]:
     """Likes that compute the same together, those of the plainest factorization first."""
     ways: dict[str, list[Like]] = {}
     for like in sorted(likes, key=lambda one: (len(one.factorization.requires), -len(one.factorization.classes))):
-        ways.setdefault(f"{like.within.prefix} {_computes(like.factorization)}", []).append(like)
+        ways.setdefault(f"{like.within.prefixes} {_computes(like.factorization)}", []).append(like)
     return list(ways.values())
 
 

@@ -7,17 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from hf_lineage.architecture.loading.settings import QUANTIZED
+from hf_lineage.architecture.registry import setting
+from hf_lineage.errors import NothingToCompare
+
 T = TypeVar("T")
-STORAGE = ("quantization_config", "compression_config")
-"""Keys at the top of `config.json` that say how the weights of all parts are stored."""
 
 
 @dataclass(frozen=True)
 class Within:
     """What has to be taken off the names of a model, and which settings are its own, to read it as its class."""
 
-    prefix: str = ""
-    """What the names of its tensors begin with; all others belong to other parts."""
+    prefixes: tuple[str, ...] = ("",)
+    """What the names of its tensors may begin with, of which one has to be on disk; all others are of other parts."""
     settings: str = ""
     """The key of `config.json` that holds its settings; empty where they are at the top."""
     layers: str = ""
@@ -26,14 +28,18 @@ class Within:
     """Names in a layer, each with that of the class."""
 
     def tensors(self, stored: Mapping[str, T]) -> dict[str, T]:
-        """Return its tensors by the names of its class."""
-        here = {name: each for name, each in stored.items() if name.startswith(self.prefix)}
-        return {self._named(name).removeprefix(self.prefix): each for name, each in here.items()}
+        """Return its tensors by the names of its class; NothingToCompare unless they stand in just one place."""
+        places = [prefix for prefix in self.prefixes if any(name.startswith(prefix) for name in stored)]
+        if len(places) != 1:
+            where = f"under {' and '.join(places)}: loaders disagree on which is the model" if places else "nowhere"
+            raise NothingToCompare(f"tensors that may stand under {' or '.join(self.prefixes)} stand {where}")
+        here = {name: each for name, each in stored.items() if name.startswith(places[0])}
+        return {self._named(name).removeprefix(places[0]): each for name, each in here.items()}
 
     def config(self, whole: Mapping[str, Any]) -> dict[str, Any]:
         """Return its settings, with those of the storage."""
-        own = whole.get(self.settings) if self.settings else whole
-        return {key: whole[key] for key in STORAGE if key in whole} | dict(own if isinstance(own, Mapping) else {})
+        own = setting(whole, self.settings) if self.settings else whole
+        return {key: whole[key] for key in QUANTIZED if key in whole} | dict(own if isinstance(own, Mapping) else {})
 
     def _named(self, name: str) -> str:
         layer = (

@@ -1,4 +1,6 @@
+from .components import fitting_part as fitting_part
 from .describing import described as described
+from .describing import holds_others as holds_others
 from .describing import model_config as model_config
 from .describing import open_header as open_header
 from .lazy_signature import Downloads as Downloads
@@ -38,3 +40,4 @@ from .submodels import only as only
 from .submodels import part_of as part_of
 from .submodels import parts_of as parts_of
 from .submodels import unchanged as unchanged
+from .submodels import with_parts as with_parts

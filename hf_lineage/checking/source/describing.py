@@ -5,10 +5,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hf_lineage.architecture.loading import as_listed
-from hf_lineage.architecture.registry import LISTED, Choice, Factorization, choose, factorizations, lookup
+from hf_lineage.architecture.loading import QUANTIZED, as_listed
+from hf_lineage.architecture.registry import (
+    LISTED,
+    Choice,
+    Factorization,
+    choose,
+    factorizations,
+    lookup,
+)
 from hf_lineage.checkpoint import open_weights, other_format, weights_in
 from hf_lineage.checkpoint.foreign import ForeignModel, foreign_model
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, UnlistedClass, printable
@@ -48,10 +56,16 @@ def described(repo: RepoRef, choice: Choice = LISTED) -> Described:
     """
     config, foreign = _config_and_form(repo)
     with about(repo):
+        if repo.part:
+            part: Described = _components().described_part(repo, config)
+            return part
         try:
             chosen = choose(config, choice)
         except UnlistedClass as error:
-            return _alike(repo, config, foreign, error)
+            if foreign or not holds_others(config):
+                return _alike(repo, config, foreign, error)
+            main: Described | None = _components().described_main(repo, config)
+            return main or _alike(repo, config, foreign, error)
         notes = (*chosen.notes, *(() if foreign else _of_type(repo.config(), chosen.architecture)))
         model = Described(repo, config, chosen.architecture, chosen.factorization, foreign, notes)
         return _placed(model, choice) if choice.as_class and chosen.notes and not foreign else model
@@ -71,7 +85,7 @@ def _alike(repo: RepoRef, config: Mapping[str, Any], foreign: ForeignModel | Non
         ) from None
     note = f"{printable(str(error), 200)}; by its names and shapes it is read as {names[0]}, which nobody has proved"
     (like,) = likes
-    known = Described(repo, like.settings, _own(config) or names[0], like.factorization, notes=(note,))
+    known = Described(repo, like.settings, named_class(config) or names[0], like.factorization, notes=(note,))
     return replace(known, within=like.within, read_as=names[0])
 
 
@@ -98,7 +112,18 @@ def _of_type(config: Mapping[str, Any], architecture: str) -> Iterator[str]:
         yield f"config.json names no class; by its model_type it was read as {architecture}, as transformers does"
 
 
-def _own(config: Mapping[str, Any]) -> str | None:
+def _components() -> Any:
+    """The module that builds on this one, for models of several parts alone."""
+    return import_module(f"{__package__}.components")
+
+
+def holds_others(config: Mapping[str, Any]) -> bool:
+    """Return whether a configuration holds one of another model, as that of a model of several parts does."""
+    return any(isinstance(value, Mapping) and key not in QUANTIZED for key, value in config.items() if "config" in key)
+
+
+def named_class(config: Mapping[str, Any]) -> str | None:
+    """Return the first class that `config.json` names; None if it names none."""
     named = config.get("architectures")
     return next((name for name in named if isinstance(name, str)), None) if isinstance(named, list) else None
 

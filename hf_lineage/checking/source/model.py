@@ -10,11 +10,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from hf_lineage.architecture.loading import QUANTIZED
 from hf_lineage.architecture.registry import ALL, Factorization, prefixes
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.describing import Described, described
 from hf_lineage.checking.source.lazy_signature import Downloads, Reading
-from hf_lineage.checking.source.opening import QUANTIZED, Opened, bound, opened
+from hf_lineage.checking.source.opening import Opened, bound, opened
 from hf_lineage.checking.source.submodels import adapter_beside
 from hf_lineage.claims import Licence, stated
 from hf_lineage.errors import NothingToCompare, RepositoryError, SignatureError
@@ -186,10 +187,9 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
     if isinstance(source, Signature):
         return FromSignature.from_stored(source, FILE, spec=options)
     source = options.allowed(source)
-    model = described(source, options.choice)
+    model, beside = described(source, options.choice), adapter_beside(source)
     if options.paths == ALL:
         options = replace(options, paths=bound(model).layout.paths)
-    beside = adapter_beside(source)
     if source.remote is not None and not (options.recompute or beside):
         from hf_lineage.signature.sources import cache
 
@@ -210,7 +210,7 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
 
 def _base(model: Described, options: Options) -> OpenedModel:
     """A base: a trusted published signature stands for its weights where there is one by the recipe."""
-    if model.repo.remote is None:
+    if model.repo.remote is None or model.repo.part:
         return FromWeights.from_opened(opened(model), options)
     from hf_lineage.signature.sources import Model, published
 

@@ -19,13 +19,10 @@ from hf_lineage.architecture.loading import (
     world,
 )
 from hf_lineage.architecture.registry import LISTED, Choice
-from hf_lineage.checking.source.describing import Described, about, described, whole_config
+from hf_lineage.checking.source.describing import Described, about, described, holds_others, whole_config
 from hf_lineage.checkpoint import Checkpoint, WeightFiles, open_weights, weights_in
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub import RepoRef
-
-QUANTIZED = ("quantization_config", "compression_config")
-"""Keys of `config.json` that may name transforms, which only some loaders run."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +82,7 @@ def bound(model: Described) -> Opened:
     """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
     weights = weights_in(model.repo, model.foreign)
     checkpoint = open_weights(weights, whole_config(model))
+    others, silent = _beside(model, checkpoint)
     with about(model.repo):
         if model.within:
             checkpoint = checkpoint.with_tensors(model.within.tensors(checkpoint.tensors))
@@ -105,7 +103,18 @@ def bound(model: Described) -> Opened:
                 raise NothingToCompare(f"{doubt}; {error}") from None
             raise
     checkpoint = checkpoint.with_whole_numbers(layout.tables)
-    return Opened(model, weights, checkpoint, layout, (*reading.notes, *known.notes), known.reservations)
+    return Opened(
+        model, weights, checkpoint, layout, (*reading.notes, *known.notes, *others), (*known.reservations, *silent)
+    )
+
+
+def _beside(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sentences about other parts of a model that has several, and about what silences one; none of any other model."""
+    if not (model.within or holds_others(model.config)):
+        return (), ()
+    from hf_lineage.checking.source.components import beside
+
+    return beside(model, checkpoint)
 
 
 def _world(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> World:
