@@ -63,7 +63,9 @@ def run_model(model: OpenedModel, options: Options) -> Iterator[RunModel]:
         raise NothingToCompare(f"{model.name}: its weights are not read")
     opened = model.reopen()
     if opened.described.within:
-        raise NothingToCompare(f"{model.name} could not be run: it is a part of a model, and no part is run by itself")
+        raise NothingToCompare(
+            f"{model.name} could not be run: no part is run by itself, and no class that is not listed"
+        )
     try:
         with _folder(opened) as (folder, files), _process(opened, folder, files) as process:
             values, arrays = process.ask("measure", seed=options.order_seed or 0)
