@@ -179,7 +179,7 @@ def identify(model: str, index: str | None, **settings: Any) -> int:
 
 def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Options, most: Most) -> Identified:
     """What is identified of a model, among so many by keys and so many by weights."""
-    from hf_lineage.checking.source import only, open_model
+    from hf_lineage.checking.source import only, open_model, with_parts
     from hf_lineage.evidence import Criteria
     from hf_lineage.hub import RepoRef
     from hf_lineage.index.search import catalogue_test, parents
@@ -188,10 +188,15 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     from hf_lineage.report.words import commands as command
 
     source = only(source)
-    model, criteria = open_model(source, options), Criteria(alpha=options.alpha)
-    signature = model.signature()
-    results = [searching.identify(signature, path, catalogue, criteria, most.top) for path in signature.paths]
-    results = [parents.weighed(results[0], model, options), *results[1:]]
+    models = [open_model(model, options) for model in with_parts(source)]
+    criteria = Criteria(alpha=options.alpha)
+    signatures = [model.signature() for model in models]
+    results = [
+        searching.identify(signature, path, catalogue, criteria, most.top)
+        for signature in signatures
+        for path in signature.paths
+    ]
+    results = [parents.weighed(results[0], models[0], options), *results[1:]]
     related, read = any(result.related for result in results), None
     if most.by_weights and not related and isinstance(source, RepoRef):
         read = catalogue_test.by_weights(source, catalogue, options, most.by_weights)

@@ -116,6 +116,7 @@ class Kind(Enum):
     IN_PART = "part", "RELATED", "RELATED in part", ExitCode.UNDECIDED
     BASIS_ONLY = "basis", "RELATED", "RELATED by the basis only", ExitCode.UNDECIDED
     INDIRECT = "indirect", "RELATED", "RELATED indirectly", ExitCode.UNDECIDED
+    READ_AS = "as", "RELATED", "RELATED as read", ExitCode.UNDECIDED
     UNRELATED = "unrelated", "UNRELATED", "UNRELATED", ExitCode.UNRELATED
     INCONCLUSIVE = "inconclusive", "INCONCLUSIVE", "INCONCLUSIVE", ExitCode.UNDECIDED
     INCOMPATIBLE = "incompatible", "INCOMPATIBLE", "INCOMPATIBLE", ExitCode.UNDECIDED

@@ -47,6 +47,8 @@ class RepoRef:
     """The folder of the repository that is meant; empty for the repository itself."""
     file: str | None = None
     """The GGUF file that the user names."""
+    part: str = ""
+    """The part of the model that is meant, such as its vision; empty for the model itself."""
     allow_pickle: bool = False
     """Whether the user allows that the tensors of a pickle are read."""
     cache: FolderCache = field(default_factory=FolderCache, compare=False, repr=False)
@@ -58,7 +60,7 @@ class RepoRef:
     @property
     def identity(self) -> tuple[str, ...]:
         """A key that all names of one model share: its folder or, on the Hub, its current name and its commit."""
-        part = tuple(filter(None, (self.subfolder, self.file)))
+        part = tuple(filter(None, (self.subfolder, self.file, self.part)))
         place = (self.renamed or self.remote, self.commit or "") if self.remote else (str(self.folder.resolve()),)
         return *place, *part
 
@@ -67,7 +69,7 @@ class RepoRef:
         """What names it in a command, as words of a shell: its name, with the local hub that has it, or its folder."""
         if self.remote is not None:
             return shlex.quote(self.name)
-        place = self.folder / self.subfolder
+        place = self.folder / self.subfolder / self.part
         if str(place).casefold().endswith(f"{os.sep}{self.name}".casefold()):
             return shlex.join([self.name, "--local-hub", str(place.parents[self.name.count("/")])])
         return shlex.quote(typed(place))

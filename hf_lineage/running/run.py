@@ -69,10 +69,12 @@ class Run(TorchFunctionMode):
             if instead is not None:
                 return instead
         if name in ("mul", "__mul__", "__rmul__") and all(isinstance(each, torch.Tensor) for each in args):
+            if self.path == "query_key" and all(each.is_complex() for each in args):
+                return args[0].clone()  # angles as complex numbers
             for this, other in (args, args[::-1]):
                 if any(this is factor for factor in self.factors):
                     return self._activate(function(*args))
-                if any(this is seen for seen in self.activated):
+                if this.shape == other.shape and any(this is seen for seen in self.activated):
                     return (this if self.path == "mlp_gate" else other).clone()
                 if (scale := self._scale(this)) is not None:
                     self._keep(False, scale, args, result := function(*args))

@@ -172,6 +172,8 @@ class Signature:
     """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
     own_code: str = ""
     """A sentence about code that the repository brings; empty if it has none."""
+    read_as: str = ""
+    """The listed class that the model is read as because it has the same tensors; empty where its own is listed."""
 
     def numbers(self, path: str) -> tuple[int, ...]:
         """Return the numbers of the layers that have a row in a path's arrays."""

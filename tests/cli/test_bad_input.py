@@ -166,6 +166,11 @@ def packed(folder):
     edit_json(folder / "config.json", quantization_config={"quant_method": "exl2", "bits": 4})
 
 
+def odd(**config):
+    """A configuration of a type that nobody knows."""
+    return configure(model_type="nose", **config)
+
+
 NOTHING_TO_JUDGE = {
     "no weights": (lambda folder: (folder / WEIGHTS).unlink(), "holds no weights (model.safetensors or"),
     "pickle": (only("pytorch_model.bin"), "holds its weights as a pickle (pytorch_model.bin), which is never loaded"),
@@ -173,12 +178,12 @@ NOTHING_TO_JUDGE = {
     "LoRA adapter": (only_adapter, "LoRA adapter"),
     "8 bit integers": (half, "is stored as I8, and config.json does not say how to decode it"),
     "EXL2": (packed, "the weights are stored as EXL2, which is not decoded; check the release in F16, BF16 or F32"),
-    "unknown class": (configure(architectures=["NoseForCausalLM"]), "NoseForCausalLM is not in the registry"),
-    "remote code": (configure(architectures=["Nose"], auto_map={"AutoModel": "nose.Nose"}), "it is remote code (auto_"),
-    "not a class": (configure(architectures=None), "config.json names no class under `architectures`"),
-    "class as text": (configure(architectures="LlamaForCausalLM"), "config.json names no class under `architectures`"),
-    "class a number": (configure(architectures=[7]), "config.json names no class under `architectures`"),
-    "no classes": (configure(architectures=[]), "config.json names no class under `architectures`"),
+    "unknown class": (odd(architectures=["NoseForCausalLM"]), "NoseForCausalLM is not in the registry"),
+    "remote code": (odd(architectures=["Nose"], auto_map={"AutoModel": "nose.Nose"}), "it is remote code (auto_"),
+    "not a class": (odd(architectures=None), "config.json names no class under `architectures`"),
+    "class as text": (odd(architectures="LlamaForCausalLM"), "config.json names no class under `architectures`"),
+    "class a number": (odd(architectures=[7]), "config.json names no class under `architectures`"),
+    "no classes": (odd(architectures=[]), "config.json names no class under `architectures`"),
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import shutil
 import sys
 
 import pytest
+import torch
 
 from hf_lineage import Options, check
 from hf_lineage.architecture.registry.tables import registry_root
@@ -35,17 +36,25 @@ def printed(result):
     return [shlex.split(command)[1:] for command in re.findall(r"`(hf-lineage [^`\n]+)`", result.out)]
 
 
-def test_the_message_prints_the_option_and_the_command_that_work(hub):
+def test_the_message_prints_the_options_that_work_where_two_classes_fit(hub):
     typed = ("check", "fern/child", "--base", "acme/base", "--local-hub", hub)
     refused = lineage(*typed)
     assert refused.code == 3
-    assert "`--as LlamaForCausalLM`" in refused.sentences
-    (surveyed,) = printed(refused)
-    result = lineage(*typed, "--as", "LlamaForCausalLM")
-    assert (result.code, result.rows[0][-1]) == (0, "RELATED")
-    assert AS in result.sentences
-    assert "code of the repository" in result.sentences
-    assert "llama.yaml" in lineage(*surveyed).out
+    assert "add `--as LlamaForCausalLM` or `--as GemmaForCausalLM` to read it as one of them" in refused.sentences
+    for name in re.findall(r"`--as (\w+)`", refused.sentences):
+        result = lineage(*typed, "--as", name)
+        assert (result.code, result.rows[0][-1]) == (0, "RELATED")
+        assert AS.replace("LlamaForCausalLM", name) in result.sentences
+        assert "code of the repository" in result.sentences
+
+
+def test_the_one_class_that_fits_is_taken_at_the_first_command_and_verifies_nothing(hub):
+    for name in ("child", "other"):
+        edit_json(hub / f"fern/{name}/config.json", hidden_act="silu")
+    related = lineage("check", "fern/child", "--local-hub", hub)
+    assert (related.code, related.rows[0][-3:]) == (3, ["RELATED", "as", "read"])
+    assert "read as LlamaForCausalLM; its own code decides what it computes" in related.sentences
+    assert lineage("check", "fern/other", "--local-hub", hub).code == 1
 
 
 def test_an_independent_model_in_the_same_clothes_is_unrelated(hub):
@@ -93,12 +102,19 @@ def test_of_an_untouched_draft_is_told_what_a_check_by_it_rests_on(tmp_path):
         assert (judged.code, judged.rows[0][-1], judged.rows[-1][-1]) == (code, "INCONCLUSIVE", word)
 
 
-def test_names_that_fit_nothing_are_told_to_write_a_draft(hub):
-    def rename(tensors):
+def odd(folder):
+    """A model with a tensor in each layer that no listed class has."""
+
+    def change(tensors):
         for name in list(tensors):
             tensors[name.replace("mlp.up_proj", "mlp.linear_v")] = tensors.pop(name)
+        tensors |= {f"model.layers.{layer}.memory.gain": torch.ones(32) for layer in range(2)}
 
-    spoil(hub / "fern/child", rename)
+    return spoil(folder, change)
+
+
+def test_names_that_fit_nothing_are_told_to_write_a_draft(hub):
+    odd(hub / "fern/child")
     typed = ("check", "fern/child", "--base", "acme/base", "--local-hub", hub)
     refused = lineage(*typed)
     (drafting,) = printed(refused)
@@ -109,7 +125,7 @@ def test_names_that_fit_nothing_are_told_to_write_a_draft(hub):
 
 
 def test_a_hostile_name_of_a_model_is_quoted(hub):
-    folder = (hub / "fern/child").rename(hub / "fern/x; touch y")
+    folder = odd(hub / "fern/child").rename(hub / "fern/x; touch y")
     surveyed = printed(lineage("check", folder, "--local-hub", hub))[0]
     assert surveyed[2] == str(folder)
 

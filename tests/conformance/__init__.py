@@ -17,7 +17,17 @@ from hf_lineage.running.traffic import layers_left_out
 from tests.conformance.pretence import pretend
 from tests.conformance.variants import variants
 
-CLASSES = frozenset(dir(transformers))
+INNER = {
+    "Idefics2VisionTransformer": "idefics2",
+    "Qwen2VisionTransformerPretrainedModel": "qwen2_vl",
+    "Qwen2_5OmniAudioEncoder": "qwen2_5_omni",
+    "Qwen2_5OmniVisionEncoder": "qwen2_5_omni",
+    "Qwen3OmniMoeVisionEncoder": "qwen3_omni_moe",
+}
+"""Parts of models that transformers does not offer by themselves, each with the folder of its module."""
+
+transformers._class_to_module |= {name: f"models.{inside}.modeling_{inside}" for name, inside in INNER.items()}
+CLASSES = frozenset(dir(transformers)) | INNER.keys()
 """The names of all classes; to ask the module for one imports its code, and to ask for all takes ten seconds."""
 
 transformers.logging.set_verbosity_error()

@@ -31,6 +31,7 @@ from tests.conformance.settings import (
     by_axis,
 )
 
+PROJECTED = {"projector_input_dim": 32, "projector_output_dim": 32, "vision_output_dim": 32, "intermediate_size": 128}
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Albert": [{"num_hidden_groups": 2, "inner_group_num": 2, "num_hidden_layers": 4}],
     "AriaText": [{"moe_topk": 4}],
@@ -41,6 +42,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "BeitForSemantic": [{"num_hidden_layers": 4, "out_indices": [1, 2, 3, 4]}],
     "Blt": [BYTES],
     "CodeGen": [{"rotary_dim": 4}],
+    "Llama4ForConditional": [{"vision_config": PROJECTED, "text_config": {"interleave_moe_layer_step": 2}}],
+    "Llama4Vision": [PROJECTED],
+    "PixtralVision": [{"head_dim": 8}],
+    "Qwen2_5OmniAudioEncoder": [{"n_window": 200}],
     "Cohere2Moe": [{"first_k_dense_replace": 1, "num_shared_experts": 2}],
     "Cohere2Vision": [{"alignment_intermediate_size": 80}],
     "CohereCompass": [EACH],

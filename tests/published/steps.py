@@ -249,6 +249,7 @@ def inside(prefix: str, settings: str, name: str, tower: str) -> Step:
         config = json.loads((folder / "config.json").read_text())
         auto = {"AutoModel": "modeling.Theirs"}
         outer = {settings: config} if settings else config
+        config["hidden_act"] = "silu"
         whole = outer | {"architectures": [name], "auto_map": auto, "model_type": "theirs"}
         (folder / "config.json").write_text(json.dumps(whole))
 
@@ -271,8 +272,50 @@ def renamed(folder: Path) -> None:
     edit_json(folder / "config.json", architectures=["YiForCausalLM"], model_type="Yi", auto_map={"AutoModel": "yi.Yi"})
 
 
+def yi(folder: Path) -> None:
+    """A class of the code of a repository, which calls the norms otherwise."""
+    renamed(folder)
+    edit_json(folder / "config.json", hidden_act="silu")
+
+    def rename(tensors: dict) -> None:
+        for own in list(tensors):
+            theirs = own.replace("input_layernorm", "ln1").replace("post_attention_layernorm", "ln2")
+            tensors[theirs] = tensors.pop(own)
+
+    spoil(folder, rename)
+
+
+def nemotron_embed(folder: Path) -> None:
+    """A model without a head, in which every token sees every other one."""
+    edit_json(
+        folder / "config.json",
+        architectures=["LlamaBidirectionalModel"],
+        auto_map={"AutoModel": "llama_bidirectional_model.LlamaBidirectionalModel"},
+        hidden_act="silu",
+        model_type="llama_bidirec",
+        pooling="avg",
+    )
+    spoil(folder, bare)
+
+
+def bare(tensors: dict) -> None:
+    for own in list(tensors):
+        tensors[own.removeprefix("model.")] = tensors.pop(own)
+
+
+def nv_embed(folder: Path) -> None:
+    """A model without a head inside another, beside what attends to latents."""
+    spoil(folder, bare)
+    inside("embedding_model.", "text_config", "NVEmbedModel", "latent_attention_model.cross_attend_blocks")(folder)
+
+
 def nameless(folder: Path) -> None:
     edit_json(folder / "config.json", architectures=None)
+
+
+def typeless(folder: Path) -> None:
+    """A configuration that says neither class nor type."""
+    edit_json(folder / "config.json", architectures=None, model_type=None)
 
 
 def rotated(matrix: torch.Tensor) -> torch.Tensor:
@@ -413,6 +456,7 @@ STEPS: dict[str, Step] = {
     "graph_in_8_bits": as_graph("model_quantized", onnx_models.dynamic),
     "graph_in_8_bits_too": as_graph("model_quantized", onnx_models.dynamic, alone=False),
     "graph_without_configuration": graph_without_configuration,
+    "hcx_vision": inside("model.language_model.", "text_config", "HCXVisionV2ForCausalLM", "model.vision_model"),
     "internvl": inside("language_model.", "llm_config", "InternVLChatModel", "vision_model.encoder"),
     "llava": inside("", "", "LlavaLlamaForCausalLM", "model.vision_tower.encoder"),
     "local_origin": local_origin,
@@ -422,6 +466,8 @@ STEPS: dict[str, Step] = {
     "makers_pickle": makers_pickle,
     "minicpm_v": inside("llm.", "", "MiniCPMV", "vpm.encoder"),
     "nameless": nameless,
+    "nemotron_embed": nemotron_embed,
+    "nv_embed": nv_embed,
     "old_torch_file": torch_file("pytorch_model.bin", old=True),
     "nameless_graph": nameless_graph,
     "only_pickle": only_pickle,
@@ -446,8 +492,10 @@ STEPS: dict[str, Step] = {
     "torch_shards": torch_shards,
     "trap": trap,
     "two_files": two_files,
+    "typeless": typeless,
     "unknown_timm": unknown_timm,
     "variant": variant,
     "without_card": without_card,
+    "yi": yi,
 }
 """The name in repositories.yaml -> the step."""

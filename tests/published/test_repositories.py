@@ -18,7 +18,7 @@ INSIDE = {
     "MiniCPMV": ("llm", ""),
 }
 """Class of remote code -> where its language model is, and what a user writes of it beside that."""
-KEYS = {"name", "card", "files", "steps", "base", "arguments", "notes", "undecided", "rows", "other", "open"}
+KEYS = {"name", "card", "files", "steps", "base", "arguments", "notes", "undecided", "rows", "other", "open", "as"}
 
 
 def publish(case, folder):
@@ -75,11 +75,14 @@ def test_a_repository_has_the_verdict_that_is_expected_of_it(case, checked):
         return
     assert verdicts["child"] == case.get("rows", ["RELATED"])
     assert verdicts["other"][0] == case.get("other", "UNRELATED")
-    assert results["child"].code == (0 if set(verdicts["child"]) == {"RELATED"} else 3)
+    assert results["child"].code == (0 if set(verdicts["child"]) == {"RELATED"} and "as" not in case else 3)
     assert results["other"].code == (1 if verdicts["other"][0] == "UNRELATED" else 3)
     sentences = " ".join(
         [*reports["child"]["notes"], *reports["child"]["conflicts"], *reports["child"]["claims"][0]["notes"]]
     )
+    if "as" in case:
+        claim = reports["child"]["claims"][0]
+        assert (claim["kind"], f"read as {case['as']}; its own code decides" in claim["reason"]) == ("as", True)
     for words in case.get("notes", ()):
         assert words in sentences
 

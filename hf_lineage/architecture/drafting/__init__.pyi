@@ -1,6 +1,9 @@
 from .class_coverage import Coverage as Coverage
 from .class_coverage import coverage as coverage
 from .draft import Draft as Draft
+from .likeness import Like as Like
+from .likeness import find_likes as find_likes
+from .likeness import usual_class as usual_class
 from .suggestion import Fit as Fit
 from .suggestion import Miss as Miss
 from .suggestion import Suggestion as Suggestion

@@ -45,11 +45,15 @@ def branches(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, 
 
 
 def norms(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, YamlSet]:
-    """Return the norms of each kind of branch: those of the registry file whose norms cover most gains of the group."""
+    """Return the norms of each kind of branch: those of the registry file whose norms cover most gains of the group.
+
+    Where the names themselves tell more of them than any file, they count.
+    """
     assignments = Counter(assignment for factorization in registry if (assignment := _assignment(factorization, group)))
-    if not assignments:
-        return _hinted(group.gains)
-    best = max(assignments, key=lambda assignment: (len({name for *_, name in assignment}), assignments[assignment]))
+    hinted = _hinted(group.gains)
+    best = max(assignments, key=lambda one: (len({name for *_, name in one}), assignments[one]), default=frozenset())
+    if len({name for *_, name in best}) < len({norms["norm"] for norms in hinted.values() if norms["norm"]}):
+        return hinted
     everywhere = {norm: all(norm in layer for layer in group.kinds) for *_, norm in best}
     return {
         kind: {role: name if everywhere[name] else [name, None] for of, role, name in sorted(best) if of == kind}

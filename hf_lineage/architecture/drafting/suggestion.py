@@ -137,7 +137,7 @@ def _tried(
         None,
     )
     group = own or groups[0]
-    asked, missing = _asked(factorization, group.tensors)
+    asked, missing = asked_names(factorization, group.tensors)
     here = factorization if own else msgspec.structs.replace(factorization, layers=group.prefix)
     layout = None if missing else _bound(here, shapes, config)
     problem = layout if isinstance(layout, str) else None
@@ -161,8 +161,8 @@ def _shown(value: Any) -> str:
     return printable(json.dumps(value), 60)
 
 
-def _asked(factorization: Factorization, tensors: Mapping[str, Shape]) -> tuple[int, tuple[str, ...]]:
-    """How many names a factorization asks for (of several sets those of the nearest), and which are missing."""
+def asked_names(factorization: Factorization, tensors: Mapping[str, Shape]) -> tuple[int, tuple[str, ...]]:
+    """Return how many names a factorization asks for (of several sets those of the nearest), and which are missing."""
     names: dict[tuple[str, ...], None] = {}
     for sets in map(factorization.branches.sets, BRANCH_ROLES):
         needed = [tuple(_needed(entry)) for entry in as_sets(sets)]

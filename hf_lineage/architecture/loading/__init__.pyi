@@ -1,4 +1,5 @@
 from .class_tensors import World as World
+from .class_tensors import exact_classes as exact_classes
 from .class_tensors import world as world
 from .kinds import parts as parts
 from .kinds import scalar_reservations as scalar_reservations
@@ -6,8 +7,11 @@ from .kinds import settings_reservations as settings_reservations
 from .layers import ALIASES as ALIASES
 from .layers import as_loaded as as_loaded
 from .layers import refuse_hidden as refuse_hidden
+from .settings import QUANTIZED as QUANTIZED
 from .settings import as_listed as as_listed
+from .settings import classes_of_type as classes_of_type
 from .settings import of_diffusers as of_diffusers
 from .settings import own_code as own_code
 from .settings import settings_notes as settings_notes
 from .settings import usual_type as usual_type
+from .within import Within as Within

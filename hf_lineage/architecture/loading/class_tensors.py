@@ -71,6 +71,8 @@ class World:
     """Tensors inside the layers that are no part of the model."""
     missing: tuple[str, ...] = ()
     """Tensors of the layers, or beside them, that the class builds and the file does not hold."""
+    unbiased: bool = False
+    """Whether the class builds a bias that the file does not hold, which is then 0."""
     notes: tuple[str, ...] = field(init=False)
     reservations: tuple[str, ...] = field(init=False)
 
@@ -128,7 +130,7 @@ def world(
             "fills all of them with random numbers"
         )
     outside = {name for layer in layers if layer not in loaded for name in layer.shapes}
-    missing = list(_missing_beside(known_class.beside, shapes))
+    missing, unbiased = list(_missing_beside(known_class.beside, shapes)), False
     depths = {stack: sum(layer.stack == stack for layer in layers) for stack in {layer.stack for layer in layers}}
     for layer in loaded:
         groups = table.layers[known_class.layers].get(layer.stack.name, ())
@@ -136,9 +138,34 @@ def world(
         stored = {name: older(relative(layer, name)) for name in layer.shapes}
         built = {name for group, met in answered if met is not False for name in (*group.names, *group.instead)}
         outside |= set(_outside(stored, built, table.everything))
-        needed = (group for group, met in answered if met and not group.optional)
-        missing += [f"{layer.prefix}.{name}" for name in _missing(needed, set(stored.values()))]
-    return World(frozenset(outside), tuple(missing))
+        needed = [group for group, met in answered if met and not group.optional]
+        absent = list(_missing(needed, set(stored.values())))
+        missing += [f"{layer.prefix}.{name}" for name in absent if not name.endswith("bias")]
+        unbiased = unbiased or any(name.endswith("bias") for name in absent)
+    return World(frozenset(outside), tuple(missing), unbiased)
+
+
+def exact_classes(
+    factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Return the classes of a factorization that build just these tensors in their layers, no more and no fewer."""
+    table = _table(factorization.name)
+    return tuple(
+        name
+        for row in (table.classes if table else ())
+        if _is_exact(row, factorization, shapes, config)
+        for name in row.classes
+    )
+
+
+def _is_exact(
+    row: _Class, factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]
+) -> bool:
+    try:
+        built = world(row.classes[0], factorization, shapes, config)
+    except NothingToCompare:
+        return False
+    return not (built.outside or built.missing or built.unbiased)
 
 
 def _is_loaded(layer: Layer, prefixes: Iterable[str]) -> bool:
@@ -183,7 +210,7 @@ def _missing(needed: Iterable[_Group], stored: Collection[str]) -> Iterator[str]
     """
     for group in needed:
         if not any(name in stored for name in group.instead):
-            absent = (name for name in group.names if name not in stored and not name.endswith("bias"))
+            absent = (name for name in group.names if name not in stored)
             yield from (name for name in absent if not _in_parts(name, stored))
 
 

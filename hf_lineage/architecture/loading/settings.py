@@ -20,6 +20,9 @@ from hf_lineage.errors import NothingToCompare, printable
 
 MODEL_TYPES, MULTIPLIERS = "loading/model_types.json", "loading/multipliers.yaml"
 WEIGHTS = "transformers_weights"
+QUANTIZED = ("quantization_config", "compression_config")
+"""Keys at the top of `config.json` that say how all weights are stored, and may name transforms, which only some
+loaders run."""
 
 
 class _Type(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,6 +54,11 @@ def held() -> frozenset[str]:
     """Return the keys of `config.json` whose values must lie in a range."""
     table = _multipliers()
     return table.keys | table.limits | table.beside | table.epsilons | table.sparsities
+
+
+def classes_of_type(kind: Any) -> tuple[str, ...]:
+    """Return the listed classes of a `model_type`; none of one that is not known."""
+    return _types()[kind].classes if isinstance(kind, str) and kind in _types() else ()
 
 
 def default_depth(kind: Any) -> int | None:
@@ -117,9 +125,8 @@ def _of_type(config: Mapping[str, Any], architecture: str, factorization: Factor
 
 def _alike(kind: str, config: Mapping[str, Any], factorization: Factorization) -> bool:
     """Whether every class of a type has its layers where this factorization says."""
-    classes = _types()[kind].classes if kind in _types() else ()
     try:
-        names = {lookup({**config, "architectures": [name]})[1].name for name in classes}
+        names = {lookup({**config, "architectures": [name]})[1].name for name in classes_of_type(kind)}
     except NothingToCompare:
         return False
     return names == {factorization.name}
@@ -205,7 +212,12 @@ def of_diffusers(config: Mapping[str, Any]) -> bool:
 
 
 def as_listed(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `config.json` with the class that the registry lists, where another library than transformers wrote it."""
+    """Return `config.json` with the class that the registry lists, where it names none or another library wrote it.
+
+    Where transformers is given a type and no class, it takes the model without a head.
+    """
+    if not config.get("architectures") and (classes := classes_of_type(config.get("model_type"))):
+        return {**config, "architectures": [min(classes, key=lambda name: (not name.endswith("Model"), len(name)))]}
     if "architectures" in config or "model_type" in config:
         return dict(config)
     if of_diffusers(config) and isinstance(name := config["_class_name"], str):

@@ -17,7 +17,7 @@ from hf_lineage.checkpoint.lora import MAIN, Lora, Vectors, open_lora, open_vect
 from hf_lineage.claims import Claim, stated
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence import Kind, Verdict
-from hf_lineage.evidence.judging import clear, judge_trace, measure_trace
+from hf_lineage.evidence.judging import as_read, clear, judge_trace, measure_trace
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
@@ -96,7 +96,7 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
     if isinstance(adapter, Vectors):
         return Row(claim, _by_shape(adapter, base), source.commit, base.layout.layers)
     places = adapted.find_places(base, adapter.lora)
-    outcome = _judged(adapter, base, places, options)
+    outcome = as_read(_judged(adapter, base, places, options), (base.described.read_as,))
     done = FromWeights.from_opened(base, Options(), cached=False).downloads()
     return Row(
         claim,

@@ -14,14 +14,14 @@ from typing import Any
 
 from hf_lineage.checking.contents.adapters import ADAPTERS
 from hf_lineage.checking.contents.kind import MODEL, SIGNATURE, ContentKind, Judged, Source
-from hf_lineage.checking.contents.submodels import SUBMODELS
+from hf_lineage.checking.contents.submodels import NAMED_PART, PARTS, SUBMODELS
 from hf_lineage.checking.source import model_config, with_folders
 from hf_lineage.claims import Claims, read_claims
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
 
-KINDS: tuple[ContentKind[Any], ...] = (SIGNATURE, ADAPTERS, SUBMODELS)
+KINDS: tuple[ContentKind[Any], ...] = (SIGNATURE, NAMED_PART, ADAPTERS, SUBMODELS, PARTS)
 """All kinds but a model, which a repository is if it holds nothing in place of one; in the order of their rows."""
 
 

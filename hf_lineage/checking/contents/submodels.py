@@ -1,23 +1,27 @@
-"""Models in the folders of a repository that is none itself: each is judged, and what is not read is a row as well."""
+"""Models in the folders of a repository that is none itself, and parts of one model: each is judged by itself.
+
+What is not read of the folders is a row as well; a part that was not looked at is a sentence.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from hf_lineage.checking.contents.kind import Asked, Compared, ContentKind, Judged
+from hf_lineage.checking.contents.kind import Asked, Compared, ContentKind, Judged, Source
 from hf_lineage.checking.judge import Candidate, Reached, base_once, judge_claim, judge_pair, opened_once
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation import parts_notes
 from hf_lineage.checking.results import VERDICTS, Row, attempt
-from hf_lineage.checking.source import CONFIG, Parts, part_of, parts_of, unchanged
+from hf_lineage.checking.source import CONFIG, Parts, holds_others, part_of, parts_of, unchanged, with_parts
 from hf_lineage.claims import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.hub import RepoRef
+from hf_lineage.signature import Signature
 
 
-def _check(parts: Parts, asked: Asked) -> Judged:
+def _check_folders(parts: Parts, asked: Asked) -> Judged:
     claims, options = asked.declared.claims, asked.options
     candidates = {part.subfolder: opened_once(part, options) for part in parts.models}
     notes = parts_notes(claims, {part: candidates[part.subfolder]() for part in parts.models})
@@ -59,7 +63,7 @@ def _is_of(base: object, parts: Parts, part: str) -> bool:
     return same is True
 
 
-def _compare(parts: Parts, compared: Compared) -> Judged:
+def _compare_folders(parts: Parts, compared: Compared) -> Judged:
     def judge(part: RepoRef) -> Row:
         base, candidate = Reached(compared.opened(part.subfolder)), opened_once(part, compared.options)
         return judge_pair(compared.claim, base, candidate, compared.options, part.subfolder)
@@ -70,7 +74,75 @@ def _compare(parts: Parts, compared: Compared) -> Judged:
 SUBMODELS: ContentKind[Parts] = ContentKind(
     name="models in folders",
     find=lambda source: parts if (parts := parts_of(source)).models else None,
+    check=_check_folders,
+    compare=_compare_folders,
+    in_place=True,
+)
+
+
+def _find(source: Source) -> Sequence[RepoRef] | None:
+    if isinstance(source, Signature) or not source.has(CONFIG) or not holds_others(source.config()):
+        return None
+    return [part for part in with_parts(source)[1:] if isinstance(part, RepoRef)] or None
+
+
+def _fitting(part: RepoRef, base: Source | Verdict) -> Source | Verdict:
+    """What of a base a part is compared with; or the verdict that says why there is nothing."""
+    from hf_lineage.checking.source import fitting_part
+
+    return base if isinstance(base, Verdict) else attempt(lambda: fitting_part(base, part), *VERDICTS)
+
+
+def _row(part: RepoRef, claim: Claim, base: Source | Verdict, options: Options) -> Row:
+    return judge_claim(opened_once(part, options), claim, options, part.part, lambda: base)
+
+
+def _check(parts: Sequence[RepoRef], asked: Asked) -> Judged:
+    """The rows of the parts of a model beside its language model, each on the fitting part of each base."""
+    claims, hub = asked.declared.claims, asked.options.local_hub
+    pairs = [
+        (part, claim, _fitting(part, base_once(claim, hub)()))
+        for part in parts
+        for claim in claims
+        if not claim.problem
+    ]
+    return _judged(pairs, asked.options)
+
+
+def _compare(parts: Sequence[RepoRef], compared: Compared) -> Judged:
+    return _judged([(part, compared.claim, _fitting(part, compared.base)) for part in parts], compared.options)
+
+
+def _judged(pairs: Sequence[tuple[RepoRef, Claim, Source | Verdict]], options: Options) -> Judged:
+    """A row for each part and claim, and a sentence for each part of which a base has no such part."""
+    rows = tuple(_row(part, claim, base, options) for part, claim, base in pairs if not isinstance(base, Verdict))
+    notes = (f"{part.part} was not looked at: {base.reason}" for part, _, base in pairs if isinstance(base, Verdict))
+    return Judged(rows, tuple(dict.fromkeys(notes)))
+
+
+PARTS: ContentKind[Sequence[RepoRef]] = ContentKind(
+    name="parts of a model",
+    find=_find,
     check=_check,
     compare=_compare,
+)
+
+
+def _check_named(part: RepoRef, asked: Asked) -> Judged:
+    options = asked.options
+    rows = [
+        _row(part, claim, _fitting(part, base_once(claim, options.local_hub)()), options)
+        for claim in asked.declared.claims
+    ]
+    return Judged(tuple(rows))
+
+
+NAMED_PART: ContentKind[RepoRef] = ContentKind(
+    name="a part that is named",
+    find=lambda source: source if isinstance(source, RepoRef) and source.part else None,
+    check=_check_named,
+    compare=lambda part, compared: Judged(
+        (_row(part, compared.claim, _fitting(part, compared.base), compared.options),)
+    ),
     in_place=True,
 )

@@ -21,7 +21,7 @@ from hf_lineage.checking.results import attempt
 from hf_lineage.checking.source import OpenedModel
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
 from hf_lineage.evidence import Criteria, Kind, Verdict
-from hf_lineage.evidence.judging import reserved
+from hf_lineage.evidence.judging import as_read, reserved
 
 STAGES: tuple[Stage, ...] = (LISTING, SAMPLE, PATHS, UNITS)
 """All tests of two models, in order."""
@@ -40,7 +40,8 @@ def judge_models(
     if isinstance(candidate, Verdict):
         return candidate
     outcome = make_tests(ModelPair.along_common_paths(base, candidate, options, declared), STAGES)
-    return reserved(outcome, (f"{model.name}: {why}" for model in (base, candidate) for why in model.reservations))
+    outcome = reserved(outcome, (f"{model.name}: {why}" for model in (base, candidate) for why in model.reservations))
+    return as_read(outcome, (base.read_as, candidate.read_as))
 
 
 def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:

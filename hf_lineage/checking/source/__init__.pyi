@@ -1,3 +1,8 @@
+from .components import fitting_part as fitting_part
+from .describing import described as described
+from .describing import holds_others as holds_others
+from .describing import model_config as model_config
+from .describing import open_header as open_header
 from .lazy_signature import Downloads as Downloads
 from .lazy_signature import stream_of as stream_of
 from .load_variants import with_adapter_of as with_adapter_of
@@ -16,10 +21,7 @@ from .naming import unambiguous as unambiguous
 from .naming import weights as weights
 from .naming import with_folders as with_folders
 from .opening import Opened as Opened
-from .opening import described as described
 from .opening import headers as headers
-from .opening import model_config as model_config
-from .opening import open_header as open_header
 from .opening import opened as opened
 from .run import RunModel as RunModel
 from .run import part_key as part_key
@@ -38,3 +40,4 @@ from .submodels import only as only
 from .submodels import part_of as part_of
 from .submodels import parts_of as parts_of
 from .submodels import unchanged as unchanged
+from .submodels import with_parts as with_parts

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from hf_lineage.architecture import Layout
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.source.opening import Opened, about
+from hf_lineage.checking.source.describing import about
+from hf_lineage.checking.source.opening import Opened
 from hf_lineage.signature import PathSignature, Recipe, Signature, Vector, joined, some_layers
 from hf_lineage.signature.extraction import Sample, extract_paths, sampled
 from hf_lineage.signature.stream import MeasuredStream, Stream
@@ -109,4 +110,5 @@ class Reading:
             notes=self._model.notes,
             reservations=self._model.reservations,
             own_code=self._model.own_code,
+            read_as=self._model.described.read_as,
         )

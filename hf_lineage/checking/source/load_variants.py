@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from hf_lineage.architecture import is_transposed
+from hf_lineage.architecture.loading import QUANTIZED
 from hf_lineage.architecture.registry import LISTED, Choice
-from hf_lineage.checking.source.opening import QUANTIZED, Opened, bound, described, opened
+from hf_lineage.checking.source.describing import described
+from hf_lineage.checking.source.opening import Opened, bound, opened
 from hf_lineage.checking.source.submodels import adapter_beside
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, printable
 from hf_lineage.hub import RepoRef, resolve

@@ -1,7 +1,6 @@
 """Model: one model of a comparison, of which the headers are read; its weights are read when they are needed.
 
-There are two classes, by the source of the signature: the weights, or a signature that is cached, published or given in
-place of them.
+There are two classes, by the source of the signature: the weights, or a cached, published or given signature.
 """
 
 from __future__ import annotations
@@ -11,10 +10,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from hf_lineage.architecture.loading import QUANTIZED
 from hf_lineage.architecture.registry import ALL, Factorization, prefixes
 from hf_lineage.checking.options import Options
+from hf_lineage.checking.source.describing import Described, described
 from hf_lineage.checking.source.lazy_signature import Downloads, Reading
-from hf_lineage.checking.source.opening import QUANTIZED, Described, Opened, bound, described, opened
+from hf_lineage.checking.source.opening import Opened, bound, opened
 from hf_lineage.checking.source.submodels import adapter_beside
 from hf_lineage.errors import NothingToCompare, RepositoryError, SignatureError
 from hf_lineage.evidence import Kind, Verdict
@@ -43,7 +44,8 @@ class OpenedModel(ABC):
     reservations: tuple[str, ...] = ()
     """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
     own_code: str = ""
-    """A sentence about code that the repository brings; empty if it has none."""
+    read_as: str = ""
+    """A sentence about code that the repository brings, and the listed class whose tensors it has; mostly empty."""
     repo: RepoRef | None = None
     """The repository; None of a signature that the user gave."""
     variants: Mapping[str, OpenedModel | Verdict] = field(default_factory=dict)
@@ -99,6 +101,7 @@ class FromWeights(OpenedModel):
             notes=model.notes,
             reservations=model.reservations,
             own_code=model.own_code,
+            read_as=model.described.read_as,
             repo=repo,
             factorization=model.layout.factorization,
             reopen=lambda: model,
@@ -123,10 +126,8 @@ class FromWeights(OpenedModel):
     def downloads(self) -> Downloads | None:
         """Return what was downloaded so far; None for a model on this machine."""
         checkpoint = self.opened.checkpoint
-        if not checkpoint.remote:
-            return None
         stored = sum(part.size for part in checkpoint.stored.values())
-        return Downloads(checkpoint.requests, checkpoint.bytes_read, stored)
+        return Downloads(checkpoint.requests, checkpoint.bytes_read, stored) if checkpoint.remote else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +159,7 @@ class FromSignature(OpenedModel):
             notes=stored.notes,
             reservations=stored.reservations,
             own_code=stored.own_code,
+            read_as=stored.read_as,
             repo=repo,
             stored=stored,
             spec=spec,
@@ -184,16 +186,15 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
     if isinstance(source, Signature):
         return FromSignature.from_stored(source, FILE, spec=options)
     source = options.allowed(source)
-    model = described(source, options.choice)
+    model, beside = described(source, options.choice), adapter_beside(source)
     if options.paths == ALL:
         options = replace(options, paths=bound(model).layout.paths)
-    beside = adapter_beside(source)
     if source.remote is not None and not (options.recompute or beside):
         from hf_lineage.signature.sources import cache
 
         if cached := cache.find(source, model.architecture, model.factorization, options):
             stored, reopen = FromSignature.from_stored(cached, CACHE, source), functools.cache(lambda: opened(model))
-            return replace(stored, factorization=model.factorization, reopen=reopen)
+            return replace(stored, factorization=model.factorization, reopen=reopen, read_as=model.read_as)
     if is_base:
         return _base(model, options)
     headers = opened(model)
@@ -208,7 +209,7 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
 
 def _base(model: Described, options: Options) -> OpenedModel:
     """A base: a trusted published signature stands for its weights where there is one by the recipe."""
-    if model.repo.remote is None:
+    if model.repo.remote is None or model.repo.part:
         return FromWeights.from_opened(opened(model), options)
     from hf_lineage.signature.sources import Model, published
 

@@ -75,6 +75,9 @@ def locate(
         return _in_its_folder(model) if nameable(model) else _signature(Path(model))
     if not subfolder and (named := _PART.fullmatch(model)) and (on_hub or not is_folder(model)):
         model, subfolder = f"{named['name']}{named['revision'] or ''}", named["subfolder"]
+    inside = not (subfolder or on_hub or is_folder(model)) and is_path(model)
+    if inside and is_file(f"{Path(model).parent}/config.json"):
+        model, subfolder = os.path.split(model)
     repo = resolve(model, local_hub, folders=not on_hub)
     repo = part_of(repo, subfolder) if subfolder else repo
     return replace(repo, file=file) if file is not None else repo

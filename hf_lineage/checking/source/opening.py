@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from hf_lineage.architecture import Layout, bind
 from hf_lineage.architecture.loading import (
     World,
-    as_listed,
     as_loaded,
     own_code,
     parts,
@@ -21,31 +18,11 @@ from hf_lineage.architecture.loading import (
     usual_type,
     world,
 )
-from hf_lineage.architecture.registry import LISTED, Choice, Factorization, choose, factorizations, lookup
-from hf_lineage.checkpoint import Checkpoint, WeightFiles, open_weights, other_format, weights_in
-from hf_lineage.checkpoint.foreign import ForeignModel, foreign_model
-from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, UnlistedClass
+from hf_lineage.architecture.registry import LISTED, Choice
+from hf_lineage.checking.source.describing import Described, about, described, holds_others, whole_config
+from hf_lineage.checkpoint import Checkpoint, WeightFiles, open_weights, weights_in
+from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub import RepoRef
-
-QUANTIZED = ("quantization_config", "compression_config")
-"""Keys of `config.json` that may name transforms, which only some loaders run."""
-MOST_SURVEYED = 20_000
-"""The most tensors of an unlisted class that are compared with every factorization, which takes two seconds."""
-
-
-@dataclass(frozen=True)
-class Described:
-    """What `config.json` says about a model, read once."""
-
-    repo: RepoRef
-    config: Mapping[str, Any]
-    architecture: str
-    """The name of the class in `config.json`."""
-    factorization: Factorization
-    foreign: ForeignModel | None = None
-    """How it is read where it is not as transformers saves it."""
-    notes: tuple[str, ...] = ()
-    """Sentences about choices of the user that nobody has proved."""
 
 
 @dataclass(frozen=True)
@@ -66,41 +43,7 @@ class Opened:
     @property
     def own_code(self) -> str:
         """A sentence about code that the repository brings; empty if it has none."""
-        return own_code(self.described.config)
-
-
-def described(repo: RepoRef, choice: Choice = LISTED) -> Described:
-    """Return what `config.json` says about a model; raise NothingToCompare if no factorization lists its class."""
-    config, foreign = _config_and_form(repo)
-    with about(repo):
-        try:
-            chosen = choose(config, choice)
-        except UnlistedClass as error:
-            raise UnlistedClass(f"{error}; {_instead(repo)}") from None
-    return Described(repo, config, chosen.architecture, chosen.factorization, foreign, chosen.notes)
-
-
-def _instead(repo: RepoRef) -> str:
-    """What a user can do with a class that the registry does not list, with the command that would work."""
-    from hf_lineage.architecture.drafting import survey
-
-    with contextlib.suppress(LineageError, OSError):
-        shapes, config = open_header(repo)
-        suggestion = survey(repo.name, shapes if len(shapes) <= MOST_SURVEYED else {}, config)
-        nearest = () if suggestion.classes else suggestion.fits[:1]
-        fits = {fit.factorization for fit in suggestion.fits if not fit.unread} or {
-            fit.factorization for fit in nearest
-        }
-        if fitting := [one for one in factorizations() if one.name in fits]:
-            name = _usual(max(fitting, key=lambda one: len(one.classes)), suggestion.classes)
-            return (
-                f"its names and shapes fit {name}: add `--as {name}` to read it as that class; "
-                f"`hf-lineage registry --check {repo.typed}` shows what else fits"
-            )
-    return (
-        f"`hf-lineage registry --check {repo.typed} --write DIR` drafts a factorization; add `--registry DIR` to read "
-        "the model with it"
-    )
+        return own_code(whole_config(self.described))
 
 
 def opened(model: Described) -> Opened:
@@ -138,8 +81,11 @@ def _wrapped(checkpoint: Checkpoint) -> tuple[str, ...]:
 def bound(model: Described) -> Opened:
     """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
     weights = weights_in(model.repo, model.foreign)
-    checkpoint = open_weights(weights, model.config)
+    checkpoint = open_weights(weights, whole_config(model))
+    others, silent = _beside(model, checkpoint)
     with about(model.repo):
+        if model.within:
+            checkpoint = checkpoint.with_tensors(model.within.tensors(checkpoint.tensors))
         if model.foreign:
             checkpoint = model.foreign.rename(model.factorization, model.config, checkpoint)
         if model.factorization.stored == "in_out":
@@ -157,7 +103,18 @@ def bound(model: Described) -> Opened:
                 raise NothingToCompare(f"{doubt}; {error}") from None
             raise
     checkpoint = checkpoint.with_whole_numbers(layout.tables)
-    return Opened(model, weights, checkpoint, layout, (*reading.notes, *known.notes), known.reservations)
+    return Opened(
+        model, weights, checkpoint, layout, (*reading.notes, *known.notes, *others), (*known.reservations, *silent)
+    )
+
+
+def _beside(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sentences about other parts of a model that has several, and about what silences one; none of any other model."""
+    if not (model.within or holds_others(model.config)):
+        return (), ()
+    from hf_lineage.checking.source.components import beside
+
+    return beside(model, checkpoint)
 
 
 def _world(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> World:
@@ -177,57 +134,3 @@ def _in_out(checkpoint: Checkpoint) -> Checkpoint:
 def headers(repo: RepoRef, choice: Choice = LISTED) -> Opened:
     """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
     return bound(described(repo, choice))
-
-
-def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
-    """Return the shape of every tensor and `config.json`; the class need not be in the registry."""
-    config, foreign = _config_and_form(repo)
-    checkpoint = open_weights(weights_in(repo, foreign), config)
-    if foreign is None:
-        return checkpoint.shapes, config
-    try:
-        return foreign.rename(lookup(config)[1], config, checkpoint).shapes, config
-    except UnlistedClass:
-        from hf_lineage.checkpoint.foreign import strip_common_prefix
-
-        return strip_common_prefix(checkpoint.shapes), config
-
-
-def model_config(repo: RepoRef) -> dict[str, Any]:
-    """Return `config.json`, or what a converted model or `params.json` says in its place.
-
-    Raise NothingToCompare for a LoRA adapter or a format that is complete without a configuration.
-    """
-    return _config_and_form(repo)[0]
-
-
-def _config_and_form(repo: RepoRef) -> tuple[dict[str, Any], ForeignModel | None]:
-    with about(repo):
-        if foreign := foreign_model(repo):
-            return foreign.config(), foreign
-    instead = None if repo.has("config.json") else other_format(repo)
-    if instead:
-        raise NothingToCompare(instead)
-    return as_listed(repo.config()), None
-
-
-@contextlib.contextmanager
-def about(repo: RepoRef) -> Iterator[None]:
-    """Add the model's name to errors of code that does not know it."""
-    try:
-        yield
-    except (CheckpointError, NothingToCompare) as error:
-        named = str(error).startswith(f"{repo}: ")
-        raise type(error)(str(error) if named else f"{repo}: {error}") from None
-
-
-def _usual(factorization: Factorization, named: Sequence[str]) -> str:
-    """The class that a factorization is called after, with the same head as the class that config.json names."""
-    heads = {name.partition("For")[2] for name in named}
-    return max(
-        factorization.classes,
-        key=lambda name: (
-            name.lower().startswith(factorization.name.partition("_")[0]),
-            name.partition("For")[2] in heads,
-        ),
-    )

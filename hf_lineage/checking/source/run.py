@@ -69,6 +69,10 @@ def run_model(model: OpenedModel, options: Options) -> Iterator[RunModel]:
     if model.reopen is None:
         raise NothingToCompare(f"{model.name}: its weights are not read")
     opened = model.reopen()
+    if opened.described.within:
+        raise NothingToCompare(
+            f"{model.name} could not be run: no part is run by itself, and no class that is not listed"
+        )
     try:
         with _folder(opened) as (folder, files), _process(opened, options, folder, files) as process:
             about, written = process.values["seconds"] / 60, int(process.values["written"])

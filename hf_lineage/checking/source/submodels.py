@@ -48,10 +48,27 @@ def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
         raise RepositoryError(f"{printable(subfolder, 200)} is not a folder of {repo}; give its path in the repository")
     name, at, revision = repo.name.partition("@")
     part = replace(repo, name=f"{name}/{subfolder}{at}{revision}", subfolder=subfolder)
+    if not part.files() and (component := _component(repo, subfolder)):
+        return component
     if not part.files():
         raise RepositoryError(f"{repo} has no folder {subfolder}; check --subfolder")
     part.fetch(CONFIG, *INDICES, ADAPTER_CONFIG)
     return part
+
+
+def with_parts(source: RepoRef | Signature) -> tuple[RepoRef | Signature, ...]:
+    """Return a model, and the parts of it that are models by themselves."""
+    if isinstance(source, Signature) or source.part or not source.has(CONFIG):
+        return (source,)
+    from hf_lineage.checking.source.components import parts_of_model
+
+    return source, *parts_of_model(source)
+
+
+def _component(repo: RepoRef, name: str) -> RepoRef | None:
+    from hf_lineage.checking.source.components import part_named
+
+    return part_named(repo, name)
 
 
 def model_folders(repo: RepoRef) -> list[str]:

@@ -2,6 +2,7 @@ from .adapter_verdict import clear as clear
 from .adapter_verdict import judge_trace as judge_trace
 from .adapter_verdict import least_effect as least_effect
 from .adapter_verdict import measure_trace as measure_trace
+from .evaluation import as_read as as_read
 from .evaluation import evaluate as evaluate
 from .evaluation import judge_merge as judge_merge
 from .evaluation import named as named

@@ -43,6 +43,20 @@ def reserved(outcome: Verdict, reservations: Iterable[str]) -> Verdict:
     return Verdict(Kind.INCONCLUSIVE, "; ".join(reasons), outcome.evidence, outcome.by_path, framed=outcome.framed)
 
 
+def as_read(outcome: Verdict, classes: Iterable[str]) -> Verdict:
+    """Return a verdict on two models, read as these classes for their tensors, where some are: it verifies nothing."""
+    reasons = [f"read as {name}; its own code decides what it computes" for name in dict.fromkeys(classes) if name]
+    if not reasons or not outcome.is_related:
+        return outcome
+    by_path = {path: _read_as(single) for path, single in outcome.by_path.items()}
+    reason = "; ".join(filter(None, (outcome.reason, *reasons)))
+    return replace(_read_as(outcome), reason=reason, by_path=by_path)
+
+
+def _read_as(outcome: Verdict) -> Verdict:
+    return replace(outcome, kind=Kind.READ_AS if outcome.verified else outcome.kind, accepted=False)
+
+
 def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
     """Return the verdict over all paths: RELATED where any of them is, UNRELATED where all of them are.
 
@@ -123,7 +137,7 @@ def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Ver
     """
     related = [verdict for verdict in verdicts if verdict.is_related]
     paths = {tuple(verdict.evidence) for verdict in related}
-    counted = all(verdict.kind is not Kind.INDIRECT and not verdict.framed for verdict in related)
+    counted = not any(verdict.kind in (Kind.INDIRECT, Kind.READ_AS) or verdict.framed for verdict in related)
     if len(related) < len(verdicts) or len(verdicts) < 2 or len(paths) != 1 or not counted:
         return list(verdicts)
     if not all(_parents([verdict.evidence[path] for verdict in related], min_share) for path in next(iter(paths))):

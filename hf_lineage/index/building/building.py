@@ -5,6 +5,7 @@ Models that are named are taken out of an index, all of them or none.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shlex
@@ -15,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from hf_lineage.checking import Options
-from hf_lineage.checking.source import is_path, located, only, open_model
+from hf_lineage.checking.source import is_path, located, only, open_model, with_parts
 from hf_lineage.errors import LineageError, NetworkError, OptionError, printable, told
 from hf_lineage.files import is_folder, remove_file, typed
 from hf_lineage.hub import listing
@@ -151,7 +152,11 @@ def _records(model: str, options: Options, is_known: Callable[[str, str], bool])
     source = only(source)
     if source.commit and is_known(storage.without_revision(source.name, source.commit), source.commit):
         return []
-    return storage.records_of(open_model(source, options).signature())
+    signatures = [open_model(source, options).signature()]
+    for part in with_parts(source)[1:]:
+        with contextlib.suppress(LineageError):  # the model itself is known all the same
+            signatures.append(open_model(part, options).signature())
+    return [record for signature in signatures for record in storage.records_of(signature)]
 
 
 def _noted(jobs: Sequence[Job], journal: Journal) -> Iterator[Job]:
@@ -209,4 +214,6 @@ def _is_meant(model: str, entry: storage.Entry) -> bool:
         return os.path.normpath(Path.cwd() / model) == os.path.normpath(Path.cwd() / entry.model)
     name, at, commit = model.partition("@")
     whole = len(commit) >= SHORTEST and entry.commit.startswith(commit)
-    return name.casefold() == entry.model.casefold() and (whole if at else True)
+    known = entry.model.casefold()
+    parts_of = known.rpartition("/")[0] if "/" in name else ""
+    return name.casefold() in (known, parts_of) and (whole if at else True)

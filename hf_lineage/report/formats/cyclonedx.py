@@ -19,7 +19,7 @@ from hf_lineage.errors import printable
 from hf_lineage.hub import hub_name
 from hf_lineage.report.findings import describe_claim, describe_report, state_outcome
 from hf_lineage.report.formats import json
-from hf_lineage.report.formats.materials import NAMESPACE, ancestors, confidence, digests
+from hf_lineage.report.formats.materials import NAMESPACE, ancestors, confidence, digests, parts
 from hf_lineage.report.words import encode, wording
 
 if TYPE_CHECKING:
@@ -70,23 +70,28 @@ def _model(report: Report) -> Component:
     component.properties.update(_properties(report))
     if verified:
         component.pedigree = Pedigree(ancestors=verified, notes=wording.MEANING)
+    for part in parts(report):
+        of_part = _component(part, None, None, f"part {part}")
+        if rows := ancestors(report, part):
+            of_part.pedigree = Pedigree(ancestors=[_ancestor(row, part) for row in rows], notes=wording.MEANING)
+        component.components.add(of_part)
     component.components.update(_files("", digests(report.source)))
     return component
 
 
-def _ancestor(row: Row) -> Component:
+def _ancestor(row: Row, part: str = "") -> Component:
     named = hub_name(row.claim.base)
     shown = named or PurePath(row.claim.base).name or row.claim.base
-    component = _component(shown, named if row.base_commit else None, row.base_commit, _about(row))
+    component = _component(shown, named if row.base_commit else None, row.base_commit, _about(row, part))
     component.licenses.update(_licences(row.licence))
-    component.components.update(_files(f"{_about(row)} ", digests(row.base_folder)))
+    component.components.update(_files(f"{_about(row, part)} ", digests(row.base_folder)))
     level = confidence(row)
     component.evidence = None if level is None else _evidence(row, level)
     return component
 
 
-def _about(row: Row) -> str:
-    return f"base {row.claim.base}"
+def _about(row: Row, part: str = "") -> str:
+    return f"base {row.claim.base} {part}".rstrip()
 
 
 def _reference(ref: str) -> str:

@@ -26,7 +26,9 @@ MARKS = {
     Kind.ADAPTER: Mark.VERIFIED,
     Kind.IN_PART: Mark.IN_PART,
     Kind.UNRELATED: Mark.CONTRADICTED,
-    **dict.fromkeys((Kind.LISTED, Kind.CALIBRATED, Kind.WEAK, Kind.BASIS_ONLY, Kind.INDIRECT), Mark.WEAKER),
+    **dict.fromkeys(
+        (Kind.LISTED, Kind.CALIBRATED, Kind.WEAK, Kind.BASIS_ONLY, Kind.INDIRECT, Kind.READ_AS), Mark.WEAKER
+    ),
 }
 """By the kind of a verdict, what an edge rests on; any other kind judged nothing."""
 FIRST = (Mark.CONTRADICTED, Mark.NO_TRACE, Mark.VERIFIED, Mark.IN_PART, Mark.WEAKER, Mark.NOT_JUDGED)

@@ -154,6 +154,22 @@ KINDS = {
             "place. Declare a base whose weights can be read, or check the release in F16, BF16 or F32.",
         ),
     ),
+    Kind.READ_AS: Shown(
+        tone="part",
+        headline="Has the weights of",
+        says="A model belongs to a class that is not supported by name. Its tensors have the names and shapes of a "
+        "class that is. Read as that class, the two models are alike in a way that separate training does not "
+        "produce.",
+        says_not="It does not say what the model computes: its own code decides that, and nothing has checked this "
+        f"code. {NO_WRONG}",
+        rule=Rule(
+            "related-read-as",
+            "warning",
+            "The model shares weights with the base it declares, read as a class that it only has the tensors of.",
+            "The class of the model is not listed. It was read as a listed class with the same tensors, and its own "
+            "code may compute something else. The message names the class.",
+        ),
+    ),
     Kind.UNRELATED: Shown(
         tone="bad",
         headline="Shows no trace of",
@@ -224,7 +240,7 @@ KINDS = {
 NUMBERED = (
     *(Kind.RELATED, Kind.UNRELATED, Kind.INCONCLUSIVE, Kind.INCOMPATIBLE, Kind.UNVERIFIABLE, Kind.UNREADABLE),
     *(Kind.IN_PART, Kind.BASIS_ONLY, Kind.ADAPTER, Kind.INDIRECT),
-    *(Kind.CALIBRATED, Kind.WEAK, Kind.LISTED),
+    *(Kind.CALIBRATED, Kind.WEAK, Kind.READ_AS, Kind.LISTED),
 )
 """The order of the rules in SARIF; new ones come at the end, so that their numbers stay."""
 TONES = {"good": 32, "part": 33, "bad": 31, "open": 33}

@@ -68,6 +68,12 @@ def _perceived(config: Any, accepted: Parameters, batch: int) -> dict[str, torch
     """A picture, a film or a sound, the same for the whole batch."""
     if "spatial_shapes" in accepted:
         return _cut(config, batch)
+    if "grid_thw" in accepted:
+        return _grids(config, accepted, batch)
+    if "feature_lens" in accepted:
+        length = 2 * SOUND if batch == 1 else 4
+        sounds = torch.rand(config.num_mel_bins, length).repeat(1, batch)
+        return {"input_features": sounds, "feature_lens": torch.tensor([length] * batch)}
     frames = [config.num_frames] if hasattr(config, "num_frames") else []
     channels = getattr(config, "num_channels", 3)
     pixels = 2 * PICTURE if hasattr(config, "depths") else PICTURE  # every stage halves them
@@ -78,7 +84,8 @@ def _perceived(config: Any, accepted: Parameters, batch: int) -> dict[str, torch
         "flattened_patches": (SOUND, 2 + channels * PATCH**2),
     }
     name = next(name for name in shapes if name in accepted)
-    return {name: torch.rand(1, *shapes[name]).expand(batch, *shapes[name])}
+    mask = {"input_features_mask": torch.ones(batch, shapes[name][-1])} if "input_features_mask" in accepted else {}
+    return {name: torch.rand(1, *shapes[name]).expand(batch, *shapes[name])} | mask
 
 
 def _cut(config: Any, batch: int) -> dict[str, torch.Tensor]:
@@ -89,6 +96,15 @@ def _cut(config: Any, batch: int) -> dict[str, torch.Tensor]:
         "pixel_attention_mask": torch.ones(patches.shape[:2]),
         "spatial_shapes": torch.full((batch, 2), PICTURE // 2),
     }
+
+
+def _grids(config: Any, accepted: Parameters, batch: int) -> dict[str, torch.Tensor]:
+    """Pictures whose patches are one sequence, in which each sees itself: a large one, or several small ones."""
+    side = PICTURE // 2 if batch == 1 else getattr(config, "spatial_merge_size", 2)
+    numbers = 3 * getattr(config, "temporal_patch_size", 1) * config.patch_size**2
+    patches = torch.rand(1, side**2, numbers).expand(batch, -1, -1).reshape(-1, numbers)
+    name = "hidden_states" if "hidden_states" in accepted else "pixel_values"
+    return {name: patches, "grid_thw": torch.tensor([[1, side, side]] * batch)}
 
 
 def _waves(config: Any) -> tuple[int, ...]:

@@ -83,7 +83,7 @@ def _cacheable(repo: RepoRef, recipe: Recipe) -> bool:
 
     The cache knows a model by its commit alone. A signature of a pickle must not serve a check that reads none.
     """
-    whole = repo.remote is not None and repo.commit is not None and not repo.subfolder and repo.file is None
+    whole = repo.remote is not None and repo.commit is not None and not (repo.subfolder or repo.part or repo.file)
     return whole and not repo.allow_pickle and recipe.probes is not None
 
 

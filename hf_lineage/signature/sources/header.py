@@ -57,6 +57,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     notes: tuple[str, ...] = ()
     reservations: tuple[str, ...] = ()
     own_code: str = ""
+    read_as: str = ""
     sections: dict[str, msgspec.Raw] = {}
     """What later versions add to a file of this format version, each with arrays of its own; not read here."""
 

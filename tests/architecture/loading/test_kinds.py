@@ -149,7 +149,7 @@ def test_usual_settings_give_no_reservation_and_are_not_refused():
             reasons += [str(error)] if "correct it" in str(error) else []
         if reasons:
             reserved[name] = reasons
-    assert seen == 3 * 362
+    assert seen == 3 * 382
     assert reserved == {}
 
 

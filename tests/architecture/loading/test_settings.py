@@ -134,7 +134,7 @@ def test_the_arguments_of_a_model_outrank_its_architecture():
     assert (config["depth"], config["num_heads"], config["architectures"]) == (6, 3, ["timm.VisionTransformer"])
 
 
-@pytest.mark.parametrize("own", [{"architectures": ["LlamaForCausalLM"]}, {"model_type": "llama"}])
+@pytest.mark.parametrize("own", [{"architectures": ["LlamaForCausalLM"]}, {"model_type": "theirs"}])
 @pytest.mark.parametrize("other", [UNET, VIT])
 def test_what_transformers_loads_is_left_as_it_is(own, other):
     assert as_listed(own | other) == own | other

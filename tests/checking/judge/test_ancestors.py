@@ -164,7 +164,7 @@ def test_a_base_that_declares_none_is_unverifiable_as_before(hub):
 
 
 def test_a_base_of_an_unknown_class_is_not_passed_over(hub):
-    edit_json(hub / "acme/base/config.json", architectures=["YiForCausalLM"])
+    edit_json(hub / "acme/base/config.json", architectures=["YiForCausalLM"], model_type="Yi")
     tiny_llama(hub / "acme/first")
     card(hub / "acme/base", "acme/first")
     card(hub / "fern/child", "acme/base")

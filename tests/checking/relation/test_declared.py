@@ -76,7 +76,8 @@ def test_a_base_that_the_user_names_declares_nothing(child):
 
 def test_what_concerns_several_claims_is_said_once(child):
     tiny_llama(child.parents[1] / "acme/second", seed=3)
-    edit_json(card(child, ["acme/base", "acme/second"]) / "config.json", architectures=["NobodyForCausalLM"])
+    unknown = {"architectures": ["NobodyForCausalLM"], "model_type": "nobody"}
+    edit_json(card(child, ["acme/base", "acme/second"]) / "config.json", **unknown)
     text = " ".join(renderer("text")(report(child), False).split())
     assert text.count("NobodyForCausalLM is not in the registry") == 1
     assert "acme/base, acme/second: " in text

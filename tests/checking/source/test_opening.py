@@ -65,9 +65,9 @@ def test_matrices_that_a_quantizer_has_turned_are_turned_back(form, tmp_path):
 
 def test_the_hint_at_a_class_to_read_it_as_keeps_what_was_typed(tmp_path):
     """A whole command would drop the base that was named."""
-    edit_json(tiny_llama(tmp_path / "model") / "config.json", architectures=["OursForCausalLM"])
+    edit_json(tiny_llama(tmp_path / "model") / "config.json", architectures=["OursForCausalLM"], model_type="ours")
     (row,) = compare(tiny_llama(tmp_path / "base"), tmp_path / "model").rows
-    assert "add `--as LlamaForCausalLM` to read it as that class" in row.verdict.reason
+    assert "add `--as LlamaForCausalLM` or `--as GemmaForCausalLM` to read it as one of them" in row.verdict.reason
     assert "hf-lineage check" not in row.verdict.reason
 
 
@@ -78,7 +78,7 @@ def test_in_which_foreign_form_a_repository_is_read_is_asked_once(tmp_path, monk
         asked.append(repo.name)
         return foreign_model(repo)
 
-    for module in ("checking.source.opening", "checkpoint.files"):
+    for module in ("checking.source.describing", "checkpoint.files"):
         monkeypatch.setattr(f"hf_lineage.{module}.foreign_model", noted)
     base, child = tiny_llama(tmp_path / "base"), fine_tuned(tmp_path / "base", tmp_path / "child")
     (row,) = compare(base, child).rows

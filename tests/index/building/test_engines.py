@@ -93,7 +93,9 @@ def broken(tmp_path):
     folder = tmp_path / "models"
     with serving() as running:
         running.publish("org/good", tiny_llama(folder / "good", layers=1))
-        running.publish("org/odd", tiny_llama(folder / "odd", layers=1, architectures=["NoSuchModel"]))
+        running.publish(
+            "org/odd", tiny_llama(folder / "odd", layers=1, architectures=["NoSuchModel"], model_type="none")
+        )
         running.plan(faults.unavailable, "org/slow", times=1000)
         yield running
 

@@ -1,0 +1,50 @@
+"""Within: where in a repository's weights and `config.json` a model is that is a part of it, or has other names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from hf_lineage.architecture.loading.settings import QUANTIZED
+from hf_lineage.architecture.registry import setting
+from hf_lineage.errors import NothingToCompare
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Within:
+    """What has to be taken off the names of a model, and which settings are its own, to read it as its class."""
+
+    prefixes: tuple[str, ...] = ("",)
+    """What the names of its tensors may begin with, of which one has to be on disk; all others are of other parts."""
+    settings: str = ""
+    """The key of `config.json` that holds its settings; empty where they are at the top."""
+    layers: str = ""
+    """The prefix of its layers as they are stored, with `{layer}`, where names in them are other ones."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Names in a layer, each with that of the class."""
+
+    def tensors(self, stored: Mapping[str, T]) -> dict[str, T]:
+        """Return its tensors by the names of its class; NothingToCompare unless they stand in just one place."""
+        places = [prefix for prefix in self.prefixes if any(name.startswith(prefix) for name in stored)]
+        if len(places) != 1:
+            where = f"under {' and '.join(places)}: loaders disagree on which is the model" if places else "nowhere"
+            raise NothingToCompare(f"tensors that may stand under {' or '.join(self.prefixes)} stand {where}")
+        here = {name: each for name, each in stored.items() if name.startswith(places[0])}
+        return {self._named(name).removeprefix(places[0]): each for name, each in here.items()}
+
+    def config(self, whole: Mapping[str, Any]) -> dict[str, Any]:
+        """Return its settings, with those of the storage."""
+        own = setting(whole, self.settings) if self.settings else whole
+        return {key: whole[key] for key in QUANTIZED if key in whole} | dict(own if isinstance(own, Mapping) else {})
+
+    def _named(self, name: str) -> str:
+        layer = (
+            re.match(re.escape(self.layers).replace(r"\{layer\}", r"\d{1,6}") + r"\.", name) if self.renamed else None
+        )
+        inside = name[layer.end() :] if layer else ""
+        old = next((old for old in self.renamed if inside == old or inside.startswith(f"{old}.")), None)
+        return name if layer is None or old is None else f"{layer[0]}{self.renamed[old]}{inside[len(old) :]}"

@@ -1,0 +1,160 @@
+"""Components: the parts of a model that are models by themselves, such as its vision, by a table of their classes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from hf_lineage.architecture.loading import Within, as_listed, classes_of_type
+from hf_lineage.architecture.registry import as_names, listing, lookup, prefixes, registry_table
+from hf_lineage.checking.source.describing import Described, described, named_class, whole_config
+from hf_lineage.checkpoint import Checkpoint
+from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.hub import RepoRef
+from hf_lineage.signature import Signature
+
+PARTS, OWN_CODE = "loading/parts.json", "loading/own_code.yaml"
+PROJECTOR = re.compile(r"merger|project|adapter", re.IGNORECASE)
+"""Names of what makes the output of a part into words of the language model, where it stands inside of the part."""
+LEAST = 1e-6
+HEADS = ("lm_head", "score", "norm")
+"""What stands beside the layers of a language model, and is no part by itself."""
+MAIN = ("text", "thinker")
+"""The part that stands for a model whose own class no factorization lists."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A part of the models of a class that is a model by itself."""
+
+    usual: str = msgspec.field(name="class")
+    """Its class where its settings do not tell another one."""
+    settings: str
+    """The key of `config.json` that holds its settings."""
+    prefixes: tuple[str, ...]
+    """What the names of its tensors may begin with."""
+    read: bool = False
+    """Whether the factorization of the class reads it already."""
+
+
+class _Whole(msgspec.Struct, frozen=True):
+    classes: tuple[str, ...]
+    parts: dict[str, Part]
+
+
+class Parts(msgspec.Struct, frozen=True):
+    """The table of the parts of transformers' classes, which `python -m tests.parts` writes."""
+
+    whole: tuple[_Whole, ...]
+    without: dict[str, tuple[str, ...]]
+    """The classes of parts that are not read, or why there are none -> the classes that have them."""
+
+
+def parts_of_class(config: Mapping[str, Any]) -> Mapping[str, Part]:
+    """Return the parts of the class that `config.json` names, or of the listed one with the same parts; may be none."""
+    name = named_class(config) or ""
+    name = registry_table(OWN_CODE, dict[str, str]).get(name, name)
+    return next((row.parts for row in registry_table(PARTS, Parts).whole if name in row.classes), {})
+
+
+def inside(repo: RepoRef, config: Mapping[str, Any], part: Part) -> Described:
+    """Return a part of a model as a model of its own class: that of the type in its settings, else the usual one."""
+    within = Within(part.prefixes, part.settings)
+    settings = within.config(config)
+    kinds = [
+        name for name in classes_of_type(settings.get("model_type")) if not parts_of_class({"architectures": [name]})
+    ]
+    name = (
+        part.usual
+        if part.usual in kinds or not kinds
+        else as_listed({**settings, "architectures": None})["architectures"][0]
+    )
+    if name not in classes_of_type(settings.get("model_type")):
+        settings.pop("model_type", None)
+    _, factorization = lookup({**settings, "architectures": [name]})
+    own = named_class(config) or ""
+    read_as = name if own in registry_table(OWN_CODE, dict[str, str]) else ""
+    return Described(repo, settings, name, factorization, within=within, read_as=read_as)
+
+
+def described_main(repo: RepoRef, config: Mapping[str, Any]) -> Described | None:
+    """Return the language model of a class that is not listed itself, as a model; None if it has no such part."""
+    parts = parts_of_class(config)
+    main = next((parts[name] for name in MAIN if name in parts), None)
+    return inside(repo, config, main) if main else None
+
+
+def described_part(repo: RepoRef, config: Mapping[str, Any]) -> Described:
+    """Return the part of a model that is meant, as a model of its own class."""
+    return inside(repo, config, parts_of_class(config)[repo.part])
+
+
+def parts_of_model(repo: RepoRef, read: bool = False) -> tuple[RepoRef, ...]:
+    """Return the parts of a model that are not read with it, or those that are as well."""
+    config = as_listed(repo.config())
+    parts = parts_of_class(config)
+    listed = any(listing(named_class(config) or ""))
+    main = "" if listed else next((name for name in MAIN if name in parts), "")
+    return tuple(_part(repo, name) for name, part in parts.items() if read or not (part.read or name == main))
+
+
+def part_named(repo: RepoRef, name: str) -> RepoRef | None:
+    """Return the part of a model that goes by a name, of the table or of its tensors; None if there is none."""
+    parts = parts_of_class(as_listed(repo.config())) if repo.has("config.json") else {}
+    named = (key for key, part in parts.items() if name == key or f"{name}." in part.prefixes)
+    return next((_part(repo, key) for key in named), None)
+
+
+def _part(repo: RepoRef, name: str) -> RepoRef:
+    model, at, revision = repo.name.partition("@")
+    return replace(repo, name=f"{model}/{name}{at}{revision}", part=name)
+
+
+def fitting_part(base: RepoRef | Signature, part: RepoRef) -> RepoRef:
+    """Return what a part is compared with: the part of the base with its name, one of its class, or all of the base.
+
+    Raise NothingToCompare if there is none.
+    """
+    if isinstance(base, Signature):
+        raise NothingToCompare("a signature stands for the base, which holds no parts")
+    if base.part:
+        return base
+    own = described(part).factorization.name
+    parts = parts_of_model(base, read=True) if base.has("config.json") else ()
+    alike = [one for one in parts if one.part == part.part]
+    alike = alike or [one for one in parts if described(one).factorization.name == own]
+    if alike or described(base).factorization.name == own:
+        return alike[0] if alike else base
+    raise NothingToCompare(f"{base} has no part like {part.part}")
+
+
+def beside(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return sentences about the matrices beside a model of several parts: those of no part, those that silence one.
+
+    What a part gives out goes through a projector, and nothing of it is used where that holds zeros.
+    """
+    own = (*prefixes(model.factorization), *as_names(model.factorization.embedding), *HEADS)
+    read = {_module(name) for name in (own if model.within is None else model.within.prefixes)}
+    read |= {_module(prefix) for part in parts_of_class(whole_config(model)).values() for prefix in part.prefixes}
+    matrices = [name for name, shape in checkpoint.shapes.items() if len(shape) > 1]
+    others = [name for name in matrices if _module(name) not in read]
+    if model.repo.part:
+        inside = [
+            name
+            for name in matrices
+            if PROJECTOR.search(name) and model.within and name.startswith(model.within.prefixes)
+        ]
+        silent = [name for name in (*others, *inside) if not float(abs(checkpoint.read(name)).max()) > LEAST]
+        return (), tuple(
+            f"{printable(name, 200)} holds zeros, so that what the part gives out is not used" for name in silent[:1]
+        )
+    shown = printable(", ".join(sorted(set(map(_module, others)))), 300)
+    return (f"parts of the model that were not looked at: {shown}",) if others else (), ()
+
+
+def _module(name: str) -> str:
+    """The part of a model that a tensor is in, by its name."""
+    return name.removeprefix("model.").partition(".")[0]

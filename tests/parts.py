@@ -1,0 +1,195 @@
+"""Write the table of the parts of transformers' classes anew: `python -m tests.parts`, from the real modules."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from transformers.models.auto import modeling_auto
+
+from hf_lineage.architecture.loading.settings import as_listed
+from hf_lineage.architecture.registry.lookups import factorizations
+from hf_lineage.architecture.registry.schema import prefixes as prefixes_of
+from hf_lineage.checking.source.components import Part, inside
+from hf_lineage.checking.source.opening import bound
+from hf_lineage.errors import LineageError
+from hf_lineage.hub.reference import RepoRef, resolve
+from hf_lineage.running.model.models import tiny_config, tiny_model
+from tests.conformance import CLASSES, variants
+from tests.models import WEIGHTS
+from tests.tensors.names import loaded
+
+TABLE = Path("registry/loading/parts.json")
+LISTED = {name: one for one in factorizations() for name in one.classes}
+FEWEST = 1000
+"""Numbers of a part that counts as one, of a tiny model: a head or a mask has fewer."""
+
+
+def whole_classes() -> list[str]:
+    """The classes of transformers that hold configurations of others, by its own tables and the registry."""
+    named = {
+        each
+        for table, mapping in vars(modeling_auto).items()
+        if table.startswith("MODEL_") and table.endswith("_MAPPING_NAMES")
+        for classes in mapping.values()
+        for each in ((classes,) if isinstance(classes, str) else classes)
+    }
+    known = sorted(name for name in named | LISTED.keys() if name in CLASSES)
+    return [name for name in known if _holds_others(name)]
+
+
+def _holds_others(name: str) -> bool:
+    try:
+        return bool(getattr(transformers, name).config_class.sub_configs)
+    except (AttributeError, ImportError):
+        return False
+
+
+def module(name: str) -> Any:
+    """The module of a class, without numbers."""
+    with torch.device("meta"):
+        return getattr(transformers, name)(tiny_config(name, variants(name)[0]))
+
+
+def inner(model: Any) -> Iterator[tuple[str, Any]]:
+    """Every part of a model that is a model, the outer ones first, but not what stands inside of a listed one."""
+    taken: list[str] = []
+    for path, part in model.named_modules():
+        if not path or not isinstance(part, transformers.PreTrainedModel) or part is model.base_model:
+            continue
+        if any(path.startswith(f"{outer}.") for outer in taken):
+            continue
+        if sum(each.numel() for each in part.parameters()) >= FEWEST:
+            if type(part).__name__ in LISTED:
+                taken.append(path)
+            yield path, part
+
+
+def settings_key(config: Any, wanted: Any, before: str = "") -> str | None:
+    """The key of a configuration that holds another one."""
+    for key in config.sub_configs:
+        held = getattr(config, key, None)
+        if held is wanted:
+            return f"{before}{key}"
+        if held is not None and (found := settings_key(held, wanted, f"{before}{key}.")):
+            return found
+    return None
+
+
+def prefixes(model: Any, path: str, part: Any) -> list[str]:
+    """What may stand on disk before all names of a part; none where the part has other names by itself."""
+    groups, own = loaded(model).groups, sorted(loaded(part).saved)
+    starts = {name.removesuffix(own[0]) for name in groups if name.endswith(f".{own[0]}")}
+    fitting = [start for start in starts if all(f"{start}{name}" in groups for name in own)]
+    last = path.rpartition(".")[2]
+    tied = {groups[f"{start}{own[0]}"] for start in fitting if f".{start}".endswith(f".{last}.")}
+    named = sorted(start for start in fitting if groups[f"{start}{own[0]}"] in tied)
+    return [start for start in named if not any(start != other and start.startswith(other) for other in named)]
+
+
+OTHERWISE = {"Kimi_K25": ("language_model.model.blocks.", "language_model.model.layers.")}
+"""Classes that transformers saves under names which no publisher uses, though it loads what they use."""
+
+
+def saved(name: str, folder: Path) -> RepoRef:
+    """A tiny model of a class, as it is published."""
+    tiny_model(name, variants(name)[0]).save_pretrained(folder)
+    for start, names in OTHERWISE.items():
+        if name.startswith(start):
+            stored = load_file(folder / WEIGHTS)
+            save_file({key.replace(*names): tensor for key, tensor in stored.items()}, folder / WEIGHTS)
+    return resolve(str(folder))
+
+
+def read_back(repo: RepoRef, part: Part) -> None:
+    """Raise unless a part is read from the numbers that its module has under one of its prefixes."""
+    opened = bound(inside(repo, as_listed(repo.config()), part))
+    stored = load_file(repo.folder / WEIGHTS)
+    name = next(slot.tensor for each in opened.layout.everything for slot in each.slots.values())
+    kept = [stored[prefix + name].tolist() for prefix in part.prefixes if prefix + name in stored]
+    assert opened.layout.unclaimed == (), opened.layout.unclaimed
+    assert kept == [opened.checkpoint.read(name).tolist()], name
+
+
+def not_read(name: str, parts: dict[str, Any]) -> Iterator[str]:
+    """The labels of the parts that are not read back from a tiny model of a class."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            repo = saved(name, Path(folder))
+        except Exception:
+            yield from parts
+            return
+        for label, part in parts.items():
+            try:
+                read_back(repo, msgspec.convert(part, Part))
+            except (LineageError, AssertionError, KeyError, OSError):
+                yield label
+
+
+def is_read(name: str, starts: list[str]) -> bool:
+    """Whether the factorization of a class reads a part already, as its language model or one of its towers."""
+    layers = prefixes_of(LISTED[name]) if name in LISTED else ()
+    return any(layer.startswith(start) for layer in layers for start in starts)
+
+
+def of_class(name: str) -> tuple[dict[str, Any], str]:
+    """The parts of a class, and why it has none, or not all of them."""
+    try:
+        model = module(name)
+    except Exception as error:
+        return {}, f"it cannot be built in tiny sizes ({type(error).__name__})"
+    parts: dict[str, Any] = {}
+    missing = []
+    for path, part in inner(model):
+        kind, key = type(part).__name__, settings_key(model.config, part.config)
+        if kind not in LISTED:
+            missing.append(kind)
+            continue
+        starts = prefixes(model, path, part)
+        if not starts:
+            missing.append(f"{kind} (other names on disk)")
+            continue
+        label = (key or path).rpartition(".")[2].removesuffix("_config")
+        label = label if label not in parts else path.rpartition(".")[2]
+        if any(starts == other["prefixes"] for other in parts.values()):
+            missing.append(f"{kind} (one of two alike)")
+            continue
+        parts[label] = {"class": kind, "settings": key or "", "prefixes": starts}
+        if is_read(name, starts):
+            parts[label]["read"] = True
+    for label in list(not_read(name, parts)):
+        missing.append(f"{parts.pop(label)['class']} (not read back from a tiny model)")
+    return parts, ", ".join(sorted(set(missing)))
+
+
+def table() -> dict[str, Any]:
+    """The whole file."""
+    found = {name: of_class(name) for name in whole_classes()}
+    together: dict[str, list[str]] = defaultdict(list)
+    without: dict[str, list[str]] = defaultdict(list)
+    for name, (parts, missing) in found.items():
+        if parts:
+            together[json.dumps(parts, sort_keys=True)].append(name)
+        if missing:
+            without[missing].append(name)
+    rows = [{"classes": names, "parts": json.loads(parts)} for parts, names in together.items()]
+    return {"whole": rows, "without": dict(sorted(without.items()))}
+
+
+def lines(said: dict[str, Any]) -> str:
+    """JSON with a row on a line of its own."""
+    rows = ",\n".join(json.dumps(row) for row in said["whole"])
+    without = ",\n".join(f"{json.dumps(why)}: {json.dumps(names)}" for why, names in said["without"].items())
+    return f'{{"whole": [\n{rows}\n],\n"without": {{\n{without}\n}}}}\n'
+
+
+if __name__ == "__main__":
+    TABLE.write_text(lines(table()), encoding="utf-8")
