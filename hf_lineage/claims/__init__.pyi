@@ -8,9 +8,9 @@ from .names import RELATIONS as RELATIONS
 from .names import understood as understood
 from .sources import CARD as CARD
 from .sources import CONFIG as CONFIG
-from .sources import Claim as Claim
-from .sources import Claims as Claims
 from .sources import MERGE_CONFIG as MERGE_CONFIG
 from .sources import ORIGIN as ORIGIN
+from .sources import Claim as Claim
+from .sources import Claims as Claims
 from .sources import merge_recipe as merge_recipe
 from .sources import read_claims as read_claims

@@ -19,9 +19,9 @@ from .places import refuse_within as refuse_within
 from .places import typed as typed
 from .regular import open_regular as open_regular
 from .regular import sha256 as sha256
-from .tensor_file import HeaderLengthError as HeaderLengthError
 from .tensor_file import LARGEST_HEADER as LARGEST_HEADER
 from .tensor_file import OPEN_FILES as OPEN_FILES
+from .tensor_file import HeaderLengthError as HeaderLengthError
 from .tensor_file import Stamp as Stamp
 from .tensor_file import opened_header as opened_header
 from .tensor_file import prefetch as prefetch

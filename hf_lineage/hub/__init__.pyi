@@ -9,13 +9,13 @@ from .commits import SAME as SAME
 from .listing import Entry as Entry
 from .listing import Listing as Listing
 from .listing import Release as Release
-from .ranges import Downloads as Downloads
 from .ranges import HEAD as HEAD
 from .ranges import LARGEST_RANGE as LARGEST_RANGE
+from .ranges import Downloads as Downloads
 from .ranges import RangedFile as RangedFile
 from .reference import ADAPTER_CONFIG as ADAPTER_CONFIG
 from .reference import LARGEST_CONFIG as LARGEST_CONFIG
-from .reference import RepoRef as RepoRef
 from .reference import SMALL_FILES as SMALL_FILES
+from .reference import RepoRef as RepoRef
 from .reference import resolve as resolve
 from .translation import route as route

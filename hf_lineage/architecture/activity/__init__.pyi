@@ -1,8 +1,8 @@
 from . import expected as expected
 from . import router as router
 from .activations import with_learned as with_learned
-from .curves import Activation as Activation
 from .curves import ZERO as ZERO
+from .curves import Activation as Activation
 from .expected import activation as activation
 from .router import SCORES as SCORES
 from .router import SIGMOID as SIGMOID

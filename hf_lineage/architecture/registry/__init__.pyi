@@ -1,6 +1,6 @@
 from . import choice as choice
-from .choice import Choice as Choice
 from .choice import LISTED as LISTED
+from .choice import Choice as Choice
 from .choice import choose as choose
 from .choice import own_factorizations as own_factorizations
 from .lookups import Slot as Slot
@@ -17,10 +17,10 @@ from .paths import PATHS as PATHS
 from .paths import Path as Path
 from .schema import ATTENTION_ROLES as ATTENTION_ROLES
 from .schema import BRANCH_ROLES as BRANCH_ROLES
-from .schema import Factorization as Factorization
-from .schema import Lora as Lora
 from .schema import MLP_READERS as MLP_READERS
 from .schema import MOST_LAYERS as MOST_LAYERS
+from .schema import Factorization as Factorization
+from .schema import Lora as Lora
 from .schema import MatrixSet as MatrixSet
 from .schema import Norms as Norms
 from .schema import Sets as Sets

@@ -1,12 +1,12 @@
 from . import clock as clock
 from . import policies as policies
-from .blended import Blended as Blended
 from .blended import GAVE as GAVE
+from .blended import Blended as Blended
 from .claim_result import MERGE as MERGE
 from .claim_result import NAMED as NAMED
+from .claim_result import VERDICTS as VERDICTS
 from .claim_result import Row as Row
 from .claim_result import Step as Step
-from .claim_result import VERDICTS as VERDICTS
 from .claim_result import attempt as attempt
 from .clock import in_words as in_words
 from .clock import moment as moment

@@ -1,10 +1,10 @@
-from .forms import ForeignModel as ForeignModel
-from .forms import Layout as Layout
 from .forms import NO_WEIGHTS as NO_WEIGHTS
 from .forms import PICKLED as PICKLED
 from .forms import PICKLES as PICKLES
 from .forms import SHARD as SHARD
 from .forms import WEIGHT_FILES as WEIGHT_FILES
+from .forms import ForeignModel as ForeignModel
+from .forms import Layout as Layout
 from .forms import foreign_model as foreign_model
 from .forms import nameable as nameable
 from .forms import read_header as read_header

@@ -1,9 +1,9 @@
 from .comparison import CANCELLED as CANCELLED
-from .comparison import Frame as Frame
-from .comparison import Framed as Framed
 from .comparison import PROCRUSTES as PROCRUSTES
 from .comparison import RESIDUAL as RESIDUAL
 from .comparison import TOKEN as TOKEN
+from .comparison import Frame as Frame
+from .comparison import Framed as Framed
 from .comparison import Test as Test
 from .comparison import compare_units as compare_units
 from .inherited import Inherited as Inherited

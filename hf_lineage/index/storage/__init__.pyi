@@ -1,8 +1,8 @@
 from . import received as received
 from . import shards as shards
-from .catalogue import Catalogue as Catalogue
 from .catalogue import ENDING as ENDING
 from .catalogue import KEYS as KEYS
+from .catalogue import Catalogue as Catalogue
 from .catalogue import Record as Record
 from .catalogue import default_folder as default_folder
 from .catalogue import entry_of as entry_of
@@ -11,7 +11,7 @@ from .catalogue import signature_file as signature_file
 from .known import Known as Known
 from .known import entries_of as entries_of
 from .received import Received as Received
-from .shards import Entry as Entry
 from .shards import IDENTIFYING as IDENTIFYING
+from .shards import Entry as Entry
 from .shards import identities as identities
 from .shards import without_revision as without_revision

@@ -7,8 +7,8 @@ from .commands import Write as Write
 from .commands import command as command
 from .kinds import KINDS as KINDS
 from .kinds import NUMBERED as NUMBERED
-from .kinds import Rule as Rule
 from .kinds import TONES as TONES
+from .kinds import Rule as Rule
 from .numbers import drawn as drawn
 from .place import Place as Place
 from .place import card as card

@@ -7,6 +7,6 @@ from .store import encode as encode
 from .store import load_signature as load_signature
 from .trust import CACHE as CACHE
 from .trust import FILE as FILE
-from .trust import Origin as Origin
 from .trust import WEIGHTS as WEIGHTS
+from .trust import Origin as Origin
 from .verification import Model as Model

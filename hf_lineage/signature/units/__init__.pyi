@@ -5,8 +5,8 @@ from .extraction import measured_before as measured_before
 from .extraction import obstacle as obstacle
 from .extraction import unit_rows as unit_rows
 from .pairs import OrderedUnits as OrderedUnits
-from .rows import Layers as Layers
 from .rows import PATH as PATH
+from .rows import Layers as Layers
 from .rows import UnitRows as UnitRows
 from .rows import cosines as cosines
 from .rows import likeness as likeness
