@@ -12,7 +12,6 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hf_lineage.checking.judge.listing_stage import LISTING
 from hf_lineage.checking.judge.path_stages import PATHS, SAMPLE
 from hf_lineage.checking.judge.stage import ModelPair, Stage
 from hf_lineage.checking.judge.unit_stage import UNITS, is_faint
@@ -23,6 +22,27 @@ from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
 from hf_lineage.evidence import Criteria, Kind, Verdict
 from hf_lineage.evidence.judging import as_read, reserved
 
+
+def _is_listed(pair: ModelPair, before: Verdict | None) -> bool:
+    """Whether the Hub may know the content of both, and nobody asks for what only the weights can tell."""
+    options = pair.options
+    asked = options.budget == "full" or options.recompute or options.run or options.nulls
+    return not (before or asked or pair.base.local or pair.candidate.local)
+
+
+def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
+    from hf_lineage.checking.judge.listing import judge_listing
+
+    return judge_listing(pair, criteria)
+
+
+LISTING: Stage = Stage(
+    name="by the Hub's listing",
+    possible=lambda _pair: True,
+    analyses=lambda _pair: 0,
+    called_for=_is_listed,
+    run=_judge_listing,
+)
 STAGES: tuple[Stage, ...] = (LISTING, SAMPLE, PATHS, UNITS)
 """All tests of two models, in order."""
 BY_PATHS = (SAMPLE, PATHS)

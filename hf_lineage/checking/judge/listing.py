@@ -1,4 +1,4 @@
-"""Listing stage: two models on the Hub are the same by what the Hub lists of their files, before a weight is read.
+"""Listing: two models on the Hub are the same by what the Hub lists of their files, before a weight is read.
 
 The Hub names the content of every large file by its SHA-256, so equal names mean equal bytes, whatever the repository.
 Which tensors a model has, and where they stand, is in headers, which are read in any case. A listing is what a server
@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from hf_lineage.checking.judge.stage import ModelPair, Stage
+from hf_lineage.checking.judge.stage import ModelPair
 from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.evidence import Criteria, Kind, Verdict
 
@@ -24,13 +24,7 @@ SAME = (
 )
 
 
-def _possible(pair: ModelPair) -> bool:
-    """Whether the Hub may know the content of both, and nobody asks for what only the weights can tell."""
-    options = pair.options
-    return not (options.budget == "full" or options.recompute or options.run or options.nulls)
-
-
-def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
+def judge_listing(pair: ModelPair, criteria: Criteria) -> Verdict | None:
     """The verdict where both have the same files; None where they differ, or where one of them is not listed."""
     base, candidate = (_tensors(model) for model in (pair.base, pair.candidate))
     if not base or base != candidate or _settings(pair.base) != _settings(pair.candidate):
@@ -58,12 +52,3 @@ def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
 def _settings(model: OpenedModel) -> Mapping[str, Any]:
     config = model.opened.described.config if isinstance(model, FromWeights) else {}
     return {key: value for key, value in config.items() if key not in NOT_COMPARED}
-
-
-LISTING: Stage = Stage(
-    name="by the Hub's listing",
-    possible=_possible,
-    analyses=lambda _pair: 0,
-    called_for=lambda _pair, before: before is None,
-    run=_judge_listing,
-)
