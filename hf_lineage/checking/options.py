@@ -58,7 +58,7 @@ class Options(Sources, Spec):
     min_share: float = Criteria.min_share
     """A claim is verified only if more than this share of what the model's units write is inherited."""
     accept: Names = Names()
-    """Kinds of RELATED that are accepted though they verify no claim: part, basis, weak."""
+    """Kinds of RELATED that are accepted though they verify no claim: part, basis, weak, listed."""
     evidence: Admitted = "any"
     """`exact`: what rests on a threshold from independent models alone, RELATED calibrated, is not accepted."""
     order_seed: int | None = None

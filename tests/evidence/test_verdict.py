@@ -34,11 +34,13 @@ def test_the_words_of_every_verdict():
     assert [Verdict(kind).words for kind in RELATED] == [
         "RELATED",
         "RELATED by trace",
+        "RELATED by the listing",
         "RELATED, calibrated",
         "RELATED by trace, weakly",
         "RELATED in part",
         "RELATED by the basis only",
         "RELATED indirectly",
+        "RELATED as read",
     ]
     assert {Verdict(kind).name for kind in RELATED} == {"RELATED"}
     assert (Verdict(Kind.UNRELATED).words, Verdict(Kind.INCONCLUSIVE).words) == ("UNRELATED", "INCONCLUSIVE")
