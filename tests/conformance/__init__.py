@@ -1,7 +1,11 @@
 """What proves the registry: the harness of the package, and what each class is asked for beside the generic request."""
 
+import sys
+from importlib import import_module
+
 import transformers
 
+from hf_lineage.running.model import models
 from hf_lineage.running.model.models import otherwise, required, tiny_model
 from hf_lineage.running.model.tiny_model import TinyModel, build_tiny_model
 from hf_lineage.running.proof.active import inactive
@@ -26,7 +30,10 @@ INNER = {
 }
 """Parts of models that transformers does not offer by themselves, each with the folder of its module."""
 
-transformers._class_to_module |= {name: f"models.{inside}.modeling_{inside}" for name, inside in INNER.items()}
+for inner, inside in INNER.items():
+    made = getattr(import_module(f"transformers.models.{inside}.modeling_{inside}"), inner)
+    for module in (transformers, models.transformers, sys.modules["transformers"]):  # its processors import it anew
+        setattr(module, inner, made)
 CLASSES = frozenset(dir(transformers)) | INNER.keys()
 """The names of all classes; to ask the module for one imports its code, and to ask for all takes ten seconds."""
 

@@ -212,7 +212,7 @@ def test_a_graph_without_a_configuration_is_read_as_the_class_that_the_user_name
     alone = shutil.copy(file, tmp_path / "model.onnx")
     outcome = verdict(base, alone)
     assert outcome.name == "UNVERIFIABLE"
-    assert "--as BertForMaskedLM" in outcome.reason
+    assert "--as BertModel" in outcome.reason
     assert foreign_model(RepoRef("x", tmp_path)).config() == dict.fromkeys(
         ("num_attention_heads", "n_head", "n_heads"), 4
     )
