@@ -10,7 +10,8 @@ import transformers
 
 from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.architecture.registry.schema import as_names
-from hf_lineage.checking.source.opening import described, opened
+from hf_lineage.checking.source.describing import described
+from hf_lineage.checking.source.opening import opened
 from hf_lineage.hub.reference import resolve
 from hf_lineage.running.proof.proving import names_said, names_unseen
 from tests.conformance import CLASSES, TinyModel, build_tiny_model, faults, inactive, otherwise, required, variants

@@ -12,7 +12,8 @@ from diffusers.loaders.lora_conversion_utils import _maybe_map_sgm_blocks_to_dif
 from hf_lineage.architecture.loading.settings import timm_architectures
 from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.checking.adapters.unlisted_pairs import outside
-from hf_lineage.checking.source.opening import described, opened
+from hf_lineage.checking.source.describing import described
+from hf_lineage.checking.source.opening import opened
 from hf_lineage.checkpoint.lora.module_names import flat
 from hf_lineage.hub.reference import resolve
 from hf_lineage.running.model.tiny_model import read_back

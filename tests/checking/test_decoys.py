@@ -279,8 +279,9 @@ def test_an_adapter_that_makes_another_model_of_the_weights_is_two_readings(pair
 
 @pytest.mark.parametrize("settings", [{}, {"use_rslora": True}, {"lora_alpha": 64}])
 def test_an_adapter_is_added_as_peft_adds_it(pair, settings):
+    from hf_lineage.checking.source.describing import described
     from hf_lineage.checking.source.load_variants import with_adapter
-    from hf_lineage.checking.source.opening import described, opened
+    from hf_lineage.checking.source.opening import opened
     from hf_lineage.hub.reference import resolve
 
     folder = adapter(pair, 4, 0.1, **settings)

@@ -32,7 +32,11 @@ INNER = {
 
 for inner, inside in INNER.items():
     made = getattr(import_module(f"transformers.models.{inside}.modeling_{inside}"), inner)
-    for module in (transformers, models.transformers, sys.modules["transformers"]):  # its processors import it anew
+    for module in (
+        transformers,
+        vars(models)["transformers"],
+        sys.modules["transformers"],
+    ):  # it is imported twice
         setattr(module, inner, made)
 CLASSES = frozenset(dir(transformers)) | INNER.keys()
 """The names of all classes; to ask the module for one imports its code, and to ask for all takes ten seconds."""

@@ -12,7 +12,7 @@ from benchmarks.paper.experiment import UnavailableError
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.laundering import FunctionError
 from benchmarks.paper.parts.public import Public
-from hf_lineage.checking.source.opening import described
+from hf_lineage.checking.source.describing import described
 from hf_lineage.checkpoint.files import weight_files
 from hf_lineage.errors import LineageError, NetworkError, printable
 from hf_lineage.hub.reference import RepoRef, resolve

@@ -6,7 +6,8 @@ That the rows of a group may stand in any order is proved on the real modules in
 import pytest
 
 from hf_lineage.checking.adapters.unlisted_pairs import outside
-from hf_lineage.checking.source.opening import described, opened
+from hf_lineage.checking.source.describing import described
+from hf_lineage.checking.source.opening import opened
 from hf_lineage.hub.reference import RepoRef
 from tests import pictures
 from tests.models import edit_json, tiny_llama

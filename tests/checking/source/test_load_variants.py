@@ -5,8 +5,9 @@ import torch
 import transformers
 
 from hf_lineage import Options, compare
+from hf_lineage.checking.source.describing import described
 from hf_lineage.checking.source.load_variants import with_adapter
-from hf_lineage.checking.source.opening import described, opened
+from hf_lineage.checking.source.opening import opened
 from hf_lineage.hub.reference import resolve
 from tests.checking.test_decoys import LLAMA, adapter
 from tests.decoys import made

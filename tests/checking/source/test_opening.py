@@ -9,7 +9,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, compare
-from hf_lineage.checking.source.opening import Opened, described, headers, opened
+from hf_lineage.checking.source.describing import described
+from hf_lineage.checking.source.opening import Opened, headers, opened
 from hf_lineage.checkpoint.foreign.forms import foreign_model
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.hub.reference import RepoRef, resolve

@@ -12,7 +12,8 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import check, compare
-from hf_lineage.checking.source.opening import bound, described
+from hf_lineage.checking.source.describing import described
+from hf_lineage.checking.source.opening import bound
 from hf_lineage.checkpoint.files import find_weights, weight_files
 from hf_lineage.checkpoint.foreign import forms
 from hf_lineage.checkpoint.foreign.form import ForeignForm, ListedForm, parse_once

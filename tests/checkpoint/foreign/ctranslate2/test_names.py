@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from hf_lineage.architecture.registry.lookups import lookup
-from hf_lineage.checking.source.opening import bound, described
+from hf_lineage.checking.source.describing import described
+from hf_lineage.checking.source.opening import bound
 from hf_lineage.checkpoint.foreign.ctranslate2.names import Contents, config_of, models, name_tensors
 from hf_lineage.errors import NothingToCompare, RegistryError
 from hf_lineage.hub.reference import RepoRef

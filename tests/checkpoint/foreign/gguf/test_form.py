@@ -11,7 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, compare
-from hf_lineage.checking.source.opening import described, headers, opened
+from hf_lineage.checking.source.describing import described
+from hf_lineage.checking.source.opening import headers, opened
 from hf_lineage.checkpoint.foreign.forms import foreign_model
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub.reference import RepoRef, resolve

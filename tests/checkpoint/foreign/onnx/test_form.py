@@ -11,7 +11,8 @@ from onnxruntime.quantization import QuantType
 
 from hf_lineage import Options, compare
 from hf_lineage.architecture.registry.lookups import lookup
-from hf_lineage.checking.source.opening import described, opened
+from hf_lineage.checking.source.describing import described
+from hf_lineage.checking.source.opening import opened
 from hf_lineage.checkpoint.foreign.forms import foreign_model
 from hf_lineage.checkpoint.foreign.onnx.form import name_tensors
 from hf_lineage.checkpoint.foreign.pieces import Piece, name_in_out, split_rows, strip_common_prefix
