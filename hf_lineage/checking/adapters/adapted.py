@@ -73,16 +73,15 @@ class Places:
 def find_places(base: Opened, lora: Lora) -> Places:
     """Return where a base holds the matrices that an adapter adapts, by names and shapes alone."""
     named = in_memory(base.checkpoint.tensors, base.layout.factorization.lora)
-    stacks, idle = _stacks(base, named, lora.on_head), list(lora.idle)
-    names, slots = ModuleNames(named), _slots(base)
+    names, slots, stacks = ModuleNames(named), _slots(base), _stacks(base, named, lora.on_head)
     places: list[Place] = []
     unfit: list[str] = []
     absent: list[str] = []
     ambiguous: list[str] = []
+    idle: list[str] = []
     for module, factors in lora.modules.items():
-        if module in lora.idle:
-            continue
-        if not lora.flattened and (layered := LAYERED.fullmatch(module)) and _words(_stack(layered)) not in stacks:
+        layered = None if lora.flattened else LAYERED.fullmatch(module)
+        if module in lora.idle or (layered and _words(_stack(layered)) not in stacks):
             idle.append(module)
             continue
         meant = _meant(module, names, named, lora.flattened)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.foreign import NO_WEIGHTS, WEIGHT_FILES
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.lora.merged import FACTOR, WEIGHTS
-from hf_lineage.checkpoint.lora.targets import BASES, is_targeted
+from hf_lineage.checkpoint.lora.targets import BASES, find_idle
 from hf_lineage.checkpoint.opening import open_file
 from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
@@ -80,7 +80,7 @@ class Lora:
     """Whether tensors by themselves are adapted (`target_parameters`), as those of stacked experts."""
     flattened: bool = False
     """Whether the names of modules have underscores in place of points, as trainers beside peft write them."""
-    idle: tuple[str, ...] = ()
+    idle: frozenset[str] = frozenset()
     """Modules whose factors peft passes over, because the configuration does not name them."""
     on_head: bool = False
     """Whether its task is one for which its base is loaded with a head."""
@@ -145,7 +145,7 @@ def open_lora(repo: RepoRef) -> Lora:
         calibrated=_family(start) not in FROM_ITS_MATRICES,
         order_matters=str(start) if _family(start) in NOT_ALIKE else "",
         stacked=stacked,
-        idle=tuple(module for module in modules if not (stacked or is_targeted(config, module))),
+        idle=find_idle(config, modules),
         on_head=config.get("task_type") not in BASES,
     )
 

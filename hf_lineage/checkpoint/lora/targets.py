@@ -1,34 +1,101 @@
 """Targets: the modules to which peft gives the factors of an adapter; all others it passes over without a word.
 
-The rules are those of `check_target_module_exists` in peft 0.19. A pattern in place of a list of names is not run, for
-it may take for ever: it is taken to mean every module.
+The rules are those of `check_target_module_exists` and of `target_parameters` in peft 0.19. A pattern in place of a
+list of names is not run, for it may take for ever: it is taken to mean every module.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 LAYER = re.compile(r".*?\.[^.]*\.(?P<number>\d{1,9})\.")
 """The first number in the name of a module is that of its layer."""
 BASES = (None, "FEATURE_EXTRACTION")
 """The tasks of an adapter with which its base is loaded without a head."""
+DEEPEST = 32
+"""No name of a module has more words."""
+WRAPPED = ".base_layer"
+"""What peft adds to the name of a module whose parameters it adapts one after the other."""
+EXPERTS, WEIGHT = "experts", "weight"
+"""The module that holds the parameters of a stack of experts, and the parameter of a plain matrix."""
+Names = frozenset[str]
 
 
-def is_targeted(config: Mapping[str, Any], module: str) -> bool:
-    """Return whether an adapter's configuration lets peft adapt a module, by the name of the module."""
-    targets, excluded = config.get("target_modules"), config.get("exclude_modules")
-    if isinstance(excluded, list) and _is_named(excluded, module):
+@dataclass(frozen=True)
+class _Targets:
+    """What an adapter's configuration names."""
+
+    modules: Names | None
+    """None where all of them are meant, or a pattern says which."""
+    excluded: Names
+    saved: Names
+    """Modules that are stored whole, with all that is in them."""
+    layers: frozenset[int] | None
+    """None where all of them are meant."""
+    holders: Names
+    """Modules of which a parameter is adapted by itself."""
+    bare: Names
+    """Parameters that are adapted wherever they are."""
+
+
+def find_idle(config: Mapping[str, Any], modules: Iterable[str]) -> Names:
+    """Return those of some modules, by their names, whose factors peft passes over under an adapter's configuration."""
+    keys = ("exclude_modules", "modules_to_save", "target_parameters")
+    excluded, saved, parameters = (_names(config.get(key)) or Names() for key in keys)
+    named = config.get("target_modules")
+    bare = Names(name for name in parameters if "." not in name)
+    targets = _Targets(
+        modules=Names() if named is None and parameters else _names(named),
+        excluded=excluded,
+        saved=saved,
+        layers=_layers(config),
+        holders=Names(name.rpartition(".")[0] for name in parameters - bare),
+        bare=bare,
+    )
+    return Names(module for module in modules if not _is_read(module, targets))
+
+
+def _is_read(module: str, targets: _Targets) -> bool:
+    words = module.split(".")
+    return len(words) <= DEEPEST and (_is_adapted(module, words, targets) or _holds_adapted(module, targets))
+
+
+def _is_adapted(module: str, words: Sequence[str], targets: _Targets) -> bool:
+    """Whether a module is adapted as a whole."""
+    within = {".".join(words[start:stop]) for start, stop in combinations(range(len(words) + 1), 2)}
+    ends = _ends(words)
+    if ends & targets.excluded or within & targets.saved:
         return False
-    if not isinstance(targets, list):
-        return targets is not None or not config.get("target_parameters")
-    numbers = config.get("layers_to_transform")
-    if module in targets or not _is_named(targets, module) or numbers in (None, []) or config.get("layers_pattern"):
-        return _is_named(targets, module)
+    if targets.modules is None or module in targets.modules:
+        return True
     layer = LAYER.match(module)
-    return layer is not None and int(layer["number"]) in (numbers if isinstance(numbers, list) else [numbers])
+    here = targets.layers is None or (layer is not None and int(layer["number"]) in targets.layers)
+    return here and bool(ends & targets.modules)
 
 
-def _is_named(names: list[Any], module: str) -> bool:
-    return any(module == name or module.endswith(f".{name}") for name in names)
+def _holds_adapted(module: str, targets: _Targets) -> bool:
+    """Whether parameters of a module are adapted by themselves; its name does not tell which ones it holds."""
+    words = module.replace(WRAPPED, "").split(".")
+    anywhere = WEIGHT in targets.bare or (words[-1] == EXPERTS and bool(targets.bare))
+    return anywhere or bool(_ends(words) & targets.holders)
+
+
+def _ends(words: Sequence[str]) -> set[str]:
+    """A name, and what is left of it without its first words."""
+    return {".".join(words[start:]) for start in range(len(words))}
+
+
+def _names(listed: Any) -> Names | None:
+    """The names in a list; None where there is no list."""
+    return Names(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else None
+
+
+def _layers(config: Mapping[str, Any]) -> frozenset[int] | None:
+    numbers = config.get("layers_to_transform")
+    if numbers in (None, []) or config.get("layers_pattern"):
+        return None
+    return frozenset(one for one in (numbers if isinstance(numbers, list) else [numbers]) if isinstance(one, int))

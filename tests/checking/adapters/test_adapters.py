@@ -441,10 +441,11 @@ def test_an_adapter_under_names_that_no_module_has_changes_nothing_and_verifies_
     assert row.verdict.reason.startswith(f"this adapter changes 0 of the modules of {HUB / BASE}: ")
 
 
-def test_factors_that_the_configuration_does_not_name_say_nothing(adapter, tmp_path):
+@pytest.mark.parametrize("parameters", [None, ["nothing.there"]])
+def test_factors_that_the_configuration_does_not_name_say_nothing(adapter, tmp_path, parameters):
     """The trace of the base would stand beside an adapter of another model, and peft would pass over it."""
     foreign = shutil.copytree(adapter, tmp_path / "lora")
-    edit_json(foreign / ADAPTER_CONFIG, target_modules=["k_proj"])
+    edit_json(foreign / ADAPTER_CONFIG, target_modules=["k_proj"], target_parameters=parameters)
     row = judged(BASE, foreign)
     assert row.verdict.name == "UNVERIFIABLE"
     assert "peft passes over the factors of 36 of 42 modules" in " ".join(row.notes)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from peft.tuners.tuners_utils import check_target_module_exists
 
-from hf_lineage.checkpoint.lora.targets import is_targeted
+from hf_lineage.checkpoint.lora.targets import find_idle
 
 MODULES = (
     "model.layers.0.self_attn.q_proj",
@@ -27,23 +27,44 @@ MODULES = (
         {"target_modules": ["q_proj", "down_proj", "lm_head"], "layers_to_transform": 0},
         {"target_modules": ["q_proj"], "layers_to_transform": []},
         {"target_modules": []},
+        {"target_modules": ["q_proj", "down_proj"], "modules_to_save": ["mlp"]},
+        {"target_modules": ["q_proj", "down_proj"], "modules_to_save": ["1.self_attn", "q_proj"]},
     ],
 )
 def test_modules_are_adapted_that_peft_adapts(config):
     peft = SimpleNamespace(**{"target_modules": None, "target_parameters": None} | config)
     by_peft = [module for module in MODULES if check_target_module_exists(peft, module) is True]
-    assert [module for module in MODULES if is_targeted(config, module)] == by_peft
+    assert [module for module in MODULES if module not in find_idle(config, MODULES)] == by_peft
 
 
 def test_a_pattern_is_not_run():
-    assert is_targeted({"target_modules": "(a+)+$"}, "a" * 100)
+    assert not find_idle({"target_modules": "(a+)+$"}, ["a" * 100])
 
 
 def test_without_modules_only_parameters_are_adapted():
-    assert not is_targeted({"target_parameters": ["experts.down"]}, "model.layers.0.mlp")
+    assert find_idle({"target_parameters": ["experts.down"]}, ["model.layers.0.mlp"])
 
 
 @pytest.mark.parametrize("numbers", ["1", {"a": 1}, [None], 10**400])
 def test_hostile_numbers_name_no_layer(numbers):
     config = {"target_modules": ["down_proj"], "layers_to_transform": numbers}
-    assert not is_targeted(config, "model.layers.1.down_proj")
+    assert find_idle(config, ["model.layers.1.down_proj"])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "held"),
+    [
+        (["gate_up_proj"], {"model.layers.0.mlp.experts", "model.layers.0.mlp.experts.base_layer"}),
+        (["mlp.experts.down_proj"], {"model.layers.0.mlp.experts", "model.layers.0.mlp.experts.base_layer"}),
+        (["self_attn.q_proj.weight"], {"model.layers.0.self_attn.q_proj"}),
+        (["nothing.there"], set()),
+    ],
+)
+def test_a_parameter_that_is_adapted_by_itself_lets_no_other_module_through(parameters, held):
+    modules = ["model.layers.0.self_attn.q_proj", "model.layers.0.mlp.experts", "model.layers.0.mlp.experts.base_layer"]
+    idle = find_idle({"target_modules": ["v_proj"], "target_parameters": parameters}, modules)
+    assert {*modules} - idle == held
+
+
+def test_a_name_of_more_words_than_any_module_has_is_no_target():
+    assert find_idle({"target_modules": ["b"]}, ["a." * 10_000 + "b"])
