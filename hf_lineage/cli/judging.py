@@ -100,10 +100,8 @@ def check(
 
         search = nearer.searched(index)
     governed = policy_of(policy, fail_on, lambda: located(model, options, on_hub))
-    report = under(api.check(model, bases, options, on_hub=on_hub), governed)
-    if search is not None:
-        report = search(report)
-    return delivery.deliver(report)
+    report = api.check(model, bases, options, on_hub=on_hub)
+    return delivery.deliver(under(search(report) if search else report, governed))
 
 
 BESIDE = (
