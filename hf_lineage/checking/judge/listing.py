@@ -14,6 +14,7 @@ from typing import Any
 from hf_lineage.checking.judge.stage import ModelPair
 from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.evidence import Criteria, Kind, Verdict
+from hf_lineage.evidence.judging import as_related
 
 NOT_COMPARED = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})
 """Settings that say where a model was saved and by what, and nothing about what it computes."""
@@ -30,8 +31,7 @@ def judge_listing(pair: ModelPair, criteria: Criteria) -> Verdict | None:
     if not base or base != candidate or _settings(pair.base) != _settings(pair.candidate):
         return None
     files = len({content for content, *_ in base.values()})
-    accepted = Kind.LISTED.identifier in criteria.accept
-    return Verdict(Kind.LISTED, SAME.format(f"{files} file{'s' * (files > 1)}"), accepted=accepted)
+    return as_related(Kind.LISTED, SAME.format(f"{files} file{'s' * (files > 1)}"), criteria)
 
 
 def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:

@@ -142,12 +142,12 @@ def beside(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, ...], t
     matrices = [name for name, shape in checkpoint.shapes.items() if len(shape) > 1]
     others = [name for name in matrices if _module(name) not in read]
     if model.repo.part:
-        inside = [
+        projectors = [
             name
             for name in matrices
             if PROJECTOR.search(name) and model.within and name.startswith(model.within.prefixes)
         ]
-        silent = [name for name in (*others, *inside) if not float(abs(checkpoint.read(name)).max()) > LEAST]
+        silent = [name for name in (*others, *projectors) if not float(abs(checkpoint.read(name)).max()) > LEAST]
         return (), tuple(
             f"{printable(name, 200)} holds zeros, so that what the part gives out is not used" for name in silent[:1]
         )

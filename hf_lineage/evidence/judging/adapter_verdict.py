@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from hf_lineage.evidence.adapters import Block, Trace, trace
 from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.judging.evaluation import as_related
 from hf_lineage.evidence.nulls import DOUBTFUL
 from hf_lineage.evidence.verdict import Kind, Verdict
 
@@ -94,12 +95,8 @@ def _related(trace: Trace, criteria: Criteria) -> Verdict:
             "the adapter carries the trace of this base: it was trained on it or on a near relative of it",
             trace=trace,
         )
-    return Verdict(
-        Kind.WEAK,
-        f"the adapter shows a trace of this base, but a weak one: {'; '.join(doubts)}",
-        trace=trace,
-        accepted=Kind.WEAK.identifier in criteria.accept,
-    )
+    weak = f"the adapter shows a trace of this base, but a weak one: {'; '.join(doubts)}"
+    return replace(as_related(Kind.WEAK, weak, criteria), trace=trace)
 
 
 def clear(outcome: Verdict) -> bool:

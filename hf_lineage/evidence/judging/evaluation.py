@@ -53,6 +53,12 @@ def as_read(outcome: Verdict, classes: Iterable[str]) -> Verdict:
     return replace(_read_as(outcome), reason=reason, by_path=by_path)
 
 
+def judge_signatures(base: Signature, candidate: Signature, criteria: Criteria) -> Verdict:
+    """Return the verdict on two signatures of all layers, with what they leave open by how they were read."""
+    outcome = reserved(evaluate(base, candidate, criteria), (*base.reservations, *candidate.reservations))
+    return as_read(outcome, (base.read_as, candidate.read_as))
+
+
 def _read_as(outcome: Verdict) -> Verdict:
     return replace(outcome, kind=Kind.READ_AS if outcome.verified else outcome.kind, accepted=False)
 
@@ -68,7 +74,7 @@ def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
         weakest = max(related, key=lambda single: list(Kind).index(single.kind))
         others = [path for path, single in singles.items() if not single.is_related]
         if others and weakest.kind is Kind.RELATED:
-            weakest = _related(Kind.IN_PART, f"no relation is visible along {', '.join(others)}", criteria)
+            weakest = as_related(Kind.IN_PART, f"no relation is visible along {', '.join(others)}", criteria)
         return replace(weakest, evidence=evidence, by_path=singles)
     for single in singles.values():
         if single.kind is Kind.INCONCLUSIVE:
@@ -108,16 +114,16 @@ def kind_of(measured: Evidence, criteria: Criteria) -> Verdict:
     """Return the kind of RELATED, by how much of what the candidate's units write is inherited."""
     inherited = measured.inherited
     if inherited is None:
-        return _related(
+        return as_related(
             Kind.BASIS_ONLY, "a signature holds no hidden units, so it is not known how many are inherited", criteria
         )
     if inherited.interval[0] > criteria.min_share:
-        return _related(Kind.RELATED, "", criteria)
+        return as_related(Kind.RELATED, "", criteria)
     candidate = measured.layers[1]
     layers = [candidate[row] for row in inherited.layers]
     if layers or inherited.share > CHANCE:
-        return _related(Kind.IN_PART, _in_part(inherited, layers), criteria)
-    return _related(
+        return as_related(Kind.IN_PART, _in_part(inherited, layers), criteria)
+    return as_related(
         Kind.BASIS_ONLY,
         f"{inherited.share:.0%} of what its units write is inherited: {SHARED_BASIS}",
         criteria,
@@ -138,7 +144,7 @@ def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Ver
     related = [verdict for verdict in verdicts if verdict.is_related]
     paths = {tuple(verdict.evidence) for verdict in related}
     counted = not any(verdict.kind in (Kind.INDIRECT, Kind.READ_AS) or verdict.framed for verdict in related)
-    if len(related) < len(verdicts) or len(verdicts) < 2 or len(paths) != 1 or not counted:
+    if len(related) < len(verdicts) or len(verdicts) < 2 or len(paths) != 1 or not all(paths) or not counted:
         return list(verdicts)
     if not all(_parents([verdict.evidence[path] for verdict in related], min_share) for path in next(iter(paths))):
         return list(verdicts)
@@ -186,5 +192,6 @@ def spans(numbers: Sequence[int]) -> str:
     return ", ".join(str(start) if start == end else f"{start}-{end}" for start, end in pairs)
 
 
-def _related(kind: Kind, reason: str, criteria: Criteria) -> Verdict:
+def as_related(kind: Kind, reason: str, criteria: Criteria) -> Verdict:
+    """Return a verdict of RELATED of a kind that verifies nothing, which the user may have accepted."""
     return Verdict(kind, reason, accepted=kind.identifier in criteria.accept)

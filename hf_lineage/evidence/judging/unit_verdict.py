@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.judging.evaluation import CHANCE, IDLE, named
+from hf_lineage.evidence.judging.evaluation import CHANCE, IDLE, as_related, named
 from hf_lineage.evidence.units import CANCELLED, HALF, PROCRUSTES, RESIDUAL, TOKEN, Framed
 from hf_lineage.evidence.verdict import Kind, Verdict
 
@@ -69,7 +69,7 @@ def _exact(framed: Framed, criteria: Criteria) -> Verdict:
         return Verdict(Kind.RELATED, shown)
     if layers or share > CHANCE:
         where = f", in {named(layers)}" if layers else ", in no layer more than half"
-        return Verdict(Kind.IN_PART, f"{shown}{where}", accepted=Kind.IN_PART.identifier in criteria.accept)
+        return as_related(Kind.IN_PART, f"{shown}{where}", criteria)
     return Verdict(
         Kind.INCONCLUSIVE,
         f"the order of its hidden units agrees with that of the base, but only {share:.1%} of what they write is "

@@ -16,7 +16,7 @@ import numpy as np
 from hf_lineage.checking.results import Blended
 from hf_lineage.evidence import Criteria, Verdict
 from hf_lineage.evidence.derivation import SIBLINGS, aligned, scaled
-from hf_lineage.evidence.judging import as_read, evaluate, reserved
+from hf_lineage.evidence.judging import judge_signatures
 from hf_lineage.index.key import BITS, for_testing, key_of, similarities
 from hf_lineage.index.storage import Catalogue, Entry, entry_of
 from hf_lineage.signature import Array, Signature, Vector
@@ -93,9 +93,7 @@ def identify(
         other = catalogue.tested(entry) if len(tested) < most else None
         if other is None:
             continue
-        outcome = evaluate(for_testing(other, path), for_testing(signature, path), criteria)
-        verdict = reserved(outcome, (*other.reservations, *signature.reservations))
-        verdict = as_read(verdict, (other.read_as, signature.read_as))
+        verdict = judge_signatures(for_testing(other, path), for_testing(signature, path), criteria)
         pairs = verdict.evidence[path].comparison.pairs
         tested.append(Relative(entry, float(cosines[candidates[entry]]), verdict, 0.0))
         sketches.append(aligned(other.paths[path], pairs, len(signature.paths[path].trace)))

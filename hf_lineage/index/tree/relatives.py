@@ -16,7 +16,7 @@ from hf_lineage.claims import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence import MINIMUM_EFFECT, Criteria, Kind, Verdict
 from hf_lineage.evidence.derivation import Blend, Derivation, Links, Share
-from hf_lineage.evidence.judging import as_read, evaluate, reserved
+from hf_lineage.evidence.judging import judge_signatures
 from hf_lineage.evidence.paths import scores
 from hf_lineage.signature import Signature
 
@@ -107,9 +107,7 @@ class PairTests:
             return None
         if (base, candidate) not in self.done:
             one, other = (self.members[at].signature for at in (base, candidate))
-            outcome = evaluate(one, other, self.criteria)
-            outcome = reserved(outcome, (*one.reservations, *other.reservations))
-            self.done[base, candidate] = as_read(outcome, (one.read_as, other.read_as))
+            self.done[base, candidate] = judge_signatures(one, other, self.criteria)
         return self.done[base, candidate]
 
     def shares(self, model: int, parents: Sequence[int], exactly: bool = False) -> list[str]:

@@ -8,6 +8,7 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check
 from hf_lineage.checking.judge import stages
+from tests.adapters import pair, written
 from tests.models import WEIGHTS, card, fine_tuned, tiny_llama
 from tests.server import serving
 from tests.server.client import connect
@@ -54,7 +55,7 @@ def judge(base, mirror, tmp_path, monkeypatch):
             hub.publish("acme/base", base)
             hub.publish("fern/mirror", mirror)
             connect(hub, tmp_path / "cache", monkeypatch)
-            (row,) = check("fern/mirror", options=options).rows
+            row, *_ = check("fern/mirror", options=options).rows
             return row, hub.moved()
 
         judged.hub = hub
@@ -96,6 +97,16 @@ def test_a_fine_tune_falls_through_to_its_weights_at_no_more_requests(judge, mir
     judge.hub.forget()
     judge()
     assert asked <= len(judge.hub.requests) + 2
+
+
+def test_an_adapter_beside_the_copied_files_is_read_with_them(judge, mirror):
+    """transformers puts it on the base's weights where peft is installed, so that another model is loaded."""
+    width = 64
+    factors = pair("model.layers.0.self_attn.q_proj", width, width)
+    written(mirror, factors, task_type="CAUSAL_LM", base_model_name_or_path="acme/base")
+    row, moved = judge()
+    assert "listing" not in row.verdict.words
+    assert moved > 2 * HEADERS
 
 
 def test_another_configuration_says_that_the_weights_may_do_something_else(judge, mirror):

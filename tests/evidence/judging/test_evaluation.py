@@ -243,6 +243,7 @@ MERGES = {
     "a parent gave less than a quarter": [parent(*first(4)), parent(*first(2, start=4))],
     "together no more than one half": [parent(*first(3)), parent(*first(2, start=3))],
     "one is unrelated": [parent(*first(5)), parent(*first(5, start=5), p=0.5)],
+    "nothing was measured of any": [Verdict(Kind.LISTED), Verdict(Kind.LISTED)],
     "one cannot be had": [parent(*first(5)), Verdict(Kind.UNVERIFIABLE, "gated")],
     "one was stored without units": [parent(*first(5)), judge({"mlp": evidence(shares=())}, USUAL)],
     "it is not known which units one gave": [parent(*first(5)), judge({"mlp": evidence(shares=(0.5,) * 4)}, USUAL)],
