@@ -54,6 +54,7 @@ def test_the_one_class_that_fits_is_taken_at_the_first_command_and_verifies_noth
     related = lineage("check", "fern/child", "--local-hub", hub)
     assert (related.code, related.rows[0][-3:]) == (3, ["RELATED", "as", "read"])
     assert "read as LlamaForCausalLM; its own code decides what it computes" in related.sentences
+    assert "not looked at" not in related.sentences
     assert lineage("check", "fern/other", "--local-hub", hub).code == 1
 
 

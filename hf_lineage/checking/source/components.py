@@ -137,16 +137,13 @@ def beside(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, ...], t
     What a part gives out goes through a projector, and nothing of it is used where that holds zeros.
     """
     own = (*prefixes(model.factorization), *as_names(model.factorization.embedding), *HEADS)
-    read = {_module(name) for name in (own if model.within is None else model.within.prefixes)}
+    here = model.within.prefixes if model.within else ()
+    read = set() if here else set(map(_module, own))
     read |= {_module(prefix) for part in parts_of_class(whole_config(model)).values() for prefix in part.prefixes}
     matrices = [name for name, shape in checkpoint.shapes.items() if len(shape) > 1]
-    others = [name for name in matrices if _module(name) not in read]
+    others = [name for name in matrices if not name.startswith(here) and _module(name) not in read]
     if model.repo.part:
-        projectors = [
-            name
-            for name in matrices
-            if PROJECTOR.search(name) and model.within and name.startswith(model.within.prefixes)
-        ]
+        projectors = [name for name in matrices if PROJECTOR.search(name) and name.startswith(here)]
         silent = [name for name in (*others, *projectors) if not float(abs(checkpoint.read(name)).max()) > LEAST]
         return (), tuple(
             f"{printable(name, 200)} holds zeros, so that what the part gives out is not used" for name in silent[:1]
