@@ -13,6 +13,7 @@ def test_with_a_signature_of_the_base_a_check_moves_a_tenth_and_nothing_twice():
     assert 0 < (base.measured or 0) < 0.01
 
 
+@pytest.mark.long
 def test_a_model_that_is_independent_of_its_base_is_read_in_part_and_nothing_twice():
     found = network.measure(network.SHAPES["7B"].shrunk(16), [network.Case("quick", False, network.INDEPENDENT)])
     assert [row.what for row in found if not row.met] == []
