@@ -7,8 +7,8 @@ other site is ever asked. All of it is untrusted input.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -90,6 +90,30 @@ def understood(text: str, relation: str | None = None) -> Name:
     return Name(printable(text, 200), relation, problem) if problem else Name(meant, relation)
 
 
+def tagged(tags: object) -> Iterator[Name]:
+    """Yield the bases among the tags of a card, in the form in which the Hub itself writes them."""
+    for tag in tags if isinstance(tags, list) else []:
+        if isinstance(tag, str) and tag.startswith("base_model:"):
+            yield understood(tag)
+
+
+def bases_of_adapter(config: Mapping[str, Any]) -> Iterable[Name]:
+    """Return the base that the configuration of an adapter names, at the revision that it states."""
+    bases, revision = names_in(config.get("base_model_name_or_path"), "adapter"), config.get("revision")
+    if not isinstance(revision, str) or revision in {*NO_VALUE, "main"}:
+        return bases
+    return (_at(base, revision) for base in bases)
+
+
+def at_revisions(declared: Iterable[Name], stated: Iterable[Name]) -> Sequence[Name]:
+    """Return names, of which those that name a base alone mean the revision at which others state it.
+
+    An adapter changes the weights that it was trained on, and later ones of the same name may be others.
+    """
+    exact = {name.base.partition("@")[0].casefold(): name.base for name in stated if not name.problem}
+    return [replace(name, base=exact.get(name.base.casefold(), name.base)) for name in declared]
+
+
 def _meaning(text: str) -> tuple[str, str]:
     """The name of a model on the Hub, or what the text is instead."""
     if text.casefold() in NO_MODEL:
@@ -144,3 +168,8 @@ def _in_mapping(entry: Mapping[str, Any], relation: str | None) -> Iterator[Name
 def _no_name(text: str, relation: str | None) -> Name:
     shown = printable(text, 200)
     return Name(shown, relation, f"base_model must be a model name such as org/model, not {shown}")
+
+
+def _at(base: Name, revision: str) -> Name:
+    exact = f"{base.base}@{revision}"
+    return replace(base, base=exact) if not base.problem and hub_name(exact) else base

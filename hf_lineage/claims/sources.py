@@ -6,7 +6,7 @@ To read another file that declares bases, add an entry to the table SOURCES; no 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,16 @@ import yaml
 
 from hf_lineage.claims.card import front_matter, opens, parted
 from hf_lineage.claims.merges import MergeRecipe, parents_in, recipe_in, recipe_in_card
-from hf_lineage.claims.names import NO_VALUE, PATH, WORD, Name, names_in, understood
+from hf_lineage.claims.names import (
+    NO_VALUE,
+    PATH,
+    WORD,
+    Name,
+    at_revisions,
+    bases_of_adapter,
+    names_in,
+    tagged,
+)
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.files import plain_yaml
 from hf_lineage.hub import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef
@@ -86,7 +95,7 @@ def read_claims(repo: RepoRef) -> Claims:
 
     Raise CheckpointError if a file cannot be parsed, unless another of a lower rank names a model.
     """
-    declared: dict[ClaimSource, tuple[Name, ...]] = {}
+    declared: dict[ClaimSource, Sequence[Name]] = {}
     unread: list[str] = []
     counting: int | None = None
     for source in sorted(SOURCES, key=lambda source: source.rank):
@@ -99,6 +108,8 @@ def read_claims(repo: RepoRef) -> Claims:
             continue
         if counting is None and any(not name.problem for name in declared[source]):
             counting = source.rank
+    if stated := next((names for source, names in declared.items() if source.file == ADAPTER_CONFIG), None):
+        declared = {source: at_revisions(names, stated) for source, names in declared.items()}
     return _weighed(repo, declared, counting, unread)
 
 
@@ -154,19 +165,11 @@ def _in_card(repo: RepoRef) -> Iterable[Name]:
         printable(relation.strip(), 40) if isinstance(relation, str) and relation.strip() not in NO_VALUE else None
     )
     named = list(names_in(metadata.get("base_model"), relation))
-    return named or list(_tagged(metadata.get("tags")))
-
-
-def _tagged(tags: object) -> Iterator[Name]:
-    """The bases among the tags of a card, in the form in which the Hub itself writes them."""
-    for tag in tags if isinstance(tags, list) else []:
-        if isinstance(tag, str) and tag.startswith("base_model:"):
-            yield understood(tag)
+    return named or list(tagged(metadata.get("tags")))
 
 
 def _in_adapter(repo: RepoRef) -> Iterable[Name]:
-    config = repo.read_json(ADAPTER_CONFIG, LARGEST) or {}
-    return names_in(config.get("base_model_name_or_path"), "adapter")
+    return bases_of_adapter(repo.read_json(ADAPTER_CONFIG, LARGEST) or {})
 
 
 def _in_merge(repo: RepoRef) -> Iterable[Name]:

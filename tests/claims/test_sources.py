@@ -184,6 +184,24 @@ def test_a_lora_adapter_declares_its_base(model):
     assert claims == Claims((Claim("org/base", "adapter", (LORA,)),), ())
 
 
+REVISION = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize("files", [(LORA,), (CARD, LORA)])
+def test_the_revision_that_an_adapter_was_trained_on_is_meant_by_its_card_too(model, files):
+    said = {"base_model_name_or_path": "org/base", "revision": REVISION}
+    written = {"lora": json.dumps(said)} | ({"card": "---\nbase_model: org/base\n---\n"} if CARD in files else {})
+    claims = declared(model, **written)
+    assert [(claim.base, claim.sources) for claim in claims.claims] == [(f"org/base@{REVISION}", files)]
+    assert claims.conflicts == ()
+
+
+@pytest.mark.parametrize("revision", [None, "", "main", 7, "a b", "../x y", "v" * 200])
+def test_a_revision_that_is_the_newest_or_none_of_the_hub_is_left_out(model, revision):
+    claims = declared(model, lora=json.dumps({"base_model_name_or_path": "org/base", "revision": revision}))
+    assert [claim.base for claim in claims.claims] == ["org/base"]
+
+
 @pytest.mark.parametrize("value", [None, "", "null"])
 def test_a_lora_adapter_without_a_base_declares_nothing(model, value):
     assert declared(model, lora=json.dumps({"base_model_name_or_path": value})) == NOTHING

@@ -1,8 +1,9 @@
 """Listing: two models on the Hub are the same by what the Hub lists of their files, before a weight is read.
 
-The Hub names the content of every large file by its SHA-256, so equal names mean equal bytes, whatever the repository.
-Which tensors a model has, and where they stand, is in headers, which are read in any case. A listing is what a server
-says: the claim is not verified by it, and other files say nothing, since a full fine-tune changes all of them.
+The Hub names the content of every large file by its SHA-256, and tells of which stored chunks it is made, so equal
+names mean equal bytes, whatever the repository. Which tensors a model has, and where they stand, is in headers, which
+are read in any case. A listing is what a server says: the claim is not verified by it, and other files say nothing,
+since a full fine-tune changes all of them.
 """
 
 from __future__ import annotations
@@ -19,19 +20,27 @@ from hf_lineage.evidence.judging import as_related
 NOT_COMPARED = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})
 """Settings that say where a model was saved and by what, and nothing about what it computes."""
 SHA256 = re.compile("[0-9a-f]{64}")
-SAME = (
-    "the same files, by the Hub's listing: {} with weights, and the same configuration. Their bytes were not read; "
-    "--audit reads them"
+SAME = "the same files, by the Hub's listing: {} with weights, and the same configuration"
+COPIED = (
+    "all {} layers hold the bytes of layers of {}, by the Hub's listing of stored chunks: {:.1%} of all bytes, and the "
+    "configurations agree"
 )
+UNREAD = "{}. Their bytes were not read; --audit reads them"
 
 
 def judge_listing(pair: ModelPair, criteria: Criteria) -> Verdict | None:
-    """The verdict where both have the same files; None where they differ, or where one of them is not listed."""
+    """The verdict where the listing shows a copy; None where it shows none, or where one of them is not listed.
+
+    Equal files are told without a request, copied layers by a few. Layers may stand in another order or number.
+    """
     base, candidate = (_tensors(model) for model in (pair.base, pair.candidate))
-    if not base or base != candidate or _settings(pair.base) != _settings(pair.candidate):
+    if base and base == candidate and _settings(pair.base) == _settings(pair.candidate):
+        files = len({content for content, *_ in base.values()})
+        return as_related(Kind.LISTED, UNREAD.format(SAME.format(f"{files} file{'s' * (files > 1)}")), criteria)
+    if not _agree(pair) or not pair.copies or not pair.copies.all_layers:
         return None
-    files = len({content for content, *_ in base.values()})
-    return as_related(Kind.LISTED, SAME.format(f"{files} file{'s' * (files > 1)}"), criteria)
+    copied = COPIED.format(len(pair.copies.layers), pair.base.name, pair.copies.share)
+    return as_related(Kind.LISTED, UNREAD.format(copied), criteria)
 
 
 def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
@@ -52,3 +61,17 @@ def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
 def _settings(model: OpenedModel) -> Mapping[str, Any]:
     config = model.opened.described.config if isinstance(model, FromWeights) else {}
     return {key: value for key, value in config.items() if key not in NOT_COMPARED}
+
+
+def _agree(pair: ModelPair) -> bool:
+    """Whether both have the same settings but for those that have one value, or one entry, a layer."""
+    base, candidate = _settings(pair.base), _settings(pair.candidate)
+    unlike = {key for key in {*base, *candidate} if base.get(key) != candidate.get(key)}
+    return all(
+        _counts(base.get(key), pair.base.layers) and _counts(candidate.get(key), pair.candidate.layers)
+        for key in unlike
+    )
+
+
+def _counts(value: object, layers: int) -> bool:
+    return value == layers or (isinstance(value, list) and len(value) == layers)

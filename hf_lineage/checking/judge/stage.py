@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from hf_lineage.architecture.registry import ALL, PATHS
 from hf_lineage.checking.options import Options
@@ -16,6 +17,9 @@ from hf_lineage.evidence import Criteria, Verdict
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.signature import STREAM, Signature
 from hf_lineage.signature.extraction import Sample, fits
+
+if TYPE_CHECKING:
+    from hf_lineage.evidence.derivation import Copies
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,18 @@ class ModelPair:
             for path, (base_rows, candidate_rows) in rows.items()
             if base_rows and candidate_rows and (what := _obstacle(base_rows, candidate_rows, self.options.nulls))
         )
+
+    @functools.cached_property
+    def copies(self) -> Copies | None:
+        """What both have in common as the Hub stores them; None where nothing is known to be.
+
+        A few requests tell it, which are made for two models of the Hub that are read from their weights.
+        """
+        if self.base.local or self.candidate.local:
+            return None
+        from hf_lineage.checking.judge.copies import find_stored_copies
+
+        return find_stored_copies(self.base, self.candidate)
 
     @functools.cached_property
     def plan(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -60,7 +60,8 @@ def judge_models(
         return base
     if isinstance(candidate, Verdict):
         return candidate
-    outcome = make_tests(ModelPair.along_common_paths(base, candidate, options, declared), STAGES)
+    pair = ModelPair.along_common_paths(base, candidate, options, declared)
+    outcome = replace(make_tests(pair, STAGES), copies=pair.copies)
     outcome = reserved(outcome, (f"{model.name}: {why}" for model in (base, candidate) for why in model.reservations))
     return as_read(outcome, (base.read_as, candidate.read_as))
 
