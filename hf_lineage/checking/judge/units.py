@@ -15,6 +15,7 @@ from hf_lineage.checking.source import Opened, stream_of
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.units import PROCRUSTES, RESIDUAL, TOKEN, Frame, Framed, Test, compare_units
 from hf_lineage.signature import Array
+from hf_lineage.signature.computing import return_freed_memory
 from hf_lineage.signature.units import (
     MOST_KEPT,
     PATH,
@@ -57,6 +58,7 @@ def shown(
 
     def seen(frame: Frame, through: tuple[Array, Array]) -> Framed:
         for number, layers in enumerate(analyses, 1):
+            return_freed_memory()
             coarse = number < len(analyses)
             summed = frame.name != RESIDUAL and max(one.width for one in units) > len(through[0])
             sums = COARSE if coarse and summed else None
@@ -133,7 +135,9 @@ class _Units:
         numbers = [number for number in self._model.layout.numbers(PATH) if number in layers]
         each = procrustes.most_of_a_layer(self.width, len(numbers)) if most is None else -(-most // len(numbers))
         view = View(keep=heaviest(each), gates=False)
-        return procrustes.pooled([self._read((number,), view)[number] for number in numbers])
+        units = procrustes.pooled([self._read((number,), view)[number] for number in numbers])
+        return_freed_memory()
+        return units
 
     @property
     def width(self) -> int:

@@ -23,7 +23,7 @@ from itertools import pairwise
 import numpy as np
 
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.signature.computing import compute_whitening
+from hf_lineage.signature.computing import compute_whitening, sum_squares
 from hf_lineage.signature.recipe import Array, Vector, signs
 from hf_lineage.signature.units.pairs import LEAST, MUTUAL, OrderedUnits, distinct, matched, pairs, product
 from hf_lineage.signature.units.rows import UnitRows
@@ -152,9 +152,7 @@ def _directions(units: OrderedUnits, most: int = DIRECTIONS) -> tuple[Vector, Ar
     if most < width and 2 * len(units.weight) <= width:  # their square would be larger than they are
         few = np.concatenate(list(weighed))
         return _strongest(lambda columns: few.T @ (few @ columns), width, most)
-    square = np.zeros((width, width), np.float32)
-    for rows in weighed:
-        square += rows.T @ rows
+    square = sum_squares(weighed, width)
     return np.linalg.eigh(square) if width <= most else _strongest(square.__matmul__, width, most)
 
 

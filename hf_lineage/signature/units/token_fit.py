@@ -21,6 +21,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from hf_lineage.errors import NothingToCompare
+from hf_lineage.signature.computing import mirror
 from hf_lineage.signature.recipe import Array, signs
 
 RIDGES = 1e-3, 1e-2
@@ -34,8 +35,6 @@ LEAST = 1e-9
 SPANNED, ASKED_FIRST = 0.5, 1.5
 """Rows of tokens have to span this share of the narrower stream: in fewer directions most of a unit is not seen. So
 many times as many rows are asked first."""
-TILE = 256
-"""Rows of a square that are mirrored at a time."""
 
 
 def prepare_rows(rows: Array, narrower: int) -> None:
@@ -68,11 +67,7 @@ class Ridges:
     def factor(self, ridge: float) -> RidgeFactor:
         """Return the Cholesky factor of XᵀX + λ for a ridge ε; it takes the place of the one before."""
         square = self._square
-        for start in range(0, len(square), TILE):  # a factor leaves the upper triangle as it was
-            stop = start + TILE
-            block = np.triu(square[start:stop, start:stop], 1)
-            square[start:stop, start:stop] = block + block.T
-            square[stop:, start:stop] = square[start:stop, stop:].T
+        mirror(square)  # a factor leaves the upper triangle as it was
         np.fill_diagonal(square, self._diagonal + ridge * self._mean)
         return RidgeFactor(cho_factor(square, lower=True, overwrite_a=True, check_finite=False), ridge * self._mean)
 
