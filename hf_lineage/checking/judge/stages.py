@@ -123,13 +123,13 @@ def decide(before: Verdict, after: Verdict, alpha: float) -> Verdict:
 
 
 def _same_numbers(base: OpenedModel | Verdict, candidate: OpenedModel, options: Options) -> tuple[str, ...]:
-    """A sentence about two models on this disk that store the same bytes, where nothing else is loaded with them.
+    """A sentence about two models on this disk that store the same bytes, where nothing else may be loaded.
 
     The verdict stays what the tests make of it: they also know what a loader makes of these numbers.
     """
     if not (isinstance(base, FromWeights) and isinstance(candidate, FromWeights) and base.local and candidate.local):
         return ()
-    if any(one.variants or one.doubts or one.reservations or one.own_code for one in (base, candidate)):
+    if any(map(_may_be_more, (base, candidate))):
         return ()
     one, other = (model.opened.checkpoint.stored for model in (base, candidate))
     if not same_bytes(one, other, None if options.budget == "full" else LARGEST_READ):
@@ -137,6 +137,12 @@ def _same_numbers(base: OpenedModel | Verdict, candidate: OpenedModel, options: 
     from hf_lineage.checking.judge.listing import describe_copy
 
     return (describe_copy(base, candidate),)
+
+
+def _may_be_more(model: OpenedModel) -> bool:
+    """Whether a loader may make something else of a model than its numbers say, or read other files."""
+    unread = model.notes if model.repo is None or model.repo.file is None else ()
+    return bool(model.variants or model.doubts or model.reservations or model.own_code or unread)
 
 
 def judged_every_way(

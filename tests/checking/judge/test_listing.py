@@ -187,12 +187,14 @@ def test_one_number_that_differs_is_no_copy(whole, tmp_path):
 
 
 def test_same_bytes_that_are_loaded_with_something_else_are_not_called_the_same_numbers(whole, tmp_path):
-    """What transformers puts on the weights, and code of the repository, are not in these bytes."""
+    """What transformers puts on the weights, code of the repository, and other files are not in these bytes."""
     adapted = copied(whole, tmp_path / "adapted")
     factors = pair("model.layers.0.self_attn.q_proj", 64, 64)
     written(adapted, factors, task_type="CAUSAL_LM", base_model_name_or_path="acme/base")
     coded = copied(whole, tmp_path / "coded", auto_map={"AutoModelForCausalLM": "modeling.Mine"})
-    for other in (adapted, coded):
+    decoy = copied(whole, tmp_path / "decoy")
+    (decoy / "pytorch_model.bin").write_bytes(b"other weights, which other loaders prefer")
+    for other in (adapted, coded, decoy):
         assert "the same numbers" not in compared(whole, other)[1]
 
 
