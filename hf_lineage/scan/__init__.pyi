@@ -1,5 +1,5 @@
 from . import rendering as rendering
-from .places import LocalModel as LocalModel
+from .local_model import LocalModel as LocalModel
 from .places import find_models as find_models
 from .run import judge as judge
 from .run import permit as permit

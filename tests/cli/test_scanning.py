@@ -6,9 +6,10 @@ import shutil
 import pytest
 
 from tests.gguf_models import write
-from tests.invoking import lineage, process
+from tests.invoking import environment, lineage, process
 from tests.models import EXAMPLES, card
 from tests.ollama_store import pulled, written
+from tests.scan.test_places import cached
 
 CHILD = EXAMPLES / "fern/llama-finetune-a"
 SAID = {"general.base_model.count": 1, "general.base_model.0.repo_url": "https://huggingface.co/acme/llama-base"}
@@ -89,3 +90,21 @@ def test_nothing_of_the_network_is_asked_for_a_list(store, child, tmp_path):
     pulled(store, "child", child)
     outcome = process("scan", store.parent)
     assert (outcome.code, "ollama://child:latest" in outcome.out) == (0, True)
+
+
+def test_a_base_is_read_from_the_cache_of_the_hub_where_it_is_there(store, child, tmp_path):
+    """In a process that may ask the Hub nothing: candidate and base were downloaded before."""
+    for name in ("fern/llama-finetune-a", "acme/llama-base"):
+        cached(tmp_path / "hub", name, EXAMPLES / name)
+    pulled(store, "child", child)
+    surroundings = environment(HF_HUB_CACHE=str(tmp_path / "hub"), HF_HUB_OFFLINE="1")
+    outcome = process("scan", store.parent, tmp_path / "hub", "--check", "--format", "json", env=surroundings)
+    assert (outcome.code, outcome.err) == (0, "")
+    models = {one["name"]: [claim["verdict"] for claim in one["claims"]] for one in json.loads(outcome.out)["models"]}
+    assert models == {
+        "ollama://child:latest": ["RELATED"],
+        "acme/llama-base": [],
+        "fern/llama-finetune-a": ["RELATED"],
+    }
+    gone = process("scan", store.parent, "--check", env=surroundings | {"HF_HUB_CACHE": str(tmp_path / "empty")})
+    assert (gone.code, gone.rows[0][-1]) == (3, "UNVERIFIABLE")
