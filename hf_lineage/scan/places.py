@@ -21,14 +21,14 @@ from hf_lineage.files import expanded, is_folder, typed
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef, ollama
 from hf_lineage.scan.local_model import LocalModel, unlisted, with_claims
 
-CACHED = re.compile(r"models--.+")
-"""The folder of a repository in a cache of the Hub."""
+CACHED, OF_CACHE = re.compile(r"models--.+"), re.compile(r"\w+--.+|blobs|\.locks")
+"""The folder of a model in a cache of the Hub, and all folders that its client makes there."""
 HUB, OLLAMA = "Hub cache", "Ollama"
 GGUF, LORA, PIPELINE = "GGUF", "LoRA", "pipeline"
 FORMS = {".safetensors": "safetensors", **dict.fromkeys(PICKLES, "pickle"), ".onnx": "ONNX", ".h5": "TensorFlow"}
 """How a file with weights ends -> the format of the model, the first that a folder has."""
 DEEPEST = 8
-"""Folders below a place that are looked into."""
+"""Folders below a place that are searched."""
 Tell = Callable[[str], object]
 
 
@@ -42,7 +42,7 @@ def find_models(places: Sequence[Path] = (), tell: Tell = lambda _note: None) ->
             raise RepositoryError(f"{printable(place, 200)} is not a folder, so nothing in it can be listed; check it")
     seen: set[tuple[str, ...]] = set()
     for where, place in [("folder", place) for place in places] or stores():
-        for model in _in_place(place, where, tell):
+        for model in _below(place, where, _by_path, tell):
             identity = model.repo.identity if model.repo else (model.name,)
             if identity not in seen:
                 seen.add(identity)
@@ -63,16 +63,6 @@ def stores() -> list[tuple[str, Path]]:
     ]
     places = ((where, expanded(place, "HOME")) for where, place in named)
     return [(where, place) for where, place in places if is_folder(str(place))]
-
-
-def _in_place(place: Path, where: str, tell: Tell) -> Iterator[LocalModel]:
-    """The models of a store or, of any other folder, those in it and in the stores below it."""
-    if ollama.is_store(place):
-        yield from _in_ollama(place, _called(OLLAMA, place, ollama.VARIABLE, tell))
-    elif any(map(CACHED.fullmatch, _listed(place))):
-        yield from _in_cache(place, _called(HUB, place, "HF_HUB_CACHE", tell), tell)
-    else:
-        yield from _below(place, where, _by_path, tell)
 
 
 def _called(kind: str, place: Path, variable: str, tell: Tell) -> str:
@@ -111,7 +101,8 @@ def _in_cache(cache: Path, where: str, tell: Tell) -> Iterator[LocalModel]:
         yield LocalModel(shlex.quote(typed(cache)), where, problem=why)
         return
     for warning in cached.warnings:
-        tell(f"passed over in the cache: {warning}")
+        if CACHED.search(str(warning)):  # other things may lie in the folder as well
+            tell(f"passed over in the cache: {warning}")
     models = [repo for repo in cached.repos if repo.repo_type == "model"]
     for repo in sorted(models, key=lambda repo: repo.repo_id):
         for revision in sorted(repo.revisions, key=lambda revision: revision.commit_hash):
@@ -144,17 +135,22 @@ def _on_hub(name: str, snapshot: Path, commit: str) -> Naming:
 
 
 def _below(place: Path, where: str, naming: Naming, tell: Tell) -> Iterator[LocalModel]:
-    """The models in a folder and in those below it; a folder that is a model is one model with all in it."""
+    """The models in a folder, in those below it and in stores; a pipeline is one model with all its parts."""
     problems: list[OSError] = []
     for name, folders, files in os.walk(place, onerror=problems.append):
         folder = Path(name)
+        if ollama.is_store(folder):
+            yield from _in_ollama(folder, _called(OLLAMA, folder, ollama.VARIABLE, tell))
+            folders[:] = [inner for inner in folders if inner not in (ollama.BLOBS, *ollama.MANIFESTS)]
+        if any(map(CACHED.fullmatch, folders)):
+            yield from _in_cache(folder, _called(HUB, folder, "HF_HUB_CACHE", tell), tell)
+            folders[:] = [inner for inner in folders if not OF_CACHE.fullmatch(inner)]
         folders.sort()
-        if folder != place and (ollama.is_store(folder) or any(map(CACHED.fullmatch, folders))):
-            folders.clear()
-            yield from _in_place(folder, where, tell)
-            continue
         held = dict(_held(files))
-        if None in held or len(folder.relative_to(place).parts) >= DEEPEST:
+        if folders and len(folder.relative_to(place).parts) >= DEEPEST:
+            tell(f"what is below {folder} was not searched; name it to list it")
+            folders.clear()
+        if held.get(None) == PIPELINE:
             folders.clear()
         for file, form in held.items():
             weights = tuple(_weights(folder, file, form))
@@ -196,10 +192,3 @@ def _weights(folder: Path, file: str | None, form: str) -> Iterator[Path]:
 def _all_parts(part: re.Match[str]) -> str:
     """The pattern of the names of all parts of a GGUF file, of which one matches PART."""
     return f"{glob.escape(part['stem'])}-*-of-{part['count']}.gguf"
-
-
-def _listed(folder: Path) -> list[str]:
-    try:
-        return [entry.name for entry in folder.iterdir()]
-    except OSError:
-        return []

@@ -210,6 +210,19 @@ def blob_of(manifest):
     return manifest.read_text().partition("image.model")[2].partition("sha256:")[2][:64]
 
 
+def test_folders_of_a_store_hide_nothing_that_lies_beside_them(disk, child, tmp_path):
+    """Whoever wrote the folder chose the names in it."""
+    place = tmp_path / "models"
+    for name in ("blobs", "manifests", "models--a--b/snapshots", "datasets--x--y", "inner/blobs", "inner/models--a"):
+        (place / name).mkdir(parents=True)
+    for name in ("one.gguf", "inner/two.gguf", "inner/further/three.gguf"):
+        (place / name).parent.mkdir(exist_ok=True)
+        shutil.copy(child, place / name)
+    assert [*listed(place)] == [
+        str(place / name) for name in ("one.gguf", "inner/two.gguf", "inner/further/three.gguf")
+    ]
+
+
 def test_a_circle_of_links_and_a_link_to_nothing_end_nowhere(disk, child, tmp_path):
     place = tmp_path / "models"
     (place / "a").mkdir(parents=True)
