@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ LFS_POINTER = b"version "
 """The beginning of the text file that git writes in place of the weights where git-lfs is missing."""
 
 
-AT_ONCE = 2**22
-"""Bytes of a tensor that are read at once where its numbers are not asked for."""
+PROBE, AT_ONCE = 2**12, 2**22
+"""Bytes of a tensor that are read at once where its numbers are not asked for: of its beginning, and of all of it."""
 ALIGNMENT = 64
 """Bytes: a cache line, and a multiple of the size of every number format."""
 
@@ -126,9 +127,9 @@ class StoredTensor:
 def same_bytes(one: Mapping[str, StoredTensor], other: Mapping[str, StoredTensor], most: int | None = None) -> bool:
     """Return whether two models have the same tensors: of equal names, formats and shapes, and with equal bytes.
 
-    Small tensors come first, and the first difference ends it, so that little is read of two models that differ. Where
-    more than `most` bytes of each are to be read, the answer is no. Raise CheckpointError if a file cannot be read, or
-    changed since its header was.
+    The beginning of each tensor comes first, and the first difference ends it, so that little is read of two models
+    that differ. Where more than `most` bytes of each are to be read, the answer is no. Raise CheckpointError if a file
+    cannot be read, or changed since its header was.
     """
     if one.keys() != other.keys():
         return False
@@ -138,13 +139,14 @@ def same_bytes(one: Mapping[str, StoredTensor], other: Mapping[str, StoredTensor
     unread = [(name, a, b) for name, a, b in pairs if a.stamp is None or (a.stamp, a.start) != (b.stamp, b.start)]
     if most is not None and sum(tensor.size for _, tensor, _ in unread) > most:
         return False
-    for name, *both in unread:
-        try:
-            pieces = zip(*(tensor.pieces(AT_ONCE) for tensor in both), strict=True)
-            if any(bytes(piece) != bytes(beside) for piece, beside in pieces):
-                return False
-        except OSError as error:
-            raise unreadable(name, error) from None
+    for largest, many in ((PROBE, 1), (AT_ONCE, None)):
+        for name, *both in unread:
+            try:
+                pieces = zip(*(tensor.pieces(largest) for tensor in both), strict=True)
+                if any(bytes(piece) != bytes(beside) for piece, beside in islice(pieces, many)):
+                    return False
+            except OSError as error:
+                raise unreadable(name, error) from None
     return True
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from hf_lineage.checkpoint import stored
 from hf_lineage.checkpoint.digests import digest_model, digest_tensors
 from hf_lineage.checkpoint.opening import stored_in
 from hf_lineage.checkpoint.stored import AT_ONCE, same_bytes
@@ -19,8 +20,8 @@ def tensors(folder, file=None):
     return stored_in(RepoRef("org/model", folder, file=file))
 
 
-def digest(stored):
-    return digest_model(stored, digest_tensors(stored))
+def digest(held):
+    return digest_model(held, digest_tensors(held))
 
 
 @pytest.fixture
@@ -35,9 +36,9 @@ def other(folder, tmp_path):
 
 def same(one, two):
     """Whether two models are the same by both ways, which have to agree."""
-    stored = tensors(one), tensors(two)
-    by_digest = digest(stored[0]) == digest(stored[1])
-    assert same_bytes(*stored) is by_digest
+    both = tensors(one), tensors(two)
+    by_digest = digest(both[0]) == digest(both[1])
+    assert same_bytes(*both) is by_digest
     return by_digest
 
 
@@ -101,6 +102,18 @@ def test_large_tensors_are_read_in_pieces_and_every_byte_is_told(tmp_path):
     assert counted == [AT_ONCE, 24]
     assert not same_bytes(one, two)
     assert same_bytes(one, tensors(tmp_path / "a"))
+
+
+def test_of_two_models_that_differ_only_the_beginnings_are_read(folder, other, monkeypatch):
+    """A model whose MLP alone was trained has the attention of its base, which is not read for that."""
+    spoil(other, lambda weights: weights["model.layers.1.mlp.up_proj.weight"].add_(1))
+    one, two = tensors(folder), tensors(other)
+    monkeypatch.setattr(stored, "PROBE", 64)
+    asked = []
+    read_into = stored.read_into
+    monkeypatch.setattr(stored, "read_into", lambda *args: asked.append(len(args[2])) or read_into(*args))
+    assert not same_bytes(one, two)
+    assert max(asked) == 64
 
 
 def test_of_one_file_nothing_is_read_to_see_that_it_equals_itself(folder, other):
