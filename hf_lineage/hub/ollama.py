@@ -27,12 +27,14 @@ USUAL = ("~/.ollama/models", "/usr/share/ollama/.ollama/models")
 BLOBS, MANIFESTS = "blobs", ("manifests-v2", "manifests")
 """The folders of a store. Of a model in both the first counts, in which manifests are links to blobs."""
 HOST, NAMESPACE, TAG = "registry.ollama.ai", "library", "latest"
-HOSTS = {"manifests-v2": "ollama.com", "manifests": HOST}
-"""What the public registry is called in each of these folders."""
+HOSTS = {"manifests-v2": ("ollama.com", HOST), "manifests": (HOST, "ollama.com")}
+"""What the public registry is called in each of these folders, the usual name first."""
 RUNNERS = ("ollama", "llamacpp")
 """The programs for which a model is stored as GGUF, in the order in which Ollama prefers them."""
 LARGEST_MANIFEST = 2**24
 """Bytes; that of a model with a blob for each of 30,000 tensors takes six million."""
+MOST_FILES = 100
+"""Of one model, without those that are not read."""
 MODEL = "model.gguf"
 FILES = {"model": MODEL, "adapter": "adapter.gguf", "projector": "projector.gguf", "license": "LICENSE"}
 """What a layer is, by the end of its media type -> the name of its blob as a file of the model."""
@@ -111,8 +113,12 @@ def parse(text: str) -> Name:
     if match is None:
         raise RepositoryError(f"{printable(text, 200)} is not a name of Ollama such as {OLLAMA}llama3.2:1b")
     host = match["host"] or HOST
-    host = HOST if host in HOSTS.values() else host
-    return Name(host, match["namespace"] or NAMESPACE, match["model"], match["tag"] or TAG)
+    return Name(
+        HOST if host in HOSTS["manifests"] else host,
+        match["namespace"] or NAMESPACE,
+        match["model"],
+        match["tag"] or TAG,
+    )
 
 
 def find_stores() -> tuple[Path, ...]:
@@ -150,11 +156,11 @@ def locate_model(text: str, stores: tuple[Path, ...] | None = None) -> OllamaMod
     """
     name, searched = parse(text), find_stores() if stores is None else stores
     for store in searched:
-        for root in MANIFESTS:
-            host = HOSTS[root] if name.host == HOST else name.host
-            manifest = store.joinpath(root, host, *name[1:])
-            if os.path.lexists(manifest):
-                return _opened(text, store, manifest)
+        hosts = [(root, host) for root in MANIFESTS for host in (HOSTS[root] if name.host == HOST else (name.host,))]
+        manifests = [store.joinpath(root, host, *name[1:]) for root, host in hosts]
+        if there := [manifest for manifest in manifests if os.path.lexists(manifest)]:
+            # A link to nothing counts only where there is no other, as it does for Ollama.
+            return _opened(text, store, next((file for file in there if is_file(str(file))), there[0]))
     where = printable(" or ".join(map(str, searched)) or " or ".join(USUAL), 300)
     raise RepositoryError(
         f"{name} is not in the store of Ollama ({where}); `ollama list` shows what is there, and {VARIABLE} names "
@@ -174,12 +180,14 @@ def _opened(text: str, store: Path, file: Path) -> OllamaModel:
             raise NoModelError(f"{text}: its manifest names no file with a model; pull it again")
         what = f"{models} files with models" if models else "each tensor in a file of its own"
         raise NothingToCompare(f"{text} is stored as {what}, not as one GGUF file, and is not read; convert it to GGUF")
+    named = [(FILES[kind], layer) for kind, layer in zip(kinds, manifest.layers or (), strict=True) if kind in FILES]
+    if len(named) > MOST_FILES:
+        raise CheckpointError(f"{text}: its manifest names {len(named)} files; do not trust it")
     blobs: dict[str, Path] = {}
-    for kind, layer in zip(kinds, manifest.layers or (), strict=True):
-        if name := FILES.get(kind):
-            stem, dot, end = name.partition(".")
-            same = sum(one.startswith(stem) for one in blobs)
-            blobs[f"{stem}-{same + 1}{dot}{end}" if same else name] = _blob(text, store, layer.digest)
+    for name, layer in named:
+        stem, dot, end = name.partition(".")
+        same = sum(one.startswith(stem) for one in blobs)
+        blobs[f"{stem}-{same + 1}{dot}{end}" if same else name] = _blob(text, store, layer.digest)
     adapted = (ADAPTED.format(text),) if "adapter" in kinds else ()
     return OllamaModel(text, file, file=MODEL, blobs=blobs, reservations=adapted)
 

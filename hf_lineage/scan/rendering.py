@@ -58,7 +58,7 @@ FORMATS: dict[str, Callable[[Scan], str]] = {"text": text, "json": json}
 def _rows(entry: Entry) -> Iterator[tuple[str, ...]]:
     """A row for each claim that was judged, else one for the model."""
     model = entry.model
-    start = (_shown(model.name), model.where, _size(model.size) if model.files else NONE)
+    start = (_shown(model.name), _shown(model.where), _size(model.size) if model.files else NONE)
     if entry.report is None:
         declared = ", ".join(_shown(claim.base) for claim in model.claims) or (
             f"({model.title})" if model.title else NONE
@@ -91,7 +91,7 @@ def _values(entry: Entry) -> dict[str, Any]:
     model, digest = entry.model, entry.digest
     return {
         "name": _shown(model.name),
-        "where": model.where,
+        "where": _shown(model.where),
         "format": model.form or None,
         "bytes": model.size,
         "files": [_shown(file) for file in model.files],

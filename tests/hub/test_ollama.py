@@ -153,6 +153,24 @@ def test_manifests_of_a_newer_ollama_are_links_to_blobs_and_come_first(store, ch
     assert list(map(str, list_names(store))) == ["ollama://both:latest"]
 
 
+def test_a_manifest_that_names_very_many_files_is_refused_before_one_is_touched(store, child):
+    licences = [layer(store, "license", b"x")] * 100_000
+    written(store, "many", manifest(store, layer(store, "model", child.read_bytes()), *licences))
+    with pytest.raises(CheckpointError, match=r"ollama://many: its manifest names 100001 files; do not trust it"):
+        locate_model("ollama://many")
+
+
+def test_a_model_of_the_public_registry_lies_under_either_of_its_names_and_a_link_to_nothing_is_passed_over(
+    store, child
+):
+    pulled(store, "old", child, host="ollama.com")
+    assert list(map(str, list_names(store))) == ["ollama://old:latest"]
+    linked(store, "old", {}).resolve().unlink()
+    assert locate_model("ollama://old").located("model.gguf").read_bytes() == child.read_bytes()
+    linked(store, "gone", {}).resolve().unlink()
+    assert "is not a file but a folder, a pipe, a broken link" in lineage("check", "ollama://gone").error
+
+
 def test_of_several_manifests_the_one_of_gguf_is_read(store, child):
     own = manifest(store, layer(store, "model", child.read_bytes()), runner="llamacpp", format="gguf")
     apart = manifest(store, layer(store, "tensor", b"x"), runner="mlx", format="safetensors")
@@ -191,6 +209,7 @@ SHA = f"sha256:{'0' * 64}"
         (["sha256:" + "../" * 21 + "x"], CheckpointError, "which is not a SHA-256; do not trust it"),
         (["/etc/passwd"], CheckpointError, "its manifest names the blob /etc/passwd, which is not a SHA-256"),
         (["sha256:\x1b[31m"], CheckpointError, r"its manifest names the blob sha256:\x1b[31m, which is not a SHA-256"),
+        ([SHA] * 101, NothingToCompare, "is stored as 101 files with models, not as one GGUF file, and is not read"),
         ([SHA, SHA], NothingToCompare, "is stored as 2 files with models, not as one GGUF file, and is not read"),
     ],
 )

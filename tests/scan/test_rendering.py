@@ -17,7 +17,7 @@ MODELS = [
     LocalModel("fern/child", "Hub cache", "safetensors", files=(FILE,), claims=BASE),
     LocalModel(LONG, "LM Studio", "GGUF", files=(FILE,), title="Child 1B"),
     LocalModel("ollama://gone:1b", "Ollama", "GGUF", problem="ollama://gone:1b: its manifest is damaged"),
-    LocalModel("x", "folder", problem="\x1b[31m::error::"),
+    LocalModel("x", "folder in \x1b[31m", problem="\x1b[31m::error::"),
 ]
 
 
@@ -31,6 +31,7 @@ def test_the_table_fits_80_columns_and_says_what_each_declares():
     assert "A name in parentheses is what a file calls itself" in text
     assert "\nollama://gone:1b: its manifest is damaged\n" in text
     assert r"x: \x1b[31m:\x3aerror:\x3a" in text
+    assert "\x1b" not in text
     assert lines[-1] == "Models: 4."
 
 
