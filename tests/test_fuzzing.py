@@ -20,7 +20,17 @@ from tests.models import WEIGHTS, family
 NAMES = (
     *("header", "header, for a draft", "torch file", "old torch file", "gguf", "index"),
     *("config", "config, for a draft", "card", "adapter of diffusers", "adapter", "mergekit"),
-    *("signature", "trust file", "policy", "ledger", "claims", "keys of an index", "ONNX", "CTranslate2"),
+    *(
+        "signature",
+        "trust file",
+        "policy",
+        "ledger",
+        "claims",
+        "keys of an index",
+        "ONNX",
+        "manifest of Ollama",
+        "CTranslate2",
+    ),
 )
 MOST_MEMORY = 16 * 2**20
 """Bytes that Python may hold at a time for a file of some kilobytes."""

@@ -26,12 +26,14 @@ from hf_lineage.claims.names import (
 )
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.files import plain_yaml
-from hf_lineage.hub import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef
+from hf_lineage.hub import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef, hub_name
 
 CARD, MERGE_CONFIG, CONFIG = "README.md", "mergekit_config.yml", "config.json"
 GGUF = "GGUF metadata"
 GGUF_SOURCE = ("general.source.repo_url", "general.source.huggingface.repository", "general.source.url")
 """The keys of metadata that name the model from which a file was made; the first that is there counts."""
+GGUF_TITLE = "general.name"
+"""What a file calls itself: mostly a title, and where it is a name on the Hub, that of the model that was converted."""
 LARGEST = 2**20
 """The most bytes of a configuration, and of the beginning of a card, that are read for claims."""
 LAST = 2
@@ -201,7 +203,8 @@ def _in_gguf(repo: RepoRef) -> Iterable[Name]:
     metadata = read_head(repo, files[0]).header.metadata if files else {}
     keys = [f"general.base_model.{number}.repo_url" for number in range(MOST_CLAIMS + 1)]
     bases = [name for key in keys for name in names_in(metadata.get(key))]
-    source = next(filter(None, map(metadata.get, GGUF_SOURCE)), None)
+    title = str(metadata.get(GGUF_TITLE, ""))
+    source = next(filter(None, map(metadata.get, GGUF_SOURCE)), title if "/" in title and hub_name(title) else None)
     return bases or [name for name in names_in(source, "quantized") if name.base.casefold() not in _own(repo)]
 
 

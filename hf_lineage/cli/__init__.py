@@ -45,6 +45,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 MODULES = {
     **{"check": "judging", "compare": "judging", "annotate": "annotating", "watch": "watching"},
+    **{"scan": "scanning"},
     **{"identify": "indexing", "tree": "building", "index": "indexing"},
     **{"extract": "models", "inspect": "models", "registry": "models"},
     **{"completion": "completing", "doctor": "completing"},

@@ -5,6 +5,7 @@ It belongs to one check: a file may change before the next one.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable
@@ -77,8 +78,15 @@ def _listed(folder: Path) -> Entries:
         return Entries(frozenset(), frozenset())
     with os.scandir(folder) as scan:
         entries = list(scan)
-    files = frozenset(entry.name for entry in entries if entry.is_file())
-    return Entries(files, frozenset(entry.name for entry in entries if entry.is_dir()))
+    files = frozenset(entry.name for entry in entries if _holds(entry.is_file))
+    return Entries(files, frozenset(entry.name for entry in entries if _holds(entry.is_dir)))
+
+
+def _holds(kind: Callable[[], bool]) -> bool:
+    """Whether an entry is of a kind; a link that leads back to itself is of none."""
+    with contextlib.suppress(OSError):
+        return kind()
+    return False
 
 
 def _json_object(text: str) -> dict[str, Any]:

@@ -51,6 +51,8 @@ class RepoRef:
     """The part of the model that is meant, such as its vision; empty for the model itself."""
     allow_pickle: bool = False
     """Whether the user allows that the tensors of a pickle are read."""
+    reservations: tuple[str, ...] = ()
+    """Why its weights are not all that a program runs, so that they neither verify nor contradict a claim."""
     cache: FolderCache = field(default_factory=FolderCache, compare=False, repr=False)
     """What was read of the folder so far; all values that were made of one by `replace` have the same."""
 
@@ -60,9 +62,8 @@ class RepoRef:
     @property
     def identity(self) -> tuple[str, ...]:
         """A key that all names of one model share: its folder or, on the Hub, its current name and its commit."""
-        part = tuple(filter(None, (self.subfolder, self.file, self.part)))
         place = (self.renamed or self.remote, self.commit or "") if self.remote else (str(self.folder.resolve()),)
-        return *place, *part
+        return *place, *filter(None, (self.subfolder, self.file, self.part))
 
     @property
     def typed(self) -> str:
@@ -231,8 +232,7 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
     accepted, as for every name that the user did not type.
     Raise RepositoryError if there is no such repository, OptionError where a cache lies in such a folder.
     """
-    named = HUB_NAME.fullmatch(model)
-    name, revision = (named["name"], named["revision"]) if named else (None, None)
+    name, revision = named.group("name", "revision") if (named := HUB_NAME.fullmatch(model)) else (None, None)
     if local_hub is not None and (folder := held(local_hub, name, revision)):
         return RepoRef(model, folder)
     if folders and is_folder(model):

@@ -356,6 +356,12 @@ ADDRESS = "https://huggingface.co/org/base"
         ({"general.source.url": ADDRESS, "general.base_model.0.repo_url": "org/one"}, [("org/one", None, "")]),
         ({"general.source.repo_url": "org/model"}, []),
         ({"general.base_model.0.name": "A Base", "general.name": "A Name"}, []),
+        ({"general.name": "org/base"}, [("org/base", "quantized", "")]),
+        ({"general.name": "org/base", "general.source.url": "org/one"}, [("org/one", "quantized", "")]),
+        ({"general.name": "gpt2"}, []),
+        ({"general.name": "./models/base"}, []),
+        ({"general.name": "org/model"}, []),
+        ({"general.name": 7}, []),
         (
             {"general.base_model.0.repo_url": 7},
             [("int", None, f"{NOT_A_NAME}int")],

@@ -57,3 +57,9 @@ def test_an_object_is_read_once_and_no_change_of_it_comes_back(tmp_path):
     first["b"] = 2
     assert cache.json_object(tmp_path, 100, lambda: next(texts)) == {"a": 1}
     assert cache.json_object(tmp_path, 4, lambda: next(texts)) is None
+
+
+def test_a_link_that_leads_back_to_itself_is_neither_a_file_nor_a_folder(tmp_path):
+    (tmp_path / "model.safetensors").touch()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert FolderCache().listed(tmp_path) == (frozenset({"model.safetensors"}), frozenset())

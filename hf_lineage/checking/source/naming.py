@@ -20,7 +20,7 @@ from hf_lineage.checkpoint.foreign import nameable
 from hf_lineage.claims import Claim, Claims
 from hf_lineage.errors import OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files import is_file, is_folder, refuse_within, typed
-from hf_lineage.hub import RepoRef, hub_name, resolve, spelled
+from hf_lineage.hub import OLLAMA, RepoRef, hub_name, resolve, spelled
 from hf_lineage.signature import Signature, sources
 
 SUFFIX = ".lineage.safetensors"
@@ -67,8 +67,13 @@ def locate(
 
     If the user says that the name is one on the Hub, no folder or file is meant. A folder of a repository is named by
     `subfolder`, or behind the name of the repository. `file` names a GGUF, ONNX or CTranslate2 file of the
-    repository; the path of one may also stand for the model itself.
+    repository; the path of one may also stand for the model itself. A name that begins with ollama:// is one of
+    Ollama's store, whatever lies in the working directory.
     """
+    if model.startswith(OLLAMA) and not on_hub:
+        from hf_lineage.hub import ollama
+
+        return _named(ollama.locate_model(model), subfolder, file)
     if not on_hub:
         unambiguous(model, local_hub)
     if is_file(model) and not on_hub:
@@ -78,7 +83,11 @@ def locate(
     inside = not (subfolder or on_hub or is_folder(model)) and is_path(model)
     if inside and is_file(f"{Path(model).parent}/config.json"):
         model, subfolder = os.path.split(model)
-    repo = resolve(model, local_hub, folders=not on_hub)
+    return _named(resolve(model, local_hub, folders=not on_hub), subfolder, file)
+
+
+def _named(repo: RepoRef, subfolder: str, file: str | None) -> RepoRef:
+    """The folder and the file of a repository that are meant."""
     repo = part_of(repo, subfolder) if subfolder else repo
     return replace(repo, file=file) if file is not None else repo
 
@@ -147,7 +156,9 @@ def unambiguous(name: str, local_hub: Path | None = None) -> None:
 
 
 def is_here(name: str) -> bool:
-    """Return whether a name that the user typed means something on this machine, whether it exists or not."""
+    """Return whether a name that the user typed is a path of this machine, whether there is anything or not."""
+    if name.startswith(OLLAMA):
+        return False
     return is_path(name) and (is_folder(name) or is_file(name) or _PART.fullmatch(name) is None)
 
 

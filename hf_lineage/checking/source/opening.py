@@ -58,7 +58,8 @@ def opened(model: Described) -> Opened:
     with about(model.repo):
         hidden = refuse_hidden(headers.layout, checkpoint.shapes, model.config, checkpoint.decoded)
     notes = (*model.notes, *settings, *headers.notes, *hidden, *_wrapped(checkpoint), *headers.weights.notes())
-    return replace(headers, notes=notes, reservations=(*headers.reservations, *_reservations(headers)))
+    reservations = (*model.repo.reservations, *headers.reservations, *_reservations(headers))
+    return replace(headers, notes=notes, reservations=reservations)
 
 
 def _reservations(headers: Opened) -> Iterator[str]:

@@ -190,7 +190,9 @@ class ForeignModel:
         if not unread:
             return remarks
         how = "as it was named" if self.repo.file else f"{self.form.how}; name another {ONE_FILE}"
-        return (*remarks, f"{name} was read, {how}; {len(unread)} more files may hold weights too")
+        more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
+        left = f"{printable(min(unread), 200)}{more} may hold weights too and was not read"
+        return (*remarks, f"{name} was read, {how}; {left}")
 
 
 def foreign_model(repo: RepoRef) -> ForeignModel | None:

@@ -19,7 +19,7 @@ from hf_lineage.errors import printable
 from hf_lineage.hub import hub_name
 from hf_lineage.report.findings import describe_claim, describe_report, state_outcome
 from hf_lineage.report.formats import json
-from hf_lineage.report.formats.materials import NAMESPACE, ancestors, confidence, digests, parts
+from hf_lineage.report.formats.materials import NAMESPACE, ancestors, confidence, digests, parts, title
 from hf_lineage.report.words import encode, wording
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _model(report: Report) -> Component:
 
     verified = [_ancestor(row) for row in ancestors(report)]
     remote = report.source.remote if report.source else None
-    shown = report.source.folder.resolve().name if report.source and not remote else report.model
+    shown = title(report)
     component = _component(hub_name(report.model) or shown, remote, report.commit, "model")
     component.licenses.update(_licences(report.licence))
     component.properties.update(_properties(report))

@@ -23,7 +23,7 @@ from hf_lineage.claims import Licence
 from hf_lineage.errors import printable
 from hf_lineage.hub import hub_name
 from hf_lineage.report.findings import state_claim, state_outcome, state_report
-from hf_lineage.report.formats.materials import NAMESPACE, ancestors, digests
+from hf_lineage.report.formats.materials import NAMESPACE, ancestors, digests, title
 from hf_lineage.report.words import encode, wording
 
 CONTEXT = "https://spdx.org/rdf/3.0.1/spdx-context.jsonld"
@@ -97,7 +97,7 @@ def _graph(report: Report) -> Iterator[Element]:
 def _elements(report: Report, at: _Namespace) -> Iterator[Element]:
     """The model, its files, the bases that the weights confirm, and the findings about each claim."""
     remote = report.source.remote if report.source else None
-    shown = report.source.folder.resolve().name if report.source and not remote else report.model
+    shown = title(report)
     yield from _package(at, _Package("model", hub_name(report.model) or shown, remote, report.commit, report.licence))
     yield from _files(at, "model", digests(report.source))
     bases = {id(row): f"base-{number}" for number, row in enumerate(ancestors(report), start=1)}

@@ -315,10 +315,10 @@ def test_a_graph_and_what_lies_beside_it_is_told(tmp_path):
     assert find_weights(RepoRef("org/model", tmp_path)).notes() == (
         told,
         "model.onnx was read, the most precise ONNX file by its name that can be read; name another by its path, or "
-        "with --file for the model that is judged; 1 more files may hold weights too",
+        "with --file for the model that is judged; model_q4.onnx may hold weights too and was not read",
     )
     named = RepoRef("org/model", tmp_path, file="model_q4.onnx")
-    assert find_weights(named).notes()[1].startswith("model_q4.onnx was read, as it was named; 1 more")
+    assert find_weights(named).notes()[1].startswith("model_q4.onnx was read, as it was named; model.onnx may")
     (tmp_path / "model_q4.onnx").unlink()
     assert find_weights(RepoRef("org/model", tmp_path)).notes() == (told,)
 
@@ -330,7 +330,7 @@ def test_of_ctranslate2_nothing_is_told_where_there_is_nothing_else(tmp_path):
     (tmp_path / "tf_model.h5").write_bytes(b"")
     assert find_weights(RepoRef("org/model", tmp_path)).notes() == (
         "model.bin was read, which CTranslate2 loads; name another by its path, or with --file for the model that is "
-        "judged; 1 more files may hold weights too",
+        "judged; tf_model.h5 may hold weights too and was not read",
     )
 
 
