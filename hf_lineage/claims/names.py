@@ -90,6 +90,11 @@ def understood(text: str, relation: str | None = None) -> Name:
     return Name(printable(text, 200), relation, problem) if problem else Name(meant, relation)
 
 
+def relation_in(value: object) -> str | None:
+    """Return the relation that a card states, shortened; None where it states none."""
+    return printable(value.strip(), 40) if isinstance(value, str) and value.strip() not in NO_VALUE else None
+
+
 def tagged(tags: object) -> Iterator[Name]:
     """Yield the bases among the tags of a card, in the form in which the Hub itself writes them."""
     for tag in tags if isinstance(tags, list) else []:

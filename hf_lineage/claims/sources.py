@@ -15,16 +15,16 @@ import yaml
 from hf_lineage.claims.card import front_matter, opens, parted
 from hf_lineage.claims.merges import MergeRecipe, parents_in, recipe_in, recipe_in_card
 from hf_lineage.claims.names import (
-    NO_VALUE,
     PATH,
     WORD,
     Name,
     at_revisions,
     bases_of_adapter,
     names_in,
+    relation_in,
     tagged,
 )
-from hf_lineage.errors import CheckpointError, printable
+from hf_lineage.errors import CheckpointError
 from hf_lineage.files import plain_yaml
 from hf_lineage.hub import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef, hub_name
 
@@ -162,11 +162,7 @@ def _conflicts(declared: Declared, counting: int | None) -> tuple[str, ...]:
 
 def _in_card(repo: RepoRef) -> Iterable[Name]:
     metadata = _front_matter(repo)
-    relation = metadata.get("base_model_relation")
-    relation = (
-        printable(relation.strip(), 40) if isinstance(relation, str) and relation.strip() not in NO_VALUE else None
-    )
-    named = list(names_in(metadata.get("base_model"), relation))
+    named = list(names_in(metadata.get("base_model"), relation_in(metadata.get("base_model_relation"))))
     return named or list(tagged(metadata.get("tags")))
 
 
