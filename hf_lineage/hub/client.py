@@ -29,6 +29,8 @@ TEMPORARY = frozenset({408, 429, 500, 502, 503, 504})
 """HTTP statuses of temporary failures, which say nothing about the repository."""
 COMMIT = re.compile(r"[0-9a-f]{40}")
 """The full name of a commit."""
+SHA256 = re.compile(r"[0-9a-f]{64}")
+"""The name of the content of a large file."""
 
 
 class Unfinished(OSError):  # noqa: N818 - not an error before it has happened often enough

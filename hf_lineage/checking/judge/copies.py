@@ -20,13 +20,10 @@ import numpy as np
 from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.checkpoint import Checkpoint, StoredTensor
 from hf_lineage.evidence.derivation import Copies, Part, Stretch, find_copies
-from hf_lineage.hub import xet
+from hf_lineage.hub import client, xet
 
-SHA256 = re.compile("[0-9a-f]{64}")
 LAYER = re.compile(r"(?:.*?\.)?(?:\d+)(?=\.)")
 """What stands in the name of a tensor up to the number of its layer."""
-
-
 MOST_TERMS = 4096
 """Of one object, which has at most 8,192 chunks."""
 ROUNDS = 8
@@ -69,7 +66,7 @@ def _stored_places(*models: Checkpoint) -> dict[Path, list[Place]]:
     Chunks are asked for only where both models have such files, since one alone has nothing to be compared with.
     """
     contents = [{file: model.content(file) for file in _files(model)} for model in models]
-    same = set.intersection(*(set(filter(SHA256.fullmatch, content.values())) for content in contents))
+    same = set.intersection(*(set(filter(client.SHA256.fullmatch, content.values())) for content in contents))
     whole = {file: name for content in contents for file, name in content.items() if name in same}
     asked = [{file: model.chunks(file) for file in _files(model) - whole.keys()} for model in models]
     stored = {file: entry for files in asked for file, entry in files.items() if entry}

@@ -11,7 +11,6 @@ stays what the tests make of it: they also know what a loader makes of these num
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,10 +19,10 @@ from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Criteria, Kind, Verdict
 from hf_lineage.evidence.judging import as_related
+from hf_lineage.hub import client
 
 NOT_COMPARED = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})
 """Settings that say where a model was saved and by what, and nothing about what it computes."""
-SHA256 = re.compile("[0-9a-f]{64}")
 SAME = "the same files, by the Hub's listing: {} with weights, and the same configuration"
 COPIED = (
     "all {} layers hold the bytes of layers of {}, by the Hub's listing of stored chunks: {:.1%} of all bytes, and the "
@@ -71,7 +70,7 @@ def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
         name: (checkpoint.content(tensor.file), tensor.start, tensor.dtype, tensor.shape)
         for name, tensor in checkpoint.stored.items()
     }
-    return tensors if all(SHA256.fullmatch(content) for content, *_ in tensors.values()) else {}
+    return tensors if all(client.SHA256.fullmatch(content) for content, *_ in tensors.values()) else {}
 
 
 def _settings(model: OpenedModel) -> Mapping[str, Any]:
