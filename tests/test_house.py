@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "hf_lineage"
 MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES, MOST_OF_A_LIST = 250, 40, 12, 20
-LISTS = {".", "checkpoint/formats", "cli", "report/formats"}
+LISTS = {".", "checkpoint/formats", "cli", "report/findings", "report/formats"}
 """Folders that hold a list of like things."""
 MOST_LINES_OF_THE_PACKAGE = 48_000
 """Lower it whenever the package becomes shorter; 30,000 is where it is to go.
