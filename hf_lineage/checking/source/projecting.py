@@ -23,15 +23,19 @@ from hf_lineage.checking.source.description import Described, whole_config
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.errors import LineageError, NothingToCompare, printable
 
-PROJECTOR = re.compile(r"merger|project|adapter|connector|align|resampl|patch_embed|conv1\b", re.IGNORECASE)
+PROJECTOR = re.compile(r"merger|project|adapter|connector|align|resampl|patch_embed|conv1\b", re.I)
 """Names of what makes pictures or sounds into the input of a part, and its output into words of the language model."""
+CROSS = re.compile(r"cross_?att|encoder_attn|EncDecAttention")
+"""Names of what a decoder reads an encoder with."""
+NUMBERED = re.compile(r"\.\d+\.")
+"""Part of the names in a list of layers."""
 HEADS = ("lm_head", "score", "norm")
 """What stands beside the layers of a language model, and is no part by itself."""
 LEAST, LEAST_GAIN = 1e-6, 1e-3
 """Numbers of a matrix, and gains of a norm, that are no larger count as zeros."""
 WEAKEST = 0.25
 """Of the directions in which a matrix can write the share that may be weak: its weights need not have full rank."""
-SHORT = 0.01
+SHORT, LEAST_ROW = 0.01, 1e-4
 """What is shorter than this share of a token's row of the embedding does not count beside it."""
 DROWNED = 0.1
 """What is shorter than this share of the bias that is added to it does not change it much."""
@@ -39,6 +43,7 @@ HELD_BACK, MOST_HELD_BACK = 4.0, 0.5
 """A bias of so many standard deviations below zero keeps a unit from ever writing; so many units may have one."""
 WIDEST, LARGEST = 1024, 1e12
 """A matrix with more rows is looked at through so many mixtures of them; larger numbers count as none."""
+MOST_NUMBERS = 2**26
 TOKENS = 64
 """Rows of the embedding whose length is measured."""
 Matrix = NDArray[Any]
@@ -53,8 +58,12 @@ def beside(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, ...], t
     matrices = [name for name, shape in checkpoint.shapes.items() if len(shape) > 1]
     others = [name for name in matrices if not name.startswith(here) and _module(name) not in read]
     if model.repo.part:
-        between = [name for name in checkpoint.shapes if _is_between(name, model, read)]
-        reason = next(itertools.chain(_zeros(checkpoint, others), _silent(model, checkpoint, between)), None)
+        between = [name for name in checkpoint.shapes if _is_between(name, model)]
+        alone = [name for name in others if _module(name) not in HEADS and _stands_alone(name, checkpoint)]
+        reasons = [_silent(model, checkpoint, between), _zeros(checkpoint, alone)]
+        if all(name.startswith(here) for name in between):
+            reasons.append(_unread(model, checkpoint))
+        reason = next(itertools.chain(*reasons), None)
         return (), (f"{reason}, so that what the part gives out is not used",) if reason else ()
     shown = printable(", ".join(sorted(set(map(_module, others)))), 300)
     return (f"parts of the model that were not looked at: {shown}",) if others else (), ()
@@ -93,13 +102,19 @@ def _after(stated: object, layers: int) -> int | None:
     return stated if stated >= 0 else layers + 1 + stated
 
 
-def _is_between(name: str, model: Described, read: Collection[str]) -> bool:
+def _is_between(name: str, model: Described) -> bool:
     """Whether a tensor is of a projector, in a part or beside it, or of a norm that a part ends with."""
     here = model.within.prefixes if model.within else ()
     if name.startswith(here):
         layers = (f".{pattern.partition('{')[0]}" for pattern in prefixes(model.factorization))
         return not any(layer in f".{name}" for layer in layers) and bool(PROJECTOR.search(name) or "norm" in name)
-    return bool(PROJECTOR.search(name)) and _module(name) not in read
+    others = (prefix for part in parts_of_class(whole_config(model)).values() for prefix in part.prefixes)
+    return bool(PROJECTOR.search(name)) and not (NUMBERED.search(name) and name.startswith(tuple(others)))
+
+
+def _stands_alone(name: str, checkpoint: Checkpoint) -> bool:
+    """Whether a matrix is in no list of layers, and small enough to be looked at whatever it is."""
+    return not NUMBERED.search(name) and checkpoint.tensors[name].numbers <= MOST_NUMBERS
 
 
 def _module(name: str) -> str:
@@ -125,19 +140,33 @@ def _silent(model: Described, checkpoint: Checkpoint, names: Collection[str]) ->
             gains = abs(checkpoint.read(name) + float(family.factorization.gain == "one_plus"))
             if not float(np.median(gains)) > LEAST_GAIN:
                 yield f"{printable(name, 200)} multiplies with zeros"
-    row = _length_of_words(language, checkpoint)
+    row = max(_length_of_words(language, checkpoint), LEAST_ROW)
     before: tuple[str, Matrix] | None = None
     for name in matrices:
-        matrix, bias = _matrix(checkpoint, name), f"{name.removesuffix('weight')}bias"
-        added = checkpoint.read(bias) if bias in shapes else np.zeros(1)
-        yield from _weak(printable(name, 200), matrix, added, row)
+        matrix = _matrix(checkpoint, name)
+        yield from _weak(name, matrix, checkpoint, row)
         if before and matrix.shape[1] == len(before[1]) and not _length(_fewer(matrix) @ before[1]) > SHORT * row:
             yield f"{printable(name, 200)} reads nothing of what {printable(before[0], 200)} writes"
         before = name, matrix
 
 
-def _weak(name: str, matrix: Matrix, added: Matrix, row: float) -> Iterator[str]:
+def _unread(model: Described, checkpoint: Checkpoint) -> Iterator[str]:
+    """A sentence about a part that a decoder reads in its layers, where none of them does."""
+    layers: dict[str, list[str]] = {}
+    for name, shape in checkpoint.shapes.items():
+        if CROSS.search(name) and len(shape) > 1 and name.endswith("weight") and (number := NUMBERED.search(name)):
+            layers.setdefault(name[: number.end()], []).append(name)
+    for names in layers.values():
+        if not any(next(_weak(name, _matrix(checkpoint, name), checkpoint, LEAST_ROW), "") for name in names):
+            return
+    if layers or model.repo.part == "encoder":
+        yield "no layer of the decoder reads it"
+
+
+def _weak(name: str, matrix: Matrix, checkpoint: Checkpoint, row: float) -> Iterator[str]:
     """A sentence about a matrix that writes little for an input whose numbers are of size one."""
+    biased, name = f"{name.removesuffix('weight')}bias", printable(name, 200)
+    added = checkpoint.read(biased) if biased in checkpoint.shapes else np.zeros(1)
     length, bias = _length(matrix), float(np.linalg.norm(added))
     if not length > SHORT * row:
         words = f"the rows of the embedding have {row:.2g}"

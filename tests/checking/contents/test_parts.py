@@ -194,3 +194,30 @@ def test_a_model_is_identified_though_one_of_its_parts_cannot_be_read(hub, tmp_p
     found = lineage("identify", "fern/child", *index)
     assert (found.code, "acme/base" in found.sentences) == (0, True)
     assert "none of the 2 layers of the part is read" in found.err
+
+
+def with_tower(folder, name):
+    """The tower of a model replaced by a tiny one of another class, with random numbers."""
+    tower = saved(name, folder.with_name(f"{folder.name}-tower")).folder
+    held = load_file(tower / WEIGHTS)
+
+    def replace_tower(tensors):
+        for key in [key for key in tensors if "vision_tower" in key]:
+            del tensors[key]
+        tensors.update({f"vision_tower.{key}": each for key, each in held.items()})
+
+    spoil(folder, replace_tower)
+    edit_json(folder / "config.json", vision_config=json.loads((tower / "config.json").read_text()))
+
+
+@pytest.mark.parametrize("name", ["SiglipVisionModel", "PixtralVisionModel", "Dinov2Model"])
+def test_a_tower_of_another_class_is_compared_where_it_can_be(hub, name):
+    with_tower(hub / "fern/child", name)
+    report = check("fern/child", options=Options(local_hub=hub))
+    assert outcome(report) == {"language": "RELATED", "vision": "UNRELATED"}
+
+
+def test_the_tower_of_the_base_is_known_again_whatever_class_it_is_said_to_be(hub):
+    config = json.loads((hub / "fern/child/config.json").read_text())["vision_config"]
+    edit_json(hub / "fern/child/config.json", vision_config=config | {"model_type": "siglip_vision_model"})
+    assert outcome(check("fern/child", options=Options(local_hub=hub)))["vision"] == "RELATED"

@@ -7,6 +7,9 @@ import pytest
 import torch
 
 from hf_lineage import Options, check
+from hf_lineage.checking.source.components import parts_of_model
+from hf_lineage.checking.source.opening import headers
+from hf_lineage.hub import resolve
 from tests.models import card, edit_json, fine_tuned, spoil
 from tests.parts import saved
 
@@ -178,3 +181,78 @@ def test_what_a_class_says_where_its_configuration_is_silent(hub):
     del config["vision_feature_layer"]
     (hub / "fern/child/config.json").write_text(json.dumps(config))
     assert vision(hub).layers == 3
+
+
+def reasons(folder):
+    """Why the part beside the language model is not used, of a model in a folder."""
+    return [
+        reason
+        for part in parts_of_model(resolve(str(folder)), read=True)
+        if part.part in ("vision", "audio")
+        for reason in headers(part).reservations
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [
+        ("Qwen2_5_VLForConditionalGeneration", "merger.mlp.2.weight"),
+        ("Gemma3ForConditionalGeneration", "mm_input_projection_weight"),
+        ("Mistral3ForConditionalGeneration", "multi_modal_projector.linear_2.weight"),
+        ("Qwen2AudioForConditionalGeneration", "multi_modal_projector.linear.weight"),
+        ("Idefics3ForConditionalGeneration", "connector.modality_projection.proj.weight"),
+    ],
+)
+@pytest.mark.few(2)
+def test_a_projector_is_found_wherever_a_class_has_it(tmp_path, name, end):
+    folder = saved(name, tmp_path / "model").folder
+    assert reasons(folder) == []
+
+    def few_numbers(tensors):
+        (found,) = [name for name in tensors if name.endswith(end)]
+        tensors[found] = torch.zeros_like(tensors[found])
+        tensors[found].view(-1)[:3] = 1.0
+
+    spoil(folder, few_numbers)
+    (reason,) = reasons(folder)
+    assert end in reason
+
+
+@pytest.mark.parametrize(("number", "silent"), [(0.0, False), (-1.0, True)])
+def test_a_norm_that_multiplies_with_one_more_than_it_stores_is_read_so(tmp_path, number, silent):
+    folder = saved("Gemma3ForConditionalGeneration", tmp_path / "model").folder
+
+    def fill(tensors):
+        for name in tensors:
+            if name.endswith("mm_soft_emb_norm.weight"):
+                tensors[name] = torch.full_like(tensors[name], number)
+
+    spoil(folder, fill)
+    assert [("mm_soft_emb_norm.weight multiplies with zeros" in reason) for reason in reasons(folder)] == [
+        True
+    ] * silent
+
+
+@pytest.mark.parametrize("name", ["BlipForConditionalGeneration", "VisionEncoderDecoderModel"])
+def test_an_encoder_that_no_layer_of_the_decoder_reads_is_not_used(tmp_path, name):
+    folder = saved(name, tmp_path / "model").folder
+    (part,) = [part for part in parts_of_model(resolve(str(folder)), read=True) if part.part in ("vision", "encoder")]
+    layer = "decoder.layer.{}.crossattention.self.value.weight"
+
+    def with_cross_attention(tensors):
+        for number in range(2):
+            tensors[layer.format(number)] = torch.randn(32, 32)
+        for key in [key for key in tensors if "crossattention" in key and tensors[key].ndim > 1]:
+            tensors[key] = torch.randn(tensors[key].shape)
+
+    def silence(tensors):
+        for key in [key for key in tensors if "crossattention" in key and key.endswith("value.weight")]:
+            tensors[key] = torch.zeros_like(tensors[key])
+            tensors[key][0, 0] = 1.0
+
+    spoil(folder, with_cross_attention)
+    assert headers(part).reservations == ()
+    spoil(folder, silence)
+    assert headers(part).reservations == (
+        "no layer of the decoder reads it, so that what the part gives out is not used",
+    )
