@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.architecture import find_layers
 from hf_lineage.architecture.registry import as_names, prefixes, setting
-from hf_lineage.checking.source.components import inside, main_part, parts_of_class
+from hf_lineage.checking.source.components import MAIN, inside, main_part, parts_of_class
 from hf_lineage.checking.source.description import Described, whole_config
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.errors import LineageError, NothingToCompare, printable
@@ -43,8 +43,7 @@ HELD_BACK, MOST_HELD_BACK = 4.0, 0.5
 """A bias of so many standard deviations below zero keeps a unit from ever writing; so many units may have one."""
 WIDEST, LARGEST = 1024, 1e12
 """A matrix with more rows is looked at through so many mixtures of them; larger numbers count as none."""
-MOST_NUMBERS = 2**26
-TOKENS = 64
+MOST_NUMBERS, TOKENS = 2**26, 64
 """Rows of the embedding whose length is measured."""
 Matrix = NDArray[Any]
 
@@ -57,16 +56,17 @@ def beside(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, ...], t
     read |= {_module(prefix) for part in parts_of_class(whole_config(model)).values() for prefix in part.prefixes}
     matrices = [name for name, shape in checkpoint.shapes.items() if len(shape) > 1]
     others = [name for name in matrices if not name.startswith(here) and _module(name) not in read]
-    if model.repo.part:
+    if model.repo.part and model.repo.part not in MAIN:
         between = [name for name in checkpoint.shapes if _is_between(name, model)]
         alone = [name for name in others if _module(name) not in HEADS and _stands_alone(name, checkpoint)]
         reasons = [_silent(model, checkpoint, between), _zeros(checkpoint, alone)]
         if all(name.startswith(here) for name in between):
             reasons.append(_unread(model, checkpoint))
-        reason = next(itertools.chain(*reasons), None)
+        with np.errstate(all="ignore"):  # numbers that are not finite are told, as a reason
+            reason = next(itertools.chain(*reasons), None)
         return (), (f"{reason}, so that what the part gives out is not used",) if reason else ()
     shown = printable(", ".join(sorted(set(map(_module, others)))), 300)
-    return (f"parts of the model that were not looked at: {shown}",) if others else (), ()
+    return (f"parts of the model that were not looked at: {shown}",) if others and not model.repo.part else (), ()
 
 
 def left_out(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> tuple[frozenset[str], tuple[str, ...]]:
@@ -74,25 +74,30 @@ def left_out(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> tuple[f
 
     Raise NothingToCompare where `config.json` names no layer of the part.
     """
-    part = parts_of_class(whole_config(model)).get(model.repo.part) if model.repo.part else None
-    if part is None or part.until is None:
+    key, stated = _read_after(model)
+    if not key:
         return frozenset(), ()
-    key, usual = part.until
-    stated = setting(whole_config(model), key)
     layers = find_layers(model.factorization, shapes)
-    ends = [_after(each, len(layers)) for each in _listed(usual if stated is None else stated)]
-    shown = f"config.json says `{key}: {printable(json.dumps(stated, default=str), 100)}`"
+    ends = [_after(each, len(layers)) for each in stated]
     read = max((end for end in ends if end is not None), default=0)
     if None in ends or not 0 < read <= len(layers):
-        raise NothingToCompare(f"{shown}, so that none of the {len(layers)} layers of the part is read")
+        shown = printable(json.dumps(stated, default=str), 100)
+        raise NothingToCompare(f"{key} is {shown}, so that none of the {len(layers)} layers of the part is read")
     beyond = layers[read:]
     names = frozenset(name for layer in beyond for name in layer.shapes)
     many = f"the last {len(beyond)} layers are" if len(beyond) > 1 else "the last layer is"
     return names, (f"{many} not used by the rest of the model ({key}), and not judged",) if beyond else ()
 
 
-def _listed(stated: object) -> Sequence[object]:
-    return stated if isinstance(stated, list | tuple) else (stated,)
+def _read_after(model: Described) -> tuple[str, Sequence[object]]:
+    """The key of `config.json` that says after which layers of a part the rest reads it, and these; empty for none."""
+    part = parts_of_class(whole_config(model)).get(model.repo.part)
+    if part is None or part.until is None:
+        return "", ()
+    key, usual = part.until
+    stated = setting(whole_config(model), key)
+    stated = usual if stated is None else stated
+    return key, stated if isinstance(stated, list | tuple) else (stated,)
 
 
 def _after(stated: object, layers: int) -> int | None:
@@ -124,7 +129,7 @@ def _module(name: str) -> str:
 
 def _zeros(checkpoint: Checkpoint, names: Collection[str]) -> Iterator[str]:
     for name in names:
-        if not float(abs(checkpoint.read(name)).max()) > LEAST:
+        if not float(abs(checkpoint.read(name)).max(initial=0.0)) > LEAST:
             yield f"{printable(name, 200)} holds zeros"
 
 
@@ -135,19 +140,30 @@ def _silent(model: Described, checkpoint: Checkpoint, names: Collection[str]) ->
     yield from _zeros(checkpoint, matrices)
     language = _language(model)
     for name in names:
-        if "norm" in name and name.endswith("weight") and len(shapes[name]) == 1:
+        if "norm" in name and name.endswith("weight") and len(shapes[name]) == 1 and shapes[name][0]:
             family = model if name.startswith(here) or language is None else language
             gains = abs(checkpoint.read(name) + float(family.factorization.gain == "one_plus"))
-            if not float(np.median(gains)) > LEAST_GAIN:
+            if not min(float(np.median(each)) for each in _by_layer(model, gains)) > LEAST_GAIN:
                 yield f"{printable(name, 200)} multiplies with zeros"
     row = max(_length_of_words(language, checkpoint), LEAST_ROW)
     before: tuple[str, Matrix] | None = None
     for name in matrices:
         matrix = _matrix(checkpoint, name)
-        yield from _weak(name, matrix, checkpoint, row)
-        if before and matrix.shape[1] == len(before[1]) and not _length(_fewer(matrix) @ before[1]) > SHORT * row:
-            yield f"{printable(name, 200)} reads nothing of what {printable(before[0], 200)} writes"
+        for each in _by_layer(model, matrix):
+            yield from _weak(name, each, checkpoint, row)
+        if before and matrix.shape[1] == len(before[1]):
+            both = _strength(_fewer(matrix) @ before[1], most=matrix.shape[1])
+            if not both > SHORT * _strength(matrix) * _strength(before[1]):
+                yield f"{printable(name, 200)} reads nothing of what {printable(before[0], 200)} writes"
         before = name, matrix
+
+
+def _by_layer(model: Described, stored: Matrix) -> Sequence[Matrix]:
+    """What reads several layers of a part side by side, cut into what reads each of them; anything else as it is."""
+    width, many = model.config.get("hidden_size"), len(_read_after(model)[1])
+    if many < 2 or not isinstance(width, int) or stored.shape[-1] != many * width:
+        return (stored,)
+    return np.split(stored, many, axis=-1)
 
 
 def _unread(model: Described, checkpoint: Checkpoint) -> Iterator[str]:
@@ -167,7 +183,7 @@ def _weak(name: str, matrix: Matrix, checkpoint: Checkpoint, row: float) -> Iter
     """A sentence about a matrix that writes little for an input whose numbers are of size one."""
     biased, name = f"{name.removesuffix('weight')}bias", printable(name, 200)
     added = checkpoint.read(biased) if biased in checkpoint.shapes else np.zeros(1)
-    length, bias = _length(matrix), float(np.linalg.norm(added))
+    length, bias = _strength(matrix) * math.sqrt(matrix.shape[1]), float(np.linalg.norm(added))
     if not length > SHORT * row:
         words = f"the rows of the embedding have {row:.2g}"
         yield f"{name} writes vectors of length {length:.2g} in its weaker directions, and {words}"
@@ -177,16 +193,16 @@ def _weak(name: str, matrix: Matrix, checkpoint: Checkpoint, row: float) -> Iter
         yield f"the bias of {name} holds back what it writes"
 
 
-def _length(matrix: Matrix) -> float:
-    """How long is what a matrix writes for an input of numbers of size one, in all but its weakest directions.
+def _strength(matrix: Matrix, most: int = WIDEST) -> float:
+    """How long a matrix makes an input of length one, in all but its weakest directions; 0 if it is not finite.
 
-    It is 0 if the matrix is not finite.
+    `most` is in how many directions it can write at all.
     """
     if not (abs(matrix) < LARGEST).all():
         return 0.0
     few = _fewer(matrix if len(matrix) < matrix.shape[1] else matrix.T).astype(np.float64)
-    squares = np.linalg.eigvalsh(few @ few.T)
-    return math.sqrt(max(float(np.quantile(squares, WEAKEST)), 0.0) * matrix.shape[1])
+    squares = np.linalg.eigvalsh(few @ few.T)[-most:]
+    return math.sqrt(max(float(np.quantile(squares, WEAKEST)), 0.0))
 
 
 def _fewer(matrix: Matrix) -> Matrix:
@@ -218,14 +234,16 @@ def _language(model: Described) -> Described | None:
 
 
 def _length_of_words(language: Described | None, checkpoint: Checkpoint) -> float:
-    """How long the rows of the token embedding usually are; 0 where there is none."""
+    """How long the rows of the token embedding usually are, the longest of several; 0 where there is none."""
+    wanted = as_names(language.factorization.embedding) if language else ()
+    ends = tuple(f".{end}{kind}" for end in wanted for kind in ("", ".weight"))
+    stored = [name for name in checkpoint.shapes if f".{name}".endswith(ends)]
+    return max((_usual_length(checkpoint, name) for name in stored if checkpoint.tensors[name].numbers), default=0.0)
+
+
+def _usual_length(checkpoint: Checkpoint, name: str) -> float:
     from hf_lineage.signature.units import read_token_rows
 
-    names: Mapping[str, Any] = checkpoint.shapes
-    wanted = as_names(language.factorization.embedding) if language else ()
-    stored = next((name for name in names for end in wanted if f".{name}".endswith(f".{end}")), None)
-    if stored is None or len(names[stored]) != 2 or not names[stored][0]:
-        return 0.0
-    numbers = np.unique(np.linspace(0, names[stored][0] - 1, TOKENS).astype(np.int64))
-    rows = read_token_rows(checkpoint, stored, numbers)
-    return float(np.median(np.linalg.norm(np.asarray(rows, dtype=np.float64), axis=1)))
+    rows = checkpoint.shapes[name][0]
+    read = read_token_rows(checkpoint, name, np.unique(np.linspace(0, rows - 1, TOKENS).astype(np.int64)))
+    return float(np.median(np.linalg.norm(np.asarray(read, dtype=np.float64).reshape(len(read), -1), axis=1)))

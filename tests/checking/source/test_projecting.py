@@ -7,9 +7,11 @@ import pytest
 import torch
 
 from hf_lineage import Options, check
-from hf_lineage.checking.source.components import parts_of_model
+from hf_lineage.architecture.registry import registry_table
+from hf_lineage.checking.source.components import PARTS, Parts, parts_of_model
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.hub import resolve
+from tests.long import first_of
 from tests.models import card, edit_json, fine_tuned, spoil
 from tests.parts import saved
 
@@ -133,6 +135,39 @@ def test_a_tower_behind_a_projector_that_lets_next_to_nothing_through_is_not_ver
     assert "so that what the part gives out is not used" in row.verdict.reason
 
 
+@pytest.mark.parametrize(
+    ("name", "tensor", "word"),
+    [
+        (f"{FIRST}.weight", torch.zeros(0, 32), "INCONCLUSIVE"),
+        (f"{FIRST}.weight", torch.full((32, 32), 1e300, dtype=torch.float64), "INCONCLUSIVE"),
+        (f"{SECOND}.bias", torch.full((32,), float("nan")), "INCONCLUSIVE"),
+        (f"{SECOND}.bias", torch.full((32,), 1e300, dtype=torch.float64), "INCONCLUSIVE"),
+        (f"{FIRST}.bias", torch.ones(5, 5), "RELATED"),
+        ("multi_modal_projector.norm.weight", torch.zeros(0), "RELATED"),
+        ("multi_modal_projector.norm.weight", torch.tensor(1.0), "RELATED"),
+        ("multi_modal_projector.more.weight", torch.ones(2, 3, 4, 5), "RELATED"),
+        ("model.embed_tokens.weight", torch.full((64, 32), float("inf")), "INCONCLUSIVE"),
+        ("model.embed_tokens.weight", torch.full((64, 32), 1e-3), "RELATED"),
+        ("other.embed_tokens.weight", torch.zeros(0, 32), "INCONCLUSIVE"),
+    ],
+)
+def test_whatever_stands_in_a_projector_is_told_and_no_error(hub, name, tensor, word):
+    spoil(hub / "fern/child", lambda tensors: tensors.update({name: tensor}))
+    assert vision(hub).verdict.name == word
+
+
+def test_what_is_written_counts_beside_the_words_that_it_joins(hub):
+    """Vectors that would do beside words of a usual length do not beside words that are a million times as long."""
+
+    def loud(tensors):
+        for name in tensors:
+            if name.endswith("embed_tokens.weight"):
+                tensors[name] *= 1e6
+
+    spoil(hub / "fern/child", loud)
+    assert "and the rows of the embedding have" in vision(hub).verdict.reason
+
+
 @pytest.mark.parametrize("scale", [0.1, 10.0])
 def test_a_projector_of_another_size_is_used(hub, scale):
     def scaled(tensors):
@@ -176,6 +211,24 @@ def test_a_setting_that_names_no_layer_leaves_nothing_to_compare(hub, said):
     assert "none of the 4 layers of the part is read" in row.verdict.reason
 
 
+def test_of_several_layers_side_by_side_each_has_to_be_read(hub):
+    """A projector that reads the first layer alone, beside a copy of the last one of the base."""
+
+    def wide(tensors):
+        first = tensors[f"{FIRST}.weight"]
+        tensors[f"{FIRST}.weight"] = torch.cat([first, first.flip(0)], dim=1)
+
+    def half(tensors):
+        tensors[f"{FIRST}.weight"][:, tensors[f"{FIRST}.weight"].shape[1] // 2 :] = 0
+
+    for name in ("acme/base", "fern/child"):
+        edit_json(hub / name / "config.json", vision_feature_layer=[1, 4])
+        spoil(hub / name, wide)
+    assert vision(hub).verdict.verified
+    spoil(hub / "fern/child", half)
+    assert (vision(hub).verdict.name, vision(hub).verdict.verified) == ("INCONCLUSIVE", False)
+
+
 def test_what_a_class_says_where_its_configuration_is_silent(hub):
     config = json.loads((hub / "fern/child/config.json").read_text())
     del config["vision_feature_layer"]
@@ -200,6 +253,7 @@ def reasons(folder):
         ("Gemma3ForConditionalGeneration", "mm_input_projection_weight"),
         ("Mistral3ForConditionalGeneration", "multi_modal_projector.linear_2.weight"),
         ("Qwen2AudioForConditionalGeneration", "multi_modal_projector.linear.weight"),
+        ("GlmOcrForConditionalGeneration", "merger.down_proj.weight"),
         ("Idefics3ForConditionalGeneration", "connector.modality_projection.proj.weight"),
     ],
 )
@@ -256,3 +310,19 @@ def test_an_encoder_that_no_layer_of_the_decoder_reads_is_not_used(tmp_path, nam
     assert headers(part).reservations == (
         "no layer of the decoder reads it, so that what the part gives out is not used",
     )
+
+
+ROWS = [row.classes[0] for row in registry_table(PARTS, Parts).whole]
+UNREAD = {"EncoderDecoderModel", "SpeechEncoderDecoderModel", "VisionEncoderDecoderModel"}
+"""Whose tiny decoders have no layer that reads an encoder."""
+
+
+@pytest.mark.parametrize("name", first_of({name: (name,) for name in sorted(ROWS, key=lambda name: name != NAME)}))
+def test_no_part_of_a_model_as_it_is_at_the_start_of_a_training_is_called_unused(tmp_path, name):
+    folder = saved(name, tmp_path / "model").folder
+    if name.startswith("VipLlava"):
+        edit_json(folder / "config.json", vision_feature_layer=[1, 2])
+    stated = [
+        reason for part in parts_of_model(resolve(str(folder)), read=True) for reason in headers(part).reservations
+    ]
+    assert any("is not used" in reason for reason in stated) == (name in UNREAD)
