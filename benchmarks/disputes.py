@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from benchmarks.results import significant
+from benchmarks.seeing import Size, further_trained, trained_tower, write_seeing
 
 if TYPE_CHECKING:
     import torch
@@ -36,6 +37,8 @@ WEIGHTS = "model.safetensors"
 LAYER = re.compile(r"\.(layers|h)\.")
 """In the names of what belongs to a layer."""
 OWNER = "dispute"
+SMALL, NARROW = Size(64, 4), Size(48, 6)
+"""Of towers."""
 HIGH = 0.9
 """From where on a number sounds like descent."""
 FAMILY = (
@@ -60,6 +63,8 @@ class Build:
     """What is taken from the first weight of a blend and given to the second."""
     only: tuple[str, ...] = ()
     """The cases for which there are such models; empty for all."""
+    tower: Size = SMALL
+    """Of the towers of models that see."""
 
 
 BUILDS = (
@@ -85,6 +90,7 @@ BUILDS = (
         },
         seed=7,
         moved=-0.21,
+        tower=NARROW,
     ),
     Build(
         "another architecture",
@@ -163,7 +169,13 @@ def run(case: Case, build: Build, folder: Path) -> Outcome:
     for role, name in build.models.items():
         if not (hub / OWNER / role).exists():
             shutil.copytree(HUB / name, hub / OWNER / role, ignore=shutil.ignore_patterns("README.md"))
-    model = _written(case.make, hub, hub / OWNER / case.name, build)
+    known = [*build.models, *(case.also or {})]
+    if "sees" in case.make:
+        known = ["sees"]
+        _seeing({"language": "base", "tower": "own"}, hub, hub / OWNER / "sees", build)
+        model = _seeing(case.make["sees"], hub, hub / OWNER / case.name, build)
+    else:
+        model = _written(case.make, hub, hub / OWNER / case.name, build)
     for role in build.models:
         _declare(hub / OWNER / role, case.cards.get(role, {}))
     _declare(model, case.card)
@@ -171,7 +183,7 @@ def run(case: Case, build: Build, folder: Path) -> Outcome:
         _written({"blend": weights}, hub, hub / OWNER / other, replace(build, moved=0.0))
     options = Options(local_hub=hub, order_seed=0, quoted=True)
     bases = [f"{OWNER}/{case.against}"] if case.against else []
-    report = _searched(check(f"{OWNER}/{case.name}", bases, options), hub, [*build.models, *(case.also or {})])
+    report = _searched(check(f"{OWNER}/{case.name}", bases, options), hub, known)
     told = " ".join(text.render(report).split()).replace(f"{OWNER}/", "")
     quoted = report.rows[0].quoted if report.rows else {}
     return Outcome([row.verdict.name for row in report.rows], int(report.exit_code), told, quoted)
@@ -212,6 +224,27 @@ def _written(make: Mapping[str, Any], hub: Path, folder: Path, build: Build) -> 
     folder.mkdir(parents=True)
     shutil.copy(hub / OWNER / "base" / "config.json", folder)
     save_file({name: one.to(torch.bfloat16) for name, one in tensors.items()}, folder / WEIGHTS, {"format": "pt"})
+    return folder
+
+
+def _seeing(what: Mapping[str, Any], hub: Path, folder: Path, build: Build) -> Path:
+    """Write a model that sees: whose language model it has, which tower, and what became of both."""
+    size, seed = build.tower, build.seed
+    towers = {
+        "own": lambda: trained_tower(size, seed),
+        "further": lambda: further_trained(trained_tower(size, seed), size, seed),
+        "other": lambda: trained_tower(size, seed + 1),
+    }
+    shutil.rmtree(folder, ignore_errors=True)
+    of_its_own = seed if (what["language"], what["tower"]) == ("base", "own") else seed + 1
+    noise, renamed = what.get("noise", 0.0), what.get("renamed", False)
+    write_seeing(folder, hub / OWNER / what["language"], towers[what["tower"]](), size, of_its_own, renamed)
+    if noise:
+        import torch
+        from safetensors.torch import load_file, save_file
+
+        noisy = _noisy(load_file(folder / WEIGHTS), noise, hub, torch.Generator().manual_seed(seed))
+        save_file({name: one.to(torch.bfloat16) for name, one in noisy.items()}, folder / WEIGHTS, {"format": "pt"})
     return folder
 
 

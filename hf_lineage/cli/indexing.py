@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,11 +24,12 @@ from hf_lineage.cli.shared import (
     with_examples,
     with_options,
 )
-from hf_lineage.errors import printable
+from hf_lineage.errors import NothingToCompare, printable
 
 if TYPE_CHECKING:
     from hf_lineage.checking import Options
     from hf_lineage.checking.adapters import Adapters
+    from hf_lineage.checking.source import OpenedModel
     from hf_lineage.hub import RepoRef
     from hf_lineage.index.storage import Catalogue
     from hf_lineage.signature import Signature
@@ -188,7 +189,8 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     from hf_lineage.report.words import commands as command
 
     source = only(source)
-    models = [open_model(model, options) for model in with_parts(source)]
+    whole, *parts = with_parts(source)
+    models = [open_model(whole, options), *_readable(parts, options)]
     criteria = Criteria(alpha=options.alpha)
     signatures = [model.signature() for model in models]
     results = [
@@ -203,6 +205,17 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
         related = any(one.related for one in read.tested)
     against = partial(command.against, source, options) if isinstance(source, RepoRef) else None
     return identification.FORMATS, (results, read, against), related
+
+
+def _readable(parts: Sequence[RepoRef | Signature], options: Options) -> Iterator[OpenedModel]:
+    """Those parts of a model that can be read; of another one a remark says why, and the model is identified."""
+    from hf_lineage.checking.source import open_model
+
+    for part in parts:
+        try:
+            yield open_model(part, options)
+        except NothingToCompare as error:
+            remark([str(error)])
 
 
 def _of_adapter(source: RepoRef, adapters: Adapters, catalogue: Catalogue, options: Options, top: int) -> Identified:

@@ -17,7 +17,7 @@ from typing import Any
 from hf_lineage.annotate import NO_MORE, NONE, figures, share
 from hf_lineage.errors import printable
 from hf_lineage.report.formats import escaped, markdown_table, paragraph
-from hf_lineage.report.words import wording
+from hf_lineage.report.words import advice, wording
 from hf_lineage.watch.ledger import Claim, Entry
 
 ERROR, VERDICT = "ERROR", "Verdict"
@@ -168,7 +168,7 @@ def _issue(entry: Entry, contradicted: list[Claim]) -> Iterator[str]:
     # Indented and not fenced: no text within one line can end an indented block.
     yield "\n".join(f"    {printable(claim.command)}" for claim in shown)
     yield f"{NO_MORE} {wording.MEANING}"
-    yield "\n".join(f"- {limit}" for limit in wording.LIMITS)
+    yield "\n".join(f"- {limit}" for limit in advice.LIMITS)
 
 
 def _cells_of_claim(claim: Claim) -> tuple[str, ...]:

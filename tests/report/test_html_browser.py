@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 from PIL import Image, ImageColor
+from safetensors.torch import load_file
 
 from hf_lineage import Options, check
 from hf_lineage.report import FORMATS
@@ -12,8 +13,9 @@ from hf_lineage.report.page.heatmap import VIRIDIS
 from tests import axe, example_pages
 from tests.blends import BASE, B, blended
 from tests.long import first_of
-from tests.models import EXAMPLES, card
+from tests.models import EXAMPLES, WEIGHTS, card, fine_tuned, spoil
 from tests.pages import hostile_report
+from tests.parts import seeing
 from tests.whole import SCROLLED, UNFOLD, WAYS, assert_names_are_text, assert_whole
 
 VERDICTS = {"related": "RELATED", "unrelated": "UNRELATED", "graft": "RELATED in part", "five-claims": None,
@@ -116,6 +118,30 @@ def test_nor_on_a_page_with_an_undeclared_parent(window, rio, checker, width, sc
     assert "shows as an undeclared parent" in shown
     assert "declares the base acme/elder" in shown
     assert "standard deviations of attention matrices" in shown
+
+
+@pytest.fixture(scope="module")
+def two_parts(tmp_path_factory):
+    """A page on a model with the language model of its base, and a tower of its own."""
+    hub = tmp_path_factory.mktemp("parts")
+    base = seeing(hub / "acme/base", seed=1)
+    child = fine_tuned(base, hub / "fern/child", noise=0.02)
+    other = load_file(seeing(hub / "otter/other", seed=5) / WEIGHTS)
+    spoil(child, lambda tensors: tensors.update({name: each for name, each in other.items() if "vision" in name}))
+    report = check("fern/child", "acme/base", Options(local_hub=hub, order_seed=0))
+    (hub / "parts.html").write_text(FORMATS["html"](report, True), encoding="utf-8")
+    return hub / "parts.html"
+
+
+@pytest.mark.parametrize(("width", "scheme"), WAYS)
+@pytest.mark.few(1)
+def test_nor_on_a_page_with_the_parts_of_a_model_side_by_side(window, two_parts, checker, width, scheme):
+    assert_whole(window, two_parts, checker, width, scheme)
+    cells = "return [...document.querySelectorAll('[aria-label=\"part by part\"] tbody tr')].map(e => e.innerText)"
+    assert [row.split("\t") for row in window.run(cells)] == [
+        ["the model itself", "acme/base", "RELATED", "100%"],
+        ["vision", "acme/base", "UNRELATED", "0%"],
+    ]
 
 
 def test_axe_would_notice_grey_on_grey_and_a_picture_without_a_name(window, pages, checker):

@@ -97,6 +97,12 @@ class Report:
         return policies.status(self.unaccepted, self.unmet, self.policy.fail_on or "undecided", self.counted)
 
     @property
+    def parts(self) -> list[str]:
+        """The parts that have rows beside those of the model that they are parts of; none of a model of one part."""
+        whole = any(not row.part and row.layers is not None for row in self.rows)
+        return list(dict.fromkeys(row.part for row in self.rows if row.part and whole))
+
+    @property
     def undeclared(self) -> tuple[str, ...]:
         """The parents that gave a part of the model and that it does not name."""
         return self.blended.undeclared if self.blended else ()

@@ -1,8 +1,7 @@
-from .components import fitting_part as fitting_part
 from .describing import described as described
-from .describing import holds_others as holds_others
 from .describing import model_config as model_config
 from .describing import open_header as open_header
+from .description import holds_others as holds_others
 from .lazy_signature import Downloads as Downloads
 from .lazy_signature import stream_of as stream_of
 from .load_variants import with_adapter_of as with_adapter_of
@@ -35,6 +34,7 @@ from .submodels import adapter_beside as adapter_beside
 from .submodels import adapter_folders as adapter_folders
 from .submodels import component_of as component_of
 from .submodels import counterpart as counterpart
+from .submodels import fitting_part as fitting_part
 from .submodels import model_folders as model_folders
 from .submodels import only as only
 from .submodels import part_of as part_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,19 +9,11 @@ from typing import Any
 import msgspec
 
 from hf_lineage.architecture.loading import Within, as_listed, classes_of_type
-from hf_lineage.architecture.registry import as_names, listing, lookup, prefixes, registry_table
-from hf_lineage.checking.source.describing import Described, described, named_class, whole_config
-from hf_lineage.checkpoint import Checkpoint
-from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.architecture.registry import listing, lookup, registry_table
+from hf_lineage.checking.source.description import Described, named_class
 from hf_lineage.hub import RepoRef
-from hf_lineage.signature import Signature
 
 PARTS, OWN_CODE = "loading/parts.json", "loading/own_code.yaml"
-PROJECTOR = re.compile(r"merger|project|adapter", re.IGNORECASE)
-"""Names of what makes the output of a part into words of the language model, where it stands inside of the part."""
-LEAST = 1e-6
-HEADS = ("lm_head", "score", "norm")
-"""What stands beside the layers of a language model, and is no part by itself."""
 MAIN = ("text", "thinker")
 """The part that stands for a model whose own class no factorization lists."""
 
@@ -38,6 +29,11 @@ class Part(msgspec.Struct, frozen=True):
     """What the names of its tensors may begin with."""
     read: bool = False
     """Whether the factorization of the class reads it already."""
+    until: tuple[str, int | tuple[int, ...]] | None = None
+    """The key of `config.json` that says after which layers the rest of the model reads it, and what it usually says.
+
+    0 is what the first layer is given, -1 what the last one gives; None where nothing but the last layer is read.
+    """
 
 
 class _Whole(msgspec.Struct, frozen=True):
@@ -83,8 +79,13 @@ def inside(repo: RepoRef, config: Mapping[str, Any], part: Part) -> Described:
 def described_main(repo: RepoRef, config: Mapping[str, Any]) -> Described | None:
     """Return the language model of a class that is not listed itself, as a model; None if it has no such part."""
     parts = parts_of_class(config)
-    main = next((parts[name] for name in MAIN if name in parts), None)
+    main = main_part(parts)
     return inside(repo, config, main) if main else None
+
+
+def main_part(parts: Mapping[str, Part]) -> Part | None:
+    """Return the part that is the language model; None if there is none."""
+    return next((parts[name] for name in MAIN if name in parts), None)
 
 
 def described_part(repo: RepoRef, config: Mapping[str, Any]) -> Described:
@@ -111,47 +112,3 @@ def part_named(repo: RepoRef, name: str) -> RepoRef | None:
 def _part(repo: RepoRef, name: str) -> RepoRef:
     model, at, revision = repo.name.partition("@")
     return replace(repo, name=f"{model}/{name}{at}{revision}", part=name)
-
-
-def fitting_part(base: RepoRef | Signature, part: RepoRef) -> RepoRef:
-    """Return what a part is compared with: the part of the base with its name, one of its class, or all of the base.
-
-    Raise NothingToCompare if there is none.
-    """
-    if isinstance(base, Signature):
-        raise NothingToCompare("a signature stands for the base, which holds no parts")
-    if base.part:
-        return base
-    own = described(part).factorization.name
-    parts = parts_of_model(base, read=True) if base.has("config.json") else ()
-    alike = [one for one in parts if one.part == part.part]
-    alike = alike or [one for one in parts if described(one).factorization.name == own]
-    if alike or described(base).factorization.name == own:
-        return alike[0] if alike else base
-    raise NothingToCompare(f"{base} has no part like {part.part}")
-
-
-def beside(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return sentences about the matrices beside a model of several parts: those of no part, those that silence one.
-
-    What a part gives out goes through a projector, and nothing of it is used where that holds zeros.
-    """
-    own = (*prefixes(model.factorization), *as_names(model.factorization.embedding), *HEADS)
-    here = model.within.prefixes if model.within else ()
-    read = set() if here else set(map(_module, own))
-    read |= {_module(prefix) for part in parts_of_class(whole_config(model)).values() for prefix in part.prefixes}
-    matrices = [name for name, shape in checkpoint.shapes.items() if len(shape) > 1]
-    others = [name for name in matrices if not name.startswith(here) and _module(name) not in read]
-    if model.repo.part:
-        projectors = [name for name in matrices if PROJECTOR.search(name) and name.startswith(here)]
-        silent = [name for name in (*others, *projectors) if not float(abs(checkpoint.read(name)).max()) > LEAST]
-        return (), tuple(
-            f"{printable(name, 200)} holds zeros, so that what the part gives out is not used" for name in silent[:1]
-        )
-    shown = printable(", ".join(sorted(set(map(_module, others)))), 300)
-    return (f"parts of the model that were not looked at: {shown}",) if others else (), ()
-
-
-def _module(name: str) -> str:
-    """The part of a model that a tensor is in, by its name."""
-    return name.removeprefix("model.").partition(".")[0]

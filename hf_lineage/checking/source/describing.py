@@ -1,22 +1,21 @@
-"""Described: what `config.json` says about a model, and as which class it is read."""
+"""Describing: as which class a model is read, by what `config.json` says."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib import import_module
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hf_lineage.architecture.loading import QUANTIZED, as_listed
+from hf_lineage.architecture.loading import as_listed
 from hf_lineage.architecture.registry import (
     LISTED,
     Choice,
-    Factorization,
     choose,
     factorizations,
     lookup,
 )
+from hf_lineage.checking.source.description import Described, holds_others, named_class
 from hf_lineage.checkpoint import open_weights, other_format, weights_in
 from hf_lineage.checkpoint.foreign import ForeignModel, foreign_model
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, UnlistedClass, printable
@@ -24,29 +23,9 @@ from hf_lineage.hub import RepoRef
 
 if TYPE_CHECKING:
     from hf_lineage.architecture.drafting import Like
-    from hf_lineage.architecture.loading import Within
 
 MOST_SURVEYED = 20_000
 """The most tensors of an unlisted class that are compared with every factorization, which takes two seconds."""
-
-
-@dataclass(frozen=True)
-class Described:
-    """What `config.json` says about a model, read once."""
-
-    repo: RepoRef
-    config: Mapping[str, Any]
-    architecture: str
-    """The name of the class in `config.json`."""
-    factorization: Factorization
-    foreign: ForeignModel | None = None
-    """How it is read where it is not as transformers saves it."""
-    notes: tuple[str, ...] = ()
-    """Sentences about choices of the user that nobody has proved."""
-    within: Within | None = None
-    """Where in the repository the model is, where it is a part of it or has other names; None for all of it."""
-    read_as: str = ""
-    """The listed class that it is read as because it has the same tensors; empty where the registry lists its own."""
 
 
 def described(repo: RepoRef, choice: Choice = LISTED) -> Described:
@@ -57,15 +36,17 @@ def described(repo: RepoRef, choice: Choice = LISTED) -> Described:
     config, foreign = _config_and_form(repo)
     with about(repo):
         if repo.part:
-            part: Described = _components().described_part(repo, config)
-            return part
+            from hf_lineage.checking.source.components import described_part
+
+            return described_part(repo, config)
         try:
             chosen = choose(config, choice)
         except UnlistedClass as error:
             if foreign or not holds_others(config):
                 return _alike(repo, config, foreign, error)
-            main: Described | None = _components().described_main(repo, config)
-            return main or _alike(repo, config, foreign, error)
+            from hf_lineage.checking.source.components import described_main
+
+            return described_main(repo, config) or _alike(repo, config, foreign, error)
         notes = (*chosen.notes, *(() if foreign else _of_type(repo.config(), chosen.architecture)))
         model = Described(repo, config, chosen.architecture, chosen.factorization, foreign, notes)
         return _placed(model, choice) if choice.as_class and chosen.notes and not foreign else model
@@ -110,27 +91,6 @@ def _of_type(config: Mapping[str, Any], architecture: str) -> Iterator[str]:
     """A sentence about a configuration that names no class, and a model type."""
     if not config.get("architectures") and "model_type" in config:
         yield f"config.json names no class; by its model_type it was read as {architecture}, as transformers does"
-
-
-def _components() -> Any:
-    """The module that builds on this one, for models of several parts alone."""
-    return import_module(f"{__package__}.components")
-
-
-def holds_others(config: Mapping[str, Any]) -> bool:
-    """Return whether a configuration holds one of another model, as that of a model of several parts does."""
-    return any(isinstance(value, Mapping) and key not in QUANTIZED for key, value in config.items() if "config" in key)
-
-
-def named_class(config: Mapping[str, Any]) -> str | None:
-    """Return the first class that `config.json` names; None if it names none."""
-    named = config.get("architectures")
-    return next((name for name in named if isinstance(name, str)), None) if isinstance(named, list) else None
-
-
-def whole_config(model: Described) -> Mapping[str, Any]:
-    """The whole of `config.json`, of which a model may have only a part."""
-    return model.repo.config() if model.within else model.config
 
 
 def _instead(repo: RepoRef) -> str:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from hf_lineage.architecture.loading import QUANTIZED
 from hf_lineage.architecture.registry import ALL, Factorization, prefixes
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.source.describing import Described, described
+from hf_lineage.checking.source.describing import described
+from hf_lineage.checking.source.description import Described
 from hf_lineage.checking.source.lazy_signature import Downloads, Reading
 from hf_lineage.checking.source.opening import Opened, bound, opened
 from hf_lineage.checking.source.submodels import adapter_beside

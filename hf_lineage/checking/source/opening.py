@@ -19,7 +19,8 @@ from hf_lineage.architecture.loading import (
     world,
 )
 from hf_lineage.architecture.registry import LISTED, Choice
-from hf_lineage.checking.source.describing import Described, about, described, holds_others, whole_config
+from hf_lineage.checking.source.describing import about, described
+from hf_lineage.checking.source.description import Described, holds_others, whole_config
 from hf_lineage.checkpoint import Checkpoint, WeightFiles, open_weights, weights_in
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub import RepoRef
@@ -95,7 +96,8 @@ def bound(model: Described) -> Opened:
         try:
             reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
             known = _world(model, reading.shapes)
-            left = {name: tensor for name, tensor in checkpoint.tensors.items() if name not in known.outside}
+            unused, idle = _left_out(model, reading.shapes)
+            left = {n: tensor for n, tensor in checkpoint.tensors.items() if n not in known.outside | unused}
             checkpoint = checkpoint.with_tensors(left)
             built = {name: shape for name, shape in reading.shapes.items() if name in left}
             layout = bind(model.factorization, built, model.config)
@@ -105,7 +107,12 @@ def bound(model: Described) -> Opened:
             raise
     checkpoint = checkpoint.with_whole_numbers(layout.tables)
     return Opened(
-        model, weights, checkpoint, layout, (*reading.notes, *known.notes, *others), (*known.reservations, *silent)
+        model,
+        weights,
+        checkpoint,
+        layout,
+        (*reading.notes, *known.notes, *idle, *others),
+        (*known.reservations, *silent),
     )
 
 
@@ -113,9 +120,18 @@ def _beside(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, ...], 
     """Sentences about other parts of a model that has several, and about what silences one; none of any other model."""
     if not (model.within or holds_others(model.config)):
         return (), ()
-    from hf_lineage.checking.source.components import beside
+    from hf_lineage.checking.source.projecting import beside
 
     return beside(model, checkpoint)
+
+
+def _left_out(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The tensors of layers that the rest of a model never reads, and a sentence about them; none of a whole model."""
+    if not model.repo.part:
+        return frozenset(), ()
+    from hf_lineage.checking.source.projecting import left_out
+
+    return left_out(model, shapes)
 
 
 def _world(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> World:

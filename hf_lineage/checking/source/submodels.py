@@ -122,6 +122,27 @@ def counterpart(base: Source, subfolder: str) -> Source:
     return base
 
 
+def fitting_part(base: RepoRef | Signature, part: RepoRef) -> RepoRef:
+    """Return what a part is compared with: the part of the base with its name, one of its class, or all of the base.
+
+    Raise NothingToCompare if there is none.
+    """
+    if isinstance(base, Signature):
+        raise NothingToCompare("a signature stands for the base, which holds no parts")
+    if base.part:
+        return base
+    from hf_lineage.checking.source.components import parts_of_model
+    from hf_lineage.checking.source.describing import described
+
+    own = described(part).factorization.name
+    parts = parts_of_model(base, read=True) if base.has("config.json") else ()
+    alike = [one for one in parts if one.part == part.part]
+    alike = alike or [one for one in parts if described(one).factorization.name == own]
+    if alike or described(base).factorization.name == own:
+        return alike[0] if alike else base
+    raise NothingToCompare(f"{base} has no part like {part.part}")
+
+
 def component_of(base: RepoRef, component: str) -> RepoRef:
     """Return the model of a pipeline that an adapter is for, or the only model; NothingToCompare if there is none."""
     whole = base.subfolder or base.has(CONFIG)

@@ -16,7 +16,7 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.nulls import PermutationNull
 from hf_lineage.report.controls.rows import COLUMNS, MEANING, Line, Role, cells, command, lines, outcome, remarks
 from hf_lineage.report.page import Commit, below, commit_of_base, commit_of_model, fill, identifier, svg, word
-from hf_lineage.report.words import KINDS, wording
+from hf_lineage.report.words import KINDS, advice, wording
 from hf_lineage.report.words import publishable as public
 
 WIDTH, LEFT, RIGHT, TOP, HIGH = 360, 14, 346, 30, 58
@@ -153,7 +153,7 @@ def render(controlled: Controlled, explain: bool = False) -> str:
         columns=COLUMNS,
         rows=list(_cells(drawn)),
         outcomes=[outcome(line) for line in drawn if line.role is not Role.PAIR],
-        limits=wording.LIMITS,
+        limits=advice.LIMITS,
         models=list(_models(controlled)),
         command=f"{again} --format html",
         settings=wording.settings(pair),

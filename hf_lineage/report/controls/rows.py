@@ -21,7 +21,7 @@ from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.report.findings import state_outcome, state_quoted
 from hf_lineage.report.formats import folded, json, markdown, table, wrapped
 from hf_lineage.report.words import COLUMNS as COLUMNS_OF_CLAIMS
-from hf_lineage.report.words import NUMERIC, WHOLE, encode, wording, written
+from hf_lineage.report.words import NUMERIC, WHOLE, advice, encode, wording, written
 from hf_lineage.report.words import command as of_row
 
 SCHEMA_VERSION = 1
@@ -201,7 +201,7 @@ def text(controlled: Controlled, explain: bool = False) -> str:
     rows = (folded(line) for one in drawn for line in cells(one))
     told = [one for one in drawn if one.role is Role.PAIR or one.row.verdict.reason]
     paragraphs = [*map(outcome, told), *remarks(controlled), MEANING]
-    paragraphs += [wording.settings(controlled.pair), wording.MEANING, *wording.LIMITS] if explain else []
+    paragraphs += [wording.settings(controlled.pair), wording.MEANING, *advice.LIMITS] if explain else []
     shown = table(COLUMNS, rows, numeric=NUMERIC, whole=WHOLE)
     return "\n".join([wrapped(_title(controlled)), shown, *map(wrapped, paragraphs)]) + "\n"
 
@@ -213,7 +213,7 @@ def render_markdown(controlled: Controlled, explain: bool = False) -> str:
     blocks.append(markdown.markdown_table(COLUMNS, (line for one in drawn for line in cells(one))))
     blocks.append("\n".join(f"- {markdown.escaped(outcome(one))}" for one in drawn))
     blocks += [markdown.paragraph(sentence) for sentence in remarks(controlled)]
-    blocks += ["\n".join(f"- {limit}" for limit in wording.LIMITS)] if explain else []
+    blocks += ["\n".join(f"- {limit}" for limit in advice.LIMITS)] if explain else []
     settings = markdown.escaped(f"{MEANING} {wording.settings(controlled.pair)}")
     blocks.append(f"<sub>{settings} {wording.MEANING}</sub>")
     return "\n\n".join(blocks) + "\n"

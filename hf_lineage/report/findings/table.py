@@ -53,6 +53,7 @@ def _late_of_report(module: str, measured: Callable[[Report], object]) -> OfRepo
 
 MAKERS = (
     Maker("blend", of_report=_late_of_report("blend", lambda report: report.blended), report_key="blend"),
+    Maker("parts", of_report=_late_of_report("part_by_part", lambda report: report.parts or None)),
     Maker("descent", descent.describe),
     Maker("copies", _late("copies", lambda row: row.verdict.copies)),
     Maker("adapter", _late("adapter", lambda row: row.verdict.trace), claim_key="adapter"),

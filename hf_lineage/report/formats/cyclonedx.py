@@ -19,7 +19,7 @@ from hf_lineage.errors import printable
 from hf_lineage.hub import hub_name
 from hf_lineage.report.findings import describe_claim, describe_report, state_outcome
 from hf_lineage.report.formats import json
-from hf_lineage.report.formats.materials import NAMESPACE, ancestors, confidence, digests, parts, title
+from hf_lineage.report.formats.materials import NAMESPACE, ancestors, confidence, digests, title
 from hf_lineage.report.words import encode, wording
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _model(report: Report) -> Component:
     component.properties.update(_properties(report))
     if verified:
         component.pedigree = Pedigree(ancestors=verified, notes=wording.MEANING)
-    for part in parts(report):
+    for part in report.parts:
         of_part = _component(part, None, None, f"part {part}")
         if rows := ancestors(report, part):
             of_part.pedigree = Pedigree(ancestors=[_ancestor(row, part) for row in rows], notes=wording.MEANING)

@@ -25,12 +25,6 @@ def title(report: Report) -> str:
     return report.source.folder.resolve().name if report.source and not report.source.remote else report.model
 
 
-def parts(report: Report) -> list[str]:
-    """Return the parts that have rows beside those of the model that they are parts of."""
-    whole = any(not row.part and row.layers is not None for row in report.rows)
-    return list(dict.fromkeys(row.part for row in report.rows if row.part and whole))
-
-
 def ancestors(report: Report, part: str = "") -> list[Row]:
     """Return a row for each verified base, the nearest first and the one of which the model has least last.
 
@@ -39,7 +33,7 @@ def ancestors(report: Report, part: str = "") -> list[Row]:
     all. So the base of a merge, from which its parents come as well, is the last.
     """
     verified: dict[str, Row] = {}
-    apart = parts(report)
+    apart = report.parts
     for row in report.rows:
         if row.verdict.verified and (row.part == part or not apart):
             verified.setdefault(row.claim.base, row)

@@ -1,9 +1,10 @@
 """A report as an SPDX 3.0.1 document in JSON-LD, with the classes of its AI profile, written without any library.
 
-The model is a descendant of the bases that the weights confirm, and of no other; every claim is an annotation. The
-document does not say that it conforms to the AI profile, which asks when the model was released. Licences are spelled
-as the SPDX License List spells them; the Hub writes them in lower case, and what it knows besides (openrail, gemma,
-llama3, other) is on no list.
+The model is a descendant of the bases that the weights confirm, and of no other; every claim is an annotation. Of a
+model of several parts each part is a package by itself, and a descendant of its own bases. The document does not say
+that it conforms to the AI profile, which asks when the model was released. Licences are spelled as the SPDX License
+List spells them; the Hub writes them in lower case, and what it knows besides (openrail, gemma, llama3, other) is on
+no list.
 """
 
 from __future__ import annotations
@@ -100,11 +101,17 @@ def _elements(report: Report, at: _Namespace) -> Iterator[Element]:
     shown = title(report)
     yield from _package(at, _Package("model", hub_name(report.model) or shown, remote, report.commit, report.licence))
     yield from _files(at, "model", digests(report.source))
-    bases = {id(row): f"base-{number}" for number, row in enumerate(ancestors(report), start=1)}
-    for row in ancestors(report):
-        yield from _ancestor(at, row, bases[id(row)])
+    keys = {"": "model"} | {part: f"part-{number}" for number, part in enumerate(report.parts, start=1)}
+    for part in report.parts:
+        yield from _package(at, _Package(keys[part], part, None, None, None))
+        ends = {"from": at("model"), "to": [at(keys[part])]}
+        yield at.element("Relationship", f"{keys[part]}-inside", relationshipType="contains", **ends)
+    verified = [(key, row) for part, key in keys.items() for row in ancestors(report, part)]
+    bases = {id(row): f"base-{number}" for number, (_, row) in enumerate(verified, start=1)}
+    for key, row in verified:
+        yield from _ancestor(at, row, bases[id(row)], key)
     for number, row in enumerate(report.rows, start=1):
-        subject = at(f"descent-{bases[id(row)]}") if id(row) in bases else at("model")
+        subject = at(f"descent-{bases[id(row)]}") if id(row) in bases else at(keys.get(row.part, "model"))
         statements = "".join(f" {sentence}." for sentence in state_claim(report, row))
         statement = f"{state_outcome(row)}. Declared in {', '.join(row.claim.sources)}.{statements}"
         yield at.element(
@@ -112,7 +119,7 @@ def _elements(report: Report, at: _Namespace) -> Iterator[Element]:
         )
 
 
-def _ancestor(at: _Namespace, row: Row, key: str) -> Iterator[Element]:
+def _ancestor(at: _Namespace, row: Row, key: str, of: str) -> Iterator[Element]:
     named = hub_name(row.claim.base)
     shown = named or PurePath(row.claim.base).name or row.claim.base
     yield from _package(at, _Package(key, shown, named if row.base_commit else None, row.base_commit, row.licence))
@@ -121,7 +128,7 @@ def _ancestor(at: _Namespace, row: Row, key: str) -> Iterator[Element]:
         f"descent-{key}",
         relationshipType="descendantOf",
         completeness="noAssertion",
-        **{"from": at("model"), "to": [at(key)]},
+        **{"from": at(of), "to": [at(key)]},
         comment=state_outcome(row),
     )
     yield from _files(at, key, digests(row.base_folder))

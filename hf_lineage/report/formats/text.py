@@ -18,7 +18,7 @@ from hf_lineage.checking import Report
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Evidence, ExitCode, Kind
 from hf_lineage.report.findings import Bars, Finding, describe_claim, describe_report, reasons
-from hf_lineage.report.words import KINDS, NUMERIC, TONES, WHOLE, advice, columns, numbers, wording
+from hf_lineage.report.words import KINDS, NUMERIC, TONES, WHOLE, columns, numbers, wording
 
 WIDTH = 80
 BAR = 20
@@ -44,6 +44,8 @@ def render(report: Report, explain: bool = False) -> str:
         lines.append(table(columns(report), cells, numeric=NUMERIC, whole=WHOLE))
     paragraphs = list(reasons(report))
     if explain:
+        from hf_lineage.report.words import advice
+
         for row in report.rows:
             lines += [block for _, finding in describe_claim(report, row) for block in _explained(finding)]
             for path, evidence in row.verdict.evidence.items():

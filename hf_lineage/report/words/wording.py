@@ -11,7 +11,6 @@ from hf_lineage.evidence import SEVERITY, Evidence, Kind, units
 from hf_lineage.evidence.judging import named, spans
 from hf_lineage.evidence.nulls import graft
 from hf_lineage.report.words import numbers
-from hf_lineage.report.words.advice import LIMITS as LIMITS
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
 NAMED_BASE = "Base"

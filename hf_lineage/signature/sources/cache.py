@@ -42,7 +42,7 @@ def find(repo: RepoRef, architecture: str, factorization: registry.Factorization
     if not _cacheable(repo, spec.recipe):
         return None
     expected = {
-        "model": repo.remote,
+        "model": _name(repo),
         "commit": repo.commit,
         "architecture": architecture,
         "factorization": factorization.name,
@@ -64,9 +64,7 @@ def write(repo: RepoRef, factorization: registry.Factorization, whole: Signature
         return
     from hf_lineage.signature.sources.store import encode
 
-    signature = replace(
-        whole, model=repo.remote or "", made_from={"factorization": registry.fingerprint(factorization)}
-    )
+    signature = replace(whole, model=_name(repo), made_from={"factorization": registry.fingerprint(factorization)})
     try:
         for path, single in by_path(signature).items():
             content, file = encode(single), _file(repo, factorization, signature.recipe, path)
@@ -81,14 +79,19 @@ def write(repo: RepoRef, factorization: registry.Factorization, whole: Signature
 def _cacheable(repo: RepoRef, recipe: Recipe) -> bool:
     """Whether a signature may be cached: not that of a folder, here or in a repository, or of a file, nor an exact one.
 
-    The cache knows a model by its commit alone. A signature of a pickle must not serve a check that reads none.
+    The cache knows a model by its commit alone, and a part of it by its name as well. A signature of a pickle must not
+    serve a check that reads none.
     """
-    whole = repo.remote is not None and repo.commit is not None and not (repo.subfolder or repo.part or repo.file)
+    whole = repo.remote is not None and repo.commit is not None and not (repo.subfolder or repo.file)
     return whole and not repo.allow_pickle and recipe.probes is not None
 
 
+def _name(repo: RepoRef) -> str:
+    return "/".join(filter(None, (repo.remote, repo.part)))
+
+
 def _file(repo: RepoRef, factorization: registry.Factorization, recipe: Recipe, path: str) -> Path:
-    label = recipe.label(path, registry.fingerprint(factorization), __version__)
+    label = recipe.label(path, registry.fingerprint(factorization), __version__, *filter(None, (repo.part,)))
     model = f"models--{(repo.remote or '').replace('/', '--')}"
     return root() / "signatures" / model / str(repo.commit) / f"{label}.safetensors"
 

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from hf_lineage import Options, check, compare
 from tests.invoking import lineage
 from tests.models import WEIGHTS, card, edit_json, fine_tuned, spoil, tiny_llama
-from tests.parts import saved
+from tests.parts import saved, seeing
 
 NAME = "LlavaForConditionalGeneration"
 
@@ -32,7 +32,7 @@ def drawn(folder, seed, within=""):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
-    base = drawn(saved(NAME, folder / "base").folder, 1)
+    base = seeing(folder / "base", seed=1)
     fine_tuned(base, folder / "child", noise=0.02)
     return folder
 
@@ -100,7 +100,7 @@ def test_a_tower_is_known_again_in_a_base_that_is_nothing_else(hub, made):
 
 
 def test_a_tower_of_another_width_or_depth_is_told_apart(hub):
-    other = saved(NAME, hub / "acme/other").folder
+    other = seeing(hub / "acme/other", seed=3)
     config = json.loads((other / "config.json").read_text())
 
     def change(tensors):
@@ -162,7 +162,7 @@ def test_no_part_is_verified_by_running(hub):
 def test_the_origin_of_a_tower_is_found_where_only_a_whole_model_of_another_family_is_known(hub, tmp_path):
     index = ("--index", tmp_path / "index", "--local-hub", hub)
     assert lineage("index", "add", "acme/base", *index).code == 0
-    other = drawn(saved("VipLlavaForConditionalGeneration", hub / "otter/other").folder, 7)
+    other = seeing(hub / "otter/other", 7, "VipLlavaForConditionalGeneration")
     held = load_file(hub / "acme/base" / WEIGHTS)
     spoil(other, lambda tensors: tensors.update({name: held[name] for name in tensors if "vision_tower" in name}))
     found = lineage("identify", "otter/other", *index)
@@ -185,3 +185,39 @@ def test_a_bill_of_materials_has_a_pedigree_for_each_part(hub):
 def test_the_page_shows_the_parts_one_below_the_other(hub):
     page = lineage("check", "fern/child", "--local-hub", hub, "--format", "html").out
     assert page.index("acme/base</bdi></a>") < page.index("acme/base</bdi></a> (vision)")
+
+
+def test_a_model_is_identified_though_one_of_its_parts_cannot_be_read(hub, tmp_path):
+    index = ("--index", tmp_path / "index", "--local-hub", hub)
+    assert lineage("index", "add", "acme/base", *index).code == 0
+    edit_json(hub / "fern/child/config.json", vision_feature_layer="last")
+    found = lineage("identify", "fern/child", *index)
+    assert (found.code, "acme/base" in found.sentences) == (0, True)
+    assert "none of the 2 layers of the part is read" in found.err
+
+
+def with_tower(folder, name):
+    """The tower of a model replaced by a tiny one of another class, with random numbers."""
+    tower = saved(name, folder.with_name(f"{folder.name}-tower")).folder
+    held = load_file(tower / WEIGHTS)
+
+    def replace_tower(tensors):
+        for key in [key for key in tensors if "vision_tower" in key]:
+            del tensors[key]
+        tensors.update({f"vision_tower.{key}": each for key, each in held.items()})
+
+    spoil(folder, replace_tower)
+    edit_json(folder / "config.json", vision_config=json.loads((tower / "config.json").read_text()))
+
+
+@pytest.mark.parametrize("name", ["SiglipVisionModel", "PixtralVisionModel", "Dinov2Model"])
+def test_a_tower_of_another_class_is_compared_where_it_can_be(hub, name):
+    with_tower(hub / "fern/child", name)
+    report = check("fern/child", options=Options(local_hub=hub))
+    assert outcome(report) == {"language": "RELATED", "vision": "UNRELATED"}
+
+
+def test_the_tower_of_the_base_is_known_again_whatever_class_it_is_said_to_be(hub):
+    config = json.loads((hub / "fern/child/config.json").read_text())["vision_config"]
+    edit_json(hub / "fern/child/config.json", vision_config=config | {"model_type": "siglip_vision_model"})
+    assert outcome(check("fern/child", options=Options(local_hub=hub)))["vision"] == "RELATED"

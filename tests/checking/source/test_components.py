@@ -5,9 +5,10 @@ import json
 import pytest
 
 from hf_lineage.architecture.registry import registry_table
-from hf_lineage.checking.source.components import PARTS, Parts, fitting_part, part_named, parts_of_class, parts_of_model
+from hf_lineage.checking.source.components import PARTS, Parts, part_named, parts_of_class, parts_of_model
 from hf_lineage.checking.source.describing import described
 from hf_lineage.checking.source.opening import headers
+from hf_lineage.checking.source.submodels import fitting_part
 from hf_lineage.errors import LineageError, NothingToCompare
 from hf_lineage.hub import resolve
 from tests import parts as derived

@@ -11,7 +11,9 @@ from importlib.resources import files
 import pytest
 import spdx_python_model
 
+from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.claims.licence import Licence
+from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report import FORMATS
 from hf_lineage.report.formats import spdx
 from hf_lineage.report.formats.spdx import LISTED, expression
@@ -157,3 +159,27 @@ def test_every_name_is_on_the_list():
 )
 def test_an_expression(licence, spelled):
     assert expression(licence) == spelled
+
+
+def test_each_part_is_a_package_with_ancestors_of_its_own():
+    language = row(layers=6, mlp=measured())
+    tower = replace(row(base="org/tower", layers=4, mlp=measured()), part="vision")
+    document = rendered(report(language, tower))
+    assert written_again(document)
+    names = [one["name"] for one in typed(document, "ai_AIPackage")]
+    assert names == ["org/model", "vision", "org/base", "org/tower"]
+    assert relations(document, "descendantOf") == [("model", "base-1"), ("part-1", "base-2")]
+    assert ("model", "part-1") in relations(document, "contains")
+
+
+def test_a_part_that_nothing_verifies_has_no_ancestor():
+    language = row(layers=6, mlp=measured())
+    tower = Row(language.claim, Verdict(Kind.UNRELATED), part="vision")
+    document = rendered(report(language, tower))
+    assert written_again(document)
+    assert relations(document, "descendantOf") == [("model", "base-1")]
+    about = {one["statement"].partition(" is ")[0]: one["subject"] for one in typed(document, "Annotation")}
+    assert {base: subject.partition("#")[2] for base, subject in about.items()} == {
+        "org/base": "descent-base-1",
+        "org/base (vision)": "part-1",
+    }

@@ -8,7 +8,7 @@ import pytest
 from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Kind, Verdict
-from hf_lineage.report.words import advice, wording
+from hf_lineage.report.words import advice
 from tests.example_evidence import trace
 from tests.pages import measured, report, row
 
@@ -38,7 +38,6 @@ UNREAD = Row(Claim("org/base", None, ("README.md",)), Verdict(Kind.UNVERIFIABLE,
 
 
 def test_limits_are_sentences_that_every_format_can_print():
-    assert wording.LIMITS is advice.LIMITS
     assert all(limit.endswith(".") for limit in (*advice.LIMITS, *advice.OF_ADAPTERS))
 
 

@@ -15,6 +15,7 @@ from hf_lineage.signature.sources.store import load_signature, save_signature
 from hf_lineage.signature.values import PARTS
 from tests.invoking import COMMAND, lineage
 from tests.models import card, fine_tuned, tiny_llama
+from tests.parts import seeing
 from tests.published.steps import torch_file
 from tests.server import serving
 from tests.server.client import remote
@@ -72,6 +73,22 @@ def test_of_what_was_read_in_part_nothing_is_cached(online, tmp_path):
     read = json.loads(lineage(*command, "--set", "recompute=yes").out)["claims"][0]
     assert quick == {key: value for key, value in read.items() if key not in apart}
     assert origins(found) == {"base": "cache", "model": "cache"}
+
+
+def test_a_part_is_cached_beside_the_model_that_it_is_of(online, tmp_path):
+    base = seeing(tmp_path / "seeing", seed=1)
+    online.publish("acme/seeing", base)
+    online.publish("fern/seeing", card(fine_tuned(base, tmp_path / "further", noise=0.02), "acme/seeing"))
+    command = ("check", "fern/seeing", *QUIET, "--set", "order-seed=0", "--format", "json")
+    first, again = (json.loads(lineage(*command).out)["claims"] for _ in range(2))
+    assert [(claim["part"], claim["verdict"]) for claim in first] == [("", "RELATED"), ("vision", "RELATED")]
+    assert [origins(claim) for claim in first] == [{"base": "weights", "model": "weights"}] * 2
+    assert [origins(claim) for claim in again] == [{"base": "cache", "model": "cache"}] * 2
+    assert [claim["paths"] for claim in again] == [claim["paths"] for claim in first]
+    assert len(kept()) == 4
+    assert {load_signature(file).model for file in kept()} == {
+        f"{name}{part}" for name in ("acme/seeing", "fern/seeing") for part in ("", "/vision")
+    }
 
 
 def test_models_of_unlike_depth_are_read_whole_and_both_are_cached(online, tmp_path):

@@ -1,0 +1,58 @@
+"""The parts of a model stand side by side, each with its own base, verdict and share."""
+
+from dataclasses import replace
+
+from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.report import FORMATS
+from hf_lineage.report.findings import describe_report, part_by_part
+from tests.pages import measured, report, row
+
+LANGUAGE = row(layers=6, mlp=measured())
+TOWER = replace(row(base="org/tower", layers=4, mlp=measured()), part="vision")
+UNREAD = replace(TOWER, part="audio", verdict=Verdict(Kind.UNVERIFIABLE, "it stands nowhere"))
+
+
+def named(told):
+    return [maker.name for maker, _ in describe_report(told)]
+
+
+def test_a_row_a_part_with_its_base_and_what_is_inherited():
+    finding = part_by_part.describe(report(LANGUAGE, TOWER, UNREAD))
+    share = finding.tables[0].rows[0][3]
+    assert share.endswith("%")
+    assert finding.tables[0].rows == (
+        ("the model itself", "org/base", LANGUAGE.verdict.words, share),
+        ("vision", "org/tower", TOWER.verdict.words, share),
+        ("audio", "org/tower", "UNVERIFIABLE", ""),
+    )
+    assert [bar.label for bar in finding.picture.bars] == ["the model itself: org/base", "vision: org/tower"]
+    assert [(one["part"], one["verified"]) for one in finding.values][1:] == [
+        ("vision", TOWER.verdict.verified),
+        ("audio", False),
+    ]
+    assert finding.values[2]["inherited"] is None
+
+
+def test_a_tower_that_comes_from_nowhere_is_drawn_pale():
+    stranger = replace(TOWER, verdict=replace(TOWER.verdict, kind=Kind.UNRELATED))
+    assert [bar.pale for bar in part_by_part.describe(report(LANGUAGE, stranger)).picture.bars] == [False, True]
+
+
+def test_a_model_of_one_part_has_no_such_table():
+    assert "parts" in named(report(LANGUAGE, TOWER))
+    assert "parts" not in named(report(LANGUAGE))
+    assert "parts" not in named(report(TOWER))
+
+
+def test_the_page_has_the_table_and_text_has_it_with_explain():
+    told = report(LANGUAGE, TOWER)
+    assert "The parts side by side" in FORMATS["html"](told, False)
+    assert "part by part" not in FORMATS["text"](told, False)
+    assert "the model itself" in FORMATS["text"](told, True)
+
+
+def test_names_of_bases_are_no_markup():
+    hostile = replace(row(base="<script>alert(1)</script>", layers=6, mlp=measured()), part="<b>vision")
+    page = FORMATS["html"](report(LANGUAGE, hostile), True)
+    assert "<script>alert" not in page
+    assert "<b>vision" not in page
