@@ -10,15 +10,15 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "hf_lineage"
 MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES, MOST_OF_A_LIST = 250, 40, 12, 20
-LISTS = {".", "checkpoint/formats", "cli", "report/formats"}
+LISTS = {".", "checkpoint/formats", "cli", "report/findings", "report/formats"}
 """Folders that hold a list of like things."""
-MOST_LINES_OF_THE_PACKAGE = 48_000
+MOST_LINES_OF_THE_PACKAGE = 49_400
 """Lower it whenever the package becomes shorter; 30,000 is where it is to go.
 
 It was raised by 150 for heads of modules that were divided, so that no folders form a circle, and for sentences that
 say one thought at a time, by 100 for ending a search in which nothing shows, by 40 for the table of the kinds of things
 that a repository may hold, and by 1048 for parents that nobody declared and for the worth of what is quoted, and
-by 1,700 for running the models."""
+by 1,700 for running the models, and by 1,400 for holding every number of a model against its base."""
 
 ENTRY = "runs the command, as tests of the command do in a process of their own"
 HARNESS = (

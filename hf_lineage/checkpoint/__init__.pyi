@@ -1,3 +1,4 @@
+from .codes import Codes as Codes
 from .files import INDICES as INDICES
 from .files import WeightFiles as WeightFiles
 from .files import other_format as other_format
@@ -11,6 +12,7 @@ from .stored import Memory as Memory
 from .stored import StoredRows as StoredRows
 from .stored import StoredTensor as StoredTensor
 from .tensor import DTYPES as DTYPES
+from .tensor import TensorInfo as TensorInfo
 from .tensor import as_stored as as_stored
 from .tensor import single as single
 from .tensor import widen as widen

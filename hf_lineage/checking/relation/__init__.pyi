@@ -9,4 +9,6 @@ from .declared import names_in as names_in
 from .declared import parts_notes as parts_notes
 from .declared import relation_notes as relation_notes
 from .derivation import derived as derived
+from .pairing import Pairing as Pairing
+from .pairing import pair_tensors as pair_tensors
 from .quotes import quoted as quoted

@@ -52,6 +52,7 @@ def _late_of_report(module: str, measured: Callable[[Report], object]) -> OfRepo
 
 
 MAKERS = (
+    Maker("strict", _late("strict", lambda row: row.verdict.strict), claim_key="strict"),
     Maker("blend", of_report=_late_of_report("blend", lambda report: report.blended), report_key="blend"),
     Maker("descent", descent.describe),
     Maker("adapter", _late("adapter", lambda row: row.verdict.trace), claim_key="adapter"),
