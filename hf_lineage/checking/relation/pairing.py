@@ -20,12 +20,14 @@ from hf_lineage.errors import CheckpointError, printable
 
 NO_PART = frozenset(
     {"_name_or_path", "transformers_version", "_commit_hash", "architectures", "dtype", "torch_dtype", "use_cache"}
-    | {"quantization_config", "compression_config", "quantization", "auto_map", "_attn_implementation_autoset"}
+    | {"quantization_config", "compression_config", "quantization", "_attn_implementation_autoset"}
 )
 """Settings that say who saved a model, how it is stored and how it is run, and nothing about what it computes."""
 IDLE: tuple[Any, ...] = (None, False, 0, "", [], {})
 """Values with which a setting that the other configuration lacks says nothing."""
-TIED = "tie_word_embeddings"
+TIED, OWN_CODE = "tie_word_embeddings", "auto_map"
+ROTARY = ("rope_scaling", "rope_parameters")
+SLOPE = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
 POSITIONS = 2**20
 """The most positions that a list of them is read for."""
 
@@ -131,7 +133,7 @@ def _copies(
                 if _same(base.checkpoint, name, rows):
                     yield name, "the embedding, to which it is tied"
                     continue
-            if what := _says_nothing(model.checkpoint, name, info):
+            if what := _says_nothing(model.checkpoint, name, info) or _rotary(model.checkpoint, name, base):
                 yield name, what
 
 
@@ -160,6 +162,26 @@ def _says_nothing(checkpoint: Checkpoint, name: str, info: TensorInfo) -> str:
     return ""
 
 
+def _rotary(checkpoint: Checkpoint, name: str, base: Opened) -> str:
+    """Whether a tensor has the factors of frequencies that a converter makes of the base's configuration; else empty.
+
+    Frequencies whose waves are longer than the positions that a model was first trained on are divided, those of short
+    waves are not, and between the two there is a slope (`rope_type` llama3).
+    """
+    config = base.described.config
+    scaling = next((one for key in ROTARY if isinstance(one := config.get(key), Mapping) and "factor" in one), {})
+    given = [*(scaling.get(key) for key in SLOPE), scaling.get("rope_theta", config.get("rope_theta"))]
+    info = checkpoint.tensors[name]
+    factors = checkpoint.read(name) if len(info.shape) == 1 and not info.refusal else np.empty(0)
+    if not factors.size or not all(isinstance(one, int | float) and one > 0 for one in given):
+        return ""
+    factor, low, high, positions, theta = map(float, given)
+    waves = 2 * np.pi * theta ** (np.arange(factors.size) / factors.size)
+    smooth = np.clip((positions / waves - low) / (high - low or 1), 0, 1)
+    expected = 1 / ((1 - smooth) / factor + smooth)
+    return "made of the base's rotary settings" if np.allclose(factors, expected, rtol=1e-4) else ""
+
+
 def _outside(model: Opened) -> set[str]:
     """Stored tensors that no tensor of the class is made of, but for what stands beside a part of one."""
     used = {part for info in model.checkpoint.tensors.values() for part in info.parts}
@@ -173,12 +195,14 @@ def _settings(base: Opened, candidate: Opened) -> tuple[tuple[str, ...], tuple[s
     Metadata of a converted model hold some of the settings of the class, so that what they lack says nothing.
     """
     first, second = (model.described.config for model in (base, candidate))
-    counted = [key for key in second if key not in NO_PART and not key.endswith("_token_id")]
+    counted = [key for key in second if key not in {*NO_PART, OWN_CODE} and not key.endswith("_token_id")]
     differing = tuple(
         f"{printable(key, 100)} is {_shown(second[key])}, and {_shown(first[key])} in the base"
         for key in counted
         if key in first and not _alike(first[key], second[key])
     )
+    if second.get(OWN_CODE) and first.get(OWN_CODE) != second.get(OWN_CODE):
+        differing += (f"{OWN_CODE} names code of the repository that the base does not have",)
     if candidate.described.foreign or base.described.foreign:
         return differing, ()
     own = [key for key in counted if key not in first and second[key] not in IDLE]

@@ -18,6 +18,8 @@ from tests import gguf_models
 from tests.checkpoint.formats import test_bnb, test_compressed, test_gptq
 from tests.models import WEIGHTS, card, edit_json, fine_tuned, spoil
 from tests.quantizing import BASE, repacked
+from tests.server import serving
+from tests.server.client import connect
 
 STRICT = Options(strict=True, order_seed=0)
 QUERY, DOWN = "model.layers.0.self_attn.q_proj", "model.layers.2.mlp.down_proj"
@@ -267,3 +269,33 @@ def test_a_large_matrix_is_looked_at_some_rows_at_a_time(file, monkeypatch):
     (wrong,) = whole().beyond
     row, column = divmod(77 * 32, 256)
     assert (wrong.name, wrong.place) == (f"{DOWN}.weight", (row, column))
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A base and its quantization on a Hub, which are not on this disk."""
+    card(repacked(BASE, tmp_path / "nf4", test_bnb.four_bits(), **test_bnb.FOUR), "acme/base", "quantized")
+    with serving() as hub:
+        hub.publish("acme/base", BASE)
+        hub.publish("fern/nf4", tmp_path / "nf4")
+        connect(hub, tmp_path / "cache", monkeypatch)
+        yield hub
+
+
+def test_of_models_on_the_hub_every_number_is_downloaded_and_the_commit_is_named(hub):
+    (row,) = check("fern/nf4", options=STRICT).rows
+    assert (row.verdict.strict.holds, row.verdict.mark) == (True, "verified by every number")
+    assert row.verdict.strict.base == f"acme/base at commit {row.base_commit}"
+    assert hub.moved() > (BASE / WEIGHTS).stat().st_size
+
+
+def test_where_signatures_are_cached_the_numbers_are_read_all_the_same(hub):
+    first, second = (check("fern/nf4", options=STRICT).rows[0].verdict.strict for _ in range(2))
+    assert first == second
+    assert second.holds
+
+
+def test_a_mirror_is_not_left_to_the_listing(hub):
+    hub.publish("fern/mirror", BASE)
+    (row,) = compare("acme/base", "fern/mirror", STRICT).rows
+    assert (row.verdict.words, row.verdict.mark) == ("RELATED", "verified by every number")

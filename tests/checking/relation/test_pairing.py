@@ -136,3 +136,30 @@ def test_tensors_outside_of_layers_have_other_names_in_gguf(tmp_path):
     pairing = paired(base, tmp_path / "gguf")
     assert ("token_embd_norm.weight", "embeddings.LayerNorm.weight") in pairing.pairs
     assert (pairing.added, pairing.lacking) == ((), ())
+
+
+def test_code_of_the_repository_is_a_setting_that_differs(base, child):
+    said = ("auto_map names code of the repository that the base does not have",)
+    assert paired(base, child(auto_map={"AutoModel": "code.Model"})).settings == said
+
+
+@pytest.mark.parametrize(("change", "lone"), [(1.0, False), (1.01, True)])
+def test_rotary_factors_that_a_converter_makes_of_the_configuration_say_nothing(base, child, change, lone):
+    positions, low, high, factor, theta = 8192, 1.0, 4.0, 8.0, 500000.0
+    scaling = {"factor": factor, "low_freq_factor": low, "high_freq_factor": high, "rope_type": "llama3"}
+    scaling["original_max_position_embeddings"] = positions
+    factors = []
+    for frequency in 1 / theta ** (torch.arange(0, 16, 2, dtype=torch.float32) / 16):
+        wave = 2 * torch.pi / frequency
+        smooth = (positions / wave - low) / (high - low)
+        between = 1 / ((1 - smooth) / factor + smooth)
+        factors.append(1.0 if wave < positions / high else factor if wave > positions / low else float(between))
+
+    def add(tensors):
+        tensors["rope_freqs.weight"] = change * torch.tensor(factors)
+
+    edit_json(base / "config.json", rope_scaling=scaling, rope_theta=theta)
+    pairing = paired(base, child(add, rope_scaling=scaling, rope_theta=theta))
+    assert (pairing.added == ("rope_freqs.weight",)) == lone
+    assert (pairing.copies == ()) == lone
+    assert pairing.settings == ()
