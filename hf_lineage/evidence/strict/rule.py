@@ -23,8 +23,24 @@ the scales, and which share of a tensor's numbers may be beyond by more than oth
 LOOSE, MOST_LOOSE = 0.65, 0.01
 """Likewise how far the numbers of a block may stay from the ends, beside the width, or half of it where one end is
 enough, and of which share of blocks."""
+EVEN = 1e-6
+"""By how much the steps of a uniform grid differ for want of digits."""
 NARROW = 1e-6
 """A grid as narrow as this is that of a block of zeros."""
+
+
+def all_near(base: Array, numbers: Array, ends: tuple[Array, Array], codes: Codes) -> bool:
+    """Return whether all numbers are as near to the base's as any number of a grid of equal steps has to be.
+
+    That holds for nearly all of an honest file and takes a fraction of the time that `excess` takes.
+    """
+    rises = np.diff(codes.levels)
+    if np.ptp(rises) > EVEN:
+        return False
+    with np.errstate(all="ignore"):
+        limit = np.abs(ends[1] - ends[0])
+        limit *= np.float32((0.5 + min(codes.slack, codes.clip)) * rises[0])
+        return bool(np.all(np.abs(base - numbers) <= limit) and np.all(np.isfinite(limit)))
 
 
 def excess(
@@ -63,7 +79,7 @@ def excess(
 def _gaps(at: Array, own: Array, levels: Array) -> Array | np.float32:
     """The distance between the value of each number and the next one on the side where the base's lies."""
     rises = np.diff(levels)
-    if np.ptp(rises) < 1e-6:
+    if np.ptp(rises) <= EVEN:
         return np.float32(rises[0])
     middles = (levels[1:] + levels[:-1]) / 2
     place = np.searchsorted(middles, own)

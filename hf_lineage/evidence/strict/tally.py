@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint import Codes, TensorInfo, single
 from hf_lineage.evidence.strict.outcome import Beyond
-from hf_lineage.evidence.strict.rule import MOST_CUT, MOST_LOOSE, cast, excess, idle, inflated, unreached
+from hf_lineage.evidence.strict.rule import MOST_CUT, MOST_LOOSE, all_near, cast, excess, idle, inflated, unreached
 
 AT_ONCE = 2**22
 """Numbers that are looked at together: what is computed of them takes several times the memory of a number each."""
@@ -104,6 +104,8 @@ class Tally:
         for at in range(0, len(some.numbers), height):
             rows = slice(at, at + height)
             held = some.base[rows], some.numbers[rows], (ends[0][rows], ends[1][rows])
+            if all_near(*held, some.codes):
+                continue
             steps, cut = excess(*held, some.codes, first=first)
             if (steps > 0).any() and some.codes.steps:
                 if free is None:

@@ -1,10 +1,12 @@
 """How far a number may be from the base's in each format, and the grids with which a forger would get past that."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hf_lineage.checkpoint.codes import Codes, filled_ends, table, uniform
-from hf_lineage.evidence.strict.rule import CUT, cast, excess, idle, inflated, unreached
+from hf_lineage.evidence.strict.rule import CUT, all_near, cast, excess, idle, inflated, unreached
 
 FOUR = Codes("four bits", *filled_ends(0, 0x00, 0xFF), lambda parts: parts[0], uniform(16), (1, 32))
 NF = (-1.0, -0.7, -0.5, -0.3, 0.0, 0.3, 0.5, 0.7, 1.0)
@@ -33,6 +35,18 @@ def test_the_nearest_values_are_right_and_any_other_is_not(base, levels, turned)
     steps, cut = excess(base, numbers, width, codes)
     assert np.argwhere(steps > 0).tolist() == [[2, 7]]
     assert not cut.any()
+
+
+def test_what_is_near_is_right_by_the_whole_rule_too(base):
+    numbers, ends = grid(base, -1.0, 1.0, FOUR.levels)
+    assert all_near(base, numbers, ends, FOUR)
+    assert not all_near(base, numbers, ends, replace(FOUR, levels=table(NF)))
+    for wrong in (np.nan, np.inf, 0.6):
+        other = numbers.copy()
+        other[3, 3] += wrong
+        assert not all_near(base, other, ends, FOUR)
+        assert excess(base, other, ends, FOUR)[0].max() > 0
+    assert not all_near(base, numbers, (ends[0] * np.inf, ends[1]), FOUR)
 
 
 def test_what_lies_beyond_its_grid_may_be_a_step_off_and_no_more():
