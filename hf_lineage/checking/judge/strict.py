@@ -105,7 +105,7 @@ def _held(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | str:
         return _as_stored(pairing, name, other)
     bound = isinstance(info.codes, Codes)
     tally = Tally(name, info.numbers)
-    first = BEFORE if pairing.base.stored[of_base.parts[0]].dtype in LONG else 0.0
+    first = BEFORE if _dtype(pairing.base, of_base) in LONG else 0.0
     for start, parts, numbers, base in _chunks(pairing, name, other):
         if np.array_equal(numbers, base):
             continue
@@ -132,7 +132,8 @@ def _as_stored(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | s
 
 
 def _dtype(checkpoint: Checkpoint, info: TensorInfo) -> str:
-    return checkpoint.stored[info.parts[0]].dtype
+    """The format of the first part; metadata hold numbers of float32."""
+    return checkpoint.stored[info.parts[0]].dtype if info.parts else "F32"
 
 
 def _chunks(

@@ -25,6 +25,8 @@ NO_PART = frozenset(
 """Settings that say who saved a model, how it is stored and how it is run, and nothing about what it computes."""
 IDLE: tuple[Any, ...] = (None, False, 0, "", [], {})
 """Values with which a setting that the other configuration lacks says nothing."""
+PLAIN = (".weight", ".bias")
+"""Ends of names that describe nothing but hold numbers of their own."""
 TIED, OWN_CODE = "tie_word_embeddings", "auto_map"
 ROTARY = ("rope_scaling", "rope_parameters")
 SLOPE = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
@@ -183,10 +185,12 @@ def _rotary(checkpoint: Checkpoint, name: str, base: Opened) -> str:
 
 
 def _outside(model: Opened) -> set[str]:
-    """Stored tensors that no tensor of the class is made of, but for what stands beside a part of one."""
-    used = {part for info in model.checkpoint.tensors.values() for part in info.parts}
-    beside = tuple({part.rpartition(".")[0] + "." for part in used if part.rpartition(".")[0]})
-    return {name for name in model.checkpoint.stored if name not in used and not name.startswith(beside)}
+    """Stored tensors that no tensor of the class is made of, but for what describes a part of a quantized one."""
+    tensors = model.checkpoint.tensors.values()
+    used = {part for info in tensors for part in info.parts}
+    quantized = {part.rpartition(".")[0] for info in tensors if info.itemsize for part in info.parts}
+    left = {name for name in model.checkpoint.stored if name not in used}
+    return {name for name in left if name.endswith(PLAIN) or name.rpartition(".")[0] not in quantized}
 
 
 def _settings(base: Opened, candidate: Opened) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -70,6 +70,12 @@ def test_a_tensor_that_the_class_does_not_build_counts_as_added(base, child):
     assert paired(base, child(change)).added == ("model.layers.0.mlp.extra.weight",)
 
 
+@pytest.mark.parametrize("name", ["up_proj.bias", "up_proj.extra"])
+def test_it_counts_as_added_beside_a_matrix_too(base, child, name):
+    added = f"model.layers.0.mlp.{name}"
+    assert paired(base, child(lambda tensors: tensors.update({added: torch.ones(2)}))).added == (added,)
+
+
 def test_a_head_that_is_tied_says_nothing_and_one_that_is_not_is_held_against_the_embedding(base, child):
     def tie(tensors):
         tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].clone()
