@@ -109,7 +109,9 @@ def write(
         chosen = of(name) if of else kind
         small = tensor.ndim == 1 or tensor.shape[-1] % gguf.GGML_QUANT_SIZES[chosen][0]
         chosen = KINDS.F32 if small else chosen
-        stored = quantized(np.ascontiguousarray(tensor, np.float32), chosen, importance(name, tensor.shape[-1]))
+        weights = importance(name, tensor.shape[-1])
+        matrix = np.ascontiguousarray(tensor, np.float32)
+        stored = quantized(matrix, chosen) if weights is None else quantized(matrix, chosen, weights)
         out.add_tensor(name, stored, raw_dtype=chosen)
     out.write_header_to_file()
     out.write_kv_data_to_file()

@@ -65,6 +65,7 @@ def test_a_quantization_is_told_with_its_formats(nf4, file):
     assert held(file.parent).holds
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("dtype", "words"), [("float16", "float16"), ("bfloat16", "bfloat16")])
 def test_a_cast_is_told_with_its_format(tmp_path, dtype, words):
     base = shutil.copytree(BASE, tmp_path / "base")
@@ -128,6 +129,7 @@ def spoil_blocks(file, name, change, chosen=slice(None)):
     file.write_bytes(content)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("scale", "code", "coarse"),
     [(1e-7, 0, False), (1e-7, 15, False), (60000.0, 8, True), (0.0, 8, False), (float("nan"), 8, False)],
@@ -164,6 +166,7 @@ def test_a_nested_scale_whose_steps_are_large_enough_for_anything_is_found(nf4):
     assert [one.name for one in held(nf4).beyond] == [f"{DOWN}.weight"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", [f"{DOWN}.weight", "model.norm.weight", "model.embed_tokens.weight"])
 def test_every_tensor_counts_that_is_not_quantized_too(nf4, name):
     spoil(nf4, lambda tensors: tensors[name].view(-1)[:1].view(torch.uint8).bitwise_xor_(0x3F))
