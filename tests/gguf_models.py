@@ -8,8 +8,9 @@ from typing import Any
 
 import gguf
 import numpy as np
-from gguf import quantize as quantized
 from safetensors.torch import load_file
+
+from tests.gguf_blocks import quantized
 
 Array = np.ndarray[Any, Any]
 KINDS = gguf.GGMLQuantizationType
@@ -68,9 +69,13 @@ def write(
     said: Mapping[str, Any] | None = None,
     heads: int | None = None,
     groups: int | None = None,
+    importance: Callable[[str, int], Array | None] = lambda _name, _columns: None,
     **writer: Any,
 ) -> Path:
-    """Write the model of a folder as GGUF; `of` may choose another type for a tensor, `said` adds metadata."""
+    """Write the model of a folder as GGUF; `of` may choose another type for a tensor, `said` adds metadata.
+
+    `importance` gives a number for each column of a tensor, by which scales are searched for.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
     config = json.loads((folder / "config.json").read_text())
     heads = heads or config.get("num_attention_heads") or config.get("n_head") or config.get("n_heads")
@@ -104,7 +109,9 @@ def write(
         chosen = of(name) if of else kind
         small = tensor.ndim == 1 or tensor.shape[-1] % gguf.GGML_QUANT_SIZES[chosen][0]
         chosen = KINDS.F32 if small else chosen
-        stored = quantized(np.ascontiguousarray(tensor, np.float32), chosen)
+        weights = importance(name, tensor.shape[-1])
+        matrix = np.ascontiguousarray(tensor, np.float32)
+        stored = quantized(matrix, chosen) if weights is None else quantized(matrix, chosen, weights)
         out.add_tensor(name, stored, raw_dtype=chosen)
     out.write_header_to_file()
     out.write_kv_data_to_file()

@@ -14,6 +14,7 @@ import pytest
 from tests import ctranslate2_models, gguf_models, ollama_store, onnx_models
 from tests.example_pages import HUB
 from tests.invoking import lineage
+from tests.models import card
 from tests.server import Hub, serving
 from tests.server.client import connect, remote
 from tests.server.commits import Commits
@@ -96,7 +97,13 @@ def ollama(room: Path, hub: Hub) -> None:
     shutil.copytree(HUB / "fern/llama-finetune-b", room / "models/mine")
 
 
-MORE = {"docs/gguf.md": gguf, "docs/onnx.md": onnx, "docs/scan.md": ollama}
+def strict(room: Path, hub: Hub) -> None:
+    """A quantization in GGUF on the Hub, and nothing else."""
+    gguf_models.write(HUB / "acme/llama-base", room / "gguf/model-Q8_0.gguf", kind=gguf_models.KINDS.Q8_0)
+    hub.publish("org/model-GGUF", card(room / "gguf", "acme/llama-base", "quantized"))
+
+
+MORE = {"docs/gguf.md": gguf, "docs/onnx.md": onnx, "docs/scan.md": ollama, "docs/strict.md": strict}
 
 
 def by_hand(file: Path) -> str:

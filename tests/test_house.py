@@ -12,15 +12,16 @@ PACKAGE = ROOT / "hf_lineage"
 MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES, MOST_OF_A_LIST = 250, 40, 12, 20
 LISTS = {".", "checkpoint/formats", "cli", "report/findings", "report/formats"}
 """Folders that hold a list of like things."""
-MOST_LINES_OF_THE_PACKAGE = 49_850
+MOST_LINES_OF_THE_PACKAGE = 51_400
 """Lower it whenever the package becomes shorter; 30,000 is where it is to go.
 
 It was raised by 150 for heads of modules that were divided, so that no folders form a circle, and for sentences that
 say one thought at a time, by 100 for ending a search in which nothing shows, by 40 for the table of the kinds of things
 that a repository may hold, by 1,048 for parents that nobody declared and for the worth of what is quoted, by 1,700 for
 running the models, by 3,200 for licences along the descent, layers that are read from disk, parts of models, classes
-that nobody listed and adapters whose factors are idle, by 500 for what the Hub lists of stored chunks, and by 1,100 for
-models where they lie on a disk (scan, and the store of Ollama), and by 250 for parts that nothing uses."""
+that nobody listed and adapters whose factors are idle, by 500 for what the Hub lists of stored chunks, by 1,100 for
+models where they lie on a disk (scan, and the store of Ollama), by 250 for parts that
+nothing uses, and by 1,500 for every number of a quantization (--strict)."""
 
 ENTRY = "runs the command, as tests of the command do in a process of their own"
 HARNESS = (

@@ -51,6 +51,7 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "attacks": (PAGES / "limits.md", measured.attacks_block),
     "forged": (PAGES / "limits.md", measured.forged_block),
     "executed": (PAGES / "run.md", measured.executed_block),
+    "strict": (PAGES / "strict.md", measured.strict_block),
     "power": (PAGES / "limits.md", measured.power_block),
     "reshaped": (PAGES / "limits.md", measured.reshaped_block),
     "coverage": (PAGES / "classes.md", listed.coverage_block),

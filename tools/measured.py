@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import cost, disputes
+from benchmarks import cost, disputes, strict
 from benchmarks.paper.items import (
     ours_attacks,
     ours_executed,
@@ -163,6 +163,27 @@ def forged_block() -> str:
 def executed_block() -> str:
     """What is said of forgeries by what they store, and by what they do when they run, by the last committed run."""
     return _summary("ours:executed", ours_executed.COLUMNS, ours_executed.summary)
+
+
+def strict_block() -> str:
+    """How many honest files in each format `--strict` refuses, and how many changed numbers it finds."""
+    result = json.loads(strict.FILE.read_text("utf-8"))
+    names = {
+        "honest": "Honest files",
+        "refused": "Refused",
+        "edits": "Numbers changed",
+        "placed": "Found at their place",
+    }
+    rows = [*result["formats"].items(), ("all", result["total"])]
+    cost = result["cost"]
+    told = (
+        f"Of a GGUF file of 430 million numbers, `--strict` takes {cost['time_beside_plain']} times as long as a plain "
+        f"check, and {cost['time_beside_reading']:.0f} times as long as reading both files from memory. The process "
+        f"takes {cost['memory_strict']} times the memory of the largest tensor in float32, and {cost['memory_plain']} "
+        f"times without `--strict`. Other work disturbed this run (load {cost['load']})."
+    )
+    lines = [(name, *(str(row[key]) for key in names)) for name, row in rows]
+    return f"{table(('Format', *names.values()), lines)}\n\n{told}"
 
 
 def power_block() -> str:

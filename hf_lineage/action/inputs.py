@@ -113,6 +113,8 @@ def _blob_ids(file: Path) -> set[str]:
 PREFIX = "LINEAGE_"
 NO_POLICY = "none"
 """The input policy that has no policy count."""
+SWITCHES = ("run", "strict")
+"""Inputs that are yes or no, and options of the command without a value."""
 Card = Literal["never", "write", "pull-request"]
 Word = TypeVar("Word", bound=str)
 CARDS: tuple[Card, ...] = ("never", "write", "pull-request")
@@ -169,8 +171,9 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
 def _passed(given: Mapping[str, str]) -> Iterator[str]:
     for name, words in PASSED.items():
         yield from (f"--{name.lower().replace('_', '-')}={word}" for word in words(given.get(name, "")))
-    if _one_of(given.get("RUN") or "no", "run", ("yes", "no")) == "yes":
-        yield "--run"
+    for name in SWITCHES:
+        if _one_of(given.get(name.upper()) or "no", name, ("yes", "no")) == "yes":
+            yield f"--{name}"
 
 
 def _local_hub(given: Mapping[str, str]) -> Path | None:

@@ -41,6 +41,9 @@ def _blocks(record: Record) -> Iterator[str]:
     for claim in record.claims:
         if claim.reason:
             yield paragraph(f"{claim.base}: {claim.reason.removeprefix(f'{claim.base}: ')}")
+    for claim in record.claims:
+        if claim.strict:
+            yield paragraph(f"{claim.base}: {claim.strict.sentence}")
     yield markdown_table(("Checked", ""), _settings(record))
     yield "\n".join(("Check it yourself:", "", "```console", *(f"$ {claim.command}" for claim in record.claims), "```"))
     inherited = INHERITED.format(max((claim.test.min_share for claim in record.claims), default=0.5))

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hf_lineage.checking.single import Inspection
     from hf_lineage.signature.sources import Published
 
+NOT_READ = "there are no two models of which every tensor can be held against the other's"
 NOT_RUN = "an adapter is judged by the factors that it stores; to run it, merge it into its base and check the result"
 
 
@@ -190,14 +191,16 @@ def ordered(options: Options) -> Options:
 
 
 def _told(rows: Sequence[Row], options: Options) -> tuple[Row, ...]:
-    """The rows, in which those of adapters say why nothing was run where that was asked for."""
+    """The rows, in which those of adapters say why nothing was run, or no number was read, where that was asked for."""
     not_run = Executed(seed=options.order_seed or 0, problem=NOT_RUN)
-    return tuple(
-        replace(row, verdict=replace(row.verdict, executed=not_run))
-        if options.run and row.verdict.is_related and row.verdict.executed is None
-        else row
-        for row in rows
-    )
+    related = [row.verdict for row in rows if row.verdict.is_related]
+    executed = {id(one): not_run for one in related if options.run and one.executed is None}
+    told = [replace(row.verdict, executed=executed.get(id(row.verdict), row.verdict.executed)) for row in rows]
+    if options.strict:
+        from hf_lineage.evidence.strict import Strict
+
+        told = [replace(one, strict=one.strict or Strict("", problem=NOT_READ)) for one in told]
+    return tuple(replace(row, verdict=verdict) for row, verdict in zip(rows, told, strict=True))
 
 
 def _named(bases: Sequence[str], local_hub: Path | None) -> Claims:

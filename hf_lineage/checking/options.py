@@ -81,6 +81,8 @@ class Options(Sources, Spec):
     """The listed class to use for a model whose own class is not listed."""
     run: bool = False
     """Whether both models are loaded and run, so that a verdict rests on what their parts do; needs the extra `run`."""
+    strict: bool = False
+    """Whether every number is held against the base's: whether the model is its quantization and nothing else."""
     registry: OptionalPath = OptionalPath()
     """The user's factorizations for classes that are not listed; by default the folder that the trust file names."""
 
@@ -123,6 +125,8 @@ class Options(Sources, Spec):
             raise OptionError("signatures with probes=exact are not published; leave published or probes=exact out")
         if self.run:
             self._refuse_run()
+        if self.strict and self.published:
+            raise OptionError("--strict reads the weights of a base; leave published=yes out")
         if self.registry is not None and not self.registry.is_dir():
             raise OptionError(f"--registry {self.registry} is not a folder; give the folder with the factorizations")
         if self.as_class and not self.registry and not any(listing(self.as_class)):

@@ -173,6 +173,7 @@ SETTINGS: Mapping[str, Setting] = {
     "allow_pickle": Setting(FLAG),
     "as_class": Setting(_or_none(TEXT)),
     "run": Setting(FLAG),
+    "strict": Setting(FLAG),
     "registry": Setting(_or_none(PATH)),
 }
 """By the name of the field of Options."""

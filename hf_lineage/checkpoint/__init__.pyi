@@ -1,5 +1,4 @@
-from .digests import digest_model as digest_model
-from .digests import digest_tensors as digest_tensors
+from .codes import Codes as Codes
 from .files import INDICES as INDICES
 from .files import WeightFiles as WeightFiles
 from .files import other_format as other_format
@@ -10,11 +9,14 @@ from .opening import open_checkpoint as open_checkpoint
 from .opening import open_file as open_file
 from .opening import open_weights as open_weights
 from .opening import stored_in as stored_in
+from .stored import AT_ONCE as AT_ONCE
 from .stored import Memory as Memory
 from .stored import StoredRows as StoredRows
 from .stored import StoredTensor as StoredTensor
 from .stored import same_bytes as same_bytes
+from .stored import unreadable as unreadable
 from .tensor import DTYPES as DTYPES
+from .tensor import TensorInfo as TensorInfo
 from .tensor import as_stored as as_stored
 from .tensor import single as single
 from .tensor import widen as widen

@@ -133,6 +133,17 @@ class Checkpoint:
         matrix = not tensor.refusal and len(tensor.shape) == 2 and tensor.numbers
         return tuple(self.stored[part] for part in tensor.parts) if alone and matrix else ()
 
+    def read_parts(self, name: str, rows: slice | None = None) -> list[NDArray[Any]]:
+        """Return what one tensor is decoded from, as it is stored; of the parts of a matrix of `row_parts` some rows.
+
+        Raise CheckpointError if a file has changed since it was opened.
+        """
+        parts = self.parts([name]).values()
+        try:
+            return [(part if rows is None else part.rows(rows)).read(Memory()) for part in parts]
+        except OSError as error:
+            raise unreadable(name, error) from None
+
     def read(self, name: str, memory: Memory | None = None) -> NDArray[Any]:
         """Return one tensor, its parts read into the free part of `memory`, or into new memory.
 

@@ -149,6 +149,11 @@ class RemoteCheckpoint(Checkpoint):
         self.wait(name)
         return super().read(name, memory)
 
+    def read_parts(self, name: str, rows: slice | None = None) -> list[NDArray[Any]]:
+        """Return what one tensor is decoded from once it has been downloaded; raise as `read` does."""
+        self.wait(name)
+        return super().read_parts(name, rows)
+
     def prefetch_pieces(self, pieces: Iterable[StoredTensor], gap: int | None = None) -> None:
         """Fetch rows of stored matrices in the background; one request covers rows with only a small gap between them.
 

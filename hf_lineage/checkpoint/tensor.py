@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from hf_lineage.checkpoint.codes import Codes
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype(np.float64),
@@ -153,6 +156,8 @@ class TensorInfo:
     """Why it cannot be decoded, as a phrase that follows its name; empty if it can."""
     linear: bool = False
     """Whether it is (out, in) because of how it is stored, also where the class has (in, out)."""
+    codes: Codes | str = field(default="", compare=False)
+    """The grid of its numbers; or why no bound holds for each, in a sentence; empty where nothing is known of it."""
 
     def turned(self) -> TensorInfo:
         """Return the transposed matrix."""

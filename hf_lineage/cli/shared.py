@@ -39,6 +39,11 @@ RUN = (
     "extra `run`."
 )
 
+STRICT = (
+    "Hold every number of every tensor against the base's: whether MODEL is its quantization, or its numbers, and "
+    "nothing else; 3 if not."
+)
+
 
 def with_examples(text: str, *commands: str) -> str:
     """Return the text below the help of a command, with examples of how the command is called, a line each."""
@@ -178,6 +183,7 @@ TEST = (
     ),
     click.option("--audit", is_flag=True, help=AUDIT),
     click.option("--run", is_flag=True, help=RUN),
+    click.option("--strict", is_flag=True, help=STRICT),
     click.option(
         "--accept",
         multiple=True,

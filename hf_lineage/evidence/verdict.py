@@ -21,6 +21,7 @@ from hf_lineage.signature import Sampled
 if TYPE_CHECKING:
     from hf_lineage.evidence.derivation import Copies
     from hf_lineage.evidence.nulls import EmpiricalNull
+    from hf_lineage.evidence.strict import Strict
 
 
 class ExitCode(IntEnum):
@@ -169,14 +170,21 @@ class Verdict:
     """What was seen when both models ran; None where nobody asked for it."""
     copies: Copies | None = None
     """What both have in common as the Hub stores them; None where nothing is known to be."""
+    strict: Strict | None = None
+    """How every number compares with the base's; None where nobody asked for it."""
 
     def __repr__(self) -> str:
         return f"<{self.words}{f': {printable(self.reason, 200)}' if self.reason else ''}>"
 
     @property
     def exit_code(self) -> ExitCode:
-        """What the command returns for this claim: RELATED if it is verified or its kind is accepted."""
-        return ExitCode.RELATED if self.accepted else self.kind.exit_code
+        """What the command returns for this claim: RELATED if it is verified or its kind is accepted.
+
+        Where it was asked whether the model is the base's numbers and nothing else, it also has to be that.
+        """
+        code = ExitCode.RELATED if self.accepted else self.kind.exit_code
+        refused = self.strict is not None and not self.strict.holds
+        return max(code, ExitCode.UNDECIDED, key=SEVERITY.index) if refused else code
 
     @property
     def name(self) -> str:
@@ -223,6 +231,13 @@ class Verdict:
         return self.verified and self.executed is not None and self.executed.complete
 
     @property
+    def verified_by_numbers(self) -> bool:
+        """Whether the claim is verified, and every number of the model is the base's as its format stores it."""
+        return self.verified and self.strict is not None and self.strict.holds
+
+    @property
     def mark(self) -> str:
         """Whether the claim is verified, and by what, in words."""
+        if self.verified_by_numbers:
+            return "verified by every number"
         return "verified by running" if self.verified_by_running else "verified" if self.verified else "not verified"

@@ -15,7 +15,7 @@ from hf_lineage.errors import OptionError, printable
 from hf_lineage.evidence import FAIL_ON, Kind
 from hf_lineage.files import plain_yaml
 from hf_lineage.hub import hub_name
-from hf_lineage.policy.policy import ACCEPTED, CALIBRATED, EXACT, EXECUTED, REFUSED, Policy, Waiver
+from hf_lineage.policy.policy import ACCEPTED, CALIBRATED, EXACT, EXECUTED, REFUSED, STRICT, Policy, Waiver
 
 LARGEST = plain_yaml.SHORT
 """Bytes of a file at most."""
@@ -115,7 +115,7 @@ TOP = {
     "accepted": ("accepted", _accepted),
     "relation": ("relations", _relations),
     "evidence": ("evidence", _one_of((EXACT, CALIBRATED))),
-    "require": ("requires", _one_of((EXECUTED,))),
+    "require": ("requires", _one_of((EXECUTED, STRICT))),
     "own-code": ("own_code", _one_of((ACCEPTED, REFUSED))),
     "undeclared-parent": ("undeclared_parent", _one_of((ACCEPTED, REFUSED))),
     "licence": ("licences", _licences),

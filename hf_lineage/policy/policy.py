@@ -19,8 +19,9 @@ EXACT, CALIBRATED = "exact", "calibrated"
 """The least evidence on which RELATED may rest."""
 UNDECLARED = "undeclared-parent"
 """What fails where a parent shows that the model does not name, and where a claim is contradicted."""
-EXECUTED = "executed"
-"""What may be required of every claim: that it is verified by what both models do when they run."""
+EXECUTED, STRICT = "executed", "strict"
+"""What may be required of every claim: that it is verified by what both models do when they run, or that the model is
+the base's numbers, as its formats store them, and nothing else."""
 FAILING = {
     "unrelated": frozenset({ExitCode.UNRELATED, ExitCode.ERROR}),
     UNDECLARED: frozenset({ExitCode.UNRELATED, ExitCode.ERROR}),
@@ -73,7 +74,7 @@ class Policy:
     """The relations of which each claim has to declare one; empty if any will do."""
     evidence: str = CALIBRATED
     requires: str = ""
-    """EXECUTED where every claim has to be verified by running; empty where nothing more is required."""
+    """EXECUTED where every claim has to be verified by running, STRICT where by every number; empty for neither."""
     own_code: str = ACCEPTED
     """Whether models with code of their own pass, which is never run."""
     undeclared_parent: str | None = None

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hf_lineage.checkpoint import digest_model, digest_tensors, stored_in
+from hf_lineage.checkpoint import stored_in
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare
 from hf_lineage.files import open_regular, sha256
+from hf_lineage.scan.digests import digest_model, digest_tensors
 from hf_lineage.scan.local_model import LocalModel, digest_in
 
 Advance = Callable[[int], object]

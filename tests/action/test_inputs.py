@@ -232,6 +232,7 @@ def test_asking_for_the_policy_of_the_folder_by_name_is_no_way_around(checkout, 
             "annotate must be one of never, write, pull-request, not yes",
         ),
         ({"MODEL": "a/b", "RUN": "true"}, "the input run must be one of yes, no, not true"),
+        ({"MODEL": "a/b", "STRICT": "1"}, "the input strict must be one of yes, no, not 1"),
         ({"MODEL": "./a/b"}, r"the input model must be a Hub name such as org/model, not \./a/b; see local-path"),
         ({"MODEL": "a/b", "VERSION": "9.9.9"}, f"this is hf-lineage {__version__}, not 9.9.9"),
     ],
@@ -248,6 +249,7 @@ def test_they_mean_what_action_yml_says():
             "LINEAGE_FORMATS": "json,sarif junit\n", "LINEAGE_ACCEPT": "part, basis, weak",
             "LINEAGE_FAIL_ON": "undecided", "LINEAGE_TOKEN": "hf_x", "LINEAGE_SET": "alpha=0.001 seed=3",
             "LINEAGE_VERSION": f"v{__version__}", "LINEAGE_LOCAL_HUB": "hub", "LINEAGE_RUN": "yes",
+            "LINEAGE_STRICT": "yes",
             "RUNNER_TEMP": "/temp",
         }
     )  # fmt: skip
@@ -259,7 +261,7 @@ def test_they_mean_what_action_yml_says():
     assert inputs.options == (
         "--base=a/b", "--base=c/d", "--base=e/f",
         "--accept=part", "--accept=basis", "--accept=weak", "--set=alpha=0.001", "--set=seed=3", "--local-hub=hub",
-        "--run",
+        "--run", "--strict",
     )  # fmt: skip
 
 
@@ -290,6 +292,7 @@ def test_an_input_that_is_empty_is_as_one_that_is_left_out():
         "BUDGET",
         "POLICY",
         "RUN",
+        "STRICT",
     )
     empty = read_inputs({"LINEAGE_MODEL": " org/model\n"} | {f"LINEAGE_{name}": "  " for name in names})
     assert empty == read_inputs({"LINEAGE_MODEL": "org/model"})

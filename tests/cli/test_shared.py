@@ -101,7 +101,7 @@ def test_check_has_no_more_options_than_a_user_can_read():
 
     check = cli.get_command(None, "check")
     options = [option for option in check.get_params(click.Context(check)) if isinstance(option, click.Option)]
-    assert len(options) <= 27
+    assert len(options) <= 28
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ whatever comes out of the comparison: it is never verified, and never contradict
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
+from hf_lineage.checking import relation
 from hf_lineage.checking.judge.stages import judged_every_way
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.relation import derived
 from hf_lineage.checking.results import MERGE, NAMED, VERDICTS, Row, Step, attempt
 from hf_lineage.checking.source import FromWeights, OpenedModel, counterpart, locate, open_model
 from hf_lineage.claims import Claim, read_claims, stated
@@ -208,13 +208,14 @@ def judge_pair(
         outcome = import_module(f"{__package__}.executed").judge_executed(base, other, outcome, options, declared)
     if outcome.kind is Kind.UNRELATED and outcome.framed and not outcome.framed.searched:
         notes = (*notes, NOT_FITTED.format(printable(claim.base, 200)))
+    strict = import_module(f"{__package__}.strict").judge_strict(base, other) if options.strict else None
     opened_base, opened_candidate = both = [
         model if isinstance(model, OpenedModel) else None for model in (base, other)
     ]
     brought = tuple(f"{model.name}: {model.own_code}" for model in both if model and model.own_code)
     return Row(
         claim,
-        through(_saying(outcome, brought), reached.steps),
+        replace(through(_saying(outcome, brought), reached.steps), strict=strict),
         own_code=brought,
         base_commit=opened_base.commit if opened_base and not reached.steps else commit,
         layers=opened_candidate.layers if opened_candidate else None,
@@ -224,18 +225,12 @@ def judge_pair(
         notes=(*notes, *reached.notes),
         part=part,
         steps=reached.steps,
-        derivation=derived(base, other, outcome, options.order_seed or 0),
+        derivation=relation.derived(base, other, outcome, options.order_seed or 0),
         base_folder=base.opened.described.repo if isinstance(base, FromWeights) and base.local else None,
         licence=stated(opened_base.repo) if opened_base else None,
         opened=opened_base,
-        quoted=_quoted(base, other) if options.quoted else {},
+        quoted=relation.quoted(base, other) if options.quoted else {},
     )
-
-
-def _quoted(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict) -> Mapping[str, float]:
-    from hf_lineage.checking.relation import quoted
-
-    return quoted(base, candidate)
 
 
 def whole_base(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:

@@ -96,7 +96,7 @@ class ModelPair:
         """
         if self.base.local or self.candidate.local:
             return None
-        from hf_lineage.checking.judge.copies import find_stored_copies
+        from hf_lineage.checking.relation import find_stored_copies
 
         return find_stored_copies(self.base, self.candidate)
 

@@ -27,7 +27,7 @@ from hf_lineage.evidence.judging import as_read, reserved
 def _is_listed(pair: ModelPair, before: Verdict | None) -> bool:
     """Whether the Hub may know the content of both, and nobody asks for what only the weights can tell."""
     options = pair.options
-    asked = options.budget == "full" or options.recompute or options.run or options.nulls
+    asked = options.budget == "full" or options.recompute or options.run or options.strict or options.nulls
     other = pair.candidate.variants or pair.candidate.doubts  # what is loaded may be more than these files
     return not (before or asked or other or pair.base.local or pair.candidate.local)
 

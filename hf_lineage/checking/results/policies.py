@@ -103,7 +103,12 @@ def _unmet(report: Report, row: Row, policy: policies.Policy) -> Iterator[str]:
     """The requirements of a policy that a claim does not meet, by its declarations and by its weights."""
     relation, declared = row.claim.relation, row.claim.sources != NAMED
     yield from policy.lacks(row.verdict.kind, relation, declared, row.own_code)
-    if policy.requires and not row.verdict.verified_by_running:
+    if policy.requires == policies.STRICT and not row.verdict.verified_by_numbers:
+        why = (
+            "the numbers were not compared (--strict)" if row.verdict.strict is None else "its numbers do not show that"
+        )
+        yield f"the policy asks for models that are the base's numbers and nothing else, but {why}"
+    if policy.requires == policies.EXECUTED and not row.verdict.verified_by_running:
         ran = row.verdict.executed
         why = "it was not run (--run)" if ran is None else ran.problem or "running did not verify it"
         yield f"the policy asks for claims that are verified by running, but {why}"

@@ -52,6 +52,8 @@ class ForeignForm:
         lambda _repo, _files, _factorization, _config, checkpoint: checkpoint
     )
     """The checkpoint by the names on the Hub's disk, given the factorization and the configuration of its class."""
+    aliases: Callable[[str], Iterable[str]] = lambda _name: ()
+    """The names that a tensor may have on the Hub's disk, given the name that `rename` leaves it."""
     read: Callable[[RepoRef, Files], list[str]] = lambda _repo, files: list(files)
     """Those of the files that are read, and others that they name."""
     tokens: Callable[[RepoRef, Files], Mapping[str, int] | None] = lambda _repo, _files: None

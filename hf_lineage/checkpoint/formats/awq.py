@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,11 @@ from hf_lineage.errors import CheckpointError, printable
 
 INTEGERS, FLOATS = frozenset({"I32"}), frozenset({"F16", "BF16", "F32"})
 BITS, TO_A_WORD = 4, 8
+UNBOUND = (
+    "AWQ multiplies the inputs of a matrix by factors that it divides the norm or the matrix in front by, so "
+    "that no matrix holds the base's numbers"
+)
+"""Why no bound holds for each number."""
 ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
 """The outputs of a word, from its lowest bits to its highest."""
 
@@ -44,7 +50,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     if ".qzeros" in ends:
         module.shape(".qzeros", INTEGERS, (grid.cells[0], width))
     names = module.names(*ends)
-    return TensorInfo(shape[::-1], names, functools.partial(decode, grid, names[1]), itemsize=4)
+    return TensorInfo(shape[::-1], names, functools.partial(decode, grid, names[1]), itemsize=4, codes=UNBOUND)
 
 
 def decode(grid: Grid, name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
@@ -82,7 +88,8 @@ def round_matrix(module: Module, stated: Settings) -> TensorInfo:
     own = stated.get("extra_config")
     own = own.get(module.start) if isinstance(own, Mapping) else None
     settings = {**stated, **(own if isinstance(own, Mapping) else {}), **layout}
-    return matrix(module, settings) if layout is GEMM else gptq.matrix(module, settings)
+    rounded = matrix(module, settings) if layout is GEMM else gptq.matrix(module, settings)
+    return replace(rounded, codes="AutoRound learns which way each number is rounded")
 
 
 METHODS = frozenset({"auto-round", "intel/auto-round"})

@@ -19,6 +19,8 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 
 BYTES, FLOATS = frozenset({"U8"}), frozenset({"F32", "F16", "BF16"})
 TO_A_BYTE = 4
+UNBOUND = "models of BitNet are trained with their rounding"
+"""Why no bound holds for each number."""
 DIVIDES = {"bitlinear": True, "autobitlinear": False}
 """Whether the stored scale divides the matrix, by `linear_class`; the other multiplies by it."""
 
@@ -36,7 +38,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
         raise module.damaged(f"has {module.parts['.weight_scale'].numbers} scales, not one")
     shape = TO_A_BYTE * height, columns
     names = module.names(".weight", ".weight_scale")
-    return TensorInfo(shape, names, functools.partial(decode, names[1], DIVIDES[kind]), itemsize=4)
+    return TensorInfo(shape, names, functools.partial(decode, names[1], DIVIDES[kind]), itemsize=4, codes=UNBOUND)
 
 
 def decode(name: str, divides: bool, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:

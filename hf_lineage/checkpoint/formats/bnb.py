@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.checkpoint.codes import Codes, Step, filled_ends, stepped, table, uniform
 from hf_lineage.checkpoint.formats.grid import Grid, finite, pairs, write_pairs
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings
 from hf_lineage.checkpoint.tensor import TensorInfo
@@ -31,12 +32,18 @@ NF4 = (
 _FP4 = (0.0, 0.0625, 8.0, 12.0, 4.0, 6.0, 2.0, 3.0)
 FP4 = (*(value / 12 for value in _FP4), *(-value / 12 for value in _FP4))
 CODES = {"nf4": NF4, "fp4": FP4}
+ENDS = {"nf4": (0x00, 0xFF), "fp4": (0xBB, 0x33)}
+"""Bytes that hold the least number twice, and the largest."""
 STATES = {f".weight.quant_state.bitsandbytes__{kind}": kind for kind in CODES}
 NESTED = (".weight.nested_absmax", ".weight.nested_quant_map")
+NESTED_STEP = 0.06
+"""The most that two steps of a nested scale are, beside the widest grid of its blocks."""
 CLOSE = 1e-6
 """How far a stored code may be from the documented one, by rounding."""
 LEVELS = 127
 """The largest integer of eight bits stands for the largest number of a row."""
+HALVES = 0.3
+"""Steps beyond half a step: the library rounds a matrix to float16, and scales it in that, before it rounds it."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,18 @@ def four_bits(module: Module, stated: Settings) -> TensorInfo:
         module.shape(NESTED[1], SINGLE, (256,))
         ends += NESTED
     decode = functools.partial(_decode_four_bits, module.start, STATES[end], state)
-    return TensorInfo(state.shape, module.names(*ends), decode, itemsize=4)
+    kind, nested = STATES[end], bool(state.nested_block)
+    codes = Codes(
+        f"{kind.upper()} of bitsandbytes",
+        *filled_ends(1, *ENDS[kind]),
+        decode,
+        table(CODES[kind]),
+        (1, state.block),
+        steps=(Step((stepped(2, -1), stepped(2, 1)), NESTED_STEP, state.block * state.nested_block),) * nested,
+        early=True,
+        flat=True,
+    )
+    return TensorInfo(state.shape, module.names(*ends), decode, itemsize=4, codes=codes)
 
 
 def _decode_four_bits(name: str, kind: str, state: State, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
@@ -126,7 +144,10 @@ def eight_bits(module: Module, stated: Settings) -> TensorInfo:
     shape = module.matrix(".weight", INTEGERS)
     module.shape(".SCB", SINGLE, (shape[0],))
     names = module.names(".weight", ".SCB")
-    return TensorInfo(shape, names, functools.partial(_decode_eight_bits, names[1]), itemsize=4)
+    decode = functools.partial(_decode_eight_bits, names[1])
+    ends = filled_ends(0, 0x80, 0x7F)
+    codes = Codes("INT8 of bitsandbytes", *ends, decode, uniform(256), (1, shape[1]), slack=HALVES)
+    return TensorInfo(shape, names, decode, itemsize=4, codes=codes)
 
 
 def _decode_eight_bits(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:

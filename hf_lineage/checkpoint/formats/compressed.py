@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.fp8 import mxfp4, nvfp4
+from hf_lineage.checkpoint.codes import Codes, filled_ends, least, slack, uniform
+from hf_lineage.checkpoint.formats.fp8 import float_codes, mxfp4, nvfp4
 from hf_lineage.checkpoint.formats.grid import Grid, across, down, exponents, finite, words
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, pair
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import Decode, TensorInfo
 from hf_lineage.errors import CheckpointError
 
 WORDS, BYTES, EIGHT = frozenset({"I32"}), frozenset({"I8"}), frozenset({"F8_E4M3", "F8_E5M2", "I8"})
@@ -90,7 +91,11 @@ def _plain(module: Module, stated: Settings) -> TensorInfo:
         module.shape(ZERO, BYTES, module.parts[SCALE].shape)
         ends.append(ZERO)
     decode = functools.partial(_decode_plain, module.start, grid)
-    return TensorInfo(shape, module.names(*ends), decode, itemsize=4)
+    dtype, scales = module.parts[".weight"].dtype, module.parts[SCALE].dtype
+    codes = float_codes("FP8", decode, dtype, grid.block, scales)
+    if dtype in BYTES:
+        codes = _codes(8, decode, grid, scales, scheme.symmetric, (0x80, 0x7F))
+    return TensorInfo(shape, module.names(*ends), decode, itemsize=4, codes=codes)
 
 
 def _decode_plain(name: str, grid: Grid, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
@@ -117,7 +122,27 @@ def _words(module: Module, stated: Settings) -> TensorInfo:
         module.shape(ZERO, BYTES if whole else WORDS, (1,) if whole else (words(shape[0], bits), grid.cells[1]))
         ends.append(ZERO)
     decode = functools.partial(_decode_words, module.start, grid, bits, ORDER in ends)
-    return TensorInfo(shape, module.names(*ends), decode, itemsize=4)
+    codes: Codes | str = _codes(bits, decode, grid, module.parts[SCALE].dtype, scheme.symmetric, (0x00, 0xFF))
+    if ORDER in ends:
+        codes = "a quantizer that orders columns by calibration data rounds many numbers away from the nearest value"
+    return TensorInfo(shape, module.names(*ends), decode, itemsize=4, codes=codes)
+
+
+def _codes(bits: int, decode: Decode, grid: Grid, scales: str, symmetric: bool, ends: tuple[int, int]) -> Codes:
+    """The grid of integers of so many bits."""
+    levels = uniform(2**bits)
+    return Codes(
+        f"INT{bits} of compressed-tensors",
+        *filled_ends(0, *ends),
+        decode,
+        levels,
+        grid.block,
+        both=not symmetric,
+        zero=not symmetric,
+        slack=slack(levels, scales),
+        least=least(levels, scales),
+        reach=1.55,  # the library divides by half a step less than the steps that there are
+    )
 
 
 def _decode_words(

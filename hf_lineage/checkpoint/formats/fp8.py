@@ -16,14 +16,35 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.grid import PAIRS, Grid, exponents, finite, write_pairs
+from hf_lineage.checkpoint.codes import ONE, Codes, Levels, filled_ends, slack, table
+from hf_lineage.checkpoint.formats.grid import E2M1, PAIRS, Grid, exponents, finite, write_pairs
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, pair
-from hf_lineage.checkpoint.tensor import TensorInfo, single
+from hf_lineage.checkpoint.tensor import DTYPES, Decode, TensorInfo, single
 from hf_lineage.errors import CheckpointError
 
 BYTES, SMALL, SINGLE = frozenset({"U8"}), frozenset({"F8_E4M3"}), frozenset({"F32"})
 NV = 16
 """Numbers of one row that share a scale in NVFP4."""
+
+
+FOUR_BITS = table(E2M1)
+ENDS = {"F8_E4M3": (0xFE, 0x7E), "F8_E5M2": (0xFB, 0x7B)}
+"""Bytes that hold the least finite number of each format, and the largest."""
+
+
+def _levels(dtype: str) -> Levels:
+    values = single(np.arange(256, dtype=np.uint8).view(DTYPES[dtype]))
+    return table(values[np.isfinite(values)])
+
+
+def float_codes(name: str, decode: Decode, dtype: str, block: tuple[int, int], scales: str) -> Codes:
+    """Return the grid of numbers of eight or four bits; a scale that is a power of two may be half of what would do."""
+    levels = FOUR_BITS if dtype not in ENDS else _levels(dtype)
+    low, high = ENDS.get(dtype, (0xFF, 0x77))
+    last = float(levels[-1] - levels[-2])
+    clip, reach = (0.17 / last, 0.26 / last) if scales in POWERS else (ONE, ONE)
+    ends = filled_ends(0, low, high)
+    return Codes(name, *ends, decode, levels, block, slack=slack(levels[-2:], scales), clip=clip, reach=reach)
 
 
 def mxfp4(module: Module, packed: str, scales: str) -> TensorInfo:
@@ -46,7 +67,9 @@ def _four_bits(module: Module, ends: tuple[str, ...], size: int, kinds: frozense
         raise module.damaged(f"has {2 * half} numbers in a row, which is not a multiple of {size}")
     module.shape(ends[1], kinds, grid.cells)
     names = module.names(*ends)
-    return TensorInfo(grid.shape, names, functools.partial(_decode_four_bits, grid, names[1], scaled), itemsize=4)
+    decode = functools.partial(_decode_four_bits, grid, names[1], scaled)
+    name, scales = ("NVFP4", "F8_E4M3") if kinds == SMALL else ("MXFP4", "U8")
+    return TensorInfo(grid.shape, names, decode, itemsize=4, codes=float_codes(name, decode, "", grid.block, scales))
 
 
 def _two_scales(divides: bool, stored: NDArray[Any], whole: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -73,7 +96,9 @@ def experts(module: Module, stated: Settings) -> TensorInfo:
     number, out, blocks, _ = shape
     module.shape("_scales", POWERS, (number, out, blocks))
     names = module.names("_blocks", "_scales")
-    return TensorInfo((number, blocks * MX, out), names, functools.partial(_decode_experts, names[1]), itemsize=2)
+    decode = functools.partial(_decode_experts, names[1])
+    codes = float_codes("MXFP4", decode, "", (MX, 1), "U8")
+    return TensorInfo((number, blocks * MX, out), names, decode, itemsize=2, codes=codes)
 
 
 def _decode_experts(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -132,7 +157,10 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     scales = module.shape(end, SCALES)
     grid = Grid(shape, _block(module, end, shape, scales, stated))
     names = module.names(".weight", end)
-    return TensorInfo(shape, names, functools.partial(decode, grid, names[1], packed), itemsize=4)
+    decoded = functools.partial(decode, grid, names[1], packed)
+    dtypes = "" if packed else module.parts[".weight"].dtype, module.parts[end].dtype
+    codes = float_codes("FP4" if packed else "FP8", decoded, dtypes[0], grid.block, dtypes[1])
+    return TensorInfo(shape, names, decoded, itemsize=4, codes=codes)
 
 
 def decode(grid: Grid, name: str, packed: bool, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
@@ -153,7 +181,9 @@ def _stack(module: Module, stated: Settings) -> TensorInfo:
         raise module.damaged(f"has the shape {shape} and scales of {scales}, which do not fit stacked experts")
     grid = Grid(shape[1:], _block(module, end, shape[1:], scales[1:], stated))
     names = module.names("", end)
-    return TensorInfo(shape, names, functools.partial(_decode_stack, grid, names[1]), itemsize=4)
+    decoded = functools.partial(_decode_stack, grid, names[1])
+    codes = float_codes("FP8", decoded, module.parts[""].dtype, grid.block, module.parts[end].dtype)
+    return TensorInfo(shape, names, decoded, itemsize=4, codes=codes)
 
 
 def _decode_stack(grid: Grid, name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:

@@ -22,6 +22,11 @@ from hf_lineage.errors import CheckpointError, printable
 
 INTEGERS, FLOATS, INDICES = frozenset({"I32"}), frozenset({"F16", "BF16", "F32"}), frozenset({"I32", "I64"})
 BITS = (2, 3, 4, 8)
+UNBOUND = (
+    "GPTQ minimises the error of what a matrix writes over calibration data, and rounds many numbers away "
+    "from the nearest value for that"
+)
+"""Why no bound holds for each number."""
 ADDED = {"": 1, "gptq": 1, "gptq_v2": 0}
 """What is added to the stored zero points, by `checkpoint_format`."""
 
@@ -46,7 +51,9 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
         raise not_decoded(f"as GPTQ in the layout {printable(str(kind), 50)}, which is not decoded")
     packed = _packed(module, stated, ADDED[kind])
     ends = (".qweight", ".qzeros", ".scales", *([".g_idx"] if ".g_idx" in module.parts else []))
-    return TensorInfo(packed.shape[::-1], module.names(*ends), functools.partial(decode, packed), itemsize=4)
+    return TensorInfo(
+        packed.shape[::-1], module.names(*ends), functools.partial(decode, packed), itemsize=4, codes=UNBOUND
+    )
 
 
 def decode(packed: _Packed, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:

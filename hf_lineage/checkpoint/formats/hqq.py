@@ -21,6 +21,8 @@ from hf_lineage.checkpoint.formats.plain import not_decoded
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, printable
 
+UNBOUND = "HQQ moves its zero points in search of a smaller error"
+"""Why no bound holds for each number."""
 PACKED, FLOATS = frozenset({"U8", "I32"}), frozenset({"F16", "BF16", "F32"})
 BITS = {"8bit_u8": 8, "4bit_u8": 4, "2bit_u8": 2, "1bit_u8": 1, "3bit_32": 3}
 """The bits of an integer, by the name of its packing."""
@@ -65,7 +67,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     for end in (".scale", ".zero"):
         module.shape(end, FLOATS, stored.grid.cells)
     names = module.names(".W_q", ".scale", ".zero", *DESCRIBED)
-    return TensorInfo(stored.shape, names, functools.partial(decode, module.start, stored), itemsize=4)
+    return TensorInfo(stored.shape, names, functools.partial(decode, module.start, stored), itemsize=4, codes=UNBOUND)
 
 
 def decode(name: str, stored: _Stored, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:

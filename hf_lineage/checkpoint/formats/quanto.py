@@ -31,7 +31,11 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     if scales not in ((shape[0], 1), (1, 1), (1,), ()):
         raise module.damaged(f"has scales of shape {scales}, which do not fit the rows of a matrix of {shape}")
     grid, names = Grid(shape, shape if scales != (shape[0], 1) else (1, shape[1])), module.names(DATA, SCALE)
-    return TensorInfo(shape, names, functools.partial(torchao.decode, grid, names[1]), itemsize=4)
+    decoded, dtypes = (
+        functools.partial(torchao.decode, grid, names[1]),
+        (module.parts[DATA].dtype, module.parts[SCALE].dtype),
+    )
+    return TensorInfo(shape, names, decoded, itemsize=4, codes=torchao.eight_bits("quanto", decoded, grid, dtypes))
 
 
 @dataclass(frozen=True)

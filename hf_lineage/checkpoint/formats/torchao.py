@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.checkpoint.codes import Codes, filled_ends, least, slack, uniform
+from hf_lineage.checkpoint.formats.fp8 import float_codes
 from hf_lineage.checkpoint.formats.grid import Grid, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings
 from hf_lineage.checkpoint.formats.plain import not_decoded
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import Decode, TensorInfo
 
 NUMBERS, SCALES, ZEROS = frozenset({"I8", "F8_E4M3", "F8_E5M2"}), frozenset({"F32", "F16", "BF16"}), frozenset({"I8"})
 MATRIX, SCALE, ZERO = "._weight_qdata", "._weight_scale", "._weight_zero_point"
@@ -33,7 +35,30 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
         module.shape(ZERO, ZEROS, (down, across))
         ends.append(ZERO)
     grid, names = Grid(shape, (rows // down, columns // across)), module.names(*ends)
-    return TensorInfo(shape, names, functools.partial(decode, grid, names[1]), itemsize=4)
+    decoded = functools.partial(decode, grid, names[1])
+    dtypes = module.parts[MATRIX].dtype, module.parts[SCALE].dtype
+    return TensorInfo(
+        shape, names, decoded, itemsize=4, codes=eight_bits("torchao", decoded, grid, dtypes, ZERO in ends)
+    )
+
+
+def eight_bits(name: str, decoded: Decode, grid: Grid, dtypes: tuple[str, str], both: bool = False) -> Codes:
+    """Return the grid of numbers of one byte, given their format and that of their scales."""
+    dtype, scales = dtypes
+    if dtype != "I8":
+        return float_codes(f"FP8 of {name}", decoded, dtype, grid.block, scales)
+    levels, ends = uniform(256), filled_ends(0, 0x80, 0x7F)
+    return Codes(
+        f"INT8 of {name}",
+        *ends,
+        decoded,
+        levels,
+        grid.block,
+        both,
+        slack(levels, scales),
+        least(levels, scales),
+        reach=1.55,
+    )
 
 
 def decode(grid: Grid, name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:

@@ -25,6 +25,8 @@ SIDES = {"input": 1, "output": 0}
 ELSEWHERE = frozenset({"weight_input", "weight_output", "q_attn", "k_cache"})
 """Where it is in the stored numbers already, or rotates queries and keys alike."""
 WEIGHT = ".weight"
+ROTATED = "a rotation mixes the numbers of a matrix with each other before they are rounded"
+"""Why no bound holds for each number."""
 MOST = 2**8
 """Entries of `transform_config` that are followed."""
 OTHERS = ("rotation", "rotation_config")
@@ -114,7 +116,7 @@ def _turned(tensor: TensorInfo, transform: Online) -> TensorInfo:
     if not transform.plain or not length or length % size or size & (size - 1):
         return replace(tensor, refusal="is stored for a transform that runs with the model and cannot be undone")
     decode = functools.partial(_decode, tensor.decode, transform.axis, size)
-    return replace(tensor, decode=decode, itemsize=4)
+    return replace(tensor, decode=decode, itemsize=4, codes=ROTATED)
 
 
 def _decode(decode: Decode, axis: int, size: int, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:

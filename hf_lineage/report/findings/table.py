@@ -52,6 +52,7 @@ def _late_of_report(module: str, measured: Callable[[Report], object]) -> OfRepo
 
 
 MAKERS = (
+    Maker("strict", _late("strict", lambda row: row.verdict.strict), claim_key="strict"),
     Maker("blend", of_report=_late_of_report("blend", lambda report: report.blended), report_key="blend"),
     Maker("parts", of_report=_late_of_report("part_by_part", lambda report: report.parts or None)),
     Maker("descent", descent.describe),

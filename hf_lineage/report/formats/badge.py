@@ -40,6 +40,8 @@ def render(report: Report, explain: bool = False) -> str:
 def _summary(row: Row) -> str:
     """The verdict, with score, share and p-value where it rests on them."""
     ran, evidence = ", by running" if row.verdict.verified_by_running else "", wording.best(row)
+    if row.verdict.strict is not None:
+        ran = ", every number" if row.verdict.verified_by_numbers else ", not every number"
     if row.verdict.trace and row.verdict.is_related:
         return f"{row.verdict.words}, p {row.verdict.trace.p_value:.2g}"
     if evidence is None or not row.verdict.is_related:

@@ -158,6 +158,7 @@ def _properties(report: Report) -> Iterator[Property]:
             "kind": json.kind(row.verdict),
             "verified": "true" if row.verdict.verified else "false",
             "verified-by-running": "true" if row.verdict.verified_by_running else "false",
+            "verified-by-every-number": "true" if row.verdict.verified_by_numbers else "false",
             "reason": printable(row.verdict.reason),
             "score": None if best is None else f"{best.comparison.score:.4g}",
             "rests-on": json.rests_on(row.verdict),

@@ -12,7 +12,7 @@ from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import CardError, OptionError, printable
 from hf_lineage.evidence import Kind
-from hf_lineage.report.findings import IN_SHARES, RecordedParent, RecordedRun, describe_claim, describe_report
+from hf_lineage.report import findings as report_findings
 from hf_lineage.report.formats import json
 from hf_lineage.report.words import Write, command, indented, renamed, written
 from hf_lineage.signature import Recipe
@@ -125,12 +125,12 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     """In which way the two are RELATED; null for any other verdict."""
     inherited: Inherited | None = None
     """Along the path that decided."""
-    parent: RecordedParent | None = None
+    parent: report_findings.RecordedParent | None = None
     """What the base gave as a parent of a merge; null for any other claim."""
     part: str = ""
     """The folder or file of the repository that it is about; empty for the repository itself."""
-    executed: RecordedRun | None = None
-    """Null where nobody asked for it."""
+    executed: report_findings.RecordedRun | None = None  # null, as `strict` is, where nobody asked for it
+    strict: report_findings.RecordedStrict | None = None
     findings: dict[str, RecordedFinding] = {}
     """Further findings, which have no key of their own, by name."""
 
@@ -142,7 +142,7 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     @property
     def mark(self) -> str:
         """Whether the claim is verified, and by what, in words."""
-        return self.executed.mark if self.executed else "verified" if self.verified else "not verified"
+        return by.mark if (by := self.strict or self.executed) else "verified" if self.verified else "not verified"
 
     @property
     def words(self) -> str:
@@ -168,7 +168,7 @@ def build(report: Report, commit: str | None, date: datetime.date, names: Mappin
     document = json.document(report)
     here = names.get(report.model) == HERE
     others = {name: shown for name, shown in names.items() if name.strip("./")}
-    first = {maker.name: finding for maker, finding in describe_report(report) if finding.first}
+    first = {maker.name: finding for maker, finding in report_findings.describe_report(report) if finding.first}
     document["findings"] |= {name: {"title": one.title, "sentences": one.sentences} for name, one in first.items()}
     public = _public(document, {**others, report.model: IN_WORDS} if report.model in others and here else others)
     public["model"] = HERE if here else public["model"]
@@ -223,12 +223,13 @@ def _evidence(path: dict[str, Any]) -> dict[str, Any]:
 
 
 def _hundredths(inherited: dict[str, Any] | None) -> dict[str, float] | None:
-    return inherited and {"share": round(inherited["share"], IN_SHARES)}
+    return inherited and {"share": round(inherited["share"], report_findings.IN_SHARES)}
 
 
 def _rounded(report: Report, row: Row, claim: Mapping[str, Any]) -> dict[str, Any]:
     """The values of findings with as many decimals as are kept."""
-    kept = {maker.claim_key: finding.decimals for maker, finding in describe_claim(report, row) if maker.claim_key}
+    described = report_findings.describe_claim(report, row)
+    kept = {maker.claim_key: finding.decimals for maker, finding in described if maker.claim_key}
     return {key: _with_decimals(claim[key], number) for key, number in kept.items() if number is not None}
 
 

@@ -82,6 +82,7 @@ def _options(options: Options, write: Write) -> list[str]:
         if (value := getattr(options, name)) != getattr(usual, name):
             words += set_words(name, value)
     words += ["--run"] if options.run else []
+    words += ["--strict"] if options.strict else []
     words += ["--as", options.as_class] if options.as_class else []
     words += ["--registry", _folder(options.registry, write)] if options.registry else []
     for kind in options.accept:

@@ -9,7 +9,7 @@ from typing import Any
 from hf_lineage.architecture.registry import Factorization
 from hf_lineage.checkpoint.foreign.form import Files, ForeignForm
 from hf_lineage.checkpoint.foreign.gguf.files import choose_files, read_head, read_tokens
-from hf_lineage.checkpoint.foreign.gguf.names import ARCHITECTURE, config_of, list_learned, name_tensors
+from hf_lineage.checkpoint.foreign.gguf.names import ARCHITECTURE, config_of, list_aliases, list_learned, name_tensors
 from hf_lineage.checkpoint.foreign.gguf.tensors import apply_factors, open_gguf
 from hf_lineage.checkpoint.foreign.pieces import MOST_HEADS, Heads, by_pieces
 from hf_lineage.checkpoint.local import Checkpoint
@@ -78,6 +78,7 @@ GGUF: ForeignForm = ForeignForm(
     _config,
     open_gguf,
     rename=_rename,
+    aliases=list_aliases,
     tokens=_tokens,
     how="the most precise GGUF file by its name",
 )

@@ -18,6 +18,7 @@ EMBEDDING = "token_embd.weight"
 FILE, LAYERS = "gguf/architectures.yaml", "block_count"
 ARCHITECTURE, TYPE = "general.architecture", "general.type"
 LAYER = re.compile(r"(?P<stack>(?:\w+\.)?blk)\.(?P<layer>\d{1,6})\.(?P<rest>.+)")
+INSIDE = re.compile(r"(?:.+\.)?(?P<layer>\d{1,6})\.(?P<rest>.+)")
 SUFFIX = re.compile(r"(?P<bare>.+?)(?P<suffix>(?:\.(?:weight|bias|scale|input_scale))?)")
 
 
@@ -94,6 +95,23 @@ def list_learned(metadata: Mapping[str, Any], factorization: registry.Factorizat
             raise NothingToCompare(f"the GGUF file has no list `{key}` of one number for each layer; do not trust it")
         for number, value in enumerate(values):
             yield f"{registry.prefixes(factorization)[0].replace('{layer}', str(number))}.{name}", float(value)
+
+
+def list_aliases(name: str) -> Iterator[str]:
+    """Yield the names on the Hub's disk that a tensor may have, by the map of the package, in whatever architecture.
+
+    >>> sorted({name for name in list_aliases("output_norm.weight") if name.startswith("model.n")})
+    ['model.norm.weight', 'model.norm_f.weight']
+    """
+    bare, suffix = SUFFIX.fullmatch(name).groups()  # type: ignore[union-attr]
+    layer = INSIDE.fullmatch(bare)
+    package = gguf()
+    stored = f"blk.{{bid}}.{layer['rest']}" if layer else bare
+    kinds = {kind for kind, named in package.TENSOR_NAMES.items() if named == stored}
+    names = package.TensorNameMap.block_mappings_cfg if layer else package.TensorNameMap.mappings_cfg
+    for kind in kinds & names.keys():
+        for alias in names[kind]:
+            yield f"{alias.replace('{bid}', layer['layer']) if layer else alias}{suffix}"
 
 
 def name_tensors(

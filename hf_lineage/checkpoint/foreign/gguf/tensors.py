@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.checkpoint.foreign.gguf.codes import codes_of
 from hf_lineage.checkpoint.foreign.gguf.files import read_head
 from hf_lineage.checkpoint.foreign.gguf.header import GgufTensor
 from hf_lineage.checkpoint.local import Checkpoint
@@ -105,11 +106,12 @@ def _tensors(tensor: GgufTensor, parts: Mapping[str, StoredTensor]) -> dict[str,
     """A tensor as it is loaded and, of a stack, each expert by itself."""
     refusal, decode = "", as_stored if tensor.kind in PLAIN else ByRows(partial(_decoded, tensor.kind))
     itemsize = 0 if tensor.kind in PLAIN else 4
+    codes = "" if tensor.kind in PLAIN else codes_of(_kind(tensor.kind), decode)
     if not _decodes(tensor.kind):
         refusal = f"is stored as {_kind(tensor.kind)}, which the installed package gguf does not decode"
     if not _stacked(tensor):
-        return {tensor.name: TensorInfo(tensor.shape, tuple(parts), decode, itemsize, refusal)}
-    experts = {name: TensorInfo(tensor.shape[1:], (name,), decode, itemsize, refusal) for name in parts}
+        return {tensor.name: TensorInfo(tensor.shape, tuple(parts), decode, itemsize, refusal, codes=codes)}
+    experts = {name: TensorInfo(tensor.shape[1:], (name,), decode, itemsize, refusal, codes=codes) for name in parts}
     return {tensor.name: TensorInfo(tensor.shape, tuple(parts), partial(_joined, decode), 4, refusal), **experts}
 
 

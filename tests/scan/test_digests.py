@@ -7,11 +7,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage.checkpoint import stored
-from hf_lineage.checkpoint.digests import digest_model, digest_tensors
 from hf_lineage.checkpoint.opening import stored_in
 from hf_lineage.checkpoint.stored import AT_ONCE, same_bytes
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub import RepoRef
+from hf_lineage.scan.digests import digest_model, digest_tensors
 from tests.gguf_models import write
 from tests.models import WEIGHTS, edit_json, shard, spoil, tiny_llama
 

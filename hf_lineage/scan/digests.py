@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 
-from hf_lineage.checkpoint.stored import AT_ONCE, StoredTensor, unreadable
+from hf_lineage.checkpoint import AT_ONCE, StoredTensor, unreadable
 
 Tensors = Mapping[str, StoredTensor]
 

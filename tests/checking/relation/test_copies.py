@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check
-from hf_lineage.checking.judge.copies import part_of
+from hf_lineage.checking.relation.copies import part_of
 from hf_lineage.evidence.derivation import Part
 from tests.gguf_models import write
 from tests.models import WEIGHTS, card, fine_tuned, spoil, tiny_llama

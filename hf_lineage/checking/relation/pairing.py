@@ -1,0 +1,223 @@
+"""Pairing: which tensor of the base each tensor of a model is, and what only one of the two stores.
+
+Names are those of the class on disk, with or without the prefix of its base model, or those of a converter. What one
+side lacks says nothing where it is a copy of an embedding that is tied to it, a list of positions, or a bias of zeros.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hf_lineage.architecture.registry import Factorization, as_names, prefixes
+from hf_lineage.checking.source import Opened
+from hf_lineage.checkpoint import Checkpoint, TensorInfo
+from hf_lineage.errors import CheckpointError, printable
+
+NO_PART = frozenset(
+    {"_name_or_path", "transformers_version", "_commit_hash", "architectures", "dtype", "torch_dtype", "use_cache"}
+    | {"quantization_config", "compression_config", "quantization", "_attn_implementation_autoset"}
+)
+"""Settings that say who saved a model, how it is stored and how it is run, and nothing about what it computes."""
+IDLE: tuple[Any, ...] = (None, False, 0, "", [], {})
+"""Values with which a setting that the other configuration lacks says nothing."""
+PLAIN = (".weight", ".bias")
+"""Ends of names that describe nothing but hold numbers of their own."""
+TIED, OWN_CODE = "tie_word_embeddings", "auto_map"
+ROTARY = ("rope_scaling", "rope_parameters")
+SLOPE = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
+POSITIONS = 2**20
+"""The most positions that a list of them is read for."""
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """The tensors of a model, each with its counterpart in the base."""
+
+    base: Checkpoint
+    candidate: Checkpoint
+    pairs: tuple[tuple[str, str], ...]
+    """Names in the model and in the base."""
+    added: tuple[str, ...]
+    """What the base does not have."""
+    lacking: tuple[str, ...]
+    """What the model does not have."""
+    copies: tuple[str, ...]
+    """What only one of the two stores and what says nothing of its own."""
+    settings: tuple[str, ...]
+    """Settings that have other values in the two configurations."""
+    others: tuple[str, ...]
+    """Settings that only the model's configuration has."""
+
+
+def pair_tensors(base: Opened, candidate: Opened) -> Pairing:
+    """Return which tensors of two models are one, by their names and shapes; raise CheckpointError for names twice."""
+    known = _by_bare_name(base)
+    pairs: dict[str, str] = {}
+    alone: list[str] = []
+    for bare, name in _by_bare_name(candidate).items():
+        if bare in known:
+            pairs[name] = known[bare]
+        else:
+            alone.append(name)
+    taken = set(pairs.values())
+    for name in [*alone]:
+        if other := _renamed(candidate, name, known, taken):
+            pairs[name] = other
+            taken.add(other)
+            alone.remove(name)
+    lacking = [name for name in known.values() if name not in taken]
+    copies = dict(_copies(base, candidate, alone, lacking, pairs))
+    outside = _outside(candidate) - _outside(base)
+    differing, others = _settings(base, candidate)
+    return Pairing(
+        base.checkpoint,
+        candidate.checkpoint,
+        tuple(pairs.items()),
+        (*(name for name in alone if name not in copies and name not in pairs), *sorted(outside)),
+        tuple(name for name in lacking if name not in copies),
+        tuple(f"{printable(name, 200)} is {what}" for name, what in copies.items()),
+        differing,
+        others,
+    )
+
+
+def _by_bare_name(model: Opened) -> dict[str, str]:
+    """The names of all tensors, by what they are without the prefix of the base model."""
+    starts = sorted(_starts(model.layout.factorization), key=len, reverse=True)
+    names: dict[str, str] = {}
+    for name in model.checkpoint.tensors:
+        bare = next((name.removeprefix(start) for start in starts if name.startswith(start)), name)
+        if bare in names:
+            raise CheckpointError(f"{model.described.repo} has two tensors that are {printable(bare, 200)}")
+        names[bare] = name
+    return names
+
+
+def _starts(factorization: Factorization) -> set[str]:
+    """What names may begin with where a model is saved with a head, by the prefixes that its layers may have."""
+    every = prefixes(factorization)
+    return {one.removesuffix(other) for one in every for other in every if one.endswith(f".{other}")}
+
+
+def _renamed(model: Opened, name: str, known: Mapping[str, str], taken: set[str]) -> str | None:
+    """The base's tensor that a converter stores under another name, if just one that is free can be it."""
+    if model.described.foreign is None:
+        return None
+    starts = _starts(model.layout.factorization)
+    possible = {
+        known[bare]
+        for alias in model.described.foreign.form.aliases(name)
+        for bare in (alias, *(alias.removeprefix(start) for start in starts))
+        if bare in known and known[bare] not in taken
+    }
+    return possible.pop() if len(possible) == 1 else None
+
+
+def _copies(
+    base: Opened, candidate: Opened, alone: list[str], lacking: list[str], pairs: dict[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Tensors of one side that say nothing of their own; a copy of an embedding is held against the base's."""
+    tied = all(model.described.config.get(TIED, True) is not False for model in (base, candidate))
+    rows = next((name for name in _embeddings(base) if name in base.checkpoint.tensors), None)
+    head = next((other for name, other in pairs.items() if rows and other == rows), None)
+    for model, names in ((candidate, alone), (base, lacking)):
+        for name in names:
+            info = model.checkpoint.tensors[name]
+            if tied and head and rows and info.shape == base.checkpoint.tensors[rows].shape:
+                if model is candidate:
+                    pairs[name] = rows
+                    continue
+                if _same(base.checkpoint, name, rows):
+                    yield name, "the embedding, to which it is tied"
+                    continue
+            if what := _says_nothing(model.checkpoint, name, info) or _rotary(model.checkpoint, name, base):
+                yield name, what
+
+
+def _embeddings(model: Opened) -> Iterator[str]:
+    for name in as_names(model.layout.factorization.embedding):
+        if isinstance(name, str):
+            yield f"{name}.weight"
+            for start in _starts(model.layout.factorization):
+                yield f"{name}.weight".removeprefix(start)
+
+
+def _same(checkpoint: Checkpoint, one: str, other: str) -> bool:
+    return np.array_equal(checkpoint.read(one), checkpoint.read(other))
+
+
+def _says_nothing(checkpoint: Checkpoint, name: str, info: TensorInfo) -> str:
+    """What a tensor is that every loader makes by itself; empty if it is none of these."""
+    if info.numbers > POSITIONS or len(info.parts) != 1:
+        return ""
+    stored = checkpoint.stored[info.parts[0]]
+    if info.refusal and stored.dtype in ("I64", "I32"):
+        numbers = checkpoint.read_parts(name)[0].ravel()
+        return "a list of positions" if np.array_equal(numbers, np.arange(numbers.size)) else ""
+    if name.endswith(".bias") and not info.refusal and not np.any(checkpoint.read(name)):
+        return "a bias of zeros"
+    return ""
+
+
+def _rotary(checkpoint: Checkpoint, name: str, base: Opened) -> str:
+    """Whether a tensor has the factors of frequencies that a converter makes of the base's configuration; else empty.
+
+    Frequencies whose waves are longer than the positions that a model was first trained on are divided, those of short
+    waves are not, and between the two there is a slope (`rope_type` llama3).
+    """
+    config = base.described.config
+    scaling = next((one for key in ROTARY if isinstance(one := config.get(key), Mapping) and "factor" in one), {})
+    given = [*(scaling.get(key) for key in SLOPE), scaling.get("rope_theta", config.get("rope_theta"))]
+    info = checkpoint.tensors[name]
+    factors = checkpoint.read(name) if len(info.shape) == 1 and not info.refusal else np.empty(0)
+    if not factors.size or not all(isinstance(one, int | float) and one > 0 for one in given):
+        return ""
+    factor, low, high, positions, theta = map(float, given)
+    waves = 2 * np.pi * theta ** (np.arange(factors.size) / factors.size)
+    smooth = np.clip((positions / waves - low) / (high - low or 1), 0, 1)
+    expected = 1 / ((1 - smooth) / factor + smooth)
+    return "made of the base's rotary settings" if np.allclose(factors, expected, rtol=1e-4) else ""
+
+
+def _outside(model: Opened) -> set[str]:
+    """Stored tensors that no tensor of the class is made of, but for what describes a part of a quantized one."""
+    tensors = model.checkpoint.tensors.values()
+    used = {part for info in tensors for part in info.parts}
+    quantized = {part.rpartition(".")[0] for info in tensors if info.itemsize for part in info.parts}
+    left = {name for name in model.checkpoint.stored if name not in used}
+    return {name for name in left if name.endswith(PLAIN) or name.rpartition(".")[0] not in quantized}
+
+
+def _settings(base: Opened, candidate: Opened) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Settings that differ, and those that only the model's configuration has and that may say something.
+
+    Metadata of a converted model hold some of the settings of the class, so that what they lack says nothing.
+    """
+    first, second = (model.described.config for model in (base, candidate))
+    counted = [key for key in second if key not in {*NO_PART, OWN_CODE} and not key.endswith("_token_id")]
+    differing = tuple(
+        f"{printable(key, 100)} is {_shown(second[key])}, and {_shown(first[key])} in the base"
+        for key in counted
+        if key in first and not _alike(first[key], second[key])
+    )
+    if second.get(OWN_CODE) and first.get(OWN_CODE) != second.get(OWN_CODE):
+        differing += (f"{OWN_CODE} names code of the repository that the base does not have",)
+    if candidate.described.foreign or base.described.foreign:
+        return differing, ()
+    own = [key for key in counted if key not in first and second[key] not in IDLE]
+    return differing, tuple(f"{printable(key, 100)} ({_shown(second[key])})" for key in own)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values of a setting are one; the metadata of converted models hold numbers of 32 bits."""
+    numbers = [value for value in (one, other) if isinstance(value, int | float) and not isinstance(value, bool)]
+    return bool(np.float32(one) == np.float32(other)) if len(numbers) == 2 else one == other
+
+
+def _shown(value: Any) -> str:
+    return printable(json.dumps(value, default=str), 100)

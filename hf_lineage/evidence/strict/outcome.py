@@ -1,0 +1,92 @@
+"""What comes of holding every number of a model against its base: which are the base's, and what else there is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+WIDE = 0.01
+"""A tensor of which more numbers differ is changed as training changes it, and not as an edit of some numbers."""
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """A tensor that is not what the base's would be stored as."""
+
+    name: str
+    numbers: int
+    """How many numbers it has."""
+    beyond: int
+    """How many of them are further from the base's than the format leaves; 0 where only grids are too coarse."""
+    excess: float
+    """How much further the furthest one is, in steps of the grid; 0 where only grids are too coarse."""
+    place: tuple[int, ...] = ()
+    """Where that number stands."""
+    coarse: int = 0
+    """Blocks whose grid is coarser than their numbers need."""
+    why: str = ""
+    """What is wrong besides, as a phrase that follows the name; empty if it is the numbers."""
+
+    @property
+    def wide(self) -> bool:
+        """Whether most likely training changed it."""
+        return self.beyond > WIDE * self.numbers
+
+
+@dataclass(frozen=True)
+class Strict:
+    """Every tensor of a model held against the base's."""
+
+    base: str
+    """The name of the base, with its commit where it has one."""
+    stored: Mapping[str, int] = field(default_factory=dict)
+    """How many tensors are stored in each way: by the name of a format or of a number format; empty: as the base's."""
+    beyond: tuple[Beyond, ...] = ()
+    unbound: Mapping[str, str] = field(default_factory=dict)
+    """Tensors that cannot be held against the base's number by number, each with the reason."""
+    added: tuple[str, ...] = ()
+    """Tensors that the base does not have."""
+    lacking: tuple[str, ...] = ()
+    """Tensors that only the base has."""
+    copies: tuple[str, ...] = ()
+    """Tensors that only one of both stores and that say nothing of their own, each with what it is."""
+    settings: tuple[str, ...] = ()
+    """Settings of `config.json` that differ."""
+    others: tuple[str, ...] = ()
+    """Settings of `config.json` that only the model's has."""
+    problem: str = ""
+    """Why nothing was held against the base; empty where it was."""
+
+    @property
+    def right(self) -> int:
+        """How many tensors are what the base's would be stored as."""
+        return sum(self.stored.values())
+
+    @property
+    def tensors(self) -> int:
+        """How many tensors the model has that were to be held against the base's."""
+        return self.right + len(self.beyond) + len(self.unbound) + len(self.added)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the model is the base as it would be stored in these formats, and nothing else."""
+        missing = self.beyond or self.unbound or self.added or self.lacking or self.settings
+        return bool(self.right) and not (self.problem or missing)
+
+    @property
+    def what(self) -> str:
+        """What the model is of the base, as far as the two agree."""
+        quantized = sorted({how for how in self.stored if how and how not in CASTS})
+        casts = sorted({how for how in self.stored if how in CASTS})
+        if quantized:
+            return f"the quantization ({', '.join(quantized)}) of"
+        return f"the rounding to {' and '.join(CASTS[how] for how in casts)} of" if casts else "the same numbers as"
+
+    @property
+    def is_edit(self) -> bool:
+        """Whether what differs is as an edit leaves it: few numbers of most tensors, and not as training does."""
+        return sum(one.wide for one in self.beyond) <= len(self.beyond) / 2
+
+
+CASTS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+"""Number formats, in words."""

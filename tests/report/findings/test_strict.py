@@ -1,0 +1,153 @@
+"""Whether every number is the base's: every report says it first, and it is a mark and a requirement of its own."""
+
+import html
+import json
+import re
+from dataclasses import replace
+
+import jsonschema
+import pytest
+
+from hf_lineage.annotate.section import render as section
+from hf_lineage.checking.results.policies import under
+from hf_lineage.evidence.strict.outcome import Beyond, Strict
+from hf_lineage.evidence.verdict import ExitCode, Kind, Verdict
+from hf_lineage.policy.file import parse
+from hf_lineage.report import FORMATS
+from hf_lineage.report.findings.strict import describe
+from hf_lineage.report.formats.json import SCHEMA
+from hf_lineage.report.record.record import build
+from tests.pages import HOSTILE, measured, report, row
+from tests.report.findings.test_notes import TODAY
+
+HOLDS = Strict("org/base at commit c0ffee", {"Q4_K": 217, "Q6_K": 36, "": 38})
+WRONG = (
+    Beyond("model.layers.3.mlp.up_proj.weight", 1000, 3, 12.34, (7, 9)),
+    Beyond("model.norm.weight", 10, 10, float("inf"), (0,)),
+    Beyond("lm_head.weight", 10, 0, 0.0, (), 2),
+)
+FAILS = replace(
+    HOLDS,
+    beyond=WRONG,
+    unbound={"a": "GPTQ minimises the error", "b": "GPTQ minimises the error"},
+    added=("more.weight",),
+    lacking=("less.weight", "least.weight"),
+    copies=("lm_head.weight is the embedding, to which it is tied",),
+    settings=("rope_theta is 1, and 2 in the base",),
+    others=("rope_scaling (8)",),
+)
+PROBLEM = Strict("org/base", problem="org/model may also be loaded with its adapter")
+TOLD = ("text", "markdown", "html", "github", "sarif", "junit", "gpai", "cyclonedx", "spdx")
+
+
+def held(strict=HOLDS):
+    one = row("org/base", mlp=measured())
+    return report(replace(one, verdict=replace(one.verdict, strict=strict)))
+
+
+def written(form, strict=HOLDS, explain=False):
+    """A report in a format, on one line and without tags."""
+    return " ".join(html.unescape(re.sub("<[^>]*>", "", FORMATS[form](held(strict), explain))).split())
+
+
+@pytest.mark.parametrize("form", TOLD)
+def test_every_report_says_what_the_model_is_and_nothing_else(form):
+    said = "he quantization (Q4_K, Q6_K) of org/base at commit c0ffee and nothing else: 291 of 291 tensors"
+    assert said in written(form).replace("\\", "")
+
+
+@pytest.mark.parametrize("form", TOLD)
+def test_every_report_says_what_is_not_the_base(form):
+    text = written(form, FAILS).replace("\\", "")
+    assert "ts numbers are not those of org/base at commit c0ffee and nothing else: 291 of 297 tensors" in text
+    assert "up_proj.weight at (7, 9) is 12.3 steps further from the base's number than its format leaves" in text
+
+
+def test_every_sentence_of_what_is_wrong_is_told_once():
+    finding = describe(held(FAILS), held(FAILS).rows[0])
+    assert finding.sentences[1:] == (
+        "model.layers.3.mlp.up_proj.weight at (7, 9) is 12.3 steps further from the base's number than its format "
+        "leaves, and 3 of its 1,000 numbers are",
+        "of 3 tensors that differ, 1 do in more than 1 % of their numbers, as an edit leaves",
+        "a, b cannot be told number by number: GPTQ minimises the error",
+        "more.weight is not in the base",
+        "less.weight, least.weight are only in the base",
+        "config.json says something else than the base's: rope_theta is 1, and 2 in the base",
+        "config.json has settings that the base's does not have, which nobody judged: rope_scaling (8)",
+    )
+    assert "lm_head.weight is the embedding, to which it is tied" in finding.details
+    assert finding.tables[0].rows[0] == (WRONG[0].name, "1,000", "3", "12.3", "7, 9", "0")
+
+
+@pytest.mark.parametrize(
+    ("one", "said"),
+    [
+        (WRONG[1], "model.norm.weight at (0) is infinitely many steps further"),
+        (WRONG[2], "in lm_head.weight the grids of 2 blocks are coarser than their numbers need"),
+        (Beyond("a", 4, 0, 0.0, why="has shape (1, 4), and (2, 2) in the base"), "a has shape (1, 4), and (2, 2)"),
+    ],
+)
+def test_what_is_wrong_is_told_by_what_it_is(one, said):
+    assert said in written("text", replace(HOLDS, beyond=(one,)))
+
+
+def test_where_nothing_was_read_the_report_says_why():
+    assert "not told by its numbers: org/model may also be loaded with its adapter" in written("text", PROBLEM)
+
+
+def test_a_verdict_stays_what_it_is_and_the_command_returns_3_unless_it_is_worse():
+    assert [held(strict).exit_code for strict in (HOLDS, FAILS, PROBLEM, None)] == [0, 3, 3, 0]
+    assert held(FAILS).rows[0].verdict.words == "RELATED"
+    assert Verdict(Kind.UNRELATED, strict=FAILS).exit_code is ExitCode.UNRELATED
+    assert Verdict(Kind.IN_PART, accepted=True, strict=FAILS).exit_code is ExitCode.UNDECIDED
+    assert Verdict(Kind.INCONCLUSIVE, strict=HOLDS).exit_code is ExitCode.UNDECIDED
+
+
+def test_a_model_that_is_not_verified_is_not_verified_by_its_numbers():
+    assert not Verdict(Kind.INCONCLUSIVE, strict=HOLDS).verified_by_numbers
+    assert held().rows[0].verdict.mark == "verified by every number"
+
+
+def test_a_badge_and_a_card_tell_it():
+    assert "every number" in FORMATS["badge"](held(), False)
+    assert "not every number" in FORMATS["badge"](held(FAILS), False)
+    cards = [section(build(held(strict), None, TODAY, {})) for strict in (HOLDS, FAILS, None)]
+    assert [r"\(verified by every number\)" in card for card in cards] == [True, False, False]
+    assert ["nothing else" in card for card in cards] == [True, True, False]
+
+
+def test_a_record_is_read_as_it_was_written():
+    content = json.dumps(json.loads(FORMATS["json"](held(), False))).encode()
+    assert b'"holds": true' in content
+    record = build(held(), None, TODAY, {})
+    assert record.claims[0].mark == "verified by every number"
+
+
+@pytest.mark.parametrize("strict", [HOLDS, FAILS, PROBLEM, None])
+def test_the_report_for_machines_holds_everything_and_fits_its_schema(strict):
+    document = json.loads(FORMATS["json"](held(strict), False))
+    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+    (claim,) = document["claims"]
+    assert (claim["strict"] is None) == (strict is None)
+    if strict is FAILS:
+        assert [one["excess"] for one in claim["strict"]["beyond"]] == [12.34, None, 0.0]
+        assert claim["strict"]["stored"] == {"Q4_K": 217, "Q6_K": 36, "equal": 38}
+
+
+def test_names_of_hostile_tensors_are_escaped():
+    hostile = replace(FAILS, beyond=(Beyond(HOSTILE, 1, 1, 2.0, (0,)),), added=(HOSTILE,), unbound={HOSTILE: "why"})
+    for form in TOLD:
+        text = FORMATS[form](held(hostile), True)
+        assert "\x1b" not in text
+        assert "<script>window" not in text or form not in ("html",)
+
+
+def test_a_policy_may_ask_for_it():
+    policy = parse("require: strict", "p.yaml")
+    said = [under(held(strict), policy, TODAY) for strict in (HOLDS, FAILS, None)]
+    assert [one.status for one in said] == [0, 3, 3]
+    asked = "the policy asks for models that are the base's numbers and nothing else, but "
+    assert [one.rows[0].unmet for one in said][1:] == [
+        (f"{asked}its numbers do not show that",),
+        (f"{asked}the numbers were not compared (--strict)",),
+    ]
