@@ -20,6 +20,7 @@ def test_no_honest_file_was_refused_and_every_changed_number_was_found_at_its_pl
     assert result["formats"].keys() == formats().keys()
 
 
+@pytest.mark.long
 def test_a_few_of_them_made_anew_say_the_same():
     result = run(1, 4, FEW)
     assert result["total"] == {"honest": 12, "refused": 0, "edits": 4, "found": 4, "placed": 4}
@@ -40,6 +41,7 @@ def test_an_edit_is_of_one_number_and_as_large_as_it_says(tmp_path):
         assert wrong.excess >= edit.steps - 1.1 or np.isinf(wrong.excess)
 
 
+@pytest.mark.long
 def test_the_cost_is_measured_beside_a_plain_check_and_reading(tmp_path):
     sizes = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "vocab_size": 320}
     measured = cost(sizes)

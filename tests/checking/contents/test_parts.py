@@ -152,6 +152,7 @@ def test_a_tower_behind_a_projector_of_zeros_is_neither_verified_nor_contradicte
     assert f"{name} holds zeros" in report.rows[1].verdict.reason
 
 
+@pytest.mark.long
 def test_no_part_is_verified_by_running(hub):
     report = check("fern/child", options=Options(local_hub=hub, run=True))
     (row,) = [row for row in report.rows if row.part]

@@ -217,7 +217,7 @@ def test_over_the_network_nothing_more_is_downloaded(sampled, online, monkeypatc
     assert means(derived) == ["dense"]
     assert online.twice() == []
     with_it = online.moved("org/child")
-    monkeypatch.setattr("hf_lineage.checking.judge.claims.derived", lambda *_: None)
+    monkeypatch.setattr("hf_lineage.checking.relation.derived", lambda *_: None)
     assert made("org/base", "org/child", budget=budget, recompute=True) is None
     assert online.moved("org/child") == 2 * with_it
 
