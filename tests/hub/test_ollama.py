@@ -273,5 +273,5 @@ def test_without_the_variable_the_usual_places_are_searched(tmp_path, monkeypatc
     (tmp_path / "home").mkdir()
     assert find_stores() == (tmp_path / "home", tmp_path / "service")
     assert locate_model("ollama://child").path("model.gguf").parent == tmp_path / "service/blobs"
-    with pytest.raises(RepositoryError, match=r"ollama://other:latest is not in the store of Ollama \(.*home or .*ser"):
+    with pytest.raises(RepositoryError, match=r"other:latest is not in the store of Ollama \(.*home or .*service"):
         locate_model("ollama://other")
