@@ -7,6 +7,7 @@ downloaded take no disk space.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import tempfile
@@ -76,7 +77,7 @@ class RangedFile:
         """The name of this content in the cache."""
         return self._metadata.etag or ""
 
-    @property
+    @functools.cached_property
     def chunks(self) -> xet.Stored | None:
         """By what the Hub names the chunks of which it is made; None if it is not stored as such."""
         named, repo = self._metadata.xet_file_data, self.repo

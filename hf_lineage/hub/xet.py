@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import quote, urlsplit
 
@@ -58,28 +59,34 @@ class _Access(msgspec.Struct, frozen=True):
     token: Annotated[str, msgspec.Meta(max_length=2**14)] = msgspec.field(name="accessToken")
 
 
-class Stored(msgspec.Struct, frozen=True):
-    """A file at a commit of a repository, as the Hub stores it."""
+@dataclass(eq=False)
+class Stored:
+    """A file at a commit of a repository, as the Hub stores it, and what it told of it so far."""
 
     repo: str
     commit: str
-    hash: Hash
+    hash: str
+    """Its Xet hash, of the form HASH."""
     size: int
     """Bytes."""
+    terms: tuple[Term, ...] | None = None
+    """In the order of its bytes; None before they are asked for, and empty where the Hub told none that fit."""
 
 
-def terms(files: tuple[Stored, ...]) -> dict[str, tuple[Term, ...]]:
-    """Return the terms of files by their Xet hash, in the order of their bytes.
+def ask_terms(files: Iterable[Stored]) -> None:
+    """Ask the Hub for the terms of those files of which it was not asked before, all at once.
 
-    Of a file about which the Hub says nothing in time, or something that does not fit, there is no entry.
+    Of a file about which the Hub tells nothing in time, or something that does not fit, there are none.
     """
     ends = time.monotonic() + PATIENCE
-    repositories = sorted({(file.repo, file.commit) for file in files})
+    unasked = [file for file in files if file.terms is None]
+    repositories = sorted({(file.repo, file.commit) for file in unasked})
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="xet") as pool:
         granted = pool.map(lambda one: _access(one[0], one[1], ends), repositories)
         access = dict(zip(repositories, granted, strict=True))
-        answers = pool.map(lambda file: _terms(access[file.repo, file.commit], file, ends), files)
-        return {file.hash: told for file, told in zip(files, answers, strict=True) if told}
+        answers = pool.map(lambda file: _terms(access[file.repo, file.commit], file, ends), unasked)
+        for file, terms in zip(unasked, answers, strict=True):
+            file.terms = terms
 
 
 def _access(name: str, commit: str, ends: float) -> _Access | None:

@@ -1,8 +1,8 @@
 """What the Hub tells of the chunks of its files, in both forms; what does not fit is no answer."""
 
 import time
+from dataclasses import replace
 
-import msgspec
 import pytest
 
 from hf_lineage.hub import xet
@@ -27,7 +27,9 @@ def stored(tmp_path, monkeypatch):
         file = xet.Stored("acme/base", commit, xet_hash(folder / "model.safetensors"), 20_000)
 
         def asked(**changes):
-            return xet.terms((msgspec.structs.replace(file, **changes),)).get(file.hash, ())
+            one = replace(file, **changes)
+            xet.ask_terms((one,))
+            return one.terms
 
         asked.hub = hub
         yield asked
@@ -99,4 +101,12 @@ def test_a_slow_answer_is_not_waited_for(stored, monkeypatch):
 
 
 def test_a_file_that_the_storage_does_not_know_has_no_terms(stored):
-    assert xet.terms((xet.Stored("acme/base", stored.hub.commit("acme/base", "main"), "b" * 64, 1),)) == {}
+    assert stored(hash="b" * 64) == ()
+
+
+def test_a_file_that_was_asked_for_is_not_asked_for_again(stored):
+    file = xet.Stored("acme/base", stored.hub.commit("acme/base", "main"), "b" * 64, 1)
+    xet.ask_terms((file,))
+    asked = len(stored.hub.requests)
+    xet.ask_terms((file,))
+    assert (file.terms, len(stored.hub.requests)) == ((), asked)

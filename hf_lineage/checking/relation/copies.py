@@ -70,9 +70,10 @@ def _stored_places(*models: Checkpoint) -> dict[Path, list[Place]]:
     whole = {file: name for content in contents for file, name in content.items() if name in same}
     asked = [{file: model.chunks(file) for file in _files(model) - whole.keys()} for model in models]
     stored = {file: entry for files in asked for file, entry in files.items() if entry}
-    told = xet.terms(tuple(stored.values())) if all(any(files.values()) for files in asked) else {}
-    positions = _positions(term for terms in told.values() for term in terms)
-    by_chunks = {file: list(_places(told.get(entry.hash, ()), positions)) for file, entry in stored.items()}
+    if all(any(files.values()) for files in asked):
+        xet.ask_terms(stored.values())
+    positions = _positions(term for entry in stored.values() for term in entry.terms or ())
+    by_chunks = {file: list(_places(entry.terms or (), positions)) for file, entry in stored.items()}
     return by_chunks | {file: [Place(0, file.stat().st_size, name, 0)] for file, name in whole.items()}
 
 

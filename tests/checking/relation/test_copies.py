@@ -140,6 +140,13 @@ def test_a_full_fine_tune_falls_through_to_its_weights_at_four_small_requests_mo
     assert sum(TERMS in place for place in judge.hub.sent) == 2
 
 
+def test_the_chunks_of_a_model_that_declares_two_bases_are_asked_for_once(judge, base, tmp_path):
+    judge.hub.publish("acme/other", tiny_llama(tmp_path / "other", seed=9, layers=LAYERS, width=WIDTH))
+    judge(fine_tuned(base, tmp_path / "child"), declared=["acme/base", "acme/other"])
+    assert sum("fern/release/xet-read-token" in request for request in judge.hub.requests) == 1
+    assert sum(TERMS in place for place in judge.hub.sent) == 3
+
+
 def test_an_independent_model_has_nothing_in_common(judge, tmp_path):
     row = judge(tiny_llama(tmp_path / "other", seed=9, layers=LAYERS, width=WIDTH))
     assert (row.verdict.words, row.verdict.copies) == ("UNRELATED", None)
