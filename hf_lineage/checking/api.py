@@ -192,15 +192,17 @@ def ordered(options: Options) -> Options:
 
 def _told(rows: Sequence[Row], options: Options) -> tuple[Row, ...]:
     """The rows, in which those of adapters say why nothing was run, or no number was read, where that was asked for."""
-    not_run = Executed(seed=options.order_seed or 0, problem=NOT_RUN)
-    related = [row.verdict for row in rows if row.verdict.is_related]
-    executed = {id(one): not_run for one in related if options.run and one.executed is None}
-    told = [replace(row.verdict, executed=executed.get(id(row.verdict), row.verdict.executed)) for row in rows]
-    if options.strict:
+    return tuple(replace(row, verdict=_asked(row.verdict, options)) for row in rows)
+
+
+def _asked(verdict: Verdict, options: Options) -> Verdict:
+    if options.run and verdict.is_related and verdict.executed is None:
+        verdict = replace(verdict, executed=Executed(seed=options.order_seed or 0, problem=NOT_RUN))
+    if options.strict and verdict.strict is None:
         from hf_lineage.evidence.strict import Strict
 
-        told = [replace(one, strict=one.strict or Strict("", problem=NOT_READ)) for one in told]
-    return tuple(replace(row, verdict=verdict) for row, verdict in zip(rows, told, strict=True))
+        verdict = replace(verdict, strict=Strict("", problem=NOT_READ))
+    return verdict
 
 
 def _named(bases: Sequence[str], local_hub: Path | None) -> Claims:

@@ -34,7 +34,7 @@ def describe(_report: Report, row: Row) -> Finding | None:
     strict = row.verdict.strict
     if strict is None:
         return None
-    sentences = tuple(_sentences(strict))
+    sentences = tuple(_sentences(strict, row.verdict.is_related))
     table = Table(
         "Tensors that are not the base's, in steps of their grids", COLUMNS, tuple(_rows(strict.beyond)), (1, 2, 3, 5)
     )
@@ -49,7 +49,7 @@ def describe(_report: Report, row: Row) -> Finding | None:
     )
 
 
-def _sentences(strict: Strict) -> Iterator[str]:
+def _sentences(strict: Strict, is_related: bool) -> Iterator[str]:
     if strict.problem:
         yield f"not told by its numbers: {printable(strict.problem, 500)}"
         return
@@ -58,7 +58,7 @@ def _sentences(strict: Strict) -> Iterator[str]:
         yield f"{strict.what} {base} and nothing else: {whole}"
     else:
         yield f"its numbers are not those of {base} and nothing else: {whole} are, as their formats store them"
-    yield from _beyond(strict)
+    yield from _beyond(strict, is_related)
     for reason in dict.fromkeys(strict.unbound.values()):
         names = [name for name, why in strict.unbound.items() if why == reason]
         yield f"{_listed(names)} cannot be told number by number: {printable(reason, 300)}"
@@ -72,7 +72,8 @@ def _sentences(strict: Strict) -> Iterator[str]:
         yield f"config.json has settings that the base's does not have, which nobody judged: {_listed(strict.others)}"
 
 
-def _beyond(strict: Strict) -> Iterator[str]:
+def _beyond(strict: Strict, is_related: bool) -> Iterator[str]:
+    """What is furthest off and, of models that share ancestry, how the difference may have come about."""
     if not strict.beyond:
         return
     first = strict.beyond[0]
@@ -89,8 +90,9 @@ def _beyond(strict: Strict) -> Iterator[str]:
         yield f"in {name} the grids of {first.coarse:,} blocks are coarser than their numbers need"
     if any(one.beyond for one in strict.beyond):
         wide = sum(one.wide for one in strict.beyond)
-        how = "an edit leaves" if strict.is_edit else "training or another quantization leaves"
-        yield f"of {len(strict.beyond):,} tensors that differ, {wide:,} do in more than 1 % of their numbers, as {how}"
+        how = ", as an edit leaves" if strict.is_edit else ", as training or another quantization leaves"
+        differ = f"of {len(strict.beyond):,} tensors that differ, {wide:,} do in more than 1 % of their numbers"
+        yield differ + how * is_related
 
 
 def _steps(excess: float) -> str:

@@ -151,3 +151,12 @@ def test_a_policy_may_ask_for_it():
         (f"{asked}its numbers do not show that",),
         (f"{asked}the numbers were not compared (--strict)",),
     ]
+
+
+def test_of_models_without_common_ancestry_nothing_says_that_training_made_the_difference():
+    one = row("org/base", mlp=measured())
+    unrelated = replace(one, verdict=Verdict(Kind.UNRELATED, strict=replace(HOLDS, beyond=WRONG[1:2])))
+    (told,) = [words for words in describe(report(unrelated), unrelated).sentences if "that differ" in words]
+    assert told == "of 1 tensors that differ, 1 do in more than 1 % of their numbers"
+    related = replace(one, verdict=replace(one.verdict, strict=replace(HOLDS, beyond=WRONG[1:2])))
+    assert any("as training" in words for words in describe(report(related), related).sentences)
