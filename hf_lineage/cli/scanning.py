@@ -51,12 +51,9 @@ def scan(places: tuple[Path, ...], check: bool, digest: bool, **settings: Any) -
 
 def _digests(models: Sequence[LocalModel]) -> list[Digest]:
     """The digests of all models; on a terminal a bar shows how much is read."""
-    from huggingface_hub.utils.tqdm import are_progress_bars_disabled
-    from tqdm import tqdm
-
+    from hf_lineage.hub import client
     from hf_lineage.scan import digest as digest_of
 
     size = sum(model.size for model in models)
-    hidden = are_progress_bars_disabled() or None
-    with tqdm(total=size, desc="Reading", unit="B", unit_scale=True, disable=hidden, leave=False) as bar:
+    with client.progress()(total=size, desc="Reading", unit="B", unit_scale=True, leave=False) as bar:
         return [digest_of(model, bar.update) for model in models]

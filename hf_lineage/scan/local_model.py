@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hf_lineage.checkpoint.foreign.gguf import read_head
-from hf_lineage.claims import Claim, read_claims
+from hf_lineage.claims import GGUF_TITLE, Claim, read_claims
 from hf_lineage.errors import LineageError, printable
 from hf_lineage.files import is_file, typed
 from hf_lineage.hub import RepoRef
 
 CONTENT = re.compile(r"(?:sha256-)?(?P<digest>[0-9a-f]{64})")
 """The name of a file that says the SHA-256 of its content: of a blob of Ollama, and of a large file of the Hub."""
-TITLE = "general.name"
-"""The key of GGUF metadata under which a file says what it is called."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ def with_claims(model: LocalModel) -> LocalModel:
         return replace(model, problem=f"{printable(missing, 200)} is a pipe or a link to nothing; remove it")
     try:
         claims = read_claims(repo).claims if repo else ()
-        title = read_head(repo, repo.file).header.metadata.get(TITLE) if repo and repo.file else None
+        title = read_head(repo, repo.file).header.metadata.get(GGUF_TITLE) if repo and repo.file else None
     except (LineageError, OSError) as error:
         return replace(model, problem=str(error))
     return replace(model, claims=claims, title=printable(title, 100) if isinstance(title, str) else "")

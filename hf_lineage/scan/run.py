@@ -1,4 +1,4 @@
-"""A scan: the models that are model, with the digests of their tensors and the verdicts on what they declare."""
+"""A scan: the models that are on this disk, with the digests of their tensors and the verdicts on what they declare."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Scan:
-    """All models that were model, and sentences about what was passed over."""
+    """All models that are there, and sentences about what was passed over."""
 
     entries: tuple[Entry, ...]
     notes: tuple[str, ...] = ()

@@ -15,14 +15,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from hf_lineage.checking.judge.stage import ModelPair
-from hf_lineage.checking.source import FromWeights, OpenedModel
+from hf_lineage.checking.source import SAVED, FromWeights, OpenedModel
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Criteria, Kind, Verdict
 from hf_lineage.evidence.judging import as_related
 from hf_lineage.hub import client
 
-NOT_COMPARED = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})
-"""Settings that say where a model was saved and by what, and nothing about what it computes."""
 SAME = "the same files, by the Hub's listing: {} with weights, and the same configuration"
 COPIED = (
     "all {} layers hold the bytes of layers of {}, by the Hub's listing of stored chunks: {:.1%} of all bytes, and the "
@@ -75,7 +73,7 @@ def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
 
 def _settings(model: OpenedModel) -> Mapping[str, Any]:
     config = model.opened.described.config if isinstance(model, FromWeights) else {}
-    return {key: value for key, value in config.items() if key not in NOT_COMPARED}
+    return {key: value for key, value in config.items() if key not in SAVED}
 
 
 def _agree(pair: ModelPair) -> bool:

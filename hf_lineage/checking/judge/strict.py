@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from huggingface_hub.utils.tqdm import are_progress_bars_disabled
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from hf_lineage.checking.relation import Pairing, pair_tensors
 from hf_lineage.checking.source import Opened, OpenedModel, opened
@@ -22,6 +20,7 @@ from hf_lineage.checkpoint import Checkpoint, Codes, TensorInfo, single
 from hf_lineage.errors import OptionError, printable
 from hf_lineage.evidence import Verdict
 from hf_lineage.evidence.strict import AT_ONCE, CASTS, Beyond, Coded, Strict, Tally
+from hf_lineage.hub import client
 
 BEFORE = 2.0**-9
 """By how much, beside its size, a number of float32 may have been rounded before: to bfloat16."""
@@ -59,9 +58,8 @@ def _weights(model: OpenedModel) -> Opened:
 
 def _compared(named: str, pairing: Pairing) -> Strict:
     stored, beyond, unbound = Counter[str](), list[Beyond](), dict[str, str]()
-    hidden = are_progress_bars_disabled() or None
     total = sum(pairing.candidate.tensors[name].numbers for name, _ in pairing.pairs)
-    with tqdm(total=total, desc="numbers", unit_scale=True, leave=False, disable=hidden) as shown:
+    with client.progress()(total=total, desc="numbers", unit_scale=True, leave=False) as shown:
         ahead = [*pairing.pairs[1:], None]
         for (name, other), following in zip(pairing.pairs, ahead, strict=True):
             if following:

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from hf_lineage.architecture.registry import Factorization, as_names, prefixes
-from hf_lineage.checking.source import Opened
+from hf_lineage.checking.source import SAVED, Opened
 from hf_lineage.checkpoint import Checkpoint, TensorInfo
 from hf_lineage.errors import CheckpointError, printable
 
 NO_PART = frozenset(
-    {"_name_or_path", "transformers_version", "_commit_hash", "architectures", "dtype", "torch_dtype", "use_cache"}
+    SAVED
+    | {"architectures", "dtype", "torch_dtype", "use_cache"}
     | {"quantization_config", "compression_config", "quantization", "_attn_implementation_autoset"}
 )
 """Settings that say who saved a model, how it is stored and how it is run, and nothing about what it computes."""

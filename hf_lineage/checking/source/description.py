@@ -14,6 +14,9 @@ from hf_lineage.hub import RepoRef
 if TYPE_CHECKING:
     from hf_lineage.architecture.loading import Within
 
+SAVED = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})
+"""Settings that say where a model was saved and by what, and nothing about what it computes."""
+
 
 @dataclass(frozen=True)
 class Described:

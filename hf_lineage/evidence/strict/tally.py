@@ -1,4 +1,4 @@
-"""Tally: what was found of one tensor whose numbers are held against the base's, some rows after the others."""
+"""Tally: what is wrong with one tensor whose numbers are held against the base's, some rows after the others."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Coded:
 
 @dataclass
 class Tally:
-    """What was found of one tensor so far."""
+    """What is wrong with one tensor so far."""
 
     name: str
     numbers: int
