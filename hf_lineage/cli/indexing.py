@@ -239,9 +239,9 @@ def progress(doing: str) -> Callable[[Sequence[Item]], Iterable[Item]]:
     """Return what shows, on a terminal, how many models are done."""
 
     def shown(models: Sequence[Item]) -> Iterable[Item]:
-        from hf_lineage.hub import client
+        from huggingface_hub.utils.tqdm import are_progress_bars_disabled
+        from tqdm import tqdm
 
-        bar: Iterable[Item] = client.progress()(models, desc=doing, unit="model", leave=False)
-        return bar
+        return tqdm(models, desc=doing, unit="model", disable=are_progress_bars_disabled() or None, leave=False)
 
     return shown
