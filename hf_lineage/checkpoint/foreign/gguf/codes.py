@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from hf_lineage.checkpoint.codes import ONE, Codes, Levels, Step, table, uniform, within_blocks
+from hf_lineage.checkpoint.codes import Codes, Levels, Step, table, uniform, within_blocks
 
 VECTORS = (
     "{} chooses among tabled vectors of several numbers by a weighted error, so that no bound holds for each number"
@@ -44,40 +44,38 @@ class Kind:
     """How many numbers share a scale."""
     ends: tuple[int, int] = (0x00, 0xFF)
     """The byte that holds the least codes, and the largest."""
-    both: bool = False
     steps: tuple[Patterns, ...] = ()
     """Patterns of bytes in a block, in pairs; what the two stand for is one step of the scales apart."""
     most: float = math.inf
     """How large a step of the scales, but of float16 itself, may be beside the widest grid of the block."""
-    early: bool = False
-    clip: float = ONE
-    reach: float = ONE
-    searched: bool = False
-    zero: bool = False
-    moved: float = 0.0
+    rules: Mapping[str, Any] = field(default_factory=dict)
+    """What its quantizers leave, as `Codes` has it."""
 
 
-def _plain(size: int, start: int, bits: int, both: bool = False, **more: Any) -> Kind:
+def _plain(size: int, start: int, levels: Levels, ends: tuple[int, int] = (0x00, 0xFF), **rules: Any) -> Kind:
     """A type with 32 numbers a block, whose first bytes are a scale in float16."""
-    low, high = more.get("ends", (0x00, 0xFF))
-    count = size - start
-    scale = ((0, LEAST), (start, bytes([low]) * count)), ((0, LEAST), (start, bytes([high]) * count))
-    return Kind(
-        size, (start, size), uniform(2**bits), 32, both=both, steps=(scale,), early=True, **({"moved": FITTED} | more)
-    )
+    low, high = ((start, bytes([end]) * (size - start)) for end in ends)
+    scale = ((0, LEAST), low), ((0, LEAST), high)
+    return Kind(size, (start, size), levels, 32, ends, (scale,), rules={"early": True, "moved": FITTED} | rules)
 
 
-def _grouped(size: int, codes: tuple[int, int], levels: Levels, share: int, scale: int, **more: Any) -> Kind:
+def _grouped(
+    size: int,
+    codes: tuple[int, int],
+    levels: Levels,
+    share: int,
+    scale: int,
+    one: tuple[Pattern, ...],
+    most: float,
+    minima: tuple[Patterns, ...] = (),
+    **rules: Any,
+) -> Kind:
     """A type whose scales are small integers: patterns of one of them, and of 1 in float16 for what multiplies them."""
     start, stop = codes
-    ends = bytes(stop - start), b"\xff" * (stop - start)
-    one: tuple[Pattern, ...] = more.pop("one")
-    minima: tuple[Patterns, ...] = more.pop("minima", ())
-    low, high = ((start, each) for each in ends)
+    low, high = ((start, bytes([end]) * (stop - start)) for end in (0x00, 0xFF))
     steps = (((*one, low), (*one, high)), (((scale, LEAST), low), ((scale, LEAST), high)), *minima)
-    both = bool(minima)
-    usual = {"reach": SEARCHED, "searched": True, "both": both, "zero": both}
-    return Kind(size, codes, levels, share, steps=steps, **(usual | more))
+    usual = {"reach": SEARCHED, "searched": True, "both": bool(minima), "zero": bool(minima)}
+    return Kind(size, codes, levels, share, steps=steps, most=most, rules=usual | rules)
 
 
 def _minima(start: int, one: bytes, none: bytes) -> tuple[Patterns, ...]:
@@ -89,11 +87,11 @@ SIX = bytes([1] * 4 + [0] * 4 + [1] * 4)
 SIX_MINIMA, SIX_NONE = bytes([0] * 4 + [1] * 4 + [0x10] * 4), bytes(12)
 NV_SCALE = ((0, b"\x01" * 4), (4, b"\xff" * 32)), ((0, b"\x01" * 4), (4, b"\x77" * 32))
 KINDS: Mapping[str, Kind] = {
-    "Q4_0": _plain(18, 2, 4),
-    "Q4_1": _plain(20, 4, 4, both=True),
-    "Q5_0": _plain(22, 2, 5),
-    "Q5_1": _plain(24, 4, 5, both=True),
-    "Q8_0": _plain(34, 2, 8, ends=(0x80, 0x7F), reach=1.55, moved=0.0),
+    "Q4_0": _plain(18, 2, uniform(16)),
+    "Q4_1": _plain(20, 4, uniform(16), both=True),
+    "Q5_0": _plain(22, 2, uniform(32)),
+    "Q5_1": _plain(24, 4, uniform(32), both=True),
+    "Q8_0": _plain(34, 2, uniform(256), ends=(0x80, 0x7F), reach=1.55, moved=0.0),
     "Q2_K": _grouped(
         84,
         (16, 80),
@@ -113,12 +111,12 @@ KINDS: Mapping[str, Kind] = {
         176, (16, 176), uniform(32), 32, 0, one=((4, SIX),), minima=_minima(4, SIX_MINIMA, SIX_NONE), most=0.02
     ),
     "Q6_K": _grouped(210, (0, 192), uniform(64), 16, 208, one=((192, b"\x01" * 16),), most=0.0085),
-    "IQ4_NL": replace(_plain(18, 2, 4), levels=table(NONLINEAR)),
+    "IQ4_NL": _plain(18, 2, table(NONLINEAR)),
     "IQ4_XS": _grouped(
         136, (8, 136), table(NONLINEAR), 32, 0, one=((2, b"\xaa\xaa\x11\x11\x11\x11"),), early=True, most=0.035
     ),
-    "MXFP4": Kind(17, (1, 17), table(E2M1), 32, ends=(0xFF, 0x77), clip=1.1, reach=1.6),
-    "NVFP4": Kind(36, (4, 36), table(E2M1), 16, ends=(0xFF, 0x77), steps=(NV_SCALE,), reach=1.6),
+    "MXFP4": Kind(17, (1, 17), table(E2M1), 32, ends=(0xFF, 0x77), rules={"clip": 1.1, "reach": 1.6}),
+    "NVFP4": Kind(36, (4, 36), table(E2M1), 16, ends=(0xFF, 0x77), steps=(NV_SCALE,), rules={"reach": 1.6}),
     "TQ2_0": Kind(66, (0, 64), uniform(3), 256, ends=(0x00, 0xAA)),
     "TQ1_0": Kind(54, (0, 52), uniform(3), 256),
 }
@@ -132,22 +130,8 @@ def codes_of(name: str, decode: Callable[..., Any]) -> Codes | str:
         return VECTORS.format(name) if name.startswith("IQ") else ""
     start, stop = kind.codes
     low, high = (within_blocks(kind.size, (start, bytes([byte]) * (stop - start))) for byte in kind.ends)
-    return Codes(
-        name,
-        low,
-        high,
-        decode,
-        kind.levels,
-        (1, kind.share),
-        both=kind.both,
-        clip=kind.clip,
-        reach=kind.reach,
-        steps=tuple(_step(kind, pair) for pair in kind.steps),
-        early=kind.early,
-        searched=kind.searched,
-        zero=kind.zero,
-        moved=kind.moved,
-    )
+    steps = tuple(_step(kind, pair) for pair in kind.steps)
+    return Codes(name, low, high, decode, kind.levels, (1, kind.share), steps=steps, **kind.rules)
 
 
 def _step(kind: Kind, pair: Patterns) -> Step:
