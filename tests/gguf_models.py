@@ -88,6 +88,9 @@ def write(
     if "llama.attention.head_count_kv" not in (said or {}):
         out.add_head_count_kv(groups)
     out.add_layer_norm_rms_eps(1e-6)
+    theta = (config.get("rope_parameters") or {}).get("rope_theta", config.get("rope_theta"))
+    if theta and f"{architecture}.rope.freq_base" not in (said or {}):
+        out.add_rope_freq_base(theta)
     out.add_token_list([f"word {number}" for number in range(300)])
     experts, used = (next((config[key] for key in keys if config.get(key)), None) for keys in (EXPERTS, USED))
     if experts is not None and used is not None:

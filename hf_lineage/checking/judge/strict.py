@@ -74,17 +74,8 @@ def _compared(named: str, pairing: Pairing) -> Strict:
                 unbound[name] = result.reason
             shown.update(pairing.candidate.tensors[name].numbers)
     beyond.sort(key=lambda one: -one.excess)
-    return Strict(
-        named,
-        stored,
-        tuple(beyond),
-        unbound,
-        pairing.added,
-        pairing.lacking,
-        pairing.copies,
-        pairing.settings,
-        pairing.others,
-    )
+    only = pairing.added, pairing.lacking, pairing.copies
+    return Strict(named, stored, tuple(beyond), unbound, *only, pairing.settings)
 
 
 @dataclass(frozen=True)

@@ -6,29 +6,20 @@ side lacks says nothing where it is a copy of an embedding that is tied to it, a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from hf_lineage.architecture.registry import Factorization, as_names, prefixes
-from hf_lineage.checking.source import SAVED, Opened
+from hf_lineage.checking.relation.configurations import differing_settings
+from hf_lineage.checking.source import Opened
 from hf_lineage.checkpoint import Checkpoint, TensorInfo
 from hf_lineage.errors import CheckpointError, printable
 
-NO_PART = frozenset(
-    SAVED
-    | {"architectures", "dtype", "torch_dtype", "use_cache"}
-    | {"quantization_config", "compression_config", "quantization", "_attn_implementation_autoset"}
-)
-"""Settings that say who saved a model, how it is stored and how it is run, and nothing about what it computes."""
-IDLE: tuple[Any, ...] = (None, False, 0, "", [], {})
-"""Values with which a setting that the other configuration lacks says nothing."""
 PLAIN = (".weight", ".bias")
 """Ends of names that describe nothing but hold numbers of their own."""
-TIED, OWN_CODE = "tie_word_embeddings", "auto_map"
+TIED = "tie_word_embeddings"
 ROTARY = ("rope_scaling", "rope_parameters")
 SLOPE = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
 POSITIONS = 2**20
@@ -51,8 +42,6 @@ class Pairing:
     """What only one of the two stores and what says nothing of its own."""
     settings: tuple[str, ...]
     """Settings that have other values in the two configurations."""
-    others: tuple[str, ...]
-    """Settings that only the model's configuration has."""
 
 
 def pair_tensors(base: Opened, candidate: Opened) -> Pairing:
@@ -74,7 +63,6 @@ def pair_tensors(base: Opened, candidate: Opened) -> Pairing:
     lacking = [name for name in known.values() if name not in taken]
     copies = dict(_copies(base, candidate, alone, lacking, pairs))
     outside = _outside(candidate) - _outside(base)
-    differing, others = _settings(base, candidate)
     return Pairing(
         base.checkpoint,
         candidate.checkpoint,
@@ -82,8 +70,7 @@ def pair_tensors(base: Opened, candidate: Opened) -> Pairing:
         (*(name for name in alone if name not in copies and name not in pairs), *sorted(outside)),
         tuple(name for name in lacking if name not in copies),
         tuple(f"{printable(name, 200)} is {what}" for name, what in copies.items()),
-        differing,
-        others,
+        differing_settings(base, candidate),
     )
 
 
@@ -192,33 +179,3 @@ def _outside(model: Opened) -> set[str]:
     quantized = {part.rpartition(".")[0] for info in tensors if info.itemsize for part in info.parts}
     left = {name for name in model.checkpoint.stored if name not in used}
     return {name for name in left if name.endswith(PLAIN) or name.rpartition(".")[0] not in quantized}
-
-
-def _settings(base: Opened, candidate: Opened) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Settings that differ, and those that only the model's configuration has and that may say something.
-
-    Metadata of a converted model hold some of the settings of the class, so that what they lack says nothing.
-    """
-    first, second = (model.described.config for model in (base, candidate))
-    counted = [key for key in second if key not in {*NO_PART, OWN_CODE} and not key.endswith("_token_id")]
-    differing = tuple(
-        f"{printable(key, 100)} is {_shown(second[key])}, and {_shown(first[key])} in the base"
-        for key in counted
-        if key in first and not _alike(first[key], second[key])
-    )
-    if second.get(OWN_CODE) and first.get(OWN_CODE) != second.get(OWN_CODE):
-        differing += (f"{OWN_CODE} names code of the repository that the base does not have",)
-    if candidate.described.foreign or base.described.foreign:
-        return differing, ()
-    own = [key for key in counted if key not in first and second[key] not in IDLE]
-    return differing, tuple(f"{printable(key, 100)} ({_shown(second[key])})" for key in own)
-
-
-def _alike(one: Any, other: Any) -> bool:
-    """Whether two values of a setting are one; the metadata of converted models hold numbers of 32 bits."""
-    numbers = [value for value in (one, other) if isinstance(value, int | float) and not isinstance(value, bool)]
-    return bool(np.float32(one) == np.float32(other)) if len(numbers) == 2 else one == other
-
-
-def _shown(value: Any) -> str:
-    return printable(json.dumps(value, default=str), 100)

@@ -52,8 +52,6 @@ class Strict:
     """Tensors that only one of both stores and that say nothing of their own, each with what it is."""
     settings: tuple[str, ...] = ()
     """Settings of `config.json` that differ."""
-    others: tuple[str, ...] = ()
-    """Settings of `config.json` that only the model's has."""
     problem: str = ""
     """Why nothing was held against the base; empty where it was."""
 

@@ -68,8 +68,6 @@ def _sentences(strict: Strict, is_related: bool) -> Iterator[str]:
         yield f"{_listed(strict.lacking)} {_are(strict.lacking)} only in the base"
     if strict.settings:
         yield f"config.json says something else than the base's: {'; '.join(strict.settings[:NAMED])}"
-    if strict.others:
-        yield f"config.json has settings that the base's does not have, which nobody judged: {_listed(strict.others)}"
 
 
 def _beyond(strict: Strict, is_related: bool) -> Iterator[str]:
@@ -138,7 +136,6 @@ def _values(row: Row, strict: Strict, sentence: str) -> Mapping[str, Any]:
         "lacking": list(strict.lacking),
         "copies": list(strict.copies),
         "settings": list(strict.settings),
-        "other_settings": list(strict.others),
     }
 
 

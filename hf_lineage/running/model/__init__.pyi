@@ -1,3 +1,4 @@
+from .configuration import complete as complete
 from .models import WIDTH as WIDTH
 from .models import otherwise as otherwise
 from .models import required as required

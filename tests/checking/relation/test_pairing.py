@@ -1,7 +1,5 @@
 """Which tensor of the base each tensor of a model is, by names and shapes, and what only one of the two stores."""
 
-import json
-
 import pytest
 import torch
 import transformers
@@ -46,7 +44,7 @@ def test_every_tensor_of_a_copy_has_its_counterpart(base, child):
     pairing = paired(base, child())
     assert len(pairing.pairs) == len(load_file(base / WEIGHTS))
     assert all(name == other for name, other in pairing.pairs)
-    assert (pairing.added, pairing.lacking, pairing.settings, pairing.others) == ((), (), (), ())
+    assert (pairing.added, pairing.lacking, pairing.settings) == ((), (), ())
 
 
 def test_the_prefix_of_a_base_model_may_be_missing(tmp_path):
@@ -115,15 +113,6 @@ def test_two_names_of_one_tensor_are_refused(base, child):
         paired(base, child(change))
 
 
-def test_settings_that_differ_are_told_from_those_that_only_the_model_has(base, child):
-    pairing = paired(base, child(rope_theta=7.0, made_up=3, use_cache=False, pad_token_id=9, left_out=None))
-    config = json.loads((base / "config.json").read_text())
-    told = pairing.settings if "rope_theta" in config else pairing.others
-    assert any(setting.startswith("rope_theta") for setting in told)
-    assert "made_up (3)" in pairing.others
-    assert not any("use_cache" in one or "token_id" in one or "left_out" in one for one in (*pairing.settings, *told))
-
-
 def test_numbers_of_32_bits_in_metadata_are_those_of_config_json(base, tmp_path):
     gguf_models.write(base, tmp_path / "gguf/model.gguf")
     pairing = paired(base, tmp_path / "gguf")
@@ -142,11 +131,6 @@ def test_tensors_outside_of_layers_have_other_names_in_gguf(tmp_path):
     pairing = paired(base, tmp_path / "gguf")
     assert ("token_embd_norm.weight", "embeddings.LayerNorm.weight") in pairing.pairs
     assert (pairing.added, pairing.lacking) == ((), ())
-
-
-def test_code_of_the_repository_is_a_setting_that_differs(base, child):
-    said = ("auto_map names code of the repository that the base does not have",)
-    assert paired(base, child(auto_map={"AutoModel": "code.Model"})).settings == said
 
 
 @pytest.mark.parametrize(("change", "lone"), [(1.0, False), (1.01, True)])

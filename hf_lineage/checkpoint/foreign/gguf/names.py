@@ -17,6 +17,8 @@ from hf_lineage.errors import ONE_FILE, NothingToCompare, printable
 EMBEDDING = "token_embd.weight"
 FILE, LAYERS = "gguf/architectures.yaml", "block_count"
 ARCHITECTURE, TYPE = "general.architecture", "general.type"
+DEFAULT_THETA = 10000.0
+"""The base of rotary frequencies where the metadata do not say it (llama.cpp, `rope_freq_base_train`)."""
 LAYER = re.compile(r"(?P<stack>(?:\w+\.)?blk)\.(?P<layer>\d{1,6})\.(?P<rest>.+)")
 INSIDE = re.compile(r"(?:.+\.)?(?P<layer>\d{1,6})\.(?P<rest>.+)")
 SUFFIX = re.compile(r"(?P<bare>.+?)(?P<suffix>(?:\.(?:weight|bias|scale|input_scale))?)")
@@ -62,6 +64,7 @@ def config_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
     named, entry = _architecture(metadata)
     values = {key: metadata.get(f"{named}.{source}") for key, source in _table().settings.items()}
     config = {key: value for key, value in values.items() if isinstance(value, int | float)}
+    config.setdefault("rope_theta", DEFAULT_THETA)
     if config.get("num_experts") and entry.with_experts:
         return {"architectures": [entry.with_experts], **config, **entry.constants}
     if predicting := config.get("num_nextn_predict_layers"):

@@ -75,6 +75,7 @@ def test_the_configuration_is_that_of_the_metadata():
         "n_head": 32,
         "n_heads": 32,
         "rms_norm_eps": 1e-5,
+        "rope_theta": 10000.0,
     }
 
 

@@ -1,0 +1,117 @@
+"""Configurations: in which settings two models of one class differ, with what each leaves to its class.
+
+Versions of transformers write more or fewer settings, and under other names, so that two files that say the same are
+rarely equal: its class says what a file means. Where that is not installed or does not know the class, the files
+themselves are compared, and a setting that only one of them has counts as another.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from hf_lineage.architecture.loading import usual_type
+from hf_lineage.checking.source import SAVED, Opened
+from hf_lineage.errors import installation, printable
+
+NO_PART = frozenset(
+    SAVED
+    | {"architectures", "dtype", "torch_dtype", "use_cache", "tokenizer_class", "transformers.js_config"}
+    | {"unsloth_fixed", "unsloth_version", "finetuning_task", "task_specific_params"}
+    | {"quantization_config", "compression_config", "quantization", "_attn_implementation_autoset"}
+    | {f"{name}_token_id" for name in ("bos", "eos", "pad", "sep", "cls", "unk", "mask", "decoder_start")}
+)
+"""Settings that say who saved a model, how it is stored and how it is run, and nothing about what it computes."""
+IDLE: tuple[Any, ...] = (None, False, 0, "", [], {})
+"""Values with which a setting that the other configuration lacks says nothing."""
+OWN_CODE, ROTARY, WHOLE = "auto_map", "rope_parameters", "full_attention"
+THETA, POSITIONS = "rope_theta", frozenset({"factor", "sliding_window"})
+"""Settings that metadata hold only for a class that has them, and one that they are given for every class."""
+NOTHING = object()
+Settings = Mapping[str, Any]
+
+
+def differing_settings(base: Opened, candidate: Opened) -> tuple[str, ...]:
+    """Return the settings that differ, as phrases; of the metadata of a converted model only those that they hold."""
+    first, second = dict(base.described.config), dict(candidate.described.config)
+    code, of_base = second.pop(OWN_CODE, None), first.pop(OWN_CODE, None)
+    said = (f"{OWN_CODE} names code of the repository that the base does not have",) if code and code != of_base else ()
+    compare: Callable[[Settings, Settings], Iterator[str]] = _differing
+    if _is_metadata(base) or _is_metadata(candidate):
+        compare = functools.partial(_of_metadata, few=1 if _is_metadata(candidate) else 0)
+    is_known = compare is _differing or ROTARY in (*first, *second) or THETA in first.keys() & second.keys()
+    if is_known and not [*compare(first, second)]:
+        return said
+    if not find_spec("torch") or not find_spec("transformers"):
+        unknown = f"without transformers it is not known what a file leaves to its class; {installation('run')}"
+        return (*said, *compare(first, second), unknown)
+    return (*said, *compare(_completed(first, base), _completed(second, candidate)))
+
+
+def _is_metadata(model: Opened) -> bool:
+    """Whether a configuration was made of the metadata of a converted model, and not of its `config.json`."""
+    return model.described.foreign is not None and "model_type" not in model.described.config
+
+
+def _completed(config: dict[str, Any], model: Opened) -> dict[str, Any]:
+    """A configuration with what it leaves to its class, where that is known."""
+    from hf_lineage.running.model import complete
+
+    kind = usual_type(config, model.described.architecture)
+    return config if _is_metadata(model) or not kind else complete(kind, config) or config
+
+
+def _differing(first: Settings, second: Settings, within: str = "") -> Iterator[str]:
+    for key in dict.fromkeys((*second, *first)):
+        if key in NO_PART:
+            continue
+        one, other = (settings.get(key, _rotary(settings, key)) for settings in (first, second))
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            yield from _differing(one, other, f"{within}{key}.")
+        elif NOTHING in (one, other):
+            if one not in IDLE and other not in IDLE:
+                yield _phrase(f"{within}{key}", one, other)
+        elif not _alike(one, other):
+            yield _phrase(f"{within}{key}", one, other)
+
+
+def _of_metadata(first: Settings, second: Settings, few: int) -> Iterator[str]:
+    """Metadata, of the first or of the second model, hold some settings, each one number for all layers."""
+    whole = (second, first)[few]
+    for key, value in (first, second)[few].items():
+        known = whole.get(key, _rotary(whole, key))
+        other = key in POSITIONS if known is NOTHING else not _alike(value, known)
+        if other and key not in NO_PART:
+            yield _phrase(key, *((known, value) if few else (value, known)))
+
+
+def _rotary(settings: Mapping[str, Any], key: str) -> Any:
+    """What a setting of rotary positions is that stands among these, for layers that see the whole text."""
+    rotary = settings.get(ROTARY)
+    if not isinstance(rotary, Mapping):
+        return NOTHING
+    return (inner if isinstance(inner := rotary.get(WHOLE), Mapping) else rotary).get(key, NOTHING)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values of a setting are one; the metadata of converted models hold numbers of 32 bits."""
+    numbers = [value for value in (one, other) if isinstance(value, int | float) and not isinstance(value, bool)]
+    return bool(np.float32(one) == np.float32(other)) if len(numbers) == 2 else one == other
+
+
+def _phrase(key: str, one: Any, other: Any) -> str:
+    name = printable(key, 100)
+    if one is NOTHING:
+        return f"{name} is {_shown(other)}, and the base has no such setting"
+    if other is NOTHING:
+        return f"{name} is only in the base, as {_shown(one)}"
+    return f"{name} is {_shown(other)}, and {_shown(one)} in the base"
+
+
+def _shown(value: Any) -> str:
+    return printable(json.dumps(value, default=str), 100)
