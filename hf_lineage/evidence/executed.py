@@ -17,6 +17,8 @@ NATS, CHANGE = "nats", "change"
 change of the last state."""
 LEAST = 0.01
 """A loss below this share of what a model says at all is none."""
+SPEAKS = {NATS: 0.001, CHANGE: 0.01}
+"""A model that says less than this of its input says the same to every one, so that nothing in it is used."""
 CARRIES = 0.1
 """Inherited parts that carry less than this share of what equal parts carry are stored and not used."""
 DEVIATIONS = 2.576
@@ -97,9 +99,14 @@ class Ablation:
         return self.equal.mean / self.others.mean
 
     @property
+    def is_silent(self) -> bool:
+        """Whether the model says nearly the same to every input."""
+        return not self.says >= SPEAKS[self.unit]
+
+    @property
     def is_used(self) -> bool:
         """Whether what is inherited carries anything."""
-        if not self.inherited.mean >= LEAST * self.says:
+        if self.is_silent or not self.inherited.mean >= LEAST * self.says:
             return False
         return self.carries is None or self.carries >= CARRIES or self.inherited.mean >= self.others_mean
 

@@ -32,6 +32,8 @@ def test_the_interval_of_a_loss_holds_its_mean_and_no_negative_number():
         (ablation(loss(0.5), loss(0.38), loss(3.9)), False),
         (ablation(loss(4.0), loss(0.01), loss(3.9)), True),
         (ablation(loss(0.5), loss(0.0), loss(0.0)), True),
+        (ablation(loss(4.0), says=0.0), False),
+        (ablation(loss(0.5), unit=CHANGE, says=0.009), False),
     ],
 )
 def test_what_is_inherited_is_used_if_it_carries_a_tenth_of_what_equal_parts_do_or_more_than_all_others(seen, used):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -27,14 +27,19 @@ class Within:
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Names in a layer, each with that of the class."""
 
-    def tensors(self, stored: Mapping[str, T]) -> dict[str, T]:
-        """Return its tensors by the names of its class; NothingToCompare unless they stand in just one place."""
+    def place(self, stored: Collection[str]) -> str:
+        """Return what the names of its tensors begin with; NothingToCompare unless they stand in just one place."""
         places = [prefix for prefix in self.prefixes if any(name.startswith(prefix) for name in stored)]
         if len(places) != 1:
             where = f"under {' and '.join(places)}: loaders disagree on which is the model" if places else "nowhere"
             raise NothingToCompare(f"tensors that may stand under {' or '.join(self.prefixes)} stand {where}")
-        here = {name: each for name, each in stored.items() if name.startswith(places[0])}
-        return {self._named(name).removeprefix(places[0]): each for name, each in here.items()}
+        return places[0]
+
+    def tensors(self, stored: Mapping[str, T]) -> dict[str, T]:
+        """Return its tensors by the names of its class; NothingToCompare unless they stand in just one place."""
+        place = self.place(stored)
+        here = {name: each for name, each in stored.items() if name.startswith(place)}
+        return {self._named(name).removeprefix(place): each for name, each in here.items()}
 
     def config(self, whole: Mapping[str, Any]) -> dict[str, Any]:
         """Return its settings, with those of the storage."""

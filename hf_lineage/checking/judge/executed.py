@@ -59,6 +59,8 @@ def judge_executed(
 
 
 def _unused(name: str, ablation: Ablation) -> str:
+    if ablation.is_silent:
+        return f"{name} says nearly the same to every input, so that nothing it has in common with the base is used"
     others = f", and {amount(ablation.unit, ablation.others_mean)} without other parts" if ablation.others else ""
     return (
         f"{name} stores what it has in common with the base, and does not use it: without it, the model loses "

@@ -21,6 +21,7 @@ import numpy as np
 from hf_lineage.architecture import LayerSet, Layout
 from hf_lineage.architecture.registry import PATHS
 from hf_lineage.checking.options import Options
+from hf_lineage.checking.source.description import named_class, whole_config
 from hf_lineage.checking.source.model import FromWeights, OpenedModel
 from hf_lineage.checking.source.opening import Opened
 from hf_lineage.checkpoint import weight_files
@@ -69,10 +70,8 @@ def run_model(model: OpenedModel, options: Options) -> Iterator[RunModel]:
     if model.reopen is None:
         raise NothingToCompare(f"{model.name}: its weights are not read")
     opened = model.reopen()
-    if opened.described.within:
-        raise NothingToCompare(
-            f"{model.name} could not be run: no part is run by itself, and no class that is not listed"
-        )
+    if opened.described.within and (opened.described.read_as or opened.described.notes):
+        raise NothingToCompare(f"{model.name} could not be run: no class is run that is not listed")
     try:
         with _folder(opened) as (folder, files), _process(opened, options, folder, files) as process:
             about, written = process.values["seconds"] / 60, int(process.values["written"])
@@ -102,16 +101,21 @@ def _process(opened: Opened, options: Options, folder: str, files: Sequence[str]
     if offload and least > free[CPU]:
         raise NothingToCompare(f"it needs {least >> 20} MiB of memory, and there are {free[CPU] >> 20} MiB for it")
     mapped = sum(Path(folder, file).stat().st_size for file in files)
+    within = opened.described.within
+    prefix = within.place(opened.checkpoint.stored) if within else ""
+    writers = [replace(each, tensor=f"{prefix}{each.tensor}") for each in list_writers(opened.layout)]
     load = Load(
         folder,
         opened.described.architecture,
         tuple(files),
-        tuple(list_writers(opened.layout)),
+        writers,
         min(number * sum(sizes), room) + 2 * WORK + mapped,
         dtype,
         memory,
         offload,
         shutil.disk_usage(tempfile.gettempdir()).free // 2,
+        prefix,
+        named_class(whole_config(opened.described)) or "",
     )
     return Process(load, SECONDS + PER_GIB * mapped / 2**30)
 
@@ -129,7 +133,8 @@ def _folder(opened: Opened) -> Iterator[tuple[str, list[str]]]:
     repo.fetch(*files)
     before = {file: repo.sha256(file) for file in files}
     with tempfile.TemporaryDirectory(prefix="hf-lineage-files-") as folder:
-        Path(folder, CONFIG).write_text(json.dumps(_plain(repo.config())), "utf-8")
+        config = opened.described.config if opened.described.within else repo.config()
+        Path(folder, CONFIG).write_text(json.dumps(_plain(config)), "utf-8")
         for file in files:
             Path(folder, file).symlink_to(Path(repo.located(file)).absolute())
         if len(files) > 1 or files[0] != f"model{SAFETENSORS}":

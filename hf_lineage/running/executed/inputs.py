@@ -13,6 +13,10 @@ from hf_lineage.running.executed.request import LENGTH, LONG, NOISE, RANDOM, SEQ
 
 MASKED = 0.15
 """The share of tokens that are masked where a model predicts these."""
+WRITES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
+"""How the names of classes end that predict the next token, but for those that read another text first."""
+PICTURES, PATCHES = 8, 8
+"""Pictures, or sounds, of random numbers, and patches on each side of one, after those that a model merges."""
 POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions")
 Inputs = dict[str, torch.Tensor]
 
@@ -42,6 +46,10 @@ class Source:
         """Return every kind of input that the model takes."""
         if "input_ids" not in self._accepted:
             return [self._noise()]
+        if hasattr(self._model, "get_text_features") and "pixel_values" in self._accepted:
+            pictures = self._noise()
+            words = self._ids(self._tokens(PICTURES, min(WRITTEN * 2, self._longest)))
+            return [Input(NOISE, {**words, **pictures.given})]
         if "decoder_input_ids" in self._accepted and getattr(self._model.config, "is_encoder_decoder", False):
             return self._both_sides()
         if not self._writes:
@@ -57,7 +65,7 @@ class Source:
     @property
     def _writes(self) -> bool:
         """Whether it predicts the next token, each from those before it."""
-        return type(self._model).__name__.endswith(("ForCausalLM", "LMHeadModel")) and self._model.can_generate()
+        return type(self._model).__name__.endswith(WRITES) and self._model.can_generate()
 
     @property
     def _longest(self) -> int:
@@ -134,10 +142,28 @@ class Source:
         size, channels = getattr(config, "image_size", None), getattr(config, "num_channels", 3)
         if "pixel_values" in self._accepted and size is not None:
             height, width = (size, size) if isinstance(size, int) else tuple(size)
-            return Input(NOISE, {"pixel_values": self._numbers(8, channels, height, width)})
+            return Input(NOISE, {"pixel_values": self._numbers(PICTURES, channels, height, width)})
+        if "spatial_shapes" in self._accepted:
+            patches = self._numbers(PICTURES, PATCHES**2, channels * config.patch_size**2)
+            shapes, mask = torch.full((PICTURES, 2), PATCHES), torch.ones(patches.shape[:2], dtype=torch.long)
+            given = {"pixel_values": patches, "spatial_shapes": shapes, "pixel_attention_mask": mask}
+            return Input(NOISE, {name: each for name, each in given.items() if name in self._accepted})
+        if {"hidden_states", "grid_thw"} <= self._accepted.keys() and hasattr(config, "patch_size"):
+            return Input(NOISE, self._patches(config))
+        if "input_features" in self._accepted and hasattr(config, "num_mel_bins"):
+            frames = 2 * getattr(config, "max_source_positions", LENGTH)
+            return Input(NOISE, {"input_features": self._numbers(2, config.num_mel_bins, frames)})
         if "input_values" in self._accepted and hasattr(config, "conv_dim"):
-            return Input(NOISE, {"input_values": self._numbers(8, 4000)})
+            return Input(NOISE, {"input_values": self._numbers(PICTURES, 4000)})
         raise CannotRunError("what its class takes, besides tokens, square pictures and sounds, is not known here")
+
+    def _patches(self, config: Any) -> Inputs:
+        """Pictures of random numbers, cut into patches that stand one after the other."""
+        side = PATCHES * getattr(config, "spatial_merge_size", 1)
+        depth = getattr(config, "temporal_patch_size", 1) * config.patch_size**2
+        channels = getattr(config, "in_channels", getattr(config, "in_chans", 3))
+        grid = torch.tensor([[1, side, side]] * PICTURES)
+        return {"hidden_states": self._numbers(PICTURES * side * side, channels * depth), "grid_thw": grid}
 
     def _numbers(self, *shape: int) -> torch.Tensor:
         return torch.randn(shape, generator=self._random)

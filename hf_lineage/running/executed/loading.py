@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,8 @@ OFFLOADED = "offloaded"
 """The folder of layers that do not fit into memory, in that of the process."""
 IN_LAYER = re.compile(r"\.\d+\.")
 """What the name of a tensor of a layer holds."""
+OTHERS = "of_another_part."
+"""What the names of all else begin with where a model is a part of what is stored."""
 ROWS = 2
 """Rows by which a matrix in memory is held against the one on disk."""
 
@@ -93,7 +96,8 @@ def read_weight(model: Any, name: str) -> torch.Tensor:
 
 def load(asked: Load, folder: Path) -> Loaded:
     """Return a model that its own class has filled; raise NotJudgedError where that is not what was judged."""
-    build: Any = getattr(transformers, asked.architecture, None)
+    beside = sys.modules.get(getattr(getattr(transformers, asked.whole, None), "__module__", ""))
+    build: Any = getattr(transformers, asked.architecture, None) or getattr(beside, asked.architecture, None)
     if not isinstance(build, type) or not issubclass(build, transformers.PreTrainedModel):
         raise CannotRunError(f"transformers {transformers.__version__} has no class {asked.architecture}")
     loader: Any = build
@@ -106,6 +110,7 @@ def load(asked: Load, folder: Path) -> Loaded:
         attn_implementation="eager",
         experts_implementation="eager",
         dtype=getattr(torch, asked.dtype),
+        key_mapping=_mapping(asked),
         **_devices(build, asked, folder),
     )
     for problem, keys in (("does not hold", info["missing_keys"]), ("holds in other shapes", info["mismatched_keys"])):
@@ -120,8 +125,15 @@ def load(asked: Load, folder: Path) -> Loaded:
     state = dict(model.named_parameters())
     places = tuple(_place(model, state, names, writer) for writer in asked.writers)
     _same_values(model, asked, places)
-    unexpected = tuple(sorted(disk for disk, memory in names.items() if memory in set(info["unexpected_keys"])))
-    return Loaded(model.eval(), places, _layers(model, places), unexpected)
+    left_out = [disk for disk, memory in names.items() if memory in set(info["unexpected_keys"])]
+    own = sorted(disk.removeprefix(asked.prefix) for disk in left_out if disk.startswith(asked.prefix))
+    return Loaded(model.eval(), places, _layers(model, places), tuple(own))
+
+
+def _mapping(asked: Load) -> dict[str, str] | None:
+    """What makes the loader take the names of a part as those of a model by itself, and no other tensor for one."""
+    prefix = re.escape(asked.prefix)
+    return {f"^(?!{prefix})": OTHERS, f"^{prefix}": ""} if prefix else None
 
 
 def _devices(build: Any, asked: Load, folder: Path) -> dict[str, Any]:
@@ -154,7 +166,7 @@ def _in_memory(model: Any, asked: Load) -> dict[str, str]:
 
 def _renamed(model: Any, asked: Load) -> dict[str, tuple[str, bool]]:
     """The name in memory of every stored tensor, and whether the loader makes something else of it."""
-    transforms = get_model_conversion_mapping(model)
+    transforms = get_model_conversion_mapping(model, _mapping(asked))
     renamings = [each for each in transforms if isinstance(each, WeightRenaming)]
     converters = [each for each in transforms if isinstance(each, WeightConverter)]
     meta = model.state_dict()

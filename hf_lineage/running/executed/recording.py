@@ -125,10 +125,8 @@ class Running:
 
     def _streamed(self, layer: int) -> Any:
         def note(module: Any, args: Any, kwargs: Any, output: Any) -> None:
-            given = next((each for each in (*args, *kwargs.values()) if _is_stream(each)), None)
             parts = output if isinstance(output, tuple | list) else [output]
-            gives = next((each for each in parts if _is_stream(each)), None)
-            sizes = [_size(each) for each in (given, gives) if each is not None]
+            sizes = [_size(each) for each in (_stream((*args, *kwargs.values())), _stream(parts)) if each is not None]
             self.record.streams[layer] = max([self.record.streams.get(layer, 0.0), *sizes])
 
         return note
@@ -205,8 +203,10 @@ def _often(sizes: torch.Tensor) -> torch.Tensor:
     return torch.minimum(sizes, cut).mean(dim=0)
 
 
-def _is_stream(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_floating_point() and value.ndim > 2
+def _stream(values: Sequence[Any]) -> torch.Tensor | None:
+    """The first that may be a stream, (batch, ..., width); else the first (tokens, width), where patches are packed."""
+    numbers = [each for each in values if isinstance(each, torch.Tensor) and each.is_floating_point() and each.ndim > 1]
+    return next((each for each in numbers if each.ndim > 2), next(iter(numbers), None))
 
 
 def _size(stream: torch.Tensor) -> float:

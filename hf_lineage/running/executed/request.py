@@ -55,3 +55,7 @@ class Load:
     """Whether that is not enough, so that layers are read from disk whenever the model runs."""
     disk: int = 0
     """Bytes that such layers may take in the folder of the process."""
+    prefix: str = ""
+    """What the names of its tensors begin with, where it is a part of the model in the files."""
+    whole: str = ""
+    """The class of that model."""

@@ -10,7 +10,7 @@ from typing import Any
 import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-SIZES = re.compile("size|length|position|window|theta|base|token|pixels|seed|vocab|_id$|_val$|floor")
+SIZES = re.compile("size|length|position|window|theta|base|token|pixels|seed|vocab|_id$|_val$|scaling")
 """What large numbers in a configuration are called that no class makes a list of."""
 MOST = 2**16
 """The most items that a class is asked to make a list of, such as the kinds of its layers."""

@@ -1,11 +1,22 @@
 """A model inside another is seen by the names and the settings of its own class."""
 
+import pytest
+
 from hf_lineage.architecture.loading.within import Within
+from hf_lineage.errors import NothingToCompare
 
 
 def test_what_stands_under_the_prefix_is_the_model_and_all_else_is_not():
     stored = {"llm.model.norm.weight": 1, "llm.h.0.up.weight": 2, "vpm.h.0.up.weight": 3, "llmx.h.0.up.weight": 4}
     assert Within(("llm.",)).tensors(stored) == {"model.norm.weight": 1, "h.0.up.weight": 2}
+
+
+def test_the_place_is_told_and_two_places_are_refused():
+    within = Within(("llm.", "model.llm."))
+    assert within.place(["llm.norm.weight", "vpm.norm.weight"]) == "llm."
+    for stored in (["llm.norm.weight", "model.llm.norm.weight"], ["norm.weight"]):
+        with pytest.raises(NothingToCompare):
+            within.place(stored)
 
 
 def test_names_in_layers_are_those_of_the_class_and_others_stay():

@@ -152,12 +152,39 @@ def test_a_tower_behind_a_projector_of_zeros_is_neither_verified_nor_contradicte
     assert f"{name} holds zeros" in report.rows[1].verdict.reason
 
 
+def ran(hub):
+    """The verdict on the tower, when each part was run by itself."""
+    (row,) = [row for row in check("fern/child", options=Options(local_hub=hub, run=True)).rows if row.part]
+    return row.verdict
+
+
 @pytest.mark.long
-def test_no_part_is_verified_by_running(hub):
-    report = check("fern/child", options=Options(local_hub=hub, run=True))
-    (row,) = [row for row in report.rows if row.part]
-    assert (row.verdict.verified_by_running, row.verdict.words) == (False, "RELATED")
-    assert "no part is run by itself" in row.verdict.executed.problem
+def test_a_part_is_run_by_itself_and_verified_by_that(hub):
+    verdict = ran(hub)
+    assert (verdict.verified_by_running, verdict.words) == (True, "RELATED")
+    assert [dict(each.inputs) for each in verdict.executed.models] == [{"noise": (8, 3, 24, 24)}] * 2
+
+
+@pytest.mark.long
+def test_a_tower_that_says_the_same_of_every_picture_is_not_verified_by_running(hub):
+    name = "vision_tower.embeddings.position_embedding.weight"
+
+    def blind(tensors):
+        tensors[name] += 1e4 * torch.randn(tensors[name].shape[1], generator=torch.Generator().manual_seed(1))
+
+    spoil(hub / "fern/child", blind)
+    verdict = ran(hub)
+    assert (verdict.verified_by_running, verdict.words) == (False, "INCONCLUSIVE")
+    assert "says nearly the same to every input" in verdict.reason
+
+
+@pytest.mark.long
+def test_running_a_tower_says_nothing_where_a_projector_of_zeros_stands_behind_it(hub):
+    name = "multi_modal_projector.linear_2.weight"
+    spoil(hub / "fern/child", lambda tensors: tensors.update({name: torch.zeros_like(tensors[name])}))
+    verdict = ran(hub)
+    assert (verdict.verified_by_running, verdict.words) == (False, "INCONCLUSIVE")
+    assert f"{name} holds zeros" in verdict.reason
 
 
 def test_the_origin_of_a_tower_is_found_where_only_a_whole_model_of_another_family_is_known(hub, tmp_path):

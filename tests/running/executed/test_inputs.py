@@ -14,6 +14,11 @@ SHAPES = {
     "BertForMaskedLM": {"random": (64, 16)},
     "BertModel": {"random": (64, 16)},
     "ViTForImageClassification": {"noise": (8, 3, 24, 24)},
+    "LlavaForConditionalGeneration": {"text": (64, 10), "random": (2, 256)},
+    "Qwen3VLVisionModel": {"noise": (2048, 12)},
+    "Siglip2VisionModel": {"noise": (8, 64, 12)},
+    "VoxtralEncoder": {"noise": (2, 24, 288)},
+    "CLIPModel": {"noise": (8, 16)},
 }
 
 

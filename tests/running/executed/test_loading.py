@@ -1,5 +1,6 @@
 """A model is loaded by its own class, and only if what it holds then is what was judged."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,8 @@ from hf_lineage.running.executed.holding import divergences, held_inputs
 from hf_lineage.running.executed.inputs import Source
 from hf_lineage.running.executed.loading import CannotRunError, load
 from hf_lineage.running.executed.recording import Running, sizes_by_writer
-from tests.running.executed.models import ARCHITECTURES, asked, loaded, saved
+from hf_lineage.running.executed.request import Load
+from tests.running.executed.models import ARCHITECTURES, ROOM, asked, loaded, saved
 
 LAYERS = {
     "LlamaForCausalLM": {0: "model.layers.0", 1: "model.layers.1"},
@@ -30,6 +32,36 @@ def test_every_judged_matrix_that_writes_is_found_in_memory(tmp_path, name):
     assert seen.unexpected == ()
     if name in LAYERS:
         assert seen.layers == LAYERS[name]
+
+
+def test_a_part_is_filled_from_the_tensors_under_its_prefix_and_all_else_is_of_other_parts(tmp_path):
+    folder = saved(tmp_path, "LlavaForConditionalGeneration")
+    whole = load_file(folder / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config["vision_config"]))
+    prefix = "vision_tower."
+    part = load(Load(str(folder), "CLIPVisionModel", ("model.safetensors",), (), ROOM, prefix=prefix), tmp_path)
+    held = dict(part.model.named_parameters())
+    stored = {name.removeprefix(prefix): each for name, each in whole.items() if name.startswith(prefix)}
+    assert part.unexpected == ()
+    assert sum(each.numel() for each in held.values()) == sum(each.numel() for each in stored.values())
+    assert torch.equal(
+        next(each for name, each in held.items() if name.endswith("layers.1.mlp.fc1.weight")),
+        stored["encoder.layers.1.mlp.fc1.weight"],
+    )
+
+
+def test_a_class_that_transformers_does_not_offer_is_found_beside_that_of_the_whole_model(tmp_path, monkeypatch):
+    folder = saved(tmp_path, "Idefics2ForConditionalGeneration")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config["vision_config"]))
+    name = "Idefics2VisionTransformer"
+    request = Load(str(folder), name, ("model.safetensors",), (), ROOM, prefix="model.vision_model.")
+    monkeypatch.delattr(transformers, name, raising=False)
+    with pytest.raises(CannotRunError, match="has no class"):
+        load(request, tmp_path)
+    part = load(replace(request, whole="Idefics2ForConditionalGeneration"), tmp_path)
+    assert type(part.model).__name__ == "Idefics2VisionTransformer"
 
 
 @pytest.mark.parametrize("name", sorted(ARCHITECTURES, reverse=True, key=lambda name: "Mixtral" in str(name)))
