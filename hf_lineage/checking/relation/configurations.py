@@ -39,20 +39,18 @@ Settings = Mapping[str, Any]
 def differing_settings(base: Opened, candidate: Opened) -> tuple[str, ...]:
     """Return the settings that differ, as phrases; of the metadata of a converted model only those that they hold."""
     first, second = dict(base.described.config), dict(candidate.described.config)
-    code, of_base = second.pop(OWN_CODE, None), first.pop(OWN_CODE, None)
-    other_code = (f"{OWN_CODE} names code of the repository that the base does not have",) * (
-        code not in (None, of_base)
-    )
+    code, of_base = second.pop(OWN_CODE, None) or None, first.pop(OWN_CODE, None)
+    other = () if code in (None, of_base) else (f"{OWN_CODE} names code of the repository that the base does not have",)
     compare: Callable[[Settings, Settings], Iterator[str]] = _differing
     if _is_metadata(base) or _is_metadata(candidate):
         compare = functools.partial(_of_metadata, few=1 if _is_metadata(candidate) else 0)
     is_known = compare is _differing or ROTARY in (*first, *second) or THETA in first.keys() & second.keys()
     if is_known and not [*compare(first, second)]:
-        return other_code
-    if not find_spec("torch") or not find_spec("transformers"):
+        return other
+    if not all(map(find_spec, ("torch", "transformers"))):
         unknown = f"without transformers it is not known what a file leaves to its class; {installation('run')}"
-        return (*other_code, *compare(first, second), unknown)
-    return (*other_code, *compare(_completed(first, base), _completed(second, candidate)))
+        return (*other, *compare(first, second), unknown)
+    return (*other, *compare(_completed(first, base), _completed(second, candidate)))
 
 
 def _is_metadata(model: Opened) -> bool:
