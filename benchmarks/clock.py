@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+WATCHED = 0.01
+"""Seconds between two looks at the memory of a command."""
 Seconds = list[float]
 """What one thing took in each round."""
 
@@ -32,9 +37,19 @@ def ratio(above: Seconds, below: Seconds) -> float:
     return statistics.median(over / under for over, under in zip(above, below, strict=True))
 
 
-def peak() -> int:
-    """Return the most bytes of memory that this process has held so far."""
-    return _bytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+def peak(process: int | str = "self") -> int:
+    """Return the most bytes of memory that a process has held so far; 0 of one that has ended.
+
+    Linux counts what the process that began it held until then as its own in `ru_maxrss`, but not in `VmHWM`.
+    """
+    if sys.platform != "linux":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if process == "self" else 0
+    try:
+        status = Path(f"/proc/{process}/status").read_text("ascii")
+    except OSError:
+        return 0
+    found = re.search(r"VmHWM:\s+(\d+)", status)
+    return 1024 * int(found[1]) if found else 0
 
 
 @dataclass(frozen=True)
@@ -54,13 +69,19 @@ def cold(command: Sequence[str], environment: Mapping[str, str] | None = None) -
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
+        seen = [0]
+        watching = threading.Thread(target=_watch, args=(process, seen), daemon=True)
+        watching.start()
         output = process.stdout.read() if process.stdout else b""
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    seconds = time.perf_counter() - start
-    return Run(seconds, _bytes(usage.ru_maxrss), process.returncode, output.decode(errors="replace"))
+        seconds = time.perf_counter() - start
+        watching.join()
+    return Run(seconds, seen[0] or usage.ru_maxrss, process.returncode, output.decode(errors="replace"))
 
 
-def _bytes(size: int) -> int:
-    """Linux says kilobytes where macOS says bytes."""
-    return size if sys.platform == "darwin" else 1024 * size
+def _watch(process: subprocess.Popen[bytes], seen: list[int]) -> None:
+    """Note the most memory that a process has held, until it ends."""
+    while process.returncode is None:
+        seen[0] = max(seen[0], peak(process.pid))
+        time.sleep(WATCHED)

@@ -12,7 +12,6 @@ import functools
 import itertools
 import json
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.clock import peak
 from benchmarks.isolated import isolated
 
 FILE = Path(__file__).with_name("results") / "strict.json"
@@ -359,9 +359,7 @@ def checking(base: Path, candidate: Path, strict: bool) -> tuple[float, int]:
     seconds = time.perf_counter() - began
     if report.exit_code:
         raise RuntimeError(f"the comparison returned {report.exit_code}")
-    # ru_maxrss has that of the process that began this one, which made the models.
-    (peak,) = re.findall(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text("ascii"))
-    return seconds, 1024 * int(peak)
+    return seconds, peak()
 
 
 def main(arguments: list[str] | None = None) -> int:
