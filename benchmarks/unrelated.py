@@ -57,7 +57,7 @@ def write(rows: Sequence[dict[str, Any]]) -> None:
 
 
 @click.command()
-@click.option("--layers", multiple=True, type=click.IntRange(1, ALL), default=(1, 2), show_default=True)
+@click.option("--layers", multiple=True, type=click.IntRange(1, ALL), default=(2,), show_default=True)
 @click.option("--only", multiple=True, type=click.Choice(list(CASES)), help="Measure these alone; repeatable.")
 @click.option("--scratch", "root", type=click.Path(path_type=Path, file_okay=False), help="Where models are kept.")
 def main(layers: Sequence[int], only: Sequence[str], root: Path | None) -> None:

@@ -60,7 +60,10 @@ def _beside_rival(command: str, size: str, taken: dict[str, Seconds]) -> Row:
 
 
 def _measured(bench: Bench, size: str) -> tuple[dict[str, Seconds], dict[str, Run]]:
-    """What each command takes in each round, and its last run; `check` finds the base in a Hub on this disk."""
+    """What each command takes in each round, and its last run; `check` finds the base in a Hub on this disk.
+
+    Three models of 7B do not fit into the page cache of most machines, so that each command follows itself.
+    """
     base, child, independent = map(bench.scratch.model, bench.plan.model(size).family)
     hub = bench.scratch.folder / f"hub-{size}"
     declared = _linked(base, hub / BASE).parent / "independent"
@@ -78,7 +81,7 @@ def _measured(bench: Bench, size: str) -> tuple[dict[str, Seconds], dict[str, Ru
         last[name] = succeeded(cold(command, environment(bench.scratch.home)), (code,))
 
     tasks = {name: partial(run, name, *command) for name, command in commands.items()}
-    return interleaved(tasks, bench.plan.rounds), last
+    return interleaved(tasks, bench.plan.rounds, twice=True), last
 
 
 def _linked(model: Path, place: Path) -> Path:
