@@ -25,10 +25,14 @@ FEW = first_of(BY_EIGHTS, count=len(BY_EIGHTS) // 8)
 """Every eighth of them, and the others as long tests."""
 
 
+SLOW = {"pixtral_vision"}
+"""Its attention sees the patches of all pictures at once, so that the proof takes a minute."""
+
+
 def cases() -> Iterator[Any]:
-    """Every class of every file in each of its forms; the first that there is of a file is no long test."""
+    """Every class of every file in each of its forms; the first that there is of a file is no long test unless it is slow."""
     for factorization in OF_TRANSFORMERS:
-        marks: list[Any] = []
+        marks: list[Any] = [LONG] * (factorization.name in SLOW)
         for name in factorization.classes:
             label = f"{factorization.name}-{name}"
             if name not in CLASSES:

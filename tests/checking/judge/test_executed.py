@@ -63,6 +63,7 @@ def test_layers_that_act_where_no_run_reaches_verify_nothing_but_those_that_act_
     assert (verdict.verified_by_running, verdict.executed.problem) == (name in positions.MISSED, "")
 
 
+@pytest.mark.long
 def test_layers_that_only_the_begin_token_opens_are_verified_by_what_is_stored_and_not_by_running(tmp_path):
     folder = forged(tmp_path, "gates that the begin token alone opens")
     assert judged(folder, options=Options()).verified
@@ -117,6 +118,7 @@ def test_parts_of_a_layer_are_parts_of_its_sets():
     assert _by_set("mlp", 3, [2, 3], np.array([0, 2, 4])) == {"mlp 3 0": [0], "mlp 3 1": [0, 2]}
 
 
+@pytest.mark.long
 def test_running_gives_no_better_word_than_storage_where_other_parts_work_as_well(tmp_path):
     folder = forged(tmp_path, "the base in one half of a stream, of which the output reads the other")
     verdict = judged(folder)

@@ -103,6 +103,7 @@ def test_a_model_of_other_shapes_or_of_another_descent_has_no_share(tmp_path):
     assert [isinstance(share, str) for share in found.shares.parents] == [False, False, True, True]
 
 
+@pytest.mark.long
 def test_no_two_of_the_example_models_are_called_parents_of_a_third():
     names = (BASE, A, B, "fern/llama-lora-merged", "moss/llama-continued", "heron/llama-int8-rounded")
     called = [

@@ -44,6 +44,7 @@ def test_the_same_numbers_come_from_bases_that_are_named_to_the_check(tmp_path, 
     assert report.blended.blend.shares == searched(folder, catalogue).blended.blend.shares
 
 
+@pytest.mark.long
 def test_a_card_that_names_every_parent_passes_as_before(tmp_path, catalogue):
     folder = blended(tmp_path / "rio", {BASE: 0.43, B: 0.57})
     card(folder, [BASE, B], "merge")
