@@ -30,7 +30,7 @@ SLOW = {"pixtral_vision"}
 
 
 def cases() -> Iterator[Any]:
-    """Every class of every file in each of its forms; the first that there is of a file is no long test unless it is slow."""
+    """Every class of every file in each of its forms; the first of a file is no long test, but for slow ones."""
     for factorization in OF_TRANSFORMERS:
         marks: list[Any] = [LONG] * (factorization.name in SLOW)
         for name in factorization.classes:
