@@ -180,7 +180,7 @@ def strict_block() -> str:
         f"Of a GGUF file of 430 million numbers, `--strict` takes {cost['time_beside_plain']} times as long as a plain "
         f"check, and {cost['time_beside_reading']:.0f} times as long as reading both files from memory. The process "
         f"takes {cost['memory_strict']} times the memory of the largest tensor in float32, and {cost['memory_plain']} "
-        f"times without `--strict`. Other work disturbed this run (load {cost['load']})."
+        f"times without `--strict`. The machine had a load of {cost['load']} before."
     )
     lines = [(name, *(str(row[key]) for key in names)) for name, row in rows]
     return f"{table(('Format', *names.values()), lines)}\n\n{told}"
