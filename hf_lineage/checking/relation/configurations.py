@@ -86,7 +86,8 @@ def _of_metadata(first: Settings, second: Settings, few: int) -> Iterator[str]:
     for key, value in (first, second)[few].items():
         known = whole.get(key, _rotary(whole, key))
         other = key in POSITIONS if known is NOTHING else not _alike(value, known)
-        if other and key not in NO_PART:
+        is_idle = value in IDLE and (known is NOTHING or known in IDLE)  # llama.cpp writes 0 for no window
+        if other and not is_idle and key not in NO_PART:
             yield _phrase(key, *((known, value) if few else (value, known)))
 
 

@@ -94,12 +94,21 @@ def test_without_transformers_what_only_one_has_counts_and_why_is_said(base, chi
         ({}, ()),
         ({"llama.rope.freq_base": 5.0}, ("rope_theta is 5.0, and 10000.0 in the base",)),
         ({"llama.rope.scaling.factor": 64.0}, ("factor is 64.0, and the base has no such setting",)),
+        ({"llama.attention.sliding_window": 0}, ()),
         ({"llama.attention.sliding_window": 1}, ("sliding_window is 1, and the base has no such setting",)),
     ],
 )
 def test_metadata_of_gguf_that_change_positions_are_held_against_the_base(base, tmp_path, said, expected):
     gguf_models.write(base, tmp_path / "gguf/model.gguf", said=said)
     assert differing(base, tmp_path / "gguf") == expected
+
+
+def test_a_window_of_no_positions_in_metadata_is_that_of_a_base_that_says_it_has_none(base, tmp_path):
+    gguf_models.write(base, tmp_path / "gguf/model.gguf", said={"llama.attention.sliding_window": 0})
+    edit_json(base / "config.json", sliding_window=None)
+    assert differing(base, tmp_path / "gguf") == ()
+    edit_json(base / "config.json", sliding_window=64)
+    assert differing(base, tmp_path / "gguf") == ("sliding_window is 0, and 64 in the base",)
 
 
 def test_metadata_that_leave_out_the_base_of_frequencies_mean_that_of_llama_cpp(base, tmp_path):
