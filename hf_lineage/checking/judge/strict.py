@@ -74,8 +74,8 @@ def _compared(named: str, pairing: Pairing) -> Strict:
                 unbound[name] = result.reason
             shown.update(pairing.candidate.tensors[name].numbers)
     beyond.sort(key=lambda one: -one.excess)
-    only = pairing.added, pairing.lacking, pairing.copies
-    return Strict(named, stored, tuple(beyond), unbound, *only, pairing.settings)
+    of_one = pairing.added, pairing.lacking, pairing.copies
+    return Strict(named, stored, tuple(beyond), unbound, *of_one, settings=pairing.settings)
 
 
 @dataclass(frozen=True)

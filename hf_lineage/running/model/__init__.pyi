@@ -1,4 +1,5 @@
 from .configuration import complete as complete
+from .configuration import quiet as quiet
 from .models import WIDTH as WIDTH
 from .models import otherwise as otherwise
 from .models import required as required

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -26,16 +27,28 @@ def complete(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     if kind not in CONFIG_MAPPING or not all(number <= MOST for number in _counts("", config)):
         return None
-    level = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity(transformers.logging.CRITICAL)
+    given = json.loads(json.dumps(config), object_hook=_endless)
     try:
-        given = json.loads(json.dumps(config), object_hook=_endless)
-        settings = json.loads(json.dumps(CONFIG_MAPPING[kind](**given).to_dict(), default=str))
+        with quiet():
+            settings = json.loads(json.dumps(CONFIG_MAPPING[kind](**given).to_dict(), default=str))
     except Exception:  # each class raises what it likes where values are wrong
         return None
+    return _with_unknown(settings, config)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep from the user what transformers says of a model that is no real one."""
+    level = transformers.logging.get_verbosity()
+    bars = transformers.logging.is_progress_bar_enabled()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    try:
+        yield
     finally:
         transformers.logging.set_verbosity(level)
-    return _with_unknown(settings, config)
+        if bars:
+            transformers.logging.enable_progress_bar()
 
 
 def _endless(value: dict[str, Any]) -> Any:

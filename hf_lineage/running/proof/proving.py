@@ -8,7 +8,6 @@ use.
 
 from __future__ import annotations
 
-import contextlib
 import fnmatch
 import re
 import tempfile
@@ -21,7 +20,7 @@ import transformers
 
 from hf_lineage.architecture.registry import Factorization, as_names, prefixes, slots
 from hf_lineage.errors import NothingToCompare, printable
-from hf_lineage.running.model import PLAIN, TinyModel, build_tiny_model, otherwise, required, select_overrides
+from hf_lineage.running.model import PLAIN, TinyModel, build_tiny_model, otherwise, quiet, required, select_overrides
 from hf_lineage.running.proof.active import inactive
 from hf_lineage.running.proof.outcome import Proof
 from hf_lineage.running.proof.rules import RULES
@@ -114,7 +113,7 @@ def prove(factorization: Factorization, architecture: str, config: Mapping[str, 
             f"transformers {transformers.__version__} has no class {printable(architecture, 200)}, so "
             f"{factorization.name}.yaml cannot be proved; a newer release may have it (remote code is never run)"
         )
-    with _quiet():
+    with quiet():
         try:
             wanted = required(factorization, architecture, select_overrides(config, module.config_class.sub_configs))
             noticed = _noticed(factorization, architecture, wanted)
@@ -137,18 +136,3 @@ def _noticed(factorization: Factorization, architecture: str, wanted: dict[str, 
         other_activations = otherwise(factorization, architecture, wanted)
         other = build_tiny_model(architecture, Path(folder, "other"), other_activations, factorization)
         return ({"names_unseen": sorted(unseen)} if unseen else {}) | faults(tiny) | inactive(other)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """What transformers says of a model that is no real one is kept from the user."""
-    level = transformers.logging.get_verbosity()
-    bars = transformers.logging.is_progress_bar_enabled()
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers.logging.set_verbosity(level)
-        if bars:
-            transformers.logging.enable_progress_bar()
