@@ -109,7 +109,8 @@ class Checkpoint:
         except OSError as error:
             raise unreadable(name, error) from None
         each = len(tensor.parts)
-        return np.concatenate([tensor.decode(read[at : at + each]) for at in range(0, len(read), each)])
+        decoded = [tensor.decode(read[at : at + each]) for at in range(0, len(read), each)]
+        return decoded[0] if len(decoded) == 1 else np.concatenate(decoded)
 
     def wait(self, *names: str) -> None:
         """Return when these tensors are on this disk."""

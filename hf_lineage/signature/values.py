@@ -109,14 +109,19 @@ class PathSignature:
     def alike(self, other: PathSignature) -> NDArray[np.bool_]:
         """Return whether two layers of this and another model may be alike, (L, L): their streams are equally wide.
 
-        In a sample only layers of the same number may be, because other units are drawn in any other.
+        Of a sample of units only layers of the same number may be, because other units are drawn in any other.
         """
-        if self.sampled:
+        if self.by_number:
             return np.eye(len(self.trace), len(other.trace), dtype=np.bool_)
         own_widths, other_widths = (
             signature.widths or (signature.sketch.shape[1],) * len(signature.trace) for signature in (self, other)
         )
         return np.equal.outer(own_widths, other_widths)
+
+    @property
+    def by_number(self) -> bool:
+        """Whether a layer can only be alike to the one of its number, since other units were drawn of any other."""
+        return self.sampled is not None and self.sampled.units < self.sampled.of_units
 
     def select(self, rows: Sequence[int] | NDArray[np.int64]) -> PathSignature:
         """Return the signature of some layers, in the order of these rows."""

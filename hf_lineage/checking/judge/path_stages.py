@@ -54,6 +54,20 @@ def _judge_sample(pair: ModelPair, criteria: Criteria, _before: Verdict | None) 
     return outcome if outcome.verified and _clear(outcome, stops[0], len(order), criteria) else None
 
 
+def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
+    """UNRELATED if all units of as many layers as that needs show nothing on some coordinates.
+
+    The exact test is that of whole layers, which have as many test coordinates. It takes no part of alpha, since it
+    never says RELATED.
+    """
+    (order, stops), sample, read = pair.plan, pair.sampling, interim.enough(len(pair.plan[0]))
+    if sample is None or read not in stops:
+        return None
+    outcome = evaluate(*sample.signatures(order[:read], all_units=True), criteria)
+    unrelated = outcome.kind is Kind.UNRELATED and _clear(outcome, read, len(order), criteria)
+    return outcome if unrelated else None
+
+
 def _judge_layers(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict:
     """The verdict at the first interim analysis whose result the unread layers cannot change."""
     order, stops = pair.plan
@@ -77,6 +91,13 @@ SAMPLE: Stage = Stage(
     called_for=_is_first,
     run=_judge_sample,
     interim=True,
+)
+ALL_UNITS: Stage = Stage(
+    name="by all units on some coordinates",
+    possible=lambda pair: pair.sampling is not None,
+    analyses=lambda _pair: 0,
+    called_for=_is_first,
+    run=_judge_all_units,
 )
 PATHS: Stage = Stage(
     name="by the products of their paths",

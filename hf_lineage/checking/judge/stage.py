@@ -31,11 +31,13 @@ class Sampling:
     sample: Sample
     paths: tuple[str, ...]
 
-    def signatures(self, layers: Collection[int]) -> tuple[Signature, Signature]:
-        """Return the signatures of a sample of these layers; raise LineageError if they cannot be read."""
-        base, candidate = (
-            model.reading.sampled(self.paths, layers, self.sample) for model in (self.base, self.candidate)
-        )
+    def signatures(self, layers: Collection[int], all_units: bool = False) -> tuple[Signature, Signature]:
+        """Return the signatures of a sample of these layers, of some or all of their units.
+
+        Raise LineageError if they cannot be read.
+        """
+        sample = replace(self.sample, all_units=all_units)
+        base, candidate = (model.reading.sampled(self.paths, layers, sample) for model in (self.base, self.candidate))
         return base, candidate
 
 

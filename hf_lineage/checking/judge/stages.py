@@ -12,7 +12,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hf_lineage.checking.judge.path_stages import PATHS, SAMPLE
+from hf_lineage.checking.judge.path_stages import ALL_UNITS, PATHS, SAMPLE
 from hf_lineage.checking.judge.stage import ModelPair, Stage
 from hf_lineage.checking.judge.unit_stage import UNITS, is_faint
 from hf_lineage.checking.options import Options
@@ -45,9 +45,9 @@ LISTING: Stage = Stage(
     called_for=_is_listed,
     run=_judge_listing,
 )
-STAGES: tuple[Stage, ...] = (LISTING, SAMPLE, PATHS, UNITS)
+STAGES: tuple[Stage, ...] = (LISTING, SAMPLE, ALL_UNITS, PATHS, UNITS)
 """All tests of two models, in order."""
-BY_PATHS = (SAMPLE, PATHS)
+BY_PATHS = (SAMPLE, ALL_UNITS, PATHS)
 LARGEST_READ = 2**32
 """Bytes of each of two models that are compared with each other where not everything is to be read."""
 

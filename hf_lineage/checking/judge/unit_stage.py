@@ -22,6 +22,9 @@ from hf_lineage.signature.units import PATH, measured_before
 
 USUAL = next(iter(RECIPES.values())).name
 """Other recipes reproduce what was measured with them, and nothing else."""
+FEWER = 2
+"""So many times fewer layers are read at first where the candidate declares the base: then its stream may have been
+rotated by a tool, as a whole, but nobody rotates a part of a model to hide what is declared."""
 
 
 def _possible(pair: ModelPair) -> bool:
@@ -108,7 +111,7 @@ def _analyses(first: Verdict, pair: ModelPair) -> tuple[Collection[int], ...]:
     read = {number for one in first.evidence.values() for number in (*one.layers[1], *one.left_out[1])}
     layers = [number for number in order if number in read] or order[: interim.enough(depth)]
     common = [number for number in layers if number in base.rows[PATH] and number in candidate.rows[PATH]]
-    few = common[: interim.fewest(depth, HALF)]
+    few = common[: interim.fewest(depth, HALF) // (FEWER if pair.declared else 1)]
     return (few, layers) if few else (layers,)
 
 

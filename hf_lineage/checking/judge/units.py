@@ -33,9 +33,9 @@ from hf_lineage.signature.units import orthogonal_fit as procrustes
 
 ENOUGH = 0.5
 """With a larger share of inherited units no other coordinates are tried."""
-COARSE, FEW_KEPT = 64, 2**17
-"""How many random sums the units of a wide stream are reduced to at first, and how many units of all layers of a model
-with experts are kept then: 200 MB."""
+COARSE, FEW_KEPT, FEW_PERMUTED = 64, 2**17, 256
+"""How many random sums the units of a wide stream are reduced to at first, how many units of all layers of a model with
+experts are kept then, which are 200 MB, and how many of a layer are permuted."""
 Known = Mapping[int, Measured]
 """By the number of a layer, what its units weigh."""
 Analyses = Sequence[Collection[int]]
@@ -65,7 +65,8 @@ def shown(
             bases, others = (
                 one.seen(layers, matrix[:sums], frame, coarse) for one, matrix in zip(units, through, strict=True)
             )
-            framed = compare_units(bases, others, depth, frame, test)
+            permuted = replace(test, permuted=FEW_PERMUTED) if coarse else test
+            framed = compare_units(bases, others, depth, frame, permuted)
             if framed.at_chance:
                 break
         return framed
@@ -114,7 +115,8 @@ class _Units:
             raise NothingToCompare(f"{model.described.repo} {why}")
         self._model, self._seed = model, seed
         self._most = MOST_KEPT // max(len(layers), 1)
-        self._known = dict(known)
+        self._estimated = known
+        self._known = {number: one for number, one in known.items() if one.exact}
         self._stream = stream_of(model, seed)
 
     def seen(self, layers: Collection[int], through: Array, frame: Frame, coarse: bool) -> Layers:
@@ -125,7 +127,8 @@ class _Units:
         """
         levelled = frame.name != RESIDUAL
         most = FEW_KEPT // len(layers) if coarse else self._most
-        return self._read(layers, View(through, levelled, in_the_same_places(most, self._seed), gates=not coarse))
+        view = View(through, levelled, in_the_same_places(most, self._seed), gates=not coarse)
+        return self._read(layers, view, coarse)
 
     def heaviest(self, layers: Collection[int], most: int | None = None) -> OrderedUnits:
         """Return those that write most in the model's own coordinates, one layer in memory besides what is kept.
@@ -135,7 +138,7 @@ class _Units:
         numbers = [number for number in self._model.layout.numbers(PATH) if number in layers]
         each = procrustes.most_of_a_layer(self.width, len(numbers)) if most is None else -(-most // len(numbers))
         view = View(keep=heaviest(each), gates=False)
-        units = procrustes.pooled([self._read((number,), view)[number] for number in numbers])
+        units = procrustes.pooled([self._read((number,), view, most is not None)[number] for number in numbers])
         return_freed_memory()
         return units
 
@@ -144,9 +147,11 @@ class _Units:
         """The width of the stream."""
         return self._model.layout.width
 
-    def _read(self, layers: Collection[int], view: View) -> Layers:
+    def _read(self, layers: Collection[int], view: View, coarse: bool) -> Layers:
+        """Units as they are seen; if coarse, weighed as a sample of their coordinates lets expect."""
         model = self._model
-        rows = unit_rows(model.checkpoint, model.layout, layers, view, self._known, self._stream)
+        known = {**self._estimated, **self._known} if coarse else self._known
+        rows = unit_rows(model.checkpoint, model.layout, layers, view, known, self._stream)
         if not rows or not all(layer.finite for layer in rows.values()):
             raise NothingToCompare(f"{model.described.repo} has no layers with finite hidden units")
         return rows

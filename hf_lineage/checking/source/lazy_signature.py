@@ -40,7 +40,7 @@ class Reading:
         self._model, self._options, self._cached = model, options, cached
         self._read: frozenset[int] = frozenset()
         self._signature: Signature | None = None
-        self._last: tuple[object, Signature] | None = None
+        self._last: tuple[tuple[tuple[str, ...], tuple[int, ...], Sample], Signature] | None = None
         self._stream = stream_of(model, options.order_seed) if options.recipe.gates else None
 
     def read(self, layers: Collection[int] | None = None) -> Signature:
@@ -64,7 +64,9 @@ class Reading:
 
     @property
     def at_hand(self) -> Signature | None:
-        """The signature of the layers that were read so far; None before any was."""
+        """The signature of the layers that were read so far, or of a sample of all their units; None without either."""
+        if self._signature is None and self._last is not None and self._last[0][2].all_units:
+            return self._last[1]
         return self._signature
 
     def sampled(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:

@@ -116,7 +116,10 @@ class FromWeights(OpenedModel):
 
     @property
     def at_hand(self) -> Signature | None:
-        """The signature of those layers that are known without reading more; None if no layer is."""
+        """The signature of those layers that are known without reading more, or of a sample of all their units.
+
+        None if no layer is.
+        """
         return self.stand_in or self.reading.at_hand
 
     @property

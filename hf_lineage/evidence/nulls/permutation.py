@@ -166,7 +166,7 @@ def _scores(a: PathSignature, b: PathSignature, permutations: int, seed: int) ->
     size, a_units, b_units = a.corner.shape[1], _units(a.corner), _units(b.corner)
     # Layers come last: a permutation then moves whole rows of B, one for each pair of coordinates.
     moved = np.ascontiguousarray(b_units.transpose(1, 2, 0)).reshape(size * size, -1)
-    if a.sampled:
+    if a.by_number:
         scores = functools.partial(_by_number, np.ascontiguousarray(a_units.transpose(1, 2, 0)), moved)
     else:
         gates, alike = gate(a, b), a.alike(b)

@@ -73,7 +73,7 @@ def compare_paths(a: PathSignature, b: PathSignature) -> Comparison:
     inner, a_squares, b_squares = inner_products(pieces(a.sketch, room), pieces(b.sketch, room))
     similarity = cosines(inner, a_squares.sum(axis=1), b_squares.sum(axis=1)) * a.alike(b)
     gates = gate(a, b)
-    chosen, partners = pairs = by_number(a) if a.sampled else assign(similarity * gates)
+    chosen, partners = pairs = by_number(a) if a.by_number else assign(similarity * gates)
     return Comparison(
         similarity=similarity,
         gate=gates,

@@ -18,7 +18,7 @@ from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.evidence.paths import assign, in_order
 from hf_lineage.evidence.units.experts import by_expert
 from hf_lineage.evidence.units.inherited import Inherited
-from hf_lineage.evidence.units.order import UnitOrder, copies, order_test, sorted_by_size
+from hf_lineage.evidence.units.order import MOST_UNITS, UnitOrder, copies, order_test, sorted_by_size
 from hf_lineage.evidence.units.shares import inherited_share
 from hf_lineage.signature import Vector, beside_base, writing
 from hf_lineage.signature.units import Layers, UnitRows, likeness
@@ -112,6 +112,8 @@ class Test:
     seed: int
     unit_seed: int
     tests: int = 1
+    permuted: int = MOST_UNITS
+    """Units of a layer that are permuted at most."""
 
 
 def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, test: Test) -> Framed:
@@ -179,6 +181,8 @@ def _tested(
     layers = [
         expert
         for column, partner in sorted(pairs.items())
-        for expert in by_expert(bases[partner], others[column], groups[column], float(weights[column]), test.unit_seed)
+        for expert in by_expert(
+            bases[partner], others[column], groups[column], float(weights[column]), test.unit_seed, test.permuted
+        )
     ]
     return order_test(layers, test.first, test.seed)

@@ -23,13 +23,16 @@ MATCHED, FEWEST = 4096, 64
 """Units of all experts of a layer that are permuted, and at least so many of each."""
 
 
-def by_expert(base: UnitRows, candidate: UnitRows, group: int, weight: float, seed: int) -> Iterator[Matched]:
+def by_expert(
+    base: UnitRows, candidate: UnitRows, group: int, weight: float, seed: int, most: int = MOST_UNITS
+) -> Iterator[Matched]:
     """Yield what the experts of a layer and those of the base that they are most alike say about the order of units.
 
-    A layer without experts is one expert. `group` is the number that layers which copy each other have in common.
+    A layer without experts is one expert. `group` is the number that layers which copy each other have in common, and
+    `most` how many units of an expert are permuted.
     """
     experts, total = candidate.by_expert, float(candidate.weight.sum())
-    most = MOST_UNITS if len(experts) == 1 else min(MOST_UNITS, max(FEWEST, MATCHED // len(experts)))
+    most = most if len(experts) == 1 else min(most, max(FEWEST, MATCHED // len(experts)))
     for place in experts:
         expert = candidate.select(place)
         share = float(expert.weight.sum()) / total if total > 0 else 0.0

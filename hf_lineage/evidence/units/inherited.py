@@ -103,7 +103,7 @@ def inherited_units(
     """
     if not base.units or not candidate.units:
         return None
-    partners = comparison.pairs[0] if base.sampled else in_order(comparison.similarity)
+    partners = comparison.pairs[0] if base.by_number else in_order(comparison.similarity)
     rows = range(len(candidate.units))
     drawn, errors = [NOTHING for _ in rows], np.zeros(len(rows))
     usable = np.flatnonzero(candidate.usable).tolist()
@@ -147,7 +147,7 @@ def together(several: Sequence[Inherited]) -> Inherited | None:
 def _sampling_error(candidate: PathSignature, row: int) -> float:
     """One over the effective number of units, if those of a layer are a sample: equal weights are worth the most."""
     weight = candidate.units[row].weight.astype(np.float64)
-    return float(weight @ weight / weight.sum() ** 2) if candidate.sampled and weight.sum() > 0 else 0.0
+    return float(weight @ weight / weight.sum() ** 2) if candidate.by_number and weight.sum() > 0 else 0.0
 
 
 def _layer(base: UnitCodes, candidate: UnitCodes, count: int, stream: np.random.Philox) -> tuple[Drawn, float]:

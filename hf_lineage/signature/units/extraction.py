@@ -46,6 +46,8 @@ class Measured:
     """What the layer writes."""
     joins: tuple[float, ...]
     """What the layer is added to, as in `PathSignature.joins`."""
+    exact: bool = True
+    """Whether all coordinates of the units were read, and not some of them."""
 
 
 def measured_before(signature: Signature | None, layout: Layout) -> dict[int, Measured]:
@@ -55,7 +57,9 @@ def measured_before(signature: Signature | None, layout: Layout) -> dict[int, Me
     path, numbers = signature.paths[PATH], signature.numbers(PATH)
     joins = np.zeros((len(numbers), JOINED)) if path.joins is None else path.joins
     return {
-        number: Measured(_by_expert(units.weight, layout, number), float(writes), tuple(row.tolist()))
+        number: Measured(
+            _by_expert(units.weight, layout, number), float(writes), tuple(row.tolist()), path.sampled is None
+        )
         for number, units, writes, row in zip(numbers, path.units, path.writes, joins, strict=False)
     }
 

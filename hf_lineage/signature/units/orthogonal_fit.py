@@ -156,10 +156,17 @@ def _directions(units: OrderedUnits, most: int = DIRECTIONS) -> tuple[Vector, Ar
     return np.linalg.eigh(square) if width <= most else _strongest(square.__matmul__, width, most)
 
 
+def _orthonormal(columns: Array) -> Array:
+    """Orthonormal columns that span the same as some columns (d, n), of which there are far fewer than d."""
+    wide = columns.astype(np.float64)
+    whitening = compute_whitening(wide.T @ wide, LEAST)
+    return (wide @ (whitening.directions * whitening.over)).astype(np.float32)
+
+
 def _strongest(times: Callable[[Array], Array], width: int, most: int) -> tuple[Vector, Array]:
     """The strongest directions of a symmetric matrix, given what multiplies columns by it, by subspace iteration."""
     directions = signs("directions of a stream", (width, most + SPARE))
     for _ in range(POWERS):
-        directions = np.linalg.qr(times(directions))[0]
+        directions = _orthonormal(times(directions))
     sizes, within = np.linalg.eigh(directions.T @ times(directions))
     return sizes[-most:], directions @ within[:, -most:]

@@ -10,6 +10,8 @@ from safetensors.torch import load_file
 
 from hf_lineage import Options, check, compare
 from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.evidence.nulls import interim_analyses
+from hf_lineage.evidence.nulls.interim_analyses import enough
 from hf_lineage.report.formats import json
 from hf_lineage.signature.extraction import sample as sampling
 from tests import models
@@ -94,6 +96,8 @@ def test_units_in_another_order_are_found_by_whole_layers(base, tmp_path):
 
     row = judged(base, changed(base, tmp_path / "reordered", reorder))
     assert (row.verdict.words, sampled(row)) == ("RELATED", False)
+    # A look at all units never says RELATED, and takes no part of alpha.
+    assert row.verdict.evidence["mlp"].analyses == 1 + len(interim_analyses.analyses(LAYERS, 0.5))
 
 
 def test_a_child_of_another_depth_is_found_by_whole_layers(base, tmp_path):
@@ -105,9 +109,36 @@ def test_a_child_of_another_depth_is_found_by_whole_layers(base, tmp_path):
     assert (row.verdict.words, sampled(row)) == ("RELATED", False)
 
 
-def test_an_independent_model_is_unrelated_by_whole_layers(base, tmp_path):
+def test_an_independent_model_is_unrelated_by_some_coordinates_of_all_units(base, tmp_path):
+    row = judged(base, tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH))
+    assert row.verdict.words == "UNRELATED"
+    measured = row.verdict.evidence["mlp"]
+    assert (measured.sampled.units, measured.sampled.of_units) == (HIDDEN, HIDDEN)
+    assert measured.read == enough(LAYERS)
+    assert measured.comparison.similarity.shape == (enough(LAYERS),) * 2
+
+
+def test_what_all_units_do_not_rule_out_is_decided_by_whole_layers(base, tmp_path, monkeypatch):
+    monkeypatch.setattr(interim_analyses, "DOUBTFUL", 1.0)
     row = judged(base, tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH))
     assert (row.verdict.words, sampled(row)) == ("UNRELATED", False)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_copied_layers_with_other_units_first_or_in_other_places_are_not_unrelated(base, tmp_path, seed):
+    """A quarter of the layers, their units in another order, each in the place of the layer before it."""
+    own = load_file(base / WEIGHTS)
+
+    def grafted(tensors):
+        for layer in range(4, 8):
+            order = torch.tensor(np.random.default_rng(layer).permutation(HIDDEN))
+            for role in ("gate", "up", "down"):
+                name = f"model.layers.{layer}.mlp.{role}_proj.weight"
+                moved = own[name.replace(f".{layer}.", f".{layer + 1}.")]
+                tensors[name] = moved[:, order] if role == "down" else moved[order]
+
+    other = spoil(tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH), grafted)
+    assert judged(base, other, replace(QUICK, order_seed=seed)).verdict.words != "UNRELATED"
 
 
 @pytest.mark.long

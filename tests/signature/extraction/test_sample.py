@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from hf_lineage.checking.source.opening import headers
+from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.evidence.paths.comparison import compare_paths
 from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.extraction import sample as sampling
@@ -128,6 +129,79 @@ def test_a_layer_is_compared_with_that_of_its_number_alone(llama, tmp_path):
     assert comparison.assignment.tolist() == [0, 1, 2]
     assert comparison.by_layer[1] == pytest.approx(1)
     assert abs(comparison.by_layer[[0, 2]]).max() < 0.3
+
+
+ALL = Sample(seed=3, all_units=True)
+EXACT = replace(ROBUST, probes=None)
+
+
+def shuffled(folder, target):
+    """A copy of a model with the hidden units of every layer in another order."""
+
+    def change(tensors):
+        for layer in range(LAYERS):
+            order = torch.tensor(np.random.default_rng(layer).permutation(HIDDEN))
+            for role in ("gate", "up", "down"):
+                name = f"model.layers.{layer}.mlp.{role}_proj.weight"
+                tensors[name] = tensors[name][:, order] if role == "down" else tensors[name][order]
+
+    return spoil(fine_tuned(folder, target, noise=0), change)
+
+
+def test_all_units_on_all_coordinates_are_the_whole_branch(llama):
+    assert len(indices(ALL.coordinates_of(WIDTH))) == WIDTH
+    some, whole = seen(llama, draw=ALL), extract_paths(*opened(llama), EXACT, ["mlp"])["mlp"]
+    for part in ("sketch", "corner", "trace", "norm", "writes"):
+        np.testing.assert_allclose(getattr(some, part), getattr(whole, part), rtol=1e-4, atol=1e-5)
+    for one, other in zip(some.units, whole.units, strict=True):
+        np.testing.assert_allclose(one.weight, other.weight, rtol=1e-4)
+    assert some.sampled == Sampled(HIDDEN, HIDDEN, WIDTH, WIDTH)
+
+
+def test_of_all_units_some_coordinates_are_rows_and_columns_of_the_whole_product(llama, monkeypatch):
+    monkeypatch.setattr(sampling, "OF_ALL_UNITS", 64)
+    rows = indices(ALL.coordinates_of(WIDTH))
+    assert len(rows) == 64
+    tensors = {name: tensor.numpy() for name, tensor in load_file(llama / WEIGHTS).items()}
+    for layer, corner in enumerate(seen(llama, recipe=PAPER, draw=ALL).corner):
+        up, down = (tensors[f"model.layers.{layer}.mlp.{role}_proj.weight"] for role in ("up", "down"))
+        product = down[rows] @ up[:, rows]
+        np.testing.assert_allclose(corner, product - np.trace(product) / 64 * np.eye(64), atol=1e-4)
+
+
+def test_units_weigh_about_as_much_on_some_coordinates_as_on_all(llama, monkeypatch):
+    monkeypatch.setattr(sampling, "OF_ALL_UNITS", 64)
+    some, whole = seen(llama, draw=ALL), extract_paths(*opened(llama), EXACT, ["mlp"])["mlp"]
+    ratios = [one.weight / other.weight for one, other in zip(some.units, whole.units, strict=True)]
+    assert np.median(ratios) == pytest.approx(1, abs=0.02)
+    assert np.std(ratios) < 0.25
+    np.testing.assert_allclose(some.writes, whole.writes, rtol=0.1)
+
+
+def test_all_units_show_what_was_reordered_and_a_few_do_not(llama, tmp_path):
+    other = shuffled(llama, tmp_path / "shuffled")
+    assert compare_paths(seen(llama, draw=ALL), seen(other, draw=ALL)).score == pytest.approx(1, abs=1e-4)
+    assert abs(compare_paths(seen(llama), seen(other)).score) < 0.2
+
+
+def test_of_all_units_a_layer_is_compared_with_every_other(llama, tmp_path):
+    def turned(tensors):
+        for name in [name for name in tensors if ".layers.0." in name]:
+            other = name.replace(".layers.0.", ".layers.2.")
+            tensors[name], tensors[other] = tensors[other], tensors[name]
+
+    comparison = compare_paths(
+        *(seen(one, draw=ALL) for one in (llama, spoil(shuffled(llama, tmp_path / "b"), turned)))
+    )
+    assert comparison.assignment.tolist() == [2, 1, 0]
+    assert comparison.score == pytest.approx(1, abs=1e-4)
+
+
+def test_of_all_units_no_more_than_a_piece_of_a_matrix_is_in_memory(llama, monkeypatch):
+    sizes, read = [], StoredTensor.read
+    monkeypatch.setattr(StoredTensor, "read", lambda self, memory: sizes.append(self.size) or read(self, memory))
+    seen(llama, draw=ALL)
+    assert max(sizes) == 4 * sampling.UNITS * WIDTH
 
 
 def test_large_matrices_that_are_stored_by_themselves_can_be_sampled(llama, tmp_path, monkeypatch):
