@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from hf_lineage.architecture.registry import as_names
 from hf_lineage.checking.source import Opened
 from hf_lineage.checkpoint import SharedTokens, shared_tokens
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.evidence.units import TOKEN, Frame
 from hf_lineage.signature import Array
-from hf_lineage.signature.units import Numbers, drawn_tokens, fit_tokens, prepare_rows, read_token_rows
+from hf_lineage.signature.units import check_span, drawn_tokens, fit_tokens, prepare_rows, read_token_rows
 
 
 def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Array]]:
@@ -20,11 +23,17 @@ def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Arra
     widths = base.layout.width, candidate.layout.width
     chosen = drawn_tokens(len(shared.base), widths)
     numbers = shared.base[chosen], shared.candidate[chosen]
-    rows = [_prepared(*one, min(widths)) for one in zip((base, candidate), names, numbers, strict=True)]
-    frame = Frame(TOKEN, len(chosen), shared.by)
-    if widths[0] >= widths[1]:
-        return frame, fit_tokens(*rows)
-    return frame, fit_tokens(*reversed(rows))[::-1]
+    order = 1 if widths[0] >= widths[1] else -1
+    wide, narrow = list(zip((base, candidate), names, numbers, strict=True))[::order]
+    with _named(narrow[0]):
+        narrow_rows = read_token_rows(narrow[0].checkpoint, *narrow[1:])
+        prepare_rows(narrow_rows)
+        check_span(narrow_rows, min(widths))
+    with _named(wide[0]):
+        wide_rows = read_token_rows(wide[0].checkpoint, *wide[1:])
+        prepare_rows(wide_rows)
+        seen, through = fit_tokens(wide_rows, narrow_rows)
+    return Frame(TOKEN, len(chosen), shared.by), (seen, through) if order == 1 else (through, seen)
 
 
 def _shared(base: Opened, candidate: Opened) -> tuple[SharedTokens, tuple[str, str]]:
@@ -53,11 +62,10 @@ def _embedding(model: Opened) -> str:
     return name
 
 
-def _prepared(model: Opened, name: str, numbers: Numbers, narrower: int) -> Array:
-    """The rows of some tokens of a model, prepared for the fit; NothingToCompare where they span too little."""
-    rows = read_token_rows(model.checkpoint, name, numbers)
+@contextmanager
+def _named(model: Opened) -> Iterator[None]:
+    """Name the model whose rows cannot be used."""
     try:
-        prepare_rows(rows, narrower)
+        yield
     except NothingToCompare as error:
         raise NothingToCompare(f"{model.described.repo}: {error}") from None
-    return rows

@@ -13,9 +13,9 @@ from .rows import likeness as likeness
 from .subsample import MOST_KEPT as MOST_KEPT
 from .subsample import heaviest as heaviest
 from .subsample import in_the_same_places as in_the_same_places
+from .token_fit import check_span as check_span
 from .token_fit import fit_tokens as fit_tokens
 from .token_fit import prepare_rows as prepare_rows
 from .token_fit import seen_through as seen_through
-from .token_rows import Numbers as Numbers
 from .token_rows import drawn_tokens as drawn_tokens
 from .token_rows import read_token_rows as read_token_rows

@@ -34,6 +34,8 @@ LIGHT = replace(RECIPE, probes=1, coordinates=2)
 """The same with almost no sketch, to measure how much every unit writes."""
 WIDE = 1024
 """Longer rows in coordinates of their own are kept in half precision, which is enough for rows of length 1."""
+FEW = 4
+"""Where one unit of so many is kept, it is taken out before rows are prepared."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,8 @@ def _layer(
 
 def _seen(term: MatrixProduct, kept: Numbers, view: View, share: Share) -> tuple[Array, Array, Array, Vector]:
     """What the kept units of a term read and write, their gates, (u, s) each, and the norms of the former, (2, u)."""
+    if len(kept) * FEW < len(term.reader):  # so that the others are not prepared
+        term, kept = _of_some_units(term, kept), np.arange(len(kept))
     places = np.full(len(term.reader), -1)
     places[kept] = np.arange(len(kept))
     width = view.width(term.reader.shape[1])
@@ -189,3 +193,14 @@ def _seen(term: MatrixProduct, kept: Numbers, view: View, share: Share) -> tuple
 
     share(note, term.starts)
     return inner, outer, gate, sizes[:2]
+
+
+def _of_some_units(term: MatrixProduct, units: Numbers) -> MatrixProduct:
+    """A term that has these of its hidden units alone."""
+    return replace(
+        term,
+        writer=np.asarray(term.writer)[:, units],
+        reader=np.asarray(term.reader)[units],
+        unit_gain=None if term.unit_gain is None else term.unit_gain[units],
+        gate=term.gate and replace(term.gate, stored=np.asarray(term.gate.stored)[units]),
+    )

@@ -10,7 +10,8 @@ pairs, and many of these are wrong. Right pairs agree with each other: the stron
 weighs them and finds their signs, for (a, b) and (-a, -b) are one unit (spectral matching: Leordeanu and Hebert 2005).
 Q is the polar factor of Σ v (a a'ᵀ + b b'ᵀ), the solution of the orthogonal Procrustes problem (Schönemann 1966); pairs
 are then made anew with it, until there are no more. For models of unlike widths Q is a partial isometry. Rows seen
-through the final Q are levelled, and have to be scaled to length 1 again.
+through the final Q are levelled, and have to be scaled to length 1 again. Of a wide stream, units are matched and seen
+in the directions in which they are strongest: training changes these least, relative to their size.
 
 Nothing in it depends on the order in which units are stored, so that a test of their order remains exact.
 """
@@ -25,22 +26,33 @@ import numpy as np
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature.computing import compute_whitening, sum_squares
 from hf_lineage.signature.recipe import Array, Vector, signs
-from hf_lineage.signature.units.pairs import LEAST, MUTUAL, OrderedUnits, distinct, matched, pairs, product
+from hf_lineage.signature.units.pairs import (
+    ALIKE,
+    LEAST,
+    MUTUAL,
+    MatchedPairs,
+    OrderedUnits,
+    distinct,
+    heavier,
+    matched,
+)
 from hf_lineage.signature.units.rows import UnitRows
 from hf_lineage.signature.units.token_fit import seen_through
 
-MOST_UNITS = 2**14
-"""The most units of a model that are matched, or as many as its width needs: those of every layer that write most."""
+MOST_UNITS, MOST_WIDE = 2**14, 2**13
+"""The most units of a model that are matched, and of one with a wide stream: those of every layer that write most."""
 LIVE = 1e-3
 """A unit that weighs less than this share of the mean is left out."""
-DIRECTIONS, SPARE, POWERS = 512, 32, 8
+DIRECTIONS, SPARE, POWERS = 512, 32, 5
 """How many coordinates units are matched in. Of a wider stream these are its strongest directions, by subspace
 iteration with some spare ones (Halko, Martinsson and Tropp 2011)."""
 SCREENED, SCREENED_DIRECTIONS = 2**11, 128
 """Units of a wide stream, and coordinates in which they are matched, before any others are read."""
-OVER, TAKEN = 4, 4.5
-"""How many units there must be for each coordinate, or coordinates may fit by chance; and how many are taken, because
-those that write almost nothing are left out."""
+OVER = 4
+"""How many units there must be for each coordinate, or coordinates may fit by chance."""
+BEYOND, AGREED, LITTLE = 2**10, 0.2, 0.01
+"""About how many pairs are looked at in all other directions, how well they have to agree there, and the share of units
+that has to lie there for that."""
 TILE = 2**10
 
 
@@ -49,7 +61,7 @@ def most_of_a_layer(width: int, layers: int) -> int:
 
     They are enough to fit the coordinates of a stream of this width to them.
     """
-    return -(-max(MOST_UNITS, round(TAKEN * width)) // max(layers, 1))
+    return -(-(MOST_WIDE if width > DIRECTIONS else MOST_UNITS) // max(layers, 1))
 
 
 def pooled(layers: Sequence[UnitRows]) -> OrderedUnits:
@@ -69,20 +81,63 @@ def pooled(layers: Sequence[UnitRows]) -> OrderedUnits:
 def between(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Array, Array]:
     """Return matrices (s, d) that bring the units of the base and of the candidate into the same coordinates.
 
-    Raise NothingToCompare where there are too few units for the width of their streams.
+    Units of a wide stream are seen in its strongest directions alone, in which they were matched. Raise
+    NothingToCompare where there are too few units for as many coordinates.
     """
-    widest = max(base.inner.shape[1], candidate.inner.shape[1])
-    if min(len(base.weight), len(candidate.weight)) < max(OVER * widest, MUTUAL):
-        raise NothingToCompare(f"too few hidden units to match the coordinates of streams of width {widest}")
-    main = _directions(base), _directions(candidate)
+    coordinates = min(max(base.inner.shape[1], candidate.inner.shape[1]), DIRECTIONS)
+    if min(len(base.weight), len(candidate.weight)) < max(OVER * coordinates, MUTUAL):
+        raise NothingToCompare(f"too few hidden units to match {coordinates} coordinates of a stream")
+    main = _directions(base, DIRECTIONS), _directions(candidate, DIRECTIONS)
     narrow = _narrowed(base, main[0]), _narrowed(candidate, main[1])
-    if min(map(distinct, narrow)) < OVER * widest:
-        raise NothingToCompare(f"too few different hidden units to fit the coordinates of streams of width {widest}")
-    first, second, weights = pairs(*narrow)
-    if len(first) < widest:
-        raise NothingToCompare(f"only {len(first)} hidden units have a counterpart, in streams of width {widest}")
-    seen = _levelled(seen_through(base.inner.shape[1]), base, main[0])
-    return seen, _rotated(seen, product(base, candidate, first, second, weights))
+    if min(map(distinct, narrow)) < OVER * coordinates:
+        raise NothingToCompare(f"too few different hidden units to fit {coordinates} coordinates of a stream")
+    last = matched(*narrow)
+    if len(last.first) < coordinates:
+        raise NothingToCompare(
+            f"only {len(last.first)} hidden units have a counterpart, to fit {coordinates} coordinates"
+        )
+    own, others = (_within(units, one) for units, one in zip((base, candidate), main, strict=True))
+    if beyond(base, candidate, (own, others), last) < AGREED:
+        raise NothingToCompare("hidden units have counterparts in the strongest directions of their stream alone")
+    seen = _levelled(seen_through(own.shape[1]) @ own.T, base, main[0])
+    through: Array = (seen @ own) @ last.best_rotation(*narrow) @ others.T
+    return seen, through
+
+
+def beyond(base: OrderedUnits, candidate: OrderedUnits, within: tuple[Array, Array], found: MatchedPairs) -> float:
+    """Return how well paired units agree outside the directions in which they were matched, from -1 to 1.
+
+    A model that has copied these directions of its units alone is no descendant. Inner products of units are the same
+    in any coordinates: of what is left of the units, those of either model are compared, with no further fit. It is 1
+    where next to nothing is left, or next to no units are alike.
+    """
+    alike = np.flatnonzero(np.abs(found.weights) > ALIKE)
+    alike = alike[:: max(1, len(alike) // BEYOND)]
+    signs_of = np.sign(found.weights[alike])[:, None]
+    worst = 1.0
+    for side, other in zip(base.rows(found.first[alike]), candidate.rows(found.second[alike]), strict=True):
+        left, left_of_other = _left(side, within[0]), _left(other, within[1]) * signs_of
+        if len(alike) < MUTUAL or max(float((rows**2).sum(axis=1).mean()) for rows in (left, left_of_other)) < LITTLE:
+            continue
+        squares = [rows @ rows.T for rows in (left, left_of_other)]
+        for square in squares:
+            np.fill_diagonal(square, 0)
+        size = float(np.linalg.norm(squares[0]) * np.linalg.norm(squares[1]))
+        worst = min(worst, float(np.vdot(*squares)) / max(size, 1e-30))
+    return worst
+
+
+def _left(rows: Array, directions: Array) -> Array:
+    """What is left of rows (u, d) without some orthonormal directions (d, n)."""
+    single = rows.astype(np.float32)
+    left: Array = single - (single @ directions) @ directions.T
+    return left
+
+
+def _within(units: OrderedUnits, main: tuple[Vector, Array]) -> Array:
+    """The coordinates in which the units of a stream are matched, (d, n): all of them, or its strongest directions."""
+    width = units.inner.shape[1]
+    return np.eye(width, dtype=np.float32) if len(main[0]) == width else main[1].astype(np.float32)
 
 
 def screen(base: OrderedUnits, candidate: OrderedUnits) -> None:
@@ -91,16 +146,6 @@ def screen(base: OrderedUnits, candidate: OrderedUnits) -> None:
     This ends a search without hope after about a tenth of its time.
     """
     matched(*(_narrowed(units, _directions(units, SCREENED_DIRECTIONS)) for units in (base, candidate)))
-
-
-def _rotated(seen: Array, matrix: Array) -> Array:
-    """The product of a matrix (s, d) and the polar factor (d, d') of another; the factor itself is never computed."""
-    scaled = matrix.astype(np.float64) / max(float(np.abs(matrix).max(initial=0.0)), 1e-300)
-    if matrix.shape[0] < matrix.shape[1]:
-        rotated = compute_whitening(scaled @ scaled.T, LEAST).times(seen.T.astype(np.float64)).T @ scaled
-    else:
-        rotated = compute_whitening(scaled.T @ scaled, LEAST).times((seen @ scaled).T).T
-    return rotated.astype(np.float32)
 
 
 def _levelled(through: Array, base: OrderedUnits, main: tuple[Vector, Array]) -> Array:
@@ -140,9 +185,14 @@ def _blocks(rows: Array) -> Iterator[Array]:
     return (rows[start : start + TILE].astype(np.float32) for start in range(0, len(rows), TILE))
 
 
-def _directions(units: OrderedUnits, most: int = DIRECTIONS) -> tuple[Vector, Array]:
-    """The strongest directions of the units of a stream, (d, n), n at most `most`, and how much lies in each."""
+def _directions(units: OrderedUnits, most: int) -> tuple[Vector, Array]:
+    """The strongest directions of the units of a stream, (d, n), n at most `most`, and how much lies in each.
+
+    Where there are more, the heavier half of the units decides which these are.
+    """
     width = units.inner.shape[1]
+    if most < width:
+        units = heavier(units, len(units.weight) // 2)
     roots = _blocks(np.sqrt(units.weight)[:, None].astype(np.float32))
     weighed = (
         rows * root

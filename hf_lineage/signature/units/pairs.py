@@ -20,14 +20,14 @@ from hf_lineage.signature.recipe import Array, random_stream
 
 MUTUAL, STEPS, ROUNDS, FEWEST_ROUNDS, GAIN = 8, 50, 8, 3, 0.005
 """The fewest units of a layer; steps towards the strongest direction; rounds of matching, and what a round must add."""
+SETTLED = 1 - 1e-4
+"""Steps end where the direction after one of them has a larger cosine with the one before."""
 ALIKE, COPIES = 0.5, 0.95
 """Two units count as a pair, or as copies, if the product of the cosines of what they read and write is larger."""
 HARDLY = 0.01
 """In wide streams a smaller share of paired units ends the search before all coordinates are fitted."""
 LEAST = 1e-6
 """A direction that holds a smaller part of the matched units, relative to the largest direction, is rounding."""
-MATCHED = 2**13
-"""Units of a wide stream that are matched until there are no more pairs; all others are matched once, at the end."""
 ASKED = 2**12
 """The most units for which copies are searched."""
 TILE = 2**10
@@ -70,18 +70,6 @@ def distinct(units: OrderedUnits) -> float:
     return count * float(np.mean(1 / np.maximum(copies, 1)))
 
 
-def pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, Numbers, Array]:
-    """The units that pair up, (n,) each, and the weight of each pair: first among the heavier units, then among all.
-
-    Raise NothingToCompare if so few of many units pair up that matching the others is not worth while.
-    """
-    few, others = _heavier(base), _heavier(candidate)
-    last = matched(few, others)
-    if base.wide or candidate.wide:
-        last = MatchedPairs(base, candidate, last.best_rotation(few, others))
-    return last.first, last.second, last.weights
-
-
 def matched(base: OrderedUnits, candidate: OrderedUnits) -> MatchedPairs:
     """Return the units that pair up, after the last round of matching.
 
@@ -95,12 +83,10 @@ def matched(base: OrderedUnits, candidate: OrderedUnits) -> MatchedPairs:
     return last
 
 
-def _heavier(units: OrderedUnits) -> OrderedUnits:
-    """Those units that are matched at first: all or, in a wide stream, those that write most of each layer."""
-    if not units.wide:
-        return units
-    most = MATCHED // len(units.layers)
-    kept = [np.argsort(-units.weight[layer], kind="stable")[:most] + layer.start for layer in units.layers]
+def heavier(units: OrderedUnits, most: int) -> OrderedUnits:
+    """Return at most so many units: of each layer those that write most."""
+    each = most // len(units.layers)
+    kept = [np.argsort(-units.weight[layer], kind="stable")[:each] + layer.start for layer in units.layers]
     chosen = np.sort(np.concatenate(kept))
     ends = np.cumsum([0, *map(len, kept)]).tolist()
     return replace(
@@ -159,10 +145,12 @@ def _agreement(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, seco
     (inner, outer), (other_inner, other_outer) = base.rows(first), candidate.rows(second)
     weights = np.ones(len(first), dtype=np.float32)
     for _ in range(STEPS):
-        column = weights[:, None]
+        column, before = weights[:, None], weights
         agreed = (inner * column).T @ other_inner + (outer * column).T @ other_outer
         weights = np.vecdot(inner @ agreed, other_inner) + np.vecdot(outer @ agreed, other_outer) - 2 * weights
         weights /= np.linalg.norm(weights) + 1e-30
+        if abs(weights @ before) > SETTLED:
+            break
     return weights
 
 

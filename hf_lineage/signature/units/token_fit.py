@@ -37,19 +37,31 @@ SPANNED, ASKED_FIRST = 0.5, 1.5
 many times as many rows are asked first."""
 
 
-def prepare_rows(rows: Array, narrower: int) -> None:
+def prepare_rows(rows: Array) -> None:
     """Bring the rows (K, d) of the tokens of a stream to length 1 and take their mean away, in place.
 
-    `narrower` is the width of the narrower stream of the two. Raise NothingToCompare where the rows are not finite, or
-    span too few directions. More rows span no fewer, so that some of them are asked first.
+    Raise NothingToCompare where they are not finite.
     """
     _bring_to_length_one(rows)
     rows -= rows.mean(axis=0)
+
+
+def check_span(rows: Array, narrower: int) -> None:
+    """Raise NothingToCompare where prepared rows (K, d) span too few directions.
+
+    `narrower` is the width of the narrower stream of the two. More rows span no fewer, so that some of them are asked
+    first.
+    """
     wanted = SPANNED * narrower
     few = round(ASKED_FIRST * wanted)
     if few < min(rows.shape) and Ridges(rows[:: len(rows) // few][:few].T).spanned >= wanted:
         return
-    if (spanned := Ridges(rows).spanned) < wanted:
+    _enough(Ridges(rows).spanned, rows, narrower)
+
+
+def _enough(spanned: float, rows: Array, narrower: int) -> None:
+    """Raise NothingToCompare where rows span about so many directions, and these are too few."""
+    if spanned < SPANNED * narrower:
         raise NothingToCompare(
             f"the rows of {len(rows)} tokens span only about {spanned:.0f} of the {rows.shape[1]} directions of its "
             "stream"
@@ -80,29 +92,44 @@ class Ridges:
     @property
     def spanned(self) -> float:
         """In about how many directions the rows lie."""
-        return self.freedom(self.factor(RIDGES[0])) if self._mean > LEAST else 0.0
+        return self.freedom(self.factor(RIDGES[0])) if self.differ else 0.0
+
+    @property
+    def differ(self) -> bool:
+        """Whether the rows are not all the same."""
+        return self._mean > LEAST
 
 
 def fit_tokens(wide: Array, narrow: Array) -> tuple[Array, Array]:
     """Return what the units of the wider stream, (s, d), and of the narrower, (s, d'), are multiplied with.
 
-    They are then seen alike. Both are the prepared rows (K, width) of the same tokens.
+    They are then seen alike. Both are the prepared rows (K, width) of the same tokens. Raise NothingToCompare where
+    the wider ones span too few directions.
     """
     ridges, seen = Ridges(wide), seen_through(wide.shape[1])
+    if not ridges.differ:
+        _enough(0, wide, narrow.shape[1])
+    sums = narrow @ signs("sums of a token fit", (narrow.shape[1], ASKED))
+    columns = np.hstack((seen.T, wide.T @ sums))
 
     def fitted(ridge: float) -> tuple[float, Array]:
         factor = ridges.factor(ridge)
-        return measure_error(wide, narrow, ridges, factor), factor.solve(seen.T)
+        freedom = ridges.freedom(factor)
+        if ridge == RIDGES[0]:
+            _enough(freedom, wide, narrow.shape[1])
+        solved, given = np.hsplit(factor.solve(columns), (len(seen),))
+        return measure_error(sums - wide @ given, freedom), solved
 
     _, solved = min(map(fitted, RIDGES), key=itemgetter(0))
     return seen, ((wide @ solved).T @ narrow).astype(np.float32, copy=False)
 
 
-def measure_error(wide: Array, narrow: Array, ridges: Ridges, factor: RidgeFactor) -> float:
-    """Return how badly the wider rows give some sums of the narrower ones, overfitting counted."""
-    sums = narrow @ signs("sums of a token fit", (narrow.shape[1], ASKED))
-    left = sums - wide @ factor.solve(wide.T @ sums)
-    free = 1 - ridges.freedom(factor) / len(sums)
+def measure_error(left: Array, freedom: float) -> float:
+    """Return how badly the wider rows give some sums of the narrower ones, overfitting counted.
+
+    `left` is what they do not give (K, n), and `freedom` in how many directions they were fitted.
+    """
+    free = 1 - freedom / len(left)
     return float(np.square(left, dtype=np.float64).mean()) / max(free, 1e-6) ** 2
 
 

@@ -8,7 +8,7 @@ from scipy.stats import ortho_group
 
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature.units import pairs as unit_pairs
-from hf_lineage.signature.units.pairs import FURTHEST, OrderedUnits, described, pairs
+from hf_lineage.signature.units.pairs import FURTHEST, OrderedUnits, described, heavier, matched
 
 WIDTH, COUNT = 16, 200
 TURN = ortho_group.rvs(WIDTH, random_state=0).astype(np.float32)
@@ -38,26 +38,35 @@ def turned(model):
     ), order
 
 
-@pytest.mark.parametrize("matched", [2**13, 100])
-def test_all_units_are_found_however_few_are_matched_at_first(monkeypatch, matched):
-    monkeypatch.setattr(unit_pairs, "MATCHED", matched)
+def test_units_are_found_in_other_coordinates_and_in_another_order():
     candidate, order = turned(units(1))
-    first, second, weights = pairs(units(1), candidate)
-    assert len(first) > 0.98 * COUNT
-    assert np.mean(order[second] == first) > 0.98
-    assert np.median(weights) > 0.9
+    found = matched(units(1), candidate)
+    assert len(found.first) > 0.98 * COUNT
+    assert np.mean(order[found.second] == found.first) > 0.98
+    assert np.median(found.weights) > 0.9
+
+
+def test_the_heavier_units_of_every_layer_stay_in_their_order():
+    model = units(1)
+    few = heavier(model, COUNT // 2)
+    assert few.layers == (slice(0, COUNT // 4), slice(COUNT // 4, COUNT // 2))
+    for layer, own in zip(model.layers, few.layers, strict=True):
+        weights = model.weight[layer]
+        kept = weights >= np.median(weights)
+        np.testing.assert_array_equal(few.weight[own], weights[kept])
+        np.testing.assert_array_equal(few.inner[own], model.inner[layer][kept])
 
 
 def test_where_hardly_any_units_find_each_other_that_is_a_reason(monkeypatch):
     monkeypatch.setattr(unit_pairs, "HARDLY", 0.5)
     with pytest.raises(NothingToCompare, match="% of what hidden units write has a counterpart"):
-        pairs(units(1), units(2))
+        matched(units(1), units(2))
 
 
 def test_in_a_narrow_stream_all_units_are_matched_in_every_round(monkeypatch):
     monkeypatch.setattr(unit_pairs, "HARDLY", 1.1)
     base, candidate = (replace(model, wide=False) for model in (units(1), turned(units(1))[0]))
-    assert len(pairs(base, candidate)[0]) > 0.98 * COUNT
+    assert len(matched(base, candidate).first) > 0.98 * COUNT
 
 
 @pytest.mark.parametrize(

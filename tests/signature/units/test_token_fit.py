@@ -9,6 +9,7 @@ from hf_lineage.signature.units.token_fit import (
     RIDGES,
     SEEN,
     Ridges,
+    check_span,
     fit_tokens,
     measure_error,
     prepare_rows,
@@ -29,9 +30,15 @@ def of_length_one(rows):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
+def only_prepared(rows):
+    rows = np.array(rows, np.float32)
+    prepare_rows(rows)
+    return rows
+
+
 def prepared(rows, narrower=32):
-    rows = rows.copy()
-    prepare_rows(rows, narrower)
+    rows = only_prepared(rows)
+    check_span(rows, narrower)
     return rows
 
 
@@ -78,12 +85,23 @@ def test_a_few_rows_that_were_enlarged_do_not_decide_the_fit():
     assert cosines(ROWS, enlarged, UNITS, UNITS @ TURN.T).min() > 0.99
 
 
-def test_the_noisier_the_rows_the_larger_the_ridge():
-    rows = prepared(ROWS)
+@pytest.mark.parametrize(("noise", "ridge"), [(0.01, RIDGES[0]), (1, RIDGES[-1])])
+def test_the_noisier_the_rows_the_larger_the_ridge(noise, ridge):
+    rows, other = prepared(ROWS), prepared(noisy(ROWS, noise))
     ridges = Ridges(rows)
-    clean, rough = (prepared(noisy(ROWS, noise)) for noise in (0.01, 1))
-    assert min(RIDGES, key=lambda ridge: measure_error(rows, clean, ridges, ridges.factor(ridge))) == RIDGES[0]
-    assert min(RIDGES, key=lambda ridge: measure_error(rows, rough, ridges, ridges.factor(ridge))) == RIDGES[-1]
+
+    def error(ridge):
+        factor = ridges.factor(ridge)
+        return measure_error(other - rows @ factor.solve(rows.T @ other), ridges.freedom(factor))
+
+    assert min(RIDGES, key=error) == ridge
+
+
+def test_rows_that_span_too_little_are_refused_on_either_side_of_the_fit():
+    few = only_prepared(np.concatenate([ROWS[:8]] * 25))
+    for wide, narrow in ((few, prepared(ROWS)), (only_prepared(np.ones((200, 32))), prepared(ROWS))):
+        with pytest.raises(NothingToCompare, match="span only about"):
+            fit_tokens(wide, narrow)
 
 
 @pytest.mark.parametrize("size", [1e-30, 1, 1e30])
