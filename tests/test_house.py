@@ -12,7 +12,7 @@ PACKAGE = ROOT / "hf_lineage"
 MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES, MOST_OF_A_LIST = 250, 40, 12, 20
 LISTS = {".", "checkpoint/formats", "cli", "report/findings", "report/formats"}
 """Folders that hold a list of like things."""
-MOST_LINES_OF_THE_PACKAGE = 51_460
+MOST_LINES_OF_THE_PACKAGE = 51_660
 """Lower it whenever the package becomes shorter; 30,000 is where it is to go.
 
 It was raised by 150 for heads of modules that were divided, so that no folders form a circle, and for sentences that
@@ -21,8 +21,9 @@ that a repository may hold, by 1,048 for parents that nobody declared and for th
 running the models, by 3,200 for licences along the descent, layers that are read from disk, parts of models, classes
 that nobody listed and adapters whose factors are idle, by 500 for what the Hub lists of stored chunks, by 1,100 for
 models where they lie on a disk (scan, and the store of Ollama), by 250 for parts that
-nothing uses, by 1,500 for every number of a quantization (--strict), and by 60 for settings that a class of
-transformers completes and for parts that run by themselves."""
+nothing uses, by 1,500 for every number of a quantization (--strict), by 60 for settings that a class of
+transformers completes and for parts that run by themselves, and by 200 for a look at all units on a few coordinates,
+which spares reading whole layers, and for units that have to agree beyond the directions in which they are matched."""
 
 ENTRY = "runs the command, as tests of the command do in a process of their own"
 HARNESS = (

@@ -107,10 +107,7 @@ class PathSignature:
     where nothing of it was measured."""
 
     def alike(self, other: PathSignature) -> NDArray[np.bool_]:
-        """Return whether two layers of this and another model may be alike, (L, L): their streams are equally wide.
-
-        Of a sample of units only layers of the same number may be, because other units are drawn in any other.
-        """
+        """Return whether two layers of this and another model may be alike, (L, L): equally wide, or as `by_number`."""
         if self.by_number:
             return np.eye(len(self.trace), len(other.trace), dtype=np.bool_)
         own_widths, other_widths = (
@@ -120,7 +117,7 @@ class PathSignature:
 
     @property
     def by_number(self) -> bool:
-        """Whether a layer can only be alike to the one of its number, since other units were drawn of any other."""
+        """Whether a layer can only be alike to the one of its number: of others, other units were drawn."""
         return self.sampled is not None and self.sampled.units < self.sampled.of_units
 
     def select(self, rows: Sequence[int] | NDArray[np.int64]) -> PathSignature:

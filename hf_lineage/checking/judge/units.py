@@ -54,7 +54,7 @@ def shown(
     """
     models = zip((base, candidate), known, strict=True)
     units = [_Units(model, analyses[-1], test.unit_seed, own) for model, own in models]
-    depth = len(candidate.layout.numbers(PATH))
+    depth, few = len(candidate.layout.numbers(PATH)), replace(test, permuted=FEW_PERMUTED)
 
     def seen(frame: Frame, through: tuple[Array, Array]) -> Framed:
         for number, layers in enumerate(analyses, 1):
@@ -65,8 +65,7 @@ def shown(
             bases, others = (
                 one.seen(layers, matrix[:sums], frame, coarse) for one, matrix in zip(units, through, strict=True)
             )
-            permuted = replace(test, permuted=FEW_PERMUTED) if coarse else test
-            framed = compare_units(bases, others, depth, frame, permuted)
+            framed = compare_units(bases, others, depth, frame, few if coarse else test)
             if framed.at_chance:
                 break
         return framed

@@ -116,10 +116,7 @@ class FromWeights(OpenedModel):
 
     @property
     def at_hand(self) -> Signature | None:
-        """The signature of those layers that are known without reading more, or of a sample of all their units.
-
-        None if no layer is.
-        """
+        """What is known of some layers without reading more, at least of a sample of all units; None if nothing is."""
         return self.stand_in or self.reading.at_hand
 
     @property

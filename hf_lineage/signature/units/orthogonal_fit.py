@@ -100,22 +100,22 @@ def between(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Array, Array]:
     if beyond(base, candidate, (own, others), last) < AGREED:
         raise NothingToCompare("hidden units have counterparts in the strongest directions of their stream alone")
     seen = _levelled(seen_through(own.shape[1]) @ own.T, base, main[0])
-    through: Array = (seen @ own) @ last.best_rotation(*narrow) @ others.T
-    return seen, through
+    turned = (seen @ own) @ last.best_rotation(*narrow)
+    return seen, (turned @ others.T).astype(np.float32, copy=False)
 
 
-def beyond(base: OrderedUnits, candidate: OrderedUnits, within: tuple[Array, Array], found: MatchedPairs) -> float:
+def beyond(base: OrderedUnits, candidate: OrderedUnits, within: tuple[Array, Array], pairs: MatchedPairs) -> float:
     """Return how well paired units agree outside the directions in which they were matched, from -1 to 1.
 
     A model that has copied these directions of its units alone is no descendant. Inner products of units are the same
     in any coordinates: of what is left of the units, those of either model are compared, with no further fit. It is 1
     where next to nothing is left, or next to no units are alike.
     """
-    alike = np.flatnonzero(np.abs(found.weights) > ALIKE)
+    alike = np.flatnonzero(np.abs(pairs.weights) > ALIKE)
     alike = alike[:: max(1, len(alike) // BEYOND)]
-    signs_of = np.sign(found.weights[alike])[:, None]
+    signs_of = np.sign(pairs.weights[alike])[:, None]
     worst = 1.0
-    for side, other in zip(base.rows(found.first[alike]), candidate.rows(found.second[alike]), strict=True):
+    for side, other in zip(base.rows(pairs.first[alike]), candidate.rows(pairs.second[alike]), strict=True):
         left, left_of_other = _left(side, within[0]), _left(other, within[1]) * signs_of
         if len(alike) < MUTUAL or max(float((rows**2).sum(axis=1).mean()) for rows in (left, left_of_other)) < LITTLE:
             continue
@@ -130,8 +130,7 @@ def beyond(base: OrderedUnits, candidate: OrderedUnits, within: tuple[Array, Arr
 def _left(rows: Array, directions: Array) -> Array:
     """What is left of rows (u, d) without some orthonormal directions (d, n)."""
     single = rows.astype(np.float32)
-    left: Array = single - (single @ directions) @ directions.T
-    return left
+    return (single - (single @ directions) @ directions.T).astype(np.float32, copy=False)
 
 
 def _within(units: OrderedUnits, main: tuple[Vector, Array]) -> Array:
