@@ -4,10 +4,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from hf_lineage.checking.judge.units import shown
+from hf_lineage.checking.judge.units import _Units, shown
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence.units.comparison import RESIDUAL, TOKEN, Test
+from hf_lineage.evidence.units.comparison import PROCRUSTES, RESIDUAL, TOKEN, Frame, Test, compare_units
 from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.units import orthogonal_fit as procrustes
 from tests import streams
@@ -119,3 +119,25 @@ def test_a_rotated_copy_in_a_wide_stream_is_found_after_the_screening(tmp_path, 
     models = [headers(resolve(str(place))) for place in (deep_base, folder)]
     framed = shown(*models, [FEW, range(12)], TOKEN, Test(199, 0, 0))
     assert (framed.frame.name, framed.inherited.share > 0.9) == ("procrustes", True)
+
+
+@pytest.mark.parametrize(("name", "least"), [("fern/llama-finetune-a", 0.98), ("moss/llama-continued", 0.55)])
+def test_trained_units_are_found_in_half_of_the_directions_of_their_stream(monkeypatch, name, least):
+    monkeypatch.setattr(procrustes, "DIRECTIONS", 48)
+    assert fitted_share(HUB / BASE, HUB / name) > least
+
+
+@pytest.mark.parametrize("name", ["otter/llama-independent", "heron/llama-distilled"])
+def test_units_of_independent_trained_models_are_not(monkeypatch, name):
+    monkeypatch.setattr(procrustes, "DIRECTIONS", 48)
+    with pytest.raises(NothingToCompare, match="of what hidden units write has a counterpart"):
+        fitted_share(HUB / BASE, HUB / name)
+
+
+def fitted_share(base, other):
+    """The inherited share of all six layers, in coordinates that are fitted to their units."""
+    both = [_Units(headers(resolve(str(folder))), range(6), 0, {}) for folder in (base, other)]
+    through = procrustes.between(*(one.heaviest(range(6)) for one in both))
+    frame = Frame(PROCRUSTES)
+    bases, others = (one.seen(range(6), matrix, frame, False) for one, matrix in zip(both, through, strict=True))
+    return compare_units(bases, others, 6, frame, Test(199, 0, 0)).inherited.share
