@@ -60,7 +60,8 @@ def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | Non
     The exact test is that of whole layers, which have as many test coordinates. It takes no part of alpha, since it
     never says RELATED.
     """
-    (order, stops), sample, read = pair.plan, pair.sampling, interim.enough(len(pair.plan[0]))
+    (order, stops), sample = pair.plan, pair.sampling
+    read = interim.enough(len(order))
     if sample is None or read not in stops:
         return None
     outcome = evaluate(*sample.signatures(order[:read], all_units=True), criteria)

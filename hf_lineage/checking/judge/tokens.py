@@ -11,7 +11,7 @@ from hf_lineage.checkpoint import SharedTokens, shared_tokens
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.evidence.units import TOKEN, Frame
 from hf_lineage.signature import Array
-from hf_lineage.signature.units import check_span, drawn_tokens, fit_tokens, prepare_rows, read_token_rows
+from hf_lineage.signature.units import Numbers, check_span, drawn_tokens, fit_tokens, prepare_rows, read_token_rows
 
 
 def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Array]]:
@@ -26,13 +26,10 @@ def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Arra
     order = 1 if widths[0] >= widths[1] else -1
     wide, narrow = list(zip((base, candidate), names, numbers, strict=True))[::order]
     with _named(narrow[0]):
-        narrow_rows = read_token_rows(narrow[0].checkpoint, *narrow[1:])
-        prepare_rows(narrow_rows)
+        narrow_rows = _prepared(*narrow)
         check_span(narrow_rows, min(widths))
     with _named(wide[0]):
-        wide_rows = read_token_rows(wide[0].checkpoint, *wide[1:])
-        prepare_rows(wide_rows)
-        seen, through = fit_tokens(wide_rows, narrow_rows)
+        seen, through = fit_tokens(_prepared(*wide), narrow_rows)
     return Frame(TOKEN, len(chosen), shared.by), (seen, through) if order == 1 else (through, seen)
 
 
@@ -60,6 +57,13 @@ def _embedding(model: Opened) -> str:
     if name is None or len(tensors[name].shape) != 2 or tensors[name].shape[1] != layout.width:
         raise NothingToCompare(f"{model.described.repo} has no token rows of the same width as its stream")
     return name
+
+
+def _prepared(model: Opened, name: str, numbers: Numbers) -> Array:
+    """The rows of some tokens of a model, prepared for the fit."""
+    rows = read_token_rows(model.checkpoint, name, numbers)
+    prepare_rows(rows)
+    return rows
 
 
 @contextmanager

@@ -7,6 +7,7 @@ counts. It does not depend on the order of units, so there is still one test of 
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -114,8 +115,8 @@ class _Units:
             raise NothingToCompare(f"{model.described.repo} {why}")
         self._model, self._seed = model, seed
         self._most = MOST_KEPT // max(len(layers), 1)
-        self._estimated = known
         self._known = {number: one for number, one in known.items() if one.exact}
+        self._at_least_estimated = ChainMap(self._known, dict(known))
         self._stream = stream_of(model, seed)
 
     def seen(self, layers: Collection[int], through: Array, frame: Frame, coarse: bool) -> Layers:
@@ -149,7 +150,7 @@ class _Units:
     def _read(self, layers: Collection[int], view: View, coarse: bool) -> Layers:
         """Units as they are seen; if coarse, weighed as a sample of their coordinates lets expect."""
         model = self._model
-        known = {**self._estimated, **self._known} if coarse else self._known
+        known = self._at_least_estimated if coarse else self._known
         rows = unit_rows(model.checkpoint, model.layout, layers, view, known, self._stream)
         if not rows or not all(layer.finite for layer in rows.values()):
             raise NothingToCompare(f"{model.described.repo} has no layers with finite hidden units")

@@ -40,7 +40,7 @@ class Reading:
         self._model, self._options, self._cached = model, options, cached
         self._read: frozenset[int] = frozenset()
         self._signature: Signature | None = None
-        self._last: tuple[tuple[tuple[str, ...], tuple[int, ...], Sample], Signature] | None = None
+        self._samples: dict[bool, tuple[object, Signature]] = {}
         self._stream = stream_of(model, options.order_seed) if options.recipe.gates else None
 
     def read(self, layers: Collection[int] | None = None) -> Signature:
@@ -65,16 +65,20 @@ class Reading:
     @property
     def at_hand(self) -> Signature | None:
         """The signature of the layers that were read so far, or of a sample of all their units; None without either."""
-        if self._signature is None and self._last is not None and self._last[0][2].all_units:
-            return self._last[1]
-        return self._signature
+        _, of_all_units = self._samples.get(True, (None, None))
+        return self._signature or of_all_units
 
     def sampled(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
-        """Return the signature of a sample of these layers along some paths; only that of the last one is kept."""
+        """Return the signature of a sample of these layers along some paths.
+
+        The last one of some units is kept, and the last one of all.
+        """
         asked = (tuple(paths), tuple(layers), sample)
-        if self._last is None or self._last[0] != asked:
-            self._last = asked, self._sampled(paths, layers, sample)
-        return self._last[1]
+        before, signature = self._samples.get(sample.all_units, (None, None))
+        if signature is None or before != asked:
+            signature = self._sampled(paths, layers, sample)
+            self._samples[sample.all_units] = asked, signature
+        return signature
 
     def _sampled(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
         layout, recipe = self._model.layout, self._options.recipe

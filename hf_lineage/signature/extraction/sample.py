@@ -4,7 +4,7 @@ If the hidden units of a model are in the same places as those of its base, a te
 they were reordered, pruned or retrained, a few units show nothing.
 
 A sample of all hidden units on some coordinates shows such a model, and one whose layers were moved, as well as whole
-layers do: the permutation test needs no more of them than these coordinates of their products. It takes a fifth of the
+layers do: the permutation test needs no more of them than these coordinates of their products. It takes a third of the
 time, since nearly all of a layer is read, and hardly anything of it computed with.
 
 Nobody must be able to predict what is drawn: they could copy that part only. Units are drawn anew in each layer, so

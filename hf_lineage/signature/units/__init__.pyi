@@ -4,6 +4,7 @@ from .extraction import View as View
 from .extraction import measured_before as measured_before
 from .extraction import obstacle as obstacle
 from .extraction import unit_rows as unit_rows
+from .pairs import Numbers as Numbers
 from .pairs import OrderedUnits as OrderedUnits
 from .rows import PATH as PATH
 from .rows import Layers as Layers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
@@ -116,7 +116,7 @@ def unit_rows(
     layout: Layout,
     layers: Collection[int],
     view: View,
-    known: dict[int, Measured] | None = None,
+    known: MutableMapping[int, Measured] | None = None,
     stream: Stream | MeasuredStream | None = None,
 ) -> dict[int, UnitRows]:
     """Return the hidden units of each of these layers that has an MLP, as they are seen.

@@ -88,7 +88,8 @@ def between(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Array, Array]:
     if min(len(base.weight), len(candidate.weight)) < max(OVER * coordinates, MUTUAL):
         raise NothingToCompare(f"too few hidden units to match {coordinates} coordinates of a stream")
     main = _directions(base, DIRECTIONS), _directions(candidate, DIRECTIONS)
-    narrow = _narrowed(base, main[0]), _narrowed(candidate, main[1])
+    own, others = map(_within, main)
+    narrow = _narrowed(base, own), _narrowed(candidate, others)
     if min(map(distinct, narrow)) < OVER * coordinates:
         raise NothingToCompare(f"too few different hidden units to fit {coordinates} coordinates of a stream")
     last = matched(*narrow)
@@ -96,10 +97,9 @@ def between(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Array, Array]:
         raise NothingToCompare(
             f"only {len(last.first)} hidden units have a counterpart, to fit {coordinates} coordinates"
         )
-    own, others = (_within(units, one) for units, one in zip((base, candidate), main, strict=True))
     if beyond(base, candidate, (own, others), last) < AGREED:
         raise NothingToCompare("hidden units have counterparts in the strongest directions of their stream alone")
-    seen = _levelled(seen_through(own.shape[1]) @ own.T, base, main[0])
+    seen = _levelled(seen_through(own.shape[1]) @ own.T, main[0])
     turned = (seen @ own) @ last.best_rotation(*narrow)
     return seen, (turned @ others.T).astype(np.float32, copy=False)
 
@@ -133,10 +133,10 @@ def _left(rows: Array, directions: Array) -> Array:
     return (single - (single @ directions) @ directions.T).astype(np.float32, copy=False)
 
 
-def _within(units: OrderedUnits, main: tuple[Vector, Array]) -> Array:
+def _within(main: tuple[Vector, Array]) -> Array:
     """The coordinates in which the units of a stream are matched, (d, n): all of them, or its strongest directions."""
-    width = units.inner.shape[1]
-    return np.eye(width, dtype=np.float32) if len(main[0]) == width else main[1].astype(np.float32)
+    width, count = main[1].shape
+    return np.eye(width, dtype=np.float32) if count == width else main[1].astype(np.float32)
 
 
 def screen(base: OrderedUnits, candidate: OrderedUnits) -> None:
@@ -144,27 +144,25 @@ def screen(base: OrderedUnits, candidate: OrderedUnits) -> None:
 
     This ends a search without hope after about a tenth of its time.
     """
-    matched(*(_narrowed(units, _directions(units, SCREENED_DIRECTIONS)) for units in (base, candidate)))
+    matched(*(_narrowed(units, _within(_directions(units, SCREENED_DIRECTIONS))) for units in (base, candidate)))
 
 
-def _levelled(through: Array, base: OrderedUnits, main: tuple[Vector, Array]) -> Array:
-    """A matrix (s, d) that limits every direction of the stream to the mean size of all directions.
+def _levelled(through: Array, main: tuple[Vector, Array]) -> Array:
+    """A matrix (s, d) that limits every direction in which units were matched to the mean size of these directions.
 
     When that mean is taken, larger directions count as the mean. In some models, such as some of GPT-2's architecture,
     many units read or write almost the same. Without the limit, fitting this one direction to one of another model
     would make all these units alike.
     """
     sizes, directions = main
-    total, width = 2 * float(base.weight.sum()), base.inner.shape[1]
-    mean = (total - float(np.maximum(sizes - total / width, 0).sum())) / width
+    mean = np.minimum(sizes, sizes.mean()).mean()
     capped = np.minimum(1.0, np.sqrt(mean / np.maximum(sizes, 1e-30)))
     levelled: Array = through + ((through @ directions) * (capped - 1)) @ directions.T
     return levelled.astype(np.float32)
 
 
-def _narrowed(units: OrderedUnits, main: tuple[Vector, Array]) -> OrderedUnits:
-    """The units of a wide stream in its strongest directions, scaled to length 1 there."""
-    directions = main[1].astype(np.float32)
+def _narrowed(units: OrderedUnits, directions: Array) -> OrderedUnits:
+    """The units of a wide stream in its strongest directions (d, n), scaled to length 1 there."""
     if len(directions) == directions.shape[1]:
         return units
     inner, outer = (

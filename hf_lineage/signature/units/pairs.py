@@ -25,7 +25,7 @@ SETTLED = 1 - 1e-4
 ALIKE, COPIES = 0.5, 0.95
 """Two units count as a pair, or as copies, if the product of the cosines of what they read and write is larger."""
 HARDLY = 0.01
-"""In wide streams a smaller share of paired units ends the search before all coordinates are fitted."""
+"""In wide streams a smaller share of paired units ends the search."""
 LEAST = 1e-6
 """A direction that holds a smaller part of the matched units, relative to the largest direction, is rounding."""
 ASKED = 2**12

@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from hf_lineage import Options, check, compare
+from hf_lineage.checking.source import lazy_signature
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.evidence.nulls import interim_analyses
 from hf_lineage.evidence.nulls.interim_analyses import enough
@@ -122,6 +123,19 @@ def test_what_all_units_do_not_rule_out_is_decided_by_whole_layers(base, tmp_pat
     monkeypatch.setattr(interim_analyses, "DOUBTFUL", 1.0)
     row = judged(base, tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH))
     assert (row.verdict.words, sampled(row)) == ("UNRELATED", False)
+
+
+def test_no_sample_of_a_model_is_read_again_for_its_next_base(base, tmp_path, monkeypatch):
+    read, before = [], lazy_signature.sampled
+    monkeypatch.setattr(
+        lazy_signature,
+        "sampled",
+        lambda checkpoint, *rest: read.append(rest[-1].all_units) or before(checkpoint, *rest),
+    )
+    bases = [str(base), str(tiny_llama(tmp_path / "another", seed=2, layers=LAYERS, width=WIDTH))]
+    model = tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH)
+    assert [row.verdict.words for row in check(str(model), bases, QUICK).rows] == ["UNRELATED"] * 2
+    assert sorted(read) == [False] * 3 + [True] * 3
 
 
 @pytest.mark.parametrize("seed", SEEDS)

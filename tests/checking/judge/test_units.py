@@ -9,9 +9,10 @@ from hf_lineage.checking.source.opening import headers
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.units.comparison import PROCRUSTES, RESIDUAL, TOKEN, Frame, Test, compare_units
 from hf_lineage.hub.reference import resolve
+from hf_lineage.signature.units import extraction
 from hf_lineage.signature.units import orthogonal_fit as procrustes
 from tests import streams
-from tests.models import WEIGHTS
+from tests.models import WEIGHTS, fine_tuned
 from tests.streams import HUB, rotated, shuffled, written
 
 BASE, CHILD, INDEPENDENT = "acme/llama-base", "fern/llama-finetune-a", "otter/llama-independent"
@@ -141,3 +142,11 @@ def fitted_share(base, other):
     frame = Frame(PROCRUSTES)
     bases, others = (one.seen(range(6), matrix, frame, False) for one, matrix in zip(both, through, strict=True))
     return compare_units(bases, others, 6, frame, Test(199, 0, 0)).inherited.share
+
+
+def test_units_are_weighed_once_however_often_they_are_compared(tmp_path, deep_base, monkeypatch):
+    measured, before = [], extraction.measure_units
+    monkeypatch.setattr(extraction, "measure_units", lambda *parts: measured.append(1) or before(*parts))
+    few, everything = range(3), range(8)
+    analysed(deep_base, fine_tuned(deep_base, tmp_path / "child"), few, everything)
+    assert len(measured) == 2 * len(everything)
