@@ -59,6 +59,14 @@ def of_each(evidence: Evidence) -> str:
     )
 
 
+def decided_at(evidence: Evidence) -> str:
+    """Return at which analysis it was decided, as a phrase that ends with the number of analyses."""
+    part, analyses = evidence.sampled, f"{evidence.analyses} interim analyses"
+    if part is not None and part.units == part.of_units:
+        return f"by a sample that can only say UNRELATED, beside {analyses}"
+    return f"at one of {analyses}"
+
+
 def corrections(evidence: Evidence) -> str:
     """Return what the p-value of a path was corrected for."""
     null = evidence.first

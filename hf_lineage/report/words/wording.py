@@ -195,8 +195,8 @@ def reading(row: Row) -> Iterator[str]:
     if row.layers is not None and 0 < read < row.layers:
         yield (
             f"{about(row)}: decided after {read} of {row.layers} layers ({layers_read(early)}), "
-            f"drawn in a random order{numbers.of_each(early[0])}, at one of {early[0].analyses} interim analyses; p "
-            f"is corrected for them (Bonferroni); {_missed(row)}--budget full reads all layers"
+            f"drawn in a random order{numbers.of_each(early[0])}, {numbers.decided_at(early[0])}; p is corrected for "
+            f"them (Bonferroni); {_missed(row)}--budget full reads all layers"
         )
     for name, traffic in row.traffic.items():
         yield (

@@ -14,6 +14,7 @@ from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.evidence.nulls import interim_analyses
 from hf_lineage.evidence.nulls.interim_analyses import enough
 from hf_lineage.report.formats import json
+from hf_lineage.report.words import wording
 from hf_lineage.signature.extraction import sample as sampling
 from tests import models
 from tests.long import first_of
@@ -117,6 +118,8 @@ def test_an_independent_model_is_unrelated_by_some_coordinates_of_all_units(base
     assert (measured.sampled.units, measured.sampled.of_units) == (HIDDEN, HIDDEN)
     assert measured.read == enough(LAYERS)
     assert measured.comparison.similarity.shape == (enough(LAYERS),) * 2
+    (sentence,) = wording.reading(row)
+    assert "by a sample that can only say UNRELATED, beside 4 interim analyses; p is corrected for them" in sentence
 
 
 def test_what_all_units_do_not_rule_out_is_decided_by_whole_layers(base, tmp_path, monkeypatch):
