@@ -10,7 +10,6 @@ LineageError
 ├── SignatureError     not a signature, or two signatures that must not be compared
 ├── OptionError        an option out of its range
 ├── CardError          a model card that cannot be edited without harm
-├── LedgerError        a file that is not a ledger, or a ledger that is in use or cannot be written
 └── NothingToCompare   nothing wrong, yet nothing to judge: becomes an UNVERIFIABLE verdict
 """
 
@@ -94,10 +93,6 @@ class OptionError(LineageError):
 
 class CardError(LineageError):
     """A model card, or the record beside it, that cannot be edited without harm."""
-
-
-class LedgerError(LineageError):
-    """A file that is not a ledger, or a ledger that another run is using or that cannot be written."""
 
 
 class NothingToCompare(LineageError):  # noqa: N818 - not a failure: it becomes an UNVERIFIABLE verdict

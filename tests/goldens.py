@@ -11,13 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from hf_lineage import Options, __version__
 from hf_lineage.checking.api import Report, check
 from hf_lineage.report.formats import json
 from hf_lineage.report.record import record
-from hf_lineage.watch import ledger
 
 DATA = Path(__file__).parent / "data"
 HUB = Path(__file__).parents[1] / "examples" / "hub"
@@ -44,36 +41,7 @@ def claims() -> bytes:
     return _versionless(record.encode(record.build(pair(), COMMIT, DAY, {})))
 
 
-def lines() -> bytes:
-    """Return a ledger: a model that was judged, one that declares nothing, and one that could not be read."""
-    judged = ledger.Claim(
-        base="acme/base", base_commit=COMMIT, relation="finetune", sources=("README.md", "adapter_config.json"),
-        verdict="RELATED", reason="34% of what its units write is inherited", score=0.5, p_value_adjusted=0.001,
-        kind="part", command="hf-lineage check fern/child --base acme/base", exit_code=3,
-        inherited=ledger.Inherited(0.34),
-    )  # fmt: skip
-    unread = ledger.Claim(
-        base="acme/gone", base_commit=None, relation=None, sources=("README.md",), verdict="UNREADABLE",
-        reason="no such model", score=None, p_value_adjusted=None, exit_code=2,
-        command="hf-lineage check fern/other --base acme/gone",
-    )  # fmt: skip
-    rest: dict[str, Any] = {
-        "commit": COMMIT,
-        "watched": "fern",
-        "changed": MOMENT,
-        "checked_at": MOMENT,
-        "tool": ledger.Tool(version="0.1.0"),
-    }
-    entries = (
-        ledger.Entry(model="fern/child", claims=(judged,), **rest),
-        ledger.Entry(model="fern/silent", **rest),
-        ledger.Entry(model="fern/other", claims=(unread,), **rest),
-        ledger.Entry(model="fern/broken", error="model.safetensors is cut off", **rest),
-    )
-    return b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)
-
-
-GOLDEN: dict[str, Callable[[], bytes]] = {"report-v3.json": report, "claims-v3.json": claims, "ledger-v2.jsonl": lines}
+GOLDEN: dict[str, Callable[[], bytes]] = {"report-v3.json": report, "claims-v3.json": claims}
 
 
 def read(name: str) -> bytes:

@@ -12,7 +12,6 @@ from hf_lineage.hub.reference import ADAPTER_CONFIG
 from tests.adapters import change, grafted, pair, trained, written
 from tests.invoking import lineage
 from tests.models import edit_json, tiny_llama
-from tests.watching import entries, watch
 
 HUB = Path("examples/hub")
 UP = "model.layers.0.mlp.up_proj"
@@ -163,14 +162,3 @@ def test_the_section_of_a_card_says_what_was_found_of_an_adapter(tmp_path):
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert "RELATED by trace" in card
     assert '"kind": "adapter"' in (folder / "lineage" / "claims.json").read_text(encoding="utf-8")
-
-
-def test_watch_judges_adapters_too(tmp_path, online):
-    for name in ("acme/llama-base", "fern/llama-lora", "magpie/llama-lora-liar"):
-        online.publish(name, HUB / name)
-    watch(tmp_path / "ledger", "fern")
-    watch(tmp_path / "ledger", "magpie")
-    verdicts = {
-        entry["model"]: entry["claims"][0]["verdict"] for entry in entries(tmp_path / "ledger") if entry["claims"]
-    }
-    assert (verdicts["fern/llama-lora"], verdicts["magpie/llama-lora-liar"]) == ("RELATED", "UNRELATED")

@@ -133,7 +133,7 @@ RUN = [
     for page, file in FILES.items()
     if any(not command.startswith(tuple(NOT_RUN)) for command, _ in commands(by_hand(file)))
 ]
-LONG = ("docs/identify.md", "docs/reports.md", "docs/watch.md", "docs/onnx.md")
+LONG = ("docs/identify.md", "docs/reports.md", "docs/onnx.md")
 """Pages that take more than three seconds."""
 
 

@@ -24,7 +24,6 @@ NAMES = (
         "signature",
         "trust file",
         "policy",
-        "ledger",
         "claims",
         "keys of an index",
         "ONNX",

@@ -25,6 +25,7 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "options": (PAGES / "commands.md", listed.options_block),
     "inputs": (PAGES / "ci.md", listed.inputs_block),
     "outputs": (PAGES / "ci.md", listed.outputs_block),
+    "organisation": (PAGES / "ci.md", listed.organisation_block),
     "controls": (PAGES / "reports.md", shown.controls_block),
     "audiences": (PAGES / "audiences.md", shown.audiences_block),
     "identify": (PAGES / "identify.md", shown.identify_block),

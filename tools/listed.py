@@ -149,6 +149,11 @@ def reference_block() -> str:
     return f"```python\n{(ROOT / 'docs' / 'reference.py').read_text(encoding='utf-8').strip()}\n```"
 
 
+def organisation_block() -> str:
+    """The workflow that checks every model of an organisation."""
+    return f"```yaml\n{(ROOT / 'examples/workflows/organisation.yml').read_text(encoding='utf-8').strip()}\n```"
+
+
 def classes_block() -> str:
     """The registry as a table: the families of classes, in one row for each factorization."""
     rows = [(item.name, ", ".join(families(item.classes))) for item in factorizations()]

@@ -20,9 +20,6 @@ from transformers.utils import logging
 from hf_lineage import RECIPES, Options, compare
 from hf_lineage.cli import main
 from tests import laundering
-from tests.invoking import process
-from tests.server import serving
-from tests.server.client import remote
 from tools.tables import table
 
 ROOT = Path(__file__).parents[1]
@@ -45,7 +42,6 @@ ASKED_BY = (
     ("hf-lineage check magpie/llama-grafted --audit", None),
 )
 """What a publisher, a reviewer and an auditor run, and how many lines of the answer are shown."""
-WATCHED = "magpie"
 MODELS = sorted("/".join(file.parent.parts[-2:]) for file in (ROOT / HUB).glob("*/*/model.safetensors"))
 Edit = Callable[[Any], None]
 EDITS: dict[str, Edit] = {
@@ -80,30 +76,16 @@ def _ran(command: str, most: int | None = None) -> str:
     printed = io.StringIO()
     with contextlib.chdir(ROOT), contextlib.redirect_stdout(printed):
         code = main(shlex.split(command)[1:])
-    return _shown(command, printed.getvalue(), code, most)
-
-
-def _shown(command: str, printed: str, code: int, most: int | None = None) -> str:
-    lines = printed.strip("\n").splitlines()
+    lines = printed.getvalue().strip("\n").splitlines()
     lines = lines if most is None else [*lines[:most], "..."]
     return "\n".join((f"$ {command}", *lines, "$ echo $?", str(code)))
 
 
 def audiences_block() -> str:
-    """What each of them sees who publish, review, audit, or run a platform."""
+    """What each of them sees who publish, review or audit."""
     publisher, reviewer, auditor = (_ran(f"{command} --local-hub {HUB}", most) for command, most in ASKED_BY)
-    sections = {"Publisher": publisher, "Reviewer": reviewer, "Auditor": auditor, "Platform": _watched()}
+    sections = {"Publisher": publisher, "Reviewer": reviewer, "Auditor": auditor}
     return "\n\n".join(f"## {who}\n\n```console\n{shown}\n```" for who, shown in sections.items())
-
-
-def _watched() -> str:
-    """What `watch` prints about an account of the example models, on a Hub of this machine."""
-    with serving() as hub, tempfile.TemporaryDirectory() as room:
-        for folder in ("acme/llama-base", *(name for name in MODELS if name.startswith(f"{WATCHED}/"))):
-            hub.publish(folder, ROOT / HUB / folder)
-        ledger = Path(room, "ledger.jsonl")
-        outcome = process("watch", WATCHED, "--ledger", ledger, env=remote(hub, Path(room)), cwd=ROOT)
-    return _shown(f"hf-lineage watch {WATCHED} --ledger ledger.jsonl", outcome.out, outcome.code)
 
 
 def identify_block() -> str:

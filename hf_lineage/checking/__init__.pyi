@@ -2,7 +2,6 @@ from . import api as api
 from . import controls as controls
 from .api import Report as Report
 from .api import check_source as check_source
-from .api import without_model as without_model
 from .controls import Control as Control
 from .controls import Controlled as Controlled
 from .options import Options as Options

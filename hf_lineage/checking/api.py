@@ -28,9 +28,9 @@ from hf_lineage.checking.source import (
     unambiguous,
     weights,
 )
-from hf_lineage.claims import Claim, Claims, read_claims, stated
+from hf_lineage.claims import Claim, Claims, stated
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence import Executed, Kind, Verdict
+from hf_lineage.evidence import Executed, Verdict
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
@@ -86,13 +86,6 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     rows = _told(rows, options)
     report = Report(model, source.commit, rows, declared.conflicts, options, *told, licence=stated(source))
     return replace(report, blended=judged.blended)
-
-
-def without_model(model: str, source: RepoRef, options: Options, reason: str) -> Report:
-    """Return the report on a repository that holds no model: every claim is UNVERIFIABLE."""
-    declared = read_claims(source)
-    rows = tuple(Row(claim, Verdict(Kind.UNVERIFIABLE, reason)) for claim in declared.claims)
-    return Report(model, source.commit, rows, declared.conflicts, ordered(options), source, declared.notes)
 
 
 @takes_options

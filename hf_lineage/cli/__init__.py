@@ -44,7 +44,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 
 MODULES = {
-    **{"check": "judging", "compare": "judging", "annotate": "annotating", "watch": "watching"},
+    **{"check": "judging", "compare": "judging", "annotate": "annotating"},
     **{"scan": "scanning"},
     **{"identify": "indexing", "tree": "building", "index": "indexing"},
     **{"extract": "models", "inspect": "models", "registry": "models"},

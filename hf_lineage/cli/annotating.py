@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hf_lineage.cli.completing import MODEL
-from hf_lineage.cli.delivery import FILE, REPORTS, Reports, policy_of, ready, under, write_reports
+from hf_lineage.cli.delivery import POLICY, REPORTS, Reports, policy_of, ready, under, write_reports
 from hf_lineage.cli.kinds import take
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
@@ -72,7 +72,7 @@ class Asked:
     type=click.Choice(["adapter", "finetune", "merge", "quantized"]),
     help="With --repair-base: declare this relation to the base.",
 )
-@with_options(BASES, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, REPORTS, FILE)
+@with_options(BASES, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, REPORTS, POLICY)
 def annotate(model: str, on_hub: bool, reports: Reports, policy: str | None, **settings: Any) -> int:
     """Write what `check` finds into the card of MODEL; without --write or --pull-request, show what would change."""
     asked = take(Asked, settings)

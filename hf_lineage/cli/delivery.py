@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hf_lineage.cli.kinds import path_option, take, writable, write
+from hf_lineage.cli.kinds import take, writable, write
 from hf_lineage.cli.shared import OUTPUT
 from hf_lineage.errors import NothingToCompare, OptionError, printable
 from hf_lineage.evidence import FAIL_ON
@@ -24,16 +24,11 @@ if TYPE_CHECKING:
     from hf_lineage.signature import Signature
 
 
-FILE = click.option(
+POLICY = click.option(
     "--policy",
     metavar="FILE",
     help="Apply the policy in FILE: the findings that it accepts, and what it requires; `own` is lineage.yaml of the "
     "folder that is checked, if it has one.",
-)
-POLICY = path_option(
-    "--policy",
-    "FILE",
-    "Apply the policy in FILE: the findings that it accepts of the models that it names, and what it requires.",
 )
 FAILS = click.option(
     "--fail-on",
@@ -50,17 +45,6 @@ def policy_of(policy: str | None, fail_on: str | None, locate: Callable[[], Repo
     from hf_lineage.checking.results import asked
 
     return asked(policy, fail_on, locate)
-
-
-def policy_in(file: Path | None, fail_on: str | None) -> Policy:
-    """Return the policy in a file, with what is to fail; OptionError if it is not valid."""
-    from dataclasses import replace
-
-    from hf_lineage.checking.results import read
-    from hf_lineage.policy import NO_POLICY
-
-    chosen = NO_POLICY if file is None else read(file)
-    return chosen if fail_on is None else replace(chosen, fail_on=fail_on)
 
 
 def under(report: Report, policy: Policy | None) -> Report:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hf_lineage.cli.completing import MODEL
-from hf_lineage.cli.delivery import FAILS, FILE, REPORT, Delivery, policy_of, ready_beside, under
+from hf_lineage.cli.delivery import FAILS, POLICY, REPORT, Delivery, policy_of, ready_beside, under
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     BASES,
@@ -79,7 +79,7 @@ NEAREST = click.option(
 @click.command(epilog=CHECKING, cls=OneModel)
 @click.argument("model", type=MODEL)
 @with_options(BASES, NEAREST, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, *REPORT)
-@with_options(FILE, FAILS)
+@with_options(POLICY, FAILS)
 def check(
     model: str,
     bases: tuple[str, ...],

@@ -1,7 +1,6 @@
 """Listings: the files of a repository at a commit, who committed them, and the models that somebody publishes.
 
-A repository is one of a model, unless another kind is named. Of each model a listing has the commit, and when it last
-changed.
+A repository is one of a model, unless another kind is named.
 """
 
 from __future__ import annotations
@@ -10,13 +9,12 @@ import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from hf_lineage.errors import NetworkError, RepositoryError, printable
+from hf_lineage.errors import RepositoryError, printable
 from hf_lineage.hub import client
 from hf_lineage.hub.addresses import hub_name
 
@@ -146,61 +144,27 @@ def _pages(path: str) -> Iterator[dict[str, Any]]:
 
 MOST_LISTED = 50_000
 """Models of one author: fifty pages of the Hub."""
-_WANTED: Any = ["sha", "lastModified"]
-_QUERY = {"sort": "lastModified", "expand": _WANTED}
 
 
-@dataclass(frozen=True)
-class Release:
-    """A model as it stands on the Hub: its name today, its commit, and when it last changed."""
+def published(author: str) -> list[str]:
+    """Return the models of an author, each as org/name@commit, the latest change first.
 
-    watched: str
-    """The author or the model that was asked for."""
-    model: str
-    commit: str
-    changed: datetime
-
-
-@dataclass(frozen=True)
-class Listing:
-    """What an author published, the latest first, and a sentence about each listed entry that cannot be a model."""
-
-    releases: tuple[Release, ...]
-    problems: tuple[str, ...]
-
-
-def since(author: str, moment: datetime | None) -> Listing:
-    """Return the models of an author that changed at a moment or later, all of them without one.
-
-    The Hub lists the latest first, so only the pages with such models are requested. Raise RepositoryError if
-    the author has no models or too many, or can be none by the name, NetworkError if the Hub cannot be reached or its
-    answer has another form.
+    What is listed and cannot be a model is left out. Raise RepositoryError if the author has no models or too many, and
+    otherwise as `client.snapshot` does.
     """
     from hf_lineage.hub.translation import access
 
     if hub_name(author) != author or "/" in author:
         raise RepositoryError(f"{printable(author, 200)} is not the name of an account on the Hub; check it")
-
-    releases, problems, seen = [], [], 0
+    models, seen = [], 0
     for seen, info in enumerate(_latest(author), 1):
-        if moment is not None and info.last_modified is not None and info.last_modified < moment:
-            break
         if seen > MOST_LISTED:
-            raise RepositoryError(f"{author} has more than {MOST_LISTED} models that changed; give a later --since")
-        try:
-            releases.append(_release(author, info))
-        except NetworkError as error:
-            problems.append(str(error))
+            raise RepositoryError(f"{author} has more than {MOST_LISTED} models; name those to read")
+        if _is_model(info):
+            models.append(f"{info.id}@{info.sha}")
     if not seen:
         raise RepositoryError(f"{author} has no public models on the Hub; check the name, or {access()}")
-    return Listing(tuple(releases), tuple(problems))
-
-
-def current(model: str) -> Release:
-    """Return a model as it stands on the Hub now; raise as `since` does."""
-    from huggingface_hub import HfApi
-
-    return client.ask(model, lambda: _release(model, HfApi().model_info(model, expand=_WANTED)), request="listing")
+    return models
 
 
 def _latest(author: str) -> Iterator[ModelInfo]:
@@ -211,7 +175,8 @@ def _latest(author: str) -> Iterator[ModelInfo]:
     """
     from huggingface_hub import constants
 
-    address = f"{constants.ENDPOINT}/api/models?{urlencode({'author': author} | _QUERY, doseq=True)}"
+    query = urlencode({"author": author, "sort": "lastModified", "expand": "sha"})
+    address = f"{constants.ENDPOINT}/api/models?{query}"
     while address:
         models, following = client.ask(author, partial(_page, address), request="listing")
         yield from models
@@ -227,13 +192,7 @@ def _page(address: str) -> tuple[list[ModelInfo], str]:
     return models, answer.links.get("next", {}).get("url", "")
 
 
-def _release(watched: str, info: ModelInfo) -> Release:
-    """The model that an answer describes; NetworkError if it cannot be one."""
-    name, commit, changed = info.id, info.sha, info.last_modified
-    valid = isinstance(name, str) and name.isascii() and "/" in name and hub_name(name) == name
-    if not (valid and isinstance(commit, str) and client.COMMIT.fullmatch(commit) and changed):
-        raise NetworkError(
-            f"{watched}: the Hub lists {printable(name, 200)} at commit {printable(commit, 50)}, changed "
-            f"{printable(changed, 50)}, which cannot be a model; it is left out"
-        )
-    return Release(watched, name, commit, changed)
+def _is_model(info: ModelInfo) -> bool:
+    name, commit = info.id, info.sha
+    named = isinstance(name, str) and name.isascii() and "/" in name and hub_name(name) == name
+    return named and isinstance(commit, str) and client.COMMIT.fullmatch(commit) is not None

@@ -2,7 +2,6 @@ from .file import LARGEST as LARGEST
 from .file import parse as parse
 from .policy import ACCEPTED as ACCEPTED
 from .policy import EXECUTED as EXECUTED
-from .policy import NO_POLICY as NO_POLICY
 from .policy import REFUSED as REFUSED
 from .policy import STRICT as STRICT
 from .policy import Policy as Policy

@@ -121,9 +121,6 @@ class Policy:
                 yield f"the policy asks for the files of licences, but the model lacks {files}"
 
 
-NO_POLICY = Policy()
-
-
 def status(code: ExitCode, unmet: bool, fail_on: str, undeclared: bool = False) -> ExitCode:
     """Return what a check returns whose findings give `code`, by what is to fail.
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from hf_lineage import cli
-from hf_lineage.watch.rendering import FORMATS
 from tests.invoking import check, lineage
 from tests.models import WEIGHTS, tiny_gpt2
 
@@ -113,12 +112,6 @@ def test_wrong_usage_is_one_line_that_names_the_help(arguments):
     assert lineage(*arguments).error.endswith("(--help shows the usage)")
 
 
-def test_watch_refuses_a_format_that_it_does_not_write():
-    assert lineage("watch", "org", "--format", "html").error == (
-        f"Invalid value for '--format': 'html' is not one of {', '.join(map(repr, FORMATS))}. (--help shows the usage)"
-    )
-
-
 def test_no_command_at_all_shows_the_help():
     outcome = lineage()
     assert (outcome.code, outcome.out) == (2, "")
@@ -189,8 +182,6 @@ class TestOutput:
             ("check", "fern/child", "-o", "link/a"), ("check", "fern/child", "--report", "json=link/a"),
             ("check", "fern/child", "--plot", "link/a.png"), ("extract", "fern/child", "-o", "link/a"),
             ("index", "add", "fern/child", "--index", "link"), ("index", "add", "fern/child", "--index", "link/index"),
-            ("watch", "org", "--ledger", "link/a"), ("watch", "org", "--tree", "link/a"),
-            ("watch", "org", "--issues", "link"),
         ],
         ids=" ".join,
     )  # fmt: skip

@@ -7,12 +7,8 @@ import json
 
 import pytest
 
-from hf_lineage.cli.delivery import policy_in
-from hf_lineage.policy.policy import NO_POLICY, Policy
 from tests.invoking import check, lineage
 from tests.models import WEIGHTS, card, tiny_llama
-from tests.server.client import connect
-from tests.watching import publishing
 
 ACCEPTED = "accepted: [{base: acme/base, verdict: %s, reason: it imitates the base, expires: %s}]\n"
 
@@ -43,18 +39,15 @@ def test_the_owner_accepts_a_finding_until_a_day(liar):
     assert "until 2020-01-01, and that day has passed" in expired.sentences
 
 
-def test_what_a_model_of_the_hub_accepts_is_never_asked_for(tmp_path, monkeypatch):
-    with publishing(tmp_path) as hub:
-        (tmp_path / "liar" / "lineage.yaml").write_text("fail-on: never\n" + ACCEPTED % ("UNRELATED", "2999-01-01"))
-        hub.publish("fern/liar", tmp_path / "liar")
-        connect(hub, tmp_path / "cache", monkeypatch)
-        outcome = lineage("check", "fern/liar")
-        assert (outcome.code, "lineage.yaml" in outcome.out) == (1, False)
-        assert (
-            "the publisher of the model wrote the file, so name a file of yours"
-            in lineage("check", "fern/liar", "--policy", "own").error
-        )
-        assert not [request for request in hub.requests if "lineage.yaml" in request]
+def test_what_a_model_of_the_hub_accepts_is_never_asked_for(liar, online):
+    (liar / "lineage.yaml").write_text("fail-on: never\n" + ACCEPTED % ("UNRELATED", "2999-01-01"))
+    online.publish("acme/base", liar.parents[1] / "acme/base")
+    online.publish("fern/liar", liar)
+    outcome = lineage("check", "fern/liar")
+    assert (outcome.code, "lineage.yaml" in outcome.out) == (1, False)
+    error = lineage("check", "fern/liar", "--policy", "own").error
+    assert "the publisher of the model wrote the file, so name a file of yours" in error
+    assert not [request for request in online.requests if "lineage.yaml" in request]
 
 
 def test_what_fails_can_be_said_without_a_file(liar):
@@ -71,11 +64,6 @@ def test_a_wrong_policy_is_one_line_before_anything_is_read(tmp_path):
     assert (
         "is not a file; name one, or `own`" in lineage("check", "no such model", "--policy", tmp_path / "absent").error
     )
-
-
-def test_no_policy_is_one_that_accepts_nothing(tmp_path):
-    assert policy_in(None, None) is NO_POLICY
-    assert policy_in(None, "never") == Policy(fail_on="never")
 
 
 def test_a_format_that_has_nothing_to_say_is_left_out_with_a_line(hub, tmp_path):

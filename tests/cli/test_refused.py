@@ -28,7 +28,6 @@ ASKING = (
     ("index", "add", "org/model"),
     ("index", "list", "--index", "org/index"),
     ("index", "pull", "org/index"),
-    ("watch", "org"),
     ("annotate", "org/model"),
     ("extract", "org/model"),
     ("compare", str(BASE), "org/model", "--controls", str(CHILD)),
@@ -85,10 +84,7 @@ def test_a_truncated_file_is_named(place, command):
         *READING,
         ("check", "{}"),
         ("check", str(BASE), "--policy", "{}"),
-        ("watch", "{}"),
         ("scan", "{}"),
-        ("watch", "org", "--policy", "{}"),
-        ("watch", "org", "--ledger", "{}/ledger.jsonl"),
         ("tree", "--author", "{}"),
         ("tree", "--index", "{}"),
         ("identify", str(BASE), "--index", "{}"),
@@ -131,9 +127,7 @@ def test_where_nothing_answers_that_is_said(place, monkeypatch, command):
         ("check", str(CHILD), "--report", "codequality=file/report.json"),
         ("tree", str(BASE), "-o", "file/tree.txt"),
         ("identify", str(BASE), "-o", "file/found.txt"),
-        ("watch", "org", "--ledger", "file/ledger.jsonl"),
         ("scan", str(BASE), "-o", "file/scan.txt"),
-        ("watch", "org", "--tree", "file/tree.html"),
         ("extract", str(BASE), "-o", "file/signature.safetensors"),
     ],
     ids=words,
@@ -163,4 +157,3 @@ def test_the_shells_that_there_are_stand_on_one_line():
 
 def test_only_who_checks_a_folder_is_told_of_its_own_policy():
     assert "or `own` for lineage.yaml" in refused("check", BASE, "--policy", "absent.yaml")
-    assert "own" not in refused("watch", "org", "--policy", "absent.yaml")

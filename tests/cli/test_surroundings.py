@@ -126,7 +126,6 @@ TYPED = {
     ),
     "check FT --json": f"No such option '--json'. Write --format json{HELP}",
     "compare A B --html": f"No such option '--html'. Write --format html{HELP}",
-    "watch org --markdown": f"No such option '--markdown'. Write --format markdown{HELP}",
     "identify FT --html": f"No such option '--html'. Did you mean '--help'?{HELP}",
     "registry qwen3": "qwen3 is not in the registry; did you mean Qwen3ForCausalLM?",
     "registry qwen3_moe": "qwen3_moe is not in the registry; did you mean Qwen3MoeForCausalLM?",

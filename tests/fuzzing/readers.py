@@ -12,7 +12,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import msgspec
 import numpy as np
 import torch
 from safetensors.numpy import load_file, save
@@ -34,14 +33,12 @@ from hf_lineage.report.record import record
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources import trust
 from hf_lineage.signature.sources.store import encode, load_signature
-from hf_lineage.watch import ledger
 from tests import ollama_store
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
 from tests.fuzzing.converted import ctranslate2_files, onnx_files
 from tests.fuzzing.shards import key_files, keys_read
 from tests.gguf_models import write
 from tests.models import WEIGHTS, shard, tiny_llama
-from tests.watch.test_ledger import claim, entry
 
 INDEX, PICKLED = "model.safetensors.index.json", "pytorch_model.bin"
 
@@ -126,7 +123,6 @@ def readers(room: Path) -> dict[str, Reader]:
         "signature": Reader(_signature(room), file(load_signature)),
         "trust file": Reader(partial(yaml_file, valid=pinned), file(trust.load)),
         "policy": Reader(partial(yaml_file, valid=_POLICY), file(policies.read)),
-        "ledger": Reader(_lines, file(ledger.read)),
         "claims": Reader(partial(json_file, valid=_RECORD), record.decode),
         "keys of an index": Reader(key_files(), file(keys_read)),
         "ONNX": Reader(onnx_files(room, model), put(_beside(room / "onnx", config), "model.onnx", _read), turns=4),
@@ -254,18 +250,6 @@ def _values(dtype: np.dtype[Any]) -> tuple[float, ...]:
         return (np.nan, np.inf, -np.inf, -1.0, 0.0, 1e-40, 3e38)
     limits = np.iinfo(dtype)
     return (int(limits.min), int(limits.max), 0, 1, 7)
-
-
-def _lines(random: Random) -> bytes:
-    """A ledger of a few lines, each of which may be changed."""
-    lines = [json_file(random, random.choice(_ENTRIES)) + b"\n" for _ in range(random.randrange(1, 4))]
-    whole = b"".join(lines)
-    return whole if random.randrange(2) else spliced(random, whole)
-
-
-_ENTRIES = [
-    *(json.loads(msgspec.json.encode(each)) for each in (entry(claims=(claim(),)), entry(commit="c"))),
-]
 
 
 def _card_read(repo: RepoRef) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from hf_lineage.evidence.criteria import FAIL_ON
 from hf_lineage.evidence.verdict import ExitCode, Kind
-from hf_lineage.policy.policy import EXACT, FAILING, NO_POLICY, Policy, Waiver, status
+from hf_lineage.policy.policy import EXACT, FAILING, Policy, Waiver, status
 
 DAY = datetime.date(2026, 11, 22)
 RELATED, UNRELATED, ERROR, UNDECIDED = ExitCode
@@ -58,7 +58,7 @@ def test_what_is_asked_for_and_is_not_so():
         "the policy asks for the relation finetune or quantized, but the claim declares none"
     ]
     assert list(policy.lacks(Kind.RELATED, None, declared=False)) == []
-    assert list(NO_POLICY.lacks(Kind.CALIBRATED, None)) == []
+    assert list(Policy().lacks(Kind.CALIBRATED, None)) == []
 
 
 @pytest.mark.parametrize(

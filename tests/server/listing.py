@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from tests.server.answers import Answer, Request, json_answer, refusal, route
 from tests.server.hub import Hub
 
-FIELDS = {"sha": "sha", "lastModified": "lastModified"}
+FIELDS = {"sha", "lastModified"}
 """What may be asked for with `expand`; the Hub refuses what it does not know."""
 
 
@@ -15,7 +15,7 @@ def models(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
     query = parse_qs(urlsplit(request.target).query)
     if query == {"limit": ["1"]}:
         return json_answer([])
-    if query.get("sort") != ["lastModified"] or not set(query["expand"]) <= FIELDS.keys():
+    if query.get("sort") != ["lastModified"] or not set(query["expand"]) <= FIELDS:
         return refusal(400, "BadRequest")
     (author,), start = query["author"], int(query.get("cursor", ["0"])[0])
     names = [name for name in hub.published if name.startswith(f"{author}/") and not hidden(hub, name)]

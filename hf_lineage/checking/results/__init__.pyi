@@ -13,7 +13,6 @@ from .clock import moment as moment
 from .clock import now as now
 from .clock import stamp as stamp
 from .policies import asked as asked
-from .policies import read as read
 from .report import FILE as FILE
 from .report import OWN as OWN
 from .report import Relative as Relative

@@ -36,14 +36,15 @@ def asked(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef 
     if policy == OWN:
         chosen = _own(locate())
     elif policy is not None:
-        chosen = read(Path(policy), f", or `{OWN}` for {FILE} of the folder")
+        chosen = read(Path(policy))
     return chosen if fail_on is None else replace(chosen or policies.Policy(), fail_on=fail_on)
 
 
-def read(file: Path, instead: str = "") -> policies.Policy:
-    """Return the policy in a file; raise OptionError if there is none, which names what to give `instead`."""
+def read(file: Path) -> policies.Policy:
+    """Return the policy in a file; raise OptionError if there is none."""
     if not is_file(str(file)):
-        raise OptionError(f"--policy {printable(file, 200)} is not a file; name one{instead}")
+        instead = f"name one, or `{OWN}` for {FILE} of the folder"
+        raise OptionError(f"--policy {printable(file, 200)} is not a file; {instead}")
     try:
         with open_regular(file) as stream:
             content = stream.read(policies.LARGEST + 1)

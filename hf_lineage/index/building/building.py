@@ -68,14 +68,9 @@ Progress = Callable[[Sequence[str]], Iterable[str]]
 Engine = Callable[..., Iterator[Outcome]]
 
 
-def published_by(author: str) -> list[str]:
-    """Return the models of an author on the Hub, each at its commit; raise LineageError if there are none."""
-    return [f"{release.model}@{release.commit}" for release in listing.since(author, None).releases]
-
-
 def every(models: Sequence[str], authors: Sequence[str]) -> list[str]:
-    """Return these models, and then all that these authors have on the Hub; raise LineageError as `published_by`."""
-    return [*models, *(model for author in authors for model in published_by(author))]
+    """Return these models, and then all that these authors have on the Hub; raise as `listing.published` does."""
+    return [*models, *(model for author in authors for model in listing.published(author))]
 
 
 def listed(text: str) -> list[str]:

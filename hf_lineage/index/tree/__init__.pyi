@@ -5,5 +5,3 @@ from .relatives import plain as plain
 from .tree import Edge as Edge
 from .tree import Mark as Mark
 from .tree import Tree as Tree
-from .tree import criteria as criteria
-from .tree import grow as grow

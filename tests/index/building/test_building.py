@@ -10,6 +10,7 @@ import pytest
 from hf_lineage import Options
 from hf_lineage.checking.source import model as opening
 from hf_lineage.errors import OptionError, SignatureError
+from hf_lineage.hub import listing
 from hf_lineage.index.building import building
 from hf_lineage.index.building.building import remove
 from hf_lineage.index.storage.catalogue import Catalogue
@@ -37,7 +38,7 @@ def published(online):
 
 
 def test_an_account_is_added_by_commit_and_not_read_again(published, tmp_path, monkeypatch):
-    models = building.published_by("acme")
+    models = listing.published("acme")
     assert sorted(model.partition("@")[0] for model in models) == ["acme/gpt2-base", "acme/llama-base"]
     first = list(building.add(models, Catalogue(tmp_path), Options()))
     assert all(one.entries and one.entries[0].commit for one in first)
@@ -46,7 +47,7 @@ def test_an_account_is_added_by_commit_and_not_read_again(published, tmp_path, m
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(published, tmp_path, monkeypatch):
-    models, read = building.published_by("acme"), opening.open_model
+    models, read = listing.published("acme"), opening.open_model
 
     def stopped(source, options):
         if source.name.startswith(models[1].partition("@")[0]):
