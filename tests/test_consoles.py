@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import ctranslate2_models, gguf_models, ollama_store, onnx_models
+from tests import ctranslate2_models, gguf_models, onnx_models
 from tests.example_pages import HUB
 from tests.invoking import lineage
 from tests.models import card
@@ -90,20 +90,13 @@ def onnx(room: Path, hub: Hub) -> None:
     hub.publish("org/faster-model", ctranslate2_models.converted(HUB / "fern/llama-finetune-a", room / "ctranslate2"))
 
 
-def ollama(room: Path, hub: Hub) -> None:
-    """A fine-tune in Ollama's store, and another one in a folder that is given."""
-    file = gguf_models.write(HUB / "fern/llama-finetune-a", room / "models/model.gguf")
-    ollama_store.pulled(room / "store", "llama3.2:1b", file)
-    shutil.copytree(HUB / "fern/llama-finetune-b", room / "models/mine")
-
-
 def strict(room: Path, hub: Hub) -> None:
     """A quantization in GGUF on the Hub, and nothing else."""
     gguf_models.write(HUB / "acme/llama-base", room / "gguf/model-Q8_0.gguf", kind=gguf_models.KINDS.Q8_0)
     hub.publish("org/model-GGUF", card(room / "gguf", "acme/llama-base", "quantized"))
 
 
-MORE = {"docs/gguf.md": gguf, "docs/onnx.md": onnx, "docs/scan.md": ollama, "docs/strict.md": strict}
+MORE = {"docs/gguf.md": gguf, "docs/onnx.md": onnx, "docs/strict.md": strict}
 
 
 def by_hand(file: Path) -> str:
@@ -163,7 +156,6 @@ def test_the_console_blocks_of_a_page_run_as_they_are_printed(hub, tmp_path, mon
         if re.search(rf"\b{name}\b", text):
             hub.publish(name if "/" in name else f"{name}/model", HUB / model)
     MORE.get(page, lambda room, hub: None)(room, hub)
-    monkeypatch.setenv("OLLAMA_MODELS", str(room / "store"))
     monkeypatch.chdir(room / WITHIN.get(page, ""))
     Path("models.txt").write_text("org/base\norg/model\n", encoding="utf-8")
     for policy in ("lineage.yaml", "our-policy.yaml"):

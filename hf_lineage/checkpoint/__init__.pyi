@@ -8,13 +8,10 @@ from .local import Checkpoint as Checkpoint
 from .opening import open_checkpoint as open_checkpoint
 from .opening import open_file as open_file
 from .opening import open_weights as open_weights
-from .opening import stored_in as stored_in
-from .stored import AT_ONCE as AT_ONCE
 from .stored import Memory as Memory
 from .stored import StoredRows as StoredRows
 from .stored import StoredTensor as StoredTensor
 from .stored import same_bytes as same_bytes
-from .stored import unreadable as unreadable
 from .tensor import DTYPES as DTYPES
 from .tensor import TensorInfo as TensorInfo
 from .tensor import as_stored as as_stored

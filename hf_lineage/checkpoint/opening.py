@@ -16,7 +16,7 @@ from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import DTYPES, WIDER, TensorInfo, as_stored
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.files import LARGEST_HEADER
-from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
+from hf_lineage.hub import RepoRef
 
 if TYPE_CHECKING:
     from hf_lineage.hub import RangedFile
@@ -46,21 +46,6 @@ def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
     if lost:
         raise CheckpointError(f"{repo}: its index names the tensor {lost[0]}, which no shard holds; download it again")
     return without_wrapper(checkpoint)
-
-
-def stored_in(repo: RepoRef) -> Mapping[str, StoredTensor]:
-    """Return the tensors of a model on this disk as its files hold them, whatever its class and its number formats are.
-
-    Raise NothingToCompare where its files are not read, CheckpointError where they are damaged or missing.
-    """
-    if repo.has(ADAPTER_CONFIG) and repo.has(ADAPTER_WEIGHTS):
-        files: Sequence[str] = [ADAPTER_WEIGHTS]
-    else:
-        weights = find_weights(repo)
-        if weights.foreign and not weights.foreign.by_transformers:
-            return weights.foreign.open().stored
-        files = weights.files
-    return _stored({file: (repo.located(file), str(repo.path(file))) for file in files}, repo)
 
 
 def open_file(repo: RepoRef, file: str) -> Checkpoint:

@@ -8,7 +8,6 @@ from .names import RELATIONS as RELATIONS
 from .names import understood as understood
 from .sources import CARD as CARD
 from .sources import CONFIG as CONFIG
-from .sources import GGUF_TITLE as GGUF_TITLE
 from .sources import MERGE_CONFIG as MERGE_CONFIG
 from .sources import ORIGIN as ORIGIN
 from .sources import Claim as Claim

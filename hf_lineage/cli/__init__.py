@@ -45,7 +45,6 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 MODULES = {
     **{"check": "judging", "compare": "judging", "annotate": "annotating"},
-    **{"scan": "scanning"},
     **{"identify": "indexing", "tree": "building", "index": "indexing"},
     **{"extract": "models", "inspect": "models", "registry": "models"},
     **{"completion": "completing", "doctor": "completing"},

@@ -10,7 +10,6 @@ from tools import listed
 def test_the_usage_of_a_command_names_its_arguments():
     assert {name: listed.usage(command) for name, command in cli.commands.items()} == {
         "check": "check MODEL", "compare": "compare A B", "annotate": "annotate MODEL",
-        "scan": "scan [PLACE]...",
         "identify": "identify MODEL", "tree": "tree MODEL...", "index": "index",
         "extract": "extract MODEL", "inspect": "inspect MODEL", "registry": "registry [CLASS]",
         "completion": "completion SHELL", "doctor": "doctor",
@@ -37,7 +36,7 @@ def test_an_option_of_one_command_stands_with_it_and_one_of_several_at_the_end()
 def test_every_setting_is_on_the_page_with_its_usual_value_and_its_commands():
     settings = listed.options_block().partition("## Settings\n")[2]
     alpha = "| `alpha=NUMBER` | Significance level of the test. [default: 0.01] |"
-    assert f"{alpha} check, compare, annotate, scan, identify |" in settings
+    assert f"{alpha} check, compare, annotate, identify |" in settings
     assert "| `recipe` | One of `robust`, `paper`. How weights become numbers: robust, or paper" in settings
     assert all(f"`{key}" in settings for key in TYPED)
 

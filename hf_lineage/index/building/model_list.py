@@ -43,16 +43,13 @@ class Gathered:
         return None
 
 
-def gather(models: Sequence[str], options: Options, progress: Progress = iter, *, on_hub: bool = False) -> Gathered:
-    """Return the signatures and the claims of some models; what cannot be read is told, and the others are kept.
-
-    If `on_hub`, every name is one on the Hub even if a folder here bears it.
-    """
+def gather(models: Sequence[str], options: Options, progress: Progress = iter) -> Gathered:
+    """Return the signatures and the claims of some models; what cannot be read is told, and the others are kept."""
     members: dict[str, tuple[Member, OpenedModel | None]] = {}
     problems = []
     for model in progress(models):
         try:
-            member, opened = _member(model, options, on_hub)
+            member, opened = _member(model, options)
         except LineageError as error:
             problems.append(f"{model}: {error}")
             continue
@@ -61,8 +58,8 @@ def gather(models: Sequence[str], options: Options, progress: Progress = iter, *
     return Gathered(tuple(one for one, _ in readable), tuple(opened for _, opened in readable), tuple(problems))
 
 
-def _member(model: str, options: Options, on_hub: bool) -> tuple[Member, OpenedModel | None]:
-    source = located(model, options, on_hub)
+def _member(model: str, options: Options) -> tuple[Member, OpenedModel | None]:
+    source = located(model, options)
     if isinstance(source, Signature):
         return Member(source.model, source), None
     opened = open_model(only(source), options)

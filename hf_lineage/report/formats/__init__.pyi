@@ -1,7 +1,5 @@
 from . import json as json
 from . import markdown as markdown
-from . import text as text
-from .json import kind as kind
 from .markdown import markdown_table as markdown_table
 from .markdown import paragraph as paragraph
 from .materials import pinned as pinned
