@@ -22,8 +22,8 @@ from hf_lineage.checking.source.components import Part, inside
 from hf_lineage.checking.source.opening import bound
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.reference import RepoRef, resolve
-from hf_lineage.running.model.models import tiny_config, tiny_model
 from tests.conformance import CLASSES, variants
+from tests.conformance.models import tiny_config, tiny_model
 from tests.models import WEIGHTS
 from tests.tensors.names import loaded
 

@@ -13,8 +13,8 @@ from hf_lineage.architecture.registry.schema import as_names
 from hf_lineage.checking.source.describing import described
 from hf_lineage.checking.source.opening import opened
 from hf_lineage.hub.reference import resolve
-from hf_lineage.running.proof.proving import names_said, names_unseen
 from tests.conformance import CLASSES, TinyModel, build_tiny_model, faults, inactive, otherwise, required, variants
+from tests.conformance.proving import names_said, names_unseen
 from tests.long import LONG, first_of
 
 OF_TRANSFORMERS = [one for one in factorizations() if not any("." in name for name in one.classes)]

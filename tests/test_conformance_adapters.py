@@ -11,9 +11,9 @@ from safetensors.torch import load_file, save_file
 from hf_lineage.architecture.fit import is_transposed
 from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.checking.adapters.adapted import in_memory
-from hf_lineage.running.model.tiny_model import runner, sample
 from hf_lineage.signature.products.matrices import unpacked
 from tests.conformance import CLASSES, build_tiny_model, required, variants
+from tests.conformance.tiny_model import runner, sample
 from tests.long import LONG
 
 HEAD = re.compile(r"(For\w+|Model|LMHead\w*|WithProjection|Backbone)$")

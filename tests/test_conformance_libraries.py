@@ -16,11 +16,11 @@ from hf_lineage.checking.source.describing import described
 from hf_lineage.checking.source.opening import opened
 from hf_lineage.checkpoint.lora.module_names import flat
 from hf_lineage.hub.reference import resolve
-from hf_lineage.running.model.tiny_model import read_back
-from hf_lineage.running.proof.proving import faults, names_said, names_unseen
 from tests.conformance import pretend
 from tests.conformance.diffusers import KINDS, build_diffuser
+from tests.conformance.proving import faults, names_said, names_unseen
 from tests.conformance.timm import FAMILIES, build_timm, list_models, measured
+from tests.conformance.tiny_model import read_back
 from tests.long import LONG, first_of
 
 OUTSIDE = re.compile(r".*(resnets|downsamplers|upsamplers)\.\d+")

@@ -18,8 +18,8 @@ from tests.invoking import lineage
 from tests.models import WEIGHTS, family
 
 NAMES = (
-    *("header", "header, for a draft", "torch file", "old torch file", "gguf", "index"),
-    *("config", "config, for a draft", "card", "adapter of diffusers", "adapter", "mergekit"),
+    *("header", "header, unlisted", "torch file", "old torch file", "gguf", "index"),
+    *("config", "config, unlisted", "card", "adapter of diffusers", "adapter", "mergekit"),
     *(
         "signature",
         "trust file",

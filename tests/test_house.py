@@ -26,23 +26,9 @@ transformers completes and for parts that run by themselves, and by 200 for a lo
 which spares reading whole layers, and for units that have to agree beyond the directions in which they are matched."""
 
 ENTRY = "runs the command, as tests of the command do in a process of their own"
-HARNESS = (
-    "tests/test_conformance.py proves every class with them, tests/test_conformance_refuses.py shows what they refuse"
-)
 ELSEWHERE = {
     "action/__main__.py": ENTRY,
     "cli/__main__.py": ENTRY,
-    **{
-        f"running/{name}.py": HARNESS
-        for name in [
-            "model/tiny_model",
-            "proof/active",
-            "proof/outcome",
-            "proof/rules",
-            "run",
-            "traffic",
-        ]
-    },
     "running/executed/request.py": "tests/running/executed/test_worker.py asks for all of it",
 }
 """Modules without a test file of their own name, and where their tests are instead."""

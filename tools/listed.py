@@ -11,14 +11,12 @@ from typing import Any
 import click
 import yaml
 
-from hf_lineage.architecture.drafting.class_coverage import coverage
 from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.architecture.registry.schema import as_sets
 from hf_lineage.architecture.registry.tables import registry_root, unsupported
 from hf_lineage.checking.settings import TYPED
 from hf_lineage.cli import cli
 from hf_lineage.cli.shared import EXAMPLES, SetOption, described
-from hf_lineage.report.single.single import counted
 from tools.tables import table
 
 ROOT = Path(__file__).parents[1]
@@ -162,7 +160,17 @@ def classes_block() -> str:
 
 def coverage_block() -> str:
     """How many of transformers' causal language models the registry covers."""
-    return counted(coverage())
+    import transformers
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    named = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
+    classes = {name for names in named for name in ((names,) if isinstance(names, str) else names)}
+    covered = len(classes & {name for factorization in factorizations() for name in factorization.classes})
+    return (
+        f"The registry covers {covered} of the {len(classes)} classes of causal language models in transformers "
+        f"{transformers.__version__} ({covered / len(classes):.1%}), each proved on the real module by "
+        "tests/test_conformance.py."
+    )
 
 
 def unsupported_block() -> str:

@@ -5,7 +5,6 @@ from .files import other_format as other_format
 from .files import weight_files as weight_files
 from .files import weights_in as weights_in
 from .local import Checkpoint as Checkpoint
-from .opening import open_checkpoint as open_checkpoint
 from .opening import open_file as open_file
 from .opening import open_weights as open_weights
 from .stored import Memory as Memory

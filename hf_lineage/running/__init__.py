@@ -1,13 +1,5 @@
-"""The harness that proves a factorization: every branch product against what the real transformers module computes.
+"""Running models, and what their classes say of settings: this needs torch and transformers, and is imported late."""
 
-A tiny random model of the class is saved and read back like any checkpoint. The module itself then runs with known
-vectors put in where a branch reads, and what it gives out where the branch writes has to be the product times them.
-Nothing here multiplies two weights: activations are made transparent, attention sees one token, the rest is the
-module's own code. Rows of a Hadamard matrix are the known vectors, because a norm leaves them as they are (mean 0,
-except for the first, and mean square 1), so the same run with vectors put in before the norm proves the folded gains.
+import lazy_loader
 
-A second run, with nothing put in and nothing made transparent, proves what stands between reader and writer: the
-activation, the norm that feeds the branch, and the router.
-
-Everything in this folder needs torch and transformers, the extra `run`; whoever calls it imports it late.
-"""
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

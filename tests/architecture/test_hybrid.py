@@ -6,10 +6,10 @@ import pytest
 from hf_lineage import Options, compare, extract, inspect
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.hub.reference import resolve
-from hf_lineage.running.model.models import tiny_model
 from hf_lineage.signature.computing.devices import budgets
 from hf_lineage.signature.extraction.whole import Extraction, Residuals
 from hf_lineage.signature.sources.store import load_signature, save_signature
+from tests.conformance.models import tiny_model
 
 KINDS = ["full_attention", "conv", "full_attention", "conv", "conv"]
 OPTIONS = Options(paths=("mlp", "value_output", "query_key"), permutations=299)

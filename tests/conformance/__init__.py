@@ -1,24 +1,36 @@
-"""What proves the registry: the harness of the package, and what each class is asked for beside the generic request."""
+"""The harness that proves a factorization: every branch product against what the real transformers module computes.
+
+A tiny random model of the class is saved and read back like any checkpoint. The module itself then runs with known
+vectors put in where a branch reads, and what it gives out where the branch writes has to be the product times them.
+Nothing here multiplies two weights: activations are made transparent, attention sees one token, the rest is the
+module's own code. Rows of a Hadamard matrix are the known vectors, because a norm leaves them as they are (mean 0,
+except for the first, and mean square 1), so the same run with vectors put in before the norm proves the folded gains.
+
+A second run, with nothing put in and nothing made transparent, proves what stands between reader and writer: the
+activation, the norm that feeds the branch, and the router.
+
+Beside it stands what each class is asked for beyond the generic request.
+"""
 
 import sys
 from importlib import import_module
 
 import transformers
 
-from hf_lineage.running.model import models
-from hf_lineage.running.model.models import otherwise, required, tiny_model
-from hf_lineage.running.model.tiny_model import TinyModel, build_tiny_model
-from hf_lineage.running.proof.active import inactive
-from hf_lineage.running.proof.proving import deviations, faults
-from hf_lineage.running.proof.rules import (
+from tests.conformance import models
+from tests.conformance.active import inactive
+from tests.conformance.models import otherwise, required, tiny_model
+from tests.conformance.pretence import pretend
+from tests.conformance.proving import deviations, faults
+from tests.conformance.rules import (
     against_plan,
     gains_left_out,
     norms_left_out,
     output_norms_mistaken,
     wrong_normalization,
 )
-from hf_lineage.running.traffic import layers_left_out
-from tests.conformance.pretence import pretend
+from tests.conformance.tiny_model import TinyModel, build_tiny_model
+from tests.conformance.traffic import layers_left_out
 from tests.conformance.variants import variants
 
 INNER = {

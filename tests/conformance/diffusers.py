@@ -10,8 +10,8 @@ import diffusers
 import torch
 from diffusers.models import attention_processor
 
-from hf_lineage.running.model.models import HEADS, PICTURE, WIDTH
-from hf_lineage.running.model.tiny_model import TinyModel, read_back
+from tests.conformance.models import HEADS, PICTURE, WIDTH
+from tests.conformance.tiny_model import TinyModel, read_back
 
 CHANNELS, TEXT, TEXT_WIDTH = 4, 3, 24
 SIZES = {"num_attention_heads": HEADS, "attention_head_dim": WIDTH // HEADS, "num_layers": 2}

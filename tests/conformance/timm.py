@@ -25,9 +25,9 @@ from hf_lineage.architecture.loading.settings import STRUCTURE
 from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.architecture.registry.tables import registry_root
 from hf_lineage.errors import LineageError
-from hf_lineage.running.model.models import HEADS, PICTURE, WIDTH
-from hf_lineage.running.model.tiny_model import TinyModel, read_back
-from hf_lineage.running.proof.proving import faults
+from tests.conformance.models import HEADS, PICTURE, WIDTH
+from tests.conformance.proving import faults
+from tests.conformance.tiny_model import TinyModel, read_back
 
 os.environ["TIMM_FUSED_ATTN"] = "0"  # attention says what it scores
 

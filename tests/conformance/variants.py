@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hf_lineage.running.model.models import HEADS, WIDTH
+from tests.conformance.models import HEADS, WIDTH
 from tests.conformance.settings import (
     BY_LAYER,
     BYTES,

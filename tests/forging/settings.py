@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from hf_lineage.running.model.models import TINY
+from tests.conformance.models import TINY
 from tests.forging.case import DECADES, Case, mixed
 from tests.forging.subject import Subject
 

@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file, save
 
-from hf_lineage.architecture.drafting.suggestion import survey
+from hf_lineage.architecture.likeness.fitting import fitting_class
+from hf_lineage.architecture.likeness.likes import find_likes
 from hf_lineage.checking.adapters.adapter_repository import LORA_FILE
 from hf_lineage.checking.api import extract
 from hf_lineage.checking.options import Options
@@ -107,13 +108,13 @@ def readers(room: Path) -> dict[str, Reader]:
     weights = partial(safetensors_file, header=header, data=data)
     return {
         "header": Reader(weights, put(model, WEIGHTS, headers)),
-        "header, for a draft": Reader(weights, put(model, WEIGHTS, _surveyed), turns=1),
+        "header, unlisted": Reader(weights, put(model, WEIGHTS, _alike), turns=1),
         "torch file": Reader(lambda random: spliced(random, _saved()), put(pickles, PICKLED, _pickled)),
         "old torch file": Reader(lambda random: spliced(random, _saved(old=True)), put(pickles, PICKLED, _pickled)),
         "gguf": Reader(_converted(model, room), put(ggufs, "model.gguf", headers)),
         "index": Reader(partial(json_file, valid=index), put(pieces, INDEX, _tensors)),
         "config": Reader(partial(json_file, valid=config), put(plain, "config.json", headers)),
-        "config, for a draft": Reader(partial(json_file, valid=config), put(plain, "config.json", _surveyed), turns=1),
+        "config, unlisted": Reader(partial(json_file, valid=config), put(plain, "config.json", _alike), turns=1),
         "card": Reader(lambda random: b"---\n" + yaml_file(random, card) + b"\n---\n", put(cards, CARD, _card_read)),
         "adapter of diffusers": Reader(
             partial(safetensors_file, header=factors, data=numbers), put(pictures, LORA_FILE, _factors)
@@ -145,8 +146,9 @@ def _manifest(room: Path, model: Path) -> Reader:
     return Reader(partial(json_file, valid=json.loads(file.read_text())), read)
 
 
-def _surveyed(repo: RepoRef) -> Any:
-    return survey(repo.name, open_checkpoint(repo).shapes, repo.config())
+def _alike(repo: RepoRef) -> Any:
+    shapes, config = open_checkpoint(repo).shapes, repo.config()
+    return find_likes(shapes, config), fitting_class(shapes, config)
 
 
 def _tensors(repo: RepoRef) -> Any:

@@ -13,12 +13,12 @@ import torch
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.evidence.paths.comparison import compare_paths
 from hf_lineage.hub.reference import resolve
-from hf_lineage.running.model.models import tiny_model
 from hf_lineage.signature.computing import devices
 from hf_lineage.signature.computing.arrays import on_device
 from hf_lineage.signature.computing.devices import alone
 from hf_lineage.signature.extraction.whole import Extraction, extract_paths
 from hf_lineage.signature.recipe import RECIPES
+from tests.conformance.models import tiny_model
 from tests.models import spoil, tiny_gpt2, tiny_llama
 from tests.terms import random
 

@@ -15,8 +15,8 @@ import transformers
 
 from hf_lineage.architecture.registry.lookups import setting, unmet
 from hf_lineage.architecture.registry.schema import Factorization, as_stacks
-from hf_lineage.running.model.models import _asked, required
 from tests.conformance import variants
+from tests.conformance.models import _asked, required
 from tests.tensors.names import Loaded, loaded, module
 
 DEPTHS = {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "depth", "encoder_layers", "decoder_layers"}

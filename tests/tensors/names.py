@@ -16,7 +16,7 @@ from hf_lineage.architecture.layers import find_layers
 from hf_lineage.architecture.loading.class_tensors import relative
 from hf_lineage.architecture.registry.schema import Factorization, as_stacks
 from hf_lineage.errors import CheckpointError
-from hf_lineage.running.model.models import tiny_config
+from tests.conformance.models import tiny_config
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 from . import expected as expected
 from . import router as router
 from .activations import with_learned as with_learned
-from .curves import ZERO as ZERO
 from .curves import Activation as Activation
 from .expected import activation as activation
 from .router import SCORES as SCORES

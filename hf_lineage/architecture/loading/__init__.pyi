@@ -4,7 +4,6 @@ from .class_tensors import world as world
 from .kinds import parts as parts
 from .kinds import scalar_reservations as scalar_reservations
 from .kinds import settings_reservations as settings_reservations
-from .layers import ALIASES as ALIASES
 from .layers import as_loaded as as_loaded
 from .layers import refuse_hidden as refuse_hidden
 from .settings import QUANTIZED as QUANTIZED

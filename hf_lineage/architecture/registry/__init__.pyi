@@ -1,11 +1,8 @@
-from . import choice as choice
 from .choice import LISTED as LISTED
 from .choice import Choice as Choice
 from .choice import choose as choose
-from .choice import own_factorizations as own_factorizations
 from .lookups import Slot as Slot
 from .lookups import factorizations as factorizations
-from .lookups import fitting as fitting
 from .lookups import listing as listing
 from .lookups import lookup as lookup
 from .lookups import setting as setting
@@ -34,4 +31,3 @@ from .schema import prefixes as prefixes
 from .tables import read_table as read_table
 from .tables import registry_root as registry_root
 from .tables import registry_table as registry_table
-from .tables import unsupported as unsupported

@@ -60,7 +60,7 @@ def _is_metadata(model: Opened) -> bool:
 
 def _completed(config: dict[str, Any], model: Opened) -> dict[str, Any]:
     """A configuration with what it leaves to its class, where that is known."""
-    from hf_lineage.running.model import complete
+    from hf_lineage.running import complete
 
     kind = usual_type(config, model.described.architecture)
     return config if _is_metadata(model) or not kind else complete(kind, config) or config

@@ -1,4 +1,3 @@
-from . import user_registry as user_registry
 from .doctor import Finding as Finding
 from .doctor import State as State
 from .doctor import diagnosis as diagnosis

@@ -22,7 +22,7 @@ EXTRAS = {
     "gguf": ("GGUF files", ("gguf",)),
     "index": ("`identify`, `index` and `tree --index`", ("pyarrow",)),
     "gpu": ("GPUs; without it hf-lineage uses the processor, with the same verdicts", ("torch", "accelerate")),
-    "run": ("`--run` and `registry --prove`", ("torch", "transformers", "accelerate")),
+    "run": ("`--run`", ("torch", "transformers", "accelerate")),
     "cyclonedx": ("`--format cyclonedx`", ("cyclonedx",)),
     "plot": ("`--plot`", ("matplotlib",)),
     "ray": ("`index build --engine ray`", ("ray",)),

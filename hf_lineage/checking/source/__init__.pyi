@@ -1,6 +1,5 @@
 from .describing import described as described
 from .describing import model_config as model_config
-from .describing import open_header as open_header
 from .description import SAVED as SAVED
 from .description import holds_others as holds_others
 from .lazy_signature import Downloads as Downloads

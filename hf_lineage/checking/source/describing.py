@@ -12,7 +12,6 @@ from hf_lineage.architecture.registry import (
     LISTED,
     Choice,
     choose,
-    factorizations,
     lookup,
 )
 from hf_lineage.checking.source.description import Described, holds_others, named_class
@@ -22,7 +21,7 @@ from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, U
 from hf_lineage.hub import RepoRef
 
 if TYPE_CHECKING:
-    from hf_lineage.architecture.drafting import Like
+    from hf_lineage.architecture.likeness import Like
 
 MOST_SURVEYED = 20_000
 """The most tensors of an unlisted class that are compared with every factorization, which takes two seconds."""
@@ -79,7 +78,7 @@ def _placed(model: Described, choice: Choice) -> Described:
 
 def _likes(repo: RepoRef, config: Mapping[str, Any], wanted: str | None = None) -> Sequence[Like]:
     """The listed classes with the tensors of a model; none where they are too many, or cannot be read."""
-    from hf_lineage.architecture.drafting import find_likes
+    from hf_lineage.architecture.likeness import find_likes
 
     with contextlib.suppress(LineageError, OSError):
         shapes = open_weights(weights_in(repo, None), config).shapes
@@ -94,27 +93,14 @@ def _of_type(config: Mapping[str, Any], architecture: str) -> Iterator[str]:
 
 
 def _instead(repo: RepoRef) -> str:
-    """What a user can do with a class that fits no listed one as it is, with the command that would work."""
-    from hf_lineage.architecture.drafting import survey, usual_class
+    """What a user can do with a class that fits no listed one as it is."""
+    from hf_lineage.architecture.likeness import fitting_class
 
     with contextlib.suppress(LineageError, OSError):
         shapes, config = open_header(repo)
-        suggestion = survey(repo.name, shapes if len(shapes) <= MOST_SURVEYED else {}, config)
-        nearest = () if suggestion.classes else suggestion.fits[:1]
-        fits = {fit.factorization for fit in suggestion.fits if not fit.unread} or {
-            fit.factorization for fit in nearest
-        }
-        if fitting := [one for one in factorizations() if one.name in fits]:
-            best = max(fitting, key=lambda one: len(one.classes))
-            name = usual_class(best, best.classes, suggestion.classes)
-            return (
-                f"its names and shapes fit {name}: add `--as {name}` to read it as that class; "
-                f"`hf-lineage registry --check {repo.typed}` shows what else fits"
-            )
-    return (
-        f"`hf-lineage registry --check {repo.typed} --write DIR` drafts a factorization; add `--registry DIR` to read "
-        "the model with it"
-    )
+        if name := fitting_class(shapes if len(shapes) <= MOST_SURVEYED else {}, config):
+            return f"its names and shapes fit {name}: add `--as {name}` to read it as that class"
+    return "registry/README.md explains how to write a factorization, with which `--registry DIR` reads the model"
 
 
 def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:

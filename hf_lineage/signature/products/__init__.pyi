@@ -4,7 +4,6 @@ from .branches import read_by_rows as read_by_rows
 from .branches import tensors as tensors
 from .matrices import Matrix as Matrix
 from .matrices import Read as Read
-from .matrices import activation as activation
 from .matrices import by_rows as by_rows
 from .matrices import gain as gain
 from .matrices import oriented as oriented

@@ -1,57 +1,13 @@
-"""A class that the registry does not list is read as the user says, and the notes say that nobody has proved it.
-
-Which factorizations were proved on this machine is known from the user's own configuration alone.
-"""
+"""A class that the registry does not list is read as the user says, and the notes say that nobody has proved it."""
 
 import os
 import shutil
 
-import msgspec
 import pytest
 
-from hf_lineage.architecture.registry import choice
 from hf_lineage.architecture.registry.choice import LISTED, Choice, choose
-from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.architecture.registry.tables import registry_root
-from hf_lineage.errors import NothingToCompare, OptionError, RegistryError, UnlistedClass
-
-FACTORIZATION = next(one for one in factorizations() if one.name == "llama")
-
-
-def test_what_was_proved_is_known_afterwards_for_that_class_alone():
-    assert not choice.is_proved(FACTORIZATION, "YiForCausalLM")
-    choice.record(FACTORIZATION, "YiForCausalLM", "5.23.0")
-    assert choice.is_proved(FACTORIZATION, "YiForCausalLM")
-    assert not choice.is_proved(FACTORIZATION, "XiForCausalLM")
-
-
-@pytest.mark.parametrize("change", [{"ignores": ("mlp.*",)}, {"exchangeable": False}, {"name": "other"}])
-def test_a_file_that_changed_is_not_proved_any_more(change):
-    choice.record(FACTORIZATION, "YiForCausalLM", "5.23.0")
-    assert not choice.is_proved(msgspec.structs.replace(FACTORIZATION, **change), "YiForCausalLM")
-
-
-def test_a_note_that_others_may_write_does_not_count():
-    file = choice.record(FACTORIZATION, "YiForCausalLM", "5.23.0")
-    assert file.stat().st_mode & 0o777 == 0o600
-    file.chmod(0o666)
-    assert not choice.is_proved(FACTORIZATION, "YiForCausalLM")
-
-
-def test_a_link_is_no_note():
-    file = choice.record(FACTORIZATION, "YiForCausalLM", "5.23.0")
-    file.rename(file.with_name("elsewhere"))
-    file.symlink_to("elsewhere")
-    assert not choice.is_proved(FACTORIZATION, "YiForCausalLM")
-
-
-def test_a_configuration_that_cannot_be_written_is_told(own_files, monkeypatch):
-    own_files.mkdir()
-    (own_files / "file").write_text("")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(own_files / "file"))
-    with pytest.raises(OptionError, match="cannot be written"):
-        choice.record(FACTORIZATION, "YiForCausalLM", "5.23.0")
-
+from hf_lineage.errors import NothingToCompare, RegistryError, UnlistedClass
 
 LLAMA, YI = {"architectures": ["LlamaForCausalLM"]}, {"architectures": ["YiForCausalLM"], "auto_map": {}}
 

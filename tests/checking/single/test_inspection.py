@@ -11,7 +11,7 @@ from hf_lineage.checking.api import inspect
 from hf_lineage.checking.single.inspection import Pairing, pairing
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.hub.reference import resolve
-from hf_lineage.running.model.models import tiny_model
+from tests.conformance.models import tiny_model
 from tests.models import edit_json
 
 HUB = Path(__file__).parents[3] / "examples" / "hub"

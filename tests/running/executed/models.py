@@ -12,7 +12,7 @@ from hf_lineage.checking.source.run import list_writers
 from hf_lineage.hub import resolve
 from hf_lineage.running.executed.loading import load
 from hf_lineage.running.executed.request import Load
-from hf_lineage.running.model.models import tiny_model
+from tests.conformance.models import tiny_model
 
 ARCHITECTURES: dict[str, dict[str, Any]] = {
     "LlamaForCausalLM": {},

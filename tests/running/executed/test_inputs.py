@@ -5,7 +5,7 @@ import torch
 
 from hf_lineage.running.executed.inputs import Source
 from hf_lineage.running.executed.loading import CannotRunError
-from hf_lineage.running.model.models import tiny_model
+from tests.conformance.models import tiny_model
 
 SHAPES = {
     "LlamaForCausalLM": {"text": (64, 10), "random": (2, 256)},

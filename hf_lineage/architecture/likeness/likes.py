@@ -1,0 +1,182 @@
+"""Likeness: the listed classes whose tensors a model of an unlisted class has, with the same names and shapes.
+
+All names may begin with a prefix more, as those of a language model inside another one, and the matrices and norms of
+its layers may be called otherwise, where letters and sizes tell which is which. That two classes have the same tensors
+does not say that they compute the same, so nothing is verified by such a reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from hf_lineage.architecture.layers import Shape
+from hf_lineage.architecture.layout import bind
+from hf_lineage.architecture.likeness import guess
+from hf_lineage.architecture.likeness.fitting import absent_names, classes_named, usual_class
+from hf_lineage.architecture.likeness.patterns import KINDS, LayerGroup, find_groups
+from hf_lineage.architecture.loading import Within, as_loaded, classes_of_type, exact_classes
+from hf_lineage.architecture.registry import (
+    BRANCH_ROLES,
+    Factorization,
+    as_names,
+    as_sets,
+    as_stacks,
+    factorizations,
+    prefixes,
+    registry_table,
+    setting,
+    unmet,
+)
+from hf_lineage.errors import LineageError
+
+OWN_CODE = "loading/own_code.yaml"
+"""Classes that repositories bring the code of, each with the listed class whose tensors it has but for a few."""
+SIZES = ("hidden_size", "d_model", "n_embd", "dim")
+"""What settings call the residual width."""
+
+
+@dataclass(frozen=True)
+class Like:
+    """A listed class that a model can be read as, and where in the repository that model is."""
+
+    classes: tuple[str, ...]
+    factorization: Factorization
+    within: Within
+    settings: Mapping[str, Any]
+
+    @property
+    def architecture(self) -> str:
+        """The class by name, of several that have the same tensors the first."""
+        return self.classes[0]
+
+
+def find_likes(shapes: Mapping[str, Shape], config: Mapping[str, Any], wanted: str | None = None) -> tuple[Like, ...]:
+    """Return the listed classes with the tensors of a model, one for each way to compute; or only the one `wanted`.
+
+    A language model comes before other parts, and a larger stack of layers before a smaller one.
+    """
+    named = classes_named(config)
+    published = registry_table(OWN_CODE, dict[str, str])
+    asked = wanted or next((published[name] for name in named if name in published), None)
+    groups = find_groups(shapes)
+    by_group = [
+        list(_of_group(group, shapes, config, asked)) or list(_of_group(group, shapes, config, asked, as_guessed=True))
+        for group in groups
+    ]
+    languages = [[like for like in likes if like.factorization.embedding] for likes in by_group]
+    likes = next((likes for likes in (*languages, *by_group[:1]) if likes), list[Like]())
+    return tuple(_named(ways, named, asked) for ways in _ways(_nearest(likes)))
+
+
+def _of_group(
+    group: LayerGroup,
+    shapes: Mapping[str, Shape],
+    config: Mapping[str, Any],
+    asked: str | None,
+    as_guessed: bool = False,
+) -> Iterator[Like]:
+    """Every factorization with the tensors of one stack of layers, with the settings that fit them.
+
+    `as_guessed`: those whose tensors have other names, by what the names seem to say.
+    """
+    guesses = (guess.branches(group, factorizations()), guess.norms(group, factorizations())) if as_guessed else None
+    for factorization in factorizations():
+        ends = [pattern for pattern in prefixes(factorization) if f".{group.prefix}".endswith(f".{pattern}")]
+        if not ends or (asked and asked not in factorization.classes):
+            continue
+        renamed = _renamed(factorization, *guesses) if guesses else {}
+        if not renamed and (as_guessed or absent_names(factorization, group.tensors)):
+            continue
+        prefix = group.prefix.removesuffix(max(ends, key=len))
+        for key in ("", *(key for key, value in config.items() if isinstance(value, Mapping))):
+            within = Within((prefix,), key, group.prefix, renamed)
+            settings = within.config(config)
+            if classes := _classes(factorization, within.tensors(shapes), settings, asked):
+                yield Like(classes, factorization, within, settings)
+                break
+
+
+def _classes(
+    factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any], asked: str | None
+) -> tuple[str, ...]:
+    """The listed classes whose tensors these are, under settings that fit them; none if there are none."""
+    if unmet(config, factorization.requires):
+        return ()
+    try:
+        layout = bind(factorization, as_loaded(factorization, shapes, config).shapes, config)
+    except LineageError:
+        return ()
+    sizes = [config[key] for key in SIZES if isinstance(config.get(key), int)]
+    if layout.unclaimed or (sizes and layout.width not in sizes):
+        return ()
+    return (asked,) if asked else exact_classes(factorization, shapes, config)
+
+
+def _renamed(
+    factorization: Factorization, sets: Mapping[str, Sequence[Any]], norms: Mapping[str, Mapping[str, Any]]
+) -> Mapping[str, str]:
+    """Names in a layer, each with what a factorization calls what it seems to be; none where that is unclear."""
+    renamed: dict[str, str] = {}
+    for kind in KINDS:
+        listed, guessed = as_sets(factorization.branches.sets(kind)), sets.get(kind, ())
+        if len(listed) != 1 or len(guessed) != 1 or guessed[0] is None or listed[0].packed or listed[0].interleaved:
+            return {}
+        stored = {**norms.get(kind, {}), **guessed[0]}
+        for role in ("norm", *BRANCH_ROLES[kind]):
+            wanted = as_names(getattr(listed[0], role) or ())
+            if bool(wanted) != isinstance(stored.get(role), str):
+                return {}
+            renamed |= {stored[role]: str(wanted[0])} if wanted and stored[role] not in wanted else {}
+    return renamed if len(set(renamed.values())) == len(renamed) else {}
+
+
+def _nearest(likes: Sequence[Like]) -> list[Like]:
+    """Those whose classes are of the model's type if there are any, else those that usually have its activation."""
+    for is_near in (_is_of_type, _has_usual_activation):
+        if near := [like for like in likes if is_near(like)]:
+            return near
+    return list(likes)
+
+
+def _is_of_type(like: Like) -> bool:
+    return any(name in like.factorization.classes for name in classes_of_type(like.settings.get("model_type")))
+
+
+def _has_usual_activation(like: Like) -> bool:
+    """Whether the settings name the activation that the classes take where settings say nothing."""
+    for matrices in as_sets(like.factorization.branches.mlp):
+        *keys, usual = next(iter(as_stacks(matrices.activation).values())) or (None,)
+        if usual and usual == next((value for key in keys if (value := setting(like.settings, key)) is not None), None):
+            return True
+    return False
+
+
+def _ways(likes: Sequence[Like]) -> list[list[Like]]:
+    """Likes that compute the same together, those of the plainest factorization first."""
+    ways: dict[str, list[Like]] = {}
+    for like in sorted(likes, key=lambda one: (len(one.factorization.requires), -len(one.factorization.classes))):
+        ways.setdefault(f"{like.within.prefixes} {_computes(like.factorization)}", []).append(like)
+    return list(ways.values())
+
+
+def _computes(factorization: Factorization) -> str:
+    """What a factorization computes, whatever its settings are called and wherever its layers stand."""
+    branches = {
+        kind: [msgspec.structs.replace(each, activation=()) for each in as_sets(factorization.branches.sets(kind))]
+        for kind in KINDS
+    }
+    about = (factorization.normalization, factorization.gain, factorization.stored, factorization.exchangeable)
+    return repr((about, branches))
+
+
+def _named(ways: Sequence[Like], named: Sequence[str], asked: str | None) -> Like:
+    """The first of some likes with the class that it is called: that of its own settings, else the usual one."""
+    like = ways[0]
+    own = [name for name in classes_named(like.settings) if name in like.classes]
+    own = own or [name for name in classes_of_type(like.settings.get("model_type")) if name in like.classes]
+    name = asked or usual_class(like.factorization, own or like.classes, named)
+    return replace(like, classes=(name,))

@@ -1,0 +1,74 @@
+"""Configuration: every setting of a class of transformers, with those that a `config.json` leaves to the class."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import transformers
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+SIZES = re.compile("size|length|position|window|theta|base|token|pixels|seed|vocab|_id$|_val$|scaling")
+"""What large numbers in a configuration are called that no class makes a list of."""
+MOST = 2**16
+"""The most items that a class is asked to make a list of, such as the kinds of its layers."""
+CONSUMED = frozenset({"rope_scaling", *transformers.GenerationConfig().to_dict()})
+"""Settings that a class keeps under another name, or says nothing about."""
+
+
+def complete(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return every setting that transformers gives a model of a type; None where it knows no such configuration.
+
+    Forms of older versions are those of this one, such as `rope_theta` beside `rope_scaling`; what the class does not
+    know is as it was. A configuration is hostile: it may name more layers than memory holds, or make its class fail.
+    """
+    if kind not in CONFIG_MAPPING or not all(number <= MOST for number in _counts("", config)):
+        return None
+    given = json.loads(json.dumps(config), object_hook=_endless)
+    try:
+        with _quiet():
+            settings = json.loads(json.dumps(CONFIG_MAPPING[kind](**given).to_dict(), default=str))
+    except Exception:  # each class raises what it likes where values are wrong
+        return None
+    return _with_unknown(settings, config)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep from the user what transformers says of settings that are odd."""
+    level = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers.logging.set_verbosity(level)
+
+
+def _endless(value: dict[str, Any]) -> Any:
+    """An infinity as transformers writes it, as a number."""
+    return float(value["__float__"]) if value in ({"__float__": "Infinity"}, {"__float__": "-Infinity"}) else value
+
+
+def _counts(key: str, value: Any) -> Iterator[int]:
+    """The numbers of a configuration that its class may make a list of that long."""
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _counts(str(name), each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _counts(key, each)
+    elif isinstance(value, int) and not SIZES.search(key):
+        yield value
+
+
+def _with_unknown(settings: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a class, and what a configuration says beside them, also in the configurations of its parts."""
+    for key, value in config.items():
+        if key not in settings and key not in CONSUMED:
+            settings[key] = value
+        elif isinstance(value, Mapping) and isinstance(inner := settings.get(key), dict) and "config" in key:
+            settings[key] = _with_unknown(inner, value)
+    return settings

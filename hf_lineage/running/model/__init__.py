@@ -1,5 +1,0 @@
-"""Model: tiny models of a class of transformers, built and run."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

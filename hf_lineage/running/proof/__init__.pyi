@@ -1,2 +1,0 @@
-from .outcome import Proof as Proof
-from .proving import prove as prove

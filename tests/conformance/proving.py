@@ -1,0 +1,97 @@
+"""Prove: whether a factorization is what the class of a model computes, in the form that its `config.json` asks for.
+
+A proof names everything in which a factorization differs from what the real module computes. Every name that it says
+has to be on the disk of a model of its class: a file may list several names of which the first on disk counts, and one
+that the class never writes would be read from a repository whose author put a tensor there that the module does not
+use.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from hf_lineage.architecture.registry.lookups import slots
+from hf_lineage.architecture.registry.schema import Factorization, as_names, prefixes
+from hf_lineage.signature.products.branches import matrix_products
+from hf_lineage.signature.recipe import Recipe
+from tests.conformance.rules import RULES
+from tests.conformance.run import FOLDED, Run
+from tests.conformance.tiny_model import PLAIN, TinyModel
+
+PLACE = re.compile(r"\{(layer|stage|block|expert)\}")
+NUMBER = re.compile(r"\.\d+(?=\.|$)")
+
+
+def names_said(factorization: Factorization) -> set[str]:
+    """Return every name that a registry file says, prefixes with their trailing dot."""
+    every_name = {f"{prefix}." for prefix in prefixes(factorization)} | set(factorization.ignores)
+    for each in factorization.branches.everything():
+        norms = (each.norm, each.output_norm, each.inner_norm, each.fed_by)
+        optional = (*norms, each.router, each.correction, each.table, each.learned, each.where, each.unless)
+        every_name |= {name for slot in slots(each) for name in slot.tensors}
+        every_name |= {name for names in map(as_names, optional) for name in names if name}
+    return every_name
+
+
+def names_unseen(wanted: set[str], tiny: TinyModel) -> set[str]:
+    """Return those of the names that are not on the disk of a tiny model."""
+    names = (*tiny.shapes, *tiny.model.state_dict())  # `save_original_format=False` writes those in memory
+    stored = {NUMBER.sub(".0", f".{tensor}").removesuffix(".weight") for tensor in names}
+    return {name for name in wanted if not any(fnmatch.fnmatchcase(tensor, _shown(name)) for tensor in stored)}
+
+
+def _shown(name: str) -> str:
+    """The pattern of a name, with 0 for every number."""
+    shown = NUMBER.sub(".0", PLACE.sub("0", name))
+    return f".{shown}*" if name.endswith(".") else f"*.{shown}"
+
+
+ROUNDING = 1e-4
+
+
+def faults(tiny: TinyModel) -> dict[str, Any]:
+    """By the name of what noticed them; none if the factorization is the module's."""
+    noticed = {
+        "unclaimed": tiny.layout.unclaimed,
+        "deviations": deviations(tiny),
+        **{rule.__name__: rule(tiny) for rule in RULES},
+    }
+    return {name: seen for name, seen in noticed.items() if seen}
+
+
+def deviations(tiny: TinyModel) -> dict[str, float]:
+    """Path and recipe -> how far the worst product is from what the module computes, where that is not rounding."""
+    everything = {
+        f"{path} {'folded' if recipe.gains else 'plain'}": list(differences(tiny, path, recipe))
+        for path in tiny.layout.paths
+        for recipe in (PLAIN, FOLDED)
+    }
+    return {label: max(seen) for label, seen in everything.items() if not all(each < ROUNDING for each in seen)}
+
+
+def differences(tiny: TinyModel, path: str, recipe: Recipe) -> Iterator[float]:
+    """For every writer of a path the relative distance between the branch product and what the module gives out."""
+    run = Run(tiny, path, recipe.gains).go()
+    products: dict[Any, torch.Tensor] = {}
+    for layer in range(tiny.layout.layers):
+        sets = [each for at, each in tiny.sets(path) if at == layer]
+        for each, term in zip(sets, matrix_products(tiny.layout, path, layer, recipe, tiny.read), strict=True):
+            key = layer if path == "query_key" else run.exit(each)
+            products[key] = products.get(key, torch.zeros(())) + torch.from_numpy(term.out @ term.inn)
+    count = len(run.known)
+    for key, product in products.items():
+        if path == "query_key":
+            scores = run.scores[key].flatten(0, -3).sum(0)
+            scores = scores[:, scores.any(dim=0)][2 * count : 4 * count, : 2 * count]  # padding scores nothing
+            rows, against = (scores[:count] - scores[count:]) / 2, run.known @ product @ run.known.mT
+            seen = (rows[:, :count] - rows[:, count:]) / 2
+            seen, expected = seen / seen.norm(), against / against.norm()  # the softmax has a scale of its own
+        else:
+            given = run.outputs[key]
+            seen, expected = (given[:count] - given[count:]) / 2, run.known @ product.mT
+        yield float((seen - expected).norm() / expected.norm())

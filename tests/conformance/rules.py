@@ -1,0 +1,158 @@
+"""Rules: what no product shows, such as a norm that nothing claims; each returns what breaks it."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from scipy.linalg import hadamard
+
+from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.architecture.registry.schema import prefixes as registered
+from tests.conformance.active import inactive
+from tests.conformance.models import WIDTH
+from tests.conformance.run import WRITERS
+from tests.conformance.tiny_model import TinyModel, fixed, is_norm, of_pictures, same
+from tests.conformance.traffic import hidden, layers_left_out
+
+
+def norms_left_out(tiny: TinyModel) -> list[str]:
+    """Norms with a gain that no branch claims although only branches read them.
+
+    If so, doubling what the norm gives is undone by halving it again where the branches read it.
+    """
+    claimed = {tiny.owner(name) for _, each in both(tiny) for name in (each.norm, each.output_norm) if name}
+    readers = {module for path in tiny.layout.paths for _, _, modules in tiny.readers(path) for module in modules}
+    seen: dict[Any, tuple[torch.Tensor, torch.Tensor]] = {}
+    hooks = [m.register_forward_hook(functools.partial(_remember, seen)) for m in tiny.model.modules()]
+    before = hidden(tiny)
+    for hook in hooks:
+        hook.remove()
+    left = []
+    for name, norm in tiny.model.named_modules():
+        if norm in claimed or not of_layer(tiny, name) or norm not in seen or not list(norm.parameters()):
+            continue
+        reading = [m for m in readers if m in seen and same(seen[m][0], seen[norm][1])]
+        doubled = [norm.register_forward_hook(lambda module, args, output: output * 2)]
+        doubled += [m.register_forward_pre_hook(lambda module, args: (args[0] / 2, *args[1:])) for m in reading]
+        if reading and same(hidden(tiny), before):
+            left.append(name)
+        for hook in doubled:
+            hook.remove()
+    return left
+
+
+def output_norms_mistaken(tiny: TinyModel) -> list[str]:
+    """Branches whose output is normalised though the registry says it is not, or the other way round.
+
+    A norm on the output, and nothing else, undoes a factor on what the branch writes; a batch norm does not.
+    """
+    before = hidden(tiny)
+    wrong = []
+    roles = {"mlp": "down", "value_output": "output"}
+    for path, sets in ((each, sets) for each in roles for sets in tiny.layout.sets(each) if sets):
+        writers = {tiny.owner(each.slots[roles[path]].tensor) for each in sets}
+        tripled = [m.register_forward_hook(lambda module, args, output: output * 3) for m in writers]
+        if same(hidden(tiny), before) != all(map(functools.partial(_undoes, tiny), sets)):
+            wrong.append(path)
+        for hook in tripled:
+            hook.remove()
+    return sorted(set(wrong))
+
+
+def _undoes(tiny: TinyModel, each: LayerSet) -> bool:
+    return each.output_norm is not None and tiny.scale(each) is None and not fixed(tiny.owner(each.output_norm))
+
+
+def gains_left_out(tiny: TinyModel) -> list[str]:
+    """Fixed gains of the residual width, no norm's but a batch norm's, that nothing claims or ignores.
+
+    A layer without any branch has none that would count.
+    """
+    claimed = {name for _, each in both(tiny) for name in (each.norm, each.output_norm, each.inner_norm) if name}
+    prefixes = (
+        re.sub(r"\\\{(layer|stage|block)\\\}", r"\\d+", re.escape(p)) for p in registered(tiny.layout.factorization)
+    )
+    layer = re.compile("|".join(prefixes))
+    branched = {match[0] for _, each in both(tiny) for name in each.tensors if (match := layer.match(name))}
+    return [
+        name
+        for name, shape in sorted(tiny.shapes.items())
+        if shape == (WIDTH,) and (match := layer.match(name)) and match[0] in branched and name not in claimed
+        if not name.endswith(("bias", "running_mean", "running_var"))
+        if not ignored(tiny, name)
+        if not is_norm(owner := tiny.owner(name)) or fixed(owner)
+    ]
+
+
+def both(tiny: TinyModel) -> Iterator[tuple[int, LayerSet]]:
+    """Every matrix set of the model."""
+    yield from tiny.sets("mlp")
+    yield from tiny.sets("value_output")
+
+
+def of_layer(tiny: TinyModel, name: str) -> bool:
+    """Whether this is a norm of the residual width inside a layer that the factorization speaks of, not ignored."""
+    module = tiny.model.get_submodule(name)
+    sizes = {tuple(parameter.shape) for parameter in module.parameters()}
+    return name.startswith(tiny.stack) and is_norm(module) and sizes <= {(WIDTH,)} and not ignored(tiny, name)
+
+
+def ignored(tiny: TinyModel, name: str) -> bool:
+    """Whether the factorization ignores what has this name."""
+    return any(fnmatch.fnmatchcase(name, f"*.{each}") for each in tiny.layout.factorization.ignores)
+
+
+def wrong_normalization(tiny: TinyModel) -> list[str]:
+    """Norms of another kind than the registry says."""
+    inner = {readers[0] for _, _, readers in tiny.readers("query_key")}
+    names = {name.rpartition(".")[0] for name, module in tiny.model.named_modules() if module in inner}
+    return [
+        name
+        for name, module in tiny.model.named_modules()
+        if of_layer(tiny, name) and name.rpartition(".")[0] not in names
+        if _kind(module) != tiny.layout.factorization.normalization
+    ]
+
+
+def _kind(norm: torch.nn.Module) -> str:
+    """What a norm is by what it does: with running statistics it gives twice as much more for twice as much."""
+    tokens = torch.from_numpy(hadamard(WIDTH)[1:]).float()
+    tokens = tokens[:, :, None, None] if of_pictures(norm) else tokens
+    if same(norm(2 * tokens) - norm(tokens), norm(tokens) - norm(0 * tokens)):
+        return "batch_norm"
+    return "layer_norm" if same(norm(tokens), norm(tokens + 1)) else "rms_norm"
+
+
+def against_plan(tiny: TinyModel) -> list[str]:
+    """Matrices that transformers' own tensor-parallel plan splits the other way: readers by rows, or writers not."""
+    plan = getattr(getattr(tiny.model, "config", None), "base_model_tp_plan", None) or {}
+    base = getattr(tiny.model, "base_model", tiny.model)
+    names = {module: re.sub(r"\d+", "*", name) for name, module in base.named_modules()}
+    wrong = []
+    for _, each in both(tiny):
+        for role, slot in each.slots.items():
+            split = plan.get(names.get(tiny.owner(slot.tensor), ""), "")
+            if ("col" if role in WRITERS.values() else "row") in split:
+                wrong.append(slot.tensor)
+    return wrong
+
+
+def _remember(seen: dict[Any, Any], module: Any, args: Any, output: Any) -> None:
+    if args and isinstance(args[0], torch.Tensor) and isinstance(output, torch.Tensor):
+        seen[module] = (args[0], output)
+
+
+RULES = (
+    layers_left_out,
+    norms_left_out,
+    gains_left_out,
+    output_norms_mistaken,
+    wrong_normalization,
+    against_plan,
+    inactive,  # the last: it takes some biases away
+)

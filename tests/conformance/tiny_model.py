@@ -1,0 +1,250 @@
+"""A tiny model in memory beside the same model read back from disk, and what it is given to read, see or hear."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+
+from hf_lineage.architecture.layers import KERNEL
+from hf_lineage.architecture.layout import Layout, bind
+from hf_lineage.architecture.loading.settings import as_listed
+from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.architecture.registry.lookups import Slot, lookup
+from hf_lineage.architecture.registry.schema import Factorization, prefixes
+from hf_lineage.checkpoint.opening import open_checkpoint
+from hf_lineage.hub.reference import resolve
+from hf_lineage.signature.products.branches import matrix_products
+from hf_lineage.signature.products.matrices import Read
+from hf_lineage.signature.recipe import RECIPES, Array
+from tests.conformance.models import PICTURE, SOUND, WIDTH, tiny_model
+
+Parameters = Mapping[str, inspect.Parameter]
+PATCH = 16
+"""How many pixels wide the patches are that a model of flattened ones is given."""
+
+
+def runner(model: Any) -> Any:
+    """The part of a model to run: its base, unless that asks for more than what a file's owner would put in."""
+    base = getattr(model, "base_model", model)
+    accepted = inspect.signature(base.forward).parameters
+    known = accepted.keys() & {"input_ids", "pixel_values", "input_values", "input_features"}
+    return base if known and "decoder_input_values" not in accepted else model
+
+
+def sample(model: Any, batch: int, length: int = 1) -> dict[str, torch.Tensor]:
+    """What a model takes: so many tokens or, of pictures and sounds, what makes enough of them, or both.
+
+    A decoder beside the encoder takes as many tokens, or as many frames of sound.
+    """
+    torch.default_generator.manual_seed(1)  # `torch.manual_seed` takes milliseconds, to tell devices that are not there
+    accepted = inspect.signature(model.forward).parameters
+    tokens = (3 + torch.arange(length).fmod(57)).expand(batch, length)
+    config = getattr(model.config, "vision_config", model.config)
+    taken = {} if "input_ids" in accepted and not _takes_both(model, accepted) else _perceived(config, accepted, batch)
+    if "input_ids" in accepted:
+        taken |= {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
+    if "cross_attention_states" in accepted:
+        taken["cross_attention_states"] = torch.randn(batch, 2, WIDTH)
+    if "decoder_input_ids" in accepted:
+        taken["decoder_input_ids"] = tokens
+    if "decoder_input_values" in accepted:
+        taken["decoder_input_values"] = torch.randn(1, length, config.num_mel_bins).expand(batch, -1, -1)
+    return taken
+
+
+def _takes_both(model: Any, accepted: Parameters) -> bool:
+    """Whether a model that reads has to see too: one of two towers, or one stack that is given both."""
+    required = "pixel_values" in accepted and accepted["pixel_values"].default is inspect.Parameter.empty
+    one_stack = "pixel_mask" in accepted and not hasattr(model.config, "text_config")
+    return required or one_stack or hasattr(runner(model), "get_text_features")
+
+
+def _perceived(config: Any, accepted: Parameters, batch: int) -> dict[str, torch.Tensor]:
+    """A picture, a film or a sound, the same for the whole batch."""
+    if "spatial_shapes" in accepted:
+        return _cut(config, batch)
+    if "grid_thw" in accepted:
+        return _grids(config, accepted, batch)
+    if "feature_lens" in accepted:
+        length = 2 * SOUND if batch == 1 else 4
+        sounds = torch.rand(config.num_mel_bins, length).repeat(1, batch)
+        return {"input_features": sounds, "feature_lens": torch.tensor([length] * batch)}
+    frames = [config.num_frames] if hasattr(config, "num_frames") else []
+    channels = getattr(config, "num_channels", 3)
+    pixels = 2 * PICTURE if hasattr(config, "depths") else PICTURE  # every stage halves them
+    shapes = {
+        "pixel_values": (*frames, channels, pixels, pixels),
+        "input_values": _waves(config),
+        "input_features": _features(config),
+        "flattened_patches": (SOUND, 2 + channels * PATCH**2),
+    }
+    name = next(name for name in shapes if name in accepted)
+    mask = {"input_features_mask": torch.ones(batch, shapes[name][-1])} if "input_features_mask" in accepted else {}
+    return {name: torch.rand(1, *shapes[name]).expand(batch, *shapes[name])} | mask
+
+
+def _cut(config: Any, batch: int) -> dict[str, torch.Tensor]:
+    """A picture that was cut into patches beforehand."""
+    patches = torch.randn(1, SOUND, 3 * config.patch_size**2).expand(batch, -1, -1)
+    return {
+        "pixel_values": patches,
+        "pixel_attention_mask": torch.ones(patches.shape[:2]),
+        "spatial_shapes": torch.full((batch, 2), PICTURE // 2),
+    }
+
+
+def _grids(config: Any, accepted: Parameters, batch: int) -> dict[str, torch.Tensor]:
+    """Pictures whose patches are one sequence, in which each sees itself: a large one, or several small ones."""
+    side = PICTURE // 2 if batch == 1 else getattr(config, "spatial_merge_size", 2)
+    numbers = 3 * getattr(config, "temporal_patch_size", 1) * config.patch_size**2
+    patches = torch.rand(1, side**2, numbers).expand(batch, -1, -1).reshape(-1, numbers)
+    name = "hidden_states" if "hidden_states" in accepted else "pixel_values"
+    return {name: patches, "grid_thw": torch.tensor([[1, side, side]] * batch)}
+
+
+def _waves(config: Any) -> tuple[int, ...]:
+    """The shape of a spectrogram seen as a picture or, where convolutions make its frames, of the sound itself."""
+    convolved = hasattr(config, "conv_dim")
+    if hasattr(config, "num_mel_bins") and not convolved:
+        return PICTURE, PICTURE
+    return (SOUND * (2 if convolved else 384),)
+
+
+def _features(config: Any) -> tuple[int, ...]:
+    """The shape of a spectrogram: frames by bins, or the other way round."""
+    if hasattr(config, "feature_projection_input_dim"):
+        return SOUND, config.feature_projection_input_dim
+    if hasattr(config, "input_feat_per_channel"):
+        return 2 * SOUND, config.input_feat_per_channel
+    return getattr(config, "num_mel_bins", 0), 2 * SOUND
+
+
+PLAIN = RECIPES["paper"]
+READERS = {"mlp": ("up",), "mlp_gate": ("gate",), "value_output": ("value",), "query_key": ("query", "key")}
+
+
+@dataclass(frozen=True)
+class TinyModel:
+    """One tiny model in memory and the same model read back from disk."""
+
+    model: Any
+    layout: Layout
+    shapes: Mapping[str, tuple[int, ...]]
+    read: Read
+    inputs: Callable[[Any, int, int], dict[str, torch.Tensor]] = sample
+    """What the model takes to read so many sequences of so many tokens."""
+    owners: dict[str, torch.nn.Module] = field(default_factory=dict)
+
+    def run(self, batch: int, length: int, placed: Mapping[str, torch.Tensor] = MappingProxyType({})) -> None:
+        """Run the model on so many sequences, of what it can be told of their places only what it takes."""
+        base = runner(self.model)
+        accepted = inspect.signature(base.forward).parameters
+        base(**self.inputs(base, batch, length), **{name: place for name, place in placed.items() if name in accepted})
+
+    def owner(self, tensor: str) -> torch.nn.Module:
+        """The module that holds a tensor of the file, recognised by its values: in memory it may have another name."""
+        if tensor not in self.owners:
+            self.owners[tensor] = self._holder(self.read(tensor).ravel())
+        return self.owners[tensor]
+
+    def readers(self, path: str) -> list[tuple[int, LayerSet, list[torch.nn.Module]]]:
+        """Every matrix set of a path with its layer and its readers' modules; what a file packs may be apart there."""
+        roles = READERS[path]
+        by_set = []
+        for number, sets in enumerate(self.layout.sets(path)):
+            for each, term in zip(sets, matrix_products(self.layout, path, number, PLAIN, self.read), strict=True):
+                rows = {roles[0]: term.out[:, 0], roles[-1]: term.inn[0]}
+                by_set.append((number, each, [self._reading(each.slots[role], rows[role]) for role in roles]))
+        return by_set
+
+    def _reading(self, slot: Slot, row: Array) -> torch.nn.Module:
+        if slot.latent or len(self.shapes[slot.tensor]) == KERNEL:
+            return self.owner(slot.tensors[:2][-1])
+        return self._holder(row)
+
+    @functools.cached_property
+    def stack(self) -> tuple[str, ...]:
+        """Prefixes of the layers in memory that the factorization speaks of."""
+        readers = {module for path in self.layout.paths for _, _, modules in self.readers(path) for module in modules}
+        names = [name for name, module in self.model.named_modules() if module in readers]
+        numbers = sorted({prefix.count("{") for prefix in prefixes(self.layout.factorization)}, reverse=True)
+        layer = re.compile("|".join(rf"(?:(?:.*?\.|)\d+\.){{{count}}}" for count in numbers))
+        return tuple({match[0] for name in names if (match := layer.match(name))})
+
+    def _holder(self, values: Array) -> torch.nn.Module:
+        """The first module with a parameter that holds all of the first few values."""
+        modules, numbers, parameters = self._index
+        parts = values[:8].astype(np.float64)
+        ends = zip(np.searchsorted(numbers, parts, "left"), np.searchsorted(numbers, parts, "right"), strict=True)
+        holder: torch.nn.Module = modules[
+            min(set.intersection(*(set(parameters[start:stop].tolist()) for start, stop in ends)))
+        ]
+        return holder
+
+    @functools.cached_property
+    def _index(self) -> tuple[list[torch.nn.Module], np.ndarray, np.ndarray]:
+        """The module of every parameter, all numbers sorted, and which parameter each is from."""
+        held = [(module, parameter) for module in self.model.modules() for parameter in module.parameters(False)]
+        numbers = np.concatenate([parameter.detach().double().flatten().numpy() for _, parameter in held])
+        parameters = np.repeat(np.arange(len(held)), [parameter.numel() for _, parameter in held])
+        order = np.argsort(numbers, kind="stable")
+        return [module for module, _ in held], numbers[order], parameters[order]
+
+    def scale(self, each: LayerSet) -> torch.nn.Parameter | None:
+        """The plain gain, no norm's, that a set's output is multiplied with."""
+        if each.output_norm is None or is_norm(owner := self.owner(each.output_norm)):
+            return None
+        values = torch.from_numpy(self.read(each.output_norm))
+        return next(p for p in owner.parameters(recurse=False) if same(p, values))
+
+    def sets(self, path: str) -> Iterator[tuple[int, LayerSet]]:
+        """Every matrix set of a path with its layer."""
+        for layer, sets in enumerate(self.layout.sets(path)):
+            yield from ((layer, each) for each in sets)
+
+
+def build_tiny_model(
+    name: str, folder: Path, wanted: dict[str, Any], factorization: Factorization | None = None
+) -> TinyModel:
+    """Save a tiny model, read it back and bind it, by the registry's own choice unless a factorization is given."""
+    model = tiny_model(name, wanted)
+    model.save_pretrained(folder)
+    return read_back(model, folder, factorization)
+
+
+def read_back(model: Any, folder: Path, factorization: Factorization | None = None) -> TinyModel:
+    """Return a model beside what is read from the folder in which it was saved."""
+    repo = resolve(str(folder))
+    checkpoint, config = open_checkpoint(repo), as_listed(repo.config())
+    chosen = factorization or lookup(config)[1]
+    layout = bind(chosen, checkpoint.shapes, config)
+    return TinyModel(model, layout, checkpoint.shapes, checkpoint.with_whole_numbers(layout.tables).read)
+
+
+def is_norm(module: torch.nn.Module) -> bool:
+    """Whether transformers calls a module a norm."""
+    return "norm" in type(module).__name__.lower()
+
+
+def of_pictures(module: Any) -> bool:
+    """Whether a module reads and gives out pictures: (batch, width, height of the picture, width of the picture)."""
+    return isinstance(module, torch.nn.Module) and type(module).__name__.endswith("2d")
+
+
+def fixed(module: torch.nn.Module) -> bool:
+    """Whether a module multiplies every channel with a number of its own: a batch norm that is not trained."""
+    return isinstance(module, torch.nn.BatchNorm2d)
+
+
+def same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors are equal up to rounding."""
+    return a.shape == b.shape and torch.allclose(a.double(), b.double(), rtol=1e-4, atol=1e-4)

@@ -1,0 +1,121 @@
+"""A draft loads under the schema as it is printed, binds where it says so, and leaves the rest to a human."""
+
+import pytest
+import yaml
+
+from hf_lineage.architecture.layout import bind
+from hf_lineage.architecture.likeness.patterns import find_groups
+from hf_lineage.architecture.registry.lookups import factorizations
+from hf_lineage.checkpoint.opening import open_checkpoint
+from hf_lineage.hub.reference import resolve
+from tests.conformance import tiny_model, variants
+from tests.models import tiny_gpt2, tiny_llama
+from tools.draft import PLACEHOLDER, draft, main
+
+UNKNOWN = ["bert", "gpt2", "llama", "qwen_moe"]
+"""Files that are taken away: what they say has to be guessed."""
+
+
+def opened(folder):
+    repo = resolve(str(folder))
+    return open_checkpoint(repo).shapes, repo.config()
+
+
+def drafted(folder, known=None, classes=("MyModel",)):
+    shapes, config = opened(folder)
+    return draft(classes, find_groups(shapes)[0], shapes, config, factorizations() if known is None else known)
+
+
+def loaded(text, folder):
+    """The draft as the registry reads it from a file of its own."""
+    folder.mkdir()
+    (folder / "draft.yaml").write_text(text, encoding="utf-8")
+    (found,) = factorizations(folder)
+    return found
+
+
+def roles(layout):
+    return [
+        [{role: (slot.tensor, slot.roles, slot.interleaved) for role, slot in found.slots.items()} for found in layer]
+        for path in ("mlp", "value_output")
+        for layer in layout.sets(path)
+    ]
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_without_its_file_a_model_gets_the_same_roles(name, tmp_path):
+    meant = next(found for found in factorizations() if found.name == name)
+    architecture = meant.classes[0]
+    tiny_model(architecture, variants(architecture)[0]).save_pretrained(tmp_path / "model")
+    found = drafted(tmp_path / "model", [each for each in factorizations() if each is not meant])
+    assert found.problem is None
+    shapes, config = opened(tmp_path / "model")
+    layout = bind(loaded(found.text, tmp_path / "registry"), shapes, config)
+    assert sorted(map(str, roles(layout))) == sorted(map(str, roles(bind(meant, shapes, config))))
+
+
+def test_the_script_names_the_class_and_how_to_prove_it(tmp_path):
+    text = main(str(tiny_llama(tmp_path / "model", architectures=["TheirForCausalLM"])))
+    assert "where transformers has TheirForCausalLM: pytest tests/test_conformance.py -k TheirForCausalLM" in text
+    assert loaded(text, tmp_path / "registry").classes == ("TheirForCausalLM",)
+
+
+@pytest.mark.parametrize("name", ["A: b", "x\ny", "__import__('os')", "", "A" * 101, "Ä"])
+def test_what_is_no_class_is_not_named(name, tmp_path):
+    found = drafted(tiny_llama(tmp_path / "model"), classes=(name,))
+    assert loaded(found.text, tmp_path / "registry").classes == ("MyModel",)
+
+
+def test_matrices_stored_the_other_way_are_seen_by_their_sizes(tmp_path):
+    found = drafted(tiny_gpt2(tmp_path / "model"), [each for each in factorizations() if each.stored == "out_in"])
+    assert loaded(found.text, tmp_path / "registry").stored == "in_out"
+
+
+def test_stacks_of_experts_stored_the_other_way_are_seen_by_their_sizes(tmp_path):
+    shapes, config = opened(tiny_llama(tmp_path / "model"))
+    shapes = {name: shape for name, shape in shapes.items() if ".mlp." not in name}
+    for n in range(2):
+        experts = f"model.layers.{n}.mlp.experts"
+        shapes |= {f"{experts}.gate_up_proj": (8, 32, 40), f"{experts}.down_proj": (8, 20, 32)}
+    found = draft((), find_groups(shapes)[0], shapes, config, factorizations())
+    mlp = loaded(found.text, tmp_path / "registry").branches.mlp
+    assert (found.problem, set(mlp.transposed)) == (None, {"mlp.experts.gate_up_proj", "mlp.experts.down_proj"})
+
+
+@pytest.mark.parametrize(
+    ("config", "key"),
+    [
+        ({"n_head": 4}, "n_head"),
+        ({"attn_heads": 4}, "attn_heads"),
+        ({"num_kv_heads": 2, "num_query_heads": 4}, "num_query_heads"),
+        ({"text_config": {"num_attention_heads": 4}}, "text_config.num_attention_heads"),
+        (
+            {"a": {"width": 64, "num_attention_heads": 8}, "b": {"width": 32, "num_attention_heads": 4}},
+            "b.num_attention_heads",
+        ),
+    ],
+    ids=str,
+)
+def test_heads_are_counted_by_the_key_that_is_there(config, key, tmp_path):
+    found = drafted(tiny_llama(tmp_path / "model", num_attention_heads=None, hidden_size=None, **config))
+    assert (found.problem, loaded(found.text, tmp_path / "registry").heads) == (None, key)
+
+
+def test_what_could_not_be_guessed_is_left_open_and_binds_to_nothing(tmp_path):
+    found = drafted(tiny_llama(tmp_path / "model", architectures=["MyModel"]), known=())
+    assert found.problem is None  # by letters and sizes
+    shapes, config = opened(tmp_path / "model")
+    blind = {name: shape for name, shape in shapes.items() if "_proj" not in name or "gate" in name}
+    found = draft((), find_groups(blind)[0], blind, config, factorizations())
+    assert PLACEHOLDER in found.text
+    assert f"has no tensor {PLACEHOLDER}_" in str(found.problem)
+    assert loaded(found.text, tmp_path / "registry")
+
+
+def test_what_nothing_reads_is_listed_and_not_ignored_silently(tmp_path):
+    shapes, config = opened(tiny_llama(tmp_path / "model"))
+    extra = {f"model.layers.{n}.{name}": (32, 32) for n in range(2) for name in ("adapter.weight", "mlp.gate.weight")}
+    found = draft((), find_groups(shapes | extra)[0], shapes | extra, config, factorizations())
+    assert "#     model.layers.*.adapter\n" in found.text
+    assert yaml.safe_load(found.text)["ignores"] == ["mlp.gate"]
+    assert "ignores: [mlp.gate]  # ?" in found.text
