@@ -7,11 +7,9 @@ from pathlib import Path
 from PIL import Image
 
 from hf_lineage import Options
-from hf_lineage.checking.controls import compare_beside
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.index.building.model_list import gather
 from hf_lineage.index.tree.tree import Tree, grow
-from hf_lineage.report.controls import page as controls_page
 from hf_lineage.report.tree.formats import svg
 from tests import example_pages
 from tests.browser import browser
@@ -28,9 +26,6 @@ SHOWN = tuple(
     f"pages/{name}-{width}-{scheme}.png" for name in example_pages.MODELS for width in HEIGHTS for scheme in SCHEMES
 )
 """Every picture, as the documentation names it."""
-BESIDE = ("fern/llama-merge-a-b", ["otter/llama-independent", "magpie/llama-liar"], ["moss/llama-continued"])
-"""A model, what is independent of the base, and what is related to it."""
-CONTROLS = "report-controls.png"
 
 
 def family_tree() -> Tree:
@@ -59,8 +54,3 @@ if __name__ == "__main__":
                     window.open(file, width, scheme)
                     picture = smaller(window.picture(height=height))
                     (PICTURES / f"{name}-{width}-{scheme}.png").write_bytes(picture)
-        compared = compare_beside("acme/llama-base", *BESIDE, Options(local_hub=Path("examples/hub"), order_seed=0))
-        page = Path(folder) / "controls.html"
-        page.write_text(controls_page.render(compared), encoding="utf-8")
-        window.open(page, 400)
-        (ROOT / "docs" / CONTROLS).write_bytes(smaller(window.picture(".figures")))

@@ -8,7 +8,7 @@ import yaml
 from hf_lineage.cli.shared import INTERRUPTED
 from hf_lineage.evidence.verdict import ExitCode, Kind
 from hf_lineage.report import FORMATS
-from tests.screenshots import CONTROLS, LARGEST, SHOWN
+from tests.screenshots import LARGEST, SHOWN
 from tools.docs import BLOCKS, PAGES, README, ROOT, block
 
 REPOSITORY = "https://github.com/hf-lineage/hf-lineage/"
@@ -142,5 +142,5 @@ def test_the_screenshots_are_shown_with_words_for_those_who_do_not_see_them():
     page = (PAGES / "reports.md").read_text(encoding="utf-8")
     shown = {file: words for words, file in re.findall(r"!\[([^\]]{40,})\]\(([^)]+)\)", page)}
     shown |= dict(re.findall(r'<img src="([^"]+)" [^>]*alt="([^"]{40,})"', page))
-    assert set(shown) == {*SHOWN, CONTROLS}
-    assert all((PAGES / name).stat().st_size < LARGEST for name in (*SHOWN, CONTROLS))
+    assert set(shown) == {*SHOWN}
+    assert all((PAGES / name).stat().st_size < LARGEST for name in SHOWN)

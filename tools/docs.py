@@ -26,7 +26,6 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "inputs": (PAGES / "ci.md", listed.inputs_block),
     "outputs": (PAGES / "ci.md", listed.outputs_block),
     "organisation": (PAGES / "ci.md", listed.organisation_block),
-    "controls": (PAGES / "reports.md", shown.controls_block),
     "audiences": (PAGES / "audiences.md", shown.audiences_block),
     "identify": (PAGES / "identify.md", shown.identify_block),
     "identify adapter": (PAGES / "identify.md", shown.identify_adapter_block),

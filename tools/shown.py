@@ -30,10 +30,6 @@ COMMANDS = (
 HUB = "examples/hub"
 CONTINUED = " \\\n    "
 """How a command goes on in the next line."""
-BESIDE = (
-    "hf-lineage compare acme/llama-base fern/llama-merge-a-b --controls otter/llama-independent magpie/llama-liar "
-    "--relatives moss/llama-continued --local-hub examples/hub"
-)
 KNOWN = ("acme/llama-base", "acme/gpt2-base", "fern/llama-finetune-a", "fern/llama-finetune-b")
 ASKED = ("fern/llama-merge-a-b", "magpie/llama-liar")
 ASKED_BY = (
@@ -64,11 +60,6 @@ def demo_block() -> str:
 def use_block() -> str:
     """What the commands print that the README tells about, and what they return."""
     return "```console\n" + "\n".join(map(_ran, COMMANDS)) + "\n```"
-
-
-def controls_block() -> str:
-    """What `compare` prints of two models beside controls."""
-    return f"```console\n{_ran(BESIDE)}\n```"
 
 
 def _ran(command: str, most: int | None = None) -> str:

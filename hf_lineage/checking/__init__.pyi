@@ -1,9 +1,6 @@
 from . import api as api
-from . import controls as controls
 from .api import Report as Report
 from .api import check_source as check_source
-from .controls import Control as Control
-from .controls import Controlled as Controlled
 from .options import Options as Options
 from .settings import TYPED as TYPED
 from .settings import read_pairs as read_pairs

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hf_lineage.checking.contents import Asked, Compared, Judged, contents_of, declared_in
 from hf_lineage.checking.options import Options, takes_options
-from hf_lineage.checking.results import NAMED, Row, attempt, now
+from hf_lineage.checking.results import NAMED, VERDICTS, Row, attempt, now
 from hf_lineage.checking.results import Report as Report
 from hf_lineage.checking.source import (
     Model,
@@ -29,7 +29,7 @@ from hf_lineage.checking.source import (
     weights,
 )
 from hf_lineage.claims import Claim, Claims, stated
-from hf_lineage.errors import NothingToCompare
+from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.evidence import Executed, Verdict
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.hub import RepoRef
@@ -89,12 +89,14 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
 
 
 @takes_options
-def compare(a: Model, b: Model, options: Options | None = None, *, merge_base: Model = "") -> Report:
+def compare(a: Model, b: Model | Sequence[Model], options: Options | None = None, *, merge_base: Model = "") -> Report:
     """Compare two models, whatever they declare; A is the reference whose weakest layer sets the gate.
 
-    With `merge_base` B is an adapter, and what is compared is that base plus the adapter.
+    Of several models in place of B each is compared with A by itself; the report is named after A and has their rows,
+    and one of them that cannot be read has the reason in its row. With `merge_base` B is an adapter, and what is
+    compared is that base plus the adapter.
 
-    Raise LineageError if either cannot be found or read.
+    Raise LineageError if A, or B alone, cannot be found or read.
 
     >>> from hf_lineage import compare
     >>> hub = "examples/hub"
@@ -103,8 +105,11 @@ def compare(a: Model, b: Model, options: Options | None = None, *, merge_base: M
     ('UNRELATED', True)
     """
     began, options = now(), ordered(options or Options())
-    a, b, merge_base = named(a), named(b), named(merge_base)
+    a, models, merge_base = named(a), several(b), named(merge_base)
     base = locate(a, options.local_hub)
+    if len(models) != 1:
+        return _each(a, base, models, options)
+    (b,) = models
     source = located(b, options)
     if merge_base:
         from hf_lineage.checking.adapters import judge_sum
@@ -134,6 +139,26 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
         return Report(b, source.commit, _told(judged.rows, options), (), options, *told, licence=stated(source))
 
     return compared
+
+
+def _each(a: str, base: RepoRef | Signature, models: Sequence[str], options: Options) -> Report:
+    """Several models compared with A: the rows of each, which name it."""
+    began, compared, rows, notes = now(), comparing(a, base, options), list[Row](), list[str]()
+    if not models:
+        raise OptionError("name at least one model that is compared with A")
+
+    def judged(name: str) -> Report:
+        return compared(name, located(name, options))
+
+    for name in models:
+        one = attempt(functools.partial(judged, name), *VERDICTS)
+        if isinstance(one, Verdict):
+            rows.append(Row(Claim(a, None, NAMED), one, model=name))
+            continue
+        rows += (replace(row, model=name, model_commit=one.commit, licence=None) for row in one.rows)
+        notes += (f"{name}: {note}" for note in one.notes)
+    repo = base if isinstance(base, RepoRef) else None
+    return Report(a, base.commit, tuple(rows), (), options, repo, tuple(notes), began, called=("compare",))
 
 
 @takes_options

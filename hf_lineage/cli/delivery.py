@@ -15,10 +15,10 @@ from hf_lineage.cli.shared import OUTPUT
 from hf_lineage.errors import NothingToCompare, OptionError, printable
 from hf_lineage.evidence import FAIL_ON
 from hf_lineage.files import is_file, is_folder
-from hf_lineage.report import FORMATS
+from hf_lineage.report import FORMATS, OF_SEVERAL
 
 if TYPE_CHECKING:
-    from hf_lineage.checking import Controlled, Report
+    from hf_lineage.checking import Report
     from hf_lineage.hub import RepoRef
     from hf_lineage.policy import Policy
     from hf_lineage.signature import Signature
@@ -146,16 +146,6 @@ def ready(*forms: str) -> None:
         renderer(form)
 
 
-def ready_beside(delivery: Delivery) -> None:
-    """Raise OptionError for what shows one pair alone, before anything is read."""
-    from hf_lineage.report import beside
-
-    for form in (delivery.form, *(form for form, _ in delivery.reports)):
-        beside(form)
-    if delivery.plot is not None:
-        raise OptionError("--plot draws one pair; leave it or the controls out")
-
-
 def write_reports(report: Report, reports: Reports) -> None:
     """Write a report into each of these files, in the format beside it; a line says where one has nothing to say."""
     from hf_lineage.report import write_report
@@ -190,6 +180,13 @@ class Delivery:
         if self.as_name and not (is_folder(model) or is_file(model)):
             raise OptionError(f"--as-name is for a folder, and {printable(model, 200)} is not one; leave it out")
 
+    def refuse_several(self) -> None:
+        """Raise OptionError for what is about one model, where several are compared."""
+        single = [form for form in (self.form, *(form for form, _ in self.reports)) if form not in OF_SEVERAL]
+        told = f"--format {single[0]}" if single else "--plot" if self.plot else "--as-name" if self.as_name else ""
+        if told:
+            raise OptionError(f"{told} is about one model; compare two models with it")
+
     def deliver(self, report: Report) -> int:
         """Write the report everywhere and return its exit code, or what a policy makes of it."""
         from hf_lineage.report import renderer
@@ -203,12 +200,3 @@ class Delivery:
         write_reports(report, self.reports)
         write(renderer(self.form)(report, self.explain), self.output, coloured=self.form == "text")
         return int(report.status)
-
-    def deliver_beside(self, controlled: Controlled) -> int:
-        """Write two models beside their controls everywhere and return the exit code of the two."""
-        from hf_lineage.report import beside
-
-        for form, file in self.reports:
-            write(beside(form)(controlled, True), file)
-        write(beside(self.form)(controlled, self.explain), self.output, coloured=self.form == "text")
-        return int(controlled.exit_code)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
 from hf_lineage.cli.completing import MODEL
-from hf_lineage.cli.delivery import FAILS, POLICY, REPORT, Delivery, policy_of, ready_beside, under
+from hf_lineage.cli.delivery import FAILS, POLICY, REPORT, Delivery, policy_of, under
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     BASES,
@@ -37,36 +36,8 @@ COMPARING = with_examples(
     "hf-lineage compare org/base org/model --explain",
     "hf-lineage compare ./a ./b --audit",
     "hf-lineage compare org/model org/adapter --merge-base org/base",
-    "hf-lineage compare org/base org/model --controls org/other other/third --relatives org/child --format html",
+    "hf-lineage compare org/base org/model org/other other/third --format html",
 )
-LISTS = ("--controls", "--relatives")
-"""Options that take every word up to the next option."""
-
-
-class Listing(click.Command):
-    """A command with such options."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Return what is left of the words, as any command; raise UsageError for an option without a word."""
-        return super().parse_args(ctx, args if ctx.resilient_parsing else list(_spread(args)))
-
-
-def _spread(words: Sequence[str]) -> Iterator[str]:
-    """The words, each of a list behind an option of its own."""
-    listing = ""
-    for number, word in enumerate(words):
-        if word == "--":
-            yield from words[number:]
-            return
-        if word in LISTS and (number + 1 == len(words) or words[number + 1].startswith("-")):
-            raise click.UsageError(f"{word} needs the name of at least one model")
-        if word.startswith("-"):
-            option = word.partition("=")[0]
-            listing = option if option in LISTS else ""
-        if word not in LISTS:
-            yield from (listing, word) if listing and not word.startswith("-") else (word,)
-
-
 NEAREST = click.option(
     "--index",
     "index",
@@ -104,40 +75,18 @@ def check(
     return delivery.deliver(under(search(report) if search else report, governed))
 
 
-BESIDE = (
-    click.option(
-        LISTS[0],
-        "independent",
-        type=MODEL,
-        multiple=True,
-        metavar="MODEL...",
-        help="Also compare A with these models, which are independent of it, and show them beside B.",
-    ),
-    click.option(
-        LISTS[1],
-        type=MODEL,
-        multiple=True,
-        metavar="MODEL...",
-        help="The same for models that are known to be related to A.",
-    ),
-)
-
-
-@click.command(epilog=COMPARING, cls=Listing)
+@click.command(epilog=COMPARING)
 @click.argument("a", type=MODEL)
-@click.argument("b", type=MODEL)
-@with_options(*BESIDE, MERGE_BASE, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, *REPORT)
-def compare(
-    a: str, b: str, independent: tuple[str, ...], relatives: tuple[str, ...], merge_base: str, **settings: Any
-) -> int:
-    """Compare the weights of two models, whatever they declare."""
-    from hf_lineage.checking import api, controls
+@click.argument("models", type=MODEL, nargs=-1, required=True, metavar="B [C ...]")
+@with_options(MERGE_BASE, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, *REPORT)
+def compare(a: str, models: tuple[str, ...], merge_base: str, **settings: Any) -> int:
+    """Compare the weights of two models, or of several with A, whatever they declare: one row for each."""
+    from hf_lineage.checking import api
 
     delivery = Delivery.take(settings)
-    delivery.refuse(b)
-    if not independent and not relatives:
-        return delivery.deliver(api.compare(a, b, make_options(**settings), merge_base=merge_base))
-    ready_beside(delivery)
-    if merge_base:
-        raise click.UsageError("--merge-base is for one pair; leave it or the controls out")
-    return delivery.deliver_beside(controls.compare_beside(a, b, independent, relatives, make_options(**settings)))
+    delivery.refuse(models[0])
+    if models[1:]:
+        delivery.refuse_several()
+    if models[1:] and merge_base:
+        raise click.UsageError("--merge-base is for one pair; compare two models with it")
+    return delivery.deliver(api.compare(a, models, make_options(**settings), merge_base=merge_base))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from hf_lineage.errors import OptionError, installation, printable
 
 if TYPE_CHECKING:
-    from hf_lineage.checking import Controlled, Report
+    from hf_lineage.checking import Report
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Format:
     """Takes the report and `explain`, and returns the text."""
     extra: Extra | None = None
 
-    def __call__(self, report: Report | Controlled, explain: bool) -> str:
+    def __call__(self, report: Report, explain: bool) -> str:
         """Return a report in this format; `explain` adds each layer, the nulls and the limits where they are absent."""
         return str(getattr(import_module(self.module), self.function)(report, explain))
 
@@ -66,20 +66,8 @@ FORMATS = {
 }
 """Name, as in `--format NAME` and `--report NAME=FILE`, -> format."""
 
-BESIDE = {
-    "text": Format("hf_lineage.report.controls.rows", "text"),
-    "json": Format("hf_lineage.report.controls.rows", "render_json"),
-    "markdown": Format("hf_lineage.report.controls.rows", "render_markdown"),
-    "html": Format("hf_lineage.report.controls.page"),
-}
-"""The same of two models beside controls."""
-
-
-def beside(form: str) -> Format:
-    """Return the format of a name for two models beside controls; raise OptionError where there is none."""
-    if form not in BESIDE:
-        raise OptionError(f"--format {form} shows one pair; with controls use {', '.join(BESIDE)}")
-    return BESIDE[form]
+OF_SEVERAL = ("text", "json", "markdown", "html")
+"""The formats that also show several models compared with one; the others are about one model."""
 
 
 def renderer(form: str) -> Format:
@@ -102,4 +90,4 @@ def write_report(report: Report, form: str, file: Path) -> None:
     write_output(file, renderer(form)(report, True).encode())
 
 
-__all__ = ["BESIDE", "FORMATS", "Extra", "Format", "beside", "renderer", "write_report"]
+__all__ = ["FORMATS", "OF_SEVERAL", "Extra", "Format", "renderer", "write_report"]

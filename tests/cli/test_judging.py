@@ -108,49 +108,31 @@ HUB = ("--local-hub", EXAMPLES, "--set", "permutations=99", "--set", "order-seed
 PAIR = ("compare", "acme/llama-base", "fern/llama-finetune-a")
 
 
-def test_a_pair_is_shown_beside_all_words_up_to_the_next_option(tmp_path):
-    controls = ("--controls", "otter/llama-independent", "acme/gpt2-base", "--relatives", "fern/llama-lora")
-    page = tmp_path / "page.html"
-    shown = lineage(*PAIR, *controls, *HUB, "--report", f"html={page}")
-    assert shown.code == 0
-    assert shown.out.startswith("fern/llama-finetune-a and acme/llama-base, beside 3 controls\n")
-    assert "0 of 2 independent models that were judged come out RELATED" in shown.sentences
-    assert page.read_text().startswith("<!doctype html>")
-
-
-def test_controls_change_no_exit_code():
-    shown = lineage("compare", "acme/llama-base", "otter/llama-independent", "--controls", "acme/none", *HUB)
-    assert shown.code == 1
-    assert "acme/none" in shown.out
-    assert "Not judged, so no evidence for either side: acme/none" in shown.sentences
+def test_several_models_have_a_row_each_and_one_exit_code(tmp_path):
+    page, others = tmp_path / "page.html", ("otter/llama-independent", str(tmp_path / "none"))
+    shown = lineage(*PAIR, *others, *HUB, "--report", f"html={page}", "--report", f"json={tmp_path / 'a.json'}")
+    assert (shown.code, shown.out.splitlines()[0]) == (1, "acme/llama-base")
+    claims = json.loads((tmp_path / "a.json").read_text())["claims"]
+    assert {claim["model"]: claim["verdict"] for claim in claims} == dict(
+        zip((PAIR[2], *others), ("RELATED", "UNRELATED", "UNVERIFIABLE"), strict=True)
+    )
+    assert {claim["base"] for claim in claims} == {PAIR[1]}
+    for claim in claims[:2]:
+        alone = lineage("compare", claim["base"], claim["model"], *HUB, "--format", "json").out
+        assert json.loads(alone)["claims"][0]["paths"] == claim["paths"]
+    text = page.read_text()
+    assert all(name in text for name in (PAIR[2], others[0], "./none"))
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--controls",), "--controls needs the name of at least one model"),
-        (("--controls", "--relatives", "acme/gpt2-base"), "--controls needs the name of at least one model"),
-        (("--controls", "acme/llama-base"), "acme/llama-base is A itself; name each control once, and not A or B"),
-        (("--controls", "x/y", "--format", "sarif"), "--format sarif shows one pair; with controls use text, json, "),
-        (("--controls", "x/y", "--report", "badge=b.svg"), "--format badge shows one pair"),
-        (("--controls", "x/y", "--plot", "x.svg"), "--plot draws one pair; leave it or the controls out"),
-        (("--controls", "x/y", "--merge-base", "x/z"), "--merge-base is for one pair; leave it or the controls out"),
+        (("--format", "sarif"), "--format sarif is about one model; compare two models with it"),
+        (("--report", "intoto=b.json"), "--format intoto is about one model"),
+        (("--as-name", "org/x"), "--as-name is"),
+        (("--controls", "x/y"), "No such option"),
     ],
 )
-def test_what_does_not_go_with_controls_is_one_line(arguments, message):
-    assert message in lineage(*PAIR, *arguments, *(HUB[:2] if len(arguments) > 1 else ())).error
-
-
-def test_a_shell_offers_files_behind_an_option_that_takes_a_list():
-    from click.shell_completion import ShellComplete
-
-    from hf_lineage.cli import cli
-
-    (offered,) = ShellComplete(cli, {}, "hf-lineage", "_").get_completions([*PAIR, "--controls"], "x")
-    assert (offered.value, offered.type) == ("x", "file")
-
-
-def test_words_behind_two_dashes_belong_to_no_option(hub, monkeypatch):
-    shown = lineage("compare", "--controls", "x/y", "--local-hub", hub, "--", BASE, CHILD)
-    assert shown.code == 0
-    assert "Not judged, so no evidence for either side: x/y" in shown.sentences
+def test_what_is_about_one_model_is_refused_of_several(arguments, message):
+    shown = lineage(*PAIR, "otter/llama-independent", *arguments, *HUB[:2])
+    assert (shown.code, message in shown.error) == (2, True)

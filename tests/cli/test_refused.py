@@ -15,8 +15,7 @@ READING = (
     ("inspect", "{}"),
     ("extract", "{}"),
     ("annotate", "{}", "--base", str(BASE)),
-    ("compare", str(BASE), "{}", "--controls", str(CHILD)),
-    ("compare", "{}", str(BASE), "--controls", str(CHILD)),
+    ("compare", str(BASE), "{}"),
 )
 """Commands that read a model, which stands in place of the braces."""
 ASKING = (
@@ -30,7 +29,7 @@ ASKING = (
     ("index", "pull", "org/index"),
     ("annotate", "org/model"),
     ("extract", "org/model"),
-    ("compare", str(BASE), "org/model", "--controls", str(CHILD)),
+    ("compare", str(BASE), "org/model"),
 )
 """Commands that ask the Hub."""
 

@@ -59,6 +59,10 @@ class Row:
     """Sentences about files beside the weights that were not read, and about other ways to load the model."""
     part: str = ""
     """The folder that the row is about, or the file of an adapter beside a model; empty for the repository itself."""
+    model: str = ""
+    """The model that is compared, in a report that compares several; otherwise empty: it is that of the report."""
+    model_commit: str | None = None
+    """The commit of that model; None for a folder, and if it could not be read."""
     parent: derivations.Parent | None = None
     """What the base gave as one of the parents of a merge; None for any other claim."""
     steps: tuple[Step, ...] = ()
@@ -74,8 +78,6 @@ class Row:
     """The base and those behind it, with their licences; none unless the model and the base are related."""
     quoted: Mapping[str, float] = field(default_factory=dict)
     """Numbers that people quote of two models, by kind; empty where nobody asked for them, or they were not read."""
-    independent: Sequence[Mapping[str, float]] = ()
-    """The same of the base and models that are independent of it; none where nobody names any."""
     waiver: policy.Waiver | None = None
     """What accepts the verdict though it verifies no claim, by the policy of whoever checks."""
     expired: policy.Waiver | None = None

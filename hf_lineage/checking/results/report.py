@@ -99,7 +99,7 @@ class Report:
     @property
     def parts(self) -> list[str]:
         """The parts that have rows beside those of the model that they are parts of; none of a model of one part."""
-        whole = any(not row.part and row.layers is not None for row in self.rows)
+        whole = any(not (row.part or row.model) and row.layers is not None for row in self.rows)
         return list(dict.fromkeys(row.part for row in self.rows if row.part and whole))
 
     @property

@@ -7,7 +7,6 @@ from .finding import Bars as Bars
 from .finding import Finding as Finding
 from .merge import IN_SHARES as IN_SHARES
 from .merge import RecordedParent as RecordedParent
-from .quoted import state_quoted as state_quoted
 from .strict import RecordedStrict as RecordedStrict
 from .table import describe_claim as describe_claim
 from .table import describe_report as describe_report

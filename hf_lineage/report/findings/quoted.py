@@ -38,7 +38,7 @@ def state_quoted(row: Row) -> Iterator[str]:
 
 
 def _kinds(row: Row) -> dict[str, Quotable]:
-    return {name: kind for name, kind in among(row.independent).items() if name in row.quoted}
+    return {name: kind for name, kind in among(()).items() if name in row.quoted}
 
 
 def _lines(row: Row) -> Iterator[tuple[str, ...]]:

@@ -80,6 +80,8 @@ def _claim(report: Report, row: Row) -> dict[str, Any]:
     return {
         "base": row.claim.base,
         "base_commit": row.base_commit,
+        "model": row.model or report.model,
+        "model_commit": row.model_commit if row.model else report.commit,
         "relation": row.claim.relation,
         "part": row.part,
         "sources": list(row.claim.sources),

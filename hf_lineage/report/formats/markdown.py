@@ -17,7 +17,9 @@ from hf_lineage.report.words import commands as command
 def render(report: Report, explain: bool = False) -> str:
     """Return the report as GitHub-flavoured Markdown."""
     repeat, report = command.of_report(report, "--format", "markdown"), public(report)
-    blocks = [f"### Lineage of {escaped(report.model)}"]
+    blocks = [
+        f"### {'Compared with' if any(row.model for row in report.rows) else 'Lineage of'} {escaped(report.model)}"
+    ]
     if report.commit:
         blocks.append(f"At commit {escaped(report.commit)}.")
     if report.rows:
@@ -40,6 +42,7 @@ def render(report: Report, explain: bool = False) -> str:
 def _made(report: Report, repeat: str) -> str:
     """When and by what the report was made, of which commits, and what makes it again."""
     bases = {row.claim.base: row.base_commit for row in report.rows if row.base_commit}
+    bases |= {row.model: row.model_commit for row in report.rows if row.model_commit}
     commits = "".join(f"; {escaped(base)} at commit {escaped(commit)}" for base, commit in bases.items())
     when = f"Checked on {in_words(moment(report.checked_at))} by hf-lineage {__version__}{commits}."
     given = f" {GIVEN}" if report.as_name else ""

@@ -178,6 +178,7 @@ class View:
     findings: Sequence[tuple[str, Markup]]
     """Title and content of those that have a part of the page."""
     remarks: Sequence[str]
+    of_model: page.Commit
     of_base: page.Commit
     sources: Sequence[str]
     """The files that declare it; none if whoever ran the check named it."""
@@ -205,6 +206,7 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> Vi
             if page.is_shown_apart(one)
         ],
         remarks=list(dict.fromkeys(_remarks(report, row))),
+        of_model=page.commit_of_model(report, row),
         of_base=page.commit_of_base(row),
         sources=() if row.claim.sources == NAMED else row.claim.sources,
         command="" if again == command.of_report(report) else again,

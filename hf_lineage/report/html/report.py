@@ -70,10 +70,9 @@ def render(report: Report, explain: bool = False) -> str:
     apart = [one for one in findings if page.is_shown_apart(one) and not one.first]
     besides = (one for one in findings if one not in apart and not one.first)
     remarks = (*(sentence for one in besides for sentence in one.statements), *wording.remarks(report))
-    models = [
-        ("Model", report.model, page.commit_of_model(report)),
-        *(("Base", row.claim.base, page.commit_of_base(row)) for row in reversed(bases.values())),
-    ]
+    compared = {row.model or report.model: page.commit_of_model(report, row) for row in rows}
+    models = [("Model", model, commit) for model, commit in compared.items()]
+    models += [("Base", row.claim.base, page.commit_of_base(row)) for row in reversed(bases.values())]
     return page.fill(
         "html/report.html.j2",
         report=report,

@@ -1,6 +1,5 @@
 from . import heatmap_plot as heatmap_plot
 from . import svg as svg
-from .charts import below as below
 from .charts import concentration as concentration
 from .charts import histogram as histogram
 from .charts import inheritance as inheritance

@@ -15,6 +15,7 @@ from hf_lineage.hub import addresses, hub_name
 from hf_lineage.report.findings import Bar, Finding
 from hf_lineage.report.page.charts import interval_bar
 from hf_lineage.report.page.templates import fill
+from hf_lineage.signature.sources import Origin
 
 HINTS = (
     *(
@@ -74,8 +75,10 @@ class Commit:
     """Why it has no name."""
 
 
-def commit_of_model(report: Report) -> Commit:
-    """Return the commit of the model that was checked."""
+def commit_of_model(report: Report, row: Row | None = None) -> Commit:
+    """Return the commit of the model that was checked, or of the one that a row of several is about."""
+    if row and row.model:
+        return _commit(row.model, row.model_commit, row.model_origin)
     remote = report.source.remote if report.source else None
     address = addresses.files_at(remote, report.commit) if report.commit else None
     return Commit(report.commit, address, STORED if report.source is None else FOLDER)
@@ -83,7 +86,11 @@ def commit_of_model(report: Report) -> Commit:
 
 def commit_of_base(row: Row) -> Commit:
     """Return the commit of the base; one that a stored signature names is not linked, nobody fetched it."""
-    stored = row.base_origin is not None and row.base_origin.kind == "file"
-    name = None if stored else hub_name(row.claim.base)
-    address = addresses.files_at(name, row.base_commit) if row.base_commit else None
-    return Commit(row.base_commit, address, STORED if stored else FOLDER if row.base_origin else UNREAD)
+    return _commit(row.claim.base, row.base_commit, row.base_origin)
+
+
+def _commit(model: str, commit: str | None, origin: Origin | None) -> Commit:
+    stored = origin is not None and origin.kind == "file"
+    name = None if stored else hub_name(model)
+    address = addresses.files_at(name, commit) if commit else None
+    return Commit(commit, address, STORED if stored else FOLDER if origin else UNREAD)

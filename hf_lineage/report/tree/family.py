@@ -57,7 +57,7 @@ class Family:
 def figure(report: Report) -> Markup:
     """Return the picture of a report with the same in words; nothing where it holds no more than one claim says."""
     family = family_of(report)
-    if len(family.nodes) < FEWEST:
+    if len(family.nodes) < FEWEST or any(row.model for row in report.rows):
         return Markup()
     sentences = [_sentence(edge) for edge in family.edges]
     title = f"Family tree of {printable(report.model, 200)}"

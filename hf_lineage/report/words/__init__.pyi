@@ -1,7 +1,6 @@
 from . import advice as advice
 from . import commands as commands
 from . import numbers as numbers
-from . import publishable as publishable
 from . import wording as wording
 from .commands import Write as Write
 from .commands import command as command
@@ -21,7 +20,6 @@ from .publishable import GIVEN as GIVEN
 from .publishable import public as public
 from .publishable import renamed as renamed
 from .publishable import written as written
-from .wording import COLUMNS as COLUMNS
 from .wording import NUMERIC as NUMERIC
 from .wording import WHOLE as WHOLE
 from .wording import columns as columns

@@ -42,7 +42,8 @@ def of_claim(report: Report, row: Row) -> str:
     """Return the command that measures one row of a report again, with the same draws and in the same local hub."""
     write = _here(report)
     besides = shlex.join(_surroundings(report, write))
-    again = command(report.model, report.commit, row, report.options, write)
+    model, commit = (row.model, row.model_commit) if row.model else (report.model, report.commit)
+    again = command(model, commit, row, report.options, write)
     return " ".join(filter(None, (again, printable(besides))))
 
 
@@ -51,9 +52,10 @@ def of_report(report: Report, *further: str) -> str:
     write = _here(report)
     name, *rest = report.called
     model = _pinned(write(report.model), report.commit)
+    models = dict.fromkeys(_pinned(write(row.model), row.model_commit) for row in report.rows if row.model) or [model]
     typed = [row for row in report.rows if row.claim.sources == NAMED]
     bases = dict.fromkeys(_pinned(write(row.claim.base), row.base_commit) for row in typed)
-    words = [*bases, model] if name == "compare" else [model, *(word for base in bases for word in ("--base", base))]
+    words = [*bases, *models] if name == "compare" else [model, *(word for base in bases for word in ("--base", base))]
     words += [word if word.startswith("--") else write(word) for word in rest]
     options = (*_options(report.options, write), *_surroundings(report, write))
     return printable(shlex.join(["hf-lineage", name, *words, *options, *further]))

@@ -46,7 +46,7 @@ def names(report: Report) -> dict[str, str]:
     options = report.options
     folders = (options.local_hub, options.registry, options.trust)
     bases = (row.claim.base for row in report.rows if row.claim.sources == NAMED)
-    meant = (row.claim.folder for row in report.rows)
+    meant = (name for row in report.rows for name in (row.claim.folder, row.model))
     typed = [report.model, *bases, *meant, *options.nulls, *report.called]
     typed += [str(folder) for folder in folders if folder is not None]
     private = {name: short for name in typed if (short := shortened(name)) != name}

@@ -15,6 +15,8 @@ from hf_lineage.report.words import numbers
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
 NAMED_BASE = "Base"
 """The first column where no base is declared, but each was named by the user."""
+COMPARED = "Model"
+"""The first column where several models are compared with one."""
 NUMERIC = (3, 4, 5)
 """The columns of figures."""
 WHOLE = (2,)
@@ -24,7 +26,8 @@ WHOLE = (2,)
 def columns(report: Report) -> tuple[str, ...]:
     """Return the head of the table of claims."""
     named = bool(report.rows) and all(row.claim.sources == NAMED for row in report.rows)
-    return (NAMED_BASE, *COLUMNS[1:]) if named else COLUMNS
+    first = COMPARED if any(row.model for row in report.rows) else NAMED_BASE if named else COLUMNS[0]
+    return (first, *COLUMNS[1:])
 
 
 NOTHING_DECLARED = (
@@ -55,10 +58,13 @@ def cells(row: Row) -> Iterator[tuple[str, ...]]:
 
 
 def about(row: Row) -> str:
-    """Return the base of a row, with the one that was compared in its place, and the folder that the row is about."""
+    """Return the base of a row, or its model where several are compared with one base, and the folder that it is about.
+
+    A base that was compared in place of another is named too.
+    """
     compared = f"compared: {printable(row.compared, 200)}" if row.steps else ""
     besides = ", ".join(filter(None, (printable(row.part, 100), compared)))
-    return printable(row.claim.base, 200) + (f" ({besides})" if besides else "")
+    return printable(row.model or row.claim.base, 200) + (f" ({besides})" if besides else "")
 
 
 def score(evidence: Evidence) -> str:

@@ -5,10 +5,7 @@ import shutil
 from dataclasses import replace
 
 from hf_lineage import Options, check
-from hf_lineage.checking.controls import compare_beside
 from hf_lineage.report import FORMATS
-from hf_lineage.report import beside as beside_controls
-from hf_lineage.report.findings import quoted
 from tests.models import EXAMPLES
 from tests.pages import report as report_of
 
@@ -59,16 +56,3 @@ def test_tokens_that_both_have_are_counted_by_their_texts(tmp_path):
     assert "not measured decides nothing" in " ".join(FORMATS["text"](report_of(row), explain=True).split())
     (tmp_path / "otter/llama-independent/vocab.json").write_text("[" * 100)
     assert "tokens" not in check("otter/llama-independent", "acme/llama-base", options).rows[0].quoted
-
-
-def test_beside_controls_the_ranges_are_theirs_and_those_of_relatives_do_not_count():
-    named = ("otter/llama-independent", "heron/llama-distilled", "fern/llama-finetune-a")
-    beside = compare_beside("acme/llama-base", "magpie/llama-liar", named, options=OPTIONS)
-    (row,) = beside.pair.rows
-    assert len(row.independent) == 2, "one of those that were named as independent is a child"
-    values = quoted.describe(beside.pair, row).values
-    shown = [one.report.rows[0].quoted["gains"] for one in beside.controls[:2]]
-    assert (values["gains"]["low"], values["gains"]["high"]) == (min(shown), max(shown))
-    for form in ("text", "markdown", "html"):
-        text = " ".join(beside_controls(form)(beside, False).replace("\\", "").split())
-        assert f"gains of norms, cosine: {row.quoted['gains']:.3f}; independent models have {min(shown):.3f} to" in text

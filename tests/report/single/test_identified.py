@@ -22,13 +22,12 @@ from hf_lineage.report.single import identified as identification
 from hf_lineage.report.single.identified import text_by_weights, values_by_weights
 from tests.index.conftest import catalogue, signatures
 from tests.models import EXAMPLES
-from tests.pages import HOSTILE
-from tests.report.controlled import compared
+from tests.pages import HOSTILE, measured, row
 from tests.report.single.test_bases import entry
 
 
 def read(name="org/base", near=7):
-    related = compared(p=0.001).rows[0]
+    related = row(mlp=measured(p=0.001))
     gone = Row(Claim(name, None, NAMED), Verdict(Kind.UNVERIFIABLE, f"{name} is gone"))
     groups = Group(entry(name), tuple(entry(f"near/{number}") for number in range(near))), Group(entry(f"x/{name}"), ())
     return ByWeights("org/model", (Judged(groups[0], related), Judged(groups[1], gone)), 20, 11)

@@ -2,8 +2,7 @@
 
 from hf_lineage.index.search.catalogue_test import Group, Judged
 from hf_lineage.report.single.bases import untested, values
-from tests.pages import HOSTILE
-from tests.report.controlled import compared
+from tests.pages import HOSTILE, measured, row
 from tests.report.single.test_bases import entry
 
 
@@ -23,6 +22,6 @@ def test_a_hostile_name_stays_in_its_line():
 
 
 def test_the_values_hold_the_verdict_and_everyone_near():
-    shown = values(Judged(group(["a/b"]), compared(p=0.001).rows[0]))
+    shown = values(Judged(group(["a/b"]), row(mlp=measured(p=0.001))))
     assert (shown["model"], [one["model"] for one in shown["near"]]) == ("org/base", ["a/b"])
     assert (shown["verdict"], shown["kind"], shown["reason"]) == ("RELATED", "related", "")
