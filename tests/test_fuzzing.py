@@ -27,7 +27,6 @@ NAMES = (
         "claims",
         "keys of an index",
         "ONNX",
-        "manifest of Ollama",
         "CTranslate2",
     ),
 )

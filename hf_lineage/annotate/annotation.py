@@ -179,8 +179,6 @@ def _refuse(repo: RepoRef, branch: str | None, target: Target) -> None:
         raise OptionError(f"{repo}: a pull request is made against the main branch; leave @{branch} out")
     if target == "write" and branch and client.COMMIT.fullmatch(branch):
         raise OptionError(f"{repo} names a commit, which cannot change; name a branch instead, or none")
-    if repo.remote is None and not is_folder(str(repo.folder)):
-        raise OptionError(f"{repo} is in Ollama's store and has no model card; annotate a repository of it")
     if target == "write" and repo.remote is None:
         _refuse_links(repo)
 

@@ -13,7 +13,7 @@ from hf_lineage.claims.card import front_matter, parted
 from hf_lineage.claims.names import NO_VALUE
 from hf_lineage.errors import LineageError, printable
 from hf_lineage.files import plain_yaml
-from hf_lineage.hub import OLLAMA, RepoRef
+from hf_lineage.hub import RepoRef
 
 CARD = "README.md"
 LARGEST = plain_yaml.SHORT
@@ -30,8 +30,6 @@ ASKING = {
 }
 """Licences that ask for such a file, by how a card spells them."""
 _PAGE = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~/%#?=&+@-]*)?")
-TITLES = {"apache license": "apache-2.0", "mit license": "mit"}
-"""The first line of a licence, in lower case -> how a card spells it."""
 LONGEST, MOST = 200, 10
 """Characters of one value, and licences of one card, that are shown."""
 
@@ -97,8 +95,7 @@ def licence_files(repo: RepoRef) -> frozenset[str]:
 def stated(source: object) -> Licence | None:
     """Return the licence that the card of a repository states; None without one, or where its card cannot be read.
 
-    A model of Ollama has no card: the first line of its licence states it. Only the file that is here already is read:
-    nothing is fetched for it.
+    Only the file that is here already is read: nothing is fetched for it.
     """
     if not isinstance(source, RepoRef):
         return None
@@ -109,20 +106,7 @@ def stated(source: object) -> Licence | None:
         metadata = plain_yaml.load("\n".join(line.rstrip() for line in lines[start:stop]))
     except (LineageError, OSError, yaml.YAMLError):
         return None
-    return (_licence(metadata) if isinstance(metadata, Mapping) else None) or _titled(source)
-
-
-def _titled(source: RepoRef) -> Licence | None:
-    """What the licence is called whose text Ollama keeps with a model."""
-    if not source.name.startswith(OLLAMA):
-        return None
-    try:
-        text = source.read_head(TEXT, LARGEST) or ""
-    except (LineageError, OSError):
-        return None
-    title = printable(next((line.strip() for line in text.splitlines() if line.strip()), ""), LONGEST)
-    known = TITLES.get(title.casefold(), "other" if title else "")
-    return Licence(known, title if known == "other" else "") if known else None
+    return _licence(metadata) if isinstance(metadata, Mapping) else None
 
 
 def _licence(metadata: Mapping[str, Any]) -> Licence | None:

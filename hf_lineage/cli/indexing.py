@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 CODES = "2 usage or input error, 130 interrupted."
 ADDING = with_examples(
-    "A model is org/name, org/name@revision, a folder as ./name, ollama://name:tag, or a signature file. A model whose "
-    "commit is in the index is not read again, so a stopped run continues where it stopped. Exit codes: 0 all are in "
+    "A model is org/name, org/name@revision, a folder as ./name, or a signature file. A model whose commit "
+    "is in the index is not read again, so a stopped run continues where it stopped. Exit codes: 0 all are in "
     f"the index, {CODES}",
     "hf-lineage index add org/model other/model",
     "hf-lineage index add --author org --index ./index",
@@ -53,8 +53,8 @@ REMOVING = with_examples(
     "hf-lineage index remove org/model@0123abc --index ./index",
 )
 IDENTIFYING = with_examples(
-    "MODEL is org/name, org/name@revision, a folder as ./name, ollama://name:tag, or a signature file. Exit codes: 0 a "
-    f"relative was found, 3 none was, {CODES}",
+    "MODEL is org/name, org/name@revision, a folder as ./name, or a signature file. Exit codes: 0 a relative "
+    f"was found, 3 none was, {CODES}",
     "hf-lineage identify org/model",
     "hf-lineage identify ./folder --index ./index --top 10",
 )

@@ -24,7 +24,7 @@ from hf_lineage.cli.shared import (
 )
 from hf_lineage.errors import printable
 
-WITH_WEIGHTS = "MODEL is org/name, org/name@revision, a folder as ./name, or ollama://name:tag."
+WITH_WEIGHTS = "MODEL is org/name, org/name@revision, or a folder as ./name."
 CODES = "2 usage or input error, 130 interrupted."
 EXTRACTING = with_examples(
     f"{WITH_WEIGHTS} Exit codes: 0 the signature was written or published, {CODES}",

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 ERROR, UNDECIDED, INTERRUPTED = 2, 3, 130
 
 EPILOG = (
-    "A model is org/name, org/name@revision, a folder as ./name, ollama://name:tag, or a signature file that `extract` "
-    "wrote. "
+    "A model is org/name, org/name@revision, a folder as ./name, or a signature file that `extract` wrote. "
     "Exit codes: 0 every claim verified, 1 a claim UNRELATED, 2 usage or input error, 3 undecided or RELATED in part, "
     "130 interrupted."
 )

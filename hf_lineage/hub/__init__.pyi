@@ -2,10 +2,8 @@ from . import addresses as addresses
 from . import client as client
 from . import commits as commits
 from . import listing as listing
-from . import ollama as ollama
 from . import pace as pace
 from . import xet as xet
-from .addresses import OLLAMA as OLLAMA
 from .addresses import hub_name as hub_name
 from .addresses import spelled as spelled
 from .commits import SAME as SAME

@@ -14,8 +14,6 @@ from hf_lineage.errors import RepositoryError
 from hf_lineage.files import inside, is_folder, refuse_within
 
 HUB = "https://huggingface.co"
-OLLAMA = "ollama://"
-"""The beginning of the name of a model in Ollama's store on this disk."""
 HUB_NAME = re.compile(r"(?P<name>([A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9_][\w.-]{0,95})(@(?P<revision>[\w./-]{1,120}))?")
 """The organisation may be missing: many cards still say `gpt2`, a name from before organisations existed."""
 

@@ -51,8 +51,6 @@ class RepoRef:
     """The part of the model that is meant, such as its vision; empty for the model itself."""
     allow_pickle: bool = False
     """Whether the user allows that the tensors of a pickle are read."""
-    reservations: tuple[str, ...] = ()
-    """Why its weights are not all that a program runs, so that they neither verify nor contradict a claim."""
     cache: FolderCache = field(default_factory=FolderCache, compare=False, repr=False)
     """What was read of the folder so far; all values that were made of one by `replace` have the same."""
 

@@ -28,13 +28,11 @@ from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.claims.licence import stated
 from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims
 from hf_lineage.errors import LineageError
-from hf_lineage.hub import ollama
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 from hf_lineage.report.record import record
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources import trust
 from hf_lineage.signature.sources.store import encode, load_signature
-from tests import ollama_store
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
 from tests.fuzzing.converted import ctranslate2_files, onnx_files
 from tests.fuzzing.shards import key_files, keys_read
@@ -127,23 +125,8 @@ def readers(room: Path) -> dict[str, Reader]:
         "claims": Reader(partial(json_file, valid=_RECORD), record.decode),
         "keys of an index": Reader(key_files(), file(keys_read)),
         "ONNX": Reader(onnx_files(room, model), put(_beside(room / "onnx", config), "model.onnx", _read), turns=4),
-        "manifest of Ollama": _manifest(room, model),
         "CTranslate2": Reader(ctranslate2_files(room, model), put(_beside(room / "ct2"), "model.bin", _read), turns=4),
     }
-
-
-def _manifest(room: Path, model: Path) -> Reader:
-    """A manifest in a store, of a model with an adapter and a licence; what it names is read as far as its claims."""
-    store, own = room / "store", ollama_store.layer
-    more = own(room / "store", "adapter", b"GGUF")
-    file = ollama_store.pulled(store, "x", write(model, room / "x.gguf"), more, licence="MIT License")
-
-    def read(content: bytes) -> Any:
-        file.write_bytes(content)
-        repo = ollama.locate_model("ollama://x", (store,))
-        return read_claims(repo), stated(repo)
-
-    return Reader(partial(json_file, valid=json.loads(file.read_text())), read)
 
 
 def _alike(repo: RepoRef) -> Any:

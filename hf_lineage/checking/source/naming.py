@@ -20,7 +20,7 @@ from hf_lineage.checkpoint.foreign import nameable
 from hf_lineage.claims import Claim, Claims
 from hf_lineage.errors import OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files import is_file, is_folder, refuse_within, typed
-from hf_lineage.hub import OLLAMA, RepoRef, hub_name, resolve, spelled
+from hf_lineage.hub import RepoRef, hub_name, resolve, spelled
 from hf_lineage.signature import Signature, sources
 
 SUFFIX = ".lineage.safetensors"
@@ -67,13 +67,11 @@ def locate(
 
     If the user says that the name is one on the Hub, no folder or file is meant. A folder of a repository is named by
     `subfolder`, or behind the name of the repository. `file` names a GGUF, ONNX or CTranslate2 file of the
-    repository; the path of one may also stand for the model itself. A name that begins with ollama:// is one of
-    Ollama's store, whatever lies in the working directory.
+    repository; the path of one may also stand for the model itself.
     """
-    if model.startswith(OLLAMA) and not on_hub:
-        from hf_lineage.hub import ollama
-
-        return _named(ollama.locate_model(model), subfolder, file)
+    if model.startswith("ollama://"):
+        why = "the store of Ollama is not read; its blob is a GGUF file: copy it here and check ./blob.gguf"
+        raise RepositoryError(f"{printable(model, 200)}: {why}")
     if not on_hub:
         unambiguous(model, local_hub)
     if is_file(model) and not on_hub:
@@ -157,8 +155,6 @@ def unambiguous(name: str, local_hub: Path | None = None) -> None:
 
 def is_here(name: str) -> bool:
     """Return whether a name that the user typed is a path of this machine, whether there is anything or not."""
-    if name.startswith(OLLAMA):
-        return False
     return is_path(name) and (is_folder(name) or is_file(name) or _PART.fullmatch(name) is None)
 
 

@@ -59,7 +59,7 @@ def opened(model: Described) -> Opened:
     with about(model.repo):
         hidden = refuse_hidden(headers.layout, checkpoint.shapes, model.config, checkpoint.decoded)
     notes = (*model.notes, *settings, *headers.notes, *hidden, *_wrapped(checkpoint), *headers.weights.notes())
-    reservations = (*model.repo.reservations, *headers.reservations, *_reservations(headers))
+    reservations = (*headers.reservations, *_reservations(headers))
     return replace(headers, notes=notes, reservations=reservations)
 
 

@@ -10,7 +10,7 @@ from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.checkpoint import weight_files
 from hf_lineage.errors import NothingToCompare, printable
-from hf_lineage.hub import OLLAMA, RepoRef
+from hf_lineage.hub import RepoRef
 from hf_lineage.report.words import wording
 
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://github.com/hf-lineage/hf-lineage")
@@ -19,9 +19,7 @@ DIGITS = Decimal("0.0001")
 
 
 def title(report: Report) -> str:
-    """Return what a model is called that may be none of the Hub: its folder, or its name in the store of Ollama."""
-    if report.model.startswith(OLLAMA):
-        return report.model.rpartition("/")[2]
+    """Return what a model is called that may be none of the Hub: its folder."""
     return report.source.folder.resolve().name if report.source and not report.source.remote else report.model
 
 

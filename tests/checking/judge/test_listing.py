@@ -10,9 +10,7 @@ from safetensors.torch import load_file, save_file
 from hf_lineage import Options, check, compare
 from hf_lineage.checking.judge import stages
 from tests.adapters import pair, written
-from tests.gguf_models import write
 from tests.models import WEIGHTS, card, fine_tuned, tiny_llama
-from tests.ollama_store import layer, pulled
 from tests.server import serving
 from tests.server.client import connect
 
@@ -196,19 +194,6 @@ def test_same_bytes_that_are_loaded_with_something_else_are_not_called_the_same_
     (decoy / "pytorch_model.bin").write_bytes(b"other weights, which other loaders prefer")
     for other in (adapted, coded, decoy):
         assert "the same numbers" not in compared(whole, other)[1]
-
-
-def test_the_same_bytes_verify_nothing_that_is_left_open(whole, tmp_path, monkeypatch):
-    """Ollama runs the second model with an adapter upon it, which may make anything of it."""
-    monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path / "store"))
-    file = write(whole, tmp_path / "model.gguf")
-    pulled(tmp_path / "store", "plain", file)
-    pulled(tmp_path / "store", "adapted", file, layer(tmp_path / "store", "adapter", b"GGUF"))
-    pulled(tmp_path / "store", "copied", file)
-    verdict, notes = compared("ollama://plain", "ollama://adapted")
-    assert (verdict.words, verdict.verified) == ("INCONCLUSIVE", False)
-    assert "the same numbers" not in notes
-    assert "ollama://copied: the same numbers as ollama://plain" in compared("ollama://plain", "ollama://copied")[1]
 
 
 def test_large_models_are_compared_where_everything_is_to_be_read(whole, tmp_path, monkeypatch):

@@ -255,3 +255,8 @@ def test_a_damaged_signature_is_still_called_one(tmp_path):
     (tmp_path / "a.lineage.safetensors").write_bytes(b"{}")
     with pytest.raises(SignatureError, match="cannot be read as a signature"):
         naming.locate(str(tmp_path / "a.lineage.safetensors"))
+
+
+def test_a_model_in_the_store_of_ollama_is_refused_with_what_to_check_instead():
+    error = lineage("check", "ollama://llama3.2:1b").error
+    assert error.startswith("ollama://llama3.2:1b: the store of Ollama is not read; its blob is a GGUF file")
