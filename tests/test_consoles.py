@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import ctranslate2_models, gguf_models, onnx_models
+from tests import gguf_models, onnx_models
 from tests.example_pages import HUB
 from tests.invoking import lineage
 from tests.models import card
@@ -80,14 +80,13 @@ def gguf(room: Path, hub: Hub) -> None:
 
 
 def onnx(room: Path, hub: Hub) -> None:
-    """A BERT in ONNX on this machine and on the Hub, and a fine-tune as CTranslate2 stores it."""
+    """A BERT in ONNX on this machine and on the Hub."""
     base = onnx_models.bert(room / "bert")
     for file in ("model.onnx", "onnx/onnx/model.onnx", "onnx/onnx/model_q4.onnx"):
         onnx_models.written(base, room / file)
     shutil.copy(base / "config.json", room / "onnx")
     hub.publish("org/base", base)
     hub.publish("org/model-ONNX", room / "onnx")
-    hub.publish("org/faster-model", ctranslate2_models.converted(HUB / "fern/llama-finetune-a", room / "ctranslate2"))
 
 
 def strict(room: Path, hub: Hub) -> None:

@@ -27,7 +27,6 @@ NAMES = (
         "claims",
         "keys of an index",
         "ONNX",
-        "CTranslate2",
     ),
 )
 MOST_MEMORY = 16 * 2**20

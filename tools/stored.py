@@ -88,7 +88,6 @@ def _of_converted(name: str, store: Callable[[Path, Path], Any]) -> tuple[float,
 
 def _converted() -> Iterator[tuple[str, Callable[[Path, Path], Any], str, str]]:
     """The name of each form with a file of its own, what stores a model in it, and as in `_packed`."""
-    from tests.ctranslate2_models import written as ctranslate2
     from tests.onnx_models import QUANTIZATIONS
 
     yield "ONNX, float32", partial(_store_graph, shutil.copy), "PyTorch", "onnx"
@@ -96,8 +95,6 @@ def _converted() -> Iterator[tuple[str, Callable[[Path, Path], Any], str, str]]:
         if name not in ("in lists", "outside"):
             writer = OURS if name in ("float16, cast", "cast and scaled") else "ONNX Runtime"
             yield f"ONNX, {name}", partial(_store_graph, how), writer, "ONNX Runtime"
-    for kind in ("float32", "float16", "bfloat16", "int16", "int8"):
-        yield f"CTranslate2, {kind}", partial(ctranslate2, quantization=kind), "CTranslate2", "its converter"
 
 
 def _store_graph(quantize: Callable[[Path, Path], Any], model: Path, folder: Path) -> None:

@@ -69,8 +69,7 @@ class Options(Sources, Spec):
     subfolder: str = ""
     """The folder of the repository in which the model is; bases are searched for the same folder."""
     file: str | None = None
-    """The file of a converted model (GGUF, ONNX, CTranslate2) if its repository has several; bases are not
-    concerned."""
+    """The file of a converted model (GGUF, ONNX) if its repository has several; bases are not concerned."""
     quoted: bool = False
     """Whether numbers that people quote of two models are told beside those of independent models; of local weights."""
     ancestors: bool = False

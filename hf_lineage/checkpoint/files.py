@@ -15,7 +15,6 @@ from hf_lineage.checkpoint.foreign import (
     ForeignModel,
     Layout,
     foreign_model,
-    pickles,
     unusual,
 )
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
@@ -33,6 +32,7 @@ RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")
 """Parts of a distributed checkpoint, which transformers prefers to everything else in a folder."""
 FRAMEWORKS = {".h5": "TensorFlow", ".msgpack": "Flax", ".onnx": "ONNX"}
 """Endings of files with weights for another framework -> its name."""
+PICKLE_READ = "{} is a pickle; its tensors were read and nothing was run (--allow-pickle)"
 CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
 
 
@@ -57,16 +57,15 @@ class WeightFiles:
 
     def list_read(self) -> list[str]:
         """Return the names of the files that are read."""
-        return self.foreign.list_read() if self.foreign and not self.foreign.by_transformers else list(self.files)
+        return self.foreign.list_read() if self.foreign else list(self.files)
 
     def notes(self) -> tuple[str, ...]:
         """Return sentences about other files with weights that another loader may read."""
-        notes = self.foreign.notes() if self.foreign else ()
-        if self.foreign and not self.foreign.by_transformers:
-            return notes
+        if self.foreign:
+            return self.foreign.notes()
         pickled = next((name for name in sorted(self.files) if name.endswith(PICKLES)), None)
-        notes += (self.layout.note,) if self.layout else ()
-        notes += (pickles.PICKLE.remark.format(printable(pickled, 200)),) if pickled else ()
+        notes = (self.layout.note,) if self.layout else ()
+        notes += (PICKLE_READ.format(printable(pickled, 200)),) if pickled else ()
         others = [name for name in self.repo.files() if name.endswith(WEIGHT_FILES) and name not in self.files]
         unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
         if not unread:
@@ -91,10 +90,10 @@ def weights_in(repo: RepoRef, foreign: ForeignModel | None) -> WeightFiles:
 
     Raise NothingToCompare where other loaders would read other files, CheckpointError where some are missing.
     """
-    if foreign and not foreign.by_transformers:
+    if foreign:
         return WeightFiles(repo, (), foreign=foreign)
     index, files, layout = _located(repo)
-    return WeightFiles(repo, tuple(files), index, foreign, layout)
+    return WeightFiles(repo, tuple(files), index, layout=layout)
 
 
 def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:

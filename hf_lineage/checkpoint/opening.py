@@ -37,7 +37,7 @@ def open_checkpoint(repo: RepoRef, config: Mapping[str, Any] | None = None) -> C
 def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
     """Return the checkpoint in these files; raise as `open_checkpoint` does."""
     repo, foreign = weights.repo, weights.foreign
-    if foreign and not foreign.by_transformers:
+    if foreign:
         return foreign.open()
     if pickles := [file for file in weights.files if file.endswith(PICKLES)]:
         repo.fetch(*pickles)  # the list of an archive is at its end

@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from tests import ctranslate2_models, onnx_models
+from tests import onnx_models
 from tests.fuzzing.changes import spliced
 
 KINDS = ("MatMulNBits", "MatMulInteger", "Gemm", "Mul", "If", "DequantizeLinear", "Transpose", "QLinearMatMul", "")
@@ -24,8 +24,6 @@ PATHS = (
 KEYS = ("K", "N", "bits", "block_size", "transB", "alpha", "axis", "perm")
 NUMBERS = (-1, 0, 1, 2, 4, 16, 2**31, 2**62, -(2**63))
 SIZES = (0, 1, 2, 2**20, 2**40, 2**62)
-WORDS = (b"weight", b"decoder", b"gamma", b"num_heads", b"_scale", b"layer_1", b"Spec")
-"""Beside these stand the numbers of the header of a CTranslate2 file."""
 CHANGES: tuple[Callable[[Random, onnx.NodeProto, onnx.TensorProto], Any], ...] = (
     lambda random, node, tensor: node.input.append(tensor.name),
     lambda random, node, tensor: node.input.pop() if node.input else None,
@@ -60,23 +58,5 @@ def onnx_files(room: Path, model: Path) -> Callable[[Random], bytes]:
             change = random.choice(CHANGES)
             change(random, random.choice(message.graph.node), random.choice(message.graph.initializer))
         return message.SerializeToString()
-
-    return case
-
-
-def ctranslate2_files(room: Path, model: Path) -> Callable[[Random], bytes]:
-    """CTranslate2 files with bytes changed, for the most part those that are no weights."""
-    kinds = ("float32", "int8", "int16")
-    folders = [ctranslate2_models.written(model, room / f"ct2 {kind}", kind) for kind in kinds]
-    valid = [(folder / "model.bin").read_bytes() for folder in folders]
-
-    def case(random: Random) -> bytes:
-        content = bytearray(random.choice(valid))
-        if random.randrange(2):
-            return spliced(random, bytes(content))
-        place = content.find(random.choice(WORDS), random.randrange(len(content)))
-        for _ in range(random.randrange(1, 4)):
-            content[min(max(place - 8 + random.randrange(40), 0), len(content) - 1)] = random.randrange(256)
-        return bytes(content)
 
     return case

@@ -34,7 +34,7 @@ from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources import trust
 from hf_lineage.signature.sources.store import encode, load_signature
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
-from tests.fuzzing.converted import ctranslate2_files, onnx_files
+from tests.fuzzing.converted import onnx_files
 from tests.fuzzing.shards import key_files, keys_read
 from tests.gguf_models import write
 from tests.models import WEIGHTS, shard, tiny_llama
@@ -125,7 +125,6 @@ def readers(room: Path) -> dict[str, Reader]:
         "claims": Reader(partial(json_file, valid=_RECORD), record.decode),
         "keys of an index": Reader(key_files(), file(keys_read)),
         "ONNX": Reader(onnx_files(room, model), put(_beside(room / "onnx", config), "model.onnx", _read), turns=4),
-        "CTranslate2": Reader(ctranslate2_files(room, model), put(_beside(room / "ct2"), "model.bin", _read), turns=4),
     }
 
 

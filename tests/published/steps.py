@@ -11,11 +11,11 @@ import onnx
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests import ctranslate2_models, onnx_models
+from tests import onnx_models
 from tests.checkpoint.formats.test_gptq import gptq
 from tests.checkpoint.formats.test_hqq import hqq
 from tests.checkpoint.formats.test_quanto import rows
-from tests.models import HEADS, VOCABULARY, WEIGHTS, Trap, card, edit_json, shard, spoil
+from tests.models import HEADS, WEIGHTS, Trap, card, edit_json, shard, spoil
 from tests.published import storage
 
 INDEX, GRAPH = "model.safetensors.index.json", "onnx/model.onnx"
@@ -345,26 +345,6 @@ def makers_names(folder: Path) -> None:
     (folder / WEIGHTS).rename(folder / "consolidated.safetensors")
 
 
-def makers_parameters(folder: Path) -> None:
-    config = json.loads((folder / "config.json").read_text())
-    params = {"dim": config["hidden_size"], "n_layers": config["num_hidden_layers"], "n_heads": HEADS}
-    edit_json(folder / "params.json", **params, norm_eps=1e-5, vocab_size=VOCABULARY, multiple_of=256)
-    (folder / "config.json").unlink()
-
-
-def makers_pickle(folder: Path) -> None:
-    """The files of the first LLaMA."""
-    spoil(folder, makers_tensors)
-    torch_file("consolidated.00.pth")(folder)
-    makers_parameters(folder)
-
-
-def makers_parts(folder: Path) -> None:
-    """The files of a larger LLaMA, for two GPUs."""
-    makers_pickle(folder)
-    shutil.copy(folder / "consolidated.00.pth", folder / "consolidated.01.pth")
-
-
 def other_tensors(folder: Path) -> None:
     other_tensors_beside(folder)
     (folder / WEIGHTS).unlink()
@@ -423,16 +403,6 @@ def several_graphs(folder: Path) -> None:
     (folder / GRAPH).unlink()
 
 
-def ctranslate2(quantization: str | None = None) -> Step:
-    """A step that writes the model by CTranslate2, whose configuration takes the place of its own."""
-
-    def store(folder: Path) -> None:
-        ctranslate2_models.written(folder, folder, quantization)
-        (folder / WEIGHTS).unlink()
-
-    return store
-
-
 STEPS: dict[str, Step] = {
     "autoround": quantized(gptq(group=16, index=False), quant_method="auto-round", bits=4, group_size=16),
     "eetq": quantized(eetq, quant_method="eetq", weights="int8"),
@@ -445,8 +415,6 @@ STEPS: dict[str, Step] = {
     "as_timm": as_timm,
     "as_unet": as_unet,
     "checkpoints": checkpoints,
-    "ctranslate2": ctranslate2(),
-    "ctranslate2_int8": ctranslate2("int8"),
     "compiled": wrapped("_orig_mod."),
     "diffusers_variant": diffusers_variant,
     "folder": into("model"),
@@ -461,9 +429,6 @@ STEPS: dict[str, Step] = {
     "llava": inside("", "", "LlavaLlamaForCausalLM", "model.vision_tower.encoder"),
     "local_origin": local_origin,
     "makers_names": makers_names,
-    "makers_parameters": makers_parameters,
-    "makers_parts": makers_parts,
-    "makers_pickle": makers_pickle,
     "minicpm_v": inside("llm.", "", "MiniCPMV", "vpm.encoder"),
     "nameless": nameless,
     "nemotron_embed": nemotron_embed,

@@ -21,8 +21,7 @@ from hf_lineage.errors import NothingToCompare, printable
 MODEL_TYPES, MULTIPLIERS = "loading/model_types.json", "loading/multipliers.yaml"
 WEIGHTS = "transformers_weights"
 QUANTIZED = ("quantization_config", "compression_config")
-"""Keys at the top of `config.json` that say how all weights are stored, and may name transforms, which only some
-loaders run."""
+"""Keys at the top of `config.json` that say how all weights are stored."""
 
 
 class _Type(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -29,7 +29,7 @@ MOST = 20
 LORA_FILE = "pytorch_lora_weights.safetensors"
 """How diffusers calls the file with an adapter."""
 END = ".safetensors"
-MODELS = (CONFIG, INDEX, MODULES, "params.json")
+MODELS = (CONFIG, INDEX, MODULES)
 """Files of a repository that is a model or a pipeline itself."""
 MODEL_FILES = ("model", "diffusion_pytorch_model", "consolidated", "adapter_model")
 """Beginnings of the names of files that hold no adapter without a configuration."""

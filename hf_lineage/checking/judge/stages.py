@@ -28,7 +28,7 @@ def _is_listed(pair: ModelPair, before: Verdict | None) -> bool:
     """Whether the Hub may know the content of both, and nobody asks for what only the weights can tell."""
     options = pair.options
     asked = options.budget == "full" or options.recompute or options.run or options.strict or options.nulls
-    other = pair.candidate.variants or pair.candidate.doubts  # what is loaded may be more than these files
+    other = pair.candidate.variants  # what is loaded may be more than these files
     return not (before or asked or other or pair.base.local or pair.candidate.local)
 
 
@@ -143,7 +143,7 @@ def _same_numbers(base: OpenedModel | Verdict, candidate: OpenedModel, options: 
 def _may_be_more(model: OpenedModel) -> bool:
     """Whether a loader may make something else of a model than its numbers say, or read other files."""
     unread = model.notes if model.repo is None or model.repo.file is None else ()
-    return bool(model.variants or model.doubts or model.reservations or model.own_code or unread)
+    return bool(model.variants or model.reservations or model.own_code or unread)
 
 
 def judged_every_way(
@@ -170,15 +170,6 @@ def judged_every_way(
                 f"loaded from its weights alone {candidate.name} is {plain.words}, loaded {how}, as transformers does "
                 f"where peft is installed, it is {second.words}{why}; remove the adapter or merge it",
             ), notes
-    for how, other in candidate.doubts.items():
-        second = judge_models(base, other, options, declared)
-        if not plain.is_related and second.is_related:
-            return Verdict(
-                Kind.UNVERIFIABLE,
-                f"as its config.json says {candidate.name} is {plain.words}, loaded {how}, it is {second.words}; "
-                "remove the files that do not belong to it",
-            ), notes
-        notes = (*notes, f"{candidate.name}: loaded {how}, it is {second.words}")
     same = (
         f"{candidate.name}: {plain.words} also when loaded {how}, as transformers does where peft is installed"
         for how in candidate.variants

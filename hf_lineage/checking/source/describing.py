@@ -118,7 +118,7 @@ def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, An
 
 
 def model_config(repo: RepoRef) -> dict[str, Any]:
-    """Return `config.json`, or what a converted model or `params.json` says in its place.
+    """Return `config.json`, or what a converted model says in its place.
 
     Raise NothingToCompare for a LoRA adapter or a format that is complete without a configuration.
     """

@@ -6,10 +6,9 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from hf_lineage.architecture import is_transposed
-from hf_lineage.architecture.loading import QUANTIZED
 from hf_lineage.architecture.registry import LISTED, Choice
 from hf_lineage.checking.source.describing import described
-from hf_lineage.checking.source.opening import Opened, bound, opened
+from hf_lineage.checking.source.opening import Opened, opened
 from hf_lineage.checking.source.submodels import adapter_beside
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, printable
 from hf_lineage.hub import RepoRef, resolve
@@ -38,23 +37,6 @@ def with_adapter(plain: Opened, choice: Choice = LISTED) -> Variants:
         lambda: with_adapter_of(repo, opened(described(resolve(str(named), folders=False), choice))), LineageError
     )
     return {**variants, how: other}
-
-
-def without_transforms(plain: Opened) -> Variants:
-    """Return how a model loads where `transform_config` is ignored; none where config.json has none.
-
-    Engines such as vLLM run the transforms that it names; transformers reads the numbers as they are stored.
-    """
-    model = plain.described
-    stated = {key: model.config.get(key) for key in QUANTIZED}
-    named = {key: value for key, value in stated.items() if isinstance(value, dict) and value.get("transform_config")}
-    if not named:
-        return {}
-    rest = {
-        key: {name: one for name, one in value.items() if name != "transform_config"} for key, value in named.items()
-    }
-    plainly = _or_why(lambda: bound(replace(model, config={**model.config, **rest})), LineageError)
-    return {"without `transform_config`, which transformers ignores": plainly}
 
 
 def _or_why(opening: Callable[[], Opened], *expected: type[LineageError]) -> Opened | str:

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from hf_lineage.architecture.loading import QUANTIZED
 from hf_lineage.architecture.registry import ALL, Factorization, prefixes
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.describing import described
@@ -54,9 +53,6 @@ class OpenedModel(ABC):
     factorization: Factorization | None = None
     reopen: Callable[[], Opened] | None = None
     """Opens the weights, also where a signature stands for them; None, as is `factorization`, if they are not read."""
-
-    doubts: Mapping[str, OpenedModel | Verdict] = field(default_factory=dict)
-    """Ways in which only some programs load the model: a claim that holds in one of them is not contradicted."""
 
     @abstractmethod
     def signature(self, layers: Collection[int] | None = None) -> Signature:
@@ -200,12 +196,11 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
         return _base(model, options)
     headers = opened(model)
     from_weights = FromWeights.from_opened(headers, options)
-    if not beside and model.config.keys().isdisjoint(QUANTIZED):
+    if not beside:
         return from_weights
-    from hf_lineage.checking.source.load_variants import with_adapter, without_transforms
+    from hf_lineage.checking.source.load_variants import with_adapter
 
-    variants, doubts = with_adapter(headers, options.choice), without_transforms(headers)
-    return replace(from_weights, variants=_read(variants, options), doubts=_read(doubts, options))
+    return replace(from_weights, variants=_read(with_adapter(headers, options.choice), options))
 
 
 def _base(model: Described, options: Options) -> OpenedModel:

@@ -27,7 +27,7 @@ SUFFIX = ".lineage.safetensors"
 """The end of the name of the file that `extract` writes by default."""
 WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt"})
 """The ends of the names of files that hold the weights of a model, which lie beside its `config.json`."""
-CONFIGS = ("config.json", "adapter_config.json", "params.json")
+CONFIGS = ("config.json", "adapter_config.json")
 """Files that say how weights are used."""
 FOLDER = "onnx"
 """Where exporters put the graphs of a repository whose `config.json` stays at its root."""
@@ -66,7 +66,7 @@ def locate(
     """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither.
 
     If the user says that the name is one on the Hub, no folder or file is meant. A folder of a repository is named by
-    `subfolder`, or behind the name of the repository. `file` names a GGUF, ONNX or CTranslate2 file of the
+    `subfolder`, or behind the name of the repository. `file` names a GGUF or ONNX file of the
     repository; the path of one may also stand for the model itself.
     """
     if model.startswith("ollama://"):

@@ -136,7 +136,7 @@ def _left_out(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> tuple[
 
 def _world(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> World:
     """What transformers makes of these tensors; nothing is known of what another program loads."""
-    if model.foreign and not model.foreign.by_transformers:
+    if model.foreign:
         return World()
     return world(model.architecture, model.factorization, shapes, model.config)
 

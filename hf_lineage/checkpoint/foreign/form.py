@@ -10,12 +10,11 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from hf_lineage.architecture.registry import Factorization
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.stored import LFS_POINTER, StoredTensor
+from hf_lineage.checkpoint.stored import LFS_POINTER
 from hf_lineage.errors import CheckpointError, OptionError, printable
 from hf_lineage.files import Stamp, open_regular
 from hf_lineage.hub import RepoRef
@@ -39,19 +38,14 @@ class ForeignForm:
 
     name: str
     """The library that loads it; of forms of one library the first that is chosen counts."""
-    choose: Callable[[RepoRef], tuple[str, ...]] = lambda _repo: ()
+    choose: Callable[[RepoRef], tuple[str, ...]]
     """The files that hold the model, by their names; none of a repository that is not of the form."""
+    open: Callable[[RepoRef, Files], Checkpoint]
+    """The checkpoint by the names in the files."""
+    rename: Callable[[RepoRef, Files, Factorization, Mapping[str, Any], Checkpoint], Checkpoint]
+    """The checkpoint by the names on the Hub's disk, given the factorization and the configuration of its class."""
     config: Callable[[RepoRef, Files], dict[str, Any]] = lambda repo, _files: repo.config()
     """The configuration, as `config.json` of transformers would say it."""
-    open: Callable[[RepoRef, Files], Checkpoint] | None = None
-    """The checkpoint by the names in the files; None where transformers' own rules say which files are opened."""
-    header: Callable[[Path, str], Iterable[tuple[str, StoredTensor]]] | None = None
-    """The tensors that one file at a path describes, for errors under the name it is shown by; None but for files that
-    are opened as those of transformers."""
-    rename: Callable[[RepoRef, Files, Factorization, Mapping[str, Any], Checkpoint], Checkpoint] = (
-        lambda _repo, _files, _factorization, _config, checkpoint: checkpoint
-    )
-    """The checkpoint by the names on the Hub's disk, given the factorization and the configuration of its class."""
     aliases: Callable[[str], Iterable[str]] = lambda _name: ()
     """The names that a tensor may have on the Hub's disk, given the name that `rename` leaves it."""
     read: Callable[[RepoRef, Files], list[str]] = lambda _repo, files: list(files)
@@ -70,29 +64,24 @@ class ForeignForm:
 class ListedForm:
     """A form as the table has it; what reads it is imported for a repository that has a file by one of its names."""
 
-    ends: tuple[str, ...]
-    """How the names of its files end: `.gguf`, or a whole name such as `model.bin`."""
+    end: str
+    """How the names of its files end."""
     form: Callable[[], ForeignForm]
-
-    def is_name(self, file: str) -> bool:
-        """Return whether a file of this name is of the form."""
-        name = file.replace("\\", "/").rpartition("/")[2]
-        return any(name.endswith(end) if end.startswith(".") else name == end for end in self.ends)
 
     def is_possible(self, repo: RepoRef, files: Files) -> bool:
         """Return whether a repository may be read in the form, by the names of its files alone."""
         if repo.file is not None:
-            return self.is_name(repo.file)
+            return repo.file.endswith(self.end)
         preferred = any(map(PREFERRED.fullmatch, files))
-        return any(map(self.is_name, files if preferred else list_files(repo, *self.ends)))
+        return any(name.endswith(self.end) for name in (files if preferred else list_files(repo, self.end)))
 
 
-def list_files(repo: RepoRef, *ends: str) -> list[str]:
+def list_files(repo: RepoRef, end: str) -> list[str]:
     """Return the names of all files of a repository that end so, also those one folder below its root."""
     folder, before = repo.folder / repo.subfolder, repo.within("")
-    below = {path.relative_to(folder).as_posix() for end in ends for path in folder.glob(f"*/*{end}") if path.is_file()}
+    below = {path.relative_to(folder).as_posix() for path in folder.glob(f"*/*{end}") if path.is_file()}
     published = {name.removeprefix(before) for name in repo.published if name.startswith(before)}
-    return sorted(name for name in {*repo.files(), *below, *published} if name.endswith(ends))
+    return sorted(name for name in {*repo.files(), *below, *published} if name.endswith(end))
 
 
 def require_file(repo: RepoRef, file: str, files: Files, kind: str = "") -> str:

@@ -9,13 +9,12 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from hf_lineage.architecture.registry import Factorization
-from hf_lineage.checkpoint.foreign import ctranslate2, gguf, onnx, pickles
-from hf_lineage.checkpoint.foreign.form import ForeignForm, ListedForm, list_files
+from hf_lineage.checkpoint.foreign import gguf, onnx, pickles
+from hf_lineage.checkpoint.foreign.form import PREFERRED, ForeignForm, ListedForm, list_files
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor, header
 from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, OptionError, printable
@@ -130,14 +129,15 @@ def wrapping(names: Collection[str]) -> str:
 
 
 FORMS: list[ListedForm] = [
-    ListedForm((".gguf",), lambda: gguf.GGUF),
-    ListedForm((".onnx",), lambda: onnx.ONNX_PAIR),
-    ListedForm((".onnx",), lambda: onnx.ONNX),
-    ListedForm(("model.bin",), lambda: ctranslate2.CTRANSLATE2),
-    ListedForm(("params.json",), lambda: import_module(f"{__package__}.original").ORIGINAL),
-    ListedForm(PICKLES, lambda: pickles.PICKLE),
+    ListedForm(".gguf", lambda: gguf.GGUF),
+    ListedForm(".onnx", lambda: onnx.ONNX_PAIR),
+    ListedForm(".onnx", lambda: onnx.ONNX),
 ]
-"""All foreign forms; one that is opened as files of transformers is chosen only where no other one is."""
+"""All foreign forms."""
+CTRANSLATE2, VOCABULARY = "model.bin", re.compile(r"(?:shared_|source_|target_)?vocabulary\.(?:json|txt)")
+"""The file of CTranslate2, and what its converter writes beside it."""
+PARAMS, ORIGINAL = "params.json", re.compile(r"consolidated[\w.-]*\.(?:safetensors|pth|pt)")
+"""The settings of an original checkpoint of Meta or Mistral, and its weights."""
 
 
 @dataclass(frozen=True)
@@ -145,15 +145,10 @@ class ForeignModel:
     """A repository that is read in a foreign form; each function raises as those of the form do."""
 
     repo: RepoRef
-    ends: tuple[str, ...]
+    end: str
     form: ForeignForm
     files: tuple[str, ...]
     """All parts of a GGUF model; all ONNX files of one model, the most precise first; an encoder and its decoder."""
-
-    @property
-    def by_transformers(self) -> bool:
-        """Whether its files are chosen and opened as those of transformers."""
-        return self.form.open is None
 
     def config(self) -> dict[str, Any]:
         """Return the configuration, as `config.json` of transformers would say it."""
@@ -161,8 +156,6 @@ class ForeignModel:
 
     def open(self) -> Checkpoint:
         """Return the checkpoint by the names in the files, which are not those of transformers."""
-        if self.form.open is None:
-            raise ValueError(f"{self.form.name} is opened as files of transformers")
         return self.form.open(self.repo, self.files)
 
     def rename(self, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint) -> Checkpoint:
@@ -182,10 +175,8 @@ class ForeignModel:
         read = self.list_read()
         name = printable(read[0], 200)
         remarks = (self.form.remark.format(name),) if self.form.remark else ()
-        if self.by_transformers:
-            return remarks
         files = self.repo.files()
-        others = {*list_files(self.repo, *self.ends), *(file for file in files if file.endswith(WEIGHT_FILES))}
+        others = {*list_files(self.repo, self.end), *(file for file in files if file.endswith(WEIGHT_FILES))}
         unread = [file for file in others - {*read} if not NO_WEIGHTS.fullmatch(file)]
         if not unread:
             return remarks
@@ -198,40 +189,50 @@ class ForeignModel:
 def foreign_model(repo: RepoRef) -> ForeignModel | None:
     """Return how a repository is read where it is not as transformers saves it; None where it is.
 
-    Raise NothingToCompare where there are several models, CheckpointError where a part is missing, OptionError where
-    the file is that the user names.
+    Raise NothingToCompare where there are several models, CheckpointError where a part is missing or the only model is
+    of a form that is not read, OptionError where the file is that the user names.
     """
     if repo.file is not None and not nameable(repo.file):
-        ends = [*dict.fromkeys(end for listed in FORMS if listed.form().open for end in listed.ends)]
-        raise OptionError(
-            f"{repo}: {printable(repo.file, 200)} is not a file for --file; it reads {', '.join(ends[:-1])} and "
-            f"{ends[-1]}"
-        )
+        ends = " and ".join(dict.fromkeys(listed.end for listed in FORMS))
+        raise OptionError(f"{repo}: {printable(repo.file, 200)} is not a file for --file; it reads {ends}")
     by_library: dict[str, ForeignModel] = {}
     held = repo.files()
     for listed in FORMS:
         if not listed.is_possible(repo, held):
             continue
         form = listed.form()
-        possible = form.name not in by_library and (form.open is not None or not by_library)
-        if possible and (files := form.choose(repo)):
-            by_library[form.name] = ForeignModel(repo, listed.ends, form, files)
+        if form.name not in by_library and (files := form.choose(repo)):
+            by_library[form.name] = ForeignModel(repo, listed.end, form, files)
     if len(by_library) > 1:
         names = ", ".join(printable(model.files[0], 100) for model in by_library.values())
         raise NothingToCompare(f"{repo} holds models for several libraries ({names}); name one {ONE_FILE}")
+    if not by_library:
+        _refuse_unread(repo, held)
     return next(iter(by_library.values()), None)
+
+
+def _refuse_unread(repo: RepoRef, held: Collection[str]) -> None:
+    """Raise CheckpointError for a model that is there only in a form that is not read."""
+    if CTRANSLATE2 in held and any(map(VOCABULARY.fullmatch, held)) and not any(map(PREFERRED.fullmatch, held)):
+        raise CheckpointError(
+            f"{repo} is a CTranslate2 model ({CTRANSLATE2}), which is not read; check the original of the same model"
+        )
+    if PARAMS in held and "config.json" not in held and any(map(ORIGINAL.fullmatch, held)):
+        raise CheckpointError(
+            f"{repo} is an original checkpoint with {PARAMS}, which is not read; check the release of the same model "
+            "that has a config.json"
+        )
 
 
 def nameable(file: str) -> bool:
     """Return whether --file may name such a file, and its path stand for a model.
 
-    >>> nameable("onnx/model_q4.onnx"), nameable("model.bin"), nameable("pytorch_model.bin")
-    (True, True, False)
+    >>> nameable("onnx/model_q4.onnx"), nameable("pytorch_model.bin")
+    (True, False)
     """
-    return any(listed.is_name(file) and listed.form().open is not None for listed in FORMS)
+    return any(file.endswith(listed.end) for listed in FORMS)
 
 
 def read_header(file: str, path: Path, shown: str) -> Iterable[tuple[str, StoredTensor]]:
     """Yield the tensors that one file of transformers describes, by the form of its name; errors call it `shown`."""
-    own = (listed.form().header for listed in FORMS if listed.is_name(file))
-    return next(filter(None, own), header)(path, shown)
+    return (pickles.torch_header if file.endswith(PICKLES) else header)(path, shown)

@@ -19,14 +19,13 @@ from hf_lineage.checkpoint.formats.fp8 import FP8, GPT_OSS
 from hf_lineage.checkpoint.formats.gptq import GPTQ
 from hf_lineage.checkpoint.formats.hqq import HQQ
 from hf_lineage.checkpoint.formats.mlx import MLX
-from hf_lineage.checkpoint.formats.modules import method
+from hf_lineage.checkpoint.formats.modules import method, settings
 from hf_lineage.checkpoint.formats.plain import CAST, FLOATS, INSTEAD, PLAIN, not_decoded
 from hf_lineage.checkpoint.formats.quanto import QUANTO
 from hf_lineage.checkpoint.formats.torchao import TORCHAO
-from hf_lineage.checkpoint.formats.transforms import turned_back
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
-from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
 BY_METHOD = {
     "aqlm": "AQLM",
@@ -101,6 +100,8 @@ def unknown(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> No
 
 
 UNDECODED = Undecoded()
+FUSED = ("weight_input", "weight_output", "q_attn", "k_cache")
+"""Where a transform is in the stored numbers already, or rotates queries and keys alike."""
 
 
 class Format(Protocol):
@@ -143,8 +144,29 @@ def _recognised(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -
 
 
 def tensors_of(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
-    """Return the tensors of a model; raise NothingToCompare where no format recognises how they are stored."""
+    """Return the tensors of a model; raise NothingToCompare where no format recognises how they are stored.
+
+    Raise CheckpointError where they are stored rotated: hidden units are then mixtures of the model's own.
+    """
     storage = _recognised(stored, config)
-    if storage is not None:
-        return turned_back(storage.tensors(stored, config), config)
-    raise unknown(stored, config)
+    if storage is None:
+        raise unknown(stored, config)
+    if key := _rotation(config):
+        raise CheckpointError(
+            f"the weights are stored rotated (`{key}` in config.json, as by QuaRot or SpinQuant), which is not read; "
+            "check the original of the same model"
+        )
+    return storage.tensors(stored, config)
+
+
+def _rotation(config: Mapping[str, Any]) -> str | None:
+    """The key of the quantization that says that stored numbers are not what the model computes with."""
+    stated = settings(config)
+    written = stated.get("transform_config") if method(config) == "compressed-tensors" else None
+    groups = written.get("config_groups") if isinstance(written, dict) else None
+    for group in groups.values() if isinstance(groups, dict) else ():
+        places = group.get("apply") if isinstance(group, dict) else None
+        for place in places if isinstance(places, list) else [None]:
+            if not isinstance(place, dict) or place.get("location") not in FUSED:
+                return "transform_config"
+    return next((key for key in ("rotation", "rotation_config") if stated.get(key)), None)

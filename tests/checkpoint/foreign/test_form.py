@@ -7,23 +7,14 @@ import io
 
 import pytest
 
-from hf_lineage.checkpoint.foreign.ctranslate2 import form as ctranslate2_header
-from hf_lineage.checkpoint.foreign.form import BoundedReader, HeaderError, ListedForm, decode_text, parse_once
+from hf_lineage.checkpoint.foreign.form import BoundedReader, HeaderError, decode_text, parse_once
 from hf_lineage.checkpoint.foreign.onnx import header as onnx_header
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub.reference import RepoRef
 
 
-def test_a_file_is_of_a_form_by_its_end_or_by_its_whole_name():
-    by_end, by_name = (ListedForm(ends, lambda: None) for ends in [(".a", ".b"), ("model.c",)])
-    names = ("x.a", "in/x.b", "model.c", "in\\model.c", "other-model.c", "a")
-    assert [by_end.is_name(name) for name in names] == [True, True, False, False, False, False]
-    assert [by_name.is_name(name) for name in names] == [False, False, True, True, False, False]
-
-
-@pytest.mark.parametrize(("file", "parse"), [("a.onnx", onnx_header.parse), ("model.bin", ctranslate2_header.parse)])
-def test_a_file_that_is_none_is_one_clear_line_with_its_name(file, parse, tmp_path):
-    repo = RepoRef("org/model", tmp_path)
+def test_a_file_that_is_none_is_one_clear_line_with_its_name(tmp_path):
+    repo, file, parse = RepoRef("org/model", tmp_path), "a.onnx", onnx_header.parse
     for content, words in (
         (b"version https://git-lfs", "is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder"),
         (b"PK\x03\x04", "is "),

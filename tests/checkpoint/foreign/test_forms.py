@@ -26,8 +26,8 @@ from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError
 from hf_lineage.hub.reference import RepoRef
-from tests.checkpoint.foreign.ctranslate2.test_form import written
 from tests.checkpoint.foreign.onnx.test_products import product
+from tests.invoking import lineage
 from tests.models import WEIGHTS, family, fine_tuned, shard, tiny_llama
 
 INDEX = "model.safetensors.index.json"
@@ -250,15 +250,11 @@ def test_several_models_are_refused_with_their_names(folder, names):
     )
 
 
-@pytest.mark.parametrize(
-    "names",
-    [("model.gguf", "onnx/model.onnx"), ("model.gguf", "model.bin", "vocabulary.json")],
-    ids=["ONNX", "CTranslate2"],
-)
-def test_models_for_several_libraries_need_not_be_the_same(folder, names):
+def test_models_for_several_libraries_need_not_be_the_same(folder):
+    names = ("model.gguf", "onnx/model.onnx")
     with pytest.raises(
         NothingToCompare,
-        match=rf"for several libraries \(model\.gguf, {names[1]}\); name one by its path, or with --file for",
+        match=r"for several libraries \(model\.gguf, onnx/model\.onnx\); name one by its path, or with --file for",
     ):
         foreign_model(folder(*names))
     assert chosen(folder(*names, file="model.gguf")) == ("gguf", ("model.gguf",))
@@ -273,8 +269,8 @@ def test_an_encoder_is_read_with_the_decoder_that_is_stored_like_it(folder):
 @pytest.mark.parametrize(
     ("names", "form"),
     [
-        (["model.bin", "vocabulary.json", "config.json"], "ctranslate2"),
-        (["model.bin", "shared_vocabulary.txt"], "ctranslate2"),
+        (["model.gguf", "model.bin", "vocabulary.json"], "gguf"),
+        (["model.gguf", "params.json", "consolidated.00.pth"], "gguf"),
         (["model.bin", "config.json"], None),
         (["model.bin", "vocabulary.json", "model.safetensors"], None),
         (["onnx/model.onnx", "model.safetensors"], None),
@@ -288,10 +284,28 @@ def test_what_transformers_loads_comes_first(folder, names, form):
 
 
 @pytest.mark.parametrize(
-    ("file", "form"), [("onnx/model_q4.onnx", "onnx"), ("model.bin", "ctranslate2"), ("a-Q8_0.gguf", "gguf")]
+    ("names", "told"),
+    [
+        (
+            ("model.bin", "shared_vocabulary.txt"),
+            "is a CTranslate2 model (model.bin), which is not read; check the original of the same model",
+        ),
+        (
+            ("params.json", "consolidated.00.pth"),
+            "is an original checkpoint with params.json, which is not read; check the release of the same model that "
+            "has a config.json",
+        ),
+    ],
 )
+def test_a_form_that_is_not_read_is_named_with_what_to_do(folder, names, told):
+    repo = folder(*names)
+    result = lineage("check", str(repo.folder), "--base", "org/base")
+    assert (result.code, result.error) == (2, f"{repo.folder} {told}")
+
+
+@pytest.mark.parametrize(("file", "form"), [("onnx/model_q4.onnx", "onnx"), ("a-Q8_0.gguf", "gguf")])
 def test_a_file_that_is_named_is_read_whatever_lies_beside_it(folder, file, form):
-    names = ("model.safetensors", "onnx/model.onnx", "onnx/model_q4.onnx", "model.bin", "a-Q8_0.gguf")
+    names = ("model.safetensors", "onnx/model.onnx", "onnx/model_q4.onnx", "a-Q8_0.gguf")
     assert chosen(folder(*names, file=file)) == (form, (file,))
 
 
@@ -304,8 +318,8 @@ def test_a_file_that_is_not_there_or_of_another_kind_is_an_error_of_the_option(f
 
 
 def test_only_these_files_stand_for_a_model():
-    names = ("a/b.onnx", "x.gguf", "/a/model.bin", "pytorch_model.bin", "a.safetensors")
-    assert [nameable(name) for name in names] == [True, True, True, False, False]
+    names = ("a/b.onnx", "x.gguf", "/a/model.bin", "a.safetensors")
+    assert [nameable(name) for name in names] == [True, True, False, False]
 
 
 def test_a_graph_and_what_lies_beside_it_is_told(tmp_path):
@@ -321,17 +335,6 @@ def test_a_graph_and_what_lies_beside_it_is_told(tmp_path):
     assert find_weights(named).notes()[1].startswith("model_q4.onnx was read, as it was named; model.onnx may")
     (tmp_path / "model_q4.onnx").unlink()
     assert find_weights(RepoRef("org/model", tmp_path)).notes() == (told,)
-
-
-def test_of_ctranslate2_nothing_is_told_where_there_is_nothing_else(tmp_path):
-    repo = written(tmp_path)
-    (tmp_path / "vocabulary.json").write_text("[]")
-    assert find_weights(repo).notes() == ()
-    (tmp_path / "tf_model.h5").write_bytes(b"")
-    assert find_weights(RepoRef("org/model", tmp_path)).notes() == (
-        "model.bin was read, which CTranslate2 loads; name another by its path, or with --file for the model that is "
-        "judged; tf_model.h5 may hold weights too and was not read",
-    )
 
 
 TOY_FILE = "weights.toy"
@@ -358,9 +361,9 @@ def rename_toy(repo, files, factorization, config, checkpoint):
 TOY = ForeignForm(
     "toy",
     lambda repo: (TOY_FILE,) if TOY_FILE in repo.files() else (),
-    lambda repo, files: toy_header(repo)[0]["config"],
     open_toy,
-    rename=rename_toy,
+    rename_toy,
+    lambda repo, files: toy_header(repo)[0]["config"],
     how="the only kind of toy",
     remark="{} is a toy",
 )
@@ -386,7 +389,7 @@ def test_a_new_form_is_one_value_and_one_line_of_the_table(tmp_path, monkeypatch
     plain = open_checkpoint(original)
     repo = write_toy(plain, tmp_path)
     assert not nameable(TOY_FILE)
-    monkeypatch.setattr(forms, "FORMS", [*forms.FORMS, ListedForm((".toy",), lambda: TOY)])
+    monkeypatch.setattr(forms, "FORMS", [*forms.FORMS, ListedForm(".toy", lambda: TOY)])
     assert nameable(TOY_FILE)
     assert (foreign_model(repo).form, foreign_model(original)) == (TOY, None)
     model = bound(described(repo))
@@ -396,11 +399,5 @@ def test_a_new_form_is_one_value_and_one_line_of_the_table(tmp_path, monkeypatch
         np.testing.assert_array_equal(model.checkpoint.read(name), plain.read(name))
     assert weight_files(repo) == [TOY_FILE]
     assert find_weights(repo).notes() == ("weights.toy is a toy",)
-    with pytest.raises(OptionError, match=r"it reads \.gguf, \.onnx, model\.bin and \.toy"):
+    with pytest.raises(OptionError, match=r"it reads \.gguf and \.onnx and \.toy"):
         foreign_model(RepoRef("org/toy", repo.folder, file="other.x"))
-
-
-def test_a_form_that_transformers_opens_is_chosen_only_where_no_other_one_is(folder):
-    names = ("params.json", "consolidated.00.pth")
-    assert chosen(folder(*names)) == ("original", ("consolidated.00.pth",))
-    assert chosen(folder(*names, "model.gguf")) == ("gguf", ("model.gguf",))

@@ -18,6 +18,7 @@ from hf_lineage.checkpoint.formats.table import BY_END, BY_METHOD, UNDECODED, te
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import NothingToCompare
+from tests.invoking import lineage
 from tests.models import WEIGHTS, edit_json, tiny_llama
 
 PLAIN = {"norm.weight": StoredTensor(Path("file"), "F32", (3,), 0)}
@@ -136,3 +137,33 @@ def test_a_format_that_is_added_to_the_table_is_decoded_and_compared(models, mon
     outcome = verdict(*models)
     assert outcome.name == "RELATED"
     assert 0.999 < outcome.evidence["mlp"].comparison.score < 1
+
+
+GROUP = {"type": "hadamard", "apply": [{"targets": ["re:.*down_proj$"], "location": "input"}]}
+
+
+@pytest.mark.parametrize(
+    ("method", "stated", "key"),
+    [
+        ("compressed-tensors", {"transform_config": {"config_groups": {"R4": GROUP}}}, "transform_config"),
+        ("compressed-tensors", {"transform_config": {"config_groups": {"R4": "?"}}}, "transform_config"),
+        ("bitnet", {"rotation": True}, "rotation"),
+        ("fp8", {"rotation_config": {"kind": "random"}}, "rotation_config"),
+    ],
+)
+def test_weights_that_are_stored_rotated_are_refused_with_what_to_do(tmp_path, method, stated, key):
+    model = tiny_llama(tmp_path)
+    edit_json(model / "config.json", quantization_config={"quant_method": method} | stated)
+    result = lineage("check", str(model), "--base", str(model))
+    assert (result.code, result.error) == (
+        2,
+        f"{model}: the weights are stored rotated (`{key}` in config.json, as by QuaRot or SpinQuant), which is not "
+        "read; check the original of the same model",
+    )
+
+
+def test_a_rotation_that_is_in_the_numbers_already_is_read(tmp_path):
+    places = [{"targets": ["re:.*q_proj$"], "location": where} for where in ("weight_output", "q_attn", "k_cache")]
+    stated = {"quant_method": "compressed-tensors"}
+    stated["transform_config"] = {"config_groups": {"R2": {"type": "hadamard", "apply": places}}}
+    assert list(tensors_of(PLAIN, {"quantization_config": stated})) == ["norm.weight"]

@@ -75,9 +75,9 @@ def _count(metadata: Mapping[str, Any], key: str, layer: int) -> int:
 GGUF: ForeignForm = ForeignForm(
     "gguf",
     choose_files,
-    _config,
     open_gguf,
-    rename=_rename,
+    _rename,
+    _config,
     aliases=list_aliases,
     tokens=_tokens,
     how="the most precise GGUF file by its name",

@@ -159,8 +159,8 @@ def _rename(
 ONNX_PAIR: ForeignForm = ForeignForm(
     "onnx",
     _choose_pair,
-    open=open_pair,
-    rename=_rename,
+    open_pair,
+    _rename,
     read=list_read_of_pair,
     how="with its decoder, the most precise by their names",
     remark=GRAPH,
@@ -170,9 +170,9 @@ ONNX_PAIR: ForeignForm = ForeignForm(
 ONNX: ForeignForm = ForeignForm(
     "onnx",
     _choose,
-    _config,
     open_onnx,
-    rename=_rename,
+    _rename,
+    _config,
     read=list_read,
     how="the most precise ONNX file by its name that can be read",
     remark=GRAPH,

@@ -1,1 +1,1 @@
-from .form import PICKLE as PICKLE
+from .torch_file import torch_header as torch_header

@@ -1,4 +1,4 @@
-"""Models in ONNX and in CTranslate2: a true descendant is RELATED, an independent one in the same clothes is not.
+"""Models in ONNX: a true descendant is RELATED, an independent one in the same clothes is not.
 
 The names of an exported graph become those of the Hub, whatever wrapped the model; joined matrices are parted.
 """
@@ -16,10 +16,9 @@ from hf_lineage.checking.source.opening import opened
 from hf_lineage.checkpoint.foreign.forms import foreign_model
 from hf_lineage.checkpoint.foreign.onnx.form import name_tensors
 from hf_lineage.checkpoint.foreign.pieces import Piece, name_in_out, split_rows, strip_common_prefix
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub.reference import RepoRef
-from tests import ctranslate2_models, onnx_models
+from tests import onnx_models
 from tests.conformance import tiny_model
 from tests.invoking import lineage
 from tests.long import first_of
@@ -268,41 +267,3 @@ def test_an_encoder_and_its_decoder_in_two_files_are_one_model(name, settings, e
     itself, original = (opened(described(RepoRef("x", folder))) for folder in (repo, child))
     assert itself.layout.widths == original.layout.widths
     assert "onnx/encoder_model.onnx is a graph;" in itself.notes[-1]
-
-
-@pytest.mark.parametrize(
-    ("name", "quantization"),
-    first_of(
-        [
-            *[("llama", "int8_float16"), ("gpt2", "float32")],
-            *(("llama", kind) for kind in ("float32", "float16", "bfloat16", "int16", "int8")),
-            ("gpt2", "int8"),
-        ],
-        count=2,
-    ),
-)
-def test_a_descendant_in_ctranslate2_is_related_in_every_type(name, quantization, tmp_path):
-    model = ctranslate2_models.converted(CHILDREN[name], tmp_path / "child", quantization)
-    outcome = verdict(BASES[name], model)
-    assert outcome.name == "RELATED"
-    assert min(scores(outcome).values()) > 0.95
-    assert min(scores(verdict(CHILDREN[name], model)).values()) > 0.999
-
-
-@pytest.mark.parametrize("quantization", first_of(["int8", "float32"]))
-def test_an_independent_model_in_ctranslate2_is_unrelated(quantization, tmp_path):
-    model = ctranslate2_models.converted(EXAMPLES / "otter/llama-independent", tmp_path / "other", quantization)
-    assert verdict(BASES["llama"], model).name == "UNRELATED"
-    assert verdict(BASES["llama"], model / "model.bin").name == "UNRELATED"
-
-
-def test_the_names_on_the_hub_are_those_of_the_original(tmp_path):
-    source = EXAMPLES / "acme/llama-base"
-    ctranslate2_models.converted(source, tmp_path / "ct2", "float32")
-    repo, original = RepoRef("x", tmp_path / "ct2"), RepoRef("y", source)
-    model = described(repo)
-    checkpoint = foreign_model(repo).rename(model.factorization, model.config, open_checkpoint(repo))
-    shapes = open_checkpoint(original).shapes
-    assert {name: shape for name, shape in shapes.items() if ".layers." in name}.items() <= checkpoint.shapes.items()
-    assert foreign_model(original) is None
-    assert opened(model).notes == ()

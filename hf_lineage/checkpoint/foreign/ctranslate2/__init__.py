@@ -1,5 +1,0 @@
-"""CTranslate2: the `model.bin` of that program, read as the tensors of transformers."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

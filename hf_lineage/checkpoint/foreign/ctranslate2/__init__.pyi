@@ -1,1 +1,0 @@
-from .form import CTRANSLATE2 as CTRANSLATE2
