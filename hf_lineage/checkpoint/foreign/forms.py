@@ -215,12 +215,13 @@ def _refuse_unread(repo: RepoRef, held: Collection[str]) -> None:
     """Raise CheckpointError for a model that is there only in a form that is not read."""
     if CTRANSLATE2 in held and any(map(VOCABULARY.fullmatch, held)) and not any(map(PREFERRED.fullmatch, held)):
         raise CheckpointError(
-            f"{repo} is a CTranslate2 model ({CTRANSLATE2}), which is not read; check the original of the same model"
+            f"{repo}: it is a CTranslate2 model ({CTRANSLATE2}), which is not read; check the original of the same "
+            "model"
         )
     if PARAMS in held and "config.json" not in held and any(map(ORIGINAL.fullmatch, held)):
         raise CheckpointError(
-            f"{repo} is an original checkpoint with {PARAMS}, which is not read; check the release of the same model "
-            "that has a config.json"
+            f"{repo}: it is an original checkpoint with {PARAMS}, which is not read; check the release of the same "
+            "model that has a config.json"
         )
 
 

@@ -288,19 +288,19 @@ def test_what_transformers_loads_comes_first(folder, names, form):
     [
         (
             ("model.bin", "shared_vocabulary.txt"),
-            "is a CTranslate2 model (model.bin), which is not read; check the original of the same model",
+            "it is a CTranslate2 model (model.bin), which is not read; check the original of the same model",
         ),
         (
             ("params.json", "consolidated.00.pth"),
-            "is an original checkpoint with params.json, which is not read; check the release of the same model that "
-            "has a config.json",
+            "it is an original checkpoint with params.json, which is not read; check the release of the same "
+            "model that has a config.json",
         ),
     ],
 )
 def test_a_form_that_is_not_read_is_named_with_what_to_do(folder, names, told):
     repo = folder(*names)
     result = lineage("check", str(repo.folder), "--base", "org/base")
-    assert (result.code, result.error) == (2, f"{repo.folder} {told}")
+    assert (result.code, result.error) == (2, f"{repo.folder}: {told}")
 
 
 @pytest.mark.parametrize(("file", "form"), [("onnx/model_q4.onnx", "onnx"), ("a-Q8_0.gguf", "gguf")])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from hf_lineage.checkpoint.foreign.forms import read_header
 from hf_lineage.checkpoint.foreign.pickles import torch_file
 from hf_lineage.checkpoint.foreign.pickles.torch_file import torch_header
 from hf_lineage.checkpoint.stored import Memory
@@ -247,3 +248,9 @@ def test_names_that_cannot_be_printed_are_refused(file):
 
 def test_a_file_that_is_gone_is_an_error(file):
     assert "it cannot be read: No such file" in refusal(file)
+
+
+def test_a_pickle_is_known_by_its_name_and_not_by_its_path(tmp_path):
+    torch.save({"a": torch.ones(2, 3)}, tmp_path / "blob")
+    ((name, tensor),) = read_header("pytorch_model.bin", tmp_path / "blob", "org/model")
+    assert (name, tensor.shape, tensor.dtype) == ("a", (2, 3), "F32")
