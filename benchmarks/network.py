@@ -24,13 +24,9 @@ from benchmarks.shapes import ITEM_SIZES, SHAPES, Model, Shape
 from benchmarks.writing import INDEX, write_model
 from hf_lineage.checkpoint.stored import header
 from hf_lineage.hub.ranges import HEAD
-from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.signature.sources.published import FOLDER
 from hf_lineage.signature.stream.drawn_parts import PLACES, ROWS_READ
 from tests.server import Hub, faults, serving
 from tests.server.client import remote
-from tests.server.commits import Commits
-from tests.server.hub import Part
 
 FILE = Path(__file__).with_name("results") / "network.json"
 SHAPE = SHAPES["7B"].shrunk(16)
@@ -49,29 +45,23 @@ BASE, CHILD, INDEPENDENT = "acme/base", "fern/child", "otter/independent"
 
 @dataclass(frozen=True)
 class Case:
-    """One check: how much it reads, and whether the base's owner has published its signature."""
+    """One check: how much it reads, and of which candidate."""
 
     budget: str
-    published: bool
     candidate: str = CHILD
 
     def __str__(self) -> str:
-        source = "a published signature" if self.published else "its weights"
-        return f"{self.budget}, base from {source}" + (", independent" if self.candidate == INDEPENDENT else "")
+        return f"{self.budget}, base from its weights" + (", independent" if self.candidate == INDEPENDENT else "")
 
     @property
     def targets(self) -> dict[str, Target]:
         """The most that may be moved of each model's weights, of its own bytes; gates are read for their activity."""
         related = {"quick": 0.15, "full": 0.75}[self.budget]
         most = Target(high=related if self.candidate == CHILD else 0.5)
-        return {self.candidate: most, BASE: Target(high=0.01) if self.published else most}
+        return {self.candidate: most, BASE: most}
 
 
-CASES = (
-    Case("quick", published=False, candidate=INDEPENDENT),
-    *(Case(budget, published) for published in (False, True) for budget in ("quick", "full")),
-)
-"""Those with a signature come last: once it is published, it is there."""
+CASES = (Case("quick", candidate=INDEPENDENT), Case("quick"), Case("full"))
 
 
 def measure(shape: Shape, cases: Sequence[Case] = CASES) -> list[Row]:
@@ -84,8 +74,6 @@ def measure(shape: Shape, cases: Sequence[Case] = CASES) -> list[Row]:
             hub.publish(name, written(model, place / model.folder))
         found: list[Row] = []
         for number, case in enumerate(cases):
-            if case.published and "refs/pr/1" not in hub.published[BASE]:
-                publish(hub, place)
             hub.forget()
             verdict = checked(hub, place / f"home{number}", case)
             found += rows(hub, case, shape, verdict)
@@ -103,7 +91,7 @@ def over_a_link(shape: Shape, latency: float, rate: float) -> Iterator[Row]:
         for budget in ("quick", "full"):
             hub.forget()
             began = time.perf_counter()
-            verdict = checked(hub, place / budget, Case(budget, published=False))
+            verdict = checked(hub, place / budget, Case(budget))
             seconds = time.perf_counter() - began
             moved = weights(hub, BASE) + weights(hub, CHILD)
             note = (
@@ -112,14 +100,6 @@ def over_a_link(shape: Shape, latency: float, rate: float) -> Iterator[Row]:
             )
             what = f"{budget}, base from its weights, over {rate / 1e6:.0f} MB/s"
             yield Row(what, Target(), seconds, "s, whole command", note)
-
-
-def publish(hub: Hub, place: Path) -> None:
-    """Propose the base's signature as its owner, and merge the proposal."""
-    (place / "commits").mkdir()
-    Commits(hub, place / "commits", account="acme").attach()
-    run(hub, place / "owner", "extract", BASE, "--push")
-    hub.published[BASE]["main"] = hub.published[BASE]["refs/pr/1"]
 
 
 def written(model: Model, folder: Path) -> Path:
@@ -144,16 +124,13 @@ def checked(hub: Hub, home: Path, case: Case) -> str:
     settings = ("--budget", case.budget, "--set", f"order-seed={SEED}", "--format", "json")
     said = run(hub, home, "check", case.candidate, "--base", BASE, *settings)
     (claim,) = json.loads(said)["claims"]
-    source = "published" if case.published else "weights"
-    if claim["signatures"]["base"]["kind"] != source:
-        raise RuntimeError(f"the base was read from {claim['signatures']['base']}, not from {source}")
     return f"{claim['verdict']} after {claim['paths'][0]['layers_read']} of {claim['layers']} layers"
 
 
 def run(hub: Hub, home: Path, *arguments: str) -> str:
-    """Run the command line against the small Hub, with an account, and return what it prints."""
+    """Run the command line against the small Hub, and return what it prints."""
     command = [sys.executable, "-m", "hf_lineage.cli", *arguments]
-    environment = remote(hub, home, HF_TOKEN="hf_token")
+    environment = remote(hub, home)
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if done.returncode not in JUDGED:
         raise RuntimeError(done.stderr)
@@ -167,8 +144,6 @@ def rows(hub: Hub, case: Case, shape: Shape, verdict: str) -> list[Row]:
         what, moved = "base" if name == BASE else "candidate", weights(hub, name)
         note = f"{moved} of {shape.bytes} bytes, {shape.layers} layers of width {shape.width}; {verdict}"
         found.append(Row(f"{case}: {what}", target, moved / shape.bytes, "of its own bytes", note))
-    if case.published:
-        found.append(signature(hub, case, shape))
     asked, ranges = len(hub.requests), len(hub.parts)
     head = max(outside(hub, name) for name in (BASE, case.candidate))
     rows_read, where = PLACES * ROWS_READ, "at four places"
@@ -186,28 +161,9 @@ def rows(hub: Hub, case: Case, shape: Shape, verdict: str) -> list[Row]:
 
 def weights(hub: Hub, name: str) -> int:
     """Return how many bytes were moved of a model, its small files and what the Hub says of it included."""
-    large = sum(
-        part.stop - part.start for part in hub.parts if part.file.startswith(f"{name}/") and not published(part)
-    )
+    large = sum(part.stop - part.start for part in hub.parts if part.file.startswith(f"{name}/"))
     about = (f"hub/{name}/", f"hub/api/models/{name}/")
     return large + sum(size for path, size in hub.sent.items() if f"{path}/".startswith(about))
-
-
-def signature(hub: Hub, case: Case, shape: Shape) -> Row:
-    """Return how large the published signature is, which does not grow with the hidden width."""
-    moved = sum(part.stop - part.start for part in hub.parts if published(part))
-    full = SHAPES["7B"]
-    recipe = RECIPES["robust"]
-    numbers = full.layers * (full.width * recipe.columns(full.width) + recipe.coordinates**2)
-    note = (
-        f"{moved} bytes; for the 7B {4 * numbers / full.bytes:.2%} of its bytes, since the width is 16 times as large"
-    )
-    return Row(f"{case}: signature", Target(), moved / shape.bytes, "of the base's bytes", note)
-
-
-def published(part: Part) -> bool:
-    """Return whether bytes are those of a signature."""
-    return f"/{FOLDER}/" in part.file
 
 
 def outside(hub: Hub, name: str) -> int:

@@ -21,7 +21,6 @@ from tests.models import SMALL, card, family, fine_tuned, tiny_llama
 from tests.server import serving
 from tests.server.client import connect
 from tests.server.commits import Commits
-from tests.signatures import publish
 
 LAYERS = 8
 NUMBERS = itertools.count()
@@ -167,13 +166,6 @@ def server(tmp_path, monkeypatch):
         connect(hub, tmp_path / "hub", monkeypatch)
         monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
         yield Commits(hub, tmp_path / "commits", account="acme").attach()
-
-
-@pytest.fixture
-def published(server):
-    """The base's owner has published its signature."""
-    publish(server)
-    return server
 
 
 @pytest.fixture

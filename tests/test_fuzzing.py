@@ -22,7 +22,6 @@ NAMES = (
     *("config", "config, unlisted", "card", "adapter of diffusers", "adapter", "mergekit"),
     *(
         "signature",
-        "trust file",
         "policy",
         "claims",
         "keys of an index",

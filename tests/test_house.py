@@ -30,6 +30,7 @@ ELSEWHERE = {
     "action/__main__.py": ENTRY,
     "cli/__main__.py": ENTRY,
     "running/executed/request.py": "tests/running/executed/test_worker.py asks for all of it",
+    "signature/sources/origin.py": "tests/report/words/test_wording.py says each of them in words",
 }
 """Modules without a test file of their own name, and where their tests are instead."""
 

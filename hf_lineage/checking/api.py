@@ -16,7 +16,6 @@ from hf_lineage.checking.source import (
     Model,
     OpenedModel,
     counterpart,
-    described,
     headers,
     locate,
     located,
@@ -37,7 +36,6 @@ from hf_lineage.signature import Signature
 
 if TYPE_CHECKING:
     from hf_lineage.checking.single import Inspection
-    from hf_lineage.signature.sources import Published
 
 NOT_READ = "there are no two models of which every tensor can be held against the other's"
 NOT_RUN = "an adapter is judged by the factors that it stores; to run it, merge it into its base and check the result"
@@ -172,21 +170,6 @@ def extract(model: Model, options: Options | None = None) -> Signature:
     """
     options = options or Options()
     return open_model(only(located(named(model), options)), options).signature()
-
-
-@takes_options
-def publish(model: Model, options: Options | None = None, to: str | None = None) -> tuple[Signature, Published]:
-    """Propose the signature of a model to its repository on the Hub, or to a repository of signatures.
-
-    Raise LineageError if the signature cannot be made or written.
-    """
-    from hf_lineage.signature.sources import published
-
-    options = options or Options()
-    repo = one(named(model), options)
-    published.refuse(repo, options.recipe, to)
-    signature = open_model(repo, options).signature()
-    return signature, published.propose(repo, described(repo, options.choice).factorization, signature, to)
 
 
 @takes_options

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from hf_lineage.architecture.registry import Choice, listing, similar
@@ -14,8 +13,7 @@ from hf_lineage.errors import OptionError, printable
 from hf_lineage.evidence import ACCEPTABLE, ADMITTED, Admitted, Budget, Criteria
 from hf_lineage.files import places
 from hf_lineage.hub import RepoRef
-from hf_lineage.signature import Names, OptionalPath, Sources, Spec
-from hf_lineage.signature.sources import trust
+from hf_lineage.signature import Names, OptionalPath, Spec
 
 if TYPE_CHECKING:
     from hf_lineage.evidence.nulls import EmpiricalNull
@@ -25,7 +23,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Sources, Spec):
+class Options(Spec):
     """What a check depends on besides the models; a value out of range, or of another kind, raises OptionError.
 
     So does a cache in a git checkout. `settings` lists what each may be.
@@ -42,10 +40,8 @@ class Options(Sources, Spec):
     # Declared again: of the fields of a frozen base mypy knows only what may be written, and not what is held.
     paths: Names = Names(*Spec.paths)
     """Names of paths, or all of them: `all`."""
-    signatures: Names = Names()
-    """Repositories on the Hub to search for signatures of bases, besides their own."""
-    trust: OptionalPath = OptionalPath()
-    """A trust file instead of the usual one."""
+    recompute: bool = False
+    """Whether to read weights even where a signature of them is cached."""
 
     alpha: float = Criteria.alpha
     permutations: int = Criteria.permutations
@@ -83,13 +79,12 @@ class Options(Sources, Spec):
     strict: bool = False
     """Whether every number is held against the base's: whether the model is its quantization and nothing else."""
     registry: OptionalPath = OptionalPath()
-    """The user's factorizations for classes that are not listed; by default the folder that the trust file names."""
+    """The user's factorizations for classes that are not listed."""
 
-    @functools.cached_property
+    @property
     def choice(self) -> Choice:
-        """How to read a model whose class the registry does not list; OptionError for an invalid trust file."""
-        named = None if self.registry else trust.load(self.trust).registry
-        return Choice(self.as_class, Path(named) if named else self.registry)
+        """How to read a model whose class the registry does not list."""
+        return Choice(self.as_class, self.registry)
 
     def allowed(self, repo: RepoRef) -> RepoRef:
         """Return a repository with what the user allows to read of it."""
@@ -117,15 +112,10 @@ class Options(Sources, Spec):
         places.outside_checkouts(places.CACHE)
         Spec.__post_init__(self)
         self._refuse_values()
-        Sources.__post_init__(self)
         if self.budget == "quick" and (self.nulls or self.recipe.probes is None):
             raise OptionError("--null and probes=exact need all layers; leave --budget quick out")
-        if self.published and self.recipe.probes is None:
-            raise OptionError("signatures with probes=exact are not published; leave published or probes=exact out")
         if self.run:
             self._refuse_run()
-        if self.strict and self.published:
-            raise OptionError("--strict reads the weights of a base; leave published=yes out")
         if self.registry is not None and not self.registry.is_dir():
             raise OptionError(f"--registry {self.registry} is not a folder; give the folder with the factorizations")
         if self.as_class and not self.registry and not any(listing(self.as_class)):
@@ -147,8 +137,6 @@ class Options(Sources, Spec):
             raise OptionError(
                 f"--run weighs units by what they do, and recipe {self.recipe.name} does not; leave one out"
             )
-        if self.published:
-            raise OptionError("--run needs the weights of a base; leave published=yes out")
 
     def _refuse_values(self) -> None:
         """Raise OptionError for a value out of range."""

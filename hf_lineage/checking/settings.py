@@ -115,17 +115,13 @@ def _one_of(words: Iterable[str]) -> Callable[[str], str]:
     return read
 
 
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(name for part in text.split(",") if (name := part.strip()))
-
-
 EXACT = "exact"
 """What is typed for probes where the whole product is computed."""
 WHOLE = ValueKind("a whole number", _whole, "a whole number", int, "N")
 NUMBER = ValueKind("a number", _number, "a number", float, "NUMBER")
 FLAG = ValueKind("True or False", _flag, "yes or no", _yes, "yes|no")
 TEXT, PATH = ValueKind("text", _text, "text"), ValueKind("a path", _path, "a path", metavar="FILE")
-NAMES = ValueKind("a name, or several", _names, "names, separated by commas", _listed, "REPO,...")
+NAMES = ValueKind("a name, or several", _names)
 RECIPE = ValueKind(
     f"a Recipe, or {', '.join(PARAMETERS)}", _recipe, " or ".join(PARAMETERS), _one_of(PARAMETERS), "|".join(PARAMETERS)
 )
@@ -154,18 +150,7 @@ SETTINGS: Mapping[str, Setting] = {
         _or_none(WHOLE),
         "Seed of the order of layers and of the sample of hidden units; by default a new one for each run.",
     ),
-    "recompute": Setting(FLAG, "Read the weights even if their signature is cached or published."),
-    "signatures": Setting(
-        NAMES,
-        "Also search these repositories on the Hub for published signatures of bases; by default those of "
-        "HF_LINEAGE_SIGNATURES.",
-    ),
-    "trust": Setting(
-        _or_none(PATH),
-        "The file that says which published signatures are trusted; by default HF_LINEAGE_TRUST, or "
-        "hf-lineage/trust.yaml in ~/.config.",
-    ),
-    "published": Setting(FLAG, "Download no weights of a base: use its published signature."),
+    "recompute": Setting(FLAG, "Read the weights even if their signature is cached."),
     "max_memory": Setting(_or_none(SIZE), "The most memory to use on each device, such as 8GiB."),
     "local_hub": Setting(_or_none(PATH)),
     "subfolder": Setting(TEXT),
@@ -202,7 +187,7 @@ def settle(options: object) -> None:
 def read_pairs(pairs: Iterable[str], keys: Iterable[str]) -> dict[str, Any]:
     """Return the values of KEY=VALUE pairs by the names of the options, of which only some keys are allowed.
 
-    The last pair of a key counts, but names of several pairs are joined. Raise OptionError for what cannot be read.
+    The last pair of a key counts. Raise OptionError for what cannot be read.
     """
     values: dict[str, Any] = {}
     for pair in pairs:
@@ -213,8 +198,7 @@ def read_pairs(pairs: Iterable[str], keys: Iterable[str]) -> dict[str, Any]:
             )
         kind, name = TYPED[key].kind, key.replace("-", "_")
         try:
-            value = kind.read(text)
+            values[name] = kind.read(text)
         except (ValueError, OverflowError):
             raise OptionError(f"{key} must be {kind.typed}, not {printable(repr(text), 100)}") from None
-        values[name] = (*values.get(name, ()), *value) if kind is NAMES else value
     return values

@@ -27,9 +27,9 @@ from hf_lineage.errors import printable
 WITH_WEIGHTS = "MODEL is org/name, org/name@revision, or a folder as ./name."
 CODES = "2 usage or input error, 130 interrupted."
 EXTRACTING = with_examples(
-    f"{WITH_WEIGHTS} Exit codes: 0 the signature was written or published, {CODES}",
+    f"{WITH_WEIGHTS} Exit codes: 0 the signature was written, {CODES}",
     "hf-lineage extract org/model -o model.lineage.safetensors",
-    "hf-lineage extract org/model --paths all --push",
+    "hf-lineage extract org/model --paths all",
 )
 INSPECTING = with_examples(
     f"{WITH_WEIGHTS} Exit codes: 0 the model was read, {CODES}",
@@ -46,29 +46,16 @@ FORM = format_option("text", "json")
 
 @click.command(epilog=EXTRACTING)
 @click.argument("model", type=MODEL)
-@click.option("--push", is_flag=True, help="Open a pull request with it on the Hub instead, or update your open one.")
-@click.option(
-    "--to", metavar="REPO", help="With --push: publish it in this repository of signatures instead of the model's own."
-)
 @with_options(SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, PATHS_OF_LAYERS, LOCAL_HUB, SET, OUTPUT)
-def extract(model: str, push: bool, to: str | None, output: Path | None, **settings: Any) -> int:
+def extract(model: str, output: Path | None, **settings: Any) -> int:
     """Write the signature of MODEL, by default into NAME.lineage.safetensors in the working directory."""
     from hf_lineage.checking import api
     from hf_lineage.signature.sources import store
 
-    if to and not push:
-        raise click.UsageError("--to names the repository for --push; give both")
-    if not push:
-        signature = api.extract(model, make_options(**settings))
-        output = output or Path(f"{Path(model.partition('@')[0]).resolve().name}.lineage.safetensors")
-    else:
-        signature, published = api.publish(model, make_options(**settings), to)
-        click.echo(published.done)
-        for file, sha256 in published.files.items():
-            click.echo(f"{sha256}  {printable(file)}")
-    if output is not None:
-        store.save_signature(signature, output)
-        click.echo(printable(output))
+    signature = api.extract(model, make_options(**settings))
+    output = output or Path(f"{Path(model.partition('@')[0]).resolve().name}.lineage.safetensors")
+    store.save_signature(signature, output)
+    click.echo(printable(output))
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ from hf_lineage.checking import TYPED, read_pairs
 from hf_lineage.cli.kinds import Command, path_option, writable
 from hf_lineage.errors import OptionError
 from hf_lineage.evidence import ACCEPTABLE, BUDGETS
-from hf_lineage.files import places
 from hf_lineage.signature import PARAMETERS
 
 if TYPE_CHECKING:
@@ -29,7 +27,6 @@ EPILOG = (
     "130 interrupted."
 )
 EXAMPLES = "Examples:"
-SIGNATURES = "HF_LINEAGE_SIGNATURES"
 AUDIT = "Compare all layers along all paths, for a model that may hide its descent: --budget full --paths all."
 
 
@@ -99,10 +96,9 @@ def set_option(*keys: str) -> Callable[[Command], Command]:
             click.echo(settings_help(keys))
             context.exit()
         try:
-            values = read_pairs(pairs, keys)
+            return read_pairs(pairs, keys)
         except OptionError as error:
             raise click.BadParameter(str(error)) from None
-        return _from_environment([key for key in keys if key not in values]) | values
 
     return click.option(
         "--set",
@@ -132,16 +128,6 @@ def described(key: str) -> str:
     value = usual.get(key, getattr(Options, name, None))
     shown = "no" if value is False else value or None if isinstance(value, tuple) else value
     return TYPED[key].help + ("" if shown is None else f"  [default: {shown}]")
-
-
-def _from_environment(keys: Iterable[str]) -> dict[str, Any]:
-    """What variables set; a trust file that one names may not lie in a git checkout."""
-    values: dict[str, Any] = {}
-    if "signatures" in keys and (repositories := os.environ.get(SIGNATURES, "").split()):
-        values["signatures"] = tuple(repositories)
-    if "trust" in keys and (file := places.outside_checkouts(places.TRUST)):
-        values["trust"] = file
-    return values
 
 
 SUBFOLDER = click.option(

@@ -8,8 +8,6 @@ from .atomic import remove_file as remove_file
 from .atomic import write_atomically as write_atomically
 from .atomic import write_output as write_output
 from .folder_cache import FolderCache as FolderCache
-from .places import configuration as configuration
-from .places import expanded as expanded
 from .places import inside as inside
 from .places import is_file as is_file
 from .places import is_folder as is_folder

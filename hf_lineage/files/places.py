@@ -1,6 +1,6 @@
 """Paths of this machine: what one names, whose it is, where it is after links, and which the environment names.
 
-Caches and trusted files that the environment names may not lie in what is checked: git writes the files of a checkout
+Caches and indexes that the environment names may not lie in what is checked: git writes the files of a checkout
 as the user who runs it, so nothing about a file there tells who wrote it. What a user types, such as --index, counts
 wherever it is: whoever types it has chosen it.
 """
@@ -100,8 +100,8 @@ def _is_blob(target: Path, root: Path) -> bool:
     return False
 
 
-CACHE, INDEX, TRUST, CONFIGURATION = "HF_LINEAGE_CACHE", "HF_LINEAGE_INDEX", "HF_LINEAGE_TRUST", "XDG_CONFIG_HOME"
-TRUSTED = (CACHE, INDEX, TRUST, CONFIGURATION, "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
+CACHE, INDEX, CONFIGURATION = "HF_LINEAGE_CACHE", "HF_LINEAGE_INDEX", "XDG_CONFIG_HOME"
+TRUSTED = (CACHE, INDEX, CONFIGURATION, "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
 """Variables that name what is trusted; those of the Hub's client may lie in a checkout, but not in that of a model."""
 
 

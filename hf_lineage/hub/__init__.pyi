@@ -7,7 +7,6 @@ from . import xet as xet
 from .addresses import hub_name as hub_name
 from .addresses import spelled as spelled
 from .commits import SAME as SAME
-from .listing import Entry as Entry
 from .ranges import HEAD as HEAD
 from .ranges import LARGEST_RANGE as LARGEST_RANGE
 from .ranges import Downloads as Downloads

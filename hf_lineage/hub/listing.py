@@ -1,4 +1,4 @@
-"""Listings: the files of a repository at a commit, who committed them, and the models that somebody publishes.
+"""Listings: the files of a repository at a commit and the models that somebody publishes.
 
 A repository is one of a model, unless another kind is named.
 """
@@ -6,7 +6,6 @@ A repository is one of a model, unless another kind is named.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,8 +25,6 @@ DATASET = "dataset"
 """The kind of a repository of data."""
 MOST_ASKED = 500
 """Files that one request asks about."""
-MOST_MEMBERS = 10_000
-"""Members of an organisation among which an author is searched at most."""
 
 
 @dataclass(frozen=True)
@@ -93,53 +90,6 @@ def fetched(name: str, commit: str, file: str, kind: str | None = None, largest:
         if there[file].size > largest:
             raise RepositoryError(f"{name}: {file} has {there[file].size} bytes, and at most {largest} are read")
     return Path(client.ask(name, lambda: hf_hub_download(name, file, tqdm_class=client.progress(), **where)))
-
-
-def owner_commits(name: str, commit: str, files: Sequence[str]) -> tuple[str, ...]:
-    """Return the commits that last changed these files if the owner made all of them; none otherwise, or if unknown.
-
-    The owner is the account that the repository's name begins with; for an organisation its public members count too.
-    The authors are those that the Hub lists. Git lets whoever pushes name any author, so this shows only that somebody
-    with the right to write to the branch accepted the commit as the owner's.
-    """
-    from huggingface_hub import HfApi
-
-    entries = client.ask(name, lambda: HfApi().get_paths_info(name, list(files), revision=commit, expand=True))
-    commits = sorted({entry.last_commit.oid if entry.last_commit else "" for entry in entries})
-    if len(entries) != len(files) or not all(commits):
-        return ()
-    authors = [client.ask(name, functools.partial(_authors, name, commit)) for commit in commits]
-    owner = name.partition("/")[0]
-    return tuple(commits) if all(authors) and _belong_to(owner, set().union(*authors)) else ()
-
-
-def _authors(name: str, commit: str) -> set[str]:
-    """The authors of a commit; none if the Hub does not say."""
-    history = _pages(f"models/{name}/commits/{commit}")
-    newest = next(history, {})
-    listed = newest.get("authors") or [] if newest.get("id") == commit else []
-    return {str(author.get("user")) for author in listed}
-
-
-def _belong_to(owner: str, people: set[str]) -> bool:
-    """Whether each of these people is the owner, or a public member of the organisation that is the owner."""
-    others = people - {owner}
-    if not others:
-        return True
-    members = itertools.islice(_pages(f"organizations/{owner}/members"), MOST_MEMBERS)
-    try:
-        return client.ask(owner, lambda: others <= {str(member.get("user")) for member in members})
-    except RepositoryError:
-        return False
-
-
-def _pages(path: str) -> Iterator[dict[str, Any]]:
-    """The entries that the Hub lists at an address; a page is requested only when it is reached."""
-    from huggingface_hub import constants
-    from huggingface_hub.utils import paginate  # type: ignore[attr-defined]
-
-    address = f"{constants.ENDPOINT}/api/{path}"
-    yield from (item for item in paginate(address, {}, client.headers(address)) if isinstance(item, dict))
 
 
 MOST_LISTED = 50_000

@@ -1,6 +1,5 @@
 from .options import Names as Names
 from .options import OptionalPath as OptionalPath
-from .options import Sources as Sources
 from .options import Spec as Spec
 from .recipe import RECIPES as RECIPES
 from .recipe import ROWS as ROWS

@@ -1,4 +1,4 @@
-"""What a signature depends on besides the weights: the recipe and the paths, and where else it may come from.
+"""What a signature depends on besides the weights: the recipe and the paths.
 
 Fields that take what people write, and hold one kind of value, are descriptors because a type checker then knows both
 kinds; `hf_lineage.checking.settings` turns one into the other.
@@ -81,21 +81,3 @@ class Spec:
             raise OptionError(
                 f"paths must be {ALL[0]}, or one or more of {', '.join(PATHS)}, each once, not {', '.join(self.paths)}"
             )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sources:
-    """Where a signature may come from besides the weights; OptionError where nothing is left."""
-
-    recompute: bool = False
-    """Whether to read weights even where a signature of them is cached or published."""
-    signatures: Names = Names()
-    """Repositories on the Hub to search for signatures of bases, besides their own."""
-    trust: OptionalPath = OptionalPath()
-    """A trust file instead of the usual one."""
-    published: bool = False
-    """Whether no weights of a base may be downloaded: a published signature is used."""
-
-    def __post_init__(self) -> None:
-        if self.recompute and self.published:
-            raise OptionError("recompute reads the weights, but published forbids to download them; give only one")

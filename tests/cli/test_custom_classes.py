@@ -116,18 +116,3 @@ def test_a_folder_of_factorizations_in_a_repository_is_not_read(hub):
         folder.mkdir(exist_ok=True)
         (folder / "yi.yaml").write_text(f"classes: [LlamaForCausalLM, YiForCausalLM]\nlayers:{rest}")
     assert lineage("check", "fern/child", "--local-hub", hub).code == 3
-
-
-def test_the_trust_file_may_name_the_folder(hub, tmp_path):
-    _, rest = (registry_root() / "llama.yaml").read_text().split("\nlayers:", 1)
-    (tmp_path / "trusted/mine").mkdir(parents=True)
-    (tmp_path / "trusted/mine/yi.yaml").write_text(f"classes: [YiForCausalLM]\nlayers:{rest}")
-    trust = tmp_path / "trusted/trust.yaml"
-    trust.write_text("registry: mine\n")
-    there = ("--local-hub", hub, "--set", f"trust={trust}")
-    result = lineage("check", "fern/child", *there)
-    assert (result.code, "read by yi.yaml of --registry" in result.sentences) == (0, True)
-    assert lineage("check", "fern/other", *there).code == 1
-    trust.write_text("registry: nowhere\n")
-    broken = lineage("check", "fern/child", *there)
-    assert (broken.code, "`registry` in the trust file" in broken.error) == (2, True)

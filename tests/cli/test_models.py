@@ -50,8 +50,10 @@ class TestExtract:
         assert "no/model" in lineage("extract", "no/model", "--local-hub", hub).error
         assert files(here) == []
 
-    def test_a_repository_of_signatures_is_for_those_that_are_published(self, hub):
-        assert "--to names the repository for --push; give both" in lineage("extract", MODEL, "--to", "a/b").error
+    @pytest.mark.parametrize("option", ["--push", "--to=a/b"])
+    def test_nothing_is_published(self, hub, option):
+        done = lineage("extract", MODEL, "--local-hub", hub, option)
+        assert (done.code, "No such option" in done.error) == (2, True)
 
 
 class TestInspect:

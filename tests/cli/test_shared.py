@@ -9,7 +9,7 @@ import pytest
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.settings import TYPED
 from hf_lineage.cli.kinds import writable
-from hf_lineage.cli.shared import make_options, set_option, with_examples, with_options
+from hf_lineage.cli.shared import make_options, with_examples, with_options
 from hf_lineage.signature.recipe import RECIPES
 from tests.invoking import lineage
 
@@ -71,29 +71,10 @@ class TestSet:
             lineage("extract", "no/model", "--set", "alpha=0.1").error
         )
 
-    def test_variables_set_what_is_not_typed(self, tmp_path, monkeypatch):
-        @click.command()
-        @set_option("signatures", "trust")
-        def command(settings):
-            return settings
-
-        def settings(*words):
-            return command.main(words, standalone_mode=False)
-
-        assert settings() == {}
-        monkeypatch.setenv("HF_LINEAGE_SIGNATURES", "a/b c/d")
-        monkeypatch.setenv("HF_LINEAGE_TRUST", str(tmp_path / "trust.yaml"))
-        assert settings() == {"signatures": ("a/b", "c/d"), "trust": tmp_path / "trust.yaml"}
-        assert settings("--set", "signatures=e/f")["signatures"] == ("e/f",)
-
-    def test_a_trust_file_in_a_checkout_counts_only_where_it_is_typed(self, tmp_path, monkeypatch):
-        (tmp_path / ".git").mkdir()
-        file = tmp_path / "trust.yaml"
-        file.touch()
-        monkeypatch.setenv("HF_LINEAGE_TRUST", str(file))
-        said = lineage("check", "no/model", "--set", "alpha=0.05").error
-        assert said.startswith("HF_LINEAGE_TRUST names a place in the git checkout")
-        assert "no/model" in lineage("check", "no/model", "--set", f"trust={file}").error
+    @pytest.mark.parametrize("pair", ["signatures=org/signatures", "trust=trust.yaml", "published=yes"])
+    def test_keys_of_published_signatures_are_gone(self, pair):
+        done = lineage("check", "no/model", "--set", pair)
+        assert (done.code, f"{pair!r} is not KEY=VALUE; the keys are " in done.error) == (2, True)
 
 
 def test_check_has_no_more_options_than_a_user_can_read():

@@ -31,7 +31,6 @@ from hf_lineage.errors import LineageError
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 from hf_lineage.report.record import record
 from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.signature.sources import trust
 from hf_lineage.signature.sources.store import encode, load_signature
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
 from tests.fuzzing.converted import onnx_files
@@ -80,7 +79,6 @@ def readers(room: Path) -> dict[str, Reader]:
         "models": [{"model": "org/base", "parameters": {"weight": 0.5}}, {"model": {"path": "org/other+org/lora"}}],
         "slices": [{"sources": [{"model": "org/base", "layer_range": [0, 2]}]}],
     }
-    pinned = {"signatures": ["lib/s"], "pinned": [{"model": "a/b", "commit": "1" * 40, "sha256": "a" * 64}]}
 
     def put(folder: Path, file: str, read: Callable[[RepoRef], Any]) -> Callable[[bytes], Any]:
         def reading(content: bytes) -> Any:
@@ -120,7 +118,6 @@ def readers(room: Path) -> dict[str, Reader]:
         "adapter": Reader(partial(json_file, valid=lora), put(adapters, ADAPTER_CONFIG, read_claims)),
         "mergekit": Reader(partial(yaml_file, valid=merge), put(merges, MERGE_CONFIG, read_claims)),
         "signature": Reader(_signature(room), file(load_signature)),
-        "trust file": Reader(partial(yaml_file, valid=pinned), file(trust.load)),
         "policy": Reader(partial(yaml_file, valid=_POLICY), file(policies.read)),
         "claims": Reader(partial(json_file, valid=_RECORD), record.decode),
         "keys of an index": Reader(key_files(), file(keys_read)),

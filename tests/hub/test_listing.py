@@ -1,4 +1,4 @@
-"""What the Hub says of files and of their authors, and what becomes of a check where it says nonsense or nothing."""
+"""What the Hub says of files, and of the models of an author."""
 
 from types import SimpleNamespace
 from typing import cast
@@ -11,70 +11,18 @@ from hf_lineage.hub import listing
 from tests.models import WEIGHTS
 from tests.server import faults, serving
 from tests.server.answers import Answer
-from tests.server.client import cached, connect
+from tests.server.client import connect
 from tests.server.hub import Hub
-from tests.signatures import BASE, FILE, check
 
 ALWAYS = 10**6
-PLACES = {
-    "list of files": f"/api/models/{BASE}/tree/",
-    "what put them there": "/paths-info/",
-    "commits": "/commits/",
-    "signature": f"resolve/{{}}/{FILE}",
-    "its content": f"cdn/{BASE}/{{}}/{FILE}",
-}
-FAULTS = {"503": faults.unavailable, "404": faults.missing, "hung up": faults.hung_up}
-NONSENSE = (b"<html>", b"{}", b"[1]", b'[{"type": "file"}]')
+
+BASE = "acme/base"
 
 
 @pytest.fixture(autouse=True)
-def nothing_cached(without_cache):
-    """What is published is all there is."""
+def nothing_listed():
+    """No list of files is known from another test."""
     listing.tree.cache_clear()
-
-
-def place(hub, name):
-    return PLACES[name].format(hub.commit(BASE, "main"))
-
-
-@pytest.mark.parametrize("name", PLACES)
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.crossed("name", "fault")
-def test_what_is_not_to_be_had_is_a_line_and_the_weights_are_read(published, tmp_path, name, fault):
-    if name == "list of files":
-        # The client keeps the list of a commit that it has seen.
-        check("--set", "recompute=yes")
-    published.hub.plan(FAULTS[fault], place(published.hub, name), times=ALWAYS)
-    claim, said = check()
-    assert (claim["verdict"], claim["signatures"]["base"]["kind"]) == ("RELATED", "weights")
-    assert said.startswith(f"{BASE}: the signature in {BASE}")
-    assert said.count("\n") == 1
-    assert not [file for file in cached(tmp_path / "hub") if WEIGHTS in file]
-    published.hub.faults.clear()
-    claim, said = check()
-    assert (claim["signatures"]["base"]["kind"], said) == ("published", "")
-
-
-@pytest.mark.parametrize("name", PLACES)
-def test_what_goes_wrong_once_changes_nothing(published, name):
-    if name == "list of files":
-        check("--set", "recompute=yes")
-    published.hub.plan(faults.unavailable, place(published.hub, name))
-    claim, said = check()
-    assert (claim["signatures"]["base"]["kind"], said) == ("published", "")
-
-
-@pytest.mark.parametrize("body", NONSENSE)
-@pytest.mark.parametrize("name", ["list of files", "what put them there", "commits"])
-@pytest.mark.crossed("name", "body")
-def test_nonsense_is_a_line_too(published, name, body):
-    if name == "list of files":
-        check("--set", "recompute=yes")
-    said = {"Content-Type": "application/json"}
-    published.hub.plan(lambda right: Answer(200, body, said), place(published.hub, name), times=ALWAYS)
-    claim, said = check()
-    assert claim["signatures"]["base"]["kind"] == "weights"
-    assert said.count("\n") == ((name, body) != ("list of files", b"{}")), "no files are no nonsense"
 
 
 def test_large_files_are_named_by_their_sha256_and_small_ones_as_git_does(server):
@@ -95,36 +43,6 @@ def test_a_branch_is_where_it_stands(server):
     assert listing.head(BASE) == server.hub.commit(BASE, "main")
     with pytest.raises(RepositoryError, match="has no such revision"):
         listing.head(BASE, "gone")
-
-
-@pytest.mark.parametrize(
-    ("authors", "members", "owned"),
-    [
-        (("acme",), None, True),
-        (("ann",), None, False),
-        (("ann",), ("bob", "ann"), True),
-        (("ann", "acme"), ("ann",), True),
-        (("ann", "mallory"), ("ann",), False),
-        (("ann",), ("bob",), False),
-        (("",), ("bob",), False),
-    ],
-)
-def test_the_owner_is_the_name_before_the_slash_or_a_member_of_it(server, authors, members, owned):
-    if members:
-        server.hub.members["acme"] = members
-    commit = server.push(BASE, "main", {FILE: b"x"}, *authors)
-    server.push(BASE, "main", {"README.md": b"x"}, "mallory")
-    head = server.hub.commit(BASE, "main")
-    assert listing.owner_commits(BASE, head, [FILE]) == ((commit,) if owned else ())
-
-
-def test_of_several_files_every_commit_counts(server):
-    first = server.push(BASE, "main", {"lineage/a": b"x"})
-    second = server.push(BASE, "main", {"lineage/b": b"x"})
-    assert listing.owner_commits(BASE, second, ["lineage/a", "lineage/b"]) == tuple(sorted((first, second)))
-    third = server.push(BASE, "main", {"lineage/b": b"y"}, "mallory")
-    assert listing.owner_commits(BASE, third, ["lineage/a", "lineage/b"]) == ()
-    assert listing.owner_commits(BASE, third, ["lineage/a", "lineage/gone"]) == ()
 
 
 @pytest.fixture

@@ -44,10 +44,8 @@ class Commits:
         """The content of a file at a revision."""
         return (self.hub.published[name][revision] / file).read_bytes()
 
-    def push(
-        self, name: str, revision: str, files: dict[str, bytes], *authors: str, removed: Sequence[str] = ()
-    ) -> str:
-        """Commit as these authors would, or the owner, and return the commit."""
+    def push(self, name: str, revision: str, files: dict[str, bytes], removed: Sequence[str] = ()) -> str:
+        """Commit as somebody would, and return the commit."""
         old = self.hub.published[name][revision]
         parent = self.hub.commit(name, revision)
         changed = [(file, hashlib.sha1(content).hexdigest()) for file, content in sorted(files.items())]
@@ -58,11 +56,6 @@ class Commits:
             (self.room / commit / file).write_bytes(content)
         for file in removed:
             (self.room / commit / file).unlink()
-        before = {file: put for (at, file), put in self.hub.touched.items() if at == parent}
-        known = {path.relative_to(old).as_posix(): parent for path in old.rglob("*") if path.is_file()}
-        last = known | before | dict.fromkeys(files, commit)
-        self.hub.touched |= {(commit, file): put for file, put in last.items()}
-        self.hub.authors[commit] = authors or (name.partition("/")[0],)
         self.hub.published[name] |= {revision: self.room / commit, commit: self.room / commit}
         return commit
 
@@ -102,7 +95,7 @@ class Commits:
             self.hub.published[name][revision] = self.hub.published[name][header["parentCommit"]]
         elif header["parentCommit"] != self.hub.commit(name, revision):
             return json_answer({"error": "The parent commit is not the head of the branch"}, 412)
-        commit = self.push(name, revision, files, str(self.account), removed=removed)
+        commit = self.push(name, revision, files, removed)
         self.made.append((name, revision, sorted(files)))
         done = {"commitOid": commit, "commitUrl": f"{self.hub.url}/{name}/commit/{commit}", "success": True}
         return json_answer(done | {"pullRequestUrl": f"{self.hub.url}/{name}/discussions/{len(self.proposals)}"})

@@ -51,12 +51,6 @@ class Hub:
     """Former name -> name: whoever asks for the one is sent to the other."""
     refused: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Name -> status and X-Error-Code; a gated repository still answers who it is, as on the real Hub."""
-    authors: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Commit -> who made it; unless said otherwise the owner did."""
-    touched: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Commit and file -> the commit that put it there; unless said otherwise the same."""
-    members: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Organisation -> those of its members who let everybody know."""
     commits: "Commits | None" = None
     """Who answers those that write, if anybody does."""
     faults: list[Planned] = field(default_factory=list)

@@ -4,7 +4,6 @@ import functools
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote
@@ -58,33 +57,9 @@ def tree(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit
 @route("POST", rf"{_API}/(?P<name>.+?)/paths-info/(?P<revision>[^/]+)")
 @_found
 def paths_info(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
-    """What is known of some files, and which commit put each there."""
+    """What is known of some files."""
     files = [folder / path for path in parse_qs(request.body.decode())["paths"]]
-    last = {file: hub.touched.get((commit, file.relative_to(folder).as_posix()), commit) for file in files}
-    said = {"title": "A change", "date": "2026-11-01T00:00:00.000Z"}
-    return json_answer(
-        [_entry(folder, file) | {"lastCommit": said | {"id": last[file]}} for file in files if file.is_file()]
-    )
-
-
-@route("GET", rf"{_API}/(?P<name>.+?)/commits/(?P<revision>[^/]+)")
-@_found
-def commits(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
-    """The newest commit of a revision, as if there were no others."""
-    authors = hub.authors.get(commit, (asked["name"].partition("/")[0],))
-    return json_answer([{"id": commit, "authors": [{"user": author} for author in authors]}])
-
-
-@route("GET", r"hub/api/organizations/(?P<name>[^/]+)/members")
-def members(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
-    """Who belongs to an organisation, one on each page."""
-    known, page = hub.members.get(asked["name"]), int(request.query.get("page", 0))
-    if known is None:
-        return refusal(404, "")
-    following = f"{hub.url}{request.path}?page={page + 1}"
-    more = {"Link": f'<{following}>; rel="next"'} if page + 1 < len(known) else {}
-    said = json_answer([{"user": name} for name in known[page : page + 1]])
-    return replace(said, headers=said.headers | more)
+    return json_answer([_entry(folder, file) for file in files if file.is_file()])
 
 
 @route("GET HEAD", r"hub/(datasets/)?(?P<name>.+?)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")

@@ -10,12 +10,12 @@ import pytest
 
 from hf_lineage import Options, Report, check, compare
 from hf_lineage.errors import OptionError
-from hf_lineage.signature.options import Names, OptionalPath, Sources, Spec
+from hf_lineage.signature.options import Names, OptionalPath, Spec
 
 
 def typed() -> None:
     """Never called: `make lint` holds what a type checker knows against it, where an error that is missing is one."""
-    options = Options(local_hub="examples/hub", trust=Path("x"), paths="mlp", nulls=["a", Path("b")])
+    options = Options(local_hub="examples/hub", registry=Path("x"), paths="mlp", nulls=["a", Path("b")])
     report: Report = check("a/b", Path("c"), options)
     report = compare(Path("a"), "b")
     rows: list[dict[str, Any]] = check("a/b", ["c/d"]).to_rows()
@@ -67,8 +67,3 @@ def test_paths_that_are_unknown_or_named_twice_are_refused(paths, message):
     with pytest.raises(OptionError) as error:
         Spec(paths=paths)
     assert message in str(error.value)
-
-
-def test_weights_cannot_be_asked_for_and_forbidden_at_once():
-    with pytest.raises(OptionError, match="recompute reads the weights, but published forbids to download them;"):
-        Sources(recompute=True, published=True)

@@ -24,7 +24,7 @@ class Choice:
 
 LISTED: Choice = Choice()
 """Only what the registry lists is read."""
-_CHECK = "check the folder that --registry or `registry` in the trust file names"
+_CHECK = "check the folder that --registry names"
 
 
 @dataclass(frozen=True)

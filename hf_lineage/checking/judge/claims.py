@@ -59,7 +59,7 @@ def reach(
         unread = Verdict(Kind.UNVERIFIABLE, str(error))
     else:
         return Reached(opened)
-    if isinstance(source, Signature) or options.published:
+    if isinstance(source, Signature):
         return Reached(unread)
     try:
         claim = _declared(source)

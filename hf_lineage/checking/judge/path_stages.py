@@ -12,6 +12,7 @@ from hf_lineage.evidence import Criteria, Evidence, Kind, Verdict
 from hf_lineage.evidence.judging import evaluate, same_recipe
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.signature import Signature
+from hf_lineage.signature.sources import FILE
 
 
 def _signature(model: OpenedModel, read: tuple[int, ...]) -> Signature:
@@ -19,7 +20,7 @@ def _signature(model: OpenedModel, read: tuple[int, ...]) -> Signature:
 
     Of a cached signature only these layers are used, as of weights: a report does not depend on what is cached.
     """
-    return model.signature() if model.origin.given else model.signature([n for n in read if n < model.layers])
+    return model.signature() if model.origin == FILE else model.signature([n for n in read if n < model.layers])
 
 
 def _clear(outcome: Verdict, read: int, layers: int, criteria: Criteria) -> bool:

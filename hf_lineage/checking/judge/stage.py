@@ -17,6 +17,7 @@ from hf_lineage.evidence import Criteria, Verdict
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.signature import STREAM, Signature
 from hf_lineage.signature.extraction import Sample, fits
+from hf_lineage.signature.sources import FILE
 
 if TYPE_CHECKING:
     from hf_lineage.evidence.derivation import Copies
@@ -113,7 +114,7 @@ class ModelPair:
         everything = tuple(range(max(base.layers, candidate.layers)))
         plain = dict.fromkeys(everything, candidate.width)
         alike = all(model.rows.get(path) == plain for model in (base, candidate) for path in options.paths)
-        at_hand = base.origin.given and candidate.origin.given
+        at_hand = base.origin == candidate.origin == FILE
         if at_hand or options.budget == "full" or options.nulls or options.recipe.probes is None or not alike:
             return everything, (len(everything),)
         layers = len(everything)
@@ -139,7 +140,7 @@ def _sizes(model: FromWeights, options: Options) -> tuple[int, ...]:
     """How many units each layer has along every path; empty if not all of it can be read some rows at a time."""
     layout, checkpoint = model.opened.layout, model.opened.checkpoint
     ran = model.opened.streams is not None  # what its parts wrote is known of all of them, and not of a sample
-    if ran or model.stand_in or not all(fits(layout, checkpoint, path) for path in options.paths):
+    if ran or not all(fits(layout, checkpoint, path) for path in options.paths):
         return ()
     return tuple(layout.parts(path, layer) for path in options.paths for layer in range(layout.layers))
 

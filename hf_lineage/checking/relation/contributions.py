@@ -132,7 +132,7 @@ def find_blend(
 def weights_of(model: OpenedModel | Verdict | None, options: Options) -> FromWeights | None:
     """Return a model whose weights can be read, opened again where its cached signature was used; None of any other."""
     if isinstance(model, FromWeights):
-        return None if model.stand_in else model
+        return model
     if isinstance(model, OpenedModel) and model.origin == CACHE and model.reopen:
         return FromWeights.from_opened(model.reopen(), options, cached=False)
     return None

@@ -65,7 +65,7 @@ def derived(
     if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights) or verdict.kind not in WITH_LAYERS:
         return None
     path = verdict.decisive
-    if base.stand_in or path is None or verdict.by_units:
+    if path is None or verdict.by_units:
         return None
     measured = verdict.evidence[path]
     branches = [PATHS[path].branch]

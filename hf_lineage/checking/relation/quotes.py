@@ -27,7 +27,7 @@ def quoted(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict) -> Map
     """Return the numbers of two models that are read from their weights, by the identifiers of `KINDS`."""
     if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights):
         return {}
-    if base.stand_in or any(model.opened.checkpoint.remote for model in (base, candidate)):
+    if any(model.opened.checkpoint.remote for model in (base, candidate)):
         return {}
     gains = _gains(base), _gains(candidate)
     centred = [[one - one.mean() for one in side] for side in gains]

@@ -1,6 +1,6 @@
 """Model: one model of a comparison, of which the headers are read; its weights are read when they are needed.
 
-There are two classes, by the source of the signature: the weights, or a cached, published or given signature.
+There are two classes, by the source of the signature: the weights, or a cached or given signature.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from dataclasses import dataclass, field, replace
 from hf_lineage.architecture.registry import ALL, Factorization, prefixes
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.describing import described
-from hf_lineage.checking.source.description import Described
 from hf_lineage.checking.source.lazy_signature import Downloads, Reading
 from hf_lineage.checking.source.opening import Opened, bound, opened
 from hf_lineage.checking.source.submodels import adapter_beside
-from hf_lineage.errors import NothingToCompare, RepositoryError, SignatureError
+from hf_lineage.errors import SignatureError
 from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature, Spec, some_layers
@@ -79,8 +78,6 @@ class FromWeights(OpenedModel):
 
     opened: Opened
     reading: Reading
-    stand_in: Signature | None = None
-    """A trusted published signature of all layers, which is used instead of the weights."""
 
     @classmethod
     def from_opened(cls, model: Opened, options: Options, cached: bool = True) -> FromWeights:
@@ -108,12 +105,12 @@ class FromWeights(OpenedModel):
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers; what was read before is not read again."""
-        return some_layers(self.stand_in, layers) if self.stand_in else self.reading.read(layers)
+        return self.reading.read(layers)
 
     @property
     def at_hand(self) -> Signature | None:
         """What is known of some layers without reading more, at least of a sample of all units; None if nothing is."""
-        return self.stand_in or self.reading.at_hand
+        return self.reading.at_hand
 
     @property
     def in_blocks(self) -> bool:
@@ -129,7 +126,7 @@ class FromWeights(OpenedModel):
 
 @dataclass(frozen=True, kw_only=True)
 class FromSignature(OpenedModel):
-    """A model of which only a signature is read: the cached one, a trusted published one, or one that the user gave."""
+    """A model of which only a signature is read: the cached one, or one that the user gave."""
 
     stored: Signature
     spec: Spec | None = None
@@ -176,7 +173,7 @@ class FromSignature(OpenedModel):
 
 
 def open_model(source: RepoRef | Signature, options: Options, is_base: bool = False) -> OpenedModel:
-    """Open a model by its headers; only of a base a trusted published signature may replace the weights.
+    """Open a model by its headers; its cached signature may replace the weights.
 
     Raise NothingToCompare if there is nothing to compare, and another LineageError for any other failure.
     """
@@ -192,47 +189,13 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
         if cached := cache.find(source, model.architecture, model.factorization, options):
             stored, reopen = FromSignature.from_stored(cached, CACHE, source), functools.cache(lambda: opened(model))
             return replace(stored, factorization=model.factorization, reopen=reopen, read_as=model.read_as)
-    if is_base:
-        return _base(model, options)
     headers = opened(model)
     from_weights = FromWeights.from_opened(headers, options)
-    if not beside:
+    if is_base or not beside:
         return from_weights
     from hf_lineage.checking.source.load_variants import with_adapter
 
     return replace(from_weights, variants=_read(with_adapter(headers, options.choice), options))
-
-
-def _base(model: Described, options: Options) -> OpenedModel:
-    """A base: a trusted published signature stands for its weights where there is one by the recipe."""
-    if model.repo.remote is None or model.repo.part:
-        return FromWeights.from_opened(opened(model), options)
-    from hf_lineage.signature.sources import Model, published
-
-    subject = Model(model.repo, model.architecture, model.factorization, None, options)
-    try:
-        headers = opened(model)
-    except RepositoryError:
-        trusted = None if options.recompute else published.find(subject, options)
-        if trusted is None:
-            raise
-        signature, origin = trusted
-        return FromSignature.from_stored(signature, origin, model.repo)
-    from_weights = FromWeights.from_opened(headers, options)
-    if options.recompute or not headers.checkpoint.remote:
-        return from_weights
-    trusted = published.find(replace(subject, layout=headers.layout), options)
-    if trusted is None and options.published:
-        raise NothingToCompare(
-            f"{model.repo}: it has no published signature that is trusted, and published=yes forbids to download its "
-            "weights; leave published=yes out"
-        )
-    if trusted is None:
-        return from_weights
-    signature, origin = trusted
-    if options.published:
-        from_weights = replace(from_weights, factorization=None, reopen=None)
-    return replace(from_weights, stand_in=signature, origin=origin)
 
 
 def _read(variants: Mapping[str, Opened | str], options: Options) -> dict[str, OpenedModel | Verdict]:

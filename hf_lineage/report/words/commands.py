@@ -20,7 +20,7 @@ from hf_lineage.report.words import numbers
 from hf_lineage.report.words import publishable as public
 
 _BY_VALUE = ("subfolder", "budget")
-_SET = ("alpha", "permutations", "seed", "min_share", "evidence", "recompute", "published", "ancestors", "quoted")
+_SET = ("alpha", "permutations", "seed", "min_share", "evidence", "recompute", "ancestors", "quoted")
 Write = Callable[[str], str]
 
 
@@ -91,21 +91,18 @@ def _options(options: Options, write: Write) -> list[str]:
         words += ["--accept", kind]
     words += ["--file", options.file] if options.file else []
     words += ["--allow-pickle"] if options.allow_pickle else []
-    words += set_words("signatures", ",".join(options.signatures)) if options.signatures else []
     for null in options.nulls:
         words += ["--null", write(null)]
     return words
 
 
 def _surroundings(report: Report, write: Write) -> Iterator[str]:
-    """The seed that was drawn, and the places of models and of the trust file."""
+    """The seed that was drawn, and the place of models."""
     options = report.options
     if options.order_seed is not None and any(map(_drawn, report.rows)):
         yield from set_words("order_seed", options.order_seed)
     if options.local_hub is not None:
         yield from ("--local-hub", _folder(options.local_hub, write))
-    if options.trust is not None:
-        yield from set_words("trust", _folder(options.trust, write))
 
 
 def _drawn(row: Row) -> bool:

@@ -44,7 +44,7 @@ def public(report: Report) -> Report:
 def names(report: Report) -> dict[str, str]:
     """Return what stands for every name that only this machine knows."""
     options = report.options
-    folders = (options.local_hub, options.registry, options.trust)
+    folders = (options.local_hub, options.registry)
     bases = (row.claim.base for row in report.rows if row.claim.sources == NAMED)
     meant = (name for row in report.rows for name in (row.claim.folder, row.model))
     typed = [report.model, *bases, *meant, *options.nulls, *report.called]

@@ -179,12 +179,6 @@ def origins(row: Row) -> Iterator[str]:
             yield f"{start} {CACHED}"
         if origin and origin.kind == "file":
             yield f"{start} was given as a file; its weights were not read"
-        if origin and origin.kind == "published":
-            files = ", ".join(f"{printable(file, 300)} (sha256 {sha256})" for file, sha256 in origin.files.items())
-            yield (
-                f"{start} is published in {printable(origin.repository, 200)}: {files}; trusted because "
-                f"{printable(origin.trusted, 300)}. Its weights were not read; --set recompute=yes reads the weights"
-            )
 
 
 def reading(row: Row) -> Iterator[str]:

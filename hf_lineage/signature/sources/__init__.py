@@ -1,4 +1,4 @@
-"""Sources of signatures other than the weights: the cache of this machine, and what is published on the Hub."""
+"""Sources of signatures other than the weights: the cache of this machine, and files that a user names."""
 
 import lazy_loader
 

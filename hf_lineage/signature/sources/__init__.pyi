@@ -1,12 +1,8 @@
 from . import cache as cache
-from . import published as published
 from . import store as store
-from . import trust as trust
-from .published import Published as Published
+from .origin import CACHE as CACHE
+from .origin import FILE as FILE
+from .origin import WEIGHTS as WEIGHTS
+from .origin import Origin as Origin
 from .store import encode as encode
 from .store import load_signature as load_signature
-from .trust import CACHE as CACHE
-from .trust import FILE as FILE
-from .trust import WEIGHTS as WEIGHTS
-from .trust import Origin as Origin
-from .verification import Model as Model

@@ -1,7 +1,6 @@
 """Ancestors: a base that cannot be compared is passed over for the one that it declares, and that verifies nothing."""
 
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -184,8 +183,3 @@ def test_a_verdict_on_the_base_itself_stays_as_it_is():
     assert through(Verdict(Kind.INCOMPATIBLE, "widths"), (STEP,)) == Verdict(
         Kind.INCOMPATIBLE, "widths; a/x could not be compared (why), and its README.md declares a/base"
     )
-
-
-def test_nothing_is_followed_where_no_weights_may_be_downloaded(hub):
-    assert row(hub, published=True).verdict.name == "UNVERIFIABLE"
-    assert Path("acme/base").is_dir()

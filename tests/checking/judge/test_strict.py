@@ -259,11 +259,6 @@ def test_a_signature_is_refused_in_one_line(tmp_path):
         compare(str(file), str(BASE), STRICT)
 
 
-def test_published_signatures_and_strictness_exclude_each_other():
-    with pytest.raises(OptionError, match="--strict reads the weights of a base; leave published=yes out"):
-        Options(strict=True, published=True)
-
-
 def test_a_claim_is_checked_strictly_too(tmp_path, nf4):
     card(nf4, "acme/llama-base", "quantized")
     report = check(str(nf4), options=Options(strict=True, local_hub=BASE.parents[1]))

@@ -21,7 +21,7 @@ from hf_lineage.report.html.claim import CAPTIONS, UNREAD, evidence, figures, ti
 from hf_lineage.report.page.finding import commit_of_model
 from hf_lineage.report.page.templates import escaped, fill
 from hf_lineage.report.words import advice
-from hf_lineage.signature.sources.trust import Origin
+from hf_lineage.signature.sources.origin import Origin
 from tests.example_evidence import trace
 from tests.pages import measured, report, row
 
@@ -180,7 +180,7 @@ def test_where_nothing_was_measured_there_is_nothing():
 
 
 A, B = "a" * 40, "b" * 40
-WEIGHTS = Origin("weights", None, {}, "")
+WEIGHTS = Origin("weights")
 
 
 def on_hub(*rows, name="org/model", **settings):

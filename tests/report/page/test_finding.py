@@ -20,7 +20,7 @@ from hf_lineage.report.page.finding import (
     show,
     without_hint,
 )
-from hf_lineage.signature.sources.trust import Origin
+from hf_lineage.signature.sources.origin import Origin
 from tests.pages import measured, report, row
 
 
@@ -53,7 +53,7 @@ def test_any_finding_has_its_tables_its_bars_and_its_sentences():
 
 
 A, B = "a" * 40, "b" * 40
-WEIGHTS, FILE = (Origin(kind, None, {}, "") for kind in ("weights", "file"))
+WEIGHTS, FILE = (Origin(kind) for kind in ("weights", "file"))
 
 
 def test_a_commit_on_the_hub_has_an_address():

@@ -31,7 +31,7 @@ BASE = "org/base"
         ({"alpha": 0.05, "permutations": 99, "seed": 3}, "--set alpha=0.05 --set permutations=99 --set seed=3"),
         ({"budget": "quick", "min_share": 0.75}, "--budget quick --set min-share=0.75"),
         ({"accept": ("part", "basis")}, "--accept part --accept basis"),
-        ({"recompute": True, "signatures": ("a/b",)}, "--set recompute=yes --set signatures=a/b"),
+        ({"recompute": True}, "--set recompute=yes"),
         ({"nulls": ("x/y", "./two words")}, "--null x/y --null './two words'"),
         ({"subfolder": "text_encoder", "file": "q8.gguf"}, "--subfolder text_encoder --file q8.gguf"),
     ],

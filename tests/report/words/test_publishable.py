@@ -35,7 +35,7 @@ def folder_report(**settings):
 
 @pytest.mark.parametrize("form", ["html", "markdown"])
 def test_no_path_of_a_home_directory_is_in_what_people_pass_on(form):
-    options = Options(local_hub=HOME / "hub", trust=HOME / "trust.yaml", nulls=("/home/alice/nulls/one",))
+    options = Options(local_hub=HOME / "hub", nulls=("/home/alice/nulls/one",))
     text = FORMATS[form](folder_report(options=options), True)
     assert "alice" not in text
     assert "secret-project" not in text

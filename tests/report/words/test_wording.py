@@ -17,7 +17,7 @@ from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report.findings.table import reasons, state_outcome
 from hf_lineage.report.words import wording
 from hf_lineage.report.words.wording import COLUMNS, columns
-from hf_lineage.signature.sources.trust import CACHE, FILE, WEIGHTS, Origin
+from hf_lineage.signature.sources.origin import CACHE, FILE, WEIGHTS
 from tests import pages
 from tests.example_evidence import evidence, inheriting
 
@@ -126,13 +126,6 @@ def test_the_base_is_not_named_twice_in_a_reason():
             ["was cached on this machine when its weights were read; --set recompute=yes reads the weights again"],
         ),
         (FILE, ["was given as a file; its weights were not read"]),
-        (
-            Origin("published", "lib/store", {"a\nb": "00ff"}, "pinned\n"),
-            [
-                r"is published in lib/store: a\nb (sha256 00ff); trusted because pinned\n. Its weights were not read; "
-                "--set recompute=yes reads the weights"
-            ],
-        ),
     ],
 )
 def test_it_is_said_whose_numbers_did_not_come_from_weights_that_were_read(origin, sentences):

@@ -1,4 +1,3 @@
-from .files import SUFFIX as SUFFIX
 from .files import choose_files as choose_files
 from .files import read_head as read_head
 from .form import GGUF as GGUF
