@@ -27,7 +27,7 @@ from hf_lineage.errors import LineageError, OptionError, printable
 from hf_lineage.evidence import FAIL_ON
 from hf_lineage.files import is_file, open_regular
 from hf_lineage.hub import RepoRef, hub_name
-from hf_lineage.report import FORMATS, Format, renderer
+from hf_lineage.report import Format, names, renderer
 from hf_lineage.signature import Signature
 
 LARGEST = 2**24
@@ -156,7 +156,7 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
         model=_model(given),
         on_hub=bool(given.get("MODEL")),
         bases=tuple(_words(given.get("BASE", ""))),
-        formats={name: renderer(_one_of(name, "formats", list(FORMATS))) for name in _words(given.get("FORMATS", ""))},
+        formats={name: renderer(_one_of(name, "formats", names())) for name in _words(given.get("FORMATS", ""))},
         fail_on=_one_of(given["FAIL_ON"], "fail-on", FAIL_ON) if given.get("FAIL_ON") else "",
         policy=_policy(given, environ),
         card=_one_of(given.get("ANNOTATE") or "never", "annotate", CARDS),

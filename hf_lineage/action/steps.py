@@ -22,29 +22,26 @@ from hf_lineage.checking.source import is_path, locate
 from hf_lineage.claims import read_claims
 from hf_lineage.errors import LineageError, NoModelError, printable
 from hf_lineage.evidence import ExitCode, Kind
+from hf_lineage.files import write_output
 from hf_lineage.hub import RepoRef, resolve
 from hf_lineage.policy import status
 from hf_lineage.report.formats import markdown
+from hf_lineage.report.words import encode
 from hf_lineage.signature import Signature
 
 Environment = Mapping[str, str]
 SUFFIXES = {
     "text": "txt",
     "markdown": "md",
-    "junit": "junit.xml",
-    "codequality": "codequality.json",
     "cyclonedx": "cdx.json",
-    "spdx": "spdx.json",
-    "gpai": "gpai.md",
     "intoto": "intoto.json",
     "intoto-predicate": "predicate.json",
-    "sarif-alerts": "alerts.sarif",
     "checksums": "sha256",
 }
 """Format -> what its file ends in, where that is not the name of the format."""
-BESIDE = {"sarif": ("sarif-alerts",), "intoto": ("intoto-predicate", "checksums")}
+BESIDE = {"intoto": ("intoto-predicate", "checksums")}
 """Format that is asked for -> what other actions take besides."""
-OUTPUTS = {"sarif-path": "sarif-alerts", "predicate-path": "intoto-predicate", "checksums-path": "checksums"}
+OUTPUTS = {"sarif-path": "sarif", "predicate-path": "intoto-predicate", "checksums-path": "checksums"}
 """Output -> the format whose file it names."""
 FAILED = "ERROR"
 """The output `verdict` where something could not be read."""
@@ -142,9 +139,21 @@ def _tell(environ: Environment, checked: Mapping[str, Any], folder: Path, files:
     """Set the outputs, and those that name a file that was written, and add the summary."""
     written = {output: files.get(form) for output, form in OUTPUTS.items()}
     named = {output: str(file) if file and file.exists() else "" for output, file in written.items()}
+    if named["sarif-path"]:
+        named["sarif-path"] = str(_alerts(Path(named["sarif-path"])))
     _set(environ, checked["outputs"] | {"report-path": str(folder)} | named)
     if summary := environ.get("GITHUB_STEP_SUMMARY"):
         runner.add_summary(Path(summary), checked["summary"] + "\n")
+
+
+def _alerts(file: Path) -> Path:
+    """Write a SARIF log again without what passed, and return where: code scanning shows every result as an alert."""
+    log = json.loads(file.read_text("utf-8"))
+    for run in log["runs"]:
+        run["results"] = [result for result in run["results"] if result["kind"] != "pass"]
+    alerts = file.with_suffix(".alerts.sarif")
+    write_output(alerts, encode(log).encode())
+    return alerts
 
 
 def _source(inputs: Inputs) -> RepoRef | Signature:

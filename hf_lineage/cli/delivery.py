@@ -15,7 +15,7 @@ from hf_lineage.cli.shared import OUTPUT
 from hf_lineage.errors import NothingToCompare, OptionError, printable
 from hf_lineage.evidence import FAIL_ON
 from hf_lineage.files import is_file, is_folder
-from hf_lineage.report import FORMATS, OF_SEVERAL
+from hf_lineage.report import FORMATS, OF_SEVERAL, names
 
 if TYPE_CHECKING:
     from hf_lineage.checking import Report
@@ -60,29 +60,13 @@ Reports = tuple[tuple[str, Path], ...]
 """Formats, each with the file that it goes to."""
 
 
-def _drawable(context: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
-    """Refuse another suffix, and a missing matplotlib, before any weights are read."""
-    if file is not None:
-        from hf_lineage.report.page import heatmap_plot as plot
-
-        plot.ready(file)
-    return writable(context, option, file)
-
-
 FORMAT = click.option(
     "--format",
     "form",
-    type=click.Choice(list(FORMATS)),
+    type=click.Choice(names()),
     default="text",
     show_default=True,
-    help="Format of the report; html is a single page, badge a small SVG image.",
-)
-PLOT = click.option(
-    "--plot",
-    type=click.Path(path_type=Path, dir_okay=False, writable=True),
-    callback=_drawable,
-    metavar="FILE",
-    help="Also draw the similarity of all layers, into FILE.png or FILE.svg.",
+    help="Format of the report; html is a single page.",
 )
 
 
@@ -92,7 +76,7 @@ def _reports(context: click.Context, option: click.Parameter, wanted: tuple[str,
     for pair in wanted:
         form, _, file = pair.partition("=")
         if form not in FORMATS or not file:
-            raise click.BadParameter(f"{pair!r} is not FORMAT=FILE; the formats are {', '.join(FORMATS)}")
+            raise click.BadParameter(f"{pair!r} is not FORMAT=FILE; the formats are {', '.join(names())}")
         writable(context, option, Path(file))
         reports.append((form, Path(file)))
     return tuple(reports)
@@ -128,7 +112,6 @@ REPORT = (
     FORMAT,
     OUTPUT,
     REPORTS,
-    PLOT,
     AS_NAME,
     click.option(
         "--explain",
@@ -164,7 +147,6 @@ class Delivery:
     form: str
     output: Path | None
     reports: Reports
-    plot: Path | None
     as_name: str | None
     explain: bool
 
@@ -183,7 +165,7 @@ class Delivery:
     def refuse_several(self) -> None:
         """Raise OptionError for what is about one model, where several are compared."""
         single = [form for form in (self.form, *(form for form, _ in self.reports)) if form not in OF_SEVERAL]
-        told = f"--format {single[0]}" if single else "--plot" if self.plot else "--as-name" if self.as_name else ""
+        told = f"--format {single[0]}" if single else "--as-name" if self.as_name else ""
         if told:
             raise OptionError(f"{told} is about one model; compare two models with it")
 
@@ -192,11 +174,6 @@ class Delivery:
         from hf_lineage.report import renderer
 
         report = replace(report, as_name=self.as_name or "")
-
-        if self.plot is not None:
-            from hf_lineage.report.page import save
-
-            save(report, self.plot)
         write_reports(report, self.reports)
         write(renderer(self.form)(report, self.explain), self.output, coloured=self.form == "text")
         return int(report.status)

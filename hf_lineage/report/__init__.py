@@ -19,25 +19,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Extra:
-    """A package that a format needs and a plain installation of hf-lineage does not bring."""
-
-    name: str
-    """The extra of hf-lineage that brings it, as in `hf-lineage[name]`."""
-    module: str
-    """The module that is imported."""
-    package: str
-    """The package on the index that has the module."""
-
-
-@dataclass(frozen=True)
 class Format:
     """One format of reports; calling it renders a report."""
 
     module: str
     function: str = "render"
     """Takes the report and `explain`, and returns the text."""
-    extra: Extra | None = None
 
     def __call__(self, report: Report, explain: bool) -> str:
         """Return a report in this format; `explain` adds each layer, the nulls and the limits where they are absent."""
@@ -49,16 +36,8 @@ FORMATS = {
     "json": Format("hf_lineage.report.formats.json"),
     "markdown": Format("hf_lineage.report.formats.markdown"),
     "html": Format("hf_lineage.report.html.report"),
-    "badge": Format("hf_lineage.report.formats.badge"),
     "sarif": Format("hf_lineage.report.formats.sarif"),
-    "sarif-alerts": Format("hf_lineage.report.formats.sarif", "alerts"),
-    "junit": Format("hf_lineage.report.formats.junit"),
-    "codequality": Format("hf_lineage.report.formats.codequality"),
-    "cyclonedx": Format(
-        "hf_lineage.report.formats.cyclonedx", extra=Extra("cyclonedx", "cyclonedx", "cyclonedx-python-lib")
-    ),
-    "spdx": Format("hf_lineage.report.formats.spdx"),
-    "gpai": Format("hf_lineage.report.formats.gpai"),
+    "cyclonedx": Format("hf_lineage.report.formats.cyclonedx"),
     "intoto": Format("hf_lineage.report.formats.intoto"),
     "intoto-predicate": Format("hf_lineage.report.formats.intoto", "render_predicate"),
     "checksums": Format("hf_lineage.report.formats.intoto", "checksums"),
@@ -70,13 +49,17 @@ OF_SEVERAL = ("text", "json", "markdown", "html")
 """The formats that also show several models compared with one; the others are about one model."""
 
 
+def names() -> list[str]:
+    """Return the names that users are told of: the action alone reads `github`."""
+    return [form for form in FORMATS if form != "github"]
+
+
 def renderer(form: str) -> Format:
     """Return the format of a name; raise OptionError for another name, and where a package that it needs is missing."""
     if form not in FORMATS:
-        raise OptionError(f"there is no format {printable(form, 50)!r}; the formats are {', '.join(FORMATS)}")
-    extra = FORMATS[form].extra
-    if extra is not None and find_spec(extra.module) is None:
-        raise OptionError(f"--format {form} needs {extra.package}; run {installation(extra.name)}")
+        raise OptionError(f"there is no format {printable(form, 50)!r}; the formats are {', '.join(names())}")
+    if form == "cyclonedx" and find_spec("cyclonedx") is None:
+        raise OptionError(f"--format {form} needs cyclonedx-python-lib; run {installation('cyclonedx')}")
     return FORMATS[form]
 
 
@@ -90,4 +73,4 @@ def write_report(report: Report, form: str, file: Path) -> None:
     write_output(file, renderer(form)(report, True).encode())
 
 
-__all__ = ["FORMATS", "OF_SEVERAL", "Extra", "Format", "renderer", "write_report"]
+__all__ = ["FORMATS", "OF_SEVERAL", "Format", "names", "renderer", "write_report"]

@@ -20,14 +20,13 @@ from tests.invoking import lineage
 from tests.models import WEIGHTS, family
 
 HUB = ROOT / "examples" / "hub"
-EVERY = "text, json, markdown, sarif, junit, cyclonedx, intoto"
+EVERY = "text, json, markdown, sarif, cyclonedx, intoto"
 SHELLCHECK = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
 FILES = [
     "alerts.sarif",
     "cdx.json",
     "intoto.json",
     "json",
-    "junit.xml",
     "md",
     "predicate.json",
     "sarif",

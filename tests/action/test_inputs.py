@@ -246,7 +246,7 @@ def test_they_mean_what_action_yml_says():
     inputs = read_inputs(
         {
             "LINEAGE_MODEL": "org/model", "LINEAGE_REVISION": "v1", "LINEAGE_BASE": "a/b, c/d\ne/f a/b",
-            "LINEAGE_FORMATS": "json,sarif junit\n", "LINEAGE_ACCEPT": "part, basis, weak",
+            "LINEAGE_FORMATS": "json,sarif html\n", "LINEAGE_ACCEPT": "part, basis, weak",
             "LINEAGE_FAIL_ON": "undecided", "LINEAGE_TOKEN": "hf_x", "LINEAGE_SET": "alpha=0.001 seed=3",
             "LINEAGE_VERSION": f"v{__version__}", "LINEAGE_LOCAL_HUB": "hub", "LINEAGE_RUN": "yes",
             "LINEAGE_STRICT": "yes",
@@ -254,7 +254,7 @@ def test_they_mean_what_action_yml_says():
         }
     )  # fmt: skip
     assert (inputs.model, inputs.bases, list(inputs.formats)) == (
-        "org/model@v1", ("a/b", "c/d", "e/f"), ["json", "sarif", "junit"],
+        "org/model@v1", ("a/b", "c/d", "e/f"), ["json", "sarif", "html"],
     )  # fmt: skip
     assert inputs.fail_on == "undecided"
     assert (inputs.card, inputs.token, str(inputs.local_hub)) == ("never", "hf_x", "hub")

@@ -54,7 +54,7 @@ def test_the_command_says_them_by_an_index_and_by_bases_that_are_named(hub, expe
 
 @pytest.mark.long
 def test_so_do_the_page_and_the_other_formats(hub):
-    for form in ("html", "markdown", "sarif", "junit"):
+    for form in ("html", "markdown", "sarif"):
         shown = asked(hub, "--base", BASE, "--base", B, "--format", form).out
         shown = " ".join(html.unescape(shown).replace("\\u00b1", "±").replace("\\", "").split())
         assert "57% (± 0.1) of " in shown

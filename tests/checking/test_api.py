@@ -44,7 +44,9 @@ def test_text_and_paths_name_models_alike(tmp_path):
         compare(base, tuned, options),
     ]
     assert {row.verdict.name for report in reports for row in report.rows} == {"RELATED"}
-    assert {report.to_rows()[0]["score"] for report in reports} == {reports[0].to_rows()[0]["score"]}
+    assert {report.to_dict()["claims"][0]["score"] for report in reports} == {
+        reports[0].to_dict()["claims"][0]["score"]
+    }
     assert {report.model for report in reports} == {str(tuned)}
     one = check(TUNED, BASE, Options(local_hub=str(HUB), order_seed=0, permutations=99))
     assert one.rows[0].claim.base == BASE

@@ -158,7 +158,7 @@ def test_code_that_a_repository_brings_is_said(pair):
     assert row.own_code == (row.verdict.reason,)
     report = compare(str(pair.a), str(folder))
     assert as_json.document(report)["claims"][0]["reason"] == row.verdict.reason
-    said = {form: report.to_format(form) for form in ("text", "markdown", "html", "junit", "sarif")}
+    said = {form: report.to_format(form) for form in ("text", "markdown", "html", "sarif")}
     assert [form for form, text in said.items() if "auto" not in text] == []
 
 

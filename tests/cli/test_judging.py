@@ -17,7 +17,6 @@ def delivery(**changes):
         "form": "text",
         "output": None,
         "reports": (),
-        "plot": None,
         "as_name": None,
         "explain": False,
     }

@@ -18,7 +18,7 @@ def typed() -> None:
     options = Options(local_hub="examples/hub", registry=Path("x"), paths="mlp", nulls=["a", Path("b")])
     report: Report = check("a/b", Path("c"), options)
     report = compare(Path("a"), "b")
-    rows: list[dict[str, Any]] = check("a/b", ["c/d"]).to_rows()
+    rows: dict[str, Any] = check("a/b", ["c/d"]).to_dict()
     hub: Path | None = options.local_hub
     paths: tuple[str, ...] = options.paths
     del report, rows, hub, paths

@@ -132,11 +132,6 @@ class Report:
         document: dict[str, Any] = import_module(f"{REPORT}.formats.json").document(self)
         return document
 
-    def to_rows(self) -> list[dict[str, Any]]:
-        """Return a flat dictionary for each claim, all with the same keys: `pandas.DataFrame(report.to_rows())`."""
-        rows: list[dict[str, Any]] = import_module(f"{REPORT}.formats.flat").rows(self)
-        return rows
-
     def to_json(self) -> str:
         """Return the report as JSON."""
         return self.to_format("json")
@@ -157,10 +152,6 @@ class Report:
         """Return the report in a format that `--format` knows, such as sarif; OptionError for any other name."""
         text: str = import_module(REPORT).renderer(form)(self, explain)
         return text
-
-    def _repr_html_(self) -> str:
-        """Return a table for notebooks, in which untrusted names are escaped."""
-        return str(import_module(f"{REPORT}.formats.flat").fragment(self))
 
 
 MOST_SHOWN = 5

@@ -24,7 +24,6 @@ EXTRAS = {
     "gpu": ("GPUs; without it hf-lineage uses the processor, with the same verdicts", ("torch", "accelerate")),
     "run": ("`--run`", ("torch", "transformers", "accelerate")),
     "cyclonedx": ("`--format cyclonedx`", ("cyclonedx",)),
-    "plot": ("`--plot`", ("matplotlib",)),
     "ray": ("`index build --engine ray`", ("ray",)),
 }
 """What each extra is for, and the packages that show that it is installed."""

@@ -14,7 +14,5 @@ from .table import place_claim as place_claim
 from .table import place_report as place_report
 from .table import reasons as reasons
 from .table import state_all as state_all
-from .table import state_claim as state_claim
 from .table import state_first as state_first
 from .table import state_outcome as state_outcome
-from .table import state_report as state_report

@@ -146,23 +146,12 @@ def state_first(report: Report) -> Iterator[str]:
         yield from map(finding.named, finding.sentences) if finding.first else ()
 
 
-def state_claim(report: Report, row: Row) -> Iterator[str]:
-    """Yield what every finding of one claim says, in few sentences."""
-    for _, finding in describe_claim(report, row):
-        yield from finding.statements
-
-
-def state_report(report: Report) -> Iterator[str]:
-    """Yield the same of the findings that concern no single claim."""
-    for _, finding in describe_report(report):
-        yield from finding.statements
-
-
 def state_all(report: Report) -> Iterator[str]:
     """Yield what all findings of a report say: what is said first, then claim by claim."""
     yield from state_first(report)
     for row in report.rows:
-        yield from state_claim(report, row)
+        for _, finding in describe_claim(report, row):
+            yield from finding.statements
     for _, finding in describe_report(report):
         yield from () if finding.first else finding.statements
 

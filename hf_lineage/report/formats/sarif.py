@@ -24,15 +24,6 @@ def render(report: Report, explain: bool = False) -> str:
     return encode(document(report))
 
 
-def alerts(report: Report, explain: bool = False) -> str:
-    """Return the report without what passed, for GitHub's code scanning, to which every result is an alert."""
-    del explain
-    log = document(report)
-    for run in log["runs"]:
-        run["results"] = [result for result in run["results"] if result["kind"] != "pass"]
-    return encode(log)
-
-
 def document(report: Report) -> dict[str, Any]:
     """Return the log as plain values."""
     driver = {

@@ -1,4 +1,3 @@
-from . import heatmap_plot as heatmap_plot
 from . import svg as svg
 from .charts import concentration as concentration
 from .charts import histogram as histogram
@@ -12,7 +11,6 @@ from .finding import is_shown_apart as is_shown_apart
 from .finding import show as show
 from .finding import without_hint as without_hint
 from .heatmap import heat_map as heat_map
-from .heatmap_plot import save as save
 from .svg import element as element
 from .svg import group as group
 from .svg import path as path

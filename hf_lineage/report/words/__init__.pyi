@@ -10,7 +10,6 @@ from .kinds import TONES as TONES
 from .kinds import Rule as Rule
 from .numbers import drawn as drawn
 from .place import Place as Place
-from .place import card as card
 from .place import encode as encode
 from .place import fingerprint as fingerprint
 from .place import holds as holds

@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import msgspec
 import yaml
@@ -20,7 +20,7 @@ import yaml
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import NAMED, Row
 from hf_lineage.claims import CARD, CONFIG, ORIGIN, understood
-from hf_lineage.errors import LineageError, printable
+from hf_lineage.errors import LineageError
 from hf_lineage.evidence import ExitCode
 from hf_lineage.files import plain_yaml
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
@@ -54,11 +54,6 @@ class Place:
     uri: str
     line: int | None
 
-    @property
-    def path(self) -> str:
-        """The file as a path from the working directory, in letters that can be printed."""
-        return printable(unquote(self.uri), 500)
-
 
 def places(report: Report) -> list[list[Place]]:
     """Return for each row where the claim is made; for a base that the user named, where it could be declared."""
@@ -70,18 +65,9 @@ def places(report: Report) -> list[list[Place]]:
     ]
 
 
-def card(report: Report) -> Place:
-    """Return where a base could be declared."""
-    return Place(_uri(report.source, CARD), None)
-
-
-def fingerprint(report: Report, row: Row | None, *finding: str) -> str:
-    """Return what stays the same when the model, or the line that makes the claim, moves: who claims what, and where.
-
-    With a `finding` it is another one as soon as the finding is.
-    """
-    claimed = () if row is None else (row.claim.base, *filter(None, (row.part,)))
-    words = "\n".join((report.model.partition("@")[0], *claimed, *finding))
+def fingerprint(report: Report, row: Row) -> str:
+    """Return what stays the same when the model, or the line that makes the claim, moves: who claims what."""
+    words = "\n".join((report.model.partition("@")[0], row.claim.base, *filter(None, (row.part,))))
     return hashlib.sha256(words.encode("utf-8", errors="surrogateescape")).hexdigest()[:32]
 
 

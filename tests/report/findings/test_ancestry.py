@@ -35,7 +35,7 @@ def test_the_base_of_the_base_is_told_with_what_its_licence_asks_for(chain):
     assert report.exit_code is ExitCode.RELATED
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "html", "sarif", "junit", "gpai"])
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "sarif"])
 @pytest.mark.few(3)
 def test_names_and_licences_of_strangers_are_no_markup(form, chain):
     hostile = "".join(f"\\U{ord(c):08x}" if not c.isalnum() else c for c in "".join(NAMES))

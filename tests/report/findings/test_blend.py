@@ -34,7 +34,7 @@ def test_the_sentence_says_shares_what_is_left_and_what_is_named():
     assert blend.describe(reporting(RIO)).first
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "html", "junit", "sarif", "github", "json", "codequality"])
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "sarif", "github", "json"])
 def test_every_report_says_it(form):
     shown = " ".join(FORMATS[form](reporting(RIO), explain=False).split())
     assert "undeclared" in shown

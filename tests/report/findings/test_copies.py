@@ -43,7 +43,7 @@ def test_a_frozen_embedding_is_told_by_its_name():
     assert "none of the layers and outside the layers model.embed_tokens.weight" in said(FROZEN)
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "html", "github", "sarif", "junit", "gpai"])
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "github", "sarif"])
 def test_every_report_says_it(form):
     text = html.unescape(re.sub("<[^>]*>", "", FORMATS[form](reported(FROZEN), False)))
     assert "21.0% of its bytes are stored as those of org/base" in " ".join(text.split())

@@ -28,7 +28,7 @@ RAN = tuple(
 LOSSES = [Loss(np.array(nats), parts, weight) for nats, parts, weight in (([4.0, 4.2], 90, 0.9), ([0.5], 9, 0.1))]
 USED = Executed(RAN, Ablation("nats", "text", 2.0, LOSSES[0], LOSSES[1], LOSSES[1]), 7)
 PROBLEM = Executed(problem="org/base could not be run: it needs 9000 MiB of memory, and 100 MiB are free")
-TOLD = ("text", "markdown", "html", "github", "sarif", "junit", "gpai", "cyclonedx", "spdx")
+TOLD = ("text", "markdown", "html", "github", "sarif", "cyclonedx")
 
 
 def written(form, executed=USED, explain=False):
@@ -54,9 +54,7 @@ def test_every_report_says_why_a_model_was_not_run(form):
     assert "not verified by running: org/base could not be run: it needs 9000 mib" in text.lower()
 
 
-def test_a_badge_and_a_card_tell_it_from_what_is_verified_by_what_is_stored():
-    assert "by running" in FORMATS["badge"](ran(), False)
-    assert ", by running" not in FORMATS["badge"](ran(PROBLEM), False)
+def test_a_card_tells_it_from_what_is_verified_by_what_is_stored():
     cards = [section(build(ran(executed), None, TODAY, {})) for executed in (USED, PROBLEM, None)]
     assert [r"\(verified by running\)" in card for card in cards] == [True, False, False]
     assert [r"\(verified\)" in card for card in cards] == [False, True, True]

@@ -15,7 +15,7 @@ from tests.invoking import lineage
 from tests.models import card
 from tests.pages import HOSTILE, measured, report, row
 
-TOLD = ("text", "markdown", "html", "json", "sarif", "junit", "cyclonedx", "spdx", "gpai", "github")
+TOLD = ("text", "markdown", "html", "json", "sarif", "cyclonedx", "github")
 MIT = Licence("mit")
 GEMMA = Licence("other", "gemma", "https://example.org/terms")
 
@@ -77,7 +77,7 @@ def test_in_sarif_they_are_a_note():
     assert [result["kind"] for result in run["results"]] == ["pass"]
 
 
-@pytest.mark.parametrize("form", ["markdown", "html", "sarif", "junit"])
+@pytest.mark.parametrize("form", ["markdown", "html", "sarif"])
 def test_what_a_card_states_is_no_markup(form):
     assert "<script" not in FORMATS[form](judged(Licence(HOSTILE[:150])), False)
 

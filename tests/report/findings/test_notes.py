@@ -2,7 +2,6 @@
 
 import datetime
 import json
-from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -17,10 +16,7 @@ from tests.report.formats.test_sarif import validate
 
 DAY, TODAY = datetime.date(2027, 3, 31), datetime.date(2026, 11, 22)
 WHY = "a student of its answers"
-TOLD = (
-    *("text", "json", "markdown", "html", "sarif", "sarif-alerts", "junit", "codequality"),
-    *("cyclonedx", "spdx", "gpai", "github"),
-)
+TOLD = (*("text", "json", "markdown", "html", "sarif", "cyclonedx", "github"),)
 """The formats with room for a sentence."""
 
 
@@ -46,7 +42,7 @@ def test_every_report_tells_what_was_accepted_until_a_day_that_is_past(form):
 
 
 def test_what_people_see_first_tells_it():
-    """The annotation of a runner, the alert of a code scanner and the message of a failed test."""
+    """The annotation of a runner and the alert of a code scanner."""
     expired, past = (
         judged(today=datetime.date(2027, 4, 1)),
         ("; accepted only until 2027-03-31, and that day has passed"),
@@ -54,8 +50,6 @@ def test_what_people_see_first_tells_it():
     assert past in json.loads(FORMATS["github"](expired, False))["message"]
     first, _ = json.loads(FORMATS["sarif"](expired, False))["runs"][0]["results"]
     assert (past in first["message"]["text"], first["level"], "suppressions" in first) == (True, "error", False)
-    (failure,) = ElementTree.fromstring(FORMATS["junit"](expired, False)).iter("failure")
-    assert past in failure.get("message")
 
 
 def test_in_words():
@@ -90,23 +84,12 @@ def test_sarif_has_a_result_that_is_suppressed_and_one_that_is_no_pass_any_more(
     assert (second["kind"], second["level"], "suppressions" in second) == ("fail", "warning", False)
 
 
-def test_junit_skips_what_is_accepted_and_fails_what_is_not_met():
-    text = FORMATS["junit"](judged(relations=("merge",)), False)
-    assert '<skipped type="UNRELATED"' in text
-    assert '<failure type="RELATED"' in text
-    assert '<failure type="UNRELATED"' not in text
-
-
-def test_a_badge_stays_red():
-    assert "UNRELATED" in FORMATS["badge"](judged(), False)
-
-
 def test_the_runner_is_told_what_fails():
     told = json.loads(FORMATS["github"](judged(fail_on="never"), False))
     assert (told["exit_code"], told["unaccepted"], told["unmet"], told["fail_on"]) == (1, 0, False, "never")
     assert (told["outputs"]["accepted"], told["outputs"]["verdict"]) == ("1", "UNRELATED")
 
 
-@pytest.mark.parametrize("form", ["markdown", "html", "junit", "sarif"])
+@pytest.mark.parametrize("form", ["markdown", "html", "sarif"])
 def test_a_reason_is_no_markup(form):
     assert "<script" not in FORMATS[form](judged(HOSTILE[:400]), False)

@@ -15,7 +15,7 @@ from hf_lineage.claims.licence import Licence
 from hf_lineage.report import FORMATS
 from hf_lineage.report.findings import table
 from hf_lineage.report.findings.finding import Bar, Bars, Finding, Table
-from hf_lineage.report.findings.table import reasons, state_all, state_claim, state_report
+from hf_lineage.report.findings.table import reasons, state_all
 from hf_lineage.report.record import record
 from tests.models import EXAMPLES
 from tests.pages import measured, report, row
@@ -111,5 +111,4 @@ def test_what_was_found_stands_before_notes():
 
 def test_what_only_explaining_adds_is_stated_where_there_is_nothing_shorter():
     claim = ["org/base: All 6 layers come from it", "org/base: licence as both cards state it: mit"]
-    assert list(state_claim(MIT, MIT.rows[0])) == list(state_all(MIT)) == claim
-    assert list(state_report(MIT)) == []
+    assert list(state_all(MIT)) == claim

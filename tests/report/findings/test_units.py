@@ -90,7 +90,7 @@ def test_the_json_fits_its_schema_and_says_on_what_related_rests():
     assert document["claims"][0]["units"]["calibration"]["pairs"] > 1000
 
 
-@pytest.mark.parametrize("name", ["text", "markdown", "html", "sarif", "json", "junit"])
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "sarif", "json"])
 def test_every_format_shows_it(name):
     assert "calibrated" in renderer(name)(EVERY, explain=True)
 

@@ -102,8 +102,7 @@ def test_the_weights_have_their_digest(every_kind, folder):
 
 
 def test_without_its_library_the_extra_is_named_before_anything_is_read(monkeypatch):
-    extra = report.Extra("cyclonedx", "no_such_module", "cyclonedx-python-lib")
-    monkeypatch.setitem(report.FORMATS, "cyclonedx", replace(report.FORMATS["cyclonedx"], extra=extra))
+    monkeypatch.setattr(report, "find_spec", lambda module: None)
     assert lineage("check", "no such model", "--format", "cyclonedx").error == (
         "--format cyclonedx needs cyclonedx-python-lib; run pip install 'hf-lineage[cyclonedx] @ git+https://github.com/hf-lineage/hf-lineage'"
     )

@@ -18,9 +18,8 @@ from tests.invoking import lineage
 from tests.models import EXAMPLES, card, fine_tuned, shard, tiny_llama
 from tests.pages import measured, row
 from tests.pages import report as report_of
-from tests.report.formats.test_spdx import loaded
 
-KEPT = ("intoto", "spdx", "cyclonedx", "gpai")
+KEPT = ("intoto", "cyclonedx")
 
 
 @pytest.fixture
@@ -56,18 +55,6 @@ def test_a_statement_names_them_as_the_origin_of_the_numbers(report, expected):
     assert json.loads(rendered(report, "json"))["claims"][0]["signatures"]["base"]["files"] == {}
 
 
-def test_in_spdx_they_are_what_the_base_contains(report, expected):
-    document = json.loads(rendered(report, "spdx"))
-    loaded(document)
-    elements = {one["spdxId"]: one for one in document["@graph"] if "spdxId" in one}
-    (inside,) = (
-        one["to"]
-        for one in elements.values()
-        if one.get("relationshipType") == "contains" and one["from"].endswith("#base-1")
-    )
-    assert {elements[one]["name"]: elements[one]["verifiedUsing"][0]["hashValue"] for one in inside} == expected
-
-
 def test_in_cyclonedx_they_are_parts_of_the_ancestor_and_a_property_of_the_claim(report, expected):
     text = rendered(report, "cyclonedx")
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
@@ -76,11 +63,6 @@ def test_in_cyclonedx_they_are_parts_of_the_ancestor_and_a_property_of_the_claim
     assert {file["name"]: file["hashes"][0]["content"] for file in ancestor["components"]} == expected
     (told,) = (one["value"] for one in model["properties"] if one["name"] == "hf-lineage:claim:0:base-files")
     assert told == ", ".join(f"{file} sha256:{sha256}" for file, sha256 in expected.items())
-
-
-def test_in_the_form_of_the_eu_they_stand_among_the_dependencies(report, expected):
-    text = rendered(report, "gpai")
-    assert all(f"| ./base | {file} | {sha256} |" in text for file, sha256 in expected.items())
 
 
 def test_the_record_beside_a_card_has_them(home, expected):
