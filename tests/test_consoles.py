@@ -33,7 +33,6 @@ NOT_RUN = {
     "git clone": "it needs the network",
     "cd hf-lineage": "the clone makes this folder",
     "python -m tools.download_sizes": "it needs the package index; tests/tools/test_download_sizes.py runs its parts",
-    "hf ": "it needs GitHub; tests/cli/test_extension.py runs the extension",
     "docker ": "it needs Docker",
     "gh ": "it needs an attestation on GitHub",
     "mkdir ": "the folder is there already",

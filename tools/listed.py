@@ -29,8 +29,8 @@ Option = tuple[str, str]
 
 def commands_block() -> str:
     """The commands about models, each with the first sentence of its help."""
-    listed = (command for name, command in cli.commands.items() if name != "completion")
-    rows = [(f"`hf-lineage {usage(command)}`", command.get_short_help_str(200)) for command in listed]
+    commands = cli.commands.values()
+    rows = [(f"`hf-lineage {usage(command)}`", command.get_short_help_str(200)) for command in commands]
     return table(("Command", "What it does"), rows)
 
 

@@ -35,7 +35,7 @@ from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
 
 if TYPE_CHECKING:
-    from hf_lineage.checking.single import Inspection
+    from hf_lineage.checking.inspection import Inspection
 
 NOT_READ = "there are no two models of which every tensor can be held against the other's"
 NOT_RUN = "an adapter is judged by the factors that it stores; to run it, merge it into its base and check the result"
@@ -180,7 +180,7 @@ def inspect(model: Model, options: Options | None = None) -> Inspection:
     >>> inspect("examples/hub/acme/gpt2-base").pairings["mlp"].accuracy
     1.0
     """
-    from hf_lineage.checking.single import inspect_model
+    from hf_lineage.checking.inspection import inspect_model
 
     options = options or Options()
     return inspect_model(headers(one(named(model), options), options.choice))

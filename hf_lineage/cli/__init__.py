@@ -17,7 +17,7 @@ import click
 from hf_lineage import __version__
 from hf_lineage.cli.kinds import QUIET
 from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED, with_examples
-from hf_lineage.cli.surroundings import Program, fill_closed_streams, option_meant, refuse_unusable_variables
+from hf_lineage.cli.surroundings import fill_closed_streams, refuse_unusable_variables
 from hf_lineage.errors import printable, told
 
 
@@ -47,7 +47,6 @@ MODULES = {
     **{"check": "judging", "compare": "judging", "annotate": "annotating"},
     **{"identify": "indexing", "tree": "building", "index": "indexing"},
     **{"extract": "models", "inspect": "models", "registry": "models"},
-    **{"completion": "completing", "doctor": "completing"},
 }
 """Each command and the module that defines it."""
 
@@ -85,7 +84,6 @@ def _loaded(name: str) -> click.Command:
 
 
 @click.group(
-    cls=Program,
     commands=Commands(),
     epilog=with_examples(
         EPILOG,
@@ -136,8 +134,6 @@ def _told(error: BaseException) -> str:
     """What went wrong, in words."""
     if isinstance(error, click.MissingParameter):  # whose choices stand on lines of their own
         return f"{' '.join(error.format_message().split())} (--help shows the usage)"
-    if isinstance(error, click.NoSuchOption):
-        return f"{option_meant(error)} (--help shows the usage)"
     if isinstance(error, click.ClickException):
         return f"{error.format_message()} (--help shows the usage)"
     if isinstance(error, click.Abort | KeyboardInterrupt):

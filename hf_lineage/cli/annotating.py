@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.delivery import POLICY, REPORTS, Reports, policy_of, ready, under, write_reports
-from hf_lineage.cli.kinds import take
+from hf_lineage.cli.kinds import MODEL, take
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     BASES,

@@ -8,9 +8,8 @@ from typing import Any, TextIO
 
 import click
 
-from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.indexing import AUTHORS, CODES, FOLDER, INDEX, progress, tell
-from hf_lineage.cli.kinds import Result, count_option, format_option, remark, take
+from hf_lineage.cli.kinds import MODEL, Result, count_option, format_option, remark, take
 from hf_lineage.cli.shared import ERROR, OUTPUT, READING, SET, make_options, with_examples, with_options
 from hf_lineage.errors import printable
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hf_lineage.cli.completing import MODEL
-from hf_lineage.cli.kinds import Result, count_option, format_option, remark, take, unlinked
+from hf_lineage.cli.kinds import MODEL, Result, count_option, format_option, remark, take, unlinked
 from hf_lineage.cli.shared import (
     ERROR,
     OF_SIGNATURES,

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.delivery import FAILS, POLICY, REPORT, Delivery, policy_of, under
+from hf_lineage.cli.kinds import MODEL
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     BASES,
@@ -22,7 +22,6 @@ from hf_lineage.cli.shared import (
     with_examples,
     with_options,
 )
-from hf_lineage.cli.surroundings import OneModel
 
 CHECKING = with_examples(
     EPILOG,
@@ -47,7 +46,7 @@ NEAREST = click.option(
 )
 
 
-@click.command(epilog=CHECKING, cls=OneModel)
+@click.command(epilog=CHECKING)
 @click.argument("model", type=MODEL)
 @with_options(BASES, NEAREST, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, *REPORT)
 @with_options(POLICY, FAILS)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from hf_lineage.errors import printable
 from hf_lineage.files import link_on_the_way
@@ -22,6 +23,19 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Group = TypeVar("Group", bound="DataclassInstance")
+
+
+class ModelName(click.ParamType):  # type: ignore[type-arg]  # no generic before click 8.3
+    """A model as the user names it: any text, and files and folders are offered."""
+
+    name = "text"
+
+    def shell_complete(self, _: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
+        """Leave it to the shell to offer paths."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+MODEL = ModelName()
 
 
 def format_option(*names: str) -> Callable[[Command], Command]:

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from hf_lineage.cli.completing import MODEL
-from hf_lineage.cli.kinds import Result, format_option, take
+from hf_lineage.cli.kinds import MODEL, Result, format_option, take
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     CLASSES,

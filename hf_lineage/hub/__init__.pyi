@@ -16,4 +16,3 @@ from .reference import LARGEST_CONFIG as LARGEST_CONFIG
 from .reference import SMALL_FILES as SMALL_FILES
 from .reference import RepoRef as RepoRef
 from .reference import resolve as resolve
-from .translation import route as route

@@ -168,24 +168,11 @@ def send(name: str, question: Callable[[], Answer]) -> Answer:
         return question()
 
 
-def asked_once(name: str, path: str, timeout: float, read: Callable[[Any], Answer]) -> Answer:
-    """Return what is read of the JSON by which the Hub answers one request at a path of it within so many seconds.
-
-    Raise as `ask` does.
-    """
-    from huggingface_hub import constants
-
-    from hf_lineage.hub.translation import translated
-
-    with translated(name, "reading"), translated_messages():
-        return read(answered(f"{constants.ENDPOINT}{path}", timeout).json())
-
-
-def answered(address: str, timeout: float | None = None) -> Any:
+def answered(address: str) -> Any:
     """Return the answer to one request at an address; raise as the client does if it is a refusal, or none comes."""
     from huggingface_hub.utils import get_session, hf_raise_for_status  # type: ignore[attr-defined]
 
-    answer = get_session().get(address, headers=headers(address), timeout=timeout)
+    answer = get_session().get(address, headers=headers(address))
     hf_raise_for_status(answer)
     return answer
 

@@ -91,7 +91,6 @@ def test_a_truncated_file_is_named(place, command):
         ("index", "pull", "{}"),
         ("index", "push", "{}"),
         ("index", "build", "--from", "{}"),
-        ("completion", "{}"),
         ("registry", "{}"),
         ("check", str(BASE), "--format", "{}"),
         ("compare", str(BASE), str(CHILD), "-o", "{}/report.txt"),
@@ -144,12 +143,6 @@ def test_an_index_that_others_could_not_use_is_not_pushed(place, models):
     if models:
         lineage("index", "add", *models)
     assert "holds no models of the Hub, so nothing can be pushed;" in refused("index", "push", "org/index")
-
-
-def test_the_shells_that_there_are_stand_on_one_line():
-    assert refused("completion") == (
-        "hf-lineage: Missing argument 'SHELL'. Choose from: bash, zsh, fish (--help shows the usage)\n"
-    )
 
 
 def test_only_who_checks_a_folder_is_told_of_its_own_policy():

@@ -1,7 +1,4 @@
-"""Streams that are closed, and variables that mean nothing, change no verdict.
-
-What people type first: the words, the line that answers them, and the exit code.
-"""
+"""Streams that are closed, and variables that mean nothing, change no verdict."""
 
 import os
 import subprocess
@@ -9,10 +6,11 @@ import subprocess
 import pytest
 
 from hf_lineage import LineageError, Options, __version__, check, compare, extract, inspect
+from hf_lineage.cli import cli
 from hf_lineage.cli.surroundings import refuse_unusable_variables
 from hf_lineage.errors import OptionError
 from tests.github import ROOT
-from tests.invoking import COMMAND, environment, lineage, process
+from tests.invoking import COMMAND, Outcome, environment, lineage, process
 from tests.models import tiny_llama
 
 CLOSED = "hf-lineage: standard output is closed, so the result cannot be printed; leave it open, or name a file with -o"
@@ -114,19 +112,9 @@ def test_an_isolated_python_takes_no_notice_of_variables_that_would_end_it(hub, 
     assert codes == [1, 0]
 
 
-HELP = " (--help shows the usage)"
 TYPED = {
-    "check FT BASE": (
-        "Got unexpected extra argument (BASE); to check a base, write `hf-lineage check FT --base BASE`; to compare "
-        f"two models, whatever they declare, write `hf-lineage compare BASE FT`{HELP}"
-    ),
-    "check FT --base A B": (
-        "Got unexpected extra argument (B); to check a base, write `hf-lineage check FT --base A --base B`; to "
-        f"compare two models, whatever they declare, write `hf-lineage compare B FT`{HELP}"
-    ),
-    "check FT --json": f"No such option '--json'. Write --format json{HELP}",
-    "compare A B --html": f"No such option '--html'. Write --format html{HELP}",
-    "identify FT --html": f"No such option '--html'. Did you mean '--help'?{HELP}",
+    "watch org": "No such command 'watch'. (--help shows the usage)",
+    "check FT --nonsense": "No such option '--nonsense'. (--help shows the usage)",
     "registry qwen3": "qwen3 is not in the registry; did you mean Qwen3ForCausalLM?",
     "registry qwen3_moe": "qwen3_moe is not in the registry; did you mean Qwen3MoeForCausalLM?",
     "registry LlamaForCasualLM": "LlamaForCasualLM is not in the registry; did you mean LlamaForCausalLM?",
@@ -140,24 +128,29 @@ def test_what_no_command_has_is_answered_by_what_to_write(typed):
     assert lineage(*typed.split()).error == TYPED[typed]
 
 
-def test_a_folder_is_named_as_one_in_the_command_that_is_to_be_written(tmp_path, monkeypatch):
-    for name in ("ft", "base"):
-        tiny_llama(tmp_path / name)
-    monkeypatch.chdir(tmp_path)
-    error = lineage("check", "ft", "base").error
-    assert "`hf-lineage check ./ft --base ./base`" in error
-    assert lineage("check", "./ft", "--base", "./base").code == 0
-    assert "`hf-lineage compare ./base ./ft`" in error
-
-
-@pytest.mark.parametrize("typed", ["version", "-v", "-V", "--version"])
+@pytest.mark.parametrize("typed", ["-v", "-V", "--version"])
 def test_the_version_is_told_however_it_is_asked_for(typed):
     outcome = lineage(typed)
     assert (outcome.code, outcome.out, outcome.err) == (0, f"hf-lineage, version {__version__}\n", "")
 
 
-def test_help_is_a_word_as_well():
-    assert lineage("help") == lineage("--help")
+def test_asking_for_completions_is_no_error():
+    asked = environment(_HF_LINEAGE_COMPLETE="bash_complete", COMP_WORDS="hf-lineage che", COMP_CWORD="1")
+    assert process(env=asked) == Outcome(0, "plain,check\n", "")
+
+
+def test_wherever_a_model_is_named_files_are_offered():
+    named = {
+        (command, parameter.name)
+        for command in ("check", "compare", "annotate", "extract", "inspect", "identify", "tree")
+        for parameter in cli.commands[command].params
+        if parameter.param_type_name == "argument"
+    }
+    assert len(named) == 8
+    context = cli.make_context("hf-lineage", ["check"], resilient_parsing=True)
+    for command, name in named:
+        parameter = next(each for each in cli.commands[command].params if each.name == name)
+        assert [item.type for item in parameter.shell_complete(context, "x")] == ["file"], command
 
 
 @pytest.mark.parametrize("function", [check, compare, extract, inspect])

@@ -12,7 +12,6 @@ def test_the_usage_of_a_command_names_its_arguments():
         "check": "check MODEL", "compare": "compare A B", "annotate": "annotate MODEL",
         "identify": "identify MODEL", "tree": "tree MODEL...", "index": "index",
         "extract": "extract MODEL", "inspect": "inspect MODEL", "registry": "registry [CLASS]",
-        "completion": "completion SHELL", "doctor": "doctor",
     }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.vision import bottleneck
 from hf_lineage.architecture.registry.lookups import factorizations, slots
 from hf_lineage.architecture.registry.schema import Factorization, MatrixSet, as_sets
-from hf_lineage.checking.single.inspection import Pairing
+from hf_lineage.checking.inspection import Pairing
 from hf_lineage.checking.source.naming import locate, weights
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.checkpoint.tensor import single

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu, spearmanr
 
-from hf_lineage.checking.single.inspection import Pairing
+from hf_lineage.checking.inspection import Pairing
 
 Scores = Sequence[float]
 

@@ -1,19 +1,17 @@
-"""Reports that judge no claim: the inspection of one model, the registry, and what checks depend on."""
+"""Reports that judge no claim: the inspection of one model, and the registry."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from hf_lineage.architecture.registry import Factorization, factorizations, listing, similar
-from hf_lineage.checking.single import Finding, Inspection, Pairing
+from hf_lineage.checking import Inspection, Pairing
 from hf_lineage.errors import RegistryError, printable
-from hf_lineage.report.formats import WIDTH, bar, table, wrapped
-from hf_lineage.report.words import encode, indented
+from hf_lineage.report.formats import bar, table, wrapped
+from hf_lineage.report.words import indented
 
 
 def inspection_text(inspection: Inspection) -> str:
@@ -75,24 +73,8 @@ def registry_json(architecture: str | None) -> str:
     return indented([_known(factorization) for factorization in matches])
 
 
-def diagnosis_text(findings: Sequence[Finding]) -> str:
-    """Return a line for each finding, or more where it is long."""
-    states, names = (max(map(len, column)) + 2 for column in zip(*((f.state, f.about) for f in findings), strict=True))
-    indent = " " * (states + names)
-    lines = (f"{f.state:{states}}{f.about:{names}}{printable(f.sentence)}" for f in findings)
-    return (
-        "\n".join(textwrap.fill(line, WIDTH, subsequent_indent=indent, break_on_hyphens=False) for line in lines) + "\n"
-    )
-
-
-def diagnosis_json(findings: Sequence[Finding]) -> str:
-    """Return the findings as JSON."""
-    return encode([asdict(finding) for finding in findings])
-
-
 INSPECTIONS: dict[str, Callable[[Inspection], str]] = {"text": inspection_text, "json": inspection_json}
 REGISTRIES: dict[str, Callable[[str | None], str]] = {"text": registry_text, "json": registry_json}
-DIAGNOSES: dict[str, Callable[[Sequence[Finding]], str]] = {"text": diagnosis_text, "json": diagnosis_json}
 
 
 def _find(architecture: str) -> list[Factorization]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hf_lineage.architecture.registry.lookups import factorizations
-from hf_lineage.checking.single.inspection import Inspection, Pairing
+from hf_lineage.checking.inspection import Inspection, Pairing
 from hf_lineage.errors import RegistryError
 from hf_lineage.report.single.single import (
     inspection_json,

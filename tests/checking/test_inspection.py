@@ -8,13 +8,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage.checking.api import inspect
-from hf_lineage.checking.single.inspection import Pairing, pairing
+from hf_lineage.checking.inspection import Pairing, pairing
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.hub.reference import resolve
 from tests.conformance.models import tiny_model
 from tests.models import edit_json
 
-HUB = Path(__file__).parents[3] / "examples" / "hub"
+HUB = Path(__file__).parents[2] / "examples" / "hub"
 LLAMA = HUB / "acme" / "llama-base"
 
 
