@@ -375,9 +375,8 @@ def accused() -> dict[str, Any]:
     """Return of how many triples of related models two are called parents of the third, though they are not."""
     from hf_lineage.checking.options import Options
     from hf_lineage.checking.relation.blend import read_matrices
-    from hf_lineage.checking.results import GAVE
     from hf_lineage.checking.source import located, open_model
-    from hf_lineage.evidence.derivation import blend_of
+    from hf_lineage.evidence.derivation import Made, blend_of
     from hf_lineage.signature.extraction import Sample
 
     options, wrong, count = Options(local_hub=HUB), [], 0
@@ -388,7 +387,7 @@ def accused() -> dict[str, Any]:
                 continue
             parents: Any = [opened[other] for other in pair]
             blend = blend_of(read_matrices(parents, model, range(model.layers), Sample(0), False), 2, model.layers)  # type: ignore[arg-type]
-            wrong += [(name, *pair)] if {*blend.made} & {*GAVE} else []
+            wrong += [(name, *pair)] if Made.BLEND in blend.made else []
             count += 1
     return {"triples": count, "wrong": wrong}
 

@@ -16,7 +16,7 @@ from hf_lineage.architecture.registry import PATHS
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation.blend import read_matrices
 from hf_lineage.checking.relation.declared import is_named
-from hf_lineage.checking.results import GAVE, MERGE, Blended, Row
+from hf_lineage.checking.results import MERGE, Blended, Row
 from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.claims import MergeRecipe, merge_recipe
 from hf_lineage.evidence import Kind, Verdict
@@ -29,7 +29,7 @@ MOST = 16
 """Parents of one model whose shares are measured: more of them cannot be told apart."""
 TOGETHER = 3
 """Models of an index that may be parents of one model together."""
-SHOWING = (*GAVE, Made.FROM_MODEL, Made.PIECES, Made.NEAR)
+SHOWING = (Made.BLEND, Made.FROM_MODEL, Made.PIECES, Made.NEAR)
 """What is told of a model that nothing declares."""
 MOST_CACHED = 8
 """Layers of which rows are downloaded where signatures come from the cache."""
@@ -122,7 +122,7 @@ def find_blend(
         parts: blend_of([one for whole in matrices if (one := whole.only(parts))], len(parts), model.layers)
         for parts in choices
     }
-    for showing in (GAVE, SHOWING):
+    for showing in ((Made.BLEND,), SHOWING):
         for parts, blend in blends.items():
             if all(how in showing for how in blend.made[len(bases) :]):
                 return parts, blend

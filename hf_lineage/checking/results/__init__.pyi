@@ -1,6 +1,5 @@
 from . import clock as clock
 from . import policies as policies
-from .blended import GAVE as GAVE
 from .blended import Blended as Blended
 from .claim_result import MERGE as MERGE
 from .claim_result import NAMED as NAMED

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 from hf_lineage.evidence.derivation import Blend, Made
 
-GAVE = (Made.BLEND, Made.EITHER)
-"""What shows a parent, and no mere relative."""
-
 
 @dataclass(frozen=True)
 class Blended:
@@ -24,4 +21,4 @@ class Blended:
     def undeclared(self) -> tuple[str, ...]:
         """The parents that gave a part and that nothing of the model names."""
         made = zip(self.parents, self.blend.made, self.named, strict=True)
-        return tuple(parent for parent, how, named in made if how in GAVE and not named)
+        return tuple(parent for parent, how, named in made if how is Made.BLEND and not named)

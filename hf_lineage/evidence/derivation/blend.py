@@ -19,7 +19,6 @@ import numpy as np
 from hf_lineage.evidence.derivation.combination import left, solved, squared
 from hf_lineage.evidence.derivation.contributions import DEPENDENT, LEAST, Share, Shares, independent, shares_of
 from hf_lineage.evidence.derivation.matrices import Products
-from hf_lineage.evidence.derivation.recomputation import ROUNDED, Later, later
 from hf_lineage.signature import Vector
 
 UNSURE = 0.1
@@ -30,20 +29,23 @@ two parts of the line. It is 1 at a right angle, and more for siblings."""
 INNER = 0.25
 """The least of this product, beside what it is if all matrices have the same shares: of whole matrices it is 0."""
 FEWEST, FEW = 2, 0.1
-"""How many matrices have to be computed from others to the last digit, and which part of all: further training may have
-left some of them as they were."""
+"""How many matrices have to lie on the line, and which part of all: further training may have left some of them as they
+were."""
+ROUNDED = 3.0
+"""What may be left in a blend that was not trained on, in multiples of the squared rounding: products and sums are
+rounded as well."""
+BACK, STRAIGHT = 0.8, 2.0
+"""What is left of a blend at least, for it is rounded itself: a line followed back from a parent leaves less. And what
+is left at most: checkpoints of a training that went nearly straight leave more."""
 
 
 class Made(Enum):
     """What the matrices show of one parent, by its identifier in reports."""
 
     BLEND = "blend"
-    """The model was computed from the parent and others, to the last digit."""
-    EITHER = "either"
-    """The model lies on the line between the parents to the last digit. It is a blend, or the parent was computed from
-    the model and the other parents."""
+    """The model lies on the line between the parents, but for rounding."""
     FROM_MODEL = "from_model"
-    """The parent was computed from the model and the other parents, to the last digit."""
+    """It does so too exactly for a blend: one of the parents was computed from the model and the others."""
     PIECES = "pieces"
     """Some matrices are those of the parent: the model took them, or the parent came from it and changed the others."""
     NEAR = "near"
@@ -54,9 +56,6 @@ class Made(Enum):
     """There is a share, and the rounding of the model hides where it lies."""
     NONE = "none"
     """There is no share, or all of it."""
-
-
-COMPUTED = {Later.PARENT: Made.FROM_MODEL, Later.MODEL: Made.BLEND, Later.EITHER: Made.EITHER}
 
 
 @dataclass(frozen=True)
@@ -136,15 +135,8 @@ def blend_of(matrices: Sequence[Products], count: int, depth: int, first: Sequen
         branches,
         1.0 if nearest <= rounding else 1 - min(1.0, max(0.0, remains - rounding) / nearest),
         remainder,
-        _together([_made(fit, parent, share) for parent, share in enumerate(shares.parents)]),
+        tuple(_made(fit, parent, share) for parent, share in enumerate(shares.parents)),
     )
-
-
-def _together(made: Sequence[Made]) -> tuple[Made, ...]:
-    """What is shown of all parents: of what came from the model it was not made, and so the others made no blend."""
-    if Made.FROM_MODEL not in made:
-        return tuple(made)
-    return tuple(Made.ASIDE if one in (Made.BLEND, Made.EITHER) else one for one in made)
 
 
 def _from(matrices: Sequence[Products], parent: int) -> float:
@@ -162,8 +154,8 @@ def _made(fit: _Fit, parent: int, share: Share | str) -> Made:
     lines = [_line(one.gram, some, one.active.index(parent), share.value) for one, some in pairs]
     aside, inner, even = (sum(getattr(line, name) for line in lines) for name in ("aside", "inner", "even"))
     rounding = sum(one.rounding or 0.0 for one, _ in pairs) if fit.rounding else 0.0
-    if (exact := _exact(pairs, parent)) is not None:
-        return exact
+    if (on_line := _on_line(pairs, parent)) is not None:
+        return on_line
     if inner < INNER * even:
         return Made.PIECES if fit.pure else Made.ASIDE
     if max(0.0, aside - rounding) + UNSURE * rounding > ASIDE * inner:
@@ -171,11 +163,18 @@ def _made(fit: _Fit, parent: int, share: Share | str) -> Made:
     return Made.NEAR
 
 
-def _exact(pairs: Sequence[tuple[Products, Vector]], parent: int) -> Made | None:
-    """What matrices tell that were computed from others to the last digit; None if too few were."""
-    told = Counter(later(one, weights, parent) for one, weights in pairs)
-    most = max((Later.PARENT, Later.MODEL, Later.EITHER), key=lambda one: told[one])
-    return COMPUTED[most] if told[most] >= max(FEWEST, FEW * len(pairs)) else None
+def _on_line(pairs: Sequence[tuple[Products, Vector]], parent: int) -> Made | None:
+    """What the matrices tell that lie on the line between their parents; None if too few do."""
+    told = Counter(_placed(one, weights, one.active.index(parent)) for one, weights in pairs)
+    most = max((Made.FROM_MODEL, Made.BLEND), key=lambda one: told[one])
+    return most if told[most] >= max(FEWEST, FEW * len(pairs)) else None
+
+
+def _placed(one: Products, weights: Vector, at: int) -> Made | None:
+    own, remains = weights[at] / weights.sum(), left(one.gram, weights)
+    if not (one.digits and one.rounding and LEAST < own < 1 - LEAST and remains <= STRAIGHT * one.rounding):
+        return None
+    return Made.FROM_MODEL if remains < BACK * one.rounding else Made.BLEND
 
 
 def _line(gram: Vector, weights: Vector, at: int, share: float) -> _Line:

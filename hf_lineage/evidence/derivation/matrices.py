@@ -22,8 +22,6 @@ FINE = 4.0
 """How far apart parents must be, in the spacing of the format in which the model is stored."""
 FEWEST = 256
 """Numbers of a matrix that must be so far apart."""
-SAMPLED = 4096
-"""Numbers of a matrix that are held to be looked at one by one, at most."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +37,6 @@ class Products:
     """(PARTS, n + 1, n + 1): inner products as `combination` takes them, by parts of the rows."""
     rounding: float | None
     """The squared size of what storing the model added; None where the grid of its numbers is not known."""
-    parents: Matrix
-    """(n, s): some numbers of the parents."""
-    model: Matrix
-    """(s,): the same of the model."""
     digits: int
     """The binary digits with which the model is stored; 0 where it is decoded."""
 
@@ -61,7 +55,6 @@ class Products:
             self,
             active=tuple(number for number, one in enumerate(parents) if one in self.active),
             grams=rebased(self.grams, (*places, len(self.active))),
-            parents=self.parents[places],
         )
 
     def without(self, part: int) -> Products:
@@ -97,14 +90,12 @@ def inner_products(layer: int, branch: str, parents: Sequence[tuple[int, Stored]
     steps = [one for one in (model.spacing, model.step) if one is not None]
     step = np.max(steps, axis=0) if steps else None
     rounding = None if step is None else float((np.where(kept, step, 0).astype(np.float64) ** 2).sum()) / 12
-    places = np.flatnonzero(kept)[:: max(1, int(kept.sum()) // SAMPLED)][:SAMPLED]
     return Products(
         layer,
         branch,
         tuple(number for number, _ in parents),
         np.stack(grams),
         rounding,
-        *(np.stack([one.numbers.ravel()[places] for _, one in parents]), model.numbers.ravel()[places]),
         model.digits,
     )
 

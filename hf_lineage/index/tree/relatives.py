@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
-from hf_lineage.checking.results import GAVE
 from hf_lineage.claims import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence import MINIMUM_EFFECT, Criteria, Kind, Verdict
-from hf_lineage.evidence.derivation import Blend, Derivation, Links, Share
+from hf_lineage.evidence.derivation import Blend, Derivation, Links, Made, Share
 from hf_lineage.evidence.judging import judge_signatures
 from hf_lineage.evidence.paths import scores
 from hf_lineage.signature import Signature
@@ -116,7 +115,7 @@ class PairTests:
         If `exactly`, only what was put together from them has shares.
         """
         blend = self.blends(model, parents)
-        if blend is None or (exactly and not {*blend.made} & {*GAVE}):
+        if blend is None or (exactly and Made.BLEND not in blend.made):
             return [""] * len(parents)
         return [f"{share.value:.0%}" if isinstance(share, Share) else "" for share in blend.shares.parents]
 

