@@ -117,7 +117,6 @@ class Kind(Enum):
     WEAK = "weak", "RELATED", "RELATED by trace, weakly", ExitCode.UNDECIDED
     IN_PART = "part", "RELATED", "RELATED in part", ExitCode.UNDECIDED
     BASIS_ONLY = "basis", "RELATED", "RELATED by the basis only", ExitCode.UNDECIDED
-    INDIRECT = "indirect", "RELATED", "RELATED indirectly", ExitCode.UNDECIDED
     READ_AS = "as", "RELATED", "RELATED as read", ExitCode.UNDECIDED
     UNRELATED = "unrelated", "UNRELATED", "UNRELATED", ExitCode.UNRELATED
     INCONCLUSIVE = "inconclusive", "INCONCLUSIVE", "INCONCLUSIVE", ExitCode.UNDECIDED

@@ -39,7 +39,6 @@ def test_the_words_of_every_verdict():
         "RELATED by trace, weakly",
         "RELATED in part",
         "RELATED by the basis only",
-        "RELATED indirectly",
         "RELATED as read",
     ]
     assert {Verdict(kind).name for kind in RELATED} == {"RELATED"}

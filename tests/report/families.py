@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hf_lineage.checking.results.claim_result import NAMED, Row, Step
+from hf_lineage.checking.results.claim_result import NAMED, Row
 from hf_lineage.checking.results.report import Relative
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.derivation.contributions import Parent, Share
@@ -37,14 +37,6 @@ def merge(model="org/merge"):
 def named():
     """What nothing declares: whoever ran the check named it."""
     return report(related("org/one", None, sources=NAMED), unrelated("free/two", NAMED), unread("gone/three", NAMED))
-
-
-def through(grand="org/grand", base="org/base", model="org/model"):
-    """A base that could not be compared, and the base that its card names."""
-    one = related(base, "finetune")
-    step = Step(base, None, "no weights", grand, ("README.md",))
-    indirect = replace(one.verdict, kind=Kind.INDIRECT, reason=f"hf-lineage compared {grand} instead of {base}")
-    return report(replace(one, verdict=indirect, steps=(step,)), model=model)
 
 
 def nearer(relative="org/between"):

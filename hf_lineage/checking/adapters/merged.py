@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from hf_lineage.checking.adapters.adapters import judge_adapter, open_adapter
-from hf_lineage.checking.judge import Base, Reached, base_once, judge_pair
+from hf_lineage.checking.judge import Base, base_once, judge_pair
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import VERDICTS, Row, attempt
 from hf_lineage.checking.source import (
@@ -97,7 +97,7 @@ def judge_sum(
     if isinstance(both, Verdict):
         return Row(claim, both)
 
-    row = judge_pair(claim, Reached(model), lambda: FromWeights.from_opened(both, options, cached=False), options)
+    row = judge_pair(claim, model, lambda: FromWeights.from_opened(both, options, cached=False), options)
     if isinstance(model, FromWeights):
         row = replace(row, notes=(*row.notes, agreement(model.opened, plain, adapter, options.order_seed or 0)))
     return row

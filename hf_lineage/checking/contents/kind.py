@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from hf_lineage.checking.judge import Reached, as_merge, judge_claim, judge_pair, opened_once
+from hf_lineage.checking.judge import as_merge, judge_claim, judge_pair, opened_once
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation import relation_notes
 from hf_lineage.checking.results import Row
@@ -100,7 +100,7 @@ def _check(repo: RepoRef, asked: Asked) -> Judged:
 
 def _compare(source: Source, compared: Compared) -> Judged:
     part = source.subfolder if isinstance(source, RepoRef) else ""
-    base = Reached(compared.opened(part))
+    base = compared.opened(part)
     return Judged((judge_pair(compared.claim, base, opened_once(source, compared.options), compared.options, part),))
 
 

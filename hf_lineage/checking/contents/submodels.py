@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hf_lineage.checking.contents.kind import Asked, Compared, ContentKind, Judged, Source
-from hf_lineage.checking.judge import Candidate, Reached, base_once, judge_claim, judge_pair, opened_once
+from hf_lineage.checking.judge import Candidate, base_once, judge_claim, judge_pair, opened_once
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation import parts_notes
 from hf_lineage.checking.results import VERDICTS, Row, attempt
@@ -65,7 +65,7 @@ def _is_of(base: object, parts: Parts, part: str) -> bool:
 
 def _compare_folders(parts: Parts, compared: Compared) -> Judged:
     def judge(part: RepoRef) -> Row:
-        base, candidate = Reached(compared.opened(part.subfolder)), opened_once(part, compared.options)
+        base, candidate = compared.opened(part.subfolder), opened_once(part, compared.options)
         return judge_pair(compared.claim, base, candidate, compared.options, part.subfolder)
 
     return Judged(tuple(map(judge, parts.models)))

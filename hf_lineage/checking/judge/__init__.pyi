@@ -1,6 +1,5 @@
 from .claims import Base as Base
 from .claims import Candidate as Candidate
-from .claims import Reached as Reached
 from .claims import as_merge as as_merge
 from .claims import base_once as base_once
 from .claims import judge_claim as judge_claim

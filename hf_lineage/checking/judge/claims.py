@@ -1,22 +1,18 @@
-"""Claims: each claim about a model is judged; an error of a base is the verdict of its row.
-
-Where nothing of a base can be compared, the base that it declares itself is, one step at a time. What it declares is a
-claim of its card and nothing more: whoever wrote the card chose the name. So the claim that is judged stays open,
-whatever comes out of the comparison: it is never verified, and never contradicted.
-"""
+"""Claims: each claim about a model is judged; an error of a base is the verdict of its row."""
 
 from __future__ import annotations
 
 import functools
+import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 from hf_lineage.checking import relation
 from hf_lineage.checking.judge.stages import judged_every_way
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.results import MERGE, NAMED, VERDICTS, Row, Step, attempt
+from hf_lineage.checking.results import MERGE, NAMED, VERDICTS, Row, attempt
 from hf_lineage.checking.source import FromWeights, OpenedModel, counterpart, locate, open_model
 from hf_lineage.claims import Claim, read_claims, stated
 from hf_lineage.errors import CheckpointError, NetworkError, NothingToCompare, RepositoryError, UnlistedClass, printable
@@ -24,113 +20,6 @@ from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.evidence.judging import judge_merge
 from hf_lineage.hub import RepoRef, resolve
 from hf_lineage.signature import Signature
-
-MOST = 5
-"""Bases in a row that are passed over, until one can be compared."""
-
-
-@dataclass(frozen=True)
-class Reached:
-    """What a claim is judged on: a model, or the verdict that says why there is none."""
-
-    base: OpenedModel | Verdict
-    steps: tuple[Step, ...] = ()
-    """From the base that is declared to the one that is compared; none where they are the same."""
-    notes: tuple[str, ...] = ()
-    """Why no other base was compared instead of one that could not be."""
-
-
-def reach(
-    source: RepoRef | Signature,
-    candidate: OpenedModel,
-    options: Options,
-    part: str = "",
-    passed: tuple[RepoRef, ...] = (),
-) -> Reached:
-    """Return a base or, if nothing of it can be compared, the first base behind it that can be compared.
-
-    `part` is the folder in which the candidate is, `passed` are the bases that led here.
-    """
-    try:
-        opened = attempt(lambda: open_model(source, options, is_base=True), RepositoryError, CheckpointError)
-    except UnlistedClass as error:
-        return Reached(Verdict(Kind.UNVERIFIABLE, str(error)))
-    except NothingToCompare as error:
-        unread = Verdict(Kind.UNVERIFIABLE, str(error))
-    else:
-        return Reached(opened)
-    if isinstance(source, Signature):
-        return Reached(unread)
-    try:
-        claim = _declared(source)
-        if claim is None:
-            return Reached(unread)
-        further = _further(claim, candidate, options, part, (*passed, source))
-    except (NothingToCompare, RepositoryError, CheckpointError) as error:
-        return Reached(unread, notes=(f"{source}: its own base was not compared in its place: {error}",))
-    reached = reach(further, candidate, options, part, (*passed, source))
-    if isinstance(reached.base, Verdict):
-        note = f"{source}: its own base was not compared in its place: {reached.base.reason}"
-        return Reached(unread, notes=(note, *reached.notes))
-    reason = unread.reason.removeprefix(f"{source}: ")
-    return replace(reached, steps=(Step(source.name, source.commit, reason, claim.base, claim.sources), *reached.steps))
-
-
-def _declared(source: RepoRef) -> Claim | None:
-    """The base that a repository declares; None if it declares none, NothingToCompare if it is not one."""
-    claims = read_claims(replace(source, subfolder="")).claims
-    if len(claims) > 1:
-        raise NothingToCompare(f"it declares {len(claims)} bases")
-    if claims and claims[0].problem:
-        raise NothingToCompare(f"it declares {claims[0].base}: {claims[0].problem}")
-    return claims[0] if claims else None
-
-
-def _further(
-    claim: Claim, candidate: OpenedModel, options: Options, part: str, passed: tuple[RepoRef, ...]
-) -> RepoRef | Signature:
-    """The base that a base declares; raise NothingToCompare where to follow it would lead nowhere."""
-    if len(passed) > MOST:
-        raise NothingToCompare(f"{MOST} bases before it could not be compared either")
-    further = resolve(claim.base, options.local_hub, folders=False)
-    if any(further.identity[0] == one.identity[0] for one in passed):
-        raise NothingToCompare(f"it declares {claim.base}, which leads back to it")
-    if candidate.identity is not None and further.identity[0] == candidate.identity[0]:
-        raise NothingToCompare(f"it declares {claim.base}, the model that is checked")
-    return counterpart(further, part)
-
-
-def through(outcome: Verdict, steps: tuple[Step, ...]) -> Verdict:
-    """Return the verdict on a claim, given that on the base at the end of some steps.
-
-    A related base is related indirectly, which verifies nothing: nobody has checked the steps. An unrelated one leaves
-    open which of the declarations is wrong.
-    """
-    if not steps:
-        return outcome
-    declared, compared, chain = steps[0].base, steps[-1].declares, "; ".join(map(str, steps))
-    by_path = {path: _indirect(single) for path, single in outcome.by_path.items()}
-    if outcome.is_related:
-        reason = (
-            f"hf-lineage compared {compared} instead of {declared}: {chain}. The card says so, and nobody checked it"
-        )
-    elif outcome.kind is Kind.UNRELATED:
-        reason = (
-            f"UNRELATED to {compared}, which was compared in place of {declared}: {chain}. Either this claim or that "
-            "of the model is wrong; the weights do not say which"
-        )
-    else:
-        reason = "; ".join(filter(None, (outcome.reason, chain)))
-    return replace(_indirect(outcome), reason=reason, by_path=by_path)
-
-
-def _indirect(outcome: Verdict) -> Verdict:
-    if outcome.is_related:
-        return replace(outcome, kind=Kind.INDIRECT, accepted=False)
-    if outcome.kind is Kind.UNRELATED:
-        return Verdict(Kind.INCONCLUSIVE, outcome.reason, outcome.evidence, outcome.by_path)
-    return outcome
-
 
 NOT_FITTED = (
     "a copy of {} in a rotated stream with another embedding was not searched for because the model itself declares "
@@ -167,13 +56,29 @@ def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str 
     source = whole if isinstance(whole, Verdict) else attempt(lambda: counterpart(whole, part), *VERDICTS)
     if isinstance(source, Verdict):
         return Row(claim, source, part=part)
-    reached = reach(source, usual, options, part)
-    model = reached.base
+    model = _open_base(source, options)
     if isinstance(model, OpenedModel) and model.identity == usual.identity is not None and claim.sources != NAMED:
         itself = Verdict(Kind.UNVERIFIABLE, "the model declares itself as its base")
         return Row(claim, itself, source.commit, part=part)
-    row = judge_pair(claim, reached, candidate, options, part, source.commit)
+    row = judge_pair(claim, model, candidate, options, part, source.commit)
     return replace(row, notes=(*row.notes, *_renamed(source)))
+
+
+def _open_base(source: RepoRef | Signature, options: Options) -> OpenedModel | Verdict:
+    """A base; or why there is nothing to compare, with the base that it declares itself, which may be named instead."""
+    try:
+        return attempt(lambda: open_model(source, options, is_base=True), RepositoryError, CheckpointError)
+    except NothingToCompare as error:
+        further = "" if isinstance(error, UnlistedClass) or isinstance(source, Signature) else _declared(source)
+        return Verdict(Kind.UNVERIFIABLE, f"{error}{further}")
+
+
+def _declared(source: RepoRef) -> str:
+    """The remedy for a base that declares one base itself; empty for any other."""
+    claims = attempt(lambda: read_claims(replace(source, subfolder="")).claims, *VERDICTS)
+    if isinstance(claims, Verdict) or len(claims) != 1 or claims[0].problem:
+        return ""
+    return f"; name its base: --base {shlex.quote(printable(claims[0].base, 200))}"
 
 
 def _renamed(source: RepoRef | Signature) -> tuple[str, ...]:
@@ -199,10 +104,15 @@ def _saying(outcome: Verdict, sentences: Sequence[str]) -> Verdict:
 
 
 def judge_pair(
-    claim: Claim, reached: Reached, candidate: Candidate, options: Options, part: str = "", commit: str | None = None
+    claim: Claim,
+    base: OpenedModel | Verdict,
+    candidate: Candidate,
+    options: Options,
+    part: str = "",
+    commit: str | None = None,
 ) -> Row:
-    """Return the row of a claim on two models; `commit` is that of a base that was not compared itself."""
-    base, other = reached.base, candidate()
+    """Return the row of a claim on two models; `commit` is that of a base of which nothing can be compared."""
+    other = candidate()
     outcome, notes = judged_every_way(base, other, options, declared := claim.sources != NAMED)
     if options.run:
         outcome = import_module(f"{__package__}.executed").judge_executed(base, other, outcome, options, declared)
@@ -215,16 +125,15 @@ def judge_pair(
     brought = tuple(f"{model.name}: {model.own_code}" for model in both if model and model.own_code)
     return Row(
         claim,
-        replace(through(_saying(outcome, brought), reached.steps), strict=strict),
+        replace(_saying(outcome, brought), strict=strict),
         own_code=brought,
-        base_commit=opened_base.commit if opened_base and not reached.steps else commit,
+        base_commit=opened_base.commit if opened_base else commit,
         layers=opened_candidate.layers if opened_candidate else None,
         traffic={model.name: done for model in both if model and (done := model.downloads())},
         base_origin=opened_base.origin if opened_base else None,
         model_origin=opened_candidate.origin if opened_candidate else None,
-        notes=(*notes, *reached.notes),
+        notes=notes,
         part=part,
-        steps=reached.steps,
         derivation=relation.derived(base, other, outcome, options.order_seed or 0),
         base_folder=base.opened.described.repo if isinstance(base, FromWeights) and base.local else None,
         licence=stated(opened_base.repo) if opened_base else None,

@@ -34,7 +34,7 @@ def with_ancestors(model: RepoRef, rows: Sequence[Row], options: Options, compar
     def ancestors(row: Row) -> Iterator[Ancestor]:
         repo = row.opened.repo if row.opened else row.base_folder
         declared_by = model.name if is_named(row.claim.base, names) else ""
-        yield _read(Ancestor(row.compared, declared_by, row.licence, verdict=row.verdict.words), repo, own)
+        yield _read(Ancestor(row.claim.base, declared_by, row.licence, verdict=row.verdict.words), repo, own)
         if repo is not None:
             seen.add(repo.identity[0])
             yield from _behind(repo, own, options, seen, compared)

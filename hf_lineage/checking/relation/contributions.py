@@ -19,7 +19,7 @@ from hf_lineage.checking.relation.declared import is_named
 from hf_lineage.checking.results import MERGE, Blended, Row
 from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.claims import MergeRecipe, merge_recipe
-from hf_lineage.evidence import Kind, Verdict
+from hf_lineage.evidence import Verdict
 from hf_lineage.evidence.derivation import MOST_LEFT, Blend, Made, Parent, Products, Share, blend_of
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature.extraction import Sample
@@ -59,8 +59,8 @@ def with_shares(
         rows = _as_merge(source, rows, model, reasons, left, blend)
     if blend is None:
         return tuple(rows), None
-    bases = tuple(rows[place].compared for place in left)
-    known = (*names, *(row.compared for row in rows if is_named(row.claim.base, names)))
+    bases = tuple(rows[place].claim.base for place in left)
+    known = (*names, *(row.claim.base for row in rows if is_named(row.claim.base, names)))
     return tuple(rows), Blended(bases, blend, tuple(not names or is_named(base, known) for base in bases))
 
 
@@ -191,8 +191,6 @@ def _obstacle(row: Row, model: OpenedModel | Verdict, options: Options) -> str:
         return f"it is {outcome.words}"
     if not outcome.evidence:
         return NOT_COMPARED
-    if outcome.kind is Kind.INDIRECT:
-        return "another model was compared in its place"
     return "" if all(weights_of(one, options) for one in (row.opened, model)) else NOT_READ
 
 

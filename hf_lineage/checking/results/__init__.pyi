@@ -5,7 +5,6 @@ from .claim_result import MERGE as MERGE
 from .claim_result import NAMED as NAMED
 from .claim_result import VERDICTS as VERDICTS
 from .claim_result import Row as Row
-from .claim_result import Step as Step
 from .claim_result import attempt as attempt
 from .clock import in_words as in_words
 from .clock import moment as moment

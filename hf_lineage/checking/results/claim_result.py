@@ -21,25 +21,6 @@ MERGE = "merge"
 """The relation that a merge of several parents declares."""
 
 
-@dataclass(frozen=True)
-class Step:
-    """One base that could not be compared, and the base that it declares."""
-
-    base: str
-    commit: str | None
-    reason: str
-    """Why nothing of it can be compared."""
-    declares: str
-    sources: tuple[str, ...]
-    """Its files that say so."""
-
-    def __str__(self) -> str:
-        return (
-            f"{printable(self.base, 200)} could not be compared ({printable(self.reason, 300)}), and its "
-            f"{', '.join(self.sources)} declares {printable(self.declares, 200)}"
-        )
-
-
 @dataclass(frozen=True, repr=False)
 class Row:
     """One claim and its verdict."""
@@ -65,9 +46,6 @@ class Row:
     """The commit of that model; None for a folder, and if it could not be read."""
     parent: derivations.Parent | None = None
     """What the base gave as one of the parents of a merge; None for any other claim."""
-    steps: tuple[Step, ...] = ()
-    """From the base that is declared to the one that was compared in its place; none where it was itself."""
-
     derivation: derivations.Derivation | None = None
     """How the model was made from the base, as its weights show it; None where that was not measured."""
     base_folder: RepoRef | None = None
@@ -96,11 +74,6 @@ class Row:
 
     def __repr__(self) -> str:
         return f"<Row: {self}>"
-
-    @property
-    def compared(self) -> str:
-        """The name of the base that was compared."""
-        return self.steps[-1].declares if self.steps else self.claim.base
 
 
 def worst(rows: Sequence[Row], accepted: bool = False) -> ExitCode:

@@ -114,7 +114,7 @@ def _unmet(report: Report, row: Row, policy: policies.Policy) -> Iterator[str]:
         why = "it was not run (--run)" if ran is None else ran.problem or "running did not verify it"
         yield f"the policy asks for claims that are verified by running, but {why}"
     if row.verdict.is_related:
-        bases = row.ancestors or (Ancestor(row.compared, licence=row.licence),)
+        bases = row.ancestors or (Ancestor(row.claim.base, licence=row.licence),)
         yield from policy.lacks_licences((Ancestor(report.model, licence=report.licence), *bases))
     against = CONTRADICTING.get(relation or "", frozenset())
     if declared and relation in policy.relations and row.derivation and against & {*row.derivation.means}:

@@ -143,7 +143,7 @@ def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Ver
     """
     related = [verdict for verdict in verdicts if verdict.is_related]
     paths = {tuple(verdict.evidence) for verdict in related}
-    counted = not any(verdict.kind in (Kind.INDIRECT, Kind.READ_AS) or verdict.framed for verdict in related)
+    counted = not any(verdict.kind is Kind.READ_AS or verdict.framed for verdict in related)
     if len(related) < len(verdicts) or len(verdicts) < 2 or len(paths) != 1 or not all(paths) or not counted:
         return list(verdicts)
     if not all(_parents([verdict.evidence[path] for verdict in related], min_share) for path in next(iter(paths))):

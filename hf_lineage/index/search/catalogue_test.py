@@ -16,7 +16,7 @@ import numpy as np
 
 from hf_lineage.checking import Options
 from hf_lineage.checking.adapters import Adapter, Adapters, judge_on, open_place
-from hf_lineage.checking.judge import Candidate, Reached, judge_pair, opened_once
+from hf_lineage.checking.judge import Candidate, judge_pair, opened_once
 from hf_lineage.checking.results import NAMED, VERDICTS, Row, attempt
 from hf_lineage.checking.source import OpenedModel, counterpart, open_model
 from hf_lineage.claims import Claim, read_claims
@@ -223,5 +223,5 @@ def _judged(group: Group, candidate: Candidate, options: Options) -> Judged:
         return open_model(counterpart(located(group.entry, options.local_hub), ""), options, is_base=True)
 
     base = attempt(opened, *VERDICTS)
-    outcome = attempt(lambda: judge_pair(claim, Reached(base), candidate, options), *VERDICTS)
+    outcome = attempt(lambda: judge_pair(claim, base, candidate, options), *VERDICTS)
     return Judged(group, Row(claim, outcome) if isinstance(outcome, Verdict) else outcome)

@@ -27,7 +27,7 @@ def with_parents(report: Report, entries: Sequence[Entry]) -> Report:
 
     What cannot be read of one of them becomes a note.
     """
-    rows = [row for row in report.rows if row.verdict.verified and not row.steps and not row.part]
+    rows = [row for row in report.rows if row.verdict.verified and not row.part]
     bases = [one for row in rows if (one := weights_of(row.opened, report.options))]
     others, notes = _opened(list(dict.fromkeys(entries))[:MOST], report.options)
     report = replace(report, notes=(*report.notes, *notes))

@@ -40,7 +40,7 @@ def _sentence(row: Row, copies: Copies) -> str:
         f"{len(copies.layers)} of {layers} layers{moved}" if copies.layers else "none of the layers",
         *([f"outside the layers {shown}"] if others else []),
     ]
-    share = f"{copies.share:.1%} of its bytes are stored as those of {printable(row.compared, 200)}"
+    share = f"{copies.share:.1%} of its bytes are stored as those of {printable(row.claim.base, 200)}"
     return f"{share}, by the Hub's listing of stored chunks: {' and '.join(what)}; what is not listed may be equal too"
 
 

@@ -27,18 +27,17 @@ def _sentences(row: Row, evidence_of: str | None) -> Iterator[str]:
     """Which layers come from the base; `evidence_of` is the path that decided, None where the hidden units decide."""
     if not row.verdict.is_related or row.verdict.trace:
         return
-    from_it = printable(row.compared, 200) if row.verdict.kind is Kind.INDIRECT else "it"
     if evidence_of is None:
         framed = row.verdict.framed
         if framed:
             inherited = _inherited(framed.layers[1], framed.inherited.layers)
-            yield _counted(inherited, len(framed.layers[1]), framed.depth, from_it)
+            yield _counted(inherited, len(framed.layers[1]), framed.depth)
         return
     evidence = row.verdict.evidence[evidence_of]
     if evidence.inherited is None:
         return
     depth = row.layers if evidence.analyses > 1 and row.layers else evidence.read
-    yield _counted(_inherited(evidence.layers[1], evidence.inherited.layers), evidence.read, depth, from_it)
+    yield _counted(_inherited(evidence.layers[1], evidence.inherited.layers), evidence.read, depth)
     for layers in numbers.came_from(evidence):
         yield f"Counted in the model, then in the base: {layers}"
 
@@ -64,20 +63,20 @@ def _inherited(layers: Sequence[int], rows: Sequence[int]) -> list[int]:
     return sorted(layers[row] for row in rows)
 
 
-def _counted(inherited: Sequence[int], read: int, depth: int, from_it: str) -> str:
+def _counted(inherited: Sequence[int], read: int, depth: int) -> str:
     """How many layers of those that were read come from the base, and which."""
     count, rest = len(inherited), read - len(inherited)
     of_read = "" if read == depth else f" that were read, of {depth},"
     if count == 0:
-        return f"None of the {read} layers{of_read} comes from {from_it} by more than half"
+        return f"None of the {read} layers{of_read} comes from it by more than half"
     verb = "comes" if count == 1 else "come"
     if rest == 0:
-        return f"{f'All {read} layers' if read > 1 else 'The only layer'}{of_read} {verb} from {from_it}"
+        return f"{f'All {read} layers' if read > 1 else 'The only layer'}{of_read} {verb} from it"
     if of_read:
-        return f"Of the {read} layers{of_read} {list_layers(inherited)} {verb} from {from_it}"
+        return f"Of the {read} layers{of_read} {list_layers(inherited)} {verb} from it"
     others = "the other one does not" if rest == 1 else f"the other {rest} do not"
     words = list_layers(inherited)
-    return f"{words[0].upper()}{words[1:]} of {depth} {verb} from {from_it}; {others}"
+    return f"{words[0].upper()}{words[1:]} of {depth} {verb} from it; {others}"
 
 
 def describe_relation(_report: Report, row: Row) -> Finding | None:

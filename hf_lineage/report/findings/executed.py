@@ -51,7 +51,7 @@ def _sentences(row: Row, executed: Executed) -> Iterator[str]:
         return
     if ablation := executed.ablation:
         others = f"; without other parts that write as much, {_lost(ablation, ablation.others)}" * bool(ablation.others)
-        name = printable(row.compared, 200)
+        name = printable(row.claim.base, 200)
         yield f"without what it has in common with {name} this model loses {ablation.amount}{others}"
     if row.verdict.verified_by_running:
         yield "verified by running: the share counts what units wrote when both models ran"

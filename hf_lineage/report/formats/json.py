@@ -85,8 +85,6 @@ def _claim(report: Report, row: Row) -> dict[str, Any]:
         "relation": row.claim.relation,
         "part": row.part,
         "sources": list(row.claim.sources),
-        "compared": row.compared,
-        "steps": [asdict(step) | {"sources": list(step.sources)} for step in row.steps],
         "verdict": row.verdict.name,
         "kind": kind(row.verdict),
         "verified": row.verdict.verified,

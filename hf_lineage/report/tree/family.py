@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from markupsafe import Markup
 
@@ -26,9 +25,7 @@ MARKS = {
     Kind.ADAPTER: Mark.VERIFIED,
     Kind.IN_PART: Mark.IN_PART,
     Kind.UNRELATED: Mark.CONTRADICTED,
-    **dict.fromkeys(
-        (Kind.LISTED, Kind.CALIBRATED, Kind.WEAK, Kind.BASIS_ONLY, Kind.INDIRECT, Kind.READ_AS), Mark.WEAKER
-    ),
+    **dict.fromkeys((Kind.LISTED, Kind.CALIBRATED, Kind.WEAK, Kind.BASIS_ONLY, Kind.READ_AS), Mark.WEAKER),
 }
 """By the kind of a verdict, what an edge rests on; any other kind judged nothing."""
 FIRST = (Mark.CONTRADICTED, Mark.NO_TRACE, Mark.VERIFIED, Mark.IN_PART, Mark.WEAKER, Mark.NOT_JUDGED)
@@ -70,12 +67,16 @@ def figure(report: Report) -> Markup:
 
 
 def family_of(report: Report) -> Family:
-    """Return the models of a report: its bases, those that were compared in their place, relatives, and itself."""
+    """Return the models of a report: its bases, relatives, and itself."""
     parts = list(dict.fromkeys(row.part for row in report.rows))
     subjects = {part: f"{report.model}: {part}" if part and parts[1:] else report.model for part in parts[:MOST]}
     rows = [row for row in report.rows if row.part in subjects]
     bases = _drawn(rows)
-    edges = [edge for row in rows if row.claim.base.casefold() in bases for edge in _edges(row, subjects[row.part])]
+    edges = [
+        Edge(row.claim.base, subjects[row.part], mark_of(row), relation=row.claim.relation or "", seen=_seen(row))
+        for row in rows
+        if row.claim.base.casefold() in bases
+    ]
     edges += [
         Edge(one.model, report.model, Mark.MEASURED, directed=False, seen=f"nearer than {one.base}")
         for one in report.relatives[: max(MOST - len(bases), 1)]
@@ -94,19 +95,6 @@ def _drawn(rows: Sequence[Row]) -> set[str]:
     """The bases that are drawn, in lower case."""
     by_weight = sorted(rows, key=lambda row: FIRST.index(mark_of(row)))
     return set(list(dict.fromkeys(row.claim.base.casefold() for row in by_weight))[:MOST])
-
-
-def _edges(row: Row, child: str) -> Iterator[Edge]:
-    """What a row says: its claim, behind the declarations that led to a base that was compared in place of its own."""
-    declared = row.claim.relation or ""
-    if not row.steps:
-        yield Edge(row.claim.base, child, mark_of(row), relation=declared, seen=_seen(row))
-        return
-    chain = [row.claim.base, *(step.declares for step in row.steps)]
-    yield from (Edge(further, base, Mark.DECLARED) for base, further in reversed(list(pairwise(chain))))
-    compared = Mark.WEAKER if row.verdict.kind is Kind.INDIRECT else Mark.NOT_JUDGED
-    yield Edge(row.compared, child, compared, directed=False, seen="compared instead")
-    yield Edge(row.claim.base, child, Mark.DECLARED, relation=declared, seen="could not be compared")
 
 
 def _seen(row: Row) -> str:

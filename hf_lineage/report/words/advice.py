@@ -49,10 +49,6 @@ NEXT = {
         "Ask the publisher what was copied. The card can declare a copied embedding, or an early stage of training, "
         "as such.",
     ),
-    Kind.INDIRECT: (
-        "Treat the last step as the publisher's statement: nothing of the declared base itself could be compared.",
-        "Ask the base's publisher for its weights in a format that is read, such as safetensors in BF16.",
-    ),
     Kind.READ_AS: (
         "Treat the weights as those of the base, and what the model does with them as the publisher's statement.",
         "Read the code that the model brings, or ask the publisher for a release that transformers loads by itself.",

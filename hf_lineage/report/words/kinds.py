@@ -140,21 +140,6 @@ KINDS = {
             "hidden states of the base can cause that.",
         ),
     ),
-    Kind.INDIRECT: Shown(
-        tone="part",
-        headline="Shares weights with what is declared as the base of",
-        says="Nothing of the declared base could be compared, so the base of that base was compared in its place. "
-        "The model shares weights with it, in a way that separate training does not produce.",
-        says_not="It does not say that the declared base is right. Only the card of the declared base says what that "
-        f"base was made from, and nothing has checked this card. {NO_WRONG}",
-        rule=Rule(
-            "related-indirectly",
-            "warning",
-            "The model shares weights with what is declared as the base of the base it declares.",
-            "Nothing of the declared base could be compared, and the base that its card names was compared in its "
-            "place. Declare a base whose weights can be read, or check the release in F16, BF16 or F32.",
-        ),
-    ),
     Kind.READ_AS: Shown(
         tone="part",
         headline="Has the weights of",
@@ -240,7 +225,7 @@ KINDS = {
 """By verdict."""
 NUMBERED = (
     *(Kind.RELATED, Kind.UNRELATED, Kind.INCONCLUSIVE, Kind.INCOMPATIBLE, Kind.UNVERIFIABLE, Kind.UNREADABLE),
-    *(Kind.IN_PART, Kind.BASIS_ONLY, Kind.ADAPTER, Kind.INDIRECT),
+    *(Kind.IN_PART, Kind.BASIS_ONLY, Kind.ADAPTER),
     *(Kind.CALIBRATED, Kind.WEAK, Kind.READ_AS, Kind.LISTED),
 )
 """The order of the rules in SARIF; new ones come at the end, so that their numbers stay."""

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from hf_lineage.checking import Report
-from hf_lineage.checking.results import NAMED, Relative, Row, Step
+from hf_lineage.checking.results import NAMED, Relative, Row
 from hf_lineage.checking.source import is_here
 from hf_lineage.claims import Claim
 from hf_lineage.evidence import Verdict
@@ -23,7 +23,7 @@ NEAR = 2
 """Folders up that a path in a command leads at most: as far as from org/model to other/model."""
 TO_FILL_IN = "/path/to"
 """What stands in a command for a place that only this machine knows."""
-_PARTS = (Row, Claim, Step, Verdict, Relative)
+_PARTS = (Row, Claim, Verdict, Relative)
 """What holds texts, itself or further in."""
 
 

@@ -58,13 +58,8 @@ def cells(row: Row) -> Iterator[tuple[str, ...]]:
 
 
 def about(row: Row) -> str:
-    """Return the base of a row, or its model where several are compared with one base, and the folder that it is about.
-
-    A base that was compared in place of another is named too.
-    """
-    compared = f"compared: {printable(row.compared, 200)}" if row.steps else ""
-    besides = ", ".join(filter(None, (printable(row.part, 100), compared)))
-    return printable(row.model or row.claim.base, 200) + (f" ({besides})" if besides else "")
+    """Return the base of a row, or its model where several are compared with one, and the folder that it is about."""
+    return printable(row.model or row.claim.base, 200) + (f" ({printable(row.part, 100)})" if row.part else "")
 
 
 def score(evidence: Evidence) -> str:

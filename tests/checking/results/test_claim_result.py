@@ -4,13 +4,11 @@ import datetime
 
 import pytest
 
-from hf_lineage.checking.results.claim_result import NAMED, Row, Step, worst
+from hf_lineage.checking.results.claim_result import NAMED, Row, worst
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import ExitCode, Kind, Verdict
 from hf_lineage.policy.policy import Waiver
 from tests.pages import measured, row
-
-STEP = Step("acme/gguf", None, "its format is not read", "acme/base", ("README.md: base_model",))
 
 
 def result(kind, base="acme/base", **changes):
@@ -25,14 +23,6 @@ def test_a_row_says_base_part_and_verdict_in_one_line():
 
 def test_line_breaks_in_the_name_of_a_base_do_not_break_the_line():
     assert "\n" not in str(result(Kind.UNRELATED, base="acme/\nbase", part="a\nb"))
-
-
-def test_the_base_that_was_compared_is_the_last_one_that_was_reached():
-    assert result(Kind.RELATED).compared == "acme/base"
-    assert result(Kind.RELATED, base="acme/gguf", steps=(STEP,)).compared == "acme/base"
-    assert str(STEP) == (
-        "acme/gguf could not be compared (its format is not read), and its README.md: base_model declares acme/base"
-    )
 
 
 @pytest.mark.parametrize(

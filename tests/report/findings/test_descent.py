@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from hf_lineage import Options, check
-from hf_lineage.checking.results.claim_result import Step
-from hf_lineage.evidence.verdict import Kind
 from hf_lineage.report.findings import descent
 from hf_lineage.report.findings.descent import describe, list_layers
 from tests.models import EXAMPLES
@@ -64,13 +62,6 @@ def test_layers_from_other_places_are_named_with_these():
         "All 3 layers come from it",
         "Counted in the model, then in the base: layer 0 from layer 0, layers 1-2 from layers 0-1",
     ]
-
-
-def test_of_an_indirect_base_the_one_that_was_compared_is_named():
-    related = row(mlp=measured())
-    step = Step("org/base", None, "no weights", "org/older", ("README.md",))
-    indirect = replace(related, steps=(step,), verdict=replace(related.verdict, kind=Kind.INDIRECT))
-    assert sentences(indirect) == ["All 6 layers come from org/older"]
 
 
 def test_where_nothing_is_known_or_nothing_shared_nothing_is_said():

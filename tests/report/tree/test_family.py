@@ -41,15 +41,6 @@ def test_a_base_that_nobody_declares_cannot_be_contradicted():
     assert [mark for _, _, mark, _ in lines(families.named())] == ["verified", "no trace", "not judged"]
 
 
-def test_a_base_that_was_passed_over_stands_between_and_verifies_nothing():
-    assert lines(families.through()) == [
-        ("org/grand", "org/base", "declared only", ""),
-        ("org/grand", "org/model", "related, not verified", "compared instead"),
-        ("org/base", "org/model", "declared only", "could not be compared"),
-    ]
-    assert [node.name for node in family_of(families.through()).nodes] == ["org/grand", "org/base", "org/model"]
-
-
 def test_a_relative_from_an_index_is_drawn_beside_the_declared_base():
     assert lines(families.nearer())[1] == ("org/between", "org/model", "measured only", "nearer than org/base")
     assert "org/model from org/between: measured only, nearer than org/base, direction not known." in figure(
@@ -114,7 +105,7 @@ def test_the_tree_on_a_page_names_no_folder_of_this_machine():
     assert not any(place in page for place in ("/srv/secret", "/home/me"))
 
 
-@pytest.mark.parametrize("name", ["merge", "through", "nearer", "adapters"])
+@pytest.mark.parametrize("name", ["merge", "nearer", "adapters"])
 def test_every_row_is_further_right_than_what_leads_to_it(name):
     places = {node.name: (node.depth, at) for at, node in enumerate(family_of(getattr(families, name)()).nodes)}
     for edge in family_of(getattr(families, name)()).edges:
@@ -122,9 +113,8 @@ def test_every_row_is_further_right_than_what_leads_to_it(name):
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1280, "dark")])
-@pytest.mark.parametrize("name", ["through", "merge"])
-def test_the_picture_is_whole_on_top_of_the_page_and_axe_finds_nothing(window, checker, tmp_path, name, width, scheme):
-    made = families.through(LONG, f"x{LONG}", f"y{LONG}") if name == "through" else families.merge(LONG)
+def test_the_picture_is_whole_on_top_of_the_page_and_axe_finds_nothing(window, checker, tmp_path, width, scheme):
+    made = families.merge(LONG)
     file = tmp_path / "page.html"
     file.write_text(FORMATS["html"](made, False), encoding="utf-8")
     assert_whole(window, file, checker, width, scheme)
@@ -138,8 +128,7 @@ def test_the_picture_is_whole_on_top_of_the_page_and_axe_finds_nothing(window, c
 
 def test_names_in_the_picture_are_text(window, tmp_path):
     def made(name):
-        nearer = families.nearer(name)
-        return FORMATS["html"](replace(families.through(f"a{name}", f"b{name}"), relatives=nearer.relatives), False)
+        return FORMATS["html"](replace(families.merge(f"a{name}"), relatives=families.nearer(name).relatives), False)
 
     assert_names_are_text(window, tmp_path, made, 400)
     assert window.run("return document.querySelectorAll('svg.tree circle').length") == 4
