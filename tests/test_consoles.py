@@ -28,16 +28,13 @@ LEFT_OUT = "..."
 NOT_RUN = {
     "make demo": "tests/test_readme.py runs what it runs",
     "make test": "it is what runs this",
-    "make space": "it answers until it is stopped; tests/examples runs what it starts",
     "pip install": "it needs the network; tests/test_wheel.py installs the wheel",
     "git clone": "it needs the network",
     "cd hf-lineage": "the clone makes this folder",
     "python -m tools.download_sizes": "it needs the package index; tests/tools/test_download_sizes.py runs its parts",
-    "docker ": "it needs Docker",
     "gh ": "it needs an attestation on GitHub",
     "mkdir ": "the folder is there already",
     "model_signing ": "it needs a key or an account; tests/report/test_model_signing.py signs and verifies",
-    "curl ": "it needs a chat",
     "hf-lineage index build --from models.txt --engine ray": "64 workers of Ray take long; tests/index starts two",
 }
 """How a command begins that is not run here, and why."""
@@ -46,18 +43,11 @@ PUBLISHED = {
     "org/model": "fern/llama-finetune-a",
     "org/finetune-a": "fern/llama-finetune-a",
     "org/finetune-b": "fern/llama-finetune-b",
-    "org/child": "moss/llama-continued",
     "org/adapter": "fern/llama-lora",
     "org/merged": "fern/llama-lora-merged",
     "other/model": "heron/llama-pruned-50",
-    "other/a": "otter/llama-independent",
-    "other/b": "magpie/llama-liar",
-    "third/c": "heron/llama-distilled",
-    "my-org": "magpie/llama-liar",
-    "some-user": "magpie/llama-grafted",
-    "other-org/model": "moss/llama-continued",
 }
-"""Under the name that a page uses, or of an account, a model of examples/hub."""
+"""Under the name that a page uses, a model of examples/hub."""
 FOLDERS = {
     "folder": "fern/llama-finetune-a",
     "folder-a": "acme/llama-base",
@@ -152,7 +142,7 @@ def test_the_console_blocks_of_a_page_run_as_they_are_printed(hub, tmp_path, mon
         (room / name / "lineage").mkdir()
     for name, model in PUBLISHED.items():
         if re.search(rf"\b{name}\b", text):
-            hub.publish(name if "/" in name else f"{name}/model", HUB / model)
+            hub.publish(name, HUB / model)
     MORE.get(page, lambda room, hub: None)(room, hub)
     monkeypatch.chdir(room / WITHIN.get(page, ""))
     Path("models.txt").write_text("org/base\norg/model\n", encoding="utf-8")

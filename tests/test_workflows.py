@@ -28,7 +28,7 @@ def file(request):
 
 def test_there_are_workflows_to_test_and_to_copy():
     assert {file.name for file in FILES} >= {
-        "ci.yml", "release.yml", "on-release.yml", "on-push.yml", "nightly.yml", "hub-webhook.yml", "organisation.yml",
+        "ci.yml", "release.yml", "on-release.yml", "on-push.yml", "nightly.yml", "organisation.yml",
     }  # fmt: skip
 
 

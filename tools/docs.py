@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import listed, measured, notebook, published, shown, stored
+from tools import listed, measured, published, shown, stored
 
 ROOT = Path(__file__).parents[1]
 README, REGISTRY = ROOT / "README.md", ROOT / "registry" / "README.md"
@@ -37,7 +37,6 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "laundering": (PAGES / "method.md", shown.laundering_block),
     "network": (PAGES / "signatures.md", measured.network_block),
     "link": (PAGES / "signatures.md", measured.link_block),
-    "visitors": (PAGES / "places.md", measured.visitors_block),
     "speed": (PAGES / "benchmarks.md", measured.speed_block),
     "unrelated": (PAGES / "benchmarks.md", measured.unrelated_block),
     "paper": (PAGES / "benchmarks.md", measured.paper_block),
@@ -59,7 +58,6 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "formats": (PAGES / "formats.md", stored.formats_block),
     "undecoded": (PAGES / "formats.md", stored.undecoded_block),
     "published": (PAGES / "verdicts.md", published.published_block),
-    "notebook": (PAGES / "notebook.md", notebook.page),
     "unsupported": (REGISTRY, listed.unsupported_block),
     "mlp alone": (REGISTRY, listed.mlp_alone_block),
 }

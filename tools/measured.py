@@ -117,22 +117,6 @@ def cost_block() -> str:
     return f"{figures}\n\n{table(('Assumption', 'Value', 'What it is'), cost.assumptions(assumed))}"
 
 
-def visitors_block() -> str:
-    """What the examples that answer everybody took while hostile requests came, by the last committed run."""
-    columns = ("Server", "Requests", "Connections", "Answered", "Memory before", "At most", "Disk", "Log", "Afterwards")
-    return table(
-        columns,
-        (
-            (
-                row["server"], f"{row['requests']:,}", str(row["connections"]), f"in {row['seconds']:.0f} s",
-                f"{row['memory before, MB']} MB", f"{row['peak memory, MB']} MB", f"{row['peak disk, MB']:.1f} MB",
-                f"{row['log, MB']:.2f} MB", f"answers {row['honest request afterwards']}",
-            )
-            for row in _run("visitors")["rows"]
-        ),
-    )  # fmt: skip
-
-
 def paper_block() -> str:
     """Some figures of the paper beside ours, by the last committed run."""
     rows = []
