@@ -72,14 +72,6 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     asked = Asked(declared, options, named=bool(bases))
     judged = contents.judge(lambda kind, held: kind.check(held, asked)) if declared.claims else Judged()
     rows = judged.rows
-    if contents.repo and any(row.verdict.is_related for row in rows):
-        from hf_lineage.checking.relation import with_ancestors
-
-        def compared(claim: Claim) -> tuple[Row, ...]:
-            beside = Asked(Claims((claim,), ()), options, named=False)
-            return contents.judge(lambda kind, held: kind.check(held, beside)).rows
-
-        rows = with_ancestors(contents.repo, rows, options, compared)
     told = contents.repo, (*declared.notes, *judged.notes), began
     rows = _told(rows, options)
     report = Report(model, source.commit, rows, declared.conflicts, options, *told, licence=stated(source))
@@ -153,7 +145,7 @@ def _each(a: str, base: RepoRef | Signature, models: Sequence[str], options: Opt
         if isinstance(one, Verdict):
             rows.append(Row(Claim(a, None, NAMED), one, model=name))
             continue
-        rows += (replace(row, model=name, model_commit=one.commit, licence=None) for row in one.rows)
+        rows += (replace(row, model=name, model_commit=one.commit, licence="") for row in one.rows)
         notes += (f"{name}: {note}" for note in one.notes)
     repo = base if isinstance(base, RepoRef) else None
     return Report(a, base.commit, tuple(rows), (), options, repo, tuple(notes), began, called=("compare",))

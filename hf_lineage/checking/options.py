@@ -68,8 +68,6 @@ class Options(Spec):
     """The file of a converted model (GGUF, ONNX) if its repository has several; bases are not concerned."""
     quoted: bool = False
     """Whether numbers that people quote of two models are told beside those of independent models; of local weights."""
-    ancestors: bool = False
-    """Whether the model is also compared with the bases behind its bases, as their cards declare them."""
     allow_pickle: bool = False
     """Whether the tensors of a pickle are read, of the model and of its bases; nothing in it is run."""
     as_class: str | None = None

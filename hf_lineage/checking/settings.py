@@ -143,9 +143,6 @@ SETTINGS: Mapping[str, Setting] = {
         "exact accepts only exact tests, and returns 3 for RELATED, calibrated.",
     ),
     "quoted": Setting(FLAG, "Tell what others quote of two models in folders, beside what independent models have."),
-    "ancestors": Setting(
-        FLAG, "Compare the model also with the bases that its bases declare; licences stand with them."
-    ),
     "order_seed": Setting(
         _or_none(WHOLE),
         "Seed of the order of layers and of the sample of hidden units; by default a new one for each run.",

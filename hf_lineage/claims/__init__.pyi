@@ -1,7 +1,4 @@
 from . import card as card
-from .licence import Ancestor as Ancestor
-from .licence import Licence as Licence
-from .licence import licence_files as licence_files
 from .licence import stated as stated
 from .merges import MergeRecipe as MergeRecipe
 from .names import RELATIONS as RELATIONS

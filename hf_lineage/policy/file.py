@@ -106,11 +106,6 @@ def _relations(value: Any, where: str) -> tuple[str, ...]:
     return tuple(_one_of(RELATIONS)(word, where) for word in words)
 
 
-def _licences(value: Any, where: str) -> tuple[str, ...]:
-    words = value if isinstance(value, list) and 0 < len(value) <= MOST else [value]
-    return tuple(_text(word, where).casefold() for word in words)
-
-
 TOP = {
     "accepted": ("accepted", _accepted),
     "relation": ("relations", _relations),
@@ -118,8 +113,6 @@ TOP = {
     "require": ("requires", _one_of((EXECUTED, STRICT))),
     "own-code": ("own_code", _one_of((ACCEPTED, REFUSED))),
     "undeclared-parent": ("undeclared_parent", _one_of((ACCEPTED, REFUSED))),
-    "licence": ("licences", _licences),
-    "licence-files": ("licence_files", _one_of((ACCEPTED, REFUSED))),
     "fail-on": ("fail_on", _one_of(FAIL_ON)),
 }
 """Key of a file -> the field that it is for, and what reads it."""

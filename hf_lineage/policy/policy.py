@@ -9,7 +9,6 @@ import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hf_lineage.claims import Ancestor
 from hf_lineage.errors import printable
 from hf_lineage.evidence import SEVERITY, ExitCode, Kind
 
@@ -79,10 +78,6 @@ class Policy:
     """Whether models with code of their own pass, which is never run."""
     undeclared_parent: str | None = None
     """Whether a model passes of which a parent shows that it does not name; None if that leaves it undecided."""
-    licences: tuple[str, ...] = ()
-    """The licences, in lower case, of which the model and all bases have to state one; empty if any will do."""
-    licence_files: str = ACCEPTED
-    """Whether a model passes that lacks a file for which the licence of a base asks."""
     fail_on: str | None = None
     """What makes a check fail, one of FAIL_ON; None if the policy does not say."""
 
@@ -105,20 +100,6 @@ class Policy:
         if declared and self.relations and relation not in self.relations:
             instead = printable(relation, 40) if relation else "none"
             yield f"the policy asks for the relation {' or '.join(self.relations)}, but the claim declares {instead}"
-
-    def lacks_licences(self, models: Sequence[Ancestor]) -> Iterator[str]:
-        """Yield what is asked for of the licences of a model and its bases, and is not so.
-
-        What nobody could read, or no card states, is not so either.
-        """
-        for one in models:
-            words = one.licence.words if one.licence else frozenset()
-            if self.licences and not (words and words <= {*self.licences}):
-                shown = f"{printable(one.name, 200)} states {one.licence or 'none'}"
-                yield f"the policy asks for the licence {' or '.join(self.licences)}, but {shown}"
-            if self.licence_files == REFUSED and one.missing:
-                files = f"{' and '.join(one.missing)} of {printable(one.name, 200)}"
-                yield f"the policy asks for the files of licences, but the model lacks {files}"
 
 
 def status(code: ExitCode, unmet: bool, fail_on: str, undeclared: bool = False) -> ExitCode:

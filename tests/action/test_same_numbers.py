@@ -91,18 +91,6 @@ def test_a_policy_changes_what_fails_and_no_number(hub, expected, tmp_path):
         assert (document["blend"], document["exit_code"]) == (expected, 3)
 
 
-def test_a_policy_judges_the_licence_of_a_parent_that_only_an_index_shows(hub, tmp_path):
-    card = hub / B / "README.md"
-    stated = card.read_text(encoding="utf-8")
-    card.write_text(stated.replace("license: apache-2.0", "license: gemma"), encoding="utf-8")
-    (tmp_path / "p.yaml").write_text("undeclared-parent: accept\nlicence: [apache-2.0]\n")
-    try:
-        shown = asked(hub, "--index", hub / "index", "--policy", tmp_path / "p.yaml", "--format", "json")
-    finally:
-        card.write_text(stated, encoding="utf-8")
-    assert any(B in unmet and "gemma" in unmet for unmet in json.loads(shown.out)["claims"][0]["unmet"])
-
-
 @pytest.mark.long
 def test_identify_and_tree_weigh_the_same_matrices(hub, expected):
     shown = asked(hub, "--index", hub / "index", "--format", "json", command="identify", code=0)

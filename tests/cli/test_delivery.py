@@ -59,7 +59,7 @@ def test_a_wrong_policy_is_one_line_before_anything_is_read(tmp_path):
     file.write_text("until: 2027")
     assert lineage("check", "no such model", "--policy", file).error == (
         f"{file}: unknown key until; the keys are accepted, relation, evidence, require, own-code, "
-        "undeclared-parent, licence, licence-files, fail-on"
+        "undeclared-parent, fail-on"
     )
     assert (
         "is not a file; name one, or `own`" in lineage("check", "no such model", "--policy", tmp_path / "absent").error

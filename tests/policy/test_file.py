@@ -14,8 +14,6 @@ WHOLE = """
 fail-on: undecided
 evidence: exact
 relation: [finetune, quantized]
-licence: [Apache-2.0, mit]
-licence-files: refuse
 accepted:
   - base: org/base
     verdict: UNRELATED
@@ -39,8 +37,6 @@ def test_everything_that_a_file_may_hold():
         fail_on="undecided",
         evidence=EXACT,
         relations=("finetune", "quantized"),
-        licences=("apache-2.0", "mit"),
-        licence_files="refuse",
         accepted=(
             Waiver(
                 "org/base",
@@ -67,22 +63,20 @@ def test_every_kind_that_verifies_no_claim_can_be_accepted():
         (
             "",
             "p must hold keys and values; its keys are accepted, relation, evidence, require, own-code, "
-            "undeclared-parent, licence, licence-files, fail-on; correct it",
+            "undeclared-parent, fail-on; correct it",
         ),
         ("- a", "p must hold keys and values;"),
         (
             "accept: []",
             "p: unknown key accept; the keys are accepted, relation, evidence, require, own-code, undeclared-parent, "
-            "licence, licence-files, fail-on",
+            "fail-on",
         ),
         ("fail_on: never", "p: unknown key fail_on"),
         ("<<: {fail-on: never}", "p: unknown key <<"),
         ("fail-on: always", "p: fail-on must be one of unrelated, undeclared-parent, undecided, never, not always"),
         ("fail-on: [never]", "p: fail-on must be one of"),
         ("evidence: any", "p: evidence must be one of exact, calibrated, not any"),
-        ("licence: []", "p: licence must be a text of 1 to 500 characters"),
-        ("licence: [mit, [x]]", "p: licence must be a text"),
-        ("licence-files: yes", "p: licence-files must be one of accept, refuse, not yes"),
+        ("licence: [mit]", "p: unknown key licence; the keys are"),
         ("relation: []", "p: relation must be one of"),
         ("relation: [finetune, child]", "p: relation must be one of adapter, finetune, merge, quantized, not child"),
         ("accepted: all", f"p: accepted must be a list of at most {MOST} findings"),

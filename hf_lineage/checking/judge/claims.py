@@ -136,7 +136,7 @@ def judge_pair(
         part=part,
         derivation=relation.derived(base, other, outcome, options.order_seed or 0),
         base_folder=base.opened.described.repo if isinstance(base, FromWeights) and base.local else None,
-        licence=stated(opened_base.repo) if opened_base else None,
+        licence=stated(opened_base.repo) if opened_base else "",
         opened=opened_base,
         quoted=relation.quoted(base, other) if options.quoted else {},
     )

@@ -1,5 +1,3 @@
-from .ancestry import with_ancestors as with_ancestors
-from .ancestry import with_undeclared as with_undeclared
 from .contributions import find_blend as find_blend
 from .contributions import read_beside as read_beside
 from .contributions import weights_of as weights_of

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from hf_lineage import policy
 from hf_lineage.checking.source import Downloads, OpenedModel
-from hf_lineage.claims import Ancestor, Claim, Licence
+from hf_lineage.claims import Claim
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, RepositoryError, printable
 from hf_lineage.evidence import SEVERITY, ExitCode, Kind, Verdict
 from hf_lineage.evidence import derivation as derivations
@@ -50,10 +50,8 @@ class Row:
     """How the model was made from the base, as its weights show it; None where that was not measured."""
     base_folder: RepoRef | None = None
     """The base that was compared, if it is a folder; None for one on the Hub, and for a signature."""
-    licence: Licence | None = None
-    """What the card of the base states; None where it states nothing, or was not read."""
-    ancestors: tuple[Ancestor, ...] = ()
-    """The base and those behind it, with their licences; none unless the model and the base are related."""
+    licence: str = ""
+    """The licence that the card of the base states; empty where it states none, or was not read."""
     quoted: Mapping[str, float] = field(default_factory=dict)
     """Numbers that people quote of two models, by kind; empty where nobody asked for them, or they were not read."""
     waiver: policy.Waiver | None = None

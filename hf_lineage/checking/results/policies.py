@@ -14,7 +14,6 @@ from pathlib import Path
 from hf_lineage import policy as policies
 from hf_lineage.checking.results.claim_result import NAMED, Row
 from hf_lineage.checking.results.report import FILE, OWN, Report
-from hf_lineage.claims import Ancestor
 from hf_lineage.errors import OptionError, printable
 from hf_lineage.evidence import ExitCode
 from hf_lineage.evidence.derivation import Means
@@ -82,7 +81,7 @@ def under(report: Report, policy: policies.Policy | None, today: datetime.date) 
     on_hub = report.source.remote if report.source else None
     model = on_hub or report.model
     counting = replace(policy, accepted=tuple(one for one in policy.accepted if one.model or not on_hub))
-    rows = tuple(_governed(model, report, row, counting, today) for row in report.rows)
+    rows = tuple(_governed(model, row, counting, today) for row in report.rows)
     notes = (*report.notes, *_unnamed(policy, counting), *_idle(model, report.rows, counting, today))
     if policy.relations and not rows:
         wanted = " or ".join(policy.relations)
@@ -90,17 +89,17 @@ def under(report: Report, policy: policies.Policy | None, today: datetime.date) 
     return replace(report, rows=rows, notes=notes, policy=policy)
 
 
-def _governed(model: str, report: Report, row: Row, policy: policies.Policy, today: datetime.date) -> Row:
+def _governed(model: str, row: Row, policy: policies.Policy, today: datetime.date) -> Row:
     finding = model, row.claim.base, row.verdict.kind, row.part
     if row.verdict.exit_code is not ExitCode.RELATED:
         waiver = policy.waiver(*finding, today)
         if waiver is not None:
             return replace(row, waiver=waiver)
         row = replace(row, expired=next(policy.covering(*finding), None))
-    return replace(row, unmet=tuple(_unmet(report, row, policy)))
+    return replace(row, unmet=tuple(_unmet(row, policy)))
 
 
-def _unmet(report: Report, row: Row, policy: policies.Policy) -> Iterator[str]:
+def _unmet(row: Row, policy: policies.Policy) -> Iterator[str]:
     """The requirements of a policy that a claim does not meet, by its declarations and by its weights."""
     relation, declared = row.claim.relation, row.claim.sources != NAMED
     yield from policy.lacks(row.verdict.kind, relation, declared, row.own_code)
@@ -113,9 +112,6 @@ def _unmet(report: Report, row: Row, policy: policies.Policy) -> Iterator[str]:
         ran = row.verdict.executed
         why = "it was not run (--run)" if ran is None else ran.problem or "running did not verify it"
         yield f"the policy asks for claims that are verified by running, but {why}"
-    if row.verdict.is_related:
-        bases = row.ancestors or (Ancestor(row.claim.base, licence=row.licence),)
-        yield from policy.lacks_licences((Ancestor(report.model, licence=report.licence), *bases))
     against = CONTRADICTING.get(relation or "", frozenset())
     if declared and relation in policy.relations and row.derivation and against & {*row.derivation.means}:
         yield f"the policy asks for the relation {relation}, but the weights show {row.derivation.words}"

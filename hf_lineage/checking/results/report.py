@@ -11,7 +11,6 @@ from hf_lineage import policy as policies
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results.claim_result import Row, worst
 from hf_lineage.checking.results.clock import now
-from hf_lineage.claims import Licence
 from hf_lineage.errors import printable
 from hf_lineage.evidence import SEVERITY, ExitCode
 from hf_lineage.files import is_file
@@ -57,8 +56,8 @@ class Report:
     """The name of the command, and of its words those that neither the rows nor the options hold."""
     as_name: str = ""
     """The name that the user gives a folder in the report; empty if none."""
-    licence: Licence | None = None
-    """What the card of the model states; None where it states nothing, or there is none."""
+    licence: str = ""
+    """The licence that the card of the model states; empty where it states none, or there is none."""
     relatives: tuple[Relative, ...] = ()
     """What an index holds between the model and a declared base, the nearest first; none where no index was asked."""
     blended: Blended | None = None

@@ -9,12 +9,11 @@ from hf_lineage.checking import Report
 from hf_lineage.checking.judge import whole_base
 from hf_lineage.checking.results import Relative, Row
 from hf_lineage.checking.source import counterpart, located, open_model
-from hf_lineage.claims import stated
 from hf_lineage.errors import LineageError, OptionError, printable
 from hf_lineage.evidence import Criteria
 from hf_lineage.evidence.derivation import SIBLINGS, aligned, along, distances, products
 from hf_lineage.evidence.paths import compare_paths
-from hf_lineage.hub import RepoRef, resolve
+from hf_lineage.hub import RepoRef
 from hf_lineage.index.publishing import publishing
 from hf_lineage.index.search.identify import identify
 from hf_lineage.index.search.parents import PART, with_parents
@@ -104,7 +103,7 @@ def noted(report: Report, catalogue: Catalogue) -> Report:
             unread[f"the index was not searched for {printable(row.claim.base, 200)}: {error}"] = None
     report = with_parents(report, entries)
     known = {*map(plain, report.undeclared)}
-    shown = (_note(report, one) for one in near if plain(one.model) not in known)
+    shown = (_note(one) for one in near if plain(one.model) not in known)
     notes = (*report.notes, *shown, *unread, *catalogue.passed.notes)
     called = (*report.called, "--index", str(catalogue.folder))
     return replace(report, notes=notes, called=called, relatives=tuple(near))
@@ -121,23 +120,14 @@ def _relatives(report: Report, row: Row, catalogue: Catalogue) -> list[tuple[Ent
     return relatives(model, base, verdict.decisive, catalogue, Criteria(alpha=options.alpha))
 
 
-def _note(report: Report, one: Relative) -> str:
+def _note(one: Relative) -> str:
     named = printable(one.base, 200)
     return (
         f"{printable(one.model, 200)}, which is in the index, is a nearer relative than the declared base {named}: it "
         f"shares {one.along**2:.0%} of the model's difference from {named} (cosine {one.along:.2f}; shared training "
         f"data alone can cause up to {SIBLINGS}). The model may come from {named} through it, or the reverse: weights "
-        f"do not tell which came first{_licence(one.model, report)}"
+        "do not tell which came first"
     )
-
-
-def _licence(model: str, report: Report) -> str:
-    """What the card of a relative states, as the end of a sentence; empty where it cannot be had."""
-    try:
-        licence = stated(resolve(model, report.options.local_hub, folders=False))
-    except LineageError:
-        return ""
-    return f". Its card states the licence {licence}" if licence else ""
 
 
 def _signature(source: RepoRef | Signature, report: Report, is_base: bool = False) -> Signature:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hf_lineage.checking import Options, Report
-from hf_lineage.checking.relation import find_blend, is_named, names_in, weights_of, with_undeclared
+from hf_lineage.checking.relation import find_blend, is_named, names_in, weights_of
 from hf_lineage.checking.results import Blended
 from hf_lineage.checking.source import FromWeights, OpenedModel, located, open_model
 from hf_lineage.errors import LineageError, RepositoryError, printable
@@ -48,10 +48,6 @@ def with_parents(report: Report, entries: Sequence[Entry]) -> Report:
     # Whoever asks for a base names it where the model names none.
     asked = () if named else declared
     blended = Blended(names, choice[1], tuple(name in asked or is_named(name, named) for name in names))
-    shown = {name: repo for name in blended.undeclared if name in others and (repo := others[name].repo)}
-    if shown and isinstance(source, RepoRef):
-        added = with_undeclared(source, rows[0], shown)
-        report = replace(report, rows=tuple(added if row is rows[0] else row for row in report.rows))
     return replace(report, blended=blended)
 
 

@@ -63,8 +63,6 @@ MAKERS = (
     Maker("quoted", _late("quoted", lambda row: row.quoted or None)),
     Maker("executed", _late("executed", lambda row: row.verdict.executed), claim_key="executed"),
     Maker("relation", descent.describe_relation, claim_key="relation_seen"),
-    Maker("licences", notes.describe_base, notes.describe_model, "base_license", "license"),
-    Maker("ancestry", _late("ancestry", lambda row: row.ancestors[1:] or None)),
     Maker("waiver", notes.describe_waiver, notes.describe_policy, "waiver", "policy"),
     Maker("unmet", notes.describe_unmet, claim_key="unmet", absent=[]),
 )

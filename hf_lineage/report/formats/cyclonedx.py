@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from hf_lineage import __version__
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row, moment
-from hf_lineage.claims import Licence
 from hf_lineage.errors import printable
 from hf_lineage.hub import hub_name
 from hf_lineage.report.findings import describe_claim, describe_report, state_outcome
@@ -114,17 +112,15 @@ def _component(shown: str, name: str | None, commit: str | None, ref: str) -> Co
     )
 
 
-def _licences(licence: Licence | None) -> Iterator[DisjunctiveLicense]:
+def _licences(stated: str) -> Iterator[DisjunctiveLicense]:
     """The licence that a card declares, by its SPDX identifier where it has one."""
-    from cyclonedx.model import XsUri
     from cyclonedx.model.license import DisjunctiveLicense, LicenseAcknowledgement
     from cyclonedx.spdx import fixup_id
 
-    if licence is not None:
-        known = fixup_id(licence.identifier)
-        link = XsUri(licence.page) if licence.page else None
-        named = None if known else str(replace(licence, link="") if link else licence)
-        yield DisjunctiveLicense(id=known, name=named, url=link, acknowledgement=LicenseAcknowledgement.DECLARED)
+    if stated:
+        known = fixup_id(stated)
+        name = None if known else stated
+        yield DisjunctiveLicense(id=known, name=name, acknowledgement=LicenseAcknowledgement.DECLARED)
 
 
 def _evidence(row: Row, level: Decimal) -> ComponentEvidence:

@@ -50,6 +50,7 @@ def document(report: Report) -> dict[str, Any]:
         "test": {name: getattr(options, name) for name in TEST},
         "conflicts": list(report.conflicts),
         "notes": list(report.notes),
+        "license": report.licence or None,
         **_placed(*place_report(report)),
         "claims": [
             _claim(report, row) | {"recipe": asdict(options.recipe), "command": command.of_claim(report, row)}
@@ -93,6 +94,7 @@ def _claim(report: Report, row: Row) -> dict[str, Any]:
         **_decisive(row.verdict, paths),
         "layers": row.layers,
         "notes": list(row.notes),
+        "base_license": row.licence or None,
         "signatures": {
             "base": row.base_origin and asdict(row.base_origin),
             "model": row.model_origin and asdict(row.model_origin),

@@ -71,13 +71,6 @@ def test_a_report_gets_a_sentence_and_keeps_its_verdict(signatures, tmp_path):
     assert "\x1b" not in note
 
 
-def test_what_the_card_of_a_relative_states_is_told_where_there_is_one(signatures, tmp_path):
-    catalogue = Catalogue(tmp_path)
-    catalogue.add(signatures["fern/llama-finetune-a"])
-    report = check("fern/llama-merge-a-b", (BASE,), Options(local_hub=EXAMPLES))
-    assert noted(report, catalogue).notes[0].endswith(" which came first. Its card states the licence apache-2.0")
-
-
 def pulled(folder, signature):
     """An index of one model whose signature is on the Hub."""
     (record,) = records_of(signature)

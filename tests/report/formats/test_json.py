@@ -5,6 +5,7 @@ import json as plain
 import jsonschema
 import pytest
 
+from hf_lineage import Options, check
 from hf_lineage.report.findings.table import MAKERS
 from hf_lineage.report.formats import json
 from hf_lineage.report.words.place import encode
@@ -83,3 +84,11 @@ def test_the_time_is_that_of_the_environment_where_it_gives_one(report, monkeypa
 )
 def test_what_differs_from_a_golden_file_is_named(golden, now, differences):
     assert goldens.differences(golden, now) == differences
+
+
+def test_both_licences_are_text_that_decides_nothing(hub):
+    (hub / "acme/base/README.md").write_text("---\nlicense: other\nlicense_name: <ours>\n---\n")
+    document = check("fern/child", options=Options(local_hub=hub)).to_dict()
+    jsonschema.validate(document, plain.loads(json.SCHEMA.read_text("utf-8")))
+    assert (document["license"], document["claims"][0]["base_license"]) == ("mit", "other (<ours>)")
+    assert document["exit_code"] == 0
