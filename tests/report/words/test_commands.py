@@ -68,7 +68,9 @@ def test_a_draw_is_in_it_where_another_one_would_give_other_figures():
     assert of_claim(report(certain, options=options), certain).endswith(f"--base {BASE} --local-hub './my hub'")
 
 
-def test_what_the_user_called_is_called_again(hub, tmp_path):
+def test_what_the_user_called_is_called_again(hub, monkeypatch):
+    (hub / "far/below/here").mkdir(parents=True)
+    monkeypatch.chdir(hub / "far/below/here")  # nearer folders are written as ../x
     found = compare(str(hub / "acme/base"), str(hub / "fern/child"))
     assert shlex.split(of_report(found))[:4] == ["hf-lineage", "compare", "/path/to/base", "/path/to/child"]
     merged = replace(found, called=("compare", "--merge-base", "/home/me/merge"))
