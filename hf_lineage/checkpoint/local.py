@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.stored import Memory, StoredRows, StoredTensor, unreadable
 from hf_lineage.checkpoint.tensor import ByRows, TensorInfo, as_stored
 from hf_lineage.errors import NothingToCompare
-
-if TYPE_CHECKING:
-    from hf_lineage.hub import xet
 
 WHOLE = frozenset({"I64", "I32", "I16", "U8"})
 """Formats of whole numbers in which a model may store a table."""
@@ -39,11 +36,6 @@ class Checkpoint:
     def content(self, file: Path) -> str:
         """Return how the Hub names the content of a file, by its SHA-256 if it is large; empty if unknown."""
         return file.resolve().name if file.is_symlink() and file.resolve().parent.name == "blobs" else ""
-
-    def chunks(self, file: Path) -> xet.Stored | None:
-        """Return by what the Hub names the chunks of a file; None for one that is not read from there."""
-        del file
-        return None
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:

@@ -22,7 +22,6 @@ from hf_lineage.hub import LARGEST_RANGE, Downloads, RangedFile, RepoRef
 
 if TYPE_CHECKING:
     from hf_lineage.checkpoint.stored import Memory
-    from hf_lineage.hub import xet
 
 AT_ONCE = 8
 """Requests at a time; with more, the Hub's limits are reached before the bandwidth is used up."""
@@ -122,10 +121,6 @@ class RemoteCheckpoint(Checkpoint):
     def content(self, file: Path) -> str:
         """Return how the Hub names the content of a file, by its SHA-256 if it is large; empty if unknown."""
         return self._files[file].content if file in self._files else super().content(file)
-
-    def chunks(self, file: Path) -> xet.Stored | None:
-        """Return by what the Hub names the chunks of a file; None for one that it does not store as chunks."""
-        return self._files[file].chunks if file in self._files else None
 
     @property
     def requests(self) -> int:

@@ -19,7 +19,6 @@ from hf_lineage.evidence.units import Inherited
 from hf_lineage.signature import Sampled
 
 if TYPE_CHECKING:
-    from hf_lineage.evidence.derivation import Copies
     from hf_lineage.evidence.nulls import EmpiricalNull
     from hf_lineage.evidence.strict import Strict
 
@@ -167,8 +166,6 @@ class Verdict:
     """Whether the user accepts this kind of RELATED although it does not verify the claim."""
     executed: Executed | None = None
     """What was seen when both models ran; None where nobody asked for it."""
-    copies: Copies | None = None
-    """What both have in common as the Hub stores them; None where nothing is known to be."""
     strict: Strict | None = None
     """How every number compares with the base's; None where nobody asked for it."""
 

@@ -3,7 +3,6 @@ from . import client as client
 from . import commits as commits
 from . import listing as listing
 from . import pace as pace
-from . import xet as xet
 from .addresses import hub_name as hub_name
 from .addresses import spelled as spelled
 from .commits import SAME as SAME

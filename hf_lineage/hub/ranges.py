@@ -7,7 +7,6 @@ downloaded take no disk space.
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import tempfile
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from hf_lineage.errors import CheckpointError, NetworkError, remedy
 from hf_lineage.files import OPEN_FILES
-from hf_lineage.hub import client, xet
+from hf_lineage.hub import client
 from hf_lineage.hub.reference import RepoRef
 
 if TYPE_CHECKING:
@@ -76,14 +75,6 @@ class RangedFile:
     def content(self) -> str:
         """The name of this content in the cache."""
         return self._metadata.etag or ""
-
-    @functools.cached_property
-    def chunks(self) -> xet.Stored | None:
-        """By what the Hub names the chunks of which it is made; None if it is not stored as such."""
-        named, repo = self._metadata.xet_file_data, self.repo
-        if named is None or repo.commit is None or not xet.HASH.fullmatch(named.file_hash):
-            return None
-        return xet.Stored(repo.remote or repo.name, repo.commit, named.file_hash, self.size)
 
     def read_head(self, largest: int) -> None:
         """Fetch the header, unless it says that it is longer than `largest` bytes."""

@@ -54,10 +54,6 @@ class Hub:
     commits: "Commits | None" = None
     """Who answers those that write, if anybody does."""
     faults: list[Planned] = field(default_factory=list)
-    chunk: int = 0
-    """Bytes of a stored chunk, about; 0 where files are not stored as chunks."""
-    unknown_forms: set[str] = field(default_factory=set)
-    """Which forms of the answer about chunks the server does not know: v1, v2, or both."""
     signature: int = 0
     """What addresses on the CDN are signed with; those signed before have expired."""
     requests: list[str] = field(default_factory=list)

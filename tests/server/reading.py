@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import parse_qs, quote
 
 from tests.server.answers import Answer, Request, Route, json_answer, refusal, route
-from tests.server.chunks import xet_hash
 from tests.server.hub import Hub
 
 LARGE = frozenset({".safetensors", ".bin", ".gguf", ".onnx", ".onnx_data", ".pt", ".pth", ".ckpt", ".parquet"})
@@ -73,9 +72,6 @@ def resolve(hub: Hub, request: Request, asked: dict[str, str], folder: Path, com
         whole = file.read_bytes()
         return _part(file, request, {"X-Repo-Commit": commit, "ETag": f'"{hashlib.sha1(whole).hexdigest()}"'})
     linked = {"X-Linked-Size": str(file.stat().st_size), "X-Linked-ETag": f'"{sha256(file)}"'}
-    if hub.chunk:
-        linked["X-Xet-Hash"] = xet_hash(file)
-        linked["Link"] = f'<{hub.url}/api/models/{asked["name"]}/xet-read-token/{commit}>; rel="xet-auth"'
     address = f"{hub.cdn}/{quote(asked['name'])}/{commit}/{quote(asked['file'])}?signature={hub.signature}"
     return Answer(302, headers=linked | {"X-Repo-Commit": commit, "Location": address})
 

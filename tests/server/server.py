@@ -8,7 +8,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-import tests.server.chunks
 import tests.server.commits
 import tests.server.listing
 import tests.server.reading  # noqa: F401 - all enter their routes

@@ -1,9 +1,8 @@
 """Listing: two models are the same by what the Hub lists of their files, before a weight is read, or byte for byte.
 
-The Hub names the content of every large file by its SHA-256, and tells of which stored chunks it is made, so equal
-names mean equal bytes, whatever the repository. Which tensors a model has, and where they stand, is in headers, which
-are read in any case. A listing is what a server says: the claim is not verified by it, and other files say nothing,
-since a full fine-tune changes all of them.
+The Hub names the content of every large file by its SHA-256, so equal names mean equal bytes, whatever the repository.
+Which tensors a model has, and where they stand, is in headers, which are read in any case. A listing is what a server
+says: the claim is not verified by it, and other files say nothing, since a full fine-tune changes all of them.
 
 Of two models on this disk the bytes themselves are compared. That they are equal is told beside the verdict, which
 stays what the tests make of it: they also know what a loader makes of these numbers.
@@ -21,30 +20,22 @@ from hf_lineage.evidence import Criteria, Kind, Verdict
 from hf_lineage.evidence.judging import as_related
 from hf_lineage.hub import client
 
-SAME = "the same files, by the Hub's listing: {} with weights, and the same configuration"
-COPIED = (
-    "all {} layers hold the bytes of layers of {}, by the Hub's listing of stored chunks: {:.1%} of all bytes, and the "
-    "configurations agree"
+SAME = (
+    "the same files, by the Hub's listing: {} with weights, and the same configuration. Their bytes were not read; "
+    "--audit reads them"
 )
-UNREAD = "{}. Their bytes were not read; --audit reads them"
 EQUAL = "and the configurations are equal; only files, their names and metadata may differ"
 MOST_SHOWN = 5
 """Settings that are named where configurations differ."""
 
 
 def judge_listing(pair: ModelPair, criteria: Criteria) -> Verdict | None:
-    """The verdict where the listing shows a copy; None where it shows none, or where one of them is not listed.
-
-    Equal files are told without a request, copied layers by a few. Layers may stand in another order or number.
-    """
+    """The verdict where the listing shows the same files; None where it shows others, or does not list one of them."""
     base, candidate = (_tensors(model) for model in (pair.base, pair.candidate))
-    if base and base == candidate and _settings(pair.base) == _settings(pair.candidate):
-        files = len({content for content, *_ in base.values()})
-        return as_related(Kind.LISTED, UNREAD.format(SAME.format(f"{files} file{'s' * (files > 1)}")), criteria)
-    if not _agree(pair) or not pair.copies or not pair.copies.all_layers:
+    if not base or base != candidate or _settings(pair.base) != _settings(pair.candidate):
         return None
-    copied = COPIED.format(len(pair.copies.layers), pair.base.name, pair.copies.share)
-    return as_related(Kind.LISTED, UNREAD.format(copied), criteria)
+    files = len({content for content, *_ in base.values()})
+    return as_related(Kind.LISTED, SAME.format(f"{files} file{'s' * (files > 1)}"), criteria)
 
 
 def describe_copy(base: FromWeights, candidate: FromWeights) -> str:
@@ -74,17 +65,3 @@ def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
 def _settings(model: OpenedModel) -> Mapping[str, Any]:
     config = model.opened.described.config if isinstance(model, FromWeights) else {}
     return {key: value for key, value in config.items() if key not in SAVED}
-
-
-def _agree(pair: ModelPair) -> bool:
-    """Whether both have the same settings but for those that have one value, or one entry, a layer."""
-    base, candidate = _settings(pair.base), _settings(pair.candidate)
-    unlike = {key for key in {*base, *candidate} if base.get(key) != candidate.get(key)}
-    return all(
-        _counts(base.get(key), pair.base.layers) and _counts(candidate.get(key), pair.candidate.layers)
-        for key in unlike
-    )
-
-
-def _counts(value: object, layers: int) -> bool:
-    return value == layers or (isinstance(value, list) and len(value) == layers)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from hf_lineage.architecture.registry import ALL, PATHS
 from hf_lineage.checking.options import Options
@@ -18,9 +17,6 @@ from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.signature import STREAM, Signature
 from hf_lineage.signature.extraction import Sample, fits
 from hf_lineage.signature.sources import FILE
-
-if TYPE_CHECKING:
-    from hf_lineage.evidence.derivation import Copies
 
 
 @dataclass(frozen=True)
@@ -90,18 +86,6 @@ class ModelPair:
             for path, (base_rows, candidate_rows) in rows.items()
             if base_rows and candidate_rows and (what := _obstacle(base_rows, candidate_rows, self.options.nulls))
         )
-
-    @functools.cached_property
-    def copies(self) -> Copies | None:
-        """What both have in common as the Hub stores them; None where nothing is known to be.
-
-        A few requests tell it, which are made for two models of the Hub that are read from their weights.
-        """
-        if self.base.local or self.candidate.local:
-            return None
-        from hf_lineage.checking.relation import find_stored_copies
-
-        return find_stored_copies(self.base, self.candidate)
 
     @functools.cached_property
     def plan(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

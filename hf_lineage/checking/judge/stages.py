@@ -64,7 +64,7 @@ def judge_models(
     if isinstance(candidate, Verdict):
         return candidate
     pair = ModelPair.along_common_paths(base, candidate, options, declared)
-    outcome = replace(make_tests(pair, STAGES), copies=pair.copies)
+    outcome = make_tests(pair, STAGES)
     outcome = reserved(outcome, (f"{model.name}: {why}" for model in (base, candidate) for why in model.reservations))
     return as_read(outcome, (base.read_as, candidate.read_as))
 

@@ -2,7 +2,6 @@ from .contributions import find_blend as find_blend
 from .contributions import read_beside as read_beside
 from .contributions import weights_of as weights_of
 from .contributions import with_shares as with_shares
-from .copies import find_stored_copies as find_stored_copies
 from .declared import is_named as is_named
 from .declared import names_in as names_in
 from .declared import parts_notes as parts_notes

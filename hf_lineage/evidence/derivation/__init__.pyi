@@ -7,11 +7,6 @@ from .contributions import MOST_LEFT as MOST_LEFT
 from .contributions import WIDEST as WIDEST
 from .contributions import Parent as Parent
 from .contributions import Share as Share
-from .copies import Copies as Copies
-from .copies import Part as Part
-from .copies import Source as Source
-from .copies import Stretch as Stretch
-from .copies import find_copies as find_copies
 from .derivation import Aligned as Aligned
 from .derivation import Derivation as Derivation
 from .derivation import Means as Means

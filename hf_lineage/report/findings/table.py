@@ -56,7 +56,6 @@ MAKERS = (
     Maker("blend", of_report=_late_of_report("blend", lambda report: report.blended), report_key="blend"),
     Maker("parts", of_report=_late_of_report("part_by_part", lambda report: report.parts or None)),
     Maker("descent", descent.describe),
-    Maker("copies", _late("copies", lambda row: row.verdict.copies)),
     Maker("adapter", _late("adapter", lambda row: row.verdict.trace), claim_key="adapter"),
     Maker("merge", merge.describe_parent, merge.describe_merge, claim_key="parent"),
     Maker("units", _late("units", lambda row: row.verdict.framed), claim_key="units"),

@@ -67,16 +67,15 @@ KINDS = {
     Kind.LISTED: Shown(
         tone="part",
         headline="Holds the same stored data as",
-        says="The Hub lists the same SHA-256 for the files with weights of both models, or the same stored chunks for "
-        "all layers, and the configurations agree. A repository that was copied, saved in other files, or stacked from "
-        "layers of the base has such data.",
+        says="The Hub lists the same SHA-256 for the files with weights of both models, and the configurations agree. "
+        "A repository that was copied has such files.",
         says_not=f"It says what a server lists: the bytes of the files were not read. {NO_WRONG}",
         rule=Rule(
             "related-by-listing",
             "note",
             "The model holds the same stored data as the base it declares, by the Hub's listing.",
-            "The Hub lists the same SHA-256 for the files with weights of both, or the same stored chunks for all "
-            "layers, and their configurations agree. The weights were not read.",
+            "The Hub lists the same SHA-256 for the files with weights of both, and their configurations agree. The "
+            "weights were not read.",
         ),
     ),
     Kind.CALIBRATED: Shown(
