@@ -15,7 +15,7 @@ MERGEKIT := $(PIP) --no-deps mergekit immutables
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long test-all coverage fuzz lint faces docs site screenshots bench pins clean
+.PHONY: help demo test test-long test-all fuzz lint faces docs site screenshots bench pins clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  \1	/p' Makefile
@@ -37,22 +37,6 @@ test: ## run the tests: at least one case of everything
 test-long: ## run the tests that `make test` leaves out
 test-all: ## run all tests
 
-# The rooms that need no files of a model: a line of theirs that no test of the same room runs is a rule nobody has
-# stated. What takes seconds and runs the same lines again is left to `make test`, so that this takes less than a minute.
-PURE := architecture claims evidence files
-LONG := architecture/registry/test_lookups.py::test_every_listed_class architecture/loading/test_kinds.py \
-  architecture/loading/test_settings.py::test_the_table_of_types evidence/test_error_rate.py \
-  evidence/nulls/test_interim_analyses.py::test_a_model_of_few_layers evidence/nulls/test_null.py \
-  evidence/nulls/test_max_statistic.py::test_independent_models evidence/nulls/test_max_statistic.py::test_two_paths \
-  evidence/nulls/test_max_statistic.py::test_what_the_other_paths_show evidence/nulls/test_permutation.py \
-  evidence/nulls/test_p_values.py::test_at_the_default evidence/nulls/test_p_values.py::test_every_p_value \
-  files/test_plain_yaml.py::test_a_mebibyte
-coverage: export OMP_NUM_THREADS = 1
-coverage: export PYTHONDONTWRITEBYTECODE =
-coverage: $(VENV)/.test ## how many lines of the pure rooms their own tests run; fails under 95 %
-	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 $(PURE:%=tests/%) $(LONG:%=--deselect tests/%) \
-	  $(PURE:%=--cov hf_lineage.%) --cov-report term:skip-covered --cov-fail-under 95
-
 # Cases are drawn anew with SEED=1 and so on; FUZZ='--seconds 600' ends a run by the clock.
 fuzz: export OMP_NUM_THREADS = 1
 fuzz: $(VENV)/.test ## read a million files that were changed a little: a value or one of our errors
@@ -71,10 +55,9 @@ faces: $(VENV)/.lint ## write anew what each folder of the package offers to the
 	@$(BIN)/ruff check --quiet --fix
 	@$(BIN)/ruff format --quiet
 
-docs: $(VENV)/.test ## write anew what a program writes of README.md, docs/ and tests/sentences.md
+docs: $(VENV)/.test ## write anew what a program writes of README.md and docs/
 	@$(BIN)/python -m tools.docs
 	@$(BIN)/python -m tools.rooms
-	@$(BIN)/python -m tests.sentences
 
 # MkDocs Material tells of its successor at every build. Not --quiet: what is not told is not counted, and nothing fails.
 site: export NO_MKDOCS_2_WARNING = 1
