@@ -10,8 +10,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from hf_lineage.checking.source.opening import headers
-from hf_lineage.checkpoint.lora.factors import open_lora
-from hf_lineage.checkpoint.lora.merged import WEIGHTS
+from hf_lineage.checkpoint.lora.factors import WEIGHTS, open_lora
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 from tests.models import HIDDEN, WIDTH
 

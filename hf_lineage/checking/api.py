@@ -25,7 +25,6 @@ from hf_lineage.checking.source import (
     open_model,
     several,
     unambiguous,
-    weights,
 )
 from hf_lineage.claims import Claim, Claims, stated
 from hf_lineage.errors import NothingToCompare, OptionError
@@ -79,12 +78,11 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
 
 
 @takes_options
-def compare(a: Model, b: Model | Sequence[Model], options: Options | None = None, *, merge_base: Model = "") -> Report:
+def compare(a: Model, b: Model | Sequence[Model], options: Options | None = None) -> Report:
     """Compare two models, whatever they declare; A is the reference whose weakest layer sets the gate.
 
     Of several models in place of B each is compared with A by itself; the report is named after A and has their rows,
-    and one of them that cannot be read has the reason in its row. With `merge_base` B is an adapter, and what is
-    compared is that base plus the adapter.
+    and one of them that cannot be read has the reason in its row.
 
     Raise LineageError if A, or B alone, cannot be found or read.
 
@@ -94,22 +92,13 @@ def compare(a: Model, b: Model | Sequence[Model], options: Options | None = None
     >>> row.verdict.name, row.verdict.evidence["mlp"].p_value > 0.01
     ('UNRELATED', True)
     """
-    began, options = now(), ordered(options or Options())
-    a, models, merge_base = named(a), several(b), named(merge_base)
+    options = ordered(options or Options())
+    a, models = named(a), several(b)
     base = locate(a, options.local_hub)
     if len(models) != 1:
         return _each(a, base, models, options)
     (b,) = models
-    source = located(b, options)
-    if merge_base:
-        from hf_lineage.checking.adapters import judge_sum
-
-        other = options.allowed(weights(merge_base, locate(merge_base, options.local_hub)))
-        row = judge_sum(Claim(a, None, NAMED), base, source, other, options)
-        called = ("compare", "--merge-base", merge_base)
-        repo = source if isinstance(source, RepoRef) else None
-        return Report(b, source.commit, _told([row], options), (), options, repo, checked_at=began, called=called)
-    return comparing(a, base, options)(b, source)
+    return comparing(a, base, options)(b, located(b, options))
 
 
 def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[str, RepoRef | Signature], Report]:
@@ -118,7 +107,7 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
 
     @functools.cache
     def opened(part: str) -> OpenedModel | Verdict:
-        return attempt(lambda: open_model(counterpart(base, part), options, is_base=True), NothingToCompare)
+        return attempt(lambda: open_model(counterpart(base, part), options), NothingToCompare)
 
     beside = Compared(claim, base, options, opened)
 

@@ -14,7 +14,6 @@ from hf_lineage.cli.shared import (
     CLASSES,
     CONVERTED_FILE,
     EPILOG,
-    MERGE_BASE,
     ON_HUB,
     SUBFOLDER,
     TEST,
@@ -34,7 +33,6 @@ COMPARING = with_examples(
     EPILOG,
     "hf-lineage compare org/base org/model --explain",
     "hf-lineage compare ./a ./b --audit",
-    "hf-lineage compare org/model org/adapter --merge-base org/base",
     "hf-lineage compare org/base org/model org/other other/third --format html",
 )
 NEAREST = click.option(
@@ -77,8 +75,8 @@ def check(
 @click.command(epilog=COMPARING)
 @click.argument("a", type=MODEL)
 @click.argument("models", type=MODEL, nargs=-1, required=True, metavar="B [C ...]")
-@with_options(MERGE_BASE, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, *REPORT)
-def compare(a: str, models: tuple[str, ...], merge_base: str, **settings: Any) -> int:
+@with_options(SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, *REPORT)
+def compare(a: str, models: tuple[str, ...], **settings: Any) -> int:
     """Compare the weights of two models, or of several with A, whatever they declare: one row for each."""
     from hf_lineage.checking import api
 
@@ -86,6 +84,4 @@ def compare(a: str, models: tuple[str, ...], merge_base: str, **settings: Any) -
     delivery.refuse(models[0])
     if models[1:]:
         delivery.refuse_several()
-    if models[1:] and merge_base:
-        raise click.UsageError("--merge-base is for one pair; compare two models with it")
-    return delivery.deliver(api.compare(a, models, make_options(**settings), merge_base=merge_base))
+    return delivery.deliver(api.compare(a, models, make_options(**settings)))

@@ -136,12 +136,6 @@ SUBFOLDER = click.option(
     metavar="DIR",
     help="The folder of the repository that holds the model; by default the root, or every folder with a model.",
 )
-MERGE_BASE = click.option(
-    "--merge-base",
-    default="",
-    metavar="BASE",
-    help="B is a LoRA adapter: compare A with BASE plus this adapter, to see whether A was made with it.",
-)
 CLASSES = (
     click.option(
         "--as", "as_class", metavar="CLASS", help="Read a model as this class if the registry does not list its own."

@@ -21,7 +21,7 @@ from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.text import Corpus, documentation
 from hf_lineage import Options, compare
 from hf_lineage.architecture.registry.paths import ALL
-from hf_lineage.checking.judge.stages import judged_every_way
+from hf_lineage.checking.judge.stages import judge_models
 from hf_lineage.checking.source.model import open_model
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub import resolve
@@ -151,7 +151,7 @@ def declared(base: Path, released: Path) -> Verdict:
     """Return the verdict of a plain check where the released model itself declares the base."""
     options = Options(order_seed=0)
     ours, theirs = (open_model(resolve(str(folder)), options) for folder in (base, released))
-    return judged_every_way(ours, theirs, options, True)[0]
+    return judge_models(ours, theirs, options, True)
 
 
 def figures(case: Case, base: Path, released: Path, corpus: Corpus) -> Iterator[Row]:

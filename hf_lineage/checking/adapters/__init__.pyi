@@ -6,5 +6,3 @@ from .adapter_repository import judge_each_on as judge_each_on
 from .adapter_repository import open_place as open_place
 from .adapters import Adapter as Adapter
 from .adapters import judge_on as judge_on
-from .merged import beside as beside
-from .merged import judge_sum as judge_sum

@@ -190,17 +190,6 @@ def _unfit(factors: Factors, shape: tuple[int, ...], is_turned: bool, known: boo
     return f"is {factors.rows} x {factors.columns}, not {' x '.join(map(str, expected))}"
 
 
-def unfit_vectors(base: Opened, lengths: Mapping[str, int]) -> Iterator[str]:
-    """Yield a phrase for each vector that is neither as long as the rows nor as the columns of the base's matrix."""
-    named = in_memory(base.checkpoint.tensors, base.layout.factorization.lora)
-    names = ModuleNames(named)
-    for module, length in lengths.items():
-        name = names.tensor(module)
-        shape = base.checkpoint.tensors[named[name]].shape if name is not None else (length,)
-        if length not in shape:
-            yield f"{module} is scaled by {length} numbers and is {' x '.join(map(str, shape))}"
-
-
 def testable(places: Places, base: Opened) -> tuple[Place, ...]:
     """Return the places whose rows may be permuted if the base is independent of the adapter."""
     return tuple(place for place in places.everything if _exchangeable(base, place))

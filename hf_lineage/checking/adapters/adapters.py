@@ -13,7 +13,7 @@ from hf_lineage.checking.judge import Base
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import VERDICTS, Row, attempt
 from hf_lineage.checking.source import FromWeights, Opened, component_of, described, opened
-from hf_lineage.checkpoint.lora import MAIN, Lora, Vectors, open_lora, open_vectors
+from hf_lineage.checkpoint.lora import MAIN, Lora, open_lora
 from hf_lineage.claims import Claim, stated
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence import Kind, Verdict
@@ -55,14 +55,12 @@ class Adapter:
         )
 
 
-Found = Adapter | Vectors | Verdict
+Found = Adapter | Verdict
 """An adapter, or the verdict that says why it is not compared."""
 
 
 def open_adapter(repo: RepoRef) -> Found:
     """Return the adapter of a repository, or the verdict that says why it is not compared; LineageError if damaged."""
-    if vectors := open_vectors(repo):
-        return vectors
     opened_lora = attempt(lambda: open_lora(repo), NothingToCompare)
     return opened_lora if isinstance(opened_lora, Verdict) else Adapter(repo, opened_lora)
 
@@ -75,7 +73,7 @@ def judge_adapter(adapter: Found, claim: Claim, options: Options, base: Base) ->
         return Row(claim, adapter)
     source = base()
     if isinstance(source, Verdict):
-        return Row(claim, source, notes=_notes(adapter))
+        return Row(claim, source, notes=(adapter.described,))
     return judge_on(adapter, claim, source, options)
 
 
@@ -85,16 +83,13 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
         return Row(claim, adapter)
     if isinstance(source, Signature):
         why = "an adapter is tested against the weights of its base, but a signature does not hold them; name the model"
-        return Row(claim, Verdict(Kind.UNVERIFIABLE, why), notes=_notes(adapter))
-    component = adapter.component if isinstance(adapter, Adapter) else MAIN
-    part = attempt(lambda: component_of(source, component), *VERDICTS)
+        return Row(claim, Verdict(Kind.UNVERIFIABLE, why), notes=(adapter.described,))
+    part = attempt(lambda: component_of(source, adapter.component), *VERDICTS)
     if isinstance(part, Verdict):
-        return Row(claim, part, source.commit, notes=_notes(adapter))
+        return Row(claim, part, source.commit, notes=(adapter.described,))
     base = attempt(lambda: opened(described(options.allowed(part), options.choice)), *VERDICTS)
     if isinstance(base, Verdict):
-        return Row(claim, base, source.commit, notes=_notes(adapter))
-    if isinstance(adapter, Vectors):
-        return Row(claim, _by_shape(adapter, base), source.commit, base.layout.layers)
+        return Row(claim, base, source.commit, notes=(adapter.described,))
     places = adapted.find_places(base, adapter.lora)
     outcome = as_read(_judged(adapter, base, places, options), (base.described.read_as,))
     done = FromWeights.from_opened(base, Options(), cached=False).downloads()
@@ -115,26 +110,6 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
             *(f"{part.name}: {note}" for note in base.notes),
         ),
     )
-
-
-def _notes(adapter: Adapter | Vectors) -> tuple[str, ...]:
-    return (adapter.described,) if isinstance(adapter, Adapter) else ()
-
-
-def _by_shape(adapter: Vectors, base: Opened) -> Verdict:
-    """The verdict on an adapter that cannot be tested: its shapes may not fit the base."""
-    name, layout = base.described.repo.name, base.layout
-    unfit = list(adapted.unfit_vectors(base, adapter.lengths))
-    *_, width = adapter.prompt or (0,)
-    if adapter.kind == "PREFIX_TUNING" and width % (2 * layout.layers):
-        unfit.append(f"a prefix of {width} numbers does not fit the keys and values of {layout.layers} layers")
-    elif adapter.kind != "PREFIX_TUNING" and adapter.prompt and width != layout.width:
-        unfit.append(f"tokens of {width} numbers do not fit a stream of width {layout.width}")
-    if unfit:
-        return Verdict(
-            Kind.UNRELATED, f"by shape: {printable(unfit[0], 200)}, so that the adapter was not trained on {name}"
-        )
-    return Verdict(Kind.UNVERIFIABLE, adapter.reason)
 
 
 def _judged(adapter: Adapter, base: Opened, places: adapted.Places, options: Options) -> Verdict:

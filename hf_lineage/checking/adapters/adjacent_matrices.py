@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hf_lineage.architecture import Layout
 from hf_lineage.checking.adapters.adapted import (
@@ -25,7 +26,7 @@ from hf_lineage.checking.adapters.adapted import (
 )
 from hf_lineage.checking.source import Opened
 from hf_lineage.checkpoint import single
-from hf_lineage.checkpoint.lora import Lora, finite
+from hf_lineage.checkpoint.lora import Lora
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.evidence.adapters import Block, block, compressed, product_rows
 from hf_lineage.signature import Array
@@ -181,3 +182,8 @@ def typical(second: Array, first: Array) -> float:
     wide, narrow = first.astype(np.float64), second.astype(np.float64)
     squares = max(float(np.sum((narrow.T @ narrow) * (wide @ wide.T))), 0.0)
     return math.sqrt(squares / (len(narrow) * wide.shape[1]))
+
+
+def finite(*factors: NDArray[np.float32]) -> bool:
+    """Return whether all numbers of some factors are finite."""
+    return all(math.isfinite(float(np.sum(factor, dtype=np.float64))) for factor in factors)

@@ -7,7 +7,7 @@ what is heavy is imported where something of the kind was found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -15,7 +15,7 @@ from hf_lineage.checking.judge import as_merge, judge_claim, judge_pair, opened_
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation import relation_notes
 from hf_lineage.checking.results import Row
-from hf_lineage.checking.source import OpenedModel, adapter_beside
+from hf_lineage.checking.source import OpenedModel, adapter_folders
 from hf_lineage.claims import Claim, Claims
 from hf_lineage.evidence import Verdict
 from hf_lineage.hub import RepoRef
@@ -91,17 +91,23 @@ def _check(repo: RepoRef, asked: Asked) -> Judged:
         from hf_lineage.checking.relation import names_in, with_shares
 
         rows, blended = with_shares(repo, rows, opened, names_in(repo), asked.options)
-    if adapter_beside(repo):
-        from hf_lineage.checking.adapters import beside
+    return Judged(rows, (*relation_notes(asked.declared.claims, repo, opened), *_adapters_in_folders(repo)), blended)
 
-        rows = beside(repo, rows, asked.options)
-    return Judged(rows, relation_notes(asked.declared.claims, repo, opened), blended)
+
+def _adapters_in_folders(source: Source) -> Iterator[str]:
+    """Yield a sentence about adapters in folders beside a model."""
+    folders = adapter_folders(source) if isinstance(source, RepoRef) and not source.subfolder else []
+    if len(folders) == 1:
+        yield f"{folders[0]}/ holds an adapter that was not judged: check it by itself"
+    elif folders:
+        yield f"{folders[0]}/ and {len(folders) - 1} more hold adapters that were not judged: check each by itself"
 
 
 def _compare(source: Source, compared: Compared) -> Judged:
     part = source.subfolder if isinstance(source, RepoRef) else ""
     base = compared.opened(part)
-    return Judged((judge_pair(compared.claim, base, opened_once(source, compared.options), compared.options, part),))
+    row = judge_pair(compared.claim, base, opened_once(source, compared.options), compared.options, part)
+    return Judged((row,), tuple(_adapters_in_folders(source)))
 
 
 MODEL: ContentKind[RepoRef] = ContentKind(

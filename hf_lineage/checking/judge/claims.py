@@ -10,10 +10,10 @@ from importlib import import_module
 from pathlib import Path
 
 from hf_lineage.checking import relation
-from hf_lineage.checking.judge.stages import judged_every_way
+from hf_lineage.checking.judge.stages import file_notes, judge_models
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import MERGE, NAMED, VERDICTS, Row, attempt
-from hf_lineage.checking.source import FromWeights, OpenedModel, counterpart, locate, open_model
+from hf_lineage.checking.source import FromWeights, OpenedModel, counterpart, locate, open_candidate, open_model
 from hf_lineage.claims import Claim, read_claims, stated
 from hf_lineage.errors import CheckpointError, NetworkError, NothingToCompare, RepositoryError, UnlistedClass, printable
 from hf_lineage.evidence import Kind, Verdict
@@ -34,7 +34,7 @@ Base = Callable[[], RepoRef | Signature | Verdict]
 
 def opened_once(source: RepoRef | Signature, options: Options) -> Candidate:
     """Return what opens a candidate when it is first called, or gives the verdict that says why it cannot."""
-    return functools.cache(lambda: attempt(lambda: open_model(source, options), NothingToCompare))
+    return functools.cache(lambda: attempt(lambda: open_candidate(source, options), NothingToCompare))
 
 
 def base_once(claim: Claim, local_hub: Path | None) -> Base:
@@ -67,7 +67,7 @@ def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str 
 def _open_base(source: RepoRef | Signature, options: Options) -> OpenedModel | Verdict:
     """A base; or why there is nothing to compare, with the base that it declares itself, which may be named instead."""
     try:
-        return attempt(lambda: open_model(source, options, is_base=True), RepositoryError, CheckpointError)
+        return attempt(lambda: open_model(source, options), RepositoryError, CheckpointError)
     except NothingToCompare as error:
         further = "" if isinstance(error, UnlistedClass) or isinstance(source, Signature) else _declared(source)
         return Verdict(Kind.UNVERIFIABLE, f"{error}{further}")
@@ -113,7 +113,8 @@ def judge_pair(
 ) -> Row:
     """Return the row of a claim on two models; `commit` is that of a base of which nothing can be compared."""
     other = candidate()
-    outcome, notes = judged_every_way(base, other, options, declared := claim.sources != NAMED)
+    outcome = judge_models(base, other, options, declared := claim.sources != NAMED)
+    notes = file_notes(base, other, options)
     if options.run:
         outcome = import_module(f"{__package__}.executed").judge_executed(base, other, outcome, options, declared)
     if outcome.kind is Kind.UNRELATED and outcome.framed and not outcome.framed.searched:

@@ -2,8 +2,6 @@
 
 All possible tests together call independent models RELATED with probability alpha at most. So alpha is divided before
 any of them is made, here and nowhere else, and a test that is added to the list has its part of it.
-
-A model that can be loaded in several ways is judged in each; a verdict needs all of them to agree.
 """
 
 from __future__ import annotations
@@ -28,8 +26,7 @@ def _is_listed(pair: ModelPair, before: Verdict | None) -> bool:
     """Whether the Hub may know the content of both, and nobody asks for what only the weights can tell."""
     options = pair.options
     asked = options.budget == "full" or options.recompute or options.run or options.strict or options.nulls
-    other = pair.candidate.variants  # what is loaded may be more than these files
-    return not (before or asked or other or pair.base.local or pair.candidate.local)
+    return not (before or asked or pair.base.local or pair.candidate.local)
 
 
 def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
@@ -143,35 +140,13 @@ def _same_numbers(base: OpenedModel | Verdict, candidate: OpenedModel, options: 
 def _may_be_more(model: OpenedModel) -> bool:
     """Whether a loader may make something else of a model than its numbers say, or read other files."""
     unread = model.notes if model.repo is None or model.repo.file is None else ()
-    return bool(model.variants or model.reservations or model.own_code or unread)
+    return bool(model.reservations or model.own_code or unread)
 
 
-def judged_every_way(
-    base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, options: Options, declared: bool = False
-) -> tuple[Verdict, tuple[str, ...]]:
-    """Return the verdict on two models, and sentences about files that were not read and other ways to load.
-
-    It is UNVERIFIABLE if the ways in which the candidate can be loaded give different verdicts.
-    """
-    plain = judge_models(base, candidate, options, declared)
+def file_notes(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, options: Options) -> tuple[str, ...]:
+    """Return sentences about files of two models that were not read, or that are the same in both."""
     if isinstance(candidate, Verdict):
-        return plain, ()
+        return ()
     opened = (model for model in (base, candidate) if isinstance(model, OpenedModel))
     notes = tuple(f"{model.name}: {note}" for model in opened for note in model.notes)
-    notes += _same_numbers(base, candidate, options)
-    if not plain.evidence:
-        return plain, notes
-    for how, other in candidate.variants.items():
-        second = judge_models(base, other, options, declared)
-        if second.words != plain.words:
-            why = f": {second.reason}" if second.reason else ""
-            return Verdict(
-                Kind.UNVERIFIABLE,
-                f"loaded from its weights alone {candidate.name} is {plain.words}, loaded {how}, as transformers does "
-                f"where peft is installed, it is {second.words}{why}; remove the adapter or merge it",
-            ), notes
-    same = (
-        f"{candidate.name}: {plain.words} also when loaded {how}, as transformers does where peft is installed"
-        for how in candidate.variants
-    )
-    return plain, (*notes, *same)
+    return notes + _same_numbers(base, candidate, options)

@@ -37,9 +37,9 @@ class Row:
     model_origin: Origin | None = None
     """The source of each model's signature; None for a model that was not opened."""
     notes: tuple[str, ...] = ()
-    """Sentences about files beside the weights that were not read, and about other ways to load the model."""
+    """Sentences about files beside the weights that were not read."""
     part: str = ""
-    """The folder that the row is about, or the file of an adapter beside a model; empty for the repository itself."""
+    """The folder that the row is about, or the file of an adapter; empty for the repository itself."""
     model: str = ""
     """The model that is compared, in a report that compares several; otherwise empty: it is that of the report."""
     model_commit: str | None = None

@@ -4,9 +4,9 @@ from .description import SAVED as SAVED
 from .description import holds_others as holds_others
 from .lazy_signature import Downloads as Downloads
 from .lazy_signature import stream_of as stream_of
-from .load_variants import with_adapter_of as with_adapter_of
 from .model import FromWeights as FromWeights
 from .model import OpenedModel as OpenedModel
+from .model import open_candidate as open_candidate
 from .model import open_model as open_model
 from .naming import Model as Model
 from .naming import is_here as is_here

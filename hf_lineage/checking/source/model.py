@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from hf_lineage.architecture.registry import ALL, Factorization, prefixes
 from hf_lineage.checking.options import Options
@@ -16,8 +16,7 @@ from hf_lineage.checking.source.describing import described
 from hf_lineage.checking.source.lazy_signature import Downloads, Reading
 from hf_lineage.checking.source.opening import Opened, bound, opened
 from hf_lineage.checking.source.submodels import adapter_beside
-from hf_lineage.errors import SignatureError
-from hf_lineage.evidence import Kind, Verdict
+from hf_lineage.errors import NothingToCompare, SignatureError
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature, Spec, some_layers
 from hf_lineage.signature.sources import CACHE, FILE, WEIGHTS, Origin
@@ -47,8 +46,6 @@ class OpenedModel(ABC):
     """A sentence about code that the repository brings, and the listed class whose tensors it has; mostly empty."""
     repo: RepoRef | None = None
     """The repository; None of a signature that the user gave."""
-    variants: Mapping[str, OpenedModel | Verdict] = field(default_factory=dict)
-    """Other ways in which transformers may load it, by a description; a verdict says why one cannot be judged."""
     factorization: Factorization | None = None
     reopen: Callable[[], Opened] | None = None
     """Opens the weights, also where a signature stands for them; None, as is `factorization`, if they are not read."""
@@ -172,7 +169,7 @@ class FromSignature(OpenedModel):
         return some_layers(self.stored, layers)
 
 
-def open_model(source: RepoRef | Signature, options: Options, is_base: bool = False) -> OpenedModel:
+def open_model(source: RepoRef | Signature, options: Options) -> OpenedModel:
     """Open a model by its headers; its cached signature may replace the weights.
 
     Raise NothingToCompare if there is nothing to compare, and another LineageError for any other failure.
@@ -180,29 +177,24 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
     if isinstance(source, Signature):
         return FromSignature.from_stored(source, FILE, spec=options)
     source = options.allowed(source)
-    model, beside = described(source, options.choice), adapter_beside(source)
+    model = described(source, options.choice)
     if options.paths == ALL:
         options = replace(options, paths=bound(model).layout.paths)
-    if source.remote is not None and not (options.recompute or beside):
+    if source.remote is not None and not options.recompute:
         from hf_lineage.signature.sources import cache
 
         if cached := cache.find(source, model.architecture, model.factorization, options):
             stored, reopen = FromSignature.from_stored(cached, CACHE, source), functools.cache(lambda: opened(model))
             return replace(stored, factorization=model.factorization, reopen=reopen, read_as=model.read_as)
-    headers = opened(model)
-    from_weights = FromWeights.from_opened(headers, options)
-    if is_base or not beside:
-        return from_weights
-    from hf_lineage.checking.source.load_variants import with_adapter
-
-    return replace(from_weights, variants=_read(with_adapter(headers, options.choice), options))
+    return FromWeights.from_opened(opened(model), options)
 
 
-def _read(variants: Mapping[str, Opened | str], options: Options) -> dict[str, OpenedModel | Verdict]:
-    """Other ways in which a model is loaded; not cached, because a signature is of the weights alone."""
-    return {
-        how: Verdict(Kind.UNVERIFIABLE, variant)
-        if isinstance(variant, str)
-        else FromWeights.from_opened(variant, options, cached=False)
-        for how, variant in variants.items()
-    }
+def open_candidate(source: RepoRef | Signature, options: Options) -> OpenedModel:
+    """Open a model that is judged, as `open_model`; NothingToCompare for one that is loaded with an adapter."""
+    model = open_model(source, options)
+    if isinstance(source, RepoRef) and adapter_beside(source):
+        raise NothingToCompare(
+            f"{source} holds an adapter beside its weights, which transformers applies where peft is installed: merge "
+            "it into the weights, or remove it"
+        )
+    return model

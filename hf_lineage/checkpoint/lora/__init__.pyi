@@ -4,13 +4,5 @@ from .factors import open_lora as open_lora
 from .file import MAIN as MAIN
 from .file import is_lora_file as is_lora_file
 from .file import open_lora_file as open_lora_file
-from .merged import STARTS as STARTS
-from .merged import WEIGHTS as WEIGHTS
-from .merged import Adapted as Adapted
-from .merged import adapted as adapted
-from .merged import adapter_base as adapter_base
-from .merged import finite as finite
 from .module_names import LAYERED as LAYERED
 from .module_names import ModuleNames as ModuleNames
-from .vectors import Vectors as Vectors
-from .vectors import open_vectors as open_vectors

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.foreign import NO_WEIGHTS, WEIGHT_FILES
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.lora.merged import FACTOR, WEIGHTS
+from hf_lineage.checkpoint.lora.module_names import FACTOR
 from hf_lineage.checkpoint.lora.targets import BASES, find_idle
 from hf_lineage.checkpoint.opening import open_file
 from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
 
+WEIGHTS = "adapter_model.safetensors"
 LARGEST_RANK = 2048
 """More is no low rank any more, and would take minutes to decompose."""
 MOST_MODULES = 100_000
@@ -129,11 +130,9 @@ def open_lora(repo: RepoRef) -> Lora:
     refuse_many(repo, pairs)
     ranks, stacked = _ranks(repo, config), bool(config.get("target_parameters"))
     alpha, rooted = _alpha(repo, config), bool(config.get("use_rslora"))
-    modules = {module: _factors(repo, checkpoint, pair, ranks, stacked) for module, pair in pairs.items()}
-    modules = {
-        module: replace(factors, scale=alpha / (math.sqrt(factors.rank) if rooted else factors.rank))
-        for module, factors in modules.items()
-    }
+    plain = {module: _factors(repo, checkpoint, pair, ranks, stacked) for module, pair in pairs.items()}
+    sizes = {module: math.sqrt(one.rank) if rooted else one.rank for module, one in plain.items()}
+    modules = {module: replace(one, scale=alpha / sizes[module]) for module, one in plain.items()}
     if not modules:
         raise NothingToCompare(f"{repo}: {WEIGHTS} holds no pair of LoRA factors of a matrix (lora_A and lora_B)")
     start = config.get("init_lora_weights", True)

@@ -113,7 +113,7 @@ def _relatives(report: Report, row: Row, catalogue: Catalogue) -> list[tuple[Ent
     verdict, options = row.verdict, report.options
     if verdict.kind not in FAMILY or verdict.decisive is None or verdict.by_units or row.part:
         return []
-    base = _signature(counterpart(whole_base(row.claim, options.local_hub), ""), report, is_base=True)
+    base = _signature(counterpart(whole_base(row.claim, options.local_hub), ""), report)
     model = _signature(report.source or located(report.model, options), report)
     if base.width != model.width:
         return []
@@ -130,5 +130,5 @@ def _note(one: Relative) -> str:
     )
 
 
-def _signature(source: RepoRef | Signature, report: Report, is_base: bool = False) -> Signature:
-    return open_model(source, report.options, is_base).signature()
+def _signature(source: RepoRef | Signature, report: Report) -> Signature:
+    return open_model(source, report.options).signature()

@@ -220,7 +220,7 @@ def _judged(group: Group, candidate: Candidate, options: Options) -> Judged:
     claim = Claim(group.entry.model, None, NAMED)
 
     def opened() -> OpenedModel:
-        return open_model(counterpart(located(group.entry, options.local_hub), ""), options, is_base=True)
+        return open_model(counterpart(located(group.entry, options.local_hub), ""), options)
 
     base = attempt(opened, *VERDICTS)
     outcome = attempt(lambda: judge_pair(claim, base, candidate, options), *VERDICTS)

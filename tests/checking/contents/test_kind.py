@@ -9,6 +9,7 @@ from hf_lineage.checking.contents.kind import MODEL, SIGNATURE, ContentKind
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.signature import Signature
 from hf_lineage.signature.sources.store import save_signature
+from tests.adapters import pair, written
 from tests.models import card, family, fine_tuned, tiny_llama
 
 HUB = Path("examples/hub")
@@ -48,6 +49,40 @@ def test_a_card_is_held_against_what_is_stored(tmp_path):
     card(fine_tuned(base, tmp_path / "fern/child"), "acme/base", "quantized")
     (note,) = check("fern/child", options=Options(local_hub=tmp_path)).notes
     assert note.startswith("README.md declares the relation quantized, but no tensor is quantized")
+
+
+def with_adapter(folder):
+    return written(folder, pair("model.layers.0.mlp.up_proj", 48, 32), base_model_name_or_path="acme/base")
+
+
+def test_an_adapter_in_a_folder_beside_a_model_is_named_and_not_judged(tmp_path):
+    hub = family(tmp_path)
+    with_adapter(hub / "fern/child/lora_adapter")
+    for report in (
+        check("fern/child", "acme/base", Options(local_hub=hub)),
+        compare(hub / "acme/base", hub / "fern/child"),
+    ):
+        assert [row.verdict.name for row in report.rows] == ["RELATED"]
+        assert report.notes == ("lora_adapter/ holds an adapter that was not judged: check it by itself",)
+    with_adapter(hub / "fern/child/b")
+    (note,) = check("fern/child", "acme/base", Options(local_hub=hub)).notes
+    assert note == "b/ and 1 more hold adapters that were not judged: check each by itself"
+
+
+@pytest.mark.parametrize("weights", ["adapter_model.safetensors", "adapter_model.bin"])
+def test_an_adapter_beside_the_weights_leaves_the_claim_open_and_says_what_to_do(tmp_path, weights):
+    hub = family(tmp_path)
+    child = with_adapter(hub / "fern/child")
+    (child / "adapter_model.safetensors").rename(child / weights)
+    for report in (check("fern/child", "acme/base", Options(local_hub=hub)), compare(hub / "acme/base", child)):
+        (row,) = report.rows
+        assert row.verdict.name == "UNVERIFIABLE"
+        assert row.verdict.reason.endswith(
+            "holds an adapter beside its weights, which transformers applies where peft is installed: merge it into "
+            "the weights, or remove it"
+        )
+    (child / weights).unlink()
+    assert check("fern/child", "acme/base", Options(local_hub=hub)).rows[0].verdict.name == "RELATED"
 
 
 def test_each_kind_finds_what_is_its_own():

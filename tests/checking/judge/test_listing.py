@@ -9,7 +9,6 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, compare
 from hf_lineage.checking.judge import stages
-from tests.adapters import pair, written
 from tests.models import WEIGHTS, card, fine_tuned, tiny_llama
 from tests.server import serving
 from tests.server.client import connect
@@ -100,16 +99,6 @@ def test_a_fine_tune_falls_through_to_its_weights_at_no_more_requests(judge, mir
     assert asked <= len(judge.hub.requests) + 2
 
 
-def test_an_adapter_beside_the_copied_files_is_read_with_them(judge, mirror):
-    """transformers puts it on the base's weights where peft is installed, so that another model is loaded."""
-    width = 64
-    factors = pair("model.layers.0.self_attn.q_proj", width, width)
-    written(mirror, factors, task_type="CAUSAL_LM", base_model_name_or_path="acme/base")
-    row, moved = judge()
-    assert "listing" not in row.verdict.words
-    assert moved > 2 * HEADERS
-
-
 def test_another_configuration_says_that_the_weights_may_do_something_else(judge, mirror):
     config = json.loads((mirror / "config.json").read_text("utf-8")) | {"rope_theta": 5.0}
     (mirror / "config.json").write_text(json.dumps(config), encoding="utf-8")
@@ -185,14 +174,11 @@ def test_one_number_that_differs_is_no_copy(whole, tmp_path):
 
 
 def test_same_bytes_that_are_loaded_with_something_else_are_not_called_the_same_numbers(whole, tmp_path):
-    """What transformers puts on the weights, code of the repository, and other files are not in these bytes."""
-    adapted = copied(whole, tmp_path / "adapted")
-    factors = pair("model.layers.0.self_attn.q_proj", 64, 64)
-    written(adapted, factors, task_type="CAUSAL_LM", base_model_name_or_path="acme/base")
+    """Code of the repository and other files are not in these bytes."""
     coded = copied(whole, tmp_path / "coded", auto_map={"AutoModelForCausalLM": "modeling.Mine"})
     decoy = copied(whole, tmp_path / "decoy")
     (decoy / "pytorch_model.bin").write_bytes(b"other weights, which other loaders prefer")
-    for other in (adapted, coded, decoy):
+    for other in (coded, decoy):
         assert "the same numbers" not in compared(whole, other)[1]
 
 

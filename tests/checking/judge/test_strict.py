@@ -235,16 +235,6 @@ def test_a_format_of_blocks_and_one_with_zero_points_are_told(tmp_path):
         assert held(folder).holds, name
 
 
-def test_an_adapter_beside_the_files_leaves_it_open(tmp_path):
-    copy = shutil.copytree(BASE, tmp_path / "copy")
-    adapter = BASE.parents[1] / "fern/llama-lora"
-    for name in ("adapter_config.json", "adapter_model.safetensors"):
-        shutil.copy(adapter / name, copy / name)
-    strict = held(copy)
-    assert not strict.holds
-    assert "may also be loaded" in strict.problem
-
-
 def test_an_adapter_has_no_tensors_to_hold_against_the_base():
     hub = BASE.parents[1]
     (row,) = check(str(hub / "fern/llama-lora"), options=Options(strict=True, local_hub=hub)).rows

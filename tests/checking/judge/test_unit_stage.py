@@ -7,10 +7,7 @@ import pytest
 import torch
 
 from hf_lineage import Options, check, compare, extract, save_signature
-from hf_lineage.checking.judge.stages import judged_every_way
-from hf_lineage.checking.source.model import open_model
 from hf_lineage.checkpoint import Checkpoint
-from hf_lineage.hub import RepoRef
 from hf_lineage.signature.units import orthogonal_fit as procrustes
 from tests import gguf_models, streams
 from tests.models import card
@@ -243,13 +240,6 @@ def test_coordinates_are_not_fitted_for_a_base_that_the_model_declares_itself_an
     row = checked(disguised)
     assert (row.verdict.words, row.verdict.framed.frame.name) == ("UNRELATED", "token")
     assert row.notes[-1].endswith("the model itself declares this base; --budget full searches for it")
-
-
-def test_a_declared_base_is_not_searched_for_in_any_way_to_load_the_model(disguised):
-    base, model = (open_model(RepoRef(folder.name, folder), SEEDED) for folder in (HUB / BASE, disguised))
-    twice = replace(model, variants={"with the adapter on top of the weights": model})
-    verdict, _ = judged_every_way(base, twice, SEEDED, declared=True)
-    assert verdict.words == "UNRELATED"
 
 
 def test_the_same_base_is_found_where_all_is_read_or_the_user_names_it(disguised):

@@ -103,7 +103,7 @@ class TestTyped:
         "typed",
         [
             "check {0}", "check ./model --base {0}", "check ./model --null {0} --base ./meta-llama/Llama-3.1-8B",
-            "compare {0} ./model", "compare ./model {0}", "compare ./model ./model --merge-base {0}",
+            "compare {0} ./model", "compare ./model {0}",
             "annotate ./model --base {0}", "extract {0}", "inspect {0}", "identify {0} --index ./index",
         ],
     )  # fmt: skip

@@ -8,8 +8,8 @@ import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
-from hf_lineage.checkpoint.lora.factors import LARGEST_RANK, only_lora, open_lora
-from hf_lineage.checkpoint.lora.merged import WEIGHTS, finite
+from hf_lineage.checking.adapters.adjacent_matrices import finite
+from hf_lineage.checkpoint.lora.factors import LARGEST_RANK, WEIGHTS, only_lora, open_lora
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 from tests.adapters import LINEAR, change, pair, trained, written

@@ -73,8 +73,6 @@ def test_what_the_user_called_is_called_again(hub, monkeypatch):
     monkeypatch.chdir(hub / "far/below/here")  # nearer folders are written as ../x
     found = compare(str(hub / "acme/base"), str(hub / "fern/child"))
     assert shlex.split(of_report(found))[:4] == ["hf-lineage", "compare", "/path/to/base", "/path/to/child"]
-    merged = replace(found, called=("compare", "--merge-base", "/home/me/merge"))
-    assert " /path/to/base /path/to/child --merge-base /path/to/merge" in of_report(merged)
     on_hub = replace(report(row()), called=("check", "--on-hub"))
     assert of_report(on_hub, "--format", "html") == "hf-lineage check org/model --on-hub --format html"
 
