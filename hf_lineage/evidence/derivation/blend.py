@@ -78,34 +78,6 @@ class Blend:
         return None if self.remainder is None else self.remainder**2 <= ROUNDED
 
 
-@dataclass(frozen=True)
-class _Fit:
-    """All matrices with the weights that their parents have in each."""
-
-    matrices: tuple[tuple[Products, Vector], ...]
-    left: float
-    """The squared size of what is left of all of them."""
-    rounding: float
-    """The squared size of what rounding leaves; 0 where that is not known."""
-
-    @property
-    def pure(self) -> bool:
-        """Whether nothing is left but rounding."""
-        return self.left <= ROUNDED * self.rounding
-
-
-@dataclass(frozen=True)
-class _Line:
-    """Where a model lies between one parent and the combination of the others."""
-
-    aside: float
-    """The squared distance from the line."""
-    inner: float
-    """The product of both parts of the line."""
-    even: float
-    """What this product would be if every matrix had the same share."""
-
-
 def blend_of(matrices: Sequence[Products], count: int, depth: int, first: Sequence[int] = ()) -> Blend:
     """Return a model of so many layers as a combination of so many parents.
 
@@ -123,19 +95,19 @@ def blend_of(matrices: Sequence[Products], count: int, depth: int, first: Sequen
         every = tuple(made.get(one, Made.NONE) for one in range(count))
         return replace(some, shares=shares, by_branch=branches, made=every)
     shares = shares_of(matrices, count, depth)
-    weights = [solved(one.gram) for one in matrices]
-    remains = sum(left(one.gram, some) for one, some in zip(matrices, weights, strict=True))
+    weighed = [(one, solved(one.gram)) for one in matrices]
+    remains = sum(left(one.gram, weights) for one, weights in weighed)
     known = all(one.rounding is not None for one in matrices)
     rounding = sum(one.rounding or 0.0 for one in matrices)
     nearest = min((_from(matrices, parent) for parent in range(count)), default=0.0)
     remainder = math.sqrt(remains / rounding) if known and rounding > 0 else None
-    fit = _Fit(tuple(zip(matrices, weights, strict=True)), remains, rounding if known else 0.0)
+    pure = remains <= ROUNDED * rounding * known
     return Blend(
         shares,
         branches,
         1.0 if nearest <= rounding else 1 - min(1.0, max(0.0, remains - rounding) / nearest),
         remainder,
-        tuple(_made(fit, parent, share) for parent, share in enumerate(shares.parents)),
+        tuple(_made(weighed, parent, share, pure, known) for parent, share in enumerate(shares.parents)),
     )
 
 
@@ -146,20 +118,23 @@ def _from(matrices: Sequence[Products], parent: int) -> float:
     return apart if len(alike) == len(matrices) else math.inf
 
 
-def _made(fit: _Fit, parent: int, share: Share | str) -> Made:
-    """What the place of the model shows of one parent."""
+def _made(weighed: Sequence[tuple[Products, Vector]], parent: int, share: Share | str, pure: bool, known: bool) -> Made:
+    """What the place of the model shows of one parent, by matrices with the weights that their parents have.
+
+    `pure` says that rounding may be all that is left, `known` that its size is known.
+    """
     if isinstance(share, str) or not share.clear or share.low <= LEAST or share.high >= 1 - LEAST:
         return Made.NONE
-    pairs = [(one, some) for one, some in fit.matrices if parent in one.active and len(one.active) > 1]
+    pairs = [(one, some) for one, some in weighed if parent in one.active and len(one.active) > 1]
     lines = [_line(one.gram, some, one.active.index(parent), share.value) for one, some in pairs]
-    aside, inner, even = (sum(getattr(line, name) for line in lines) for name in ("aside", "inner", "even"))
-    rounding = sum(one.rounding or 0.0 for one, _ in pairs) if fit.rounding else 0.0
+    aside, inner, even = (sum(numbers) for numbers in zip((0.0, 0.0, 0.0), *lines, strict=True))
+    rounding = sum(one.rounding or 0.0 for one, _ in pairs) if known else 0.0
     if (on_line := _on_line(pairs, parent)) is not None:
         return on_line
     if inner < INNER * even:
-        return Made.PIECES if fit.pure else Made.ASIDE
+        return Made.PIECES if pure else Made.ASIDE
     if max(0.0, aside - rounding) + UNSURE * rounding > ASIDE * inner:
-        return Made.HIDDEN if fit.pure or not rounding else Made.ASIDE
+        return Made.HIDDEN if pure or not rounding else Made.ASIDE
     return Made.NEAR
 
 
@@ -177,14 +152,16 @@ def _placed(one: Products, weights: Vector, at: int) -> Made | None:
     return Made.FROM_MODEL if remains < BACK * one.rounding else Made.BLEND
 
 
-def _line(gram: Vector, weights: Vector, at: int, share: float) -> _Line:
-    total = weights.sum()
-    own = weights[at] / total
-    rest = np.delete(weights, at)
+def _line(gram: Vector, weights: Vector, at: int, share: float) -> tuple[float, float, float]:
+    """How far the model lies from the line between one parent and the combination of the others, squared.
+
+    Then the product of both parts of the line, and what this would be if every matrix had the same share.
+    """
+    own, rest = weights[at] / weights.sum(), np.delete(weights, at)
     others = np.zeros(len(gram))
     if rest.sum():
         others[[place for place in range(len(weights)) if place != at]] = rest / rest.sum()
     others[at] -= 1
     others[0] = 0  # all are differences from the first parent
     length = float(others @ gram @ others)
-    return _Line(left(gram, weights), float(own * (1 - own)) * length, share * (1 - share) * length)
+    return left(gram, weights), float(own * (1 - own)) * length, share * (1 - share) * length

@@ -84,7 +84,7 @@ def inner_products(layer: int, branch: str, parents: Sequence[tuple[int, Stored]
     first, kept = parents[0][1].numbers, _kept([one.numbers for _, one in parents], model)
     if kept is None or not all(np.isfinite(one.numbers).all() for one in (*(one for _, one in parents), model)):
         return None
-    grams = [_gram(rows) for rows in _rows(first, [one.numbers for _, one in parents[1:]], model.numbers, kept)]
+    grams = [rows @ rows.T for rows in _rows(first, [one.numbers for _, one in parents[1:]], model.numbers, kept)]
     if not sum(gram[0, 0] for gram in grams):
         return None
     steps = [one for one in (model.spacing, model.step) if one is not None]
@@ -116,8 +116,3 @@ def _rows(first: Matrix, others: Sequence[Matrix], model: Matrix, kept: Matrix) 
         chosen = kept[rows]
         origin = first[rows][chosen].astype(np.float64)
         yield np.stack([origin, *(one[rows][chosen].astype(np.float64) - origin for one in (*others, model))])
-
-
-def _gram(rows: Vector) -> Vector:
-    gram: Vector = rows @ rows.T
-    return gram
