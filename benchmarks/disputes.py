@@ -1,8 +1,8 @@
-"""Disputes over where a model comes from, each in miniature, with what our page says and what others would quote.
+"""Disputes over where a model comes from, each in miniature, with what our page says.
 
-`python -m benchmarks.disputes` makes the models of `examples/disputes/cases.yaml` out of those of `examples/hub`,
-checks each of them, and writes `results/disputes.json`. Each case is made twice: as it was written down, and with other
-models and other proportions, on which nothing was tuned.
+`python -m benchmarks.disputes` makes the models of `disputes.yaml` out of those of `examples/hub`, checks each of them,
+and writes `results/disputes.json`. Each case is made twice: as it was written down, and with other models and other
+proportions, on which nothing was tuned.
 """
 
 from __future__ import annotations
@@ -14,14 +14,11 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-
-from benchmarks.results import significant
-from benchmarks.seeing import Size, further_trained, trained_tower, write_seeing
 
 if TYPE_CHECKING:
     import torch
@@ -31,25 +28,20 @@ if TYPE_CHECKING:
     Tensors = dict[str, torch.Tensor]
 
 ROOT = Path(__file__).parents[1]
-HUB, CASES = ROOT / "examples" / "hub", ROOT / "examples" / "disputes" / "cases.yaml"
+HUB, CASES = ROOT / "examples" / "hub", Path(__file__).with_suffix(".yaml")
 FILE = Path(__file__).with_name("results") / "disputes.json"
 WEIGHTS = "model.safetensors"
 LAYER = re.compile(r"\.(layers|h)\.")
 """In the names of what belongs to a layer."""
 OWNER = "dispute"
-SMALL, NARROW = Size(64, 4), Size(48, 6)
-"""Of towers."""
-HIGH = 0.9
-"""From where on a number sounds like descent."""
 FAMILY = (
     *("acme/llama-base", "fern/llama-finetune-a", "fern/llama-finetune-b", "fern/llama-lora-merged"),
     *("moss/llama-continued", "heron/llama-pruned-50", "heron/llama-int8-rounded", "fern/llama-merge-a-b"),
     *("magpie/llama-laundered", "magpie/llama-grafted"),
 )
-"""The example models that descend from one base; those below do not, and not from each other."""
+"""The example models that descend from one base."""
 MERGED = ("fern/llama-merge-a-b", "fern/llama-finetune-a", "fern/llama-finetune-b")
 """The only one of them that was put together from two others."""
-STRANGERS = ("otter/llama-independent", "magpie/llama-liar", "heron/llama-distilled")
 
 
 @dataclass(frozen=True)
@@ -63,8 +55,6 @@ class Build:
     """What is taken from the first weight of a blend and given to the second."""
     only: tuple[str, ...] = ()
     """The cases for which there are such models; empty for all."""
-    tower: Size = SMALL
-    """Of the towers of models that see."""
 
 
 BUILDS = (
@@ -90,7 +80,6 @@ BUILDS = (
         },
         seed=7,
         moved=-0.21,
-        tower=NARROW,
     ),
     Build(
         "another architecture",
@@ -101,7 +90,7 @@ BUILDS = (
         },
         seed=11,
         moved=-0.1,
-        only=("rio", "rio-named", "skt", "rakuten", "minicpm", "miqu", "extrapolated"),
+        only=("rio", "rio-named", "skt", "minicpm", "miqu", "extrapolated"),
     ),
 )
 
@@ -120,8 +109,6 @@ class Case:
     exit: int
     says: str
     against: str = ""
-    cards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By role the cards of other models."""
     also: Mapping[str, Mapping[str, float]] | None = None
     open: str = ""
     """The build in which the page does not say it; empty if there is none."""
@@ -135,7 +122,6 @@ class Outcome:
     exit: int
     text: str
     """The report as text, in one line."""
-    quoted: Mapping[str, float]
 
 
 def cases() -> list[Case]:
@@ -144,13 +130,12 @@ def cases() -> list[Case]:
     return [Case(name=name, **fields) for name, fields in told.items()]
 
 
-def expected(case: Case, build: Build, quoted: Mapping[str, float]) -> str:
+def expected(case: Case, build: Build) -> str:
     """Return the sentence that the page has to hold, with the proportions of a build."""
     weights = moved(case.make.get("blend", {}), build)
     parts = (f"{weight:.0%} (± 0.1) of {role}" for role, weight in sorted(weights.items(), key=lambda one: -one[1]))
-    numbers = {name: f"{value:.3f}" for name, value in quoted.items()}
     shares = {role: f"{weight:.2f}" for role, weight in weights.items()}
-    return case.says.format(**numbers, **shares, blend=" and ".join(parts))
+    return case.says.format(**shares, blend=" and ".join(parts))
 
 
 def moved(weights: Mapping[str, float], build: Build) -> dict[str, float]:
@@ -170,23 +155,15 @@ def run(case: Case, build: Build, folder: Path) -> Outcome:
         if not (hub / OWNER / role).exists():
             shutil.copytree(HUB / name, hub / OWNER / role, ignore=shutil.ignore_patterns("README.md"))
     known = [*build.models, *(case.also or {})]
-    if "sees" in case.make:
-        known = ["sees"]
-        _seeing({"language": "base", "tower": "own"}, hub, hub / OWNER / "sees", build)
-        model = _seeing(case.make["sees"], hub, hub / OWNER / case.name, build)
-    else:
-        model = _written(case.make, hub, hub / OWNER / case.name, build)
-    for role in build.models:
-        _declare(hub / OWNER / role, case.cards.get(role, {}))
+    model = _written(case.make, hub, hub / OWNER / case.name, build)
     _declare(model, case.card)
     for other, weights in (case.also or {}).items():
         _written({"blend": weights}, hub, hub / OWNER / other, replace(build, moved=0.0))
-    options = Options(local_hub=hub, order_seed=0, quoted=True)
+    options = Options(local_hub=hub, order_seed=0)
     bases = [f"{OWNER}/{case.against}"] if case.against else []
     report = _searched(check(f"{OWNER}/{case.name}", bases, options), hub, known)
     told = " ".join(text.render(report).split()).replace(f"{OWNER}/", "")
-    quoted = report.rows[0].quoted if report.rows else {}
-    return Outcome([row.verdict.name for row in report.rows], int(report.exit_code), told, quoted)
+    return Outcome([row.verdict.name for row in report.rows], int(report.exit_code), told)
 
 
 def _searched(report: Report, hub: Path, known: list[str]) -> Report:
@@ -224,27 +201,6 @@ def _written(make: Mapping[str, Any], hub: Path, folder: Path, build: Build) -> 
     folder.mkdir(parents=True)
     shutil.copy(hub / OWNER / "base" / "config.json", folder)
     save_file({name: one.to(torch.bfloat16) for name, one in tensors.items()}, folder / WEIGHTS, {"format": "pt"})
-    return folder
-
-
-def _seeing(what: Mapping[str, Any], hub: Path, folder: Path, build: Build) -> Path:
-    """Write a model that sees: whose language model it has, which tower, and what became of both."""
-    size, seed = build.tower, build.seed
-    towers = {
-        "own": lambda: trained_tower(size, seed),
-        "further": lambda: further_trained(trained_tower(size, seed), size, seed),
-        "other": lambda: trained_tower(size, seed + 1),
-    }
-    shutil.rmtree(folder, ignore_errors=True)
-    of_its_own = seed if (what["language"], what["tower"]) == ("base", "own") else seed + 1
-    noise, renamed = what.get("noise", 0.0), what.get("renamed", False)
-    write_seeing(folder, hub / OWNER / what["language"], towers[what["tower"]](), size, of_its_own, renamed)
-    if noise:
-        import torch
-        from safetensors.torch import load_file, save_file
-
-        noisy = _noisy(load_file(folder / WEIGHTS), noise, hub, torch.Generator().manual_seed(seed))
-        save_file({name: one.to(torch.bfloat16) for name, one in noisy.items()}, folder / WEIGHTS, {"format": "pt"})
     return folder
 
 
@@ -324,31 +280,6 @@ STEPS: Mapping[str, Callable[[Tensors, Any, Path, Any], Tensors]] = {
 }
 
 
-def quotes() -> dict[str, Any]:
-    """Return of every number that people quote its range over pairs of models, and how often it would mislead."""
-    from hf_lineage.checking.options import Options
-    from hf_lineage.checking.relation import quoted
-    from hf_lineage.checking.source import located, open_model
-
-    options = Options(local_hub=HUB)
-    opened = {name: open_model(located(name, options), options) for name in (*FAMILY, *STRANGERS)}
-    values: dict[str, dict[bool, list[float]]] = {}
-    for one, other in itertools.combinations(opened, 2):
-        for kind, value in quoted(opened[one], opened[other]).items():
-            values.setdefault(kind, {True: [], False: []})[one in FAMILY and other in FAMILY].append(value)
-    return {kind: _worth(by[True], by[False]) for kind, by in values.items()}
-
-
-def _worth(related: list[float], independent: list[float]) -> dict[str, Any]:
-    return {
-        "related": [significant(min(related)), significant(max(related)), len(related)],
-        "independent": [significant(min(independent)), significant(max(independent)), len(independent)],
-        "high and independent": sum(value >= HIGH for value in independent),
-        "low and related": sum(value < HIGH for value in related),
-        "related no higher than an independent pair": sum(value <= max(independent) for value in related),
-    }
-
-
 def results() -> Iterator[dict[str, Any]]:
     """Yield what our page says of every case, in both builds."""
     for build in BUILDS:
@@ -357,7 +288,7 @@ def results() -> Iterator[dict[str, Any]]:
                 if build.only and case.name not in build.only:
                     continue
                 outcome = run(case, build, Path(scratch))
-                sentence = expected(case, build, outcome.quoted)
+                sentence = expected(case, build)
                 agrees = (outcome.verdicts, outcome.exit) == (case.verdicts, case.exit)
                 yield {
                     "case": case.name,
@@ -367,7 +298,6 @@ def results() -> Iterator[dict[str, Any]]:
                     "says": sentence,
                     "settled": agrees and sentence in outcome.text,
                     "open": case.open == build.name,
-                    "quoted": {kind: significant(value) for kind, value in outcome.quoted.items()},
                 }
 
 
@@ -395,9 +325,7 @@ def accused() -> dict[str, Any]:
 def main() -> None:
     """Write the results, and end with an error if a case is not settled."""
     settled = [*results()]
-    FILE.write_text(
-        json.dumps({"cases": settled, "quotes": quotes(), "accused": accused()}, indent=1) + "\n", encoding="utf-8"
-    )
+    FILE.write_text(json.dumps({"cases": settled, "accused": accused()}, indent=1) + "\n", encoding="utf-8")
     missed = [f"{one['case']} ({one['build']})" for one in settled if one["settled"] is one["open"]]
     print(f"{len(settled) - len(missed)} of {len(settled)} as expected{': not ' + ', '.join(missed) if missed else ''}")
     sys.exit(bool(missed))

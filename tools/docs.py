@@ -44,7 +44,6 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "merges": (PAGES / "merges.md", measured.merges_block),
     "disputes": (PAGES / "disputes.md", measured.disputes_block),
     "accused": (PAGES / "disputes.md", measured.accused_block),
-    "quoted": (PAGES / "disputes.md", measured.quoted_block),
     "rivals": (PAGES / "benchmarks.md", measured.rivals_block),
     "missed": (BENCHMARKS, measured.missed_block),
     "attacks": (PAGES / "limits.md", measured.attacks_block),

@@ -19,7 +19,6 @@ from benchmarks.paper.items import (
     ours_rivals,
 )
 from benchmarks.paper.parts.results import Results, Row, differs, file_name
-from hf_lineage.evidence.quoted import KINDS
 from hf_lineage.report.formats import markdown
 from tools.tables import table
 
@@ -209,31 +208,6 @@ def accused_block() -> str:
         f"Of {accused['triples']} triples of example models that descend from one base, siblings, descendants, pruned "
         f"and quantized ones, two are called parents of the third, though they are not, in {len(accused['wrong'])}."
     )
-
-
-def quoted_block() -> str:
-    """Return how often each number that people quote would have misled."""
-    rows = [
-        (
-            KINDS[kind].words,
-            "{} to {}".format(*map(markdown_number, one["independent"][:2])),
-            "{} to {}".format(*map(markdown_number, one["related"][:2])),
-            f"{one['high and independent']} of {one['independent'][2]}",
-            f"{one['related no higher than an independent pair']} of {one['related'][2]}",
-        )
-        for kind, one in _run("disputes")["quotes"].items()
-    ]
-    columns = ("Number", "Independent", "Related", "Independent with .9 or more", "Related below an independent pair")
-    return table(columns, rows)
-
-
-def markdown_number(value: float) -> str:
-    """Return a number with three decimals.
-
-    >>> markdown_number(0.98434)
-    '0.984'
-    """
-    return f"{value:.3f}"
 
 
 def merges_block() -> str:

@@ -66,8 +66,6 @@ class Options(Spec):
     """The folder of the repository in which the model is; bases are searched for the same folder."""
     file: str | None = None
     """The file of a converted model (GGUF, ONNX) if its repository has several; bases are not concerned."""
-    quoted: bool = False
-    """Whether numbers that people quote of two models are told beside those of independent models; of local weights."""
     allow_pickle: bool = False
     """Whether the tensors of a pickle are read, of the model and of its bases; nothing in it is run."""
     as_class: str | None = None

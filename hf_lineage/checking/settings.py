@@ -142,7 +142,6 @@ SETTINGS: Mapping[str, Setting] = {
         ValueKind("text", _text, " or ".join(ADMITTED), _one_of(ADMITTED), "|".join(ADMITTED)),
         "exact accepts only exact tests, and returns 3 for RELATED, calibrated.",
     ),
-    "quoted": Setting(FLAG, "Tell what others quote of two models in folders, beside what independent models have."),
     "order_seed": Setting(
         _or_none(WHOLE),
         "Seed of the order of layers and of the sample of hidden units; by default a new one for each run.",

@@ -17,5 +17,4 @@ from .tensor import as_stored as as_stored
 from .tensor import single as single
 from .tensor import widen as widen
 from .vocabulary import SharedTokens as SharedTokens
-from .vocabulary import overlap as overlap
 from .vocabulary import shared_tokens as shared_tokens

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.foreign import foreign_model
-from hf_lineage.errors import LineageError, NothingToCompare
+from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub import RepoRef
 
 NUMBER, TEXT = "number", "text"
@@ -58,16 +58,6 @@ def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> S
         raise NothingToCompare(f"{silent} has no tokenizer, and the vocabularies have different sizes")
     vocabularies = [tokens or _read(repo) for repo, tokens in zip((base, candidate), listed, strict=True)]
     return _by_text(vocabularies[0], vocabularies[1], rows)
-
-
-def overlap(base: RepoRef, candidate: RepoRef) -> float | None:
-    """Return the part of all tokens of two models that both have, by their texts; None where no file tells."""
-    try:
-        models = ((repo, foreign_model(repo)) for repo in (base, candidate))
-        first, second = ({*((model.tokens() if model else None) or _read(repo))} for repo, model in models)
-    except LineageError:
-        return None
-    return len(first & second) / len(first | second)
 
 
 def _files(repo: RepoRef) -> list[str]:

@@ -12,10 +12,6 @@ from .executed import Executed as Executed
 from .executed import Loss as Loss
 from .executed import Ran as Ran
 from .executed import amount as amount
-from .quoted import NOTHING as NOTHING
-from .quoted import Quotable as Quotable
-from .quoted import among as among
-from .quoted import cosine as cosine
 from .verdict import SEVERITY as SEVERITY
 from .verdict import Evidence as Evidence
 from .verdict import ExitCode as ExitCode

@@ -21,7 +21,7 @@ def test_every_option_has_a_line_in_the_table():
         ((), {}),
         (("alpha=0.05", "permutations=99"), {"alpha": 0.05, "permutations": 99}),
         (("seed=1", "seed=2"), {"seed": 2}),
-        (("probes=exact", "recompute=yes", "quoted=no"), {"probes": None, "recompute": True, "quoted": False}),
+        (("probes=exact", "recompute=yes"), {"probes": None, "recompute": True}),
         (("max-memory=8GiB",), {"max_memory": "8GiB"}),
     ],
 )

@@ -13,7 +13,7 @@ from hf_lineage.report.page.heatmap import VIRIDIS
 from tests import axe, example_pages
 from tests.blends import BASE, B, blended
 from tests.long import first_of
-from tests.models import EXAMPLES, WEIGHTS, card, fine_tuned, spoil
+from tests.models import EXAMPLES, WEIGHTS, fine_tuned, spoil
 from tests.pages import hostile_report
 from tests.parts import seeing
 from tests.whole import SCROLLED, UNFOLD, WAYS, assert_names_are_text, assert_whole
@@ -98,14 +98,12 @@ def test_axe_finds_nothing_that_keeps_people_from_reading(window, pages, checker
 
 @pytest.fixture(scope="module")
 def rio(tmp_path_factory):
-    """A page that begins with a parent that nobody declared, with what is quoted and with licences behind the base."""
+    """A page that begins with a parent that nobody declared."""
     hub = tmp_path_factory.mktemp("hub")
     for name in (BASE, B):
         shutil.copytree(EXAMPLES / name, hub / name)
-    card(hub / BASE, "acme/elder")
-    shutil.copytree(hub / B, hub / "acme/elder")
     blended(hub / "wren/rio", {BASE: 0.43, B: 0.57})
-    report = check("wren/rio", (BASE, B), Options(local_hub=hub, order_seed=0, quoted=True))
+    report = check("wren/rio", (BASE, B), Options(local_hub=hub, order_seed=0))
     (hub / "rio.html").write_text(FORMATS["html"](report, True), encoding="utf-8")
     return hub / "rio.html"
 
@@ -116,8 +114,6 @@ def test_nor_on_a_page_with_an_undeclared_parent(window, rio, checker, width, sc
     assert_whole(window, rio, checker, width, scheme)
     shown = window.run("return document.body.innerText")
     assert "shows as an undeclared parent" in shown
-    assert "declares the base acme/elder" in shown
-    assert "standard deviations of attention matrices" in shown
 
 
 @pytest.fixture(scope="module")

@@ -139,7 +139,6 @@ def judge_pair(
         base_folder=base.opened.described.repo if isinstance(base, FromWeights) and base.local else None,
         licence=stated(opened_base.repo) if opened_base else "",
         opened=opened_base,
-        quoted=relation.quoted(base, other) if options.quoted else {},
     )
 
 

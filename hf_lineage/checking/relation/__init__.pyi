@@ -9,4 +9,3 @@ from .declared import relation_notes as relation_notes
 from .derivation import derived as derived
 from .pairing import Pairing as Pairing
 from .pairing import pair_tensors as pair_tensors
-from .quotes import quoted as quoted

@@ -52,8 +52,6 @@ class Row:
     """The base that was compared, if it is a folder; None for one on the Hub, and for a signature."""
     licence: str = ""
     """The licence that the card of the base states; empty where it states none, or was not read."""
-    quoted: Mapping[str, float] = field(default_factory=dict)
-    """Numbers that people quote of two models, by kind; empty where nobody asked for them, or they were not read."""
     waiver: policy.Waiver | None = None
     """What accepts the verdict though it verifies no claim, by the policy of whoever checks."""
     expired: policy.Waiver | None = None
