@@ -5,7 +5,6 @@ from functools import cache
 from pathlib import Path
 
 import torch
-from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
@@ -34,6 +33,8 @@ def trained(base: Path, folder: Path, steps: int = 8, seed: int = 0, **settings)
 
 def taught(model, folder: Path, steps: int = 8, **settings) -> Path:
     """Train a LoRA on a model in memory and save it as peft does."""
+    from peft import LoraConfig, get_peft_model
+
     model = get_peft_model(model, LoraConfig(**({"r": 4, "lora_alpha": 8} | settings)))
     teach(model, steps, 1e-3).save_pretrained(folder)
     (folder / "README.md").unlink()

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
@@ -95,6 +94,8 @@ class Browser:
 @contextmanager
 def browser() -> Iterator[Browser]:
     """Start Chromium with a profile of its own and end it again."""
+    from selenium.webdriver.chrome.service import Service
+
     options = webdriver.ChromeOptions()
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     options.binary_location = next(filter(None, map(shutil.which, NAMES)), "")

@@ -39,6 +39,11 @@ def pytest_configure(config):
     config.stash[SPENT] = []
 
 
+def pytest_ignore_collect(collection_path):
+    """Leave out helpers of tests, which `--doctest-modules` would import."""
+    return (collection_path.suffix == ".py" and not collection_path.name.startswith("test_")) or None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark as long the cases of a test that show the same as the few that `make test` runs."""

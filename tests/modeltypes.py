@@ -12,7 +12,7 @@ from transformers.models.auto import modeling_auto
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from hf_lineage.architecture.registry.lookups import factorizations
-from tests.conformance import CLASSES
+from tests.conformance import known_classes
 
 TABLE = Path("registry/loading/model_types.json")
 
@@ -25,7 +25,7 @@ def types_by_class() -> dict[str, set[str]]:
             for kind, classes in mapping.items():
                 for each in (classes,) if isinstance(classes, str) else classes:
                     found[each].add(kind)
-    known = {name for listed in factorizations() for name in listed.classes if name in CLASSES}
+    known = {name for listed in factorizations() for name in listed.classes if name in known_classes()}
     for name in known:
         found[name].add(getattr(transformers, name).config_class.model_type)
     return {name: found[name] for name in known}

@@ -14,7 +14,6 @@ import onnx
 import torch
 import transformers
 from onnx import helper, numpy_helper
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
 from safetensors.numpy import load_file
 
 from tests.models import HEADS, WEIGHTS
@@ -100,7 +99,7 @@ def quietly() -> Iterator[None]:
         logging.root.setLevel(level)
 
 
-class _Samples(CalibrationDataReader):
+class _Samples:
     def __init__(self) -> None:
         self._left = [{IDS: np.arange(7)[None], MASK: np.ones((1, 7), np.int64)}]
 
@@ -108,15 +107,19 @@ class _Samples(CalibrationDataReader):
         return self._left.pop() if self._left else None
 
 
-def dynamic(source: Path, file: Path, kind: QuantType = QuantType.QInt8, by_channel: bool = False) -> Path:
+def dynamic(source: Path, file: Path, kind: str = "QInt8", by_channel: bool = False) -> Path:
     """Quantize to eight bits, activations while it runs: MatMulInteger."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
     with quietly():
-        quantize_dynamic(source, file, weight_type=kind, per_channel=by_channel)
+        quantize_dynamic(source, file, weight_type=QuantType[kind], per_channel=by_channel)
     return file
 
 
 def static(source: Path, file: Path, by_channel: bool = True) -> Path:
     """Quantize to eight bits with ranges measured before: DequantizeLinear in front of every MatMul."""
+    from onnxruntime.quantization import QuantFormat, quantize_static
+
     with quietly():
         quantize_static(source, file, _Samples(), quant_format=QuantFormat.QDQ, per_channel=by_channel)
     return file
@@ -124,6 +127,8 @@ def static(source: Path, file: Path, by_channel: bool = True) -> Path:
 
 def blocks(source: Path, file: Path, bits: int = 4, symmetric: bool = True, size: int = 32, qdq: bool = False) -> Path:
     """Quantize to some bits in blocks: MatMulNBits, or DequantizeLinear with blocks."""
+    from onnxruntime.quantization import QuantFormat
+
     form = QuantFormat.QDQ if qdq else QuantFormat.QOperator
     with quietly():
         from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
@@ -241,7 +246,7 @@ def bert(folder: Path, seed: int = 0, layers: int = 2) -> Path:
 
 QUANTIZATIONS: dict[str, tuple[int, Callable[[Path, Path], Path]]] = {
     "8 bits": (8, dynamic),
-    "8 bits without a sign, by channel": (8, partial(dynamic, kind=QuantType.QUInt8, by_channel=True)),
+    "8 bits without a sign, by channel": (8, partial(dynamic, kind="QUInt8", by_channel=True)),
     "8 bits, static": (8, static),
     "4 bits": (4, blocks),
     "4 bits, zero points": (4, partial(blocks, symmetric=False)),

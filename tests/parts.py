@@ -22,7 +22,7 @@ from hf_lineage.checking.source.components import Part, inside
 from hf_lineage.checking.source.opening import bound
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.reference import RepoRef, resolve
-from tests.conformance import CLASSES, variants
+from tests.conformance import known_classes, variants
 from tests.conformance.models import tiny_config, tiny_model
 from tests.models import WEIGHTS
 from tests.tensors.names import loaded
@@ -42,7 +42,7 @@ def whole_classes() -> list[str]:
         for classes in mapping.values()
         for each in ((classes,) if isinstance(classes, str) else classes)
     }
-    known = sorted(name for name in named | LISTED.keys() if name in CLASSES)
+    known = sorted(name for name in named | LISTED.keys() if name in known_classes())
     return [name for name in known if _holds_others(name)]
 
 

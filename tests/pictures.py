@@ -4,10 +4,6 @@ import json
 from pathlib import Path
 
 import torch
-from diffusers import PixArtTransformer2DModel, StableDiffusionPipeline, UNet2DConditionModel
-from diffusers.utils import convert_state_dict_to_kohya
-from peft import LoraConfig, get_peft_model
-from peft.utils import get_peft_model_state_dict
 from safetensors.torch import save_file
 
 TARGETS = ["to_q", "to_k", "to_v", "to_out.0", "ff.net.0.proj", "ff.net.2"]
@@ -35,6 +31,8 @@ PIXART |= {"in_channels": 4, "cross_attention_dim": 32, "num_embeds_ada_norm": 1
 
 def pipeline(folder: Path, seed: int):
     """A pipeline with a U-Net of random weights, and this U-Net."""
+    from diffusers import UNet2DConditionModel
+
     torch.manual_seed(seed)
     model = UNet2DConditionModel(**UNET)
     model.save_pretrained(folder / "unet")
@@ -44,6 +42,8 @@ def pipeline(folder: Path, seed: int):
 
 
 def pixart(folder: Path, seed: int):
+    from diffusers import PixArtTransformer2DModel
+
     torch.manual_seed(seed)
     model = PixArtTransformer2DModel(**PIXART)
     model.save_pretrained(folder)
@@ -66,6 +66,9 @@ def taught(model, steps: int = 10, **inputs):
 
 def unet_factors(model) -> dict[str, torch.Tensor]:
     """The factors of a LoRA trained on a U-Net as diffusers trains it."""
+    from peft import LoraConfig
+    from peft.utils import get_peft_model_state_dict
+
     model.requires_grad_(False)
     model.add_adapter(LoraConfig(r=4, lora_alpha=4, init_lora_weights="gaussian", target_modules=TARGETS))
     return get_peft_model_state_dict(taught(model))
@@ -73,6 +76,8 @@ def unet_factors(model) -> dict[str, torch.Tensor]:
 
 def pixart_adapter(model, folder: Path) -> Path:
     """A LoRA that peft trains and saves, because diffusers has none for this class."""
+    from peft import LoraConfig, get_peft_model
+
     adapted = get_peft_model(model, LoraConfig(r=4, lora_alpha=4, target_modules=TARGETS))
     taught(adapted, added_cond_kwargs={"resolution": None, "aspect_ratio": None}).save_pretrained(folder)
     (folder / "README.md").unlink()
@@ -80,12 +85,16 @@ def pixart_adapter(model, folder: Path) -> Path:
 
 
 def by_diffusers(folder: Path, factors) -> Path:
+    from diffusers import StableDiffusionPipeline
+
     StableDiffusionPipeline.save_lora_weights(folder, unet_lora_layers=factors)
     return folder
 
 
 def by_kohya(folder: Path, factors, file: str = "style.safetensors") -> Path:
     """The file of another trainer, as the converter of diffusers writes it."""
+    from diffusers.utils import convert_state_dict_to_kohya
+
     folder.mkdir(exist_ok=True)
     named = convert_state_dict_to_kohya({f"unet.{name}": tensor for name, tensor in factors.items()})
     save_file({name: tensor.contiguous() for name, tensor in named.items()}, folder / file)

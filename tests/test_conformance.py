@@ -1,6 +1,8 @@
 """The proof behind the registry: for every class every product is what the real transformers module computes."""
 
 import json
+import re
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +15,16 @@ from hf_lineage.architecture.registry.schema import as_names
 from hf_lineage.checking.source.describing import described
 from hf_lineage.checking.source.opening import opened
 from hf_lineage.hub.reference import resolve
-from tests.conformance import CLASSES, TinyModel, build_tiny_model, faults, inactive, otherwise, required, variants
+from tests.conformance import (
+    TinyModel,
+    build_tiny_model,
+    faults,
+    inactive,
+    known_classes,
+    otherwise,
+    required,
+    variants,
+)
 from tests.conformance.proving import names_said, names_unseen
 from tests.long import LONG, first_of
 
@@ -23,26 +34,33 @@ OF_TRANSFORMERS = [one for one in factorizations() if not any("." in name for na
 BY_EIGHTS = {one.name: one for start in (*range(1, 8), 0) for one in OF_TRANSFORMERS[start::8]}
 FEW = first_of(BY_EIGHTS, count=len(BY_EIGHTS) // 8)
 """Every eighth of them, and the others as long tests."""
-
-
 SLOW = {"pixtral_vision"}
 """Its attention sees the patches of all pictures at once, so that the proof takes a minute."""
+HEAD = re.compile(r"(For\w+|Model|LMHead\w*|With\w+|Backbone)+$")
+"""What the name of a class says of its head."""
 
 
 def cases() -> Iterator[Any]:
-    """Every class of every file in each of its forms; the first of a file is no long test, but for slow ones."""
+    """The first class of every file, in its first form; and as long tests all classes and forms, by models."""
     for factorization in OF_TRANSFORMERS:
-        marks: list[Any] = [LONG] * (factorization.name in SLOW)
+        name = factorization.classes[0]
+        first = [(name, variants(name)[0])]
+        marks = [LONG] * (factorization.name in SLOW)
+        yield pytest.param(factorization, first, id=f"{factorization.name}-{name}", marks=marks)
+        models: dict[str, list[str]] = defaultdict(list)
         for name in factorization.classes:
-            label = f"{factorization.name}-{name}"
-            if name not in CLASSES:
-                absent = pytest.mark.skip(f"transformers {transformers.__version__} has no {name}")
-                yield pytest.param(name, factorization, {}, id=label, marks=absent)
-                continue
-            for number, wanted in enumerate(variants(name)):
-                form = f"-{number}" if number else ""
-                yield pytest.param(name, factorization, wanted, id=label + form, marks=marks)
-                marks = [LONG]
+            models[HEAD.sub("", name)].append(name)
+        for names in models.values():
+            forms = [(name, wanted) for name in names for wanted in variants(name)]
+            if forms != first:
+                yield pytest.param(factorization, forms, id=f"{factorization.name}-{'+'.join(names)}", marks=LONG)
+
+
+def known(forms: list[Any]) -> list[Any]:
+    """Those of classes that transformers has; a test without any is skipped."""
+    return [form for form in forms if form[0] in known_classes()] or pytest.skip(
+        f"transformers {transformers.__version__} has none of these classes"
+    )
 
 
 def embedding_said(found: TinyModel) -> Any:
@@ -57,10 +75,6 @@ def embedding_held(found: TinyModel) -> Any:
     return found.model.get_input_embeddings().weight.tolist()
 
 
-PROVED: set[Any] = set()
-"""What was proved in this process: most classes put a head of their own on a model that others have as well."""
-
-
 def proof(found: TinyModel) -> Any:
     """What a proof of a class is a proof of: the model under its head, its settings, the names on disk within it, and
     what kinds of modules the head is made of."""
@@ -73,25 +87,26 @@ def proof(found: TinyModel) -> Any:
     return type(base), frozenset(head - {type(found.model)}), json.dumps(settings, sort_keys=True, default=str), inside
 
 
-@pytest.mark.parametrize(("name", "factorization", "wanted"), list(cases()))
-def test_every_product_is_what_the_module_computes(name, factorization, wanted, tmp_path):
-    found = build_tiny_model(name, tmp_path, required(factorization, name, wanted))
-    assert found.layout.factorization == factorization
-    assert opened(described(resolve(str(tmp_path)))).layout == found.layout  # what transformers saves it also loads
-    said = embedding_said(found)
-    assert said is None or said == embedding_held(found)
-    proved = proof(found)
-    if proved not in PROVED:
-        assert faults(found) == {}
-        PROVED.add(proved)
+@pytest.mark.parametrize(("factorization", "forms"), list(cases()))
+def test_every_product_is_what_the_module_computes(factorization, forms, tmp_path):
+    """Most classes put a head of their own on a model that others have as well, which is proved once."""
+    proved = set()
+    for number, (name, wanted) in enumerate(known(forms)):
+        found = build_tiny_model(name, tmp_path / str(number), required(factorization, name, wanted))
+        assert found.layout.factorization == factorization, name
+        loaded = opened(described(resolve(str(tmp_path / str(number)))))
+        assert loaded.layout == found.layout, name  # what transformers saves it also loads
+        said = embedding_said(found)
+        assert said is None or said == embedding_held(found), name
+        if proof(found) not in proved:
+            assert faults(found) == {}, name
+            proved.add(proof(found))
 
 
 @pytest.mark.parametrize("factorization", FEW)
 def test_a_class_obeys_the_key_that_its_file_names_for_the_activation(factorization, tmp_path):
-    name = next((name for name in factorization.classes if name in CLASSES), None)
-    if name is None:
-        pytest.skip(f"transformers {transformers.__version__} has none of its classes")
-    wanted = otherwise(factorization, name, required(factorization, name, variants(name)[0]))
+    name, form = known([(name, variants(name)[0]) for name in factorization.classes])[0]
+    wanted = otherwise(factorization, name, required(factorization, name, form))
     assert inactive(build_tiny_model(name, tmp_path, wanted, factorization)) == {}
 
 
@@ -99,10 +114,7 @@ def test_a_class_obeys_the_key_that_its_file_names_for_the_activation(factorizat
 def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(factorization, tmp_path):
     unseen = names_said(factorization) | set(as_names(factorization.lora.unembedding))
     unseen |= set(as_names(factorization.embedding))
-    classes = [name for name in factorization.classes if name in CLASSES]
-    if not classes:
-        pytest.skip(f"transformers {transformers.__version__} has none of its classes")
-    witnesses = [(name, wanted) for name in classes for wanted in variants(name)]
+    witnesses = known([(name, wanted) for name in factorization.classes for wanted in variants(name)])
     while unseen and witnesses:
         name, wanted = witnesses.pop()
         found = build_tiny_model(name, tmp_path / str(len(witnesses)), required(factorization, name, wanted))

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from diffusers.loaders.lora_conversion_utils import _maybe_map_sgm_blocks_to_diffusers
 
 from hf_lineage.architecture.loading.settings import timm_architectures
 from hf_lineage.architecture.registry.lookups import factorizations
@@ -19,8 +18,8 @@ from hf_lineage.hub.reference import resolve
 from tests.conformance import pretend
 from tests.conformance.diffusers import KINDS, build_diffuser
 from tests.conformance.proving import faults, names_said, names_unseen
-from tests.conformance.timm import FAMILIES, build_timm, list_models, measured
-from tests.conformance.tiny_model import read_back
+from tests.conformance.timm import FAMILIES, build_timm, library, measured
+from tests.conformance.tiny import read_back
 from tests.long import LONG, first_of
 
 OUTSIDE = re.compile(r".*(resnets|downsamplers|upsamplers)\.\d+")
@@ -99,7 +98,7 @@ def test_the_table_of_architectures_is_what_timm_says(step):
     """Of every tenth at most: building all of them takes minutes, which `python -m tests.conformance.timm` does."""
     table = timm_architectures()
     assert len(table) > 200
-    names = [name for name in list_models() if name.startswith(FAMILIES)]
+    names = [name for name in library().list_models() if name.startswith(FAMILIES)]
     assert table.keys() <= set(names)
     for name in sorted(table)[::step]:
         kind, settings = measured(name)
@@ -152,6 +151,8 @@ def test_what_only_adapters_are_tested_on_may_stand_in_any_order(make, name, kin
 
 
 def test_modules_are_found_by_the_names_of_the_original_unet_as_diffusers_understands_them():
+    from diffusers.loaders.lora_conversion_utils import _maybe_map_sgm_blocks_to_diffusers
+
     (told,) = (one.lora for one in factorizations() if one.name == "diffusers_unet")
     rest = "transformer_blocks_0_attn1_to_v.lora_down.weight"
     original = {f"lora_unet_{flat(name)}_{rest}": flat(part) for part, name in told.in_memory.items()}

@@ -3,7 +3,6 @@
 import datetime
 import json
 
-import peft
 import pytest
 import torch
 import transformers
@@ -238,6 +237,8 @@ def test_parts_of_a_distributed_checkpoint_are_refused(pair):
 
 def adapter(pair: Pair, rank: int, size: float, **settings):
     """Put an adapter of random factors beside A's weights."""
+    import peft
+
     folder = pair.write(pair.tensors()[0])
     model = loaded(folder, transformers.LlamaForCausalLM)
     wanted = {"target_modules": ["gate_proj", "up_proj", "down_proj"], "lora_alpha": rank} | settings

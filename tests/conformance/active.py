@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hf_lineage.architecture.activity.curves import ZERO, Activation
 from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.signature.products.matrices import activation
-from tests.conformance.tiny_model import TinyModel, runner
+from tests.conformance.tiny import TinyModel, runner
 from tests.conformance.traffic import TOKENS, Array, Traffic, Units, by_token, key
 
 CLOSE = 1e-4

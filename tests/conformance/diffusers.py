@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import diffusers
 import torch
-from diffusers.models import attention_processor
 
-from tests.conformance.models import HEADS, PICTURE, WIDTH
-from tests.conformance.tiny_model import TinyModel, read_back
+from tests.conformance.settings import HEADS, PICTURE, WIDTH
+from tests.conformance.tiny import TinyModel, read_back
 
 CHANNELS, TEXT, TEXT_WIDTH = 4, 3, 24
 SIZES = {"num_attention_heads": HEADS, "attention_head_dim": WIDTH // HEADS, "num_layers": 2}
@@ -105,6 +103,9 @@ KINDS: dict[str, list[Kind]] = {
 
 def tiny_diffuser(name: str, kind: Kind) -> Any:
     """A tiny model of diffusers, every parameter random, whose attention says what it scores."""
+    import diffusers
+    from diffusers.models import attention_processor
+
     torch.manual_seed(0)
     model = getattr(diffusers, name)(**kind.settings).eval()
     for parameter in model.parameters():

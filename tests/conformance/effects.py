@@ -24,7 +24,7 @@ from transformers import PreTrainedConfig
 from hf_lineage.architecture.layers import KERNEL, find_layers
 from hf_lineage.architecture.registry.schema import Factorization
 from hf_lineage.errors import NothingToCompare
-from tests.conformance.tiny_model import build_tiny_model, runner, sample
+from tests.conformance.tiny import build_tiny_model, runner, sample
 
 TOKENS = 6
 LEFT = 1 / 20

@@ -14,10 +14,19 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from hf_lineage.architecture.registry.lookups import setting
 from hf_lineage.architecture.registry.schema import Factorization, as_sets, as_stacks
+from tests.conformance.settings import HEADS, SOUND, WIDTH
 
-WIDTH, HEADS = 32, 4
-PICTURE, SOUND = 24, 144
-"""How many pixels wide a picture is and, halved, how many samples long a sound: 144 patches or frames of two."""
+INNER = {
+    "Idefics2VisionTransformer": "idefics2",
+    "Qwen2VisionTransformerPretrainedModel": "qwen2_vl",
+    "Qwen2_5OmniAudioEncoder": "qwen2_5_omni",
+    "Qwen2_5OmniVisionEncoder": "qwen2_5_omni",
+    "Qwen3OmniMoeVisionEncoder": "qwen3_omni_moe",
+}
+"""Parts of models that transformers does not offer by themselves, each with the folder of its module."""
+transformers._class_to_module |= {name: f"models.{folder}.modeling_{folder}" for name, folder in INNER.items()}
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
 _SPELLINGS: dict[int, str] = {
     WIDTH: "hidden_size d_model n_embd dim embedding_size input_embedding_size output_embedding_size "
     "word_embed_proj_dim num_conv_pos_embeddings embed_dim out_hidden_size projection_dim",
@@ -57,6 +66,12 @@ TINY: dict[str, Any] = {key: value for value, keys in _SPELLINGS.items() for key
     **dict.fromkeys(("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon"), 1e-12),
 }
 """What every configuration is asked for, as far as it has the attribute."""
+
+
+@functools.cache
+def known_classes() -> frozenset[str]:
+    """Return the names of all classes; to ask transformers for one of them imports its code."""
+    return frozenset(dir(transformers)) | INNER.keys()
 
 
 LARGEST = 8_000_000

@@ -21,7 +21,7 @@ from hf_lineage.signature.products.branches import matrix_products
 from hf_lineage.signature.recipe import Recipe
 from tests.conformance.rules import RULES
 from tests.conformance.run import FOLDED, Run
-from tests.conformance.tiny_model import PLAIN, TinyModel
+from tests.conformance.tiny import PLAIN, TinyModel
 
 PLACE = re.compile(r"\{(layer|stage|block|expert)\}")
 NUMBER = re.compile(r"\.\d+(?=\.|$)")

@@ -14,9 +14,9 @@ from scipy.linalg import hadamard
 from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.architecture.registry.schema import prefixes as registered
 from tests.conformance.active import inactive
-from tests.conformance.models import WIDTH
 from tests.conformance.run import WRITERS
-from tests.conformance.tiny_model import TinyModel, fixed, is_norm, of_pictures, same
+from tests.conformance.settings import WIDTH
+from tests.conformance.tiny import TinyModel, fixed, is_norm, of_pictures, same
 from tests.conformance.traffic import hidden, layers_left_out
 
 

@@ -15,8 +15,8 @@ from torch.overrides import TorchFunctionMode
 from transformers.activations import ACT2CLS
 
 from hf_lineage.architecture.matrix_sets import LayerSet
-from tests.conformance.models import WIDTH
-from tests.conformance.tiny_model import PLAIN, TinyModel, fixed, of_pictures
+from tests.conformance.settings import WIDTH
+from tests.conformance.tiny import PLAIN, TinyModel, fixed, of_pictures
 
 FOLDED = replace(PLAIN, gains=True)
 ACTIVATIONS = tuple(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.models import HEADS, WIDTH
+WIDTH, HEADS = 32, 4
+PICTURE, SOUND = 24, 144
+"""How many pixels wide a picture is and, halved, how many samples long a sound: 144 patches or frames of two."""
 
 LINEAR: dict[str, Any] = {
     "layer_types": ["linear_attention", "full_attention"],

@@ -6,6 +6,7 @@ tests need no build of torchvision that fits that of torch.
 
 from __future__ import annotations
 
+import functools
 import importlib.machinery
 import json
 import os
@@ -25,9 +26,9 @@ from hf_lineage.architecture.loading.settings import STRUCTURE
 from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.architecture.registry.tables import registry_root
 from hf_lineage.errors import LineageError
-from tests.conformance.models import HEADS, PICTURE, WIDTH
 from tests.conformance.proving import faults
-from tests.conformance.tiny_model import TinyModel, read_back
+from tests.conformance.settings import HEADS, PICTURE, WIDTH
+from tests.conformance.tiny import TinyModel, read_back
 
 os.environ["TIMM_FUSED_ATTN"] = "0"  # attention says what it scores
 
@@ -72,9 +73,14 @@ def _without_torchvision() -> Iterator[None]:
             del sys.modules[name]
 
 
-with _without_torchvision():
-    import timm
-    from timm import list_models as list_models
+@functools.cache
+def library() -> Any:
+    """Return timm."""
+    with _without_torchvision():
+        import timm
+
+        return timm
+
 
 FAMILIES = ("beit", "convnext", "deit", "eva", "flexivit", "naflexvit", "swin_", "vit_")
 """How the names of the architectures begin that are looked through."""
@@ -102,7 +108,7 @@ def pictures(model: Any, batch: int, length: int) -> dict[str, torch.Tensor]:
 def tiny_timm(architecture: str, kind: str) -> Any:
     """A tiny model of an architecture of timm, every parameter random, its rotary angles 0."""
     torch.manual_seed(0)
-    model = timm.create_model(architecture, num_classes=3, **SIZES.get(kind, USUAL_SIZES)).eval()
+    model = library().create_model(architecture, num_classes=3, **SIZES.get(kind, USUAL_SIZES)).eval()
     for parameter in model.parameters():
         parameter.data.normal_(std=0.3)
     for name, module in model.named_modules():
@@ -139,7 +145,7 @@ def settings(model: Any, kind: str) -> dict[str, Any]:
 def measured(architecture: str) -> tuple[str, dict[str, Any]]:
     """The class of an architecture, and its settings."""
     with torch.device("meta"):
-        model = timm.create_model(architecture)
+        model = library().create_model(architecture)
     kind = type(model).__name__
     return kind, settings(model, kind)
 
@@ -160,7 +166,7 @@ FAILURES = (
 def main() -> None:
     """Write every architecture that is proved, with the class whose factorization it has."""
     proved: dict[str, dict[str, Any]] = {}
-    for architecture in (name for name in list_models() if name.startswith(FAMILIES)):
+    for architecture in (name for name in library().list_models() if name.startswith(FAMILIES)):
         try:
             kind, found = measured(architecture)
             with tempfile.TemporaryDirectory() as folder:

@@ -19,8 +19,8 @@ from torch.overrides import TorchFunctionMode
 from hf_lineage.architecture.layers import KERNEL, find_layers
 from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.signature.products.matrices import reader, writer
-from tests.conformance.models import WIDTH
-from tests.conformance.tiny_model import TinyModel
+from tests.conformance.settings import WIDTH
+from tests.conformance.tiny import TinyModel
 
 _NUMBERED = re.compile(r"(.*\.|)[^.]+\.(\d+)")
 """Name of a module with a number: what holds it and its neighbours, and the number."""

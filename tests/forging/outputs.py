@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tests.conformance.tiny_model import runner, sample
+from tests.conformance.tiny import runner, sample
 from tests.decoys import Tensors
 
 LENGTH = 24

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.architecture.registry.schema import Factorization
 from hf_lineage.errors import LineageError
-from tests.conformance import CLASSES, required, variants
+from tests.conformance import known_classes, required, variants
 from tests.decoys import Tensors, made
 from tests.forging.case import Case
 from tests.forging.kinds import KINDS, TURNS
@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
 
 def classes() -> Iterator[tuple[Factorization, str]]:
     """Every class of transformers that the registry lists, one of each factorization after the other."""
-    known = [(listed, [name for name in listed.classes if name in CLASSES]) for listed in factorizations()]
+    known = [(listed, [name for name in listed.classes if name in known_classes()]) for listed in factorizations()]
     for turn in range(max(len(names) for _, names in known)):
         yield from ((listed, names[turn]) for listed, names in known if turn < len(names))
 

@@ -4,7 +4,6 @@ import json
 import re
 from dataclasses import replace
 
-import jsonschema
 import numpy as np
 import pytest
 
@@ -102,6 +101,8 @@ def test_several_paths_are_summed_up_with_the_correction(every_verdict):
 
 
 def test_the_json_report_keeps_to_its_schema(every_verdict):
+    import jsonschema
+
     schema = json.loads(SCHEMA.read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     for reported in (every_verdict, report()):
@@ -109,6 +110,8 @@ def test_the_json_report_keeps_to_its_schema(every_verdict):
 
 
 def test_the_schema_would_notice_a_wrong_report(every_verdict):
+    import jsonschema
+
     document = json.loads(FORMATS["json"](every_verdict, False))
     document["claims"][0]["paths"][0]["p_value"] = 0
     with pytest.raises(jsonschema.ValidationError):
@@ -134,6 +137,8 @@ KINDS = [
 
 @pytest.mark.parametrize(("shares", "words", "kind", "code", "reason"), KINDS, ids=[kind[2] for kind in KINDS])
 def test_every_format_tells_in_which_way_two_models_are_related(shares, words, kind, code, reason):
+    import jsonschema
+
     reported = report(row(judge({"mlp": evidence(shares=shares)}, Criteria())))
     for form in ("text", "markdown"):
         text = " ".join(FORMATS[form](reported, False).split())

@@ -6,7 +6,6 @@ import json
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from model_signing import signing, verifying
 
 from hf_lineage import check
 from hf_lineage.report import write_report
@@ -18,6 +17,8 @@ STATEMENT = "lineage/statement.intoto.json"
 @pytest.fixture
 def signed(folder, tmp_path):
     """A model with its statement, signed with a key of this test as docs/attestation/signing.md says."""
+    from model_signing import signing
+
     key = ec.generate_private_key(ec.SECP256R1())
     pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
     (tmp_path / "key.pem").write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
@@ -31,6 +32,8 @@ def signed(folder, tmp_path):
 
 
 def verify(folder):
+    from model_signing import verifying
+
     config = verifying.Config().use_elliptic_key_verifier(public_key=folder.parent / "key.pub")
     config.verify(folder, folder.parent / "model.sig")
 

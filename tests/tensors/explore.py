@@ -74,7 +74,7 @@ def outer_keys(factorization: Factorization) -> set[Path]:
 def longer(factorization: Factorization, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
     """The settings for four layers, where the class can be built so."""
     plain = look(name, wanted)
-    assert plain, f"{name} cannot be built as tests/conformance/variants.py asks for it"
+    assert plain, f"{name} cannot be built as tests/conformance/forms.py asks for it"
     asked = wanted
     for path in outer_keys(factorization):
         within = setting(plain.found.config, ".".join(path)) if path else plain.found.config
@@ -168,7 +168,7 @@ def by_default(factorization: Factorization, name: str) -> list[list[Seen]]:
 def around(factorization: Factorization, name: str, wanted: dict[str, Any], deep: bool) -> Iterator[Seen]:
     """A class under some settings, and with each of them changed."""
     plain = look(name, wanted)
-    assert plain, f"{name} cannot be built as tests/conformance/variants.py asks for it"
+    assert plain, f"{name} cannot be built as tests/conformance/forms.py asks for it"
     yield plain
     if not deep:
         return

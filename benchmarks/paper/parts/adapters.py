@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import torch
-from peft import LoraConfig, PeftModel, get_peft_model
 from torch import Tensor
 from transformers import (
     AutoModelForCausalLM,
@@ -98,6 +98,8 @@ class Workshop:
     def adapter(self, family: Family, number: int, configuration: Configuration, steps: int) -> Path:
         """Return an adapter that was trained on a base."""
 
+        from peft import get_peft_model
+
         def make(folder: Path) -> None:
             torch.manual_seed(1000 + number)
             model = get_peft_model(load(self.base(family, number)), _lora(family, configuration))
@@ -110,6 +112,8 @@ class Workshop:
 
     def moved(self, family: Family, number: int, adapter: Path) -> float:
         """Return the share of the base's loss by which an adapter has lowered it, on held-out text in capitals."""
+
+        from peft import PeftModel
 
         def measure() -> float:
             windows = capitals(self.corpus.windows(MEASURED, CONTEXT))
@@ -145,7 +149,9 @@ def fresh(family: Family) -> Model:
     return LlamaForCausalLM(LlamaConfig(**shape, **text, **tokens, **narrow))
 
 
-def _lora(family: Family, configuration: Configuration) -> LoraConfig:
+def _lora(family: Family, configuration: Configuration) -> Any:
+    from peft import LoraConfig
+
     return LoraConfig(
         r=configuration.rank,
         lora_alpha=configuration.alpha,

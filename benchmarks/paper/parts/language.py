@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from peft import LoraConfig, get_peft_model
 from torch import Tensor
 from torch.nn import functional
-from transformers import GPT2Config, GPT2LMHeadModel, get_cosine_schedule_with_warmup
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from benchmarks.paper.parts.laundering import in_another_order, preserved, rearranged
 from benchmarks.paper.parts.text import Corpus
@@ -93,6 +92,8 @@ def train(model: Model, corpus: Corpus, schedule: Schedule, seed: int, loss: Los
 
     On a GPU, where there is one, in bfloat16 as far as torch's autocast goes.
     """
+    from transformers import get_cosine_schedule_with_warmup
+
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model.to(device).train()
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -113,6 +114,8 @@ def train(model: Model, corpus: Corpus, schedule: Schedule, seed: int, loss: Los
 
 def lora_merged(model: Model, corpus: Corpus, schedule: Schedule, seed: int) -> Model:
     """Return a model with adapters of rank 8 and α = 16 on every matrix of its blocks, trained and merged by peft."""
+    from peft import LoraConfig, get_peft_model
+
     torch.manual_seed(seed)
     config = LoraConfig(r=8, lora_alpha=16, target_modules=PROJECTIONS, fan_in_fan_out=True, task_type="CAUSAL_LM")
     return train(get_peft_model(model, config), corpus, schedule, seed).merge_and_unload()

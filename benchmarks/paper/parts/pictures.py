@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.datasets import load_digits
 from torch import Tensor
 from torch.nn import functional
 
@@ -53,6 +52,8 @@ class Source:
 
 def digits() -> Source:
     """Return 1797 pictures of 8 by 8; the last fifth is held out."""
+    from sklearn.datasets import load_digits
+
     pixels, classes = load_digits(return_X_y=True)
     return split(torch.from_numpy(pixels).view(-1, 1, 8, 8), torch.from_numpy(classes), training=1437)
 

@@ -10,7 +10,7 @@ import hf_lineage
 from hf_lineage.architecture.registry.lookups import factorizations, lookup, slots
 from hf_lineage.architecture.registry.schema import as_sets
 from hf_lineage.errors import NothingToCompare, RegistryError
-from tests.conformance import CLASSES
+from tests.conformance import known_classes
 
 TINY = """
 classes: [TinyModel]
@@ -135,7 +135,7 @@ def test_a_configuration_without_a_class_is_nothing_to_compare(named):
 def test_every_listed_class_is_in_transformers():
     listed = {name for found in factorizations() for name in found.classes}
     own = {name for name in listed if "." not in name}  # tests/test_conformance_libraries.py has the others
-    assert [name for name in sorted(own) if name not in CLASSES] == []
+    assert [name for name in sorted(own) if name not in known_classes()] == []
     assert {name.partition(".")[0] for name in listed - own} == {"diffusers", "timm"}
 
 

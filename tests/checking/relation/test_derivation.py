@@ -6,7 +6,6 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
 from hf_lineage import Options, check, compare
@@ -153,6 +152,8 @@ def test_of_a_quantized_file_only_what_was_done_is_said(tmp_path, model, kind, e
 
 
 def test_an_adapter_that_peft_merges_in_float32_has_its_rank(tmp_path):
+    from peft import PeftModel
+
     base = AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32)
     base.save_pretrained(tmp_path / "base")
     adapter = trained(BASE, tmp_path / "adapter", r=8)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from compressed_tensors.entrypoints.convert.converters import AutoAWQConverter
 
 from tests.checkpoint.formats.test_gptq import quantized
 from tests.long import first_of
@@ -44,6 +43,8 @@ VARIANTS = {
 
 def dequantized(parts, group, zero_point):
     """What compressed-tensors makes of it: integers around zero, scales and zero points, then its formula."""
+    from compressed_tensors.entrypoints.convert.converters import AutoAWQConverter
+
     library = AutoAWQConverter(group_size=group, zero_point=zero_point)
     integers, scales, zeros = library._convert_gemm_module(parts[".qweight"], parts[".scales"], parts.get(".qzeros"))
     zeros = torch.zeros(scales.shape) if zeros is None else zeros

@@ -7,11 +7,9 @@ matrix is no multiple of the block (0.50.2), such as the 96 of the example.
 import functools
 import json
 
-import bitsandbytes.functional as library
 import numpy as np
 import pytest
 import torch
-from bitsandbytes.backends.default.ops import _dequantize_4bit_compute
 
 from hf_lineage.checkpoint.formats.bnb import CODES
 from tests.long import first_of
@@ -31,6 +29,8 @@ def interpreted():
 
 @functools.cache
 def quantizer(kind, nested, block):
+    import bitsandbytes.functional as library
+
     return functools.partial(library.quantize_4bit, quant_type=kind, compress_statistics=nested, blocksize=block)
 
 
@@ -44,11 +44,16 @@ def four_bits(kind="nf4", nested=False, block=64):
 
 
 def eight_bits(matrix):
+    import bitsandbytes.functional as library
+
     packed, scales, _ = library.int8_vectorwise_quant(matrix.half())
     return {".weight": packed, ".SCB": scales, ".weight_format": torch.tensor(0, dtype=torch.uint8)}
 
 
 def dequantized(parts):
+    import bitsandbytes.functional as library
+    from bitsandbytes.backends.default.ops import _dequantize_4bit_compute
+
     if ".SCB" in parts:
         return library.int8_vectorwise_dequant(parts[".weight"], parts[".SCB"])
     ends = {end.removeprefix(".weight."): part for end, part in parts.items() if end != ".weight"}
@@ -89,6 +94,8 @@ def test_a_quantized_copy_is_related_and_an_independent_model_is_not(name, tmp_p
 
 @pytest.mark.parametrize("kind", CODES)
 def test_the_codes_are_those_of_the_library(kind):
+    import bitsandbytes.functional as library
+
     np.testing.assert_allclose(CODES[kind], library.get_4bit_type(kind, device="cpu").numpy(), rtol=1e-6)
 
 

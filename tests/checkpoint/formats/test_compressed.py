@@ -3,12 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from compressed_tensors.compressors import BaseCompressor
-from compressed_tensors.compressors.nvfp4.helpers import unpack_fp4_from_uint8
-from compressed_tensors.compressors.pack_quantized.helpers import pack_to_int32
-from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
-from compressed_tensors.quantization.lifecycle.forward import dequantize
-from compressed_tensors.quantization.utils import calculate_qparams
 
 from tests.long import first_of
 from tests.models import spoil
@@ -16,6 +10,8 @@ from tests.quantizing import BASE, decoded, judged, matrices, refused, repacked
 
 
 def scheme(**weights):
+    from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
+
     return QuantizationScheme(targets=["Linear"], weights=QuantizationArgs(**weights))
 
 
@@ -34,6 +30,8 @@ def extremes(matrix, args):
 
 def compressed(form, whole=None, **weights):
     """A packing in a format of the library; `whole` is the scale of the matrix in NVFP4."""
+    from compressed_tensors.quantization.utils import calculate_qparams
+
     args = scheme(**weights)
 
     def pack(matrix):
@@ -49,6 +47,8 @@ def compressed(form, whole=None, **weights):
 
 
 def library(form):
+    from compressed_tensors.compressors import BaseCompressor
+
     return BaseCompressor.get_value_from_registry(form)
 
 
@@ -59,6 +59,9 @@ def settings(form, **weights):
 
 def dequantized(parts, form, **weights):
     """Decompressed, in float32 where the library says bfloat16."""
+    from compressed_tensors.compressors.nvfp4.helpers import unpack_fp4_from_uint8
+    from compressed_tensors.quantization.lifecycle.forward import dequantize
+
     args = scheme(**weights)
     state = {end.removeprefix("."): part for end, part in parts.items()}
     if not form.endswith("fp4-pack-quantized"):
@@ -120,6 +123,8 @@ def test_a_quantized_copy_is_related_and_an_independent_model_is_not(name, tmp_p
 @pytest.mark.parametrize("ordered", [True, False])
 def test_columns_may_be_in_another_order_than_their_groups(ordered, tmp_path):
     """So older versions of the library wrote it; -1 stands for no order."""
+    from compressed_tensors.compressors.pack_quantized.helpers import pack_to_int32
+
     made = []
 
     def pack(matrix):

@@ -10,7 +10,6 @@ import re
 import numpy as np
 import pytest
 import torch
-from compressed_tensors.compressors.nvfp4.helpers import pack_fp4_to_uint8, unpack_fp4_from_uint8
 from safetensors.torch import save_file
 
 from hf_lineage import Options, compare
@@ -31,6 +30,8 @@ def rounded(numbers):
 
 def nvfp4(matrix):
     """As modelopt stores it."""
+    from compressed_tensors.compressors.nvfp4.helpers import pack_fp4_to_uint8
+
     whole = matrix.abs().amax() / (448 * 6)
     cells = matrix.reshape(len(matrix), -1, 16)
     scales = (cells.abs().amax(dim=2) / 6 / whole).to(torch.float8_e4m3fn)
@@ -47,6 +48,8 @@ MODELOPT = {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16}
 
 
 def test_nvfp4_of_modelopt_is_decoded_by_both_of_its_scales(tmp_path):
+    from compressed_tensors.compressors.nvfp4.helpers import unpack_fp4_from_uint8
+
     stored = decoded(repacked(BASE, tmp_path / "model", nvfp4, **MODELOPT))
     for module, matrix in matrices(BASE).items():
         parts = nvfp4(matrix)
@@ -111,6 +114,8 @@ def gpt_oss(folder, seed):
 
 def blocks_of_four_bits(stack):
     """Blocks of 32 inputs and their powers of two, as the release stores a stack (experts, in, out)."""
+    from compressed_tensors.compressors.nvfp4.helpers import pack_fp4_to_uint8
+
     rows = stack.float().mT.contiguous()
     cells = rows.reshape(*rows.shape[:2], -1, 32)
     powers = torch.floor(torch.log2(cells.abs().amax(dim=3).clamp(min=1e-9))) - 2

@@ -7,7 +7,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
-from compressed_tensors.compressors.pack_quantized.helpers import pack_to_int32
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,6 +33,8 @@ def numbers(bits, *shape):
 
 
 def packed(matrix, bits, dimension):
+    from compressed_tensors.compressors.pack_quantized.helpers import pack_to_int32
+
     signed = torch.from_numpy(matrix - 2 ** (bits - 1)).to(torch.int8)
     return pack_to_int32(signed, bits, dimension).numpy()
 

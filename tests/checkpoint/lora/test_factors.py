@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 import torch
-from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
 from hf_lineage.checking.adapters.adjacent_matrices import finite
@@ -47,6 +46,8 @@ def llama(tmp_path_factory):
     ],
 )
 def test_an_adapter_of_peft_is_read_with_the_products_that_peft_makes_of_it(tmp_path, llama, settings, kind, modules):
+    from peft import PeftModel
+
     folder = trained(llama, tmp_path / "lora", steps=2, **settings)
     lora = open_lora(repo(folder))
     assert (lora.kind, len(lora.modules)) == (kind, modules)

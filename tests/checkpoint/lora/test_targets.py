@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import pytest
-from peft.tuners.tuners_utils import check_target_module_exists
 
 from hf_lineage.checkpoint.lora.targets import find_idle
 
@@ -32,6 +31,8 @@ MODULES = (
     ],
 )
 def test_modules_are_adapted_that_peft_adapts(config):
+    from peft.tuners.tuners_utils import check_target_module_exists
+
     peft = SimpleNamespace(**{"target_modules": None, "target_parameters": None} | config)
     by_peft = [module for module in MODULES if check_target_module_exists(peft, module) is True]
     assert [module for module in MODULES if module not in find_idle(config, MODULES)] == by_peft

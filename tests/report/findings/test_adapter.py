@@ -3,7 +3,6 @@
 import datetime
 import json
 
-import jsonschema
 import pytest
 
 from hf_lineage import Options
@@ -85,6 +84,8 @@ def test_a_test_of_a_few_layers_says_which_and_of_how_many():
 
 
 def test_the_values_are_those_of_the_schema():
+    import jsonschema
+
     document = json.loads(shown("json", trace(), trace(0.5), trace(0.5, size=float("inf")), trace(WEAK)))
     jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
     related, unrelated, open_one, weak = document["claims"]

@@ -5,7 +5,6 @@ import json
 import re
 from dataclasses import replace
 
-import jsonschema
 import numpy as np
 import pytest
 
@@ -62,6 +61,8 @@ def test_a_card_tells_it_from_what_is_verified_by_what_is_stored():
 
 @pytest.mark.parametrize("executed", [USED, PROBLEM, replace(USED, ablation=None), None])
 def test_the_report_for_machines_holds_everything_and_fits_its_schema(executed):
+    import jsonschema
+
     document = json.loads(FORMATS["json"](ran(executed), False))
     jsonschema.validate(document, json.loads(SCHEMA.read_text()))
     (claim,) = document["claims"]

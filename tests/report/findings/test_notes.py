@@ -3,7 +3,6 @@
 import datetime
 import json
 
-import jsonschema
 import pytest
 
 from hf_lineage.checking.results.policies import under
@@ -59,6 +58,8 @@ def test_in_words():
 
 
 def test_machines_are_told_what_was_found_and_what_was_made_of_it():
+    import jsonschema
+
     document = json.loads(FORMATS["json"](judged(), False))
     jsonschema.validate(document, json.loads(SCHEMA.read_text("utf-8")))
     assert (document["exit_code"], document["policy"]["exit_code"]) == (1, 0)

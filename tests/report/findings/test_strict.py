@@ -5,7 +5,6 @@ import json
 import re
 from dataclasses import replace
 
-import jsonschema
 import pytest
 
 from hf_lineage.annotate.section import render as section
@@ -121,6 +120,8 @@ def test_a_record_is_read_as_it_was_written():
 
 @pytest.mark.parametrize("strict", [HOLDS, FAILS, PROBLEM, None])
 def test_the_report_for_machines_holds_everything_and_fits_its_schema(strict):
+    import jsonschema
+
     document = json.loads(FORMATS["json"](held(strict), False))
     jsonschema.validate(document, json.loads(SCHEMA.read_text()))
     (claim,) = document["claims"]

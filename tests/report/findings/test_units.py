@@ -1,6 +1,5 @@
 from dataclasses import replace
 
-import jsonschema
 import pytest
 
 from hf_lineage import Options
@@ -81,6 +80,8 @@ def test_sentences_say_through_what_and_by_which_test():
 
 def test_the_json_fits_its_schema_and_says_on_what_related_rests():
     import json as plain
+
+    import jsonschema
 
     document = json.document(EVERY)
     jsonschema.validate(plain.loads(encode(document)), plain.loads(json.SCHEMA.read_text()))

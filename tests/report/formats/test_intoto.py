@@ -4,7 +4,6 @@ import hashlib
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 from referencing import Registry, Resource
 
@@ -37,6 +36,8 @@ def stated(report):
 
 def validate(statement):
     """Hold a statement against its schema and that of the predicate, which refers to that of the report."""
+    import jsonschema
+
     jsonschema.validate(statement, json.loads(STATEMENT.read_text("utf-8")))
     schema = json.loads(PREDICATE.read_text("utf-8"))
     (reference,) = (reference["$ref"] for reference in schema["allOf"])
@@ -60,6 +61,8 @@ def test_it_keeps_to_the_statement_and_to_our_predicate(any_report):
     ],
 )
 def test_the_schemas_would_notice_what_is_wrong(every_kind, spoil):
+    import jsonschema
+
     statement = stated(every_kind)
     spoil(statement)
     with pytest.raises(jsonschema.ValidationError):

@@ -2,7 +2,6 @@
 
 import json as plain
 
-import jsonschema
 import pytest
 
 from hf_lineage import Options, check
@@ -37,6 +36,8 @@ def test_the_committed_report_is_written_as_the_same_bytes(golden):
 
 
 def test_the_committed_report_keeps_to_todays_schema(golden):
+    import jsonschema
+
     jsonschema.validate(golden, plain.loads(json.SCHEMA.read_text("utf-8")))
 
 
@@ -87,6 +88,8 @@ def test_what_differs_from_a_golden_file_is_named(golden, now, differences):
 
 
 def test_both_licences_are_text_that_decides_nothing(hub):
+    import jsonschema
+
     (hub / "acme/base/README.md").write_text("---\nlicense: other\nlicense_name: <ours>\n---\n")
     document = check("fern/child", options=Options(local_hub=hub)).to_dict()
     jsonschema.validate(document, plain.loads(json.SCHEMA.read_text("utf-8")))

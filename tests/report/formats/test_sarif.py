@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from hf_lineage import Options, check, compare
@@ -22,6 +21,8 @@ def log(report):
 
 
 def validate(document):
+    import jsonschema
+
     jsonschema.Draft7Validator(json.loads(SCHEMA.read_text("utf-8"))).validate(document)
 
 
@@ -30,6 +31,8 @@ def test_it_keeps_to_the_schema_of_oasis(any_report):
 
 
 def test_the_schema_would_notice_a_wrong_level(every_kind):
+    import jsonschema
+
     document = log(every_kind)
     document["runs"][0]["results"][0]["level"] = "fatal"
     with pytest.raises(jsonschema.ValidationError):

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from matplotlib import colormaps
-from matplotlib.colors import to_hex
 
 from hf_lineage.report.page.heatmap import BRIGHT, LEVELS, VIRIDIS, colour, heat_map
 from tests.pages import measured
@@ -35,6 +33,9 @@ def test_every_cell_is_drawn_once_in_the_colour_of_its_cosine(shape):
 
 
 def test_the_scale_is_the_published_one():
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
     scale = colormaps["viridis"]
     assert [to_hex(scale(step / (len(VIRIDIS) - 1))) for step in range(len(VIRIDIS))] == list(VIRIDIS)
 

@@ -11,7 +11,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from accelerate.utils import convert_file_size_to_int
 
 from hf_lineage.errors import OptionError
 from hf_lineage.signature.computing import devices
@@ -194,6 +193,8 @@ def test_torch_is_imported_where_there_is_a_driver_and_nowhere_else(tmp_path):
     "size", ["8GiB", "8gib", "0.5MiB", "3KiB", "500MB", "1.5GB", "2KB", "8 GiB", "+1e3MB", "1_000KB"]
 )
 def test_a_size_is_what_accelerate_takes_it_for(driver, monkeypatch, size):
+    from accelerate.utils import convert_file_size_to_int
+
     monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {"cpu": 2**60})
     assert budgets(size) == {"cpu": convert_file_size_to_int(size)}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.models import HEADS, WIDTH
 from tests.conformance.settings import (
     BY_LAYER,
     BYTES,
@@ -13,6 +12,7 @@ from tests.conformance.settings import (
     EACH,
     GEMMA4,
     GROUPS,
+    HEADS,
     HEARING,
     INDEXED,
     LATENT,
@@ -27,6 +27,7 @@ from tests.conformance.settings import (
     SHARED,
     SHORT,
     STAGES,
+    WIDTH,
     WINDOWS,
     by_axis,
 )

@@ -25,7 +25,8 @@ from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.products.branches import matrix_products
 from hf_lineage.signature.products.matrices import Read
 from hf_lineage.signature.recipe import RECIPES, Array
-from tests.conformance.models import PICTURE, SOUND, WIDTH, tiny_model
+from tests.conformance.models import tiny_model
+from tests.conformance.settings import PICTURE, SOUND, WIDTH
 
 Parameters = Mapping[str, inspect.Parameter]
 PATCH = 16
