@@ -26,20 +26,24 @@ from hf_lineage.errors import CheckpointError
 
 
 def fitting_class(shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> str | None:
-    """Return a listed class that reads all matrices and gains of a model, though others of its tensors may differ."""
+    """Return a listed class that reads all matrices and gains of a model, though others of its tensors may differ.
+
+    Where `config.json` names no class, the one that leaves the fewest unread.
+    """
     groups = {group.prefix: group for group in find_groups(shapes)}
-    fits = []
+    fits: dict[int, list[Factorization]] = {}
     for factorization in factorizations():
-        own = next((pattern for pattern in prefixes(factorization) if pattern.replace("{stage}", "0") in groups), None)
-        if own is None or unmet(config, factorization.requires):
-            continue
-        if absent_names(factorization, groups[own.replace("{stage}", "0")].tensors):
+        starts = (pattern.replace("{stage}", "0") for pattern in prefixes(factorization))
+        own = next((groups[start] for start in starts if start in groups), None)
+        if own is None or unmet(config, factorization.requires) or absent_names(factorization, own.tensors):
             continue
         with contextlib.suppress(CheckpointError):
-            if not unread(bind(factorization, shapes, config), shapes):
-                fits.append(factorization)
-    best = max(fits, key=lambda one: len(one.classes), default=None)
-    return best and usual_class(best, best.classes, classes_named(config))
+            left = len(unread(bind(factorization, shapes, config), shapes))
+            fits.setdefault(left, []).append(factorization)
+    named = classes_named(config)
+    nearest = fits.get(0) or (fits[min(fits)][:1] if fits and not named else [])
+    best = max(nearest, key=lambda one: len(one.classes), default=None)
+    return best and usual_class(best, best.classes, named)
 
 
 def unread(layout: Layout, shapes: Mapping[str, Shape]) -> tuple[str, ...]:
