@@ -88,9 +88,8 @@ def test_with_what_comes_besides_embeddings_and_heads_still_stay_where_they_are(
         ("compare", "{}acme/llama-base", "{}fern/llama-finetune-a", "--paths", PATHS, *AS_JSON),
         ("compare", "{}acme/llama-base", "{}fern/llama-finetune-a", "--set", "probes=exact", *AS_JSON),
         ("inspect", "{}acme/llama-base", "--format", "json"),
-        ("registry", "--check", "{}acme/llama-base"),
     ],
-    ids=["check", "compare", "exact", "inspect", "registry"],
+    ids=["check", "compare", "exact", "inspect"],
 )
 def test_over_the_network_the_report_is_that_from_disk_to_the_last_bit(online, command, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
@@ -120,11 +119,6 @@ def test_a_signature_is_the_same_from_the_network_as_from_disk(online, tmp_path)
     here, there = load_file(tmp_path / "here"), load_file(tmp_path / "there")
     assert here.keys() == there.keys()
     assert all(torch.equal(here[name], there[name]) for name in here)
-
-
-def test_registry_check_reads_headers_alone(online, exact):
-    assert lineage("registry", "--check", "acme/llama-base").code == 0
-    assert touched(online, "acme/llama-base") == set()
 
 
 def test_shards_are_read_as_one_file_is(online, tmp_path):

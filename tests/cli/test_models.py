@@ -6,7 +6,6 @@ import pytest
 
 from hf_lineage.signature.sources.store import load_signature
 from tests.invoking import lineage
-from tests.models import spoil
 
 MODEL = "acme/base"
 
@@ -17,11 +16,6 @@ def here(hub, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path / "here"
-
-
-def only_the_embedding(tensors):
-    for name in set(tensors) - {"model.embed_tokens.weight"}:
-        del tensors[name]
 
 
 def files(folder):
@@ -74,15 +68,3 @@ class TestRegistry:
         assert "\nllama: " in lineage("registry").out
         assert "LlamaForCausalLM" in lineage("registry").out
         assert lineage("registry", "LlamaForCausalLM").out.startswith("llama\n")
-
-    @pytest.mark.parametrize(
-        "arguments",
-        [["LlamaForCausalLM", "--coverage"], ["--check", MODEL, "--coverage"], ["LlamaForCausalLM", "--check", MODEL]],
-    )
-    def test_only_one_thing_is_asked_for_at_a_time(self, arguments):
-        assert "give only one of CLASS, --check MODEL and --coverage" in lineage("registry", *arguments).error
-
-    def test_a_model_that_fits_is_0_and_one_that_nothing_fits_is_3(self, hub):
-        assert lineage("registry", "--check", MODEL, "--local-hub", hub).code == 0
-        spoil(hub / MODEL, only_the_embedding)
-        assert lineage("registry", "--check", MODEL, "--local-hub", hub).code == 3

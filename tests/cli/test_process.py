@@ -214,7 +214,7 @@ def gone_shards(folder):
 
 def unlisted_class(folder):
     edit_json(folder / "config.json", architectures=["NoseForCausalLM"])
-    return "registry", "--check", folder
+    return "inspect", folder
 
 
 @pytest.mark.parametrize("damage", first_of([gone_shards, eighth_floats, lost_tensors, unlisted_class]))

@@ -174,7 +174,7 @@ def test_on_the_hub_only_the_wanted_numbers_beside_the_graph_are_downloaded(onli
 
 HOSTILE = """
 import resource, sys
-from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.reference import RepoRef
 resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
