@@ -95,22 +95,6 @@ def prefixes(model: Any, path: str, part: Any) -> list[str]:
     return [start for start in named if not any(start != other and start.startswith(other) for other in named)]
 
 
-UNTIL = {"": "vision_feature_layer", "vision_config": "feature_layer"}
-"""Where a configuration says after which layer the tower is read -> the key."""
-
-
-def until(config_class: Any, settings: str) -> list[Any] | None:
-    """The key that says after which layer of a tower the rest reads it, and its default; None where nothing does."""
-    if settings != "vision_config":
-        return None
-    whole = config_class()
-    for at, key in UNTIL.items():
-        said = getattr(getattr(whole, at) if at else whole, key, None)
-        if said is not None:
-            return [f"{at}.{key}".lstrip("."), said if isinstance(said, int) else list(said)]
-    return None
-
-
 OTHERWISE = {"Kimi_K25": ("language_model.model.blocks.", "language_model.model.layers.")}
 """Classes that transformers saves under names which no publisher uses, though it loads what they use."""
 
@@ -126,10 +110,8 @@ def saved(name: str, folder: Path) -> RepoRef:
 
 
 def seeing(folder: Path, seed: int, name: str = "LlavaForConditionalGeneration") -> Path:
-    """A model of a class that reads its tower after the last layer, with random numbers in every matrix."""
+    """A model of a class with a tower, with random numbers in every matrix."""
     saved(name, folder)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    (folder / "config.json").write_text(json.dumps(config | {"vision_feature_layer": -1}), encoding="utf-8")
     torch.manual_seed(seed)
     stored = load_file(folder / WEIGHTS)
     drawn = {key: torch.randn(tensor.shape) if tensor.ndim > 1 else tensor for key, tensor in stored.items()}
@@ -193,8 +175,6 @@ def of_class(name: str) -> tuple[dict[str, Any], str]:
         parts[label] = {"class": kind, "settings": key or "", "prefixes": starts}
         if is_read(name, starts):
             parts[label]["read"] = True
-        if read_until := until(type(model.config), key or ""):
-            parts[label]["until"] = read_until
     for label in list(not_read(name, parts)):
         missing.append(f"{parts.pop(label)['class']} (not read back from a tiny model)")
     return parts, ", ".join(sorted(set(missing)))

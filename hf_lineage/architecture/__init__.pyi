@@ -1,7 +1,6 @@
 from .fit import is_transposed as is_transposed
 from .layers import KERNEL as KERNEL
 from .layers import Shape as Shape
-from .layers import find_layers as find_layers
 from .layers import named_tensors as named_tensors
 from .layout import Layout as Layout
 from .layout import bind as bind

@@ -20,6 +20,9 @@ from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
 
+NOT_JUDGED = "its use by the rest of the model was not judged"
+"""What a row about a part says nothing of."""
+
 
 def _check_folders(parts: Parts, asked: Asked) -> Judged:
     claims, options = asked.declared.claims, asked.options
@@ -94,7 +97,8 @@ def _fitting(part: RepoRef, base: Source | Verdict) -> Source | Verdict:
 
 
 def _row(part: RepoRef, claim: Claim, base: Source | Verdict, options: Options) -> Row:
-    return judge_claim(opened_once(part, options), claim, options, part.part, lambda: base)
+    row = judge_claim(opened_once(part, options), claim, options, part.part, lambda: base)
+    return replace(row, notes=(*row.notes, f"{part.part}: {NOT_JUDGED}"))
 
 
 def _check(parts: Sequence[RepoRef], asked: Asked) -> Judged:

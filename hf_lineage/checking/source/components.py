@@ -9,11 +9,15 @@ from typing import Any
 import msgspec
 
 from hf_lineage.architecture.loading import Within, as_listed, classes_of_type
-from hf_lineage.architecture.registry import listing, lookup, registry_table
-from hf_lineage.checking.source.description import Described, named_class
+from hf_lineage.architecture.registry import as_names, listing, lookup, prefixes, registry_table
+from hf_lineage.checking.source.description import Described, named_class, whole_config
+from hf_lineage.checkpoint import Checkpoint
+from hf_lineage.errors import printable
 from hf_lineage.hub import RepoRef
 
 PARTS, OWN_CODE = "loading/parts.json", "loading/own_code.yaml"
+HEADS = ("lm_head", "score", "norm")
+"""What stands beside the layers of a language model, and is no part by itself."""
 MAIN = ("text", "thinker")
 """The part that stands for a model whose own class no factorization lists."""
 
@@ -29,11 +33,6 @@ class Part(msgspec.Struct, frozen=True):
     """What the names of its tensors may begin with."""
     read: bool = False
     """Whether the factorization of the class reads it already."""
-    until: tuple[str, int | tuple[int, ...]] | None = None
-    """The key of `config.json` that says after which layers the rest of the model reads it, and what it usually says.
-
-    0 is what the first layer is given, -1 what the last one gives; None where nothing but the last layer is read.
-    """
 
 
 class _Whole(msgspec.Struct, frozen=True):
@@ -79,13 +78,8 @@ def inside(repo: RepoRef, config: Mapping[str, Any], part: Part) -> Described:
 def described_main(repo: RepoRef, config: Mapping[str, Any]) -> Described | None:
     """Return the language model of a class that is not listed itself, as a model; None if it has no such part."""
     parts = parts_of_class(config)
-    main = main_part(parts)
+    main = next((parts[name] for name in MAIN if name in parts), None)
     return inside(repo, config, main) if main else None
-
-
-def main_part(parts: Mapping[str, Part]) -> Part | None:
-    """Return the part that is the language model; None if there is none."""
-    return next((parts[name] for name in MAIN if name in parts), None)
 
 
 def described_part(repo: RepoRef, config: Mapping[str, Any]) -> Described:
@@ -112,3 +106,19 @@ def part_named(repo: RepoRef, name: str) -> RepoRef | None:
 def _part(repo: RepoRef, name: str) -> RepoRef:
     model, at, revision = repo.name.partition("@")
     return replace(repo, name=f"{model}/{name}{at}{revision}", part=name)
+
+
+def unread_parts(model: Described, checkpoint: Checkpoint) -> tuple[str, ...]:
+    """Return a sentence about the matrices that stand in no part of a model; none where there are no such matrices."""
+    here = model.within.prefixes if model.within else ()
+    own = () if here else (*prefixes(model.factorization), *as_names(model.factorization.embedding), *HEADS)
+    parts = parts_of_class(whole_config(model)).values()
+    read = {*map(_module, own), *(_module(prefix) for part in parts for prefix in part.prefixes)}
+    matrices = (name for name, shape in checkpoint.shapes.items() if len(shape) > 1 and not name.startswith(here))
+    others = sorted({*map(_module, matrices)} - read)
+    return (f"parts of the model that were not looked at: {printable(', '.join(others), 300)}",) if others else ()
+
+
+def _module(name: str) -> str:
+    """The part of a model that a tensor is in, by its name."""
+    return name.removeprefix("model.").partition(".")[0]

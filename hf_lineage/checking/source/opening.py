@@ -84,7 +84,7 @@ def bound(model: Described) -> Opened:
     """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
     weights = weights_in(model.repo, model.foreign)
     checkpoint = open_weights(weights, whole_config(model))
-    others, silent = _beside(model, checkpoint)
+    others = _unread_parts(model, checkpoint)
     with about(model.repo):
         if model.within:
             checkpoint = checkpoint.with_tensors(model.within.tensors(checkpoint.tensors))
@@ -96,8 +96,7 @@ def bound(model: Described) -> Opened:
         try:
             reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
             known = _world(model, reading.shapes)
-            unused, idle = _left_out(model, reading.shapes)
-            left = {n: tensor for n, tensor in checkpoint.tensors.items() if n not in known.outside | unused}
+            left = {n: tensor for n, tensor in checkpoint.tensors.items() if n not in known.outside}
             checkpoint = checkpoint.with_tensors(left)
             built = {name: shape for name, shape in reading.shapes.items() if name in left}
             layout = bind(model.factorization, built, model.config)
@@ -111,27 +110,18 @@ def bound(model: Described) -> Opened:
         weights,
         checkpoint,
         layout,
-        (*reading.notes, *known.notes, *idle, *others),
-        (*known.reservations, *silent),
+        (*reading.notes, *known.notes, *others),
+        known.reservations,
     )
 
 
-def _beside(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Sentences about other parts of a model that has several, and about what silences one; none of any other model."""
-    if not (model.within or holds_others(model.config)):
-        return (), ()
-    from hf_lineage.checking.source.projecting import beside
+def _unread_parts(model: Described, checkpoint: Checkpoint) -> tuple[str, ...]:
+    """A sentence about other parts of a model that has several; none of any other model."""
+    if model.repo.part or not (model.within or holds_others(model.config)):
+        return ()
+    from hf_lineage.checking.source.components import unread_parts
 
-    return beside(model, checkpoint)
-
-
-def _left_out(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> tuple[frozenset[str], tuple[str, ...]]:
-    """The tensors of layers that the rest of a model never reads, and a sentence about them; none of a whole model."""
-    if not model.repo.part:
-        return frozenset(), ()
-    from hf_lineage.checking.source.projecting import left_out
-
-    return left_out(model, shapes)
+    return unread_parts(model, checkpoint)
 
 
 def _world(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> World:
