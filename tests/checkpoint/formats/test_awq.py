@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from tests.checkpoint.formats.test_gptq import quantized
-from tests.long import first_of
 from tests.models import spoil
 from tests.quantizing import BASE, decoded, judged, matrices, refused, repacked
 
@@ -61,9 +60,8 @@ def test_decoded_matrices_are_those_of_compressed_tensors(variant, stated, tmp_p
         np.testing.assert_array_equal(stored[module], expected.numpy(), strict=True)
 
 
-@pytest.mark.parametrize(("variant", "stated"), first_of(VARIANTS))
-def test_a_quantized_copy_is_related_and_an_independent_model_is_not(variant, stated, tmp_path):
-    score, other = judged(tmp_path, awq(**variant), **stated)
+def test_a_quantized_copy_is_related_and_an_independent_model_is_not(tmp_path):
+    score, other = judged(tmp_path, awq(), **AWQ)
     assert score > 0.95
     assert other == "UNRELATED"
 

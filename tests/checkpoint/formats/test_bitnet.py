@@ -5,7 +5,6 @@ import pytest
 import torch
 from transformers.integrations.bitnet import pack_weights
 
-from tests.long import first_of
 from tests.models import spoil
 from tests.quantizing import BASE, decoded, judged, matrices, refused, repacked
 
@@ -54,10 +53,8 @@ def test_a_byte_holds_four_rows_as_the_documentation_of_transformers_shows(tmp_p
     assert stored["model.layers.0.mlp.up_proj"].tolist() == expected
 
 
-@pytest.mark.parametrize("name", first_of(list(PACKS)))
-def test_a_quantized_copy_is_related_and_an_independent_model_is_not(name, tmp_path):
-    pack, settings = PACKS[name]
-    score, other = judged(tmp_path, pack, **settings)
+def test_a_quantized_copy_is_related_and_an_independent_model_is_not(tmp_path):
+    score, other = judged(tmp_path, bitnet(), **BITNET)
     assert score > 0.75
     assert other == "UNRELATED"
 

@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from hf_lineage.checkpoint.formats.bnb import CODES
-from tests.long import first_of
 from tests.models import spoil
 from tests.quantizing import BASE, decoded, judged, matrices, refused, repacked
 
@@ -84,10 +83,8 @@ def test_decoded_matrices_are_those_of_the_library(name, tmp_path):
         np.testing.assert_allclose(stored[module], expected, rtol=3e-7, atol=0)
 
 
-@pytest.mark.parametrize("name", first_of(list(PACKS)))
-def test_a_quantized_copy_is_related_and_an_independent_model_is_not(name, tmp_path):
-    pack, settings = PACKS[name]
-    score, other = judged(tmp_path, pack, **settings)
+def test_a_quantized_copy_is_related_and_an_independent_model_is_not(tmp_path):
+    score, other = judged(tmp_path, four_bits(), **FOUR)
     assert score > 0.95
     assert other == "UNRELATED"
 

@@ -5,28 +5,23 @@ import shutil
 from dataclasses import replace
 
 import gguf
-import numpy as np
 import pytest
-import torch
-from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, compare
 from hf_lineage.checking.source.describing import described
-from hf_lineage.checking.source.opening import headers, opened
+from hf_lineage.checking.source.opening import opened
 from hf_lineage.checkpoint.foreign.forms import foreign_model
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub.reference import RepoRef, resolve
 from tests import models
-from tests.gguf_blocks import QUANTIZED, drawn, quantized
+from tests.gguf_blocks import quantized
 from tests.gguf_models import KINDS, write
 from tests.invoking import lineage
-from tests.long import first_of
 from tests.models import EXAMPLES, card, fine_tuned, tiny_llama
 
 FILE = "child-Q4_0.gguf"
 ALL = Options(paths=("mlp", "value_output", "query_key"), order_seed=0)
 BASES = {"llama": EXAMPLES / "acme/llama-base", "gpt2": EXAMPLES / "acme/gpt2-base"}
-WRITTEN = [KINDS.Q4_0, KINDS.F16, KINDS.BF16, KINDS.Q8_0, KINDS.Q5_1, KINDS.MXFP4]
 CHILDREN = {"llama": EXAMPLES / "fern/llama-finetune-a", "gpt2": EXAMPLES / "fern/gpt2-finetune-a"}
 
 
@@ -38,22 +33,18 @@ def scores(outcome):
     return {path: evidence.comparison.score for path, evidence in outcome.evidence.items()}
 
 
-@pytest.mark.parametrize(
-    ("architecture", "kind"),
-    first_of({f"{name}-{kind.name}": (name, kind) for kind in WRITTEN for name in BASES}, count=3),
-)
-def test_a_descendant_is_related_in_every_type(architecture, kind, tmp_path):
-    file = write(CHILDREN[architecture], tmp_path / "child.gguf", architecture, kind)
+@pytest.mark.parametrize("architecture", BASES)
+def test_a_descendant_is_related(architecture, tmp_path):
+    file = write(CHILDREN[architecture], tmp_path / "child.gguf", architecture, KINDS.Q4_0)
     outcome = verdict(BASES[architecture], file)
     assert outcome.name == "RELATED"
     assert min(scores(outcome).values()) > 0.95
     itself = scores(verdict(CHILDREN[architecture], file))
-    assert min(itself.values()) > (0.98 if kind in (KINDS.Q4_0, KINDS.MXFP4) else 0.997), itself
+    assert min(itself.values()) > 0.98, itself
 
 
-@pytest.mark.parametrize("kind", first_of({kind.name: kind for kind in (KINDS.Q4_0, KINDS.F32, KINDS.Q8_0)}))
-def test_an_independent_model_in_the_same_clothes_is_unrelated(kind, tmp_path):
-    file = write(EXAMPLES / "otter/llama-independent", tmp_path / "other.gguf", kind=kind)
+def test_an_independent_model_in_the_same_clothes_is_unrelated(tmp_path):
+    file = write(EXAMPLES / "otter/llama-independent", tmp_path / "other.gguf", kind=KINDS.Q4_0)
     assert verdict(BASES["llama"], file).name == "UNRELATED"
 
 
@@ -74,40 +65,6 @@ def test_the_mixture_of_types_of_a_real_release_is_read(tmp_path, monkeypatch):
     assert verdict(base, true).name == "RELATED"
     assert min(scores(verdict(child, true)).values()) > 0.97
     assert verdict(base, false).name == "UNRELATED"
-
-
-@pytest.mark.parametrize("kind", first_of({kind.name: kind for kind in QUANTIZED}, count=3))
-@pytest.mark.few(3)
-def test_every_type_that_gguf_decodes_is_judged(kind, tmp_path, monkeypatch):
-    """Of blocks drawn at random, which need no quantizer: the base is what they decode to, moved a little."""
-    monkeypatch.setattr(models, "HIDDEN", 256)
-    configuration = {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2"}
-    base = tiny_llama(tmp_path / "base", width=256, **configuration)
-    files = []
-    for seed in range(2):
-        random = np.random.default_rng(seed)
-
-        def chosen(values, chosen_kind, random=random):
-            if chosen_kind != kind:
-                return gguf.quantize(values, chosen_kind)
-            return drawn(kind, values.size, random).reshape(values.shape[0], -1)
-
-        monkeypatch.setattr("tests.gguf_models.quantized", chosen)
-        files.append(
-            write(base, tmp_path / f"{seed}/a.gguf", "qwen2", of=lambda name: kind if "blk" in name else KINDS.F32)
-        )
-    names = [
-        name for name, tensor in load_file(base / models.WEIGHTS).items() if ".layers." in name and tensor.ndim > 1
-    ]
-    found = headers(RepoRef("x", tmp_path / "0")).checkpoint
-    plain = {name: torch.from_numpy(np.array(found.read(name))) for name in found.tensors if name in names}
-    assert len(plain) == len(names)
-    norms = {name: tensor for name, tensor in load_file(base / models.WEIGHTS).items() if name not in names}
-    save_file({**norms, **plain}, base / models.WEIGHTS)
-    child = fine_tuned(base, tmp_path / "tuned")
-    options = Options(order_seed=0)
-    assert verdict(child, files[0], options).name == "RELATED"
-    assert verdict(child, files[1], options).name == "UNRELATED"
 
 
 @pytest.mark.parametrize(
