@@ -7,9 +7,8 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, compare, extract, inspect
-from hf_lineage.checking.api import publish
 from hf_lineage.checking.source.submodels import MOST, counterpart, part_of, parts_of
-from hf_lineage.errors import CheckpointError, NoModelError, NothingToCompare, OptionError, RepositoryError
+from hf_lineage.errors import CheckpointError, NoModelError, NothingToCompare, RepositoryError
 from hf_lineage.hub.reference import RepoRef
 from tests.invoking import lineage
 from tests.models import card, edit_json, family, fine_tuned, tiny_llama
@@ -184,8 +183,6 @@ def test_a_part_of_a_model_on_the_hub_is_read_by_ranges(online, tmp_path):
     report = check("fern/child")
     assert rows(report) == [("acme/base", "0_Transformer", "RELATED")]
     assert rows(check("fern/child/0_Transformer", options=Options())) == rows(report)
-    with pytest.raises(OptionError, match="is a folder of a repository"):
-        publish("fern/child/0_Transformer")
 
 
 def test_blocks_that_diffusers_would_not_load_do_not_make_a_network_related(hub):
