@@ -7,8 +7,8 @@ import yaml
 
 from hf_lineage.cli.shared import INTERRUPTED
 from hf_lineage.evidence.verdict import ExitCode, Kind
-from hf_lineage.report import FORMATS
-from tests.screenshots import LARGEST, SHOWN
+from hf_lineage.report import names
+from tests.screenshots import LARGEST, SHOWN, picture
 from tools.docs import BLOCKS, PAGES, README, ROOT, block
 
 REPOSITORY = "https://github.com/hf-lineage/hf-lineage/"
@@ -108,7 +108,7 @@ def test_every_kind_of_related_is_told():
 
 
 def test_every_format_of_a_report_is_told():
-    assert [row[0] for row in rows(PAGES / "reports.md", "# Reports")] == [f"`{name}`" for name in FORMATS]
+    assert [row[0] for row in rows(PAGES / "reports.md", "# Reports")] == [f"`{name}`" for name in names()]
 
 
 def test_every_page_is_in_the_navigation():
@@ -141,6 +141,5 @@ def test_a_target_that_was_missed_is_marked():
 def test_the_screenshots_are_shown_with_words_for_those_who_do_not_see_them():
     page = (PAGES / "reports.md").read_text(encoding="utf-8")
     shown = {file: words for words, file in re.findall(r"!\[([^\]]{40,})\]\(([^)]+)\)", page)}
-    shown |= dict(re.findall(r'<img src="([^"]+)" [^>]*alt="([^"]{40,})"', page))
-    assert set(shown) == {*SHOWN}
-    assert all((PAGES / name).stat().st_size < LARGEST for name in SHOWN)
+    assert set(shown) == {picture(*one) for one in SHOWN} == {f"pages/{file.name}" for file in PAGES.glob("pages/*")}
+    assert all((PAGES / name).stat().st_size < LARGEST for name in shown)

@@ -11,7 +11,6 @@ from lxml import etree
 
 from hf_lineage.index.tree.tree import Tree
 from hf_lineage.report.tree.formats import FORMATS, dot, html, mermaid, svg
-from tests import screenshots
 from tests.pages import HOSTILE
 from tests.report.trees import tree
 from tests.whole import WAYS, assert_names_are_text, assert_whole
@@ -39,12 +38,6 @@ def test_the_picture_is_told_in_words_as_well():
     spoken = {etree.QName(element).localname: element.text for element in root[:2]}
     assert spoken["title"] == "Family tree of 4 models"
     assert "org/merge from org/base: verified; org/merge from org/child: verified" in spoken["desc"]
-
-
-@pytest.mark.long
-def test_the_picture_in_the_pages_is_that_of_the_example_models():
-    written = (screenshots.ROOT / "docs" / "tree.svg").read_text(encoding="utf-8")
-    assert written == svg(screenshots.family_tree())
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1280, "dark")])
