@@ -90,7 +90,7 @@ def _killed(hub: Hub, index: Path, names: Path, models: int) -> int:
     """How many models were in an index when its build was killed."""
     command = _command(index, names, *ENGINES["local"])
     running = subprocess.Popen(command, cwd=ROOT, env=_environment(hub, index), stdout=subprocess.DEVNULL)
-    while len(_files(index)) < models and running.poll() is None:  # two files for each model
+    while len(_files(index)) < 3 * models // 2 and running.poll() is None:  # three files for each model
         time.sleep(0.02)
     running.send_signal(signal.SIGKILL)
     running.wait()

@@ -15,7 +15,7 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import judge
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.hub.reference import resolve
-from tests import decoders, hostile
+from tests import hostile
 from tests.example_evidence import evidence
 from tests.models import SMALL, card, family, fine_tuned, tiny_llama
 from tests.server import serving
@@ -177,18 +177,6 @@ def server(tmp_path, monkeypatch):
 def without_cache(monkeypatch):
     """Nothing that this machine kept is found again."""
     monkeypatch.setattr("hf_lineage.signature.sources.cache.find", lambda *arguments: None)
-
-
-@pytest.fixture(scope="session")
-def decoders_end():
-    yield
-    decoders.end()
-
-
-@pytest.fixture
-def shared_decoders(decoders_end, monkeypatch):
-    """Readers of an index take turns with one decoding process."""
-    decoders.share(monkeypatch)
 
 
 @pytest.fixture(autouse=True)

@@ -25,6 +25,7 @@ NAMES = (
         "policy",
         "claims",
         "keys of an index",
+        "models of an index",
         "ONNX",
     ),
 )

@@ -40,7 +40,6 @@ OPENING = {
     "files/tensor_file.py": "fills a file that has no name",
     "cli/__init__.py": "opens the null device",
     "cli/surroundings.py": "opens the null device",
-    "index/storage/decoding.py": "writes to its own standard output",
     "checking/source/run.py": "writes the folder that a process which runs a model sees",
     "running/executed/worker.py": "opens its own standard output",
     "action/runner.py": "appends to the files that the runner of GitHub names",

@@ -76,8 +76,7 @@ def _loaded(name: str) -> click.Command:
         return QUIET(DEBUG(command))
     from hf_lineage.cli import building
 
-    for further in (building.build, building.push, building.pull):
-        command.add_command(further)
+    command.add_command(building.build)
     for inner in command.commands.values():
         QUIET(DEBUG(inner))
     return DEBUG(command)

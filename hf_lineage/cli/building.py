@@ -1,4 +1,4 @@
-"""The commands about many models: index build from a list, index push and pull to and from the Hub, and tree."""
+"""The commands about many models: index build from a list, and tree."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hf_lineage.errors import printable
 BUILDING = with_examples(
     "LIST is a file of models, one a line, or - for standard input: org/name, org/name@commit or a folder. Each "
     "model is added as soon as it is read, and models in the index are not read again, so a stopped run continues "
-    "where it stopped. build.jsonl in the index records why a model could not be read; only --retry tries again what "
-    f"would probably fail again. Exit codes: 0 all are in the index, {CODES}",
+    "where it stopped, and tries again what could not be read. Exit codes: 0 all are in the index, "
+    f"{CODES}",
     "hf-lineage index build --from models.txt --workers 4",
     "hf-lineage index build --from models.txt --engine ray --workers 64 --rate 600",
 )
@@ -44,22 +44,19 @@ WORK = (
         metavar="N",
         help="The most requests to the Hub per minute, for all workers together; by default as many as the Hub allows.",
     ),
-    click.option("--retry", is_flag=True, help="Try again the models that could not be read before."),
 )
 
 
 @click.command(epilog=BUILDING)
 @with_options(*WORK, FOLDER, *READING, SET)
-def build(
-    models: TextIO, engine: str, workers: int, rate: float | None, retry: bool, folder: Path | None, **settings: Any
-) -> int:
+def build(models: TextIO, engine: str, workers: int, rate: float | None, folder: Path | None, **settings: Any) -> int:
     """Put the models of a list into the index, many at a time."""
     from hf_lineage.index.building import ENGINES, Work, building
     from hf_lineage.index.storage import Catalogue, default_folder
 
     names = building.listed(models.read(building.LARGEST_LIST + 1))
     options, catalogue = make_options(**settings), Catalogue(folder or default_folder())
-    results = building.build(names, catalogue, options, ENGINES[engine], Work(workers, rate), retry)
+    results = building.build(names, catalogue, options, ENGINES[engine], Work(workers, rate))
     counted: Counter[str] = Counter()
     for _ in progress("Building")(names):
         added = next(results)
@@ -72,60 +69,6 @@ def build(
         pass
     click.echo(f"{counted['added']} added, {counted['known']} already there, {counted['failed']} could not be read")
     return ERROR if counted["failed"] else 0
-
-
-PUSHING = with_examples(
-    "REPO is org/name, a dataset repository, which is created if it does not exist. Entries of others stay; a "
-    f"stopped push continues where it stopped. Exit codes: 0 everything is there, {CODES}",
-    "hf-lineage index push org/index",
-)
-PULLING = with_examples(
-    "REPO is org/name or org/name@revision, a dataset repository. Entries of the index here stay. Exit codes: 0 "
-    "everything is here, 2 usage or input error, or a file could not be read; the rest is here, 130 interrupted.",
-    "hf-lineage index pull org/index",
-    "hf-lineage identify org/model --index org/index",
-)
-
-
-@click.command(epilog=PUSHING)
-@click.argument("repo", metavar="REPO")
-@click.option("--private", is_flag=True, help="If the repository does not exist yet, create it as private.")
-@with_options(FOLDER)
-def push(repo: str, private: bool, folder: Path | None) -> int:
-    """Add the models of the index to a repository of data on the Hub, with a card."""
-    from hf_lineage.index.publishing import publishing
-    from hf_lineage.index.storage import Catalogue, default_folder
-
-    catalogue = Catalogue(folder or default_folder())
-    done = publishing.push(catalogue, repo, private)
-    tell(catalogue.passed.notes)
-    shown = printable(repo, 200)
-    if done.left_out:
-        click.echo(f"{done.left_out} entries of folders are left out: others can use models of the Hub only", err=True)
-    click.echo(f"{shown}: {done.added} entries added, {done.of} in all")
-    if done.address:
-        click.echo(printable(done.address))
-    return 0
-
-
-@click.command(epilog=PULLING)
-@click.argument("repo", metavar="REPO[@REVISION]")
-@click.option(
-    "--signatures",
-    is_flag=True,
-    help="Also fetch the signatures; by default each is fetched when a model is tested against it.",
-)
-@with_options(FOLDER)
-def pull(repo: str, signatures: bool, folder: Path | None) -> int:
-    """Put the models of an index on the Hub into the index here."""
-    from hf_lineage.index.publishing import publishing
-    from hf_lineage.index.storage import Catalogue, default_folder
-
-    catalogue = Catalogue(folder or default_folder())
-    done = publishing.pull(repo, catalogue, signatures)
-    click.echo(f"{printable(repo, 200)} at {done.commit[:12]}: {done.added} entries added, {done.of} in it")
-    tell((*done.unread, *catalogue.passed.notes))
-    return ERROR if done.unread or catalogue.passed.signatures else 0
 
 
 FORMATS = ("text", "json", "dot", "mermaid", "svg", "html")
@@ -144,7 +87,7 @@ def tree(models: tuple[str, ...], authors: tuple[str, ...], index: str | None, *
     """Draw the family tree of MODELs: which come from which, by exact tests and the differences of their weights."""
     from hf_lineage.index.building import building
     from hf_lineage.index.building import model_list as gathering
-    from hf_lineage.index.publishing import publishing
+    from hf_lineage.index.storage import opened
     from hf_lineage.index.tree import tree as growing
     from hf_lineage.report.tree import FORMATS as WRITERS
 
@@ -154,9 +97,9 @@ def tree(models: tuple[str, ...], authors: tuple[str, ...], index: str | None, *
         raise click.UsageError("name a MODEL, an account with --author, or an index with --index")
     gathered = gathering.gather(everything, options, progress("Reading"))
     if index is not None:
-        catalogue = publishing.opened(index)
+        catalogue = opened(index)
         gathered = gathering.together(gathered, gathering.indexed(catalogue, options.paths[0]))
-        remark(catalogue.passed.notes)
+        remark(catalogue.notes)
     tell(gathered.problems)
     path = options.paths[0]
     drawn = growing.grow(gathered.members, path, growing.criteria(path), gathered.seen, gathered.blend)

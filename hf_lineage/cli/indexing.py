@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -46,8 +45,8 @@ SHOWING = with_examples(
     f"Exit codes: 0 the index was read, {CODES}", "hf-lineage index list", "hf-lineage index list --format json"
 )
 REMOVING = with_examples(
-    "MODEL is a name that `index list` shows; org/name removes every commit, org/name@commit one. A model from an "
-    f"index on the Hub comes back with the next pull. Exit codes: 0 all were removed, {CODES}",
+    "MODEL is a name that `index list` shows; org/name removes every commit, org/name@commit one. Exit codes: 0 all "
+    f"were removed, {CODES}",
     "hf-lineage index remove org/model ./folder",
     "hf-lineage index remove org/model@0123abc --index ./index",
 )
@@ -120,7 +119,6 @@ def remove(models: tuple[str, ...], folder: Path | None) -> int:
     building.remove(models, catalogue)
     for model in models:
         click.echo(f"{printable(model, 200)}: removed")
-    remark(catalogue.passed.notes)
     return 0
 
 
@@ -128,64 +126,45 @@ def remove(models: tuple[str, ...], folder: Path | None) -> int:
 @with_options(INDEX, FORM, OUTPUT)
 def list_(index: str | None, **settings: Any) -> int:
     """List the models of the index."""
-    from hf_lineage.index.publishing import publishing
+    from hf_lineage.index.storage import opened
     from hf_lineage.report.single import identified as identification
 
-    catalogue = publishing.opened(index)
-    entries = sorted(set(catalogue.read().entries()))
+    entries = sorted(set(opened(index).entries()))
     take(Result, settings).write(identification.LISTS, entries)
-    remark(catalogue.passed.notes)
     return 0
-
-
-@dataclass(frozen=True)
-class Most:
-    """How many models are tested at most, by their keys and by their weights."""
-
-    top: int
-    by_weights: int
 
 
 @click.command(epilog=IDENTIFYING)
 @click.argument("model", type=MODEL)
 @count_option("--top", "The number of models to test.", 5, most=10)
-@count_option(
-    "--by-weights",
-    "If the keys show no relative, test MODEL against the weights of N known models, of any width.",
-    default=0,
-    least=0,
-    most=10,
-)
 @with_options(INDEX, *READING, set_option(*OF_SIGNATURES, "alpha"), FORM, OUTPUT)
-def identify(model: str, index: str | None, **settings: Any) -> int:
+def identify(model: str, top: int, index: str | None, **settings: Any) -> int:
     """Find the models of the index from which MODEL comes, or that come from it."""
     from hf_lineage.checking.adapters import find_adapters
     from hf_lineage.checking.source import located
     from hf_lineage.hub import RepoRef
-    from hf_lineage.index.publishing import publishing
+    from hf_lineage.index.storage import opened
 
-    result, most = take(Result, settings), take(Most, settings)
+    result = take(Result, settings)
     options = make_options(**settings)
-    source, catalogue = located(model, options), publishing.opened(index)
+    source, catalogue = located(model, options), opened(index)
     adapters = find_adapters(source)
     if isinstance(source, RepoRef) and adapters:
-        formats, results, related = _of_adapter(source, adapters, catalogue, options, most.top)
+        formats, results, related = _of_adapter(source, adapters, catalogue, options, top)
     else:
-        formats, results, related = _of_model(source, catalogue, options, most)
+        formats, results, related = _of_model(source, catalogue, options, top)
     result.write(formats, *results, coloured=True)
-    remark(catalogue.passed.notes)
+    remark(catalogue.notes)
     return 0 if related else UNDECIDED
 
 
-def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Options, most: Most) -> Identified:
-    """What is identified of a model, among so many by keys and so many by weights."""
+def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Options, top: int) -> Identified:
+    """What is identified of a model."""
     from hf_lineage.checking.source import only, open_model, with_parts
     from hf_lineage.evidence import Criteria
-    from hf_lineage.hub import RepoRef
-    from hf_lineage.index.search import catalogue_test, parents
     from hf_lineage.index.search import identify as searching
+    from hf_lineage.index.search import parents
     from hf_lineage.report.single import identified as identification
-    from hf_lineage.report.words import commands as command
 
     source = only(source)
     whole, *parts = with_parts(source)
@@ -193,17 +172,12 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     criteria = Criteria(alpha=options.alpha)
     signatures = [model.signature() for model in models]
     results = [
-        searching.identify(signature, path, catalogue, criteria, most.top)
+        searching.identify(signature, path, catalogue, criteria, top)
         for signature in signatures
         for path in signature.paths
     ]
     results = [parents.weighed(results[0], models[0], options), *results[1:]]
-    related, read = any(result.related for result in results), None
-    if most.by_weights and not related and isinstance(source, RepoRef):
-        read = catalogue_test.by_weights(source, catalogue, options, most.by_weights)
-        related = any(one.related for one in read.tested)
-    against = partial(command.against, source, options) if isinstance(source, RepoRef) else None
-    return identification.FORMATS, (results, read, against), related
+    return identification.FORMATS, (results,), any(result.related for result in results)
 
 
 def _readable(parts: Sequence[RepoRef | Signature], options: Options) -> Iterator[OpenedModel]:

@@ -1,9 +1,6 @@
 from . import places as places
 from . import plain_yaml as plain_yaml
-from .atomic import appending as appending
-from .atomic import draft as draft
 from .atomic import make_folder as make_folder
-from .atomic import opened_folder as opened_folder
 from .atomic import remove_file as remove_file
 from .atomic import write_atomically as write_atomically
 from .atomic import write_output as write_output

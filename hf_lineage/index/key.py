@@ -22,6 +22,8 @@ BITS = 2048
 
 Key = NDArray[np.uint8]
 """(BITS / 8,): packed signs."""
+_COSINES = np.cos(np.pi * np.arange(BITS + 1) / BITS).astype(np.float32)
+"""By how many signs are unlike."""
 
 
 def key_of(path: PathSignature) -> Key:
@@ -39,10 +41,8 @@ def key_of(path: PathSignature) -> Key:
 
 def similarities(key: Key, keys: NDArray[np.uint8]) -> Array:
     """Return the estimated cosine of a key with each of several, (n,): cos(π x) for a share x of unlike signs."""
-    words, others = key.view(np.uint64), np.ascontiguousarray(keys).view(np.uint64)
-    pieces = (others[start : start + 2**14] for start in range(0, len(others), 2**14))
-    unlike = np.concatenate([np.zeros(0), *(_unlike(words, piece) for piece in pieces)])
-    cosines: Array = np.cos(np.pi * unlike / BITS).astype(np.float32)
+    unlike = np.bitwise_count(keys.view(np.uint64) ^ key.view(np.uint64))
+    cosines: Array = _COSINES[np.einsum("ij->i", unlike, dtype=np.uint16)]
     return cosines
 
 
@@ -73,8 +73,3 @@ def _among(corner: Array, chosen: NDArray[np.int64]) -> Array:
 @functools.lru_cache(maxsize=4)
 def _projection(size: int) -> Array:
     return signs(f"index {VERSION} key {size}", (BITS, size))
-
-
-def _unlike(words: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.uint16]:
-    counts: NDArray[np.uint16] = np.bitwise_count(others ^ words).sum(axis=1, dtype=np.uint16)
-    return counts

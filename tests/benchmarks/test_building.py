@@ -17,11 +17,11 @@ def test_every_build_of_the_committed_run_gave_the_same_index():
 
 def test_a_byte_more_or_a_file_less_is_seen(tmp_path):
     for name in ("one", "other"):
-        for file in ("keys/a.parquet", "signatures/00/b.safetensors"):
+        for file in ("keys/a.safetensors", "signatures/00/b.safetensors"):
             (tmp_path / name / file).parent.mkdir(parents=True)
             (tmp_path / name / file).write_bytes(b"content")
     assert building._unlike(tmp_path / "one", tmp_path / "other") == 0
-    (tmp_path / "other" / "keys/a.parquet").write_bytes(b"Content")
+    (tmp_path / "other" / "keys/a.safetensors").write_bytes(b"Content")
     assert building._unlike(tmp_path / "one", tmp_path / "other") == 2
     (tmp_path / "one" / "signatures/00/b.safetensors").unlink()
     assert building._unlike(tmp_path / "one", tmp_path / "other") == 3

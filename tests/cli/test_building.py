@@ -1,6 +1,6 @@
 """index build: what it says of models that were added, known and failed, and of wrong usage.
 
-index push and pull, and an index on the Hub by its name: what is said, and what is wrong in one line.
+An index on the Hub by its name: what is said, and what is wrong in one line.
 
 tree and check --index: drawn from the command line, and what is wrong is one clear line.
 """
@@ -17,12 +17,8 @@ import pytest
 from hf_lineage.cli.building import FORMATS
 from hf_lineage.hub import listing
 from hf_lineage.report.tree import formats as tree
-from tests.index.foreign import aborting
 from tests.invoking import lineage
 from tests.models import EXAMPLES
-from tests.server.commits import Commits
-
-pytestmark = pytest.mark.usefixtures("shared_decoders")
 
 HUB = ("--local-hub", EXAMPLES)
 
@@ -76,52 +72,20 @@ INDEX, MODELS = "wren/index", ("acme/llama-base", "fern/llama-finetune-a")
 
 
 @pytest.fixture
-def server(online, tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
-    (tmp_path / "commits").mkdir()
+def on_hub(online, tmp_path):
+    """An index on the Hub."""
+    assert lineage("index", "add", *MODELS, "--index", tmp_path / "index", *HUB).code == 0
+    online.publish(INDEX, tmp_path / "index")
     listing.tree.cache_clear()
-    return Commits(online, tmp_path / "commits").attach()
 
 
-@pytest.fixture
-def pushed(server, tmp_path):
-    assert lineage("index", "add", *MODELS, "--index", tmp_path / "index").code == 0
-    done = lineage("index", "push", INDEX, "--index", tmp_path / "index")
-    assert done.code == 0, done
-    return done
-
-
-def test_a_push_says_what_it_added(pushed, tmp_path):
-    added, address = pushed.out.splitlines()
-    assert added == "wren/index: 2 entries added, 2 in all"
-    assert "/commit/" in address
-    again = lineage("index", "push", INDEX, "--index", tmp_path / "index")
-    assert again.out == "wren/index: 0 entries added, 2 in all\n"
-
-
-def test_a_pull_brings_what_is_not_here(pushed, tmp_path):
-    done = lineage("index", "pull", INDEX, "--index", tmp_path / "other")
-    assert done.out.endswith(": 2 entries added, 2 in it\n")
-    listed = json.loads(lineage("index", "list", "--index", tmp_path / "other", "--format", "json").out)["models"]
-    assert [one["model"] for one in listed] == list(MODELS)
-    assert all(one["source"].startswith("wren/index@") for one in listed)
-
-
-def test_a_pull_says_which_file_could_not_be_read_and_keeps_the_rest(pushed, server, tmp_path):
-    server.push(INDEX, "main", {"keys/bad.parquet": aborting()})
-    done = lineage("index", "pull", INDEX, "--index", tmp_path / "other")
-    assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert done.err.startswith("wren/index: keys/bad.parquet is not a file of an index: the process that read it ended")
-    assert done.out.endswith(": 2 entries added, 2 in it\n")
-
-
-def test_a_verdict_is_not_lost_to_an_index_that_is_out_of_reach(server):
+def test_a_verdict_is_not_lost_to_an_index_that_is_out_of_reach(online):
     checked = lineage("check", "fern/llama-finetune-a", "--index", "no/where", "--local-hub", EXAMPLES)
     assert checked.code == 0, checked
     assert "no index was searched: no/where is not on the Hub" in checked.sentences
 
 
-def test_a_model_is_identified_and_checked_by_an_index_on_the_hub(pushed, server, tmp_path):
+def test_a_model_is_identified_and_checked_by_an_index_on_the_hub(on_hub, tmp_path):
     found = lineage("identify", "heron/llama-int8-rounded", "--index", INDEX, "--local-hub", EXAMPLES)
     assert "Nearest known relative: acme/llama-base" in found.sentences
     shutil.copytree(EXAMPLES / "fern/llama-merge-a-b", tmp_path / "hub" / "fern" / "llama-merge-a-b")
@@ -134,27 +98,24 @@ def test_a_model_is_identified_and_checked_by_an_index_on_the_hub(pushed, server
     assert "acme/llama-base" in drawn.out
 
 
-def test_folders_are_told_to_be_left_out(server, tmp_path):
-    lineage("index", "add", EXAMPLES / "acme/gpt2-base", MODELS[0], "--index", tmp_path / "index")
-    done = lineage("index", "push", INDEX, "--index", tmp_path / "index")
-    assert done.err.startswith("1 entries of folders are left out")
-    assert done.out.startswith("wren/index: 1 entries added, 1 in all\n")
+@pytest.mark.parametrize("command", ["push", "pull"])
+def test_an_index_is_neither_pushed_nor_pulled(command):
+    assert f"No such command '{command}'" in lineage("index", command, INDEX).error
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("index", "push", "index"), "index is not a dataset repository on the Hub; name one such as org/index"),
-        (("index", "pull", "no/where"), "no/where is not on the Hub, or is private"),
-        (("index", "pull", "a b/c"), "is not a dataset repository on the Hub;"),
-        (("identify", "acme/llama-base", "--index", "no/where"), "no/where is not on the Hub, or is private"),
+        (("identify", "acme/llama-base", "--index", "no/where", *HUB), "no/where is not on the Hub, or is private"),
+        (("index", "list", "--index", "a b/c"), "does not exist, and no index on the Hub has this name;"),
+        (("index", "build", "--from", "-", "--retry"), "No such option"),
         (
             ("check", "acme/llama-base", "--index", "nowhere"),
             "nowhere does not exist, and no index on the Hub has this name;",
         ),
     ],
 )
-def test_what_is_wrong_is_one_line(server, arguments, message):
+def test_what_is_wrong_is_one_line(online, arguments, message):
     assert message in lineage(*arguments).error
 
 

@@ -34,7 +34,7 @@ from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources.store import encode, load_signature
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
 from tests.fuzzing.converted import onnx_files
-from tests.fuzzing.shards import key_files, keys_read
+from tests.fuzzing.shards import key_files, keys_read, line_files, lines_read
 from tests.gguf_models import write
 from tests.models import WEIGHTS, shard, tiny_llama
 
@@ -120,7 +120,8 @@ def readers(room: Path) -> dict[str, Reader]:
         "signature": Reader(_signature(room), file(load_signature)),
         "policy": Reader(partial(yaml_file, valid=_POLICY), file(policies.read)),
         "claims": Reader(partial(json_file, valid=_RECORD), record.decode),
-        "keys of an index": Reader(key_files(), file(keys_read)),
+        "keys of an index": Reader(key_files(room), file(keys_read)),
+        "models of an index": Reader(line_files(room), lines_read(room)),
         "ONNX": Reader(onnx_files(room, model), put(_beside(room / "onnx", config), "model.onnx", _read), turns=4),
     }
 

@@ -1,69 +1,64 @@
-"""Shards of an index, changed a little: their footer for the most part, which makes pyarrow abort its process."""
+"""Shards of an index, changed a little: the header of their keys, or their lines."""
 
-import atexit
-import functools
+import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 
-from hf_lineage.errors import SignatureError
-from hf_lineage.index.storage import shards
-from hf_lineage.index.storage.reader import RECEIVED, Reader
-from hf_lineage.index.storage.shards import Entry
-from tests.fuzzing.changes import spliced
+from hf_lineage.index.storage.shard import Entry, Shard, write
+from tests.fuzzing.changes import json_file, safetensors_file, spliced
 
-ENTRY = Entry("org/model", "c" * 40, "mlp", 64, 2, "mlp-robust-64")
+ENTRIES = [Entry(f"org/{row}", "c" * 40, "mlp", 64, 2, "mlp-robust-64") for row in range(40)]
 
 
-class ContainedError(SignatureError):
-    """A case that ended the process that read it, and nothing else."""
-
-
-def key_files() -> Callable[[Random], bytes]:
-    """Shards of one model and of many, with bytes changed in the footer or anywhere, or pieces of them."""
-    rng = np.random.default_rng(0)
-    valid = [
-        shards.encoded(
-            [replace(ENTRY, model=f"org/{row}", width=64 + row % 3) for row in range(count)],
-            rng.integers(0, 256, (count, 256), np.uint8),
-        )
-        for count in (1, 3, 40)
-    ]
+def key_files(room: Path) -> Callable[[Random], bytes]:
+    """Keys of some models, with another header or metadata, or other bytes."""
+    content = write(room, "valid", ENTRIES, np.zeros((len(ENTRIES), 256), np.uint8)).read_bytes()
+    begin = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:begin])
+    inner = json.loads(header["__metadata__"]["index"])
 
     def case(random: Random) -> bytes:
-        content = random.choice(valid)
-        start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-        how = random.randrange(8)
+        how = random.randrange(3)
         if how == 0:
             return spliced(random, content)
         if how == 1:
-            footer = spliced(random, content[start:-8])
-            return content[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
-        changed = bytearray(content)
-        for _ in range(random.randrange(1, 4)):
-            changed[random.randrange(0 if how == 2 else start, len(content))] = random.randrange(256)
-        return bytes(changed)
+            return safetensors_file(random, header, content[begin:])
+        changed = header | {"__metadata__": {"index": json_file(random, inner).decode(errors="replace")}}
+        text = json.dumps(changed).encode()
+        return len(text).to_bytes(8, "little") + text + content[begin:]
 
     return case
 
 
-@functools.cache
-def _reader() -> Reader:
-    """One process for all cases; it is replaced when a case ends it."""
-    reader = Reader().__enter__()
-    atexit.register(reader.close)
-    return reader
+def line_files(room: Path) -> Callable[[Random], bytes]:
+    """Lines of some models, of which one is another, or with other bytes."""
+    lines = Shard.open(room / "valid.safetensors").models.read_bytes().splitlines()
+
+    def case(random: Random) -> bytes:
+        some = list(lines)
+        at = random.randrange(len(some))
+        some[at] = json_file(random, json.loads(some[at])).replace(b"\n", b" ")
+        content = b"\n".join(some) + b"\n"
+        return content if random.randrange(2) else spliced(random, content)
+
+    return case
 
 
 def keys_read(file: Path) -> Any:
-    """Every row of a shard, as it is read of an index on the Hub."""
-    try:
-        return [rows.to_pylist() for rows in _reader().groups(file, RECEIVED)]
-    except SignatureError as error:
-        if "the process that read it ended" in str(error):
-            raise ContainedError(str(error)) from None
-        raise
+    """Every key of a shard."""
+    return [len(some) for some in Shard.open(file).pieces()]
+
+
+def lines_read(room: Path) -> Callable[[bytes], Any]:
+    """Every model of a shard with these lines."""
+    shard = Shard.open(room / "valid.safetensors")
+
+    def read(content: bytes) -> Any:
+        shard.models.write_bytes(content)
+        return shard.entries()
+
+    return read

@@ -11,14 +11,6 @@ KNOWN = (
     *("moss/llama-continued", "otter/llama-independent"),
 )
 
-OF_A_DECODER = {"tests.index.storage.test_reader", "tests.index.storage.test_decoding"}
-
-
-@pytest.fixture(autouse=True)
-def decoders_are_shared(request):
-    if request.module.__name__ not in OF_A_DECODER:
-        request.getfixturevalue("shared_decoders")
-
 
 @pytest.fixture(scope="session")
 def signatures():

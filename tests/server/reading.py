@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, quote
 from tests.server.answers import Answer, Request, Route, json_answer, refusal, route
 from tests.server.hub import Hub
 
-LARGE = frozenset({".safetensors", ".bin", ".gguf", ".onnx", ".onnx_data", ".pt", ".pth", ".ckpt", ".parquet"})
+LARGE = frozenset({".safetensors", ".bin", ".gguf", ".onnx", ".onnx_data", ".pt", ".pth", ".ckpt"})
 """What is on the CDN, as the Hub's own .gitattributes says."""
 _API = r"hub/api/(models|datasets)"
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")

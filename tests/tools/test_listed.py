@@ -51,6 +51,5 @@ def test_classes_of_one_family_are_named_once():
 def test_the_commands_of_a_group_stand_by_themselves():
     page = listed.options_block()
     assert "## index build\n\n    hf-lineage index build\n" in page
-    assert "    hf-lineage index pull REPO[@REVISION]\n" in page
     assert "## index\n" not in page
     assert "| `--from LIST` |" in page

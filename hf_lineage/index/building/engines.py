@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import multiprocessing
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import connection, resource_tracker
+from multiprocessing import connection
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
@@ -21,6 +20,7 @@ from hf_lineage.hub import pace
 
 Job = TypeVar("Job")
 Outcome = TypeVar("Outcome")
+Task = Callable[[Job], Outcome]
 Lost = Callable[[Job], Outcome]
 """The outcome of a task whose worker ended, so that it has none of its own."""
 
@@ -39,76 +39,78 @@ class Work:
         return self.rate and self.rate / self.workers
 
 
-def local(
-    task: Callable[[Job], Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]
-) -> Iterator[Outcome]:
+def local(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]) -> Iterator[Outcome]:
     """Yield the outcome of every job as it is done, by processes of this machine; by this one if one is enough."""
     if work.workers == 1:
-        _prepare(work.own_rate)
-        yield from map(task, jobs)
+        yield from (_prepared(work.own_rate, task, job) for job in jobs)
         return
-    context = multiprocessing.get_context("spawn")
-    going, held = context.Pipe(duplex=False)
-    with _uninterrupted():
-        pool = _pool(work, going)
+    idle, started = list[_Worker](), set[_Worker]()
 
-    def submit(job: Job) -> Future[Outcome]:
-        nonlocal pool
-        with _uninterrupted():
-            try:
-                return pool.submit(_at_work, task, job)
-            except BrokenProcessPool:
-                pool = _pool(work, going)
-                return pool.submit(_at_work, task, job)
+    def submit(job: Job) -> Connection:
+        worker = idle.pop() if idle else _Worker(work.own_rate)
+        started.add(worker)
+        by_pipe[worker.pipe] = worker
+        with contextlib.suppress(OSError):  # it has ended, which `finished` finds out
+            worker.pipe.send((task, job))
+        return worker.pipe
+
+    by_pipe = dict[Any, _Worker]()
 
     def finished(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
-        for done in wait(waiting, return_when=FIRST_COMPLETED).done:
-            broken = isinstance(done.exception(), BrokenProcessPool)
-            yield done, lost(waiting[done]) if broken else done.result()
+        for pipe in connection.wait(list(waiting)):
+            try:
+                outcome = by_pipe[pipe].pipe.recv()
+                idle.append(by_pipe[pipe])
+            except (EOFError, OSError):
+                outcome = lost(waiting[pipe])
+            yield pipe, outcome
 
     try:
         yield from _as_done(jobs, work.workers, submit, finished)
     finally:
-        held.close()  # ends the workers that are at work; those that are idle end with the pool
-        pool.shutdown(cancel_futures=True)
-        going.close()
+        for worker in started:
+            worker.process.kill()
 
 
-def _pool(work: Work, going: Connection) -> ProcessPoolExecutor:
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(work.workers, context, _prepare_child, (work.own_rate, going))
+class _Worker:
+    """A process that runs one task after the other, and ends with the process that started it.
 
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Hold SIGINT back: from this process until the end, and for good from those that are started meanwhile.
-
-    A terminal sends it to all of them at once. It is for this process to end the others, which would print tracebacks.
+    A terminal sends SIGINT to all of them at once. It is for that process to end the others, which would print
+    tracebacks, so they are started with SIGINT ignored.
     """
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield
-        return
-    resource_tracker.ensure_running()  # when it starts a process of its own, it lets SIGINT through
-    came: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
-    _block(signal.SIGINT, True)
-    try:
-        yield
-    finally:
-        _block(signal.SIGINT, False)
-        signal.signal(signal.SIGINT, handler)
-        if came:
-            handler(signal.SIGINT, None)
+
+    def __init__(self, rate: float | None) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, own = context.Pipe()
+        self.process = context.Process(target=_serve, args=(own, rate), daemon=True)
+        first = threading.current_thread() is threading.main_thread()
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if first else None
+        try:
+            self.process.start()
+        finally:
+            if first:
+                signal.signal(signal.SIGINT, handler)
+        own.close()
 
 
-def _block(number: int, whether: bool) -> None:
-    """Have this thread, and the processes that it starts, receive a signal or not, where the system can do that."""
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_BLOCK if whether else signal.SIG_UNBLOCK, {number})
+def _serve(pipe: Connection, rate: float | None) -> None:
+    """Run tasks until the process that sends them ends."""
+    from tqdm import tqdm
+
+    tqdm.set_lock(threading.RLock())  # its own is shared by processes, and left behind by one that is ended
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        task, job = pipe.recv()
+        pipe.send(_prepared(rate, task, job))
 
 
-def ray(task: Callable[[Job], Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]) -> Iterator[Outcome]:
+def _end_with_parent() -> None:
+    if parent := multiprocessing.parent_process():
+        connection.wait([parent.sentinel])
+    os._exit(1)
+
+
+def ray(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]) -> Iterator[Outcome]:
     """Yield the outcome of every job as it is done, by Ray: on the cluster of RAY_ADDRESS, else on this machine."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
@@ -144,67 +146,25 @@ def _as_done(
     finished: Callable[[Mapping[Any, Job]], Iterator[tuple[Any, Outcome]]],
 ) -> Iterator[Outcome]:
     """Yield outcomes while no more jobs than this are in work: no more are lost when all is stopped."""
-    waiting: dict[Any, Job] = {}
-    for job in jobs:
-        waiting[submit(job)] = job
-        if len(waiting) >= most:
-            yield from _taken(waiting, finished)
-    while waiting:
-        yield from _taken(waiting, finished)
+    waiting, left = dict[Any, Job](), iter(jobs)
+    while True:
+        while len(waiting) < most and (job := next(left, None)) is not None:
+            waiting[submit(job)] = job
+        if not waiting:
+            return
+        for handle, outcome in list(finished(waiting)):
+            del waiting[handle]
+            yield outcome
 
 
-def _taken(
-    waiting: dict[Any, Job], finished: Callable[[Mapping[Any, Job]], Iterator[tuple[Any, Outcome]]]
-) -> Iterator[Outcome]:
-    for handle, outcome in list(finished(waiting)):
-        del waiting[handle]
-        yield outcome
-
-
-def _prepare(rate: float | None) -> None:
+@functools.cache
+def _limit(rate: float | None) -> None:
+    """Bound the requests of this process, once."""
     if rate:
         pace.limit(rate)
 
 
-def _prepare_child(rate: float | None, going: Connection) -> None:
-    """Prepare a process that ends with the one that started it, however that ends, or when that closes the pipe."""
-    from tqdm import tqdm
-
-    _ANSWERING.acquire()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    tqdm.set_lock(threading.RLock())  # its own is shared by processes, and left behind by one that is ended
-    _prepare(rate)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.sentinel, going), daemon=True).start()
-
-
-def _end_with(sentinel: int, going: Connection) -> None:
-    if sentinel in connection.wait([sentinel, going]):
-        os._exit(1)
-    with _ANSWERING:
-        os._exit(1)
-
-
-_ANSWERING = threading.Lock()
-"""Held by a process that is not at work: it may be sending an outcome, for the rest of which the other would wait."""
-
-
-def _at_work(task: Callable[[Job], Outcome], job: Job) -> Outcome:
-    """The outcome of a job in a process that may be ended while the task runs, and only then."""
-    _ANSWERING.release()
-    try:
-        return task(job)
-    finally:
-        _ANSWERING.acquire()
-
-
-_PACED: list[float] = []
-
-
-def _prepared(rate: float | None, task: Callable[[Job], Outcome], job: Job) -> Outcome:
-    """The outcome of a job in a worker that is prepared when its first job comes."""
-    if rate and not _PACED:
-        _PACED.append(rate)
-        _prepare(rate)
+def _prepared(rate: float | None, task: Task[Job, Outcome], job: Job) -> Outcome:
+    """The outcome of a job in a process whose requests are bounded."""
+    _limit(rate)
     return task(job)

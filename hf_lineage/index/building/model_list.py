@@ -73,7 +73,7 @@ def indexed(catalogue: Catalogue, path: str) -> Gathered:
 
     Those whose signatures cannot be read are passed over.
     """
-    entries = {entry.model: entry for entry in sorted(catalogue.read().wide(path).entries())}
+    entries = {entry.model: entry for entry in sorted(catalogue.entries()) if entry.path == path}
     read = ((name, catalogue.tested(entry)) for name, entry in entries.items())
     members = tuple(Member(name, signature) for name, signature in read if signature is not None)
     return Gathered(members, (None,) * len(members))

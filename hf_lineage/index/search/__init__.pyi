@@ -1,10 +1,8 @@
 from . import adoption as adoption
-from . import catalogue_test as catalogue_test
 from . import identify as identify
 from . import parents as parents
 from .catalogue_test import FOLDER as FOLDER
 from .catalogue_test import AdapterBases as AdapterBases
-from .catalogue_test import ByWeights as ByWeights
 from .catalogue_test import Group as Group
 from .catalogue_test import Judged as Judged
 from .catalogue_test import identify_adapters as identify_adapters

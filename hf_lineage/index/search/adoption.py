@@ -14,7 +14,7 @@ from hf_lineage.evidence import Criteria
 from hf_lineage.evidence.derivation import SIBLINGS, aligned, along, distances, products
 from hf_lineage.evidence.paths import compare_paths
 from hf_lineage.hub import RepoRef
-from hf_lineage.index.publishing import publishing
+from hf_lineage.index import storage
 from hf_lineage.index.search.identify import identify
 from hf_lineage.index.search.parents import PART, with_parents
 from hf_lineage.index.storage import Catalogue, Entry
@@ -76,7 +76,7 @@ def searched(index: str | None) -> Callable[[Report], Report]:
     Raise OptionError for a folder that is not there. What else cannot be read becomes a note: no verdict is lost to it.
     """
     try:
-        catalogue = publishing.opened(index)
+        catalogue = storage.opened(index)
     except OptionError:
         raise
     except LineageError as error:
@@ -104,8 +104,8 @@ def noted(report: Report, catalogue: Catalogue) -> Report:
     report = with_parents(report, entries)
     known = {*map(plain, report.undeclared)}
     shown = (_note(one) for one in near if plain(one.model) not in known)
-    notes = (*report.notes, *shown, *unread, *catalogue.passed.notes)
-    called = (*report.called, "--index", str(catalogue.folder))
+    notes = (*report.notes, *shown, *unread, *catalogue.notes)
+    called = (*report.called, "--index", catalogue.source or str(catalogue.folder))
     return replace(report, notes=notes, called=called, relatives=tuple(near))
 
 

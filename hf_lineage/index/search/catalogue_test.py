@@ -1,14 +1,13 @@
-"""Known weights: what keys cannot tell is tested against the weights of known models, as few of them as possible.
+"""Catalogue test: adapters are tested against the weights of known models, of as few of them as possible.
 
 The trace of a base in an adapter is alike for near relatives of the base. So the models of an index are gathered into
-groups whose keys are alike, and one of each group is read. A narrowed, widened or rotated model has other keys than its
-base: its hidden units are seen through the tokens that both know, which takes the weights of both.
+groups whose keys are alike, and one of each group is read.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,15 +15,13 @@ import numpy as np
 
 from hf_lineage.checking import Options
 from hf_lineage.checking.adapters import Adapter, Adapters, judge_on, open_place
-from hf_lineage.checking.judge import Candidate, judge_pair, opened_once
 from hf_lineage.checking.results import NAMED, VERDICTS, Row, attempt
-from hf_lineage.checking.source import OpenedModel, counterpart, open_model
 from hf_lineage.claims import Claim, read_claims
 from hf_lineage.errors import LineageError, RepositoryError
 from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.hub import RepoRef, hub_name, resolve, spelled
 from hf_lineage.index.key import similarities
-from hf_lineage.index.storage import Catalogue, Entry, Known
+from hf_lineage.index.storage import SIZE, Catalogue, Entry, Shard
 from hf_lineage.index.tree import plain
 
 FOLDER = "the index has it as a folder, and hf-lineage never opens folders that an index names"
@@ -100,20 +97,21 @@ def identify_adapters(
 
     A base that an adapter declares is tested first. Raise LineageError for an adapter that is damaged.
     """
-    known = catalogue.read()
-    results = []
+    known = catalogue.shards()
+    results, of = [], sum(shard.rows for shard in known)
     for place in adapters.places:
         declared = declared_in([place.repo, source])
         for part, one in open_place(place):
             if not isinstance(one, Adapter):
                 reason = one.reason if isinstance(one, Verdict) else "it has no matrix product that can be tested"
-                results.append(AdapterBases(source.name, source.commit, part, reason, of=len(known)))
+                results.append(AdapterBases(source.name, source.commit, part, reason, of=of))
                 continue
             widths = widths_of(one)
-            groups, fitting, left = grouped(known.wide(options.paths[0], widths), most, declared)
+            wide = [shard for shard in known if shard.group.path == options.paths[0] and shard.group.width in widths]
+            groups, fitting, left = grouped(wide, most, declared)
             tested = tuple(_tested(one, group, len(groups), options) for group in groups)
             bases = AdapterBases(source.name, source.commit, part, one.described, tuple(sorted(widths)), tested)
-            results.append(replace(bases, tests=len(groups), fitting=fitting, untested=left, of=len(known)))
+            results.append(replace(bases, tests=len(groups), fitting=fitting, untested=left, of=of))
     return results
 
 
@@ -126,12 +124,12 @@ def widths_of(adapter: Adapter) -> set[int]:
     return set.intersection(*sides) or set.union(*sides) if sides else set()
 
 
-def grouped(known: Known, most: int, first: Collection[str] = ()) -> tuple[list[Group], int, int]:
-    """Return groups of known models along one path, how many such models there are, and how many are in no group.
+def grouped(known: Sequence[Shard], most: int, first: Collection[str] = ()) -> tuple[list[Group], int, int]:
+    """Return groups of the models in some shards, how many such models there are, and how many are in no group.
 
     Models of the names in `first`, without their commits, stand for a group before all others, and folders after them.
     """
-    everything = known.entries()
+    everything = [entry for shard in known for entry in shard.entries()]
     rows = {(one.model, one.commit): row for row, one in enumerate(everything)}  # one may be there twice
 
     def place(row: int) -> tuple[bool, bool, Entry]:
@@ -140,7 +138,8 @@ def grouped(known: Known, most: int, first: Collection[str] = ()) -> tuple[list[
 
     order = sorted(rows.values(), key=place)
     groups: list[Group] = []
-    left, keys = np.array(order, np.int64), known.keys
+    empty = np.zeros((0, SIZE), np.uint8)
+    left, keys = np.array(order, np.int64), np.concatenate([empty, *(shard.keys() for shard in known)])
     while len(left) and len(groups) < most:
         chosen = everything[left[0]]
         alike = similarities(keys[left[0]], keys[left]) >= NEAR
@@ -185,43 +184,3 @@ def declared_in(repos: Iterable[RepoRef]) -> set[str]:
         with contextlib.suppress(LineageError):
             names |= {plain(claim.base) for claim in read_claims(repo).claims}
     return names
-
-
-@dataclass(frozen=True)
-class ByWeights:
-    """What the weights of known models say of a model that no key finds."""
-
-    model: str
-    tested: tuple[Judged, ...]
-    fitting: int
-    """Other models of the index along the path."""
-    untested: int
-    """Those of them that are neither tested nor near a model that is."""
-
-    @property
-    def tests(self) -> int:
-        """How many were tested, for which p is corrected (Bonferroni)."""
-        return max(1, len(self.tested))
-
-
-def by_weights(source: RepoRef, catalogue: Catalogue, options: Options, most: int) -> ByWeights:
-    """Return what the weights of at most so many known models say of a model, a base that it declares first.
-
-    Raise LineageError if the model itself cannot be read.
-    """
-    known = catalogue.read().wide(options.paths[0]).without(source.name, source.commit or "")
-    groups, fitting, left = grouped(known, most, declared_in([source]))
-    strict = for_several(options, max(1, len(groups)))
-    candidate = opened_once(source, strict)
-    return ByWeights(source.name, tuple(_judged(group, candidate, strict) for group in groups), fitting, left)
-
-
-def _judged(group: Group, candidate: Candidate, options: Options) -> Judged:
-    claim = Claim(group.entry.model, None, NAMED)
-
-    def opened() -> OpenedModel:
-        return open_model(counterpart(located(group.entry, options.local_hub), ""), options)
-
-    base = attempt(opened, *VERDICTS)
-    outcome = attempt(lambda: judge_pair(claim, base, candidate, options), *VERDICTS)
-    return Judged(group, Row(claim, outcome) if isinstance(outcome, Verdict) else outcome)

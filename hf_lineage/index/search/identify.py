@@ -18,7 +18,7 @@ from hf_lineage.evidence import Criteria, Verdict
 from hf_lineage.evidence.derivation import SIBLINGS, aligned, scaled
 from hf_lineage.evidence.judging import judge_signatures
 from hf_lineage.index.key import BITS, for_testing, key_of, similarities
-from hf_lineage.index.storage import Catalogue, Entry, entry_of
+from hf_lineage.index.storage import Catalogue, Entry, entries_at, entry_of
 from hf_lineage.signature import Array, Signature, Vector
 
 CHANCE = 4.0 * np.pi / 2 / np.sqrt(BITS)
@@ -76,13 +76,13 @@ def identify(
 
     The model itself, at the same commit, is left out; what cannot be read of the index is passed over.
     """
-    known, asked = catalogue.read(), entry_of(signature, path)
-    alike = known.like(asked)
+    known, asked = catalogue.shards(), entry_of(signature, path)
+    alike = [shard for shard in known if shard.group == asked.group]
     key = key_of(signature.paths[path])
-    cosines = np.concatenate([np.zeros(0, np.float32), *(similarities(key, keys) for keys in alike.keys_by_group)])
+    cosines = np.concatenate([np.zeros(0), *(similarities(key, keys) for shard in alike for keys in shard.pieces())])
     # Twice as many, because the model itself may be among them, and others twice.
     order = [int(row) for row in np.argsort(-cosines, kind="stable")[: 2 * most + 2] if cosines[row] > CHANCE]
-    candidates = {entry: row for row, entry in zip(order[::-1], alike.entries(order)[::-1], strict=True)}
+    candidates = {entry: row for row, entry in zip(order[::-1], entries_at(alike, order)[::-1], strict=True)}
     itself = (asked.model, asked.commit)
     candidates = {entry: row for entry, row in candidates.items() if (entry.model, entry.commit) != itself}
     chosen = sorted(candidates, key=lambda entry: -cosines[candidates[entry]])
@@ -101,10 +101,10 @@ def identify(
     own = scaled(np.asarray(signature.paths[path].sketch))
     related, ancestor = _ranked(own, [sketches[at] for at in kin], [tested[at] for at in kin])
     return Identification(
-        *(signature.model, signature.commit, path, len(alike), len(known), related, ancestor),
+        *(signature.model, signature.commit, path, len(cosines), sum(one.rows for one in known), related, ancestor),
         others=tuple(one for number, one in enumerate(tested) if number not in kin),
         width=asked.width,
-        otherwise=known.along(path) - len(alike),
+        otherwise=sum(shard.rows for shard in known if shard.group.path == path) - len(cosines),
     )
 
 

@@ -1,4 +1,4 @@
-"""Storage: the Parquet files of an index, which may come from anybody."""
+"""Storage: an index on disk and on the Hub."""
 
 import lazy_loader
 

@@ -1,49 +1,31 @@
-"""Catalogue: the index on disk, a folder of Parquet files with keys, and the signatures that they were made of.
+"""Catalogue: the index on disk, a folder of shards, and the signatures of which their keys were made.
 
-Each model is written in one step into a file of its own, so that a run that is killed loses at most the model it was
-reading, and several may write at once. Many small files are joined into one; `compact` joins all of them. What cannot
-be read is passed over, and noted once: nobody loses an answer to a file that is damaged.
+Each model is written into files of its own, so that a run that is killed loses at most the model it was reading, and
+several may write at once. Many small shards are joined into one for each group; `compact` joins all of them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from hf_lineage.errors import LineageError, NetworkError, SignatureError, printable
 from hf_lineage.files import make_folder, places, write_atomically
 from hf_lineage.hub import listing
-from hf_lineage.index.key import BITS, Key, key_of
-from hf_lineage.index.storage import shards
-from hf_lineage.index.storage.known import Known, Passed
-from hf_lineage.index.storage.reader import OWN, Reader, wrong
-from hf_lineage.index.storage.shards import (
-    IDENTIFYING,
-    MOST_ROWS,
-    NAMES,
-    ROWS,
-    Entry,
-    identities,
-    merged,
-    without_revision,
-)
+from hf_lineage.index.key import Key, key_of
+from hf_lineage.index.storage import shard as shard_file
+from hf_lineage.index.storage.shard import Entry, Group, Shard, ShardGoneError
 from hf_lineage.signature import Signature, by_path
 from hf_lineage.signature.sources import encode, load_signature
 
 KEYS, SIGNATURES = "keys", "signatures"
 """The folders of an index."""
-ENDING = ".parquet"
 SMALL = 2**22
 """Bytes of a file of keys below which it is joined to others."""
 MANY = 1000
-"""Small files of keys from which on they are joined when the next model is added."""
+"""Small shards from which on they are joined when the next model is added."""
 LARGEST_SIGNATURE = 2**30
 """Bytes of a signature that is fetched."""
 
@@ -63,54 +45,47 @@ class Catalogue:
     """An index; its folder need not exist before a model is added."""
 
     folder: Path
-    passed: Passed = field(default_factory=Passed, compare=False, repr=False)
-    """What could not be read of it so far."""
+    source: str = ""
+    """Of an index on the Hub its repository and commit, from where signatures are fetched one by one."""
+    unread: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """Models whose signatures could not be read so far, each with the reason."""
 
     def add(self, signature: Signature) -> list[Entry]:
         """Put a model into the index, along every path of its signature; one that is there is replaced."""
         return [self.put(record) for record in records_of(signature)]
 
     def put(self, record: Record) -> Entry:
-        """Write what is kept of a model; the signature first, so that no row is without one however this ends."""
+        """Write what is kept of a model; the signature first, so that no key is without one however this ends."""
         file = self.folder / signature_file(record.entry)
         make_folder(file.parent)
         write_atomically(file, record.signature)
-        self.write_keys(shards.encoded([record.entry], record.key[None]), record.entry.identity)
+        shard_file.write(self.folder / KEYS, record.entry.identity, [record.entry], record.key[None])
         if len(small := list(self._small())) > MANY:
-            self._join(small)
+            self._join(self._opened(small))
         return record.entry
 
-    def merge(self, batches: Iterable[Any]) -> int:
-        """Put rows of another index into this one, group by group; return how many there were not here before.
+    def shards(self) -> list[Shard]:
+        """Return all shards; raise SignatureError for a file that is none, and for an index of an earlier form."""
+        if old := next((self.folder / KEYS).glob("*.parquet"), None):
+            raise SignatureError(f"{old} is of an earlier hf-lineage; remove it and add the models of the index again")
+        return list(self._opened(self.files()))
 
-        If reading them raises, nothing is written.
-        """
-        known = {one for _, groups in self.by_file(IDENTIFYING) for rows in groups for one in identities(rows)}
-        return merged(batches, known, self.folder / KEYS, ENDING)
+    def entries(self) -> list[Entry]:
+        """Return all models; raise as `shards` does."""
+        return [entry for shard in self.shards() for entry in shard.entries()]
 
     def commits(self, labels: Mapping[str, str]) -> dict[str, frozenset[str]]:
         """Return by model the commits at which it is in the index along all paths, given the label for each."""
-        return self._complete(self.read(), labels)
-
-    def own_commits(self, labels: Mapping[str, str]) -> dict[str, frozenset[str]]:
-        """Return the same of models whose signatures are in the index itself, and not where it was pulled from."""
-        return self._complete(self.read().own(), labels)
-
-    def _complete(self, known: Known, labels: Mapping[str, str]) -> dict[str, frozenset[str]]:
         complete: dict[tuple[str, str], set[str]] = {}
-        for entry in known.entries():
-            there = entry.source or (self.folder / signature_file(entry)).is_file()
-            if there and entry.commit and labels.get(entry.path) == entry.recipe:
+        for entry in self.entries():
+            there = entry.commit and labels.get(entry.path) == entry.recipe
+            if there and (self.folder / signature_file(entry)).is_file():
                 complete.setdefault((entry.model, entry.commit), set()).add(entry.path)
         by_model: dict[str, frozenset[str]] = {}
         for (model, commit), paths in complete.items():
             if len(paths) == len(labels):
                 by_model[model] = by_model.get(model, frozenset()) | {commit}
         return by_model
-
-    def read(self) -> Known:
-        """Return every model and its key; files that cannot be read are passed over."""
-        return Known(tuple(rows for _, groups in self.by_file() for rows in groups))
 
     def tested(self, entry: Entry) -> Signature | None:
         """Return the signature of a model of the index; None where it cannot be had, which is noted.
@@ -122,8 +97,16 @@ class Catalogue:
         except NetworkError:
             raise
         except LineageError as error:
-            self.passed.signatures.setdefault(entry.model, str(error))
+            self.unread.setdefault(entry.model, str(error))
             return None
+
+    @property
+    def notes(self) -> list[str]:
+        """One sentence for models whose signatures could not be read; none where all were."""
+        if not self.unread:
+            return []
+        first = next(iter(self.unread.values()))
+        return [f"{len(self.unread)} models of the index could not be read and were left out; the first: {first}"]
 
     def signature(self, entry: Entry) -> Signature:
         """Return the signature of a model of the index; LineageError if it is missing or damaged."""
@@ -138,20 +121,23 @@ class Catalogue:
     def signature_path(self, entry: Entry) -> Path:
         """Return the file of a signature, fetched from the index on the Hub that has it where it is not here."""
         file = self.folder / signature_file(entry)
-        if file.is_file() or not entry.source:
+        if file.is_file() or not self.source:
             return file
-        name, _, commit = entry.source.partition("@")
+        name, _, commit = self.source.partition("@")
         return listing.fetched(name, commit, signature_file(entry), listing.DATASET, LARGEST_SIGNATURE)
 
     def compact(self) -> None:
-        """Join the files of keys into one. A model that is added meanwhile is not lost: its file is not joined."""
-        files = list(self.files())
-        if len(files) > 1:
-            self._join(files)
+        """Join the shards of each group. A model that is added meanwhile is not lost: its shard is not joined."""
+        self._join(self.shards())
 
-    def files(self) -> Iterator[Path]:
+    def files(self) -> list[Path]:
         """Return the files of keys."""
-        return iter(sorted((self.folder / KEYS).glob(f"*{ENDING}")))
+        return sorted((self.folder / KEYS).glob(f"*{shard_file.KEYS}"))
+
+    def _opened(self, files: Iterable[Path]) -> Iterator[Shard]:
+        for file in files:
+            with contextlib.suppress(ShardGoneError):  # joined to others
+                yield Shard.open(file)
 
     def _small(self) -> Iterator[Path]:
         for file in self.files():
@@ -159,55 +145,28 @@ class Catalogue:
                 if file.stat().st_size < SMALL:
                     yield file
 
-    def _join(self, files: Sequence[Path]) -> None:
-        read = dict(self._read(files))
-        if len(read) < 2:
-            return
-        known = Known(tuple(rows for groups in read.values() for rows in groups))
-        content = shards.content(shards.sorted_rows(known.table()))
-        joined = self.write_keys(content, hashlib.sha256(content).hexdigest()[:32])
-        for file in read:
-            if file != joined:
-                with contextlib.suppress(OSError):
-                    file.unlink()
+    def _join(self, shards: Iterable[Shard]) -> None:
+        groups: dict[Group, list[Shard]] = {}
+        for one in shards:
+            groups.setdefault(one.group, []).append(one)
+        for several in groups.values():
+            if len(several) > 1:
+                self.replace(*shard_file.joined(several))
 
-    def by_file(self, columns: Sequence[str] = (*NAMES, "key")) -> Iterator[tuple[Path, list[Any]]]:
-        """Return the files of keys that can be read, each with some of its columns as groups of rows."""
-        shards.libraries()
-        files = list(self.files())
-        return self._read(files, columns) if files else iter(())
-
-    def _read(
-        self, files: Iterable[Path], columns: Sequence[str] = (*NAMES, "key")
-    ) -> Iterator[tuple[Path, list[Any]]]:
-        left = MOST_ROWS
-        with Reader() as reader:
-            for file in files:
-                try:
-                    groups = list(islice(reader.groups(file, OWN, columns), MOST_ROWS // ROWS + 1))
-                except FileNotFoundError:  # another process has joined it to others
-                    continue
-                except SignatureError as error:
-                    self.passed.shards[file.name] = str(error)
-                    continue
-                left -= sum(map(len, groups))
-                if left < 0:
-                    self.passed.shards[file.name] = f"{file} is left out: an index may have {MOST_ROWS} rows"
-                    return
-                yield file, groups
-
-    def write_keys(self, content: bytes, name: str) -> Path:
-        """Write a file of keys, and return it."""
-        file = self.folder / KEYS / f"{name}{ENDING}"
-        make_folder(file.parent)
-        write_atomically(file, content)
-        return file
+    def replace(self, old: Sequence[Shard], entries: Sequence[Entry], keys: Key) -> None:
+        """Write models with their keys in place of some shards: as one, or as none where there are no models."""
+        new = shard_file.write(self.folder / KEYS, shard_file.digest(entries), entries, keys) if entries else None
+        for one in old:
+            if one.file != new:
+                one.remove()
 
 
 def records_of(signature: Signature) -> list[Record]:
-    """Return what an index keeps of a model, along every path of its signature."""
+    """Return what an index keeps of a model along every path; SignatureError for a name that no index can hold."""
+    if problem := shard_file.why_unnameable(signature.model):
+        raise SignatureError(f"this model cannot be in an index: {problem}; rename it")
     return [
-        Record(readable(entry_of(signature, path)), key_of(single.paths[path]), encode(single))
+        Record(entry_of(signature, path), key_of(single.paths[path]), encode(single))
         for path, single in by_path(signature).items()
     ]
 
@@ -234,9 +193,6 @@ def entry_of(signature: Signature, path: str) -> Entry:
     return Entry(without_revision(signature.model, commit), commit, path, signature.width, layers, label)
 
 
-def readable(entry: Entry) -> Entry:
-    """Return an entry; raise SignatureError if it could not be read back, and would make others unreadable with it."""
-    (rows,) = shards.rows([entry], np.zeros((1, BITS // 8), np.uint8)).to_batches()
-    if problem := wrong(rows, OWN):
-        raise SignatureError(f"{printable(entry.model, 200)} cannot be in an index: {printable(problem, 200)}")
-    return entry
+def without_revision(model: str, commit: str) -> str:
+    """Return the name of a model that is at a commit, without the revision that was asked for."""
+    return model.partition("@")[0] if commit else model

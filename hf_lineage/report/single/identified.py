@@ -1,7 +1,4 @@
-"""Identification: what an index knows of a model, and what is in the index, as text and as JSON.
-
-Beside it what the weights of known models say of a model that no key finds.
-"""
+"""Identification: what an index knows of a model, and what is in the index, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -10,91 +7,20 @@ from dataclasses import asdict
 from typing import Any
 
 from hf_lineage.errors import printable
-from hf_lineage.evidence import Kind
 from hf_lineage.evidence.derivation import SIBLINGS
-from hf_lineage.index.search import ByWeights, Identification, Judged, Relative
+from hf_lineage.index.search import Identification, Relative
 from hf_lineage.index.storage import Entry
 from hf_lineage.report.findings import blend_values, describe_blend
 from hf_lineage.report.formats import folded, table, wrapped
-from hf_lineage.report.single import bases
-from hf_lineage.report.single.bases import Against
 from hf_lineage.report.words import indented, wording
 
-COLUMNS_BY_WEIGHTS = ("Read as a whole", "Width", "Near it", "Inherited", "p", "Verdict")
-
-
-def text_by_weights(result: ByWeights, against: Against | None = None) -> str:
-    """Return the models that were read as a table, and the sentences that belong to it."""
-    shown = table(
-        COLUMNS_BY_WEIGHTS, (folded(_cells_by_weights(result, one)) for one in result.tested), numeric=(1, 2, 3, 4)
-    )
-    return (
-        "\n".join([*([shown] if result.tested else []), *map(wrapped, _sentences_by_weights(result, against))]) + "\n"
-    )
-
-
-def _cells_by_weights(result: ByWeights, one: Judged) -> tuple[str, ...]:
-    share, p_value = wording.inherited_share(one.row), corrected(result, one)
-    return (
-        bases.named(one.group.entry),
-        str(one.group.entry.width),
-        str(len(one.group.near)),
-        "-" if share is None else f"{share:.0%}",
-        "-" if p_value is None else f"{p_value:.3g}",
-        one.verdict.words,
-    )
-
-
-def corrected(result: ByWeights, one: Judged) -> float | None:
-    """Return the p-value of a test, corrected for all that were made; None where there was none."""
-    p_value = wording.p_value(one.row)
-    return None if p_value is None else min(1.0, p_value * result.tests)
-
-
-def _sentences_by_weights(result: ByWeights, against: Against | None) -> Iterator[str]:
-    for one in result.tested:
-        if one.verdict.reason:
-            yield f"{bases.named(one.group.entry)}: {bases.reason(one, against)}"
-        if one.related and (near := bases.untested(one.group)):
-            yield f"{near}; models that were not tested may be nearer"
-    tested = sum(one.tested for one in result.tested)
-    yield (
-        f"{tested} of {result.fitting} models of the index, of any width, were tested "
-        f"against their weights, each for those near it, and p is corrected for {result.tests}; {_left(result)} were "
-        "neither tested nor near one that was"
-    )
-    if any(one.verdict.kind is Kind.CALIBRATED for one in result.tested):
-        yield "RELATED, calibrated rests on a threshold, which is not corrected for the number of models tested"
-
-
-def _left(result: ByWeights) -> int:
-    return result.untested + sum(one.left for one in result.tested)
-
-
-def values_by_weights(result: ByWeights) -> dict[str, Any]:
-    """Return the same as plain values."""
-    return {
-        "fitting": result.fitting,
-        "untested": _left(result),
-        "tested": [
-            {
-                **bases.values(one),
-                "width": one.group.entry.width,
-                "inherited": None if (share := wording.inherited_share(one.row)) is None else {"share": share},
-                "p_value_adjusted": corrected(result, one),
-            }
-            for one in result.tested
-        ],
-    }
-
-
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 COLUMNS = ("Known model", "Distance", "Along", "Inherited", "p", "Verdict")
 
 
-def text(results: Sequence[Identification], read: ByWeights | None = None, against: Against | None = None) -> str:
-    """Return the relatives of a model as a table for each path, then those that were `read`, and the sentences."""
-    return "".join(_text(result) for result in results) + ("" if read is None else text_by_weights(read, against))
+def text(results: Sequence[Identification]) -> str:
+    """Return the relatives of a model as a table for each path, and the sentences."""
+    return "".join(map(_text, results))
 
 
 def _text(result: Identification) -> str:
@@ -144,20 +70,18 @@ def _named(entry: Entry) -> str:
     return printable(entry.model, 200)
 
 
-def json(results: Sequence[Identification], read: ByWeights | None = None, _against: Against | None = None) -> str:
+def json(results: Sequence[Identification]) -> str:
     """Return the same as JSON."""
-    tested = None if read is None else values_by_weights(read)
-    paths = [_values(result) for result in results]
-    return indented({"schema_version": SCHEMA_VERSION, "paths": paths, "by_weights": tested})
+    return indented({"schema_version": SCHEMA_VERSION, "paths": [_values(result) for result in results]})
 
 
 def _unsearched(result: Identification) -> Iterator[str]:
     """How many models of the index the search cannot speak of."""
     if result.otherwise:
-        how = "`hf-lineage compare` tests one" if result.related else "--by-weights tests some"
         yield (
             f"Only models with a stream of the same width, {result.width}, and a signature by the same recipe were "
-            f"searched: {result.otherwise} others of the index were not. {how} of them, whatever the width"
+            f"searched: {result.otherwise} others of the index were not. `hf-lineage compare` tests one of them, "
+            "whatever the width"
         )
 
 
@@ -207,8 +131,5 @@ def list_json(entries: Sequence[Entry]) -> str:
     return indented({"schema_version": SCHEMA_VERSION, "models": [asdict(entry) for entry in entries]})
 
 
-FORMATS: Mapping[str, Callable[[Sequence[Identification], ByWeights | None, Against | None], str]] = {
-    "text": text,
-    "json": json,
-}
+FORMATS: Mapping[str, Callable[[Sequence[Identification]], str]] = {"text": text, "json": json}
 LISTS: Mapping[str, Callable[[Sequence[Entry]], str]] = {"text": list_text, "json": list_json}

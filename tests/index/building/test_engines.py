@@ -1,4 +1,4 @@
-"""A build by any engine, stopped or not, gives the same index; what fails is told, and not tried for ever."""
+"""A build by any engine, stopped or not, gives the same index; what fails is told, and tried again by the next."""
 
 import os
 import signal
@@ -40,7 +40,7 @@ def command(index, names, *options):
 
 
 def content(index):
-    """Every byte of an index, but for the journal, and for what a killed process had half written."""
+    """Every byte of an index, but for what a killed process had half written."""
     return {
         file.relative_to(index).as_posix(): file.read_bytes()
         for folder in ("keys", "signatures")
@@ -56,7 +56,7 @@ def whole(hub, names, tmp_path_factory):
     assert (done.code, done.out.splitlines()[-1]) == (
         0, f"{MODELS} added, 0 already there, 0 could not be read",
     ), done  # fmt: skip
-    assert len(content(index)) == MODELS + 1
+    assert len(content(index)) == MODELS + 2
     return index
 
 
@@ -65,11 +65,11 @@ def test_a_build_that_was_killed_and_goes_on_equals_one_that_was_not(hub, names,
     arguments = [*COMMAND, *map(str, command(index, names, "--workers", "2"))]
     running = subprocess.Popen(arguments, env=remote(hub, tmp_path / "home"), stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
-    while len(list((index / "keys").glob("*.parquet"))) < MODELS // 2 and time.monotonic() < deadline:
+    while len(list((index / "keys").glob("*.safetensors"))) < MODELS // 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
-    done = len(list((index / "keys").glob("*.parquet")))
+    done = len(list((index / "keys").glob("*.safetensors")))
     assert MODELS // 2 <= done < MODELS
     again = process(*command(index, names), env=remote(hub, tmp_path / "home"))
     assert f"{done} already there, 0 could not be read" in again.out, again
@@ -100,7 +100,7 @@ def broken(tmp_path):
         yield running
 
 
-def test_failures_have_a_reason_and_are_not_tried_again(broken, tmp_path, monkeypatch):
+def test_failures_have_a_reason_and_are_tried_again(broken, tmp_path, monkeypatch):
     from hf_lineage import Options
     from hf_lineage.index.building import building
     from hf_lineage.index.building.engines import Work, local
@@ -109,26 +109,15 @@ def test_failures_have_a_reason_and_are_not_tried_again(broken, tmp_path, monkey
 
     connect(broken, tmp_path / "cache", monkeypatch)
     names, catalogue = ["org/odd", "org/gone", "org/slow", "org/good"], Catalogue(tmp_path / "index")
-
-    def build(**kwargs):
+    for _ in range(2):
         broken.forget()
-        found = building.build(names, catalogue, Options(), local, Work(), **kwargs)
-        return {added.model: added.problem for added in found}
-
-    first = build()
-    assert "NoSuchModel" in first["org/odd"]
-    assert first["org/gone"].startswith("org/gone is not on the Hub")
-    assert first["org/slow"].startswith("org/slow cannot be fetched from the Hub")
-    assert first["org/good"] == ""
-    second = build()
-    assert {one.split("/")[-1] for one in broken.requests if "odd" in one or "gone" in one} == set()
-    assert any("org/slow" in one for one in broken.requests)
-    assert second["org/odd"] == f"org/odd: {first['org/odd']}"
-    build()
-    assert build()["org/slow"].endswith("3 times, so it is not tried again")
-    assert broken.requests == [] or not any("slow" in one for one in broken.requests)
-    build(retry=True)
-    assert any("org/slow" in one for one in broken.requests)
+        found = building.build(names, catalogue, Options(), local, Work())
+        problems = {added.model: added.problem for added in found}
+        assert "NoSuchModel" in problems["org/odd"]
+        assert problems["org/gone"].startswith("org/gone is not on the Hub")
+        assert problems["org/slow"].startswith("org/slow cannot be fetched from the Hub")
+        assert problems["org/good"] == ""
+        assert any("org/slow" in one for one in broken.requests)
 
 
 def test_an_index_that_was_built_is_not_read_again(hub, names, whole, tmp_path):
@@ -145,9 +134,7 @@ def test_a_worker_that_ends_is_told_and_the_others_go_on():
 
     jobs = ["org/large", *(f"org/{number}" for number in range(5))]
     outcomes = list(local(dies, jobs, Work(workers=2), lambda job: f"{job} was lost"))
-    assert "org/large was lost" in outcomes
-    assert sorted(one.removesuffix(" was lost") for one in outcomes) == sorted(jobs)
-    assert len([one for one in outcomes if one.endswith("lost")]) <= 2
+    assert sorted(outcomes) == sorted(["org/large was lost", *jobs[1:]])
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a terminal sends no such signal there")

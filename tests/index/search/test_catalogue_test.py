@@ -1,7 +1,4 @@
-"""The base of an adapter among known models: groups of near ones are tested once each, the declared base first.
-
-A model in another stream is found by the weights of known models; an independent one is not, and p is corrected.
-"""
+"""The base of an adapter among known models: groups of near ones are tested once each, the declared base first."""
 
 from dataclasses import replace
 
@@ -12,10 +9,9 @@ from hf_lineage.checking.adapters.adapter_repository import find_adapters
 from hf_lineage.checking.adapters.adapters import Adapter, open_adapter
 from hf_lineage.errors import RepositoryError
 from hf_lineage.hub.reference import RepoRef
-from hf_lineage.index.search.catalogue_test import FOLDER, by_weights, grouped, identify_adapters, located, widths_of
+from hf_lineage.index.search.catalogue_test import FOLDER, grouped, identify_adapters, located, widths_of
 from hf_lineage.index.storage.catalogue import Catalogue, entry_of
-from hf_lineage.index.storage.shards import Entry
-from tests import streams
+from hf_lineage.index.storage.shard import Entry
 from tests.index.conftest import KNOWN
 from tests.models import EXAMPLES
 
@@ -31,7 +27,7 @@ def asked(name=LORA, most=5, options=OPTIONS, catalogue=None):
 
 
 def test_near_relatives_are_one_group_and_each_model_is_in_one(catalogue):
-    groups, fitting, left = grouped(catalogue.read().wide("mlp", {96}), 10)
+    groups, fitting, left = grouped(catalogue.shards(), 10)
     held = [one.model for group in groups for one in (group.entry, *group.near)]
     assert sorted(held) == sorted(KNOWN)
     assert (fitting, left) == (len(KNOWN), 0)
@@ -41,15 +37,15 @@ def test_near_relatives_are_one_group_and_each_model_is_in_one(catalogue):
 
 
 def test_a_declared_base_stands_for_its_group(catalogue):
-    groups, _, _ = grouped(catalogue.read().wide("mlp", {96}), 10, {"fern/llama-finetune-b"})
+    groups, _, _ = grouped(catalogue.shards(), 10, {"fern/llama-finetune-b"})
     assert groups[0].entry.model == "fern/llama-finetune-b"
 
 
 def test_what_is_left_over_is_counted(catalogue):
-    groups, fitting, left = grouped(catalogue.read().wide("mlp", {96}), 1)
+    groups, fitting, left = grouped(catalogue.shards(), 1)
     assert len(groups[0].near) + 1 + left == fitting
     assert left > 0
-    assert grouped(catalogue.read().wide("mlp", {64}), 1) == ([], 0, 0)
+    assert grouped([], 1) == ([], 0, 0)
 
 
 def test_the_base_of_an_adapter_is_found_by_its_trace(catalogue):
@@ -98,7 +94,7 @@ def test_a_model_of_the_hub_stands_for_its_group_before_a_folder(signatures, tmp
     catalogue = Catalogue(tmp_path)
     for name, commit in (("./a", None), ("z/base", "c0ffee" * 6 + "c0de")):
         catalogue.add(replace(signatures["acme/llama-base"], model=name, commit=commit))
-    (group,), _, _ = grouped(catalogue.read().wide("mlp", {96}), 10)
+    (group,), _, _ = grouped(catalogue.shards(), 10)
     assert group.entry.model == "z/base"
 
 
@@ -112,52 +108,3 @@ def test_the_entry_is_the_model_at_its_commit(signatures):
     entry = entry_of(signatures["acme/llama-base"], "mlp")
     assert isinstance(entry, Entry)
     assert located(entry, EXAMPLES).folder == EXAMPLES / "acme/llama-base"
-
-
-OPTIONS_OF_PAIRS = Options(local_hub=EXAMPLES, permutations=199, order_seed=0)
-
-
-def result(source, catalogue, most=3):
-    return by_weights(RepoRef(str(source), source), catalogue, OPTIONS_OF_PAIRS, most)
-
-
-STREAMS = {
-    "rotated": (streams.rotated, {}),
-    "narrowed": (streams.narrowed(64), {"hidden_size": 64}),
-    "widened": (streams.widened(128), {"hidden_size": 128}),
-}
-
-
-@pytest.mark.parametrize("stream", STREAMS)
-def test_a_model_in_another_stream_is_found_and_its_group_is_named(catalogue, tmp_path, stream):
-    change, config = STREAMS[stream]
-    model = streams.written("fern/llama-finetune-a", tmp_path / "x", change, **config)
-    found = result(model, catalogue)
-    (related,) = [one for one in found.tested if one.related]
-    assert related.group.entry.model == "acme/llama-base"
-    assert "fern/llama-finetune-a" in [one.model for one in related.group.near]
-    assert found.tests == len(found.tested) == 3
-    assert related.verdict.framed.p_value * found.tests <= OPTIONS_OF_PAIRS.alpha
-
-
-@pytest.mark.parametrize("stream", STREAMS)
-def test_an_independent_model_in_another_stream_has_no_relative(catalogue, tmp_path, stream):
-    change, config = STREAMS[stream]
-    model = streams.written("magpie/llama-liar", tmp_path / "x", change, **config)
-    assert not any(one.related for one in result(model, catalogue).tested)
-
-
-@pytest.mark.parametrize("name", ["otter/llama-independent"])
-def test_the_model_itself_is_left_out(catalogue, name):
-    found = by_weights(RepoRef(name, EXAMPLES / name), catalogue, OPTIONS_OF_PAIRS, 10)
-    held = [one.model for judged in found.tested for one in (judged.group.entry, *judged.group.near)]
-    assert name not in held
-    assert found.fitting == len(held) + found.untested == 6
-
-
-def test_a_base_that_is_declared_is_read_first(catalogue):
-    name = "magpie/llama-laundered"
-    found = by_weights(RepoRef(name, EXAMPLES / name), catalogue, OPTIONS_OF_PAIRS, 1)
-    assert [one.group.entry.model for one in found.tested] == ["acme/llama-base"]
-    assert found.tested[0].verdict.verified
-    assert found.untested > 0

@@ -9,7 +9,7 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.adapter_verdict import judge_trace
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.index.search.catalogue_test import FOLDER, AdapterBases, Group, Judged
-from hf_lineage.index.storage.shards import Entry
+from hf_lineage.index.storage.shard import Entry
 from hf_lineage.report.single.bases import FORMATS
 from tests.example_evidence import trace
 from tests.pages import HOSTILE

@@ -1,7 +1,4 @@
-"""What an index knows of a model is told with the size of the index, and never as an accusation.
-
-What was read of known models: every number with what it is corrected for, and no name leaves its line.
-"""
+"""What an index knows of a model is told with the size of the index, and never as an accusation."""
 
 import json
 from dataclasses import replace
@@ -9,55 +6,14 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage import Options
-from hf_lineage.checking.results.claim_result import NAMED, Row
 from hf_lineage.checking.source.model import open_model
 from hf_lineage.checking.source.naming import located
-from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.verdict import Kind, Verdict
-from hf_lineage.index.search.catalogue_test import ByWeights, Group, Judged
 from hf_lineage.index.search.identify import identify
 from hf_lineage.index.search.parents import weighed
 from hf_lineage.report.single import identified as identification
-from hf_lineage.report.single.identified import text_by_weights, values_by_weights
 from tests.index.conftest import catalogue, signatures
 from tests.models import EXAMPLES
-from tests.pages import HOSTILE, measured, row
-from tests.report.single.test_bases import entry
-
-
-def read(name="org/base", near=7):
-    related = row(mlp=measured(p=0.001))
-    gone = Row(Claim(name, None, NAMED), Verdict(Kind.UNVERIFIABLE, f"{name} is gone"))
-    groups = Group(entry(name), tuple(entry(f"near/{number}") for number in range(near))), Group(entry(f"x/{name}"), ())
-    return ByWeights("org/model", (Judged(groups[0], related), Judged(groups[1], gone)), 20, 11)
-
-
-def test_the_table_says_how_many_each_stands_for_and_the_sentence_how_many_are_left():
-    shown = " ".join(text_by_weights(read()).split())
-    assert "org/base 96 7 97% 0.002 RELATED" in shown
-    assert "by their keys, and were not tested; models that were not tested may be nearer" in shown
-    assert "1 of 20 models of the index, of any width, were tested against their weights" in shown
-    assert "12 were neither tested nor near one that was" in shown
-
-
-def test_a_calibrated_verdict_says_what_it_rests_on():
-    first, second = read().tested
-    calibrated = replace(first, row=replace(first.row, verdict=Verdict(Kind.CALIBRATED, "")))
-    shown = " ".join(text_by_weights(replace(read(), tested=(calibrated, second))).split())
-    assert "RELATED, calibrated rests on a threshold, which is not corrected" in shown
-    assert "rests on a threshold" not in text_by_weights(read())
-
-
-def test_values_are_those_of_the_table():
-    first, second = values_by_weights(read())["tested"]
-    assert (first["verdict"], first["kind"], first["p_value_adjusted"]) == ("RELATED", "related", 0.002)
-    assert (second["verdict"], second["p_value_adjusted"], second["inherited"]) == ("UNVERIFIABLE", None, None)
-
-
-def test_hostile_names_stay_in_their_lines():
-    assert all(line.isprintable() for line in text_by_weights(read(HOSTILE)).splitlines())
-
 
 __all__ = ["catalogue", "signatures"]
 
