@@ -22,7 +22,7 @@ VALUES = {
     "signature": {"signature.Signature": "what is computed from the weights"},
     "evidence": {"evidence.Verdict": "what two signatures show"},
     "checking": {
-        "checking.contents.kinds.Contents": "what is in a repository",
+        "checking.contents.contents.Contents": "what is in a repository",
         "checking.results.report.Report": "every claim with its verdict",
     },
     "report": {"report.findings.finding.Finding": "what each format prints"},

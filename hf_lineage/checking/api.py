@@ -69,7 +69,7 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     began, options, contents = now(), ordered(options), contents_of(source)
     declared = _named(bases, options.local_hub) if bases else declared_in(contents)
     asked = Asked(declared, options, named=bool(bases))
-    judged = contents.judge(lambda kind, held: kind.check(held, asked)) if declared.claims else Judged()
+    judged = contents.check(asked) if declared.claims else Judged()
     rows = judged.rows
     told = contents.repo, (*declared.notes, *judged.notes), began
     rows = _told(rows, options)
@@ -113,7 +113,7 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
 
     def compared(b: str, source: RepoRef | Signature) -> Report:
         contents = contents_of(source)
-        judged = contents.judge(lambda kind, held: kind.compare(held, beside))
+        judged = contents.compare(beside)
         told = contents.repo, judged.notes, began, ("compare",)
         return Report(b, source.commit, _told(judged.rows, options), (), options, *told, licence=stated(source))
 
@@ -134,7 +134,7 @@ def _each(a: str, base: RepoRef | Signature, models: Sequence[str], options: Opt
         if isinstance(one, Verdict):
             rows.append(Row(Claim(a, None, NAMED), one, model=name))
             continue
-        rows += (replace(row, model=name, model_commit=one.commit, licence="") for row in one.rows)
+        rows += (replace(row, model=name, model_commit=one.commit) for row in one.rows)
         notes += (f"{name}: {note}" for note in one.notes)
     repo = base if isinstance(base, RepoRef) else None
     return Report(a, base.commit, tuple(rows), (), options, repo, tuple(notes), began, called=("compare",))

@@ -1,5 +1,5 @@
-from .kind import Asked as Asked
-from .kind import Compared as Compared
-from .kind import Judged as Judged
-from .kinds import contents_of as contents_of
-from .kinds import declared_in as declared_in
+from .contents import contents_of as contents_of
+from .contents import declared_in as declared_in
+from .model import Asked as Asked
+from .model import Compared as Compared
+from .model import Judged as Judged

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from hf_lineage.checking.contents.kind import Asked, Compared, ContentKind, Judged, Source
+from hf_lineage.checking.contents.model import Asked, Compared, Judged, Source
 from hf_lineage.checking.judge import Candidate, base_once, judge_claim, judge_pair, opened_once
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation import parts_notes
 from hf_lineage.checking.results import VERDICTS, Row, attempt
-from hf_lineage.checking.source import CONFIG, Parts, holds_others, part_of, parts_of, unchanged, with_parts
+from hf_lineage.checking.source import CONFIG, Parts, holds_others, part_of, unchanged, with_parts
 from hf_lineage.claims import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Kind, Verdict
@@ -24,7 +24,8 @@ NOT_JUDGED = "its use by the rest of the model was not judged"
 """What a row about a part says nothing of."""
 
 
-def _check_folders(parts: Parts, asked: Asked) -> Judged:
+def check_folders(parts: Parts, asked: Asked) -> Judged:
+    """Return whether the models in folders come from the bases that are claimed."""
     claims, options = asked.declared.claims, asked.options
     candidates = {part.subfolder: opened_once(part, options) for part in parts.models}
     notes = parts_notes(claims, {part: candidates[part.subfolder]() for part in parts.models})
@@ -66,7 +67,9 @@ def _is_of(base: object, parts: Parts, part: str) -> bool:
     return same is True
 
 
-def _compare_folders(parts: Parts, compared: Compared) -> Judged:
+def compare_folders(parts: Parts, compared: Compared) -> Judged:
+    """Return whether the models in folders come from one base."""
+
     def judge(part: RepoRef) -> Row:
         base, candidate = compared.opened(part.subfolder), opened_once(part, compared.options)
         return judge_pair(compared.claim, base, candidate, compared.options, part.subfolder)
@@ -74,19 +77,11 @@ def _compare_folders(parts: Parts, compared: Compared) -> Judged:
     return Judged(tuple(map(judge, parts.models)))
 
 
-SUBMODELS: ContentKind[Parts] = ContentKind(
-    name="models in folders",
-    find=lambda source: parts if (parts := parts_of(source)).models else None,
-    check=_check_folders,
-    compare=_compare_folders,
-    in_place=True,
-)
-
-
-def _find(source: Source) -> Sequence[RepoRef] | None:
+def find_parts(source: Source) -> Sequence[RepoRef]:
+    """Return the parts of a model beside its language model, by its files alone."""
     if isinstance(source, Signature) or not source.has(CONFIG) or not holds_others(source.config()):
-        return None
-    return [part for part in with_parts(source)[1:] if isinstance(part, RepoRef)] or None
+        return ()
+    return [part for part in with_parts(source)[1:] if isinstance(part, RepoRef)]
 
 
 def _fitting(part: RepoRef, base: Source | Verdict) -> Source | Verdict:
@@ -101,8 +96,8 @@ def _row(part: RepoRef, claim: Claim, base: Source | Verdict, options: Options) 
     return replace(row, notes=(*row.notes, f"{part.part}: {NOT_JUDGED}"))
 
 
-def _check(parts: Sequence[RepoRef], asked: Asked) -> Judged:
-    """The rows of the parts of a model beside its language model, each on the fitting part of each base."""
+def check_parts(parts: Sequence[RepoRef], asked: Asked) -> Judged:
+    """Return the rows of the parts of a model, each on the fitting part of each base."""
     claims, hub = asked.declared.claims, asked.options.local_hub
     pairs = [
         (part, claim, _fitting(part, base_once(claim, hub)()))
@@ -113,7 +108,8 @@ def _check(parts: Sequence[RepoRef], asked: Asked) -> Judged:
     return _judged(pairs, asked.options)
 
 
-def _compare(parts: Sequence[RepoRef], compared: Compared) -> Judged:
+def compare_parts(parts: Sequence[RepoRef], compared: Compared) -> Judged:
+    """Return the same on one base."""
     return _judged([(part, compared.claim, _fitting(part, compared.base)) for part in parts], compared.options)
 
 
@@ -124,15 +120,8 @@ def _judged(pairs: Sequence[tuple[RepoRef, Claim, Source | Verdict]], options: O
     return Judged(rows, tuple(dict.fromkeys(notes)))
 
 
-PARTS: ContentKind[Sequence[RepoRef]] = ContentKind(
-    name="parts of a model",
-    find=_find,
-    check=_check,
-    compare=_compare,
-)
-
-
-def _check_named(part: RepoRef, asked: Asked) -> Judged:
+def check_named(part: RepoRef, asked: Asked) -> Judged:
+    """Return whether a part that is named comes from the fitting parts of the bases that are claimed."""
     options = asked.options
     rows = [
         _row(part, claim, _fitting(part, base_once(claim, options.local_hub)()), options)
@@ -141,12 +130,6 @@ def _check_named(part: RepoRef, asked: Asked) -> Judged:
     return Judged(tuple(rows))
 
 
-NAMED_PART: ContentKind[RepoRef] = ContentKind(
-    name="a part that is named",
-    find=lambda source: source if isinstance(source, RepoRef) and source.part else None,
-    check=_check_named,
-    compare=lambda part, compared: Judged(
-        (_row(part, compared.claim, _fitting(part, compared.base), compared.options),)
-    ),
-    in_place=True,
-)
+def compare_named(part: RepoRef, compared: Compared) -> Judged:
+    """Return whether a part that is named comes from the fitting part of one base."""
+    return Judged((_row(part, compared.claim, _fitting(part, compared.base), compared.options),))

@@ -1,13 +1,10 @@
-"""The kinds that are always known: a model, and a signature that stands for one."""
+"""A model, and a signature that stands for one, judged on the bases that are claimed."""
 
 from pathlib import Path
 
 import pytest
 
 from hf_lineage import Options, check, compare, extract
-from hf_lineage.checking.contents.kind import MODEL, SIGNATURE, ContentKind
-from hf_lineage.hub.reference import RepoRef
-from hf_lineage.signature import Signature
 from hf_lineage.signature.sources.store import save_signature
 from tests.adapters import pair, written
 from tests.models import card, family, fine_tuned, tiny_llama
@@ -83,14 +80,3 @@ def test_an_adapter_beside_the_weights_leaves_the_claim_open_and_says_what_to_do
         )
     (child / weights).unlink()
     assert check("fern/child", "acme/base", Options(local_hub=hub)).rows[0].verdict.name == "RELATED"
-
-
-def test_each_kind_finds_what_is_its_own():
-    repo, signature = RepoRef("org/model", HUB), object.__new__(Signature)
-    assert (MODEL.find(repo), MODEL.find(signature)) == (repo, None)
-    assert (SIGNATURE.find(repo), SIGNATURE.find(signature)) == (None, signature)
-
-
-def test_a_kind_lies_beside_a_model_and_has_no_folders_unless_it_says_so():
-    kind = ContentKind("toy", lambda source: source, lambda found, asked: None, lambda found, compared: None)
-    assert (kind.in_place, tuple(kind.folders(None))) == (False, ())

@@ -1,15 +1,10 @@
-"""Content kind: one kind of thing that a repository may hold: how it is found, and how it is judged.
-
-Two are here: a model, which a repository is if it holds nothing that stands in place of one, and the signature that
-stands for a model. A new kind is one value of this class in a file of its own, and one entry of the table in `kinds`;
-what is heavy is imported where something of the kind was found.
-"""
+"""What is asked of what a repository holds, and a model or a stored signature, judged on the bases that are claimed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from hf_lineage.checking.judge import as_merge, judge_claim, judge_pair, opened_once
 from hf_lineage.checking.options import Options
@@ -26,7 +21,6 @@ if TYPE_CHECKING:
 
 Source = RepoRef | Signature
 """A repository, or the signature that stands for a model."""
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -60,23 +54,6 @@ class Compared:
     """Opens the model in a folder of the base, or the only one; each is opened once."""
 
 
-@dataclass(frozen=True)
-class ContentKind(Generic[T]):
-    """One kind of thing that a repository may hold, as functions of what it holds."""
-
-    name: str
-    find: Callable[[Source], T | None]
-    """What a repository holds of it, by its files alone; None if nothing. LineageError if a file is damaged."""
-    check: Callable[[T, Asked], Judged]
-    """Whether it comes from the bases that are claimed."""
-    compare: Callable[[T, Compared], Judged]
-    """Whether it comes from one base."""
-    folders: Callable[[T], Sequence[RepoRef]] = lambda _held: ()
-    """The folders in which bases may be declared where the root of the repository declares none."""
-    in_place: bool = False
-    """Whether it stands in place of a model: a repository that holds it is no model itself."""
-
-
 def _judge(source: Source, asked: Asked, part: str = "") -> tuple[tuple[Row, ...], OpenedModel | Verdict]:
     """The rows of all claims, the parents of a merge judged together, and the candidate."""
     claims = asked.declared.claims
@@ -85,7 +62,13 @@ def _judge(source: Source, asked: Asked, part: str = "") -> tuple[tuple[Row, ...
     return as_merge([judge_claim(candidate, claim, options, part) for claim in claims], options.min_share), opened
 
 
-def _check(repo: RepoRef, asked: Asked) -> Judged:
+def check_signature(signature: Signature, asked: Asked) -> Judged:
+    """Return whether a stored signature comes from the bases that are claimed."""
+    return Judged(_judge(signature, asked)[0])
+
+
+def check_model(repo: RepoRef, asked: Asked) -> Judged:
+    """Return whether a model comes from the bases that are claimed."""
     (rows, opened), blended = _judge(repo, asked, repo.subfolder), None
     if len(rows) > 1:
         from hf_lineage.checking.relation import names_in, with_shares
@@ -103,23 +86,9 @@ def _adapters_in_folders(source: Source) -> Iterator[str]:
         yield f"{folders[0]}/ and {len(folders) - 1} more hold adapters that were not judged: check each by itself"
 
 
-def _compare(source: Source, compared: Compared) -> Judged:
+def compare_model(source: Source, compared: Compared) -> Judged:
+    """Return whether a model, or the signature that stands for one, comes from one base."""
     part = source.subfolder if isinstance(source, RepoRef) else ""
     base = compared.opened(part)
     row = judge_pair(compared.claim, base, opened_once(source, compared.options), compared.options, part)
     return Judged((row,), tuple(_adapters_in_folders(source)))
-
-
-MODEL: ContentKind[RepoRef] = ContentKind(
-    name="model",
-    find=lambda source: source if isinstance(source, RepoRef) else None,
-    check=_check,
-    compare=_compare,
-)
-SIGNATURE: ContentKind[Signature] = ContentKind(
-    name="stored signature",
-    find=lambda source: source if isinstance(source, Signature) else None,
-    check=lambda signature, asked: Judged(_judge(signature, asked)[0]),
-    compare=_compare,
-    in_place=True,
-)
