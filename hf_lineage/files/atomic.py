@@ -15,13 +15,11 @@ import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BufferedRandom
 from pathlib import Path
-from typing import IO
 
 from hf_lineage.errors import SignatureError, remedy
 from hf_lineage.files.places import link_on_the_way
-from hf_lineage.files.regular import AT_ONCE, BINARY
+from hf_lineage.files.regular import BINARY
 
 TEMPORARY = ".hf-lineage-"
 """The prefix of the names of files that are still being written."""
@@ -78,23 +76,6 @@ class Folder:
             raise OSError(errno.ESTALE, "its folder was replaced meanwhile")
 
 
-@dataclass(frozen=True)
-class Draft:
-    """A new file that has no name of its own yet."""
-
-    stream: BufferedRandom
-    folder: Folder
-    temporary: str
-
-    def become(self, name: str) -> None:
-        """Put it, whole and on the disk, in the place of whatever has a name."""
-        self.stream.flush()
-        os.fsync(self.stream.fileno())
-        self.stream.close()  # Windows renames no open file
-        at = self.folder.descriptor
-        os.replace(self.folder.named(self.temporary), self.folder.named(name), src_dir_fd=at, dst_dir_fd=at)
-
-
 def write_atomically(file: Path, content: bytes, permissions: int | None = None) -> None:
     """Replace a file by new content in one step, so that no reader sees half of it and no crash leaves half of it.
 
@@ -129,17 +110,6 @@ def write_output(file: Path, content: bytes) -> None:
             _replace(folder, file.name, content)
 
 
-@contextlib.contextmanager
-def appending(file: Path) -> Iterator[IO[bytes]]:
-    """Yield a regular file to whose end is written at once, made if need be; raise OSError for a link or a pipe."""
-    with opened_folder(file.parent) as folder:
-        place = folder.open(file.name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | AT_ONCE)
-        with os.fdopen(place, "ab", buffering=0) as stream:
-            if not stat.S_ISREG(os.fstat(place).st_mode):
-                raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file")
-            yield stream
-
-
 def make_folder(folder: Path, permissions: int = 0o777) -> None:
     """Make a folder, with those above it, unless it is there; raise SignatureError if it cannot be made."""
     try:
@@ -159,26 +129,26 @@ def opened_folder(path: Path) -> Iterator[Folder]:
             os.close(descriptor)
 
 
-@contextlib.contextmanager
-def draft(folder: Folder, permissions: int | None = None) -> Iterator[Draft]:
-    """Yield a new file of a folder, under a name that cannot be guessed; it is removed unless it gets another."""
+def _replace(folder: Folder, name: str, content: bytes, permissions: int | None = None) -> None:
+    """Put new content, whole and on the disk, in the place of whatever has a name; it has a name of its own till then.
+
+    That name cannot be guessed.
+    """
     _tidy(folder)
-    temporary = f"{TEMPORARY}{secrets.token_hex(8)}"
+    temporary, at = f"{TEMPORARY}{secrets.token_hex(8)}", folder.descriptor
+    permissions = folder.permissions(name) if permissions is None else permissions
     place = folder.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:
-        with os.fdopen(place, "w+b") as stream:
+        with os.fdopen(place, "w+b") as stream:  # closed before: Windows renames no open file
             if permissions is not None:
-                os.chmod(folder.named(temporary), permissions, dir_fd=folder.descriptor)
-            yield Draft(stream, folder, temporary)
+                os.chmod(folder.named(temporary), permissions, dir_fd=at)
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(folder.named(temporary), folder.named(name), src_dir_fd=at, dst_dir_fd=at)
     finally:
         with contextlib.suppress(OSError):
             folder.remove(temporary)
-
-
-def _replace(folder: Folder, name: str, content: bytes, permissions: int | None = None) -> None:
-    with draft(folder, folder.permissions(name) if permissions is None else permissions) as new:
-        new.stream.write(content)
-        new.become(name)
 
 
 @contextlib.contextmanager

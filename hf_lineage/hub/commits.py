@@ -6,7 +6,6 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from hf_lineage.errors import RepositoryError, printable
@@ -16,22 +15,17 @@ SAME = "Already up to date; nothing was written."
 CARD = "README.md"
 
 
-def commit(name: str, files: Mapping[str, bytes | Path | None], parent: str, message: str, **where: Any) -> str:
+def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **where: Any) -> str:
     """Commit files to a Hub repository whose branch stands at `parent`; return the address of commit or pull request.
 
-    A file is given by its content or by where it is; None removes it. `where` is that of `create_commit`: the
-    `revision` to commit to, `create_pr` to propose it instead, the `repo_type`. Raise BranchMovedError if the branch
-    has moved, RepositoryError if the account may not write there or the Hub refuses, NetworkError if it cannot be
-    reached.
+    `where` is that of `create_commit`: the `revision` to commit to, `create_pr` to propose it instead. Raise
+    BranchMovedError if the branch has moved, RepositoryError if the account may not write there or the Hub refuses,
+    NetworkError if it cannot be reached.
     """
-    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
+    from huggingface_hub import CommitOperationAdd, HfApi
 
-    card = files.get(CARD)
-    _refuse_other_encodings(name, card if isinstance(card, bytes) else b"")
-    operations = [
-        CommitOperationDelete(path) if content is None else CommitOperationAdd(path, content)
-        for path, content in files.items()
-    ]
+    _refuse_other_encodings(name, files.get(CARD, b""))
+    operations = [CommitOperationAdd(path, content) for path, content in files.items()]
 
     def send() -> str:
         with warnings.catch_warnings(), _bars_for_terminals():
@@ -63,13 +57,6 @@ def _bars_for_terminals() -> Iterator[None]:
     finally:
         if silenced:
             enable_progress_bars()
-
-
-def create(name: str, kind: str, private: bool) -> None:
-    """Make a repository, unless there is one of this name; raise as `commit` does."""
-    from huggingface_hub import HfApi
-
-    client.send(name, lambda: HfApi().create_repo(name, repo_type=kind, private=private or None, exist_ok=True))
 
 
 def propose(name: str, title: str, description: str, parent: str, changes: Callable[[str], Mapping[str, bytes]]) -> str:

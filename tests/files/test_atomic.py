@@ -13,7 +13,7 @@ import pytest
 
 from hf_lineage.errors import SignatureError
 from hf_lineage.files import atomic
-from hf_lineage.files.atomic import STALE, appending, remove_file, write_atomically, write_output
+from hf_lineage.files.atomic import STALE, remove_file, write_atomically, write_output
 
 
 def test_nothing_is_left_behind_when_a_file_cannot_be_written(tmp_path):
@@ -241,31 +241,6 @@ class TestOutput:
         monkeypatch.chdir("/")
         write_output(tmp_path / "link/inner/b", b"x")
         assert sorted(path.name for path in (tmp_path / "there/inner").iterdir()) == ["a", "b"]
-
-
-class TestAppending:
-    def test_each_piece_comes_behind_what_is_there(self, tmp_path):
-        for piece in (b"a", b"b"):
-            with appending(tmp_path / "file") as stream:
-                stream.write(piece)
-        assert (tmp_path / "file").read_bytes() == b"ab"
-
-    @pytest.mark.parametrize(
-        ("make", "why"),
-        [
-            (os.mkfifo, "No such device|not a regular file"),
-            (lambda path: path.symlink_to("there"), "it is a link, and hf-lineage does not write through links"),
-            (lambda path: path.symlink_to("missing"), "it is a link, and hf-lineage does not write through links"),
-        ],
-        ids=["a pipe", "a link", "a link to nothing"],
-    )
-    def test_it_waits_for_no_pipe_and_follows_no_link(self, tmp_path, make, why):
-        (tmp_path / "there").write_bytes(b"old")
-        make(tmp_path / "file")
-        with pytest.raises(OSError, match=why), appending(tmp_path / "file"):
-            pass
-        assert (tmp_path / "there").read_bytes() == b"old"
-        assert not (tmp_path / "missing").exists()
 
 
 def test_a_file_is_removed_a_link_alone_and_nothing_behind_a_link(tmp_path):

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from tests.server.answers import Answer, Request, json_answer, refusal, route
 from tests.server.hub import Hub
 from tests.server.reading import LARGE
 
-_REPO = r"hub/api/(?P<kind>models|datasets)/(?P<name>[^/]+/[^/]+)"
+_REPO = r"hub/api/models/(?P<name>[^/]+/[^/]+)"
 
 
 @dataclass
@@ -44,18 +43,16 @@ class Commits:
         """The content of a file at a revision."""
         return (self.hub.published[name][revision] / file).read_bytes()
 
-    def push(self, name: str, revision: str, files: dict[str, bytes], removed: Sequence[str] = ()) -> str:
+    def push(self, name: str, revision: str, files: dict[str, bytes]) -> str:
         """Commit as somebody would, and return the commit."""
         old = self.hub.published[name][revision]
         parent = self.hub.commit(name, revision)
         changed = [(file, hashlib.sha1(content).hexdigest()) for file, content in sorted(files.items())]
-        commit = hashlib.sha1(repr((name, parent, changed, *removed)).encode()).hexdigest()
+        commit = hashlib.sha1(repr((name, parent, changed)).encode()).hexdigest()
         shutil.copytree(old, self.room / commit)
         for file, content in files.items():
             (self.room / commit / file).parent.mkdir(parents=True, exist_ok=True)
             (self.room / commit / file).write_bytes(content)
-        for file in removed:
-            (self.room / commit / file).unlink()
         self.hub.published[name] |= {revision: self.room / commit, commit: self.room / commit}
         return commit
 
@@ -89,13 +86,12 @@ class Commits:
         files = {file["path"]: base64.b64decode(file["content"]) for file in sent}
         large = [line["value"] for line in lines if line["key"] == "lfsFile"]
         files |= {file["path"]: self.uploaded[file["oid"]] for file in large}
-        removed = [line["value"]["path"] for line in lines if line["key"] == "deletedFile"]
         if query.get("create_pr"):
             revision = f"refs/pr/{self.propose(name, str(self.account), header['summary'])}"
             self.hub.published[name][revision] = self.hub.published[name][header["parentCommit"]]
         elif header["parentCommit"] != self.hub.commit(name, revision):
             return json_answer({"error": "The parent commit is not the head of the branch"}, 412)
-        commit = self.push(name, revision, files, removed)
+        commit = self.push(name, revision, files)
         self.made.append((name, revision, sorted(files)))
         done = {"commitOid": commit, "commitUrl": f"{self.hub.url}/{name}/commit/{commit}", "success": True}
         return json_answer(done | {"pullRequestUrl": f"{self.hub.url}/{name}/discussions/{len(self.proposals)}"})
@@ -119,19 +115,6 @@ def validate(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
     return json_answer({"errors": errors, "warnings": warnings}, 400 if errors else 200)
 
 
-@route("POST", r"hub/api/repos/create")
-def create(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
-    """An empty repository, unless there is one of this name."""
-    asked, commits = json.loads(request.body), _commits(hub)
-    name = "/".join(filter(None, (asked.get("organization") or commits.account, asked["name"])))
-    url = {"url": f"{hub.url}/{asked['type']}s/{name}"}
-    if name in hub.published:
-        return json_answer({"error": "You already created this repo"} | url, 409)
-    (commits.room / name).mkdir(parents=True)
-    hub.publish(name, commits.room / name)
-    return json_answer(url)
-
-
 @route("POST", rf"{_REPO}/preupload/(?P<revision>.+)")
 def preupload(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
     paths = [file["path"] for file in json.loads(request.body)["files"]]
@@ -141,7 +124,7 @@ def preupload(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
     )
 
 
-@route("POST", r"hub/(datasets/)?(?P<name>[^/]+/[^/]+)\.git/info/lfs/objects/batch")
+@route("POST", r"hub/(?P<name>[^/]+/[^/]+)\.git/info/lfs/objects/batch")
 def batch(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
     """Where large files are sent to, those that are not there yet."""
     objects = json.loads(request.body)["objects"]
