@@ -89,6 +89,7 @@ def refused(wrong: Wrong, folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("wrong", NEVER_PASS.values(), ids=NEVER_PASS.keys())
+@pytest.mark.few(3)
 def test_a_wrong_entry_that_must_never_pass_is_refused(wrong, tmp_path):
     assert wrong.by in refused(wrong, tmp_path)
 
@@ -151,6 +152,7 @@ DEVIATING = {
 
 
 @pytest.mark.parametrize(("name", "registered", "changes"), DEVIATING.values(), ids=DEVIATING.keys())
+@pytest.mark.few(5)
 def test_a_factorization_that_is_not_the_module_deviates(name, registered, changes, tmp_path):
     entry = pretend(registered, **changes)
     assert deviations(build_tiny_model(name, tmp_path, required(entry, name, variants(name)[0]), entry))
@@ -285,6 +287,7 @@ INACTIVE = {
 
 
 @pytest.mark.parametrize(("name", "registered", "changes", "settings", "by"), INACTIVE.values(), ids=INACTIVE.keys())
+@pytest.mark.few(3)
 def test_a_wrong_word_about_what_makes_units_active_is_noticed(name, registered, changes, settings, by, tmp_path):
     factorization = pretend(registered, mlp=changes)
     wanted = required(factorization, name, variants(name)[0] | settings)

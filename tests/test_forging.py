@@ -24,7 +24,6 @@ from hf_lineage.evidence.units import comparison as framed
 from hf_lineage.evidence.units import inherited
 from hf_lineage.signature import values
 from hf_lineage.signature.products import branches
-from tests.forging.kinds import KINDS
 from tests.forging.outputs import AT_WORK, BROKEN, IDLE, moved, said_of, sound
 from tests.forging.search import classes, searched, subject
 
@@ -155,7 +154,3 @@ def test_what_does_nothing_is_told_from_what_is_at_work():
     assert said_of([words * float("nan")], [words]) == BROKEN
     assert not sound([torch.ones(2, 24, 8)])
     assert moved([words[:, :3]], [words]) == float("inf")
-
-
-def test_every_kind_of_case_is_drawn():
-    assert set(KINDS) == {"added", "set", "scaled", "shut"}

@@ -74,14 +74,6 @@ def test_a_reader_needs_little_memory(every, name):
     assert most < MOST_MEMORY
 
 
-def test_a_reader_that_raises_something_else_is_noticed():
-    def careless(content):
-        raise KeyError(content)
-
-    with pytest.raises(KeyError):
-        only_ours(careless, b"")
-
-
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory):
     return family(tmp_path_factory.mktemp("hub"))

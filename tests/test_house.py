@@ -5,8 +5,6 @@ import functools
 import graphlib
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "hf_lineage"
 MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES, MOST_OF_A_LIST = 250, 40, 12, 20
@@ -67,23 +65,6 @@ def test_every_module_has_a_test_file_of_its_own_name_or_a_reason():
     missing = {str(module) for module in modules() if not own_test(module).exists()}
     assert missing - ELSEWHERE.keys() == set(), "write their tests, or say in ELSEWHERE where they are"
     assert ELSEWHERE.keys() - missing == set(), "take these out of ELSEWHERE: they have tests, or are gone"
-
-
-@pytest.mark.parametrize("reason", sorted(set(ELSEWHERE.values())))
-def test_the_tests_that_stand_elsewhere_are_there(reason):
-    files = [ROOT / word for word in reason.replace(",", " ").split() if word.endswith(".py")]
-    assert files or reason == ENTRY
-    assert [str(file) for file in files if not file.exists()] == []
-
-
-def test_no_test_file_is_named_after_a_module_that_is_gone_or_stands_in_another_room():
-    """Rooms are mirrored; a file about a subject rather than a module has a name that no module of any room has."""
-    stems = {module.stem for module in modules()}
-    files = [path.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")]
-    rooms = {str(module.with_name(f"test_{module.name}")) for module in modules()}
-    mirrored = [file for file in files if (PACKAGE / file.parent).is_dir() and file.parent != Path()]
-    astray = [str(file) for file in mirrored if file.stem.removeprefix("test_") in stems and str(file) not in rooms]
-    assert astray == []
 
 
 def test_no_file_is_longer_than_a_few_screens():
@@ -206,24 +187,19 @@ def offered(folder):
     }
 
 
-@pytest.mark.parametrize("folder", sorted(FOLDERS - {"hf_lineage"}))
-def test_a_face_offers_what_other_folders_import_and_nothing_else(folder):
-    asked = {
-        name
-        for module, path in MODULES.items()
-        for source, name, _ in imports(path)
-        if source == folder and not within(module, folder) and f"{folder}.{name}" not in FOLDERS
-    }
-    own = {name for name in asked if name not in offered(folder) and name in MODULES[folder].read_text("utf-8")}
-    assert asked - own == offered(folder).keys()
-
-
-@pytest.mark.parametrize("folder", sorted(FOLDERS))
-def test_no_name_of_a_face_is_the_name_of_a_module_beside_it(folder):
-    """Whichever of the two is imported first would be what others get by that name."""
-    children = {path.stem for path in MODULES[folder].parent.iterdir()}
-    taken = [name for name, home in offered(folder).items() if name in children and home != f"{folder}.{name}"]
-    assert taken == []
+def test_a_face_offers_what_other_folders_import_and_nothing_else():
+    for folder in FOLDERS - {"hf_lineage"}:
+        asked = {
+            name
+            for module, path in MODULES.items()
+            for source, name, _ in imports(path)
+            if source == folder and not within(module, folder) and f"{folder}.{name}" not in FOLDERS
+        }
+        own = {name for name in asked if name not in offered(folder) and name in MODULES[folder].read_text("utf-8")}
+        assert asked - own == offered(folder).keys(), f"{folder}: run `make faces`"
+        # Of a name that is also that of a module beside it, whichever is imported first would be what others get.
+        children = {path.stem for path in MODULES[folder].parent.iterdir()}
+        assert [n for n, home in offered(folder).items() if n in children and home != f"{folder}.{n}"] == []
 
 
 def test_there_is_no_circle_of_imports():
