@@ -57,7 +57,6 @@ faces: $(VENV)/.lint ## write anew what each folder of the package offers to the
 
 docs: $(VENV)/.test ## write anew what a program writes of README.md and docs/
 	@$(BIN)/python -m tools.docs
-	@$(BIN)/python -m tools.rooms
 
 # MkDocs Material tells of its successor at every build. Not --quiet: what is not told is not counted, and nothing fails.
 site: export NO_MKDOCS_2_WARNING = 1

@@ -31,7 +31,6 @@ NOT_RUN = {
     "pip install": "it needs the network; tests/test_wheel.py installs the wheel",
     "git clone": "it needs the network",
     "cd hf-lineage": "the clone makes this folder",
-    "python -m tools.download_sizes": "it needs the package index; tests/tools/test_download_sizes.py runs its parts",
     "gh ": "it needs an attestation on GitHub",
     "mkdir ": "the folder is there already",
     "model_signing ": "it needs a key or an account; tests/report/test_model_signing.py signs and verifies",

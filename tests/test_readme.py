@@ -17,9 +17,6 @@ FILES = sorted({README, *PAGES.rglob("*.md"), *(file for file, _ in BLOCKS.value
 LONGEST = 200
 """Lines of README.md."""
 BINARY = {".safetensors", ".gguf", ".onnx", ".png", ".pyc"}
-ELSEWHERE = {"formats"}
-"""Blocks that take minutes, which a test of their own samples: tests/tools/test_stored.py."""
-
 SLOW = {"audiences", "tree"}
 """Blocks that take seconds; that of the demonstration is one of those that are rendered in every run."""
 
@@ -39,10 +36,7 @@ def rows(file, heading):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.long] if name in SLOW else [])
-        for name in sorted(BLOCKS.keys() - ELSEWHERE)
-    ],
+    [pytest.param(name, marks=[pytest.mark.long] if name in SLOW else []) for name in sorted(BLOCKS)],
 )
 def test_every_generated_block_is_up_to_date(name):
     file, render = BLOCKS[name]

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from tools import listed, measured, published, shown, stored
+from tools import listed, measured, published, shown
 
 ROOT = Path(__file__).parents[1]
 README, REGISTRY = ROOT / "README.md", ROOT / "registry" / "README.md"
@@ -19,7 +20,7 @@ PAGES = ROOT / "docs"
 
 BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "demo": (README, shown.demo_block),
-    "minilm": (README, measured.minilm_block),
+    "minilm": (README, partial(measured.summary_block, "minilm")),
     "use": (README, shown.use_block),
     "commands": (README, listed.commands_block),
     "options": (PAGES / "commands.md", listed.options_block),
@@ -34,28 +35,26 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "building": (PAGES / "identify.md", measured.building_block),
     "cost": (PAGES / "identify.md", measured.cost_block),
     "reference": (PAGES / "method.md", listed.reference_block),
-    "laundering": (PAGES / "method.md", shown.laundering_block),
     "network": (PAGES / "signatures.md", measured.network_block),
     "link": (PAGES / "signatures.md", measured.link_block),
     "speed": (PAGES / "benchmarks.md", measured.speed_block),
     "unrelated": (PAGES / "benchmarks.md", measured.unrelated_block),
     "paper": (PAGES / "benchmarks.md", measured.paper_block),
     "adapters": (PAGES / "adapters.md", measured.adapters_block),
-    "merges": (PAGES / "merges.md", measured.merges_block),
+    "merges": (PAGES / "merges.md", partial(measured.summary_block, "merges")),
     "disputes": (PAGES / "disputes.md", measured.disputes_block),
     "accused": (PAGES / "disputes.md", measured.accused_block),
     "rivals": (PAGES / "benchmarks.md", measured.rivals_block),
     "missed": (BENCHMARKS, measured.missed_block),
-    "attacks": (PAGES / "limits.md", measured.attacks_block),
-    "forged": (PAGES / "limits.md", measured.forged_block),
-    "executed": (PAGES / "run.md", measured.executed_block),
+    "attacks": (PAGES / "limits.md", partial(measured.summary_block, "attacks")),
+    "forged": (PAGES / "limits.md", partial(measured.summary_block, "forged")),
+    "executed": (PAGES / "run.md", partial(measured.summary_block, "executed")),
     "strict": (PAGES / "strict.md", measured.strict_block),
-    "power": (PAGES / "limits.md", measured.power_block),
-    "reshaped": (PAGES / "limits.md", measured.reshaped_block),
+    "power": (PAGES / "limits.md", partial(measured.summary_block, "power")),
+    "reshaped": (PAGES / "limits.md", partial(measured.summary_block, "reshaped")),
     "coverage": (PAGES / "classes.md", listed.coverage_block),
     "classes": (PAGES / "classes.md", listed.classes_block),
-    "formats": (PAGES / "formats.md", stored.formats_block),
-    "undecoded": (PAGES / "formats.md", stored.undecoded_block),
+    "undecoded": (PAGES / "formats.md", listed.undecoded_block),
     "published": (PAGES / "verdicts.md", published.published_block),
     "unsupported": (REGISTRY, listed.unsupported_block),
     "mlp alone": (REGISTRY, listed.mlp_alone_block),

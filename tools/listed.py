@@ -15,6 +15,7 @@ from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.architecture.registry.schema import as_sets
 from hf_lineage.architecture.registry.tables import registry_root, unsupported
 from hf_lineage.checking.settings import TYPED
+from hf_lineage.checkpoint.formats.table import BY_END, BY_METHOD
 from hf_lineage.cli import cli
 from hf_lineage.cli.shared import EXAMPLES, SetOption, described
 from tools.tables import table
@@ -23,6 +24,8 @@ ROOT = Path(__file__).parents[1]
 TASK = re.compile(r"(?<=.)(For[A-Z]\w*|DoubleHeads\w*|(LMHead|WithLMHead)?Model(WithProjection|WithLMHead)?|LM)$")
 SET = "`--set KEY=VALUE` gives one of these a value; `--set help` of a command lists those that it has."
 ONLY_SHARED = "All its options are [options of several commands](#options-of-several-commands)."
+PARTLY_READ = {"compressed-tensors", "AutoRound", "GGUF", "HQQ", "quanto", "torchao"}
+"""Formats of which only some forms are refused."""
 Option = tuple[str, str]
 """How an option is written, and what its help says."""
 
@@ -181,6 +184,11 @@ def unsupported_block() -> str:
         (family,) = families([name])
         classes.setdefault(reason, {})[name if family in listed else family] = None
     return table(("Families or classes", "Why"), [(", ".join(names), reason) for reason, names in classes.items()])
+
+
+def undecoded_block() -> str:
+    """The storage formats that are known and refused."""
+    return ", ".join(sorted({*BY_METHOD.values(), *BY_END.values()} - PARTLY_READ)) + "."
 
 
 def mlp_alone_block() -> str:

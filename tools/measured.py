@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from benchmarks import cost, disputes, strict
-from benchmarks.paper.items import (
-    ours_attacks,
-    ours_executed,
-    ours_forged,
-    ours_merges,
-    ours_minilm,
-    ours_power,
-    ours_reshaped,
-    ours_rivals,
-)
-from benchmarks.paper.parts.results import Results, Row, differs, file_name
+from benchmarks.paper.items import ours_rivals
+from benchmarks.paper.parts.results import Results, differs, file_name
 from hf_lineage.report.formats import markdown
 from tools.tables import table
 
@@ -133,21 +124,6 @@ def rivals_block() -> str:
     return markdown.markdown_table(ours_rivals.COLUMNS, ours_rivals.summary({row.name: row for row in rows}))
 
 
-def attacks_block() -> str:
-    """What attacks cost and what is said of them, by the last committed run."""
-    return _summary("ours:attacks", ours_attacks.COLUMNS, ours_attacks.summary)
-
-
-def forged_block() -> str:
-    """What forgeries cost and what is said of them, by the last committed run."""
-    return _summary("ours:forged", ours_forged.COLUMNS, ours_forged.summary)
-
-
-def executed_block() -> str:
-    """What is said of forgeries by what they store, and by what they do when they run, by the last committed run."""
-    return _summary("ours:executed", ours_executed.COLUMNS, ours_executed.summary)
-
-
 def strict_block() -> str:
     """How many honest files in each format `--strict` refuses, and how many changed numbers it finds."""
     result = json.loads(strict.FILE.read_text("utf-8"))
@@ -167,21 +143,6 @@ def strict_block() -> str:
     )
     lines = [(name, *(str(row[key]) for key in names)) for name, row in rows]
     return f"{table(('Format', *names.values()), lines)}\n\n{told}"
-
-
-def power_block() -> str:
-    """How far a descendant may go, by the last committed run."""
-    return _summary("ours:power", ours_power.COLUMNS, ours_power.summary)
-
-
-def reshaped_block() -> str:
-    """What is said of models of other sizes than their base's, by the last committed run."""
-    return _summary("ours:reshaped", ours_reshaped.COLUMNS, ours_reshaped.summary)
-
-
-def minilm_block() -> str:
-    """What public models are judged to be, from their own files, by the last committed run."""
-    return _summary("ours:minilm", ours_minilm.COLUMNS, ours_minilm.summary)
 
 
 def disputes_block() -> str:
@@ -210,11 +171,6 @@ def accused_block() -> str:
     )
 
 
-def merges_block() -> str:
-    """What the parents of merges gave, beside their recipes, by the last committed run."""
-    return _summary("ours:merges", ours_merges.COLUMNS, ours_merges.summary)
-
-
 def adapters_block() -> str:
     """What each projection of an adapter shows by itself, by the last committed run."""
     rows = {row.name: row for row in Results.read(RESULTS / "ours-adapters.json").rows}
@@ -238,9 +194,11 @@ def outcome(row: dict[str, Any]) -> str:
     return "met" if row["met"] else "**missed**"
 
 
-def _summary(item: str, columns: Sequence[str], summary: Callable[[dict[str, Row]], Any]) -> str:
-    """Return what the last committed run of an item says, as that item sums it up."""
-    return table(columns, summary({row.name: row for row in Results.read(RESULTS / file_name(item)).rows}))
+def summary_block(name: str) -> str:
+    """Return what the last committed run of an item of the paper says, as that item sums it up."""
+    item = import_module(f"benchmarks.paper.items.ours_{name}")
+    rows = Results.read(RESULTS / file_name(f"ours:{name}")).rows
+    return table(item.COLUMNS, item.summary({row.name: row for row in rows}))
 
 
 def _figure(row: dict[str, Any]) -> str:

@@ -9,18 +9,10 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from transformers import AutoModelForCausalLM
-from transformers.utils import logging
-
-from hf_lineage import RECIPES, Options, compare
 from hf_lineage.cli import main
-from tests import laundering
-from tools.tables import table
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = (
@@ -39,16 +31,6 @@ ASKED_BY = (
 )
 """What a publisher, a reviewer and an auditor run, and how many lines of the answer are shown."""
 MODELS = sorted("/".join(file.parent.parts[-2:]) for file in (ROOT / HUB).glob("*/*/model.safetensors"))
-Edit = Callable[[Any], None]
-EDITS: dict[str, Edit] = {
-    "hidden units reordered": laundering.permute_hidden,
-    "up and down rescaled": laundering.rescale,
-    "norm gains swapped": laundering.swap_gains,
-    "means shifted": laundering.shift_means,
-    "4 % dead units, ten times too large": laundering.add_dead_units,
-}
-RECIPE_NAMES = ("paper", "robust")
-FITS = {"llama-base": laundering.LLAMA_EDITS, "gpt2-base": laundering.GPT2_EDITS}
 
 
 def demo_block() -> str:
@@ -107,33 +89,3 @@ def tree_block() -> str:
         )
         + "\n```"
     )
-
-
-def laundering_block() -> str:
-    """The scores of both bases against their laundered selves, under both recipes."""
-    rows = [
-        (base, words, *(f"{score:.3f}" for score in launder(base, edit)))
-        for base, fitting in FITS.items()
-        for words, edit in EDITS.items()
-        if edit in fitting
-    ]
-    return table(("Base", "Edit that leaves its outputs alone", *(f"`{name}`" for name in RECIPE_NAMES)), rows)
-
-
-def launder(base: str, edit: Edit) -> list[float]:
-    """Return the exact scores of a base against its edited self, one for each recipe."""
-    logging.disable_progress_bar()
-    model = AutoModelForCausalLM.from_pretrained(
-        ROOT / "examples/hub/acme" / base, dtype="float32", local_files_only=True
-    )
-    with tempfile.TemporaryDirectory() as before, tempfile.TemporaryDirectory() as after:
-        model.save_pretrained(before)
-        laundering.laundered(model, edit)
-        model.save_pretrained(after)
-        return [_exact_score(before, after, name) for name in RECIPE_NAMES]
-
-
-def _exact_score(a: str, b: str, recipe: str) -> float:
-    options = Options(recipe=replace(RECIPES[recipe], probes=None), permutations=99)
-    (row,) = compare(a, b, options).rows
-    return row.verdict.evidence["mlp"].comparison.score
