@@ -1,7 +1,4 @@
-"""Which layers come from the base, in words that need no explanation.
-
-The relation that is seen stands beside the one that is declared, and says of which layers it is.
-"""
+"""Which layers come from the base, in words that need no explanation, and the relation that is seen in them."""
 
 from dataclasses import replace
 
@@ -10,7 +7,7 @@ import pytest
 
 from hf_lineage import Options, check
 from hf_lineage.report.findings import descent
-from hf_lineage.report.findings.descent import describe, list_layers
+from hf_lineage.report.findings.descent import describe
 from tests.models import EXAMPLES
 from tests.pages import measured, report, row
 
@@ -39,11 +36,6 @@ def test_layers_are_counted_and_named(shares, said):
     assert words(3, shares) == [said]
 
 
-def test_ten_layers_of_forty():
-    shares = [float(10 <= layer < 20) for layer in range(40)]
-    assert words(40, shares) == ["Layers 10 to 19 of 40 come from it; the other 30 do not"]
-
-
 def test_layers_that_were_not_read_are_not_said_to_come_from_anywhere():
     early = {"analyses": 3, "layers": ((0, 9, 31),) * 2}
     assert words(3, [1, 1, 1], 32, **early) == ["All 3 layers that were read, of 32, come from it"]
@@ -55,29 +47,9 @@ def test_layers_that_were_not_read_are_not_said_to_come_from_anywhere():
     ]  # fmt: skip
 
 
-def test_layers_from_other_places_are_named_with_these():
-    evidence = measured(3, 3)
-    moved = replace(evidence, inherited=replace(evidence.inherited, partners=(0, 0, 1)))
-    assert sentences(row(mlp=moved)) == [
-        "All 3 layers come from it",
-        "Counted in the model, then in the base: layer 0 from layer 0, layers 1-2 from layers 0-1",
-    ]
-
-
 def test_where_nothing_is_known_or_nothing_shared_nothing_is_said():
     assert sentences(row(mlp=measured(share=None))) == []
     assert sentences(row(mlp=measured(score=0.0, p=0.5))) == []
-
-
-@pytest.mark.parametrize(
-    ("layers", "said"),
-    [
-        ([0], "layer 0"), ([0, 1], "layers 0 and 1"), ([0, 1, 2], "layers 0 to 2"),
-        ([0, 2, 3, 9, 10, 11], "layers 0, 2, 3 and 9 to 11"),
-    ],
-)  # fmt: skip
-def test_layers_in_words(layers, said):
-    assert list_layers(layers) == said
 
 
 HUB = Options(local_hub=EXAMPLES, order_seed=1, permutations=199)
@@ -87,11 +59,6 @@ HUB = Options(local_hub=EXAMPLES, order_seed=1, permutations=199)
 def rows():
     models = ("heron/llama-int8-rounded", "magpie/llama-grafted", "heron/llama-distilled")
     return {model.partition("-")[2]: check(model, options=HUB).rows[0] for model in models}
-
-
-def test_both_relations_are_in_one_sentence(rows):
-    (sentence,) = descent.describe_relation(report(), rows["int8-rounded"]).sentences
-    assert sentence == "relation seen: quantized to 8 bits; declared: quantized"
 
 
 def test_of_a_graft_only_the_inherited_layers_are_meant(rows):

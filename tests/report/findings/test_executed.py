@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hf_lineage.annotate.section import render as section
 from hf_lineage.checking.results.policies import under
 from hf_lineage.evidence.executed import Ablation, Executed, Loss, Ran
 from hf_lineage.policy.file import parse
@@ -16,7 +15,6 @@ from hf_lineage.report import FORMATS
 from hf_lineage.report.findings.executed import describe
 from hf_lineage.report.formats.json import SCHEMA
 from hf_lineage.report.page.finding import draw
-from hf_lineage.report.record.record import build
 from tests.pages import measured, report, row
 from tests.report.findings.test_notes import TODAY
 
@@ -53,12 +51,6 @@ def test_every_report_says_why_a_model_was_not_run(form):
     assert "not verified by running: org/base could not be run: it needs 9000 mib" in text.lower()
 
 
-def test_a_card_tells_it_from_what_is_verified_by_what_is_stored():
-    cards = [section(build(ran(executed), None, TODAY, {})) for executed in (USED, PROBLEM, None)]
-    assert [r"\(verified by running\)" in card for card in cards] == [True, False, False]
-    assert [r"\(verified\)" in card for card in cards] == [False, True, True]
-
-
 @pytest.mark.parametrize("executed", [USED, PROBLEM, replace(USED, ablation=None), None])
 def test_the_report_for_machines_holds_everything_and_fits_its_schema(executed):
     import jsonschema
@@ -75,25 +67,12 @@ def test_the_report_for_machines_holds_everything_and_fits_its_schema(executed):
         assert claim["executed"] is None
 
 
-def test_the_page_draws_what_each_layer_writes():
-    page = written("html", explain=True)
-    assert "beside the stream that they join" in page
-    assert "ransformers left out 1 stored tensors of org/model: model.layers.0.more" in page
-
-
 def test_the_picture_tells_layers_that_are_inherited_from_others():
     evidence = measured(rows=1, columns=1, layers=((0,), (1,)))
     one = row("org/base", mlp=replace(evidence, inherited=replace(evidence.inherited, partners=(0,))))
     finding = describe(ran(), replace(one, verdict=replace(one.verdict, executed=USED)))
     assert [(bar.label, bar.pale) for bar in finding.picture.bars] == [("layer 0", True), ("layer 1, inherited", False)]
     assert [draw(bar).count('class="share pale"') for bar in finding.picture.bars] == [1, 0]
-
-
-def test_a_model_of_which_layers_were_read_from_disk_is_told():
-    offloaded = replace(USED, models=(RAN[0], replace(RAN[1], on_disk=3 << 30)))
-    told = "org/model read 3,072 MiB of weights from disk whenever it ran, for want of memory"
-    assert told in written("text", offloaded, explain=True)
-    assert told not in written("text", explain=True)
 
 
 def test_what_is_stored_and_not_used_is_not_verified_by_running():

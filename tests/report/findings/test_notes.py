@@ -51,12 +51,6 @@ def test_what_people_see_first_tells_it():
     assert (past in first["message"]["text"], first["level"], "suppressions" in first) == (True, "error", False)
 
 
-def test_in_words():
-    text = " ".join(FORMATS["text"](judged(relations=("merge",)), False).split())
-    assert f"org/base: UNRELATED is accepted until 2027-03-31: {WHY}" in text
-    assert "org/other: the policy asks for the relation merge, but the claim declares finetune" in text
-
-
 def test_machines_are_told_what_was_found_and_what_was_made_of_it():
     import jsonschema
 

@@ -44,13 +44,6 @@ def test_a_model_of_one_part_has_no_such_table():
     assert "parts" not in named(report(TOWER))
 
 
-def test_the_page_has_the_table_and_text_has_it_with_explain():
-    told = report(LANGUAGE, TOWER)
-    assert "The parts side by side" in FORMATS["html"](told, False)
-    assert "part by part" not in FORMATS["text"](told, False)
-    assert "the model itself" in FORMATS["text"](told, True)
-
-
 def test_names_of_bases_are_no_markup():
     hostile = replace(row(base="<script>alert(1)</script>", layers=6, mlp=measured()), part="<b>vision")
     page = FORMATS["html"](report(LANGUAGE, hostile), True)

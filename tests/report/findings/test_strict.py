@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from hf_lineage.annotate.section import render as section
 from hf_lineage.checking.results.policies import under
 from hf_lineage.evidence.strict.outcome import Beyond, Strict
 from hf_lineage.evidence.verdict import ExitCode, Kind, Verdict
@@ -15,7 +14,6 @@ from hf_lineage.policy.file import parse
 from hf_lineage.report import FORMATS
 from hf_lineage.report.findings.strict import describe
 from hf_lineage.report.formats.json import SCHEMA
-from hf_lineage.report.record.record import build
 from tests.pages import HOSTILE, measured, report, row
 from tests.report.findings.test_notes import TODAY
 
@@ -61,37 +59,6 @@ def test_every_report_says_what_is_not_the_base(form):
     assert "up_proj.weight at (7, 9) is 12.3 steps further from the base's number than its format leaves" in text
 
 
-def test_every_sentence_of_what_is_wrong_is_told_once():
-    finding = describe(held(FAILS), held(FAILS).rows[0])
-    assert finding.sentences[1:] == (
-        "model.layers.3.mlp.up_proj.weight at (7, 9) is 12.3 steps further from the base's number than its format "
-        "leaves, and 3 of its 1,000 numbers are",
-        "of 3 tensors that differ, 1 do in more than 1 % of their numbers, as an edit leaves",
-        "a, b cannot be told number by number: GPTQ minimises the error",
-        "more.weight is not in the base",
-        "less.weight, least.weight are only in the base",
-        "config.json says something else than the base's: rope_theta is 1, and 2 in the base",
-    )
-    assert "lm_head.weight is the embedding, to which it is tied" in finding.details
-    assert finding.tables[0].rows[0] == (WRONG[0].name, "1,000", "3", "12.3", "7, 9", "0")
-
-
-@pytest.mark.parametrize(
-    ("one", "said"),
-    [
-        (WRONG[1], "model.norm.weight at (0) is infinitely many steps further"),
-        (WRONG[2], "in lm_head.weight the grids of 2 blocks are coarser than their numbers need"),
-        (Beyond("a", 4, 0, 0.0, why="has shape (1, 4), and (2, 2) in the base"), "a has shape (1, 4), and (2, 2)"),
-    ],
-)
-def test_what_is_wrong_is_told_by_what_it_is(one, said):
-    assert said in written("text", replace(HOLDS, beyond=(one,)))
-
-
-def test_where_nothing_was_read_the_report_says_why():
-    assert "not told by its numbers: org/model may also be loaded with its adapter" in written("text", PROBLEM)
-
-
 def test_a_verdict_stays_what_it_is_and_the_command_returns_3_unless_it_is_worse():
     assert [held(strict).exit_code for strict in (HOLDS, FAILS, PROBLEM, None)] == [0, 3, 3, 0]
     assert held(FAILS).rows[0].verdict.words == "RELATED"
@@ -103,19 +70,6 @@ def test_a_verdict_stays_what_it_is_and_the_command_returns_3_unless_it_is_worse
 def test_a_model_that_is_not_verified_is_not_verified_by_its_numbers():
     assert not Verdict(Kind.INCONCLUSIVE, strict=HOLDS).verified_by_numbers
     assert held().rows[0].verdict.mark == "verified by every number"
-
-
-def test_a_card_tells_it():
-    cards = [section(build(held(strict), None, TODAY, {})) for strict in (HOLDS, FAILS, None)]
-    assert [r"\(verified by every number\)" in card for card in cards] == [True, False, False]
-    assert ["nothing else" in card for card in cards] == [True, True, False]
-
-
-def test_a_record_is_read_as_it_was_written():
-    content = json.dumps(json.loads(FORMATS["json"](held(), False))).encode()
-    assert b'"holds": true' in content
-    record = build(held(), None, TODAY, {})
-    assert record.claims[0].mark == "verified by every number"
 
 
 @pytest.mark.parametrize("strict", [HOLDS, FAILS, PROBLEM, None])

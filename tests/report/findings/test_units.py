@@ -9,11 +9,9 @@ from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import judge
 from hf_lineage.evidence.judging.unit_verdict import judge_framed
-from hf_lineage.evidence.units.comparison import RESIDUAL, Frame
 from hf_lineage.report import renderer
-from hf_lineage.report.findings import units
 from hf_lineage.report.findings.table import state_outcome
-from hf_lineage.report.formats import cyclonedx, json
+from hf_lineage.report.formats import json
 from hf_lineage.report.words import wording
 from hf_lineage.report.words.place import encode
 from tests.evidence.judging.test_unit_verdict import IN_ORDER, INDEPENDENT, SHUFFLED
@@ -30,14 +28,6 @@ def row(framed, first=UNRELATED):
 
 def report(*rows):
     return Report("org/model", None, rows, (), Options())
-
-
-def sentences(framed):
-    return units.describe(report(), row(framed, None)).sentences
-
-
-def details(framed):
-    return units.describe(report(), row(framed, None)).details
 
 
 EVERY = report(row(IN_ORDER), row(SHUFFLED), row(INDEPENDENT), row(IN_ORDER, None), row(INDEPENDENT, None))
@@ -62,22 +52,6 @@ def test_the_outcome_names_the_share_of_units_and_no_score():
     assert wording.p_value(row(INDEPENDENT)) == 0.5
 
 
-def test_sentences_say_through_what_and_by_which_test():
-    seen, order = details(replace(IN_ORDER, tests=2))
-    assert seen == "unit by unit, seen through 256 tokens that both models know by their number: 100% inherited"
-    assert order.startswith("order of units: units in the same places are alike, z ")
-    assert order.endswith("permutations within layers, corrected for 2 tests of the claim (Bonferroni)")
-    (short,) = sentences(IN_ORDER)
-    assert short == "units seen through 256 tokens: 100% inherited, order p = 0.005"
-    (short,) = sentences(replace(SHUFFLED, frame=Frame(RESIDUAL), order=None))
-    assert short == "units seen in the residual stream: 100% inherited"
-    assert "in 4 of 9 layers (layers 0-3)" in details(replace(IN_ORDER, depth=9))[0]
-    _, untested = details(replace(IN_ORDER, order=None))
-    assert untested == "the order of units is not tested: no two units match"
-    _, untested = details(replace(IN_ORDER, objection="units were sorted"))
-    assert untested == "the order of units is not tested: units were sorted"
-
-
 def test_the_json_fits_its_schema_and_says_on_what_related_rests():
     import json as plain
 
@@ -94,7 +68,3 @@ def test_the_json_fits_its_schema_and_says_on_what_related_rests():
 @pytest.mark.parametrize("name", ["text", "markdown", "html", "sarif", "json"])
 def test_every_format_shows_it(name):
     assert "calibrated" in renderer(name)(EVERY, explain=True)
-
-
-def test_a_bill_of_materials_says_on_what_it_rests():
-    assert '"hf-lineage:claim:1:rests-on"' in cyclonedx.render(EVERY)

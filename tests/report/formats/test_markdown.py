@@ -7,12 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from hf_lineage import __version__
 from hf_lineage.errors import printable
-from hf_lineage.report.formats.markdown import escaped, markdown_table, paragraph, render
+from hf_lineage.report.formats.markdown import escaped, markdown_table, paragraph
 from tests.invoking import lineage
 from tests.models import card, tiny_llama
-from tests.pages import measured, report, row
 from tests.properties import ANY_TEXT, cases
 
 BEGINNINGS = (
@@ -109,22 +107,6 @@ def test_any_text_is_one_paragraph_of_what_is_printed(text):
         wanted = f"<p>{shown(text)}</p>" if shown(text) else ""
         expected = f"{PARSER.render(before)}{wanted}{PARSER.render(after)}"
         assert " ".join(rendered.split()) == " ".join(expected.replace("><", "> <").split())
-
-
-def test_it_ends_with_when_by_what_and_of_what_it_was_made(monkeypatch):
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795000000")
-    found = report(row("org/b_se", commit="b" * 40, mlp=measured()), commit="a" * 40)
-    last = render(found).splitlines()[-1]
-    assert last.endswith(
-        f"Checked on 18 November 2026, 11:06 UTC by hf-lineage {__version__}; org/b\\_se at commit {'b' * 40}. "
-        f"Again: <code>hf-lineage check org/model&#64;{'a' * 40} --format markdown</code></sub>"
-    )
-    assert PARSER.render(last).count("<p>") == 1
-
-
-def test_limits_stand_only_where_something_was_measured():
-    assert "- A low score does not prove independence" in render(report(row(mlp=measured())), True)
-    assert "\n- " not in render(report(), True)
 
 
 def test_bases_of_a_card_that_would_begin_a_block_are_text_in_a_report(tmp_path):

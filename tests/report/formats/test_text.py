@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_lineage.report.formats.text import BAR, WIDTH, bar, colour, folded, table, wrapped
+from hf_lineage.report.formats.text import BAR, WIDTH, bar, colour, table, wrapped
 from tests.properties import cases
 
 WORD = st.text("abc-/.é_1", min_size=1, max_size=30)
@@ -47,19 +47,6 @@ def test_a_table_is_text_in_a_notebook_as_well(monkeypatch):
 
 def test_a_cell_is_text_and_no_markup_of_the_table():
     assert "[red]x[/red]" in table(("A", "B"), [("[red]x[/red]", "y")])
-
-
-@pytest.mark.parametrize(
-    ("verdict", "lines"),
-    [
-        ("RELATED", "RELATED"),
-        ("INCONCLUSIVE", "INCONCLUSIVE"),
-        ("RELATED in part", "RELATED in part"),
-        ("RELATED by the basis only", "RELATED by the\nbasis only"),
-    ],
-)
-def test_a_verdict_is_folded_between_words(verdict, lines):
-    assert folded(("a b c d e f g h", verdict)) == ("a b c d e f g h", lines)
 
 
 @cases(80)

@@ -1,7 +1,4 @@
-"""The page: what it says for every verdict, where its numbers come from, and what it may load.
-
-Several claims at a glance: a line and a bar for each parent.
-"""
+"""The page: what it says for every verdict, where its numbers come from, and what it may load."""
 
 import base64
 import hashlib
@@ -9,70 +6,17 @@ import itertools
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
-from hf_lineage.checking.options import Options
 from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
-from hf_lineage.evidence.nulls.empirical import EmpiricalNull
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report import FORMATS
-from hf_lineage.report.html.report import overview_line
 from hf_lineage.report.words.kinds import KINDS
-from tests.example_evidence import trace
 from tests.invoking import lineage
 from tests.pages import HOSTILE, hostile_report, measured, report, row
-
-UNREAD = Row(Claim("org/lost", None, ("README.md",)), Verdict(Kind.UNVERIFIABLE, "the Hub refuses it. " * 20))
-
-
-def page_of(*rows):
-    return FORMATS["html"](report(*rows), False)
-
-
-def lines(*rows):
-    (listed,) = re.findall('<ol class="parents">(.*?)</ol>', page_of(*rows), re.DOTALL)
-    return re.findall("<li>(.*?)</li>", listed, re.DOTALL)
-
-
-def test_verdicts_are_counted_and_every_claim_is_a_line():
-    rows = (row(mlp=measured()), UNREAD, row("org/b", mlp=measured()))
-    assert "<h2>3 claims: 2 RELATED, 1 UNVERIFIABLE</h2>" in page_of(*rows)
-    assert [re.findall('href="([^"]*)"', line) for line in lines(*rows)] == [["#claim-0"], ["#claim-1"], ["#claim-2"]]
-
-
-def test_what_was_measured_is_a_bar_and_a_scale():
-    (line, _) = lines(row(mlp=measured(share=0.3)), UNREAD)
-    assert 'aria-label="30% inherited, between 28% and 32%"' in line
-    assert "this pair 0.970" in line
-    assert "Score 0.970, p = 0.001; by chance -0.02" in line
-
-
-def test_what_was_not_measured_has_its_reason_cut_short_and_no_bar():
-    line, _ = lines(UNREAD, UNREAD)
-    assert '<svg class="small"' not in line
-    assert "The Hub refuses it." in line
-    assert len(line) < 600
-
-
-def test_an_adapter_has_its_p_value():
-    adapter = Row(Claim("org/base", None, ("README.md",)), Verdict(Kind.ADAPTER, "it fits", trace=trace()))
-    assert "<p>p = " in lines(adapter, adapter)[0]
-
-
-def test_bars_are_explained_where_there_are_any():
-    assert "The bar is the share" in page_of(row(mlp=measured()), UNREAD)
-    assert "The bar is the share" not in page_of(UNREAD, UNREAD)
-
-
-def test_a_claim_at_a_glance_is_a_value():
-    line = overview_line(report(row(mlp=measured())), row(mlp=measured()))
-    assert next(words for _, words in line.bars) == "97% inherited"
-    assert line.about == "All 6 layers come from it."
-
 
 VOID = {"meta", "link"}
 
@@ -138,11 +82,6 @@ def test_the_verdict_stands_above_all_that_concerns_no_single_claim():
     assert "--policy" not in below
 
 
-def test_the_command_finds_a_local_hub_again():
-    shown = page(row(mlp=measured()), options=Options(local_hub=Path("my hub"), seed=3))
-    assert "$ hf-lineage check org/model --base org/base --set seed=3 --local-hub './my hub'" in shown.text
-
-
 @pytest.mark.parametrize("kind", [Kind.INCONCLUSIVE, Kind.INCOMPATIBLE, Kind.UNVERIFIABLE, Kind.UNREADABLE])
 def test_what_is_undecided_shows_its_reason_and_claims_no_finding(kind):
     shown = page(Row(Claim("org/base", None, ("README.md",)), Verdict(kind, "org/base: no weights")))
@@ -166,34 +105,6 @@ def test_a_kind_that_verifies_no_claim_is_not_shown_as_good(share, words):
     assert banners == ["banner part"]
 
 
-def test_layers_that_were_left_out_are_named():
-    shown = page(row(mlp=measured(left_out=((), (6, 7)))))
-    assert "Left out of the score along mlp, because they write almost nothing: layers 6-7 of the model" in shown.text
-
-
-def test_an_early_decision_shows_which_layers_were_read():
-    early = measured(analyses=3, layers=((0, 3, 8, 14, 20, 31),) * 2)
-    shown = page(row(layers=32, mlp=early), options=Options(order_seed=5))
-    assert "Layers 6 of 32" in shown.text
-    assert "Decided after 6 of 32 layers (0, 3, 8, 14, 20, 31), drawn in a random order" in shown.text
-    assert "--budget full" not in shown.text
-    assert "Layers without a column were not read" in shown.text
-    assert "--base org/base --set order-seed=5" in shown.text
-
-
-def test_models_whose_path_is_not_in_every_layer_are_not_said_to_be_decided_early():
-    shown = page(row(layers=8, mlp=measured()))
-    assert "Layers 6 Compared" in shown.text
-    assert "at one of" not in shown.text
-
-
-def test_nothing_declared_is_said_with_the_remedy():
-    shown = page().text
-    assert "Nothing is declared README.md," in shown
-    assert "What to do next The model names no base" in shown
-    assert "Limits" not in shown
-
-
 def test_several_claims_are_listed_first_and_lead_to_their_sections():
     shown = page(row(mlp=measured()), row("org/other", mlp=measured(score=0.01, p=0.4)))
     assert "2 claims: 1 RELATED, 1 UNRELATED Family tree of org/model " in shown.text
@@ -202,19 +113,6 @@ def test_several_claims_are_listed_first_and_lead_to_their_sections():
     places = {attributes.get("id") for name, attributes in shown.elements if name == "div"}
     assert {attributes["href"] for name, attributes in shown.elements if name == "a"} == {"#claim-0", "#claim-1"}
     assert {"claim-0", "claim-1"} <= places
-
-
-def test_every_path_is_shown_with_its_own_verdict_and_the_deciding_one_in_front():
-    shown = page(row(mlp=measured(score=0.01, p=0.4), value_output=measured(score=0.8)))
-    assert "Score 0.800" in shown.text
-    assert "Evidence along the path mlp : UNRELATED" in shown.text
-    assert "Evidence along the path value_output : RELATED" in shown.text
-    assert [name for name, _ in shown.elements].count("figure") == 8
-
-
-def test_an_empirical_null_is_named():
-    null = EmpiricalNull({"x/y": 0.1, "x/z": 0.2}, "a paper")
-    assert "Empirical null: 2 independent models reach 0.2" in page(row(mlp=measured(empirical=null))).text
 
 
 def test_the_tables_of_layers_are_folded_until_asked_for():

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from hf_lineage.errors import printable
 from hf_lineage.report.page import templates
-from hf_lineage.report.page.templates import LONGEST, escaped, fill, identifier, whole, word
+from hf_lineage.report.page.templates import LONGEST, escaped, fill, identifier, word
 from tests.properties import ANY_TEXT, cases
 
 
@@ -58,10 +58,6 @@ def test_words_of_a_verdict_are_text():
     assert isinstance(word("x", "bad"), Markup)
 
 
-def test_numbers_have_as_many_digits_as_can_be_seen():
-    assert part("{{ number }} {{ nothing }}", number=1 / 3, nothing=None) == "0.333333 None"
-
-
 def test_a_value_that_is_missing_is_an_error():
     with pytest.raises(UndefinedError):
         part("{{ missing }}")
@@ -99,15 +95,3 @@ def test_a_table_is_named_and_reached_with_the_keyboard():
     assert '<th scope="col">A</th>' in made
     assert '<tr><th scope="row">&lt;x&gt;</th><td>1</td></tr>' in made
     assert "<tr><td></td><td>2</td></tr>" in made
-
-
-def test_of_cards_every_cell_has_the_name_of_its_column():
-    made = part('{{ parts.table(("A", "B", "C"), rows, "cards", "cards") }}', rows=[("x", "1", "2")])
-    assert re.findall(r'data-label="(.)">(.)<', made) == [("B", "1"), ("C", "2")]
-
-
-def test_a_name_at_the_beginning_keeps_its_letters():
-    assert whole("a note") == "A note."
-    assert whole("fern/model: a note") == "fern/model: a note."
-    assert whole("cut off …") == "Cut off …"
-    assert whole("") == "."

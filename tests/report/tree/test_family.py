@@ -131,4 +131,4 @@ def test_names_in_the_picture_are_text(window, tmp_path):
         return FORMATS["html"](replace(families.merge(f"a{name}"), relatives=families.nearer(name).relatives), False)
 
     assert_names_are_text(window, tmp_path, made, 400)
-    assert window.run("return document.querySelectorAll('svg.tree circle').length") == 4
+    assert window.run("return document.querySelectorAll('svg.tree circle').length") == 6

@@ -3,8 +3,6 @@
 The head of the table of claims says only of declared bases that they are declared.
 """
 
-from dataclasses import replace
-
 import pytest
 
 from hf_lineage import Options
@@ -14,10 +12,9 @@ from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import judge
 from hf_lineage.evidence.verdict import Kind, Verdict
-from hf_lineage.report.findings.table import reasons, state_outcome
+from hf_lineage.report.findings.table import reasons
 from hf_lineage.report.words import wording
 from hf_lineage.report.words.wording import COLUMNS, columns
-from hf_lineage.signature.sources.origin import CACHE, FILE, WEIGHTS
 from tests import pages
 from tests.example_evidence import evidence, inheriting
 
@@ -96,78 +93,6 @@ def test_the_path_that_decided_says_what_all_say_and_has_the_highest_score_of_th
 )
 def test_a_share_is_shown_with_its_interval_where_that_is_wider_than_what_is_printed(shares, error, shown):
     assert wording.share(evidence(inherited=inheriting(*shares, error=error))) == shown
-
-
-def test_an_outcome_is_one_sentence():
-    assert state_outcome(row(judged(mlp=evidence(score=0.9)))) == (
-        "org/base is RELATED (score 0.900, 100% inherited, p = 0.001)"
-    )
-    assert (
-        state_outcome(row(Verdict(Kind.INCOMPATIBLE, "org/base: 96 against 64")))
-        == "org/base is INCOMPATIBLE: 96 against 64"
-    )
-    assert state_outcome(row(judged(mlp=evidence(shares=())))).startswith(
-        "org/base is RELATED by the basis only (score 0.900, p = 0.001): a signature holds no hidden units"
-    )
-
-
-def test_the_base_is_not_named_twice_in_a_reason():
-    assert wording.reason(row(Verdict(Kind.INCONCLUSIVE, "org/base: too few"))) == "too few"
-    assert wording.reason(row(Verdict(Kind.INCONCLUSIVE, "a\nb"))) == r"a\nb"
-
-
-@pytest.mark.parametrize(
-    ("origin", "sentences"),
-    [
-        (None, []),
-        (WEIGHTS, []),
-        (
-            CACHE,
-            ["was cached on this machine when its weights were read; --set recompute=yes reads the weights again"],
-        ),
-        (FILE, ["was given as a file; its weights were not read"]),
-    ],
-)
-def test_it_is_said_whose_numbers_did_not_come_from_weights_that_were_read(origin, sentences):
-    for who, where in (("base", "base_origin"), ("model", "model_origin")):
-        yielded = list(wording.origins(row(Verdict(Kind.UNRELATED), **{where: origin})))
-        assert yielded == [f"org/base: the signature of the {who} {sentence}" for sentence in sentences]
-
-
-def test_unlike_depths_are_said():
-    deeper = evidence(layers=((0, 1, 2, 3), tuple(range(6))))
-    assert list(wording.reading(row(judged(mlp=deeper)))) == [
-        "org/base: along mlp the base has 4 layers and the model 6; the score counts the 4 layers that are paired"
-    ]
-
-
-def test_it_is_said_how_many_layers_were_read_and_which():
-    early = evidence(analyses=3, layers=((0, 2, 3, 9), (0, 2, 3, 9)))
-    (sentence,) = wording.reading(row(judged(mlp=early), layers=32))
-    assert sentence.startswith(
-        "org/base: decided after 4 of 32 layers (0, 2-3, 9), drawn in a random order, at one of 3"
-    )
-    assert list(wording.reading(row(judged(mlp=early), layers=4))) == []
-
-
-def test_layers_read_are_those_of_all_paths_with_those_that_were_left_out():
-    assert wording.layers_read([evidence(), evidence(left_out=((), (9,)))]) == "0-3, 9"
-
-
-def test_conflicts_and_nothing_declared_are_said():
-    assert list(reasons(report())) == [wording.NOTHING_DECLARED]
-    assert list(reasons(report(row(Verdict(Kind.UNRELATED)), conflicts=("a\nb",)))) == [r"Conflicting claims: a\nb"]
-
-
-def test_the_settings_name_all_that_a_number_depends_on():
-    assert wording.settings(report()) == (
-        "Recipe robust, 64 probes; 999 permutations of at most 128 coordinates (seed 0); alpha 0.01; verified with "
-        "more than 50% inherited."
-    )
-    exact = replace(Options().recipe, probes=None)
-    drawn = report(row(judged(mlp=evidence(analyses=3))), options=Options(recipe=exact, order_seed=7))
-    assert "Recipe robust, exact;" in wording.settings(drawn)
-    assert "; layers and units drawn with order seed 7; verified" in wording.settings(drawn)
 
 
 def test_of_weights_that_are_not_finite_nothing_is_said_but_the_reason():
