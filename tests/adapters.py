@@ -64,10 +64,6 @@ def change(folder: Path, edit) -> Path:
     return folder
 
 
-def settings_of(folder: Path) -> dict:
-    return json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))
-
-
 def written(folder: Path, factors: dict[str, torch.Tensor], **settings) -> Path:
     """An adapter of factors of our own under the names of peft."""
     folder.mkdir(parents=True, exist_ok=True)

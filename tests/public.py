@@ -11,8 +11,7 @@ import torch
 import transformers
 
 from benchmarks.paper.parts import public as listed
-from benchmarks.paper.parts.folders import write_tokenizer
-from tests.models import EXAMPLES, WEIGHTS, Tensors, edit_json, fine_tuned, spoil, tiny_llama
+from tests.models import EXAMPLES, WEIGHTS, Tensors, fine_tuned, spoil, tiny_llama
 from tests.server import Hub
 
 LLAMAS = {
@@ -126,13 +125,4 @@ def pickled(source: Path, folder: Path) -> Path:
     shutil.copytree(source, folder)
     (folder / WEIGHTS).unlink()
     torch.save({}, folder / "pytorch_model.bin")
-    return folder
-
-
-def tokenized(folder: Path, end: str) -> Path:
-    """A folder with a GPT-2's tokenizer of the 256 bytes, and a token for the end of a text."""
-    folder.mkdir(parents=True)
-    write_tokenizer(folder)
-    edit_json(folder / "config.json", model_type="gpt2", architectures=["GPT2LMHeadModel"])
-    edit_json(folder / "tokenizer_config.json", eos_token=end)
     return folder

@@ -139,26 +139,16 @@ def test_the_section_of_a_card_says_that_a_trace_is_weak_and_gives_a_command_tha
     assert claim["command"].endswith("--accept weak")
 
 
-@pytest.mark.parametrize("model", ["fern/llama-dora", "magpie/llama-lora-liar"])
 @pytest.mark.parametrize(
-    ("form", "words"),
+    ("model", "form", "words"),
     [
-        ("text", ["trace by projection", "value z"]),
-        ("markdown", ["trace by projection", "value z"]),
-        ("json", ['"projection": "value"', '"permuted": "dimensions of value heads"']),
-        ("html", ["dimensions of value heads", "residual coordinates", "Layer"]),
-        ("sarif", ["trace of this base"]),
+        ("fern/llama-dora", "text", ["trace by projection", "value z"]),
+        ("fern/llama-dora", "json", ['"projection": "value"', '"permuted": "dimensions of value heads"']),
+        ("magpie/llama-lora-liar", "html", ["dimensions of value heads", "residual coordinates", "Layer"]),
+        ("magpie/llama-lora-liar", "sarif", ["trace of this base"]),
     ],
 )
 def test_every_report_shows_the_projections(model, form, words):
     ended = lineage("check", model, "--local-hub", HUB, "--format", form)
     assert ended.code == (1 if "liar" in model else 0)
     assert [word for word in words if word not in ended.out] == []
-
-
-def test_the_section_of_a_card_says_what_was_found_of_an_adapter(tmp_path):
-    folder = shutil.copytree(HUB / "fern/llama-dora", tmp_path / "x")
-    assert lineage("annotate", folder, "--local-hub", HUB, "--write").code == 0
-    card = (folder / "README.md").read_text(encoding="utf-8")
-    assert "RELATED by trace" in card
-    assert '"kind": "adapter"' in (folder / "lineage" / "claims.json").read_text(encoding="utf-8")

@@ -158,11 +158,6 @@ def test_the_console_blocks_of_a_page_run_as_they_are_printed(hub, tmp_path, mon
             assert not lines or in_order(lines, outcome.out), (command, outcome.out)
 
 
-def test_every_command_that_is_not_run_stands_on_a_page():
-    every = [command for file in FILES.values() for command, _ in commands(by_hand(file))]
-    assert [start for start in NOT_RUN if not any(command.startswith(start) for command in every)] == []
-
-
 @pytest.mark.parametrize("page", FILES)
 def test_a_page_whose_commands_name_the_example_models_says_where_they_run(page):
     text = FILES[page].read_text(encoding="utf-8")

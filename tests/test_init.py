@@ -20,9 +20,8 @@ def heavy_modules_after(program, *arguments):
     return set(subprocess.run(command, capture_output=True, text=True, check=True).stderr.split())
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["check", "--help"], ["--version"]])
-def test_help_imports_none_of_the_heavy_packages(arguments):
-    assert heavy_modules_after(f"from hf_lineage.cli import main; main({arguments!r})") == set()
+def test_help_imports_none_of_the_heavy_packages():
+    assert heavy_modules_after("from hf_lineage.cli import main; main(['check', '--help'])") == set()
 
 
 def test_importing_the_package_imports_none_of_them_either():
@@ -44,11 +43,12 @@ def test_every_public_name_is_there_and_an_unknown_one_is_not():
         _ = hf_lineage.no_such_name
 
 
-@pytest.mark.parametrize("before", ["", "import hf_lineage.checking.api; ", "from hf_lineage import extract; "])
-def test_a_public_function_can_be_called_whatever_was_imported_before(before):
+def test_a_public_function_can_be_called_whatever_was_imported_before():
     """A package of the same name takes the place of a function as soon as anything in it is imported."""
     names = ", ".join(name for name in hf_lineage.__all__ if name.islower())
-    heavy_modules_after(f"{before}from hf_lineage import {names}; assert all(map(callable, ({names})))")
+    heavy_modules_after(
+        f"import hf_lineage.checking.api; from hf_lineage import {names}; assert all(map(callable, ({names})))"
+    )
 
 
 def test_the_version_is_that_of_the_distribution():

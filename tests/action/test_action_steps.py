@@ -15,7 +15,7 @@ from hf_lineage import Options, check
 from hf_lineage.report import FORMATS
 from hf_lineage.report.formats import json as own_json
 from tests import hostile
-from tests.github import ROOT, SHELL, action, commands, installed, run_action
+from tests.github import ROOT, SHELL, action, installed, run_action
 from tests.invoking import lineage
 from tests.models import WEIGHTS, family
 
@@ -93,12 +93,6 @@ def test_no_step_has_an_input_in_its_script():
         assert "${{" not in step.get("run", "")
 
 
-def test_what_the_steps_before_it_need_is_pinned_and_known(honest):
-    _, ran = honest
-    assert [uses.partition("@")[0] for uses in ran.skipped] == ["actions/setup-python", "actions/cache"]
-    assert ran.steps["commits"] == {}  # nothing of it is on the Hub, so there is nothing to cache
-
-
 def test_a_true_claim_passes_and_every_output_says_so(honest):
     room, ran = honest
     (folder,) = room.glob("hf-lineage-*")
@@ -159,17 +153,6 @@ def test_what_actions_attest_takes_is_the_statement_in_parts(honest):
     assert [line for line in lines if " " in line] == [f"{digest}  {WEIGHTS}"], "it passes over lines without a space"
 
 
-def test_an_adapter_is_judged_as_on_the_command_line(tmp_path, ready):
-    said = ("verdict", "kind", "p-value")
-    for name, code, outputs_of_it in (
-        ("fern/llama-lora", 0, ("RELATED", "adapter", "0.0005")),
-        ("magpie/llama-lora-liar", 1, ("UNRELATED", "", "0.8085")),
-    ):
-        (room := tmp_path / name.replace("/", "-")).mkdir()
-        ran = run_action(room, ready, model=name, local_hub=str(HUB))
-        assert (ran.code, tuple(ran.outputs[output] for output in said)) == (code, outputs_of_it)
-
-
 def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
     room, ran = liar
     report = replace(checked("magpie/llama-liar"), model="./magpie/llama-liar")
@@ -194,14 +177,6 @@ def test_the_false_claim_is_an_alert_at_its_line(liar):
     (result,) = json.loads((ROOT / ran.outputs["sarif-path"]).read_text())["runs"][0]["results"]
     where = result["locations"][0]["physicalLocation"]
     assert (where["artifactLocation"]["uri"], where["region"]) == ("magpie/llama-liar/README.md", {"startLine": 2})
-
-
-def test_a_claim_that_holds_is_a_result_but_no_alert(honest):
-    _, ran = honest
-    folder = ROOT / ran.outputs["report-path"]
-    runs = [json.loads((folder / f"lineage.{name}").read_text())["runs"][0] for name in ("sarif", "alerts.sarif")]
-    assert [[result["kind"] for result in run["results"]] for run in runs] == [["pass"], []]
-    assert runs[0]["tool"] == runs[1]["tool"]
 
 
 def test_a_model_that_is_not_there_is_said_everywhere(tmp_path, ready):
@@ -272,11 +247,3 @@ class TestHostile:
         assert (ran.code, [name for name, _, _ in ran.heard]) == (2, ["error"])
         assert not hostile.traces(ran.log, hostile.LINES)
         assert not hostile.traces(ran.summary)
-
-
-def test_the_runner_of_these_tests_hears_what_the_real_one_does():
-    log = "::notice::a\n  ::error file=x,line=1::b\ntext ::error::c\ntext ##[warning]d\n"
-    log += "::stop-commands::t\n::error::e\n::t::\n::debug::f"
-    assert commands(log) == [
-        ("notice", "", "a"), ("error", "file=x,line=1", "b"), ("warning", "", "d"), ("debug", "", "f"),
-    ]  # fmt: skip

@@ -26,12 +26,6 @@ def test_a_summary_stays_under_a_mebibyte_and_ends_with_a_whole_line(tmp_path):
     assert "The rest is left out" in rest
 
 
-def test_a_summary_is_appended_to_what_stands_there(tmp_path):
-    (tmp_path / "summary").write_text("before\n")
-    runner.add_summary(tmp_path / "summary", "after \ud800\n")
-    assert (tmp_path / "summary").read_text() == "before\nafter \\ud800\n"
-
-
 def test_outputs_are_appended_each_between_marks_of_its_own(tmp_path):
     for value in ("x", "y"):
         runner.set_outputs(tmp_path / "out", {"a": value, "b": value})

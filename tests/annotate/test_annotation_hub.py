@@ -1,10 +1,9 @@
 """A check written to the Hub: commits and pull requests, with the real client against a server of this machine."""
 
 import pytest
-from huggingface_hub import constants
 
 from hf_lineage.annotate import annotation
-from hf_lineage.errors import NetworkError, RepositoryError
+from hf_lineage.errors import RepositoryError
 from tests.invoking import lineage
 from tests.models import card, fine_tuned, tiny_llama
 from tests.server import serving
@@ -85,23 +84,14 @@ class TestPullRequest:
         "other",
         [
             {"author": "robin", "title": annotation.TITLE},
-            {"author": "wren", "title": "Something else"},
             {"author": "wren", "title": annotation.TITLE, "status": "closed"},
-            {"author": "wren", "title": annotation.TITLE, "status": "merged"},
-            {"author": "wren", "title": annotation.TITLE, "pull_request": False},
         ],
-        ids=["another account", "another title", "closed", "merged", "a discussion"],
+        ids=["another account", "closed"],
     )
     def test_what_is_not_an_open_one_of_ours_is_left_alone(self, server, other):
         server.propose(CHILD, **other)
         assert "Opened a pull request" in propose().out
         assert server.made == [(CHILD, "refs/pr/2", [CARD, RECORD])]
-
-    def test_ours_is_found_on_a_later_page(self, server):
-        server.propose(CHILD, "robin", "Something else")
-        propose()
-        server.propose(CHILD, "robin", "Something else")
-        assert "Pull request 2 is already up to date" in propose().out
 
     def test_once_it_is_merged_nothing_is_left_to_do(self, server):
         propose()
@@ -122,11 +112,6 @@ class TestPullRequest:
         monkeypatch.setattr(annotation, "_files", move)
         with pytest.raises(RepositoryError, match="the branch changed during the check; run again"):
             annotation.propose(result)
-
-    def test_without_an_account_there_is_one_line(self, server, monkeypatch):
-        monkeypatch.delenv("HF_TOKEN")
-        assert propose().error == f"{CHILD}: writing needs an account; run `hf auth login` or set HF_TOKEN"
-        assert server.made == []
 
     def test_it_is_made_against_the_main_branch_alone(self, server, tmp_path):
         server.hub.publish(CHILD, tmp_path / "child", revision="v2")
@@ -204,23 +189,3 @@ class TestWrite:
         vars(server).update(trouble)
         assert f"{CHILD}: {message}" in annotate("--write").error
         assert server.made == []
-
-    def test_a_token_that_is_not_valid_is_one_line(self, server):
-        server.account = None
-        assert f"{CHILD}: the Hub refuses the change (401)" in propose().error
-
-    def test_a_card_that_is_not_utf8_is_one_line(self, server):
-        server.push(CHILD, "main", {CARD: b"---\nbase_model: acme/base\n---\nM\xfcller\n"})
-        assert annotate("--write").error == f"{CHILD}: the Hub accepts README.md in UTF-8 only; save it as UTF-8"
-
-    def test_a_hub_that_is_gone_is_one_line(self, server, monkeypatch):
-        result = annotation.annotate(CHILD, target="write")
-        monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-        with pytest.raises(NetworkError, match=r"fern/child: the Hub cannot be reached .*; run again"):
-            annotation.write(result)
-
-    def test_a_card_of_the_hub_that_is_not_there_is_made(self, server, tmp_path):
-        (tmp_path / "child" / CARD).unlink()
-        assert "Committed" in annotate("--write", "--base", "acme/base").out
-        assert server.file(CHILD, "main", CARD).startswith(annotation.card.BEGIN.encode())
-        assert "Already up to date" in annotate("--write", "--base", "acme/base").out

@@ -1,7 +1,5 @@
 """The section of a card: a table of the claims, what measures them again, and nothing that a name could add."""
 
-import datetime
-
 import msgspec
 import pytest
 from markdown_it import MarkdownIt
@@ -87,23 +85,6 @@ def test_a_hostile_name_adds_no_block_to_the_card_and_ends_no_section(name):
     assert blocks == plain
     whole = card.with_section("# Title\n", text)
     assert card.with_section(whole, "") == card.with_section("# Title\n", "")
-
-
-def test_the_share_that_was_asked_for_is_named():
-    asked = msgspec.structs.replace(GOLDEN.claims[0].test, min_share=0.75)
-    assert "and more than 75% is inherited" in section.render(recorded(test=asked))
-
-
-@pytest.mark.parametrize(
-    ("score", "p_value", "shown"),
-    [(0.5, 0.001, ("0.500", "0.001")), (None, None, ("–", "–")), (-0.0004, 1.0, ("-0.000", "1"))],
-)
-def test_figures_are_printed_as_everywhere(score, p_value, shown):
-    assert section.figures(score, p_value) == shown
-
-
-def test_a_day_is_written_as_iso_8601():
-    assert "| Date | 2027-01-02 |" in section.render(recorded(date=datetime.date(2027, 1, 2)))
 
 
 @pytest.mark.parametrize("base", ["- x", "1. x", "# x", "    x", "---"])

@@ -13,11 +13,8 @@ from tests.long import LONG
 TIMED = {"tab:gpt2-latency"}
 """What it claims is about times, which say nothing on a machine with other work: here they are only taken."""
 
-QUICK = {
-    *("app:verification", "ours:minilm", "tab:attack-pareto", "tab:gpt2-latency", "tab:harder-bench"),
-    *("tab:init-ablation", "tab:jacobian-orthogonality", "tab:laundering-llm", "tab:path-breakdown", "tab:survival"),
-}
-"""What takes less than four seconds; the others are long tests."""
+QUICK = ("tab:survival", "tab:laundering-llm", "fig:gpt2-pairing")
+"""What `make test` runs."""
 ITEMS = [
     pytest.param(item, several, id=item, marks=[] if item in QUICK else [LONG]) for item, several in found().items()
 ]

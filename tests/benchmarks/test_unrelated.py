@@ -1,11 +1,10 @@
 """The models on which a verdict takes its longest way are what they are said to be, in a narrow stream."""
 
 import importlib
-import json
 
 import pytest
 
-from benchmarks import unrelated, watched
+from benchmarks import watched
 from benchmarks.shapes import Shape
 from benchmarks.turning import BASE, write_variants
 
@@ -38,13 +37,3 @@ def test_every_case_has_the_verdict_and_the_frame_that_it_is_made_for(models, mo
 @pytest.mark.parametrize(("module", "function"), watched.STEPS.values())
 def test_every_step_whose_time_is_taken_is_a_function(module, function):
     assert callable(getattr(importlib.import_module(f"hf_lineage.{module}"), function))
-
-
-def test_rows_of_other_cases_stay(tmp_path, monkeypatch):
-    monkeypatch.setattr(unrelated, "FILE", tmp_path / "unrelated.json")
-    found = watched.Cost("UNRELATED", "token", 2.0, 3.0, 10**9, 10**9, {"a step": (1.0, 1.0), "another": (0.0, 0.0)})
-    for case, layers in (("rotated", 2), ("independent", 2), ("independent", 1), ("rotated", 2)):
-        unrelated.write([unrelated.row(case, layers, found)])
-    rows = json.loads(unrelated.FILE.read_text())["rows"]
-    assert [(row["case"], row["layers"]) for row in rows] == [("independent", 1), ("independent", 2), ("rotated", 2)]
-    assert rows[0]["steps, seconds and processor seconds"] == {"a step": [1.0, 1.0]}

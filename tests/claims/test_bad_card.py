@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.invoking import check, lineage
+from tests.invoking import check
 from tests.models import WEIGHTS, card, edit_json, spoil, tiny_llama
 
 
@@ -15,8 +15,6 @@ from tests.models import WEIGHTS, card, edit_json, spoil, tiny_llama
             "base_model: [acme/base",
             "line 1 of its YAML: expected ',' or ']', but got '<stream end>'; correct it",
         ),
-        ("\tbase_model: acme/base", "README.md, line 1 of its YAML: found character '\\t' that cannot start any token"),
-        ("x: &x [*x]", "README.md, line 1 of its YAML: found unconstructable recursive node"),
         ("x: y\n" * 300_000, "the metadata at the top of README.md has no line of --- at its end within 1 MiB"),
     ],
 )
@@ -77,16 +75,14 @@ def test_a_card_that_is_no_file_is_an_error_and_never_waited_for(hub, make):
         "5,000 characters",
     ],
 )
-@pytest.mark.parametrize("form", ["text", "json", "markdown"])
-def test_a_base_that_cannot_be_followed_is_unverifiable(hub, base_model, shown, message, form):
+def test_a_base_that_cannot_be_followed_is_unverifiable(hub, base_model, shown, message):
     card(hub / "fern/child", base_model)
-    result = check(hub, "--format", form)
+    result = check(hub)
     assert (result.code, result.err) == (3, "")
     assert "UNVERIFIABLE" in result.out
     assert all(line.isprintable() for line in result.out.splitlines())
-    if form == "text":
-        assert shown in result.sentences
-        assert message in result.sentences
+    assert shown in result.sentences
+    assert message in result.sentences
 
 
 @pytest.mark.parametrize("base_model", [None, [], "", "  "])
@@ -97,12 +93,6 @@ def test_nothing_declared_is_undecided(hub, base_model):
     assert result.sentences.endswith(
         "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. "
         "Name one with --base."
-    )
-
-
-def test_an_empty_folder_is_no_model_even_if_it_declares_nothing(tmp_path):
-    assert lineage("check", tmp_path).error.endswith(
-        "has no config.json, so it is not a transformers model; check the path"
     )
 
 

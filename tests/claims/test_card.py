@@ -107,10 +107,6 @@ def test_a_card_that_cannot_be_edited_is_an_error_that_says_where(name):
     assert message in str(error.value)
 
 
-def test_there_are_cards_of_many_shapes():
-    assert len(CARDS) >= 20
-
-
 PIECES = [
     *("Text.", "", "# Title", "---", "===", "```", "~~~", "````", "> ", "- a", "  b", "    c", "\t", "<!--", "-->"),
     *(
@@ -130,7 +126,7 @@ PIECES = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_cards_keep_their_bytes_or_are_refused(seed):
     chance = random.Random(seed)
     accepted = 0

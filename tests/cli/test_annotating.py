@@ -22,16 +22,6 @@ def test_options_that_do_not_go_together_are_refused_before_anything_is_read(arg
     assert message in lineage("annotate", "no/such-model", *arguments).error
 
 
-def test_without_a_target_the_change_is_shown_and_nothing_is_written(hub):
-    before = (hub / CHILD / "README.md").read_bytes()
-    found = lineage("annotate", hub / CHILD, "--local-hub", hub)
-    assert (found.code, found.err) == (0, "")
-    assert found.out.startswith("acme/base: RELATED\n")
-    assert "+## Lineage" in found.out
-    assert "Nothing was written; --write changes the files" in found.out
-    assert (hub / CHILD / "README.md").read_bytes() == before
-
-
 def test_the_exit_code_says_that_the_card_was_written_whatever_the_verdict(hub):
     tiny_llama(hub / "other/base", seed=5)
     found = lineage("annotate", hub / CHILD, "--local-hub", hub, "--base", "other/base", "--write")

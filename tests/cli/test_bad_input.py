@@ -121,9 +121,9 @@ def test_a_damaged_model_is_an_error_that_names_it(hub, damage, message):
     assert "fern/child" in error
 
 
-@pytest.mark.parametrize(("damage", "message"), list(DAMAGED.values())[1:], ids=list(DAMAGED)[1:])
-def test_a_damaged_base_is_unreadable(hub, damage, message):
-    damage(hub / "acme/base")
+@pytest.mark.parametrize("damage", ["config is a pipe", "heads huge", "weights cut off", "shard missing"])
+def test_a_damaged_base_is_unreadable(hub, damage):
+    DAMAGED[damage][0](hub / "acme/base")
     outcome = check(hub)
     assert (outcome.code, outcome.err) == (2, "")
     assert outcome.rows == [["acme/base", "finetune", "-", "-", "-", "-", "UNREADABLE"]]
@@ -187,9 +187,12 @@ NOTHING_TO_JUDGE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("side", ["fern/child", "acme/base"])
-@pytest.mark.parametrize(("change", "message"), NOTHING_TO_JUDGE.values(), ids=NOTHING_TO_JUDGE)
-def test_where_there_is_nothing_to_judge_the_row_says_why(hub, change, message, side):
+@pytest.mark.parametrize(
+    ("side", "what"),
+    [*(("fern/child", what) for what in NOTHING_TO_JUDGE), ("acme/base", "GGUF"), ("acme/base", "pickle")],
+)
+def test_where_there_is_nothing_to_judge_the_row_says_why(hub, side, what):
+    change, message = NOTHING_TO_JUDGE[what]
     change(hub / side)
     outcome = check(hub)
     assert (outcome.code, outcome.err) == (3, "")
@@ -247,14 +250,13 @@ def fill(value, layers):
     return change
 
 
-NOT_A_NUMBER = [float("nan"), float("inf"), 1e38]
+NOT_A_NUMBER = [("candidate", float("nan")), ("base", float("inf")), ("candidate", 1e38)]
 """What a matrix holds, and what is too large to be multiplied, for the products leave float32."""
 
 
-@pytest.mark.parametrize(("side", "who"), [("fern/child", "candidate"), ("acme/base", "base")])
-@pytest.mark.parametrize("value", NOT_A_NUMBER)
-def test_weights_that_are_not_finite_are_inconclusive(hub, value, side, who):
-    spoil(hub / side, fill(value, range(2)))
+@pytest.mark.parametrize(("who", "value"), NOT_A_NUMBER)
+def test_weights_that_are_not_finite_are_inconclusive(hub, who, value):
+    spoil(hub / ("acme/base" if who == "base" else "fern/child"), fill(value, range(2)))
     outcome = check(hub)
     assert (outcome.code, outcome.rows) == (3, [["acme/base", "finetune", "mlp", "0.000", "-", "1", "INCONCLUSIVE"]])
     assert f"weights in layers 0-1 of the {who} are not finite, or too large for float32" in outcome.sentences
@@ -276,10 +278,9 @@ def six(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(("side", "who"), [("six/child", "candidate"), ("six/base", "base")])
-@pytest.mark.parametrize("value", NOT_A_NUMBER)
-def test_one_layer_of_six_that_is_not_finite_is_a_reason_and_never_a_pass(six, value, side, who):
-    spoil(six / side, fill(value, [3]))
+@pytest.mark.parametrize(("who", "value"), NOT_A_NUMBER)
+def test_one_layer_of_six_that_is_not_finite_is_a_reason_and_never_a_pass(six, who, value):
+    spoil(six / ("six/base" if who == "base" else "six/child"), fill(value, [3]))
     outcome = lineage("check", six / "six/child", "--local-hub", six)
     assert (outcome.code, outcome.rows[0][-1]) == (3, "INCONCLUSIVE")
     assert f"weights in layer 3 of the {who} are not finite, or too large for float32" in outcome.sentences

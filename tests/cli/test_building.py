@@ -14,9 +14,7 @@ import sys
 
 import pytest
 
-from hf_lineage.cli.building import FORMATS
 from hf_lineage.hub import listing
-from hf_lineage.report.tree import formats as tree
 from tests.invoking import lineage
 from tests.models import EXAMPLES
 
@@ -41,10 +39,6 @@ def test_a_list_is_read_from_standard_input(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"acme/gpt2-base\n")))
     done = lineage("index", "build", "--from", "-", "--index", tmp_path / "index", *HUB)
     assert (done.code, done.out.splitlines()[0]) == (0, "acme/gpt2-base: added")
-
-
-def test_an_empty_list_adds_nothing(tmp_path):
-    assert build("\n# nothing\n", tmp_path).out == "0 added, 0 already there, 0 could not be read\n"
 
 
 @pytest.mark.parametrize(
@@ -148,10 +142,6 @@ def test_of_an_adapter_the_command_is_told_that_judges_it():
     (judging,) = re.findall(r"`hf-lineage ([^`]+)`", shown.err)
     assert (shown.code, "merge" in shown.err) == (2, False)
     assert lineage(*shlex.split(judging)).rows[0][0] == "acme/llama-base"
-
-
-def test_the_formats_of_the_command_are_those_of_the_table():
-    assert tuple(tree.FORMATS) == FORMATS
 
 
 @pytest.mark.parametrize(

@@ -50,13 +50,9 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
         (["--set", "recipe=soup"], "Invalid value for '--set': recipe must be robust or paper, not 'soup'"),
         (["--set", "probes=many"], "Invalid value for '--set': probes must be a whole number, or exact, not 'many'"),
         (["--set", "probes=0"], "probes must be between 1 and 65536, not 0; for more use probes=exact"),
-        (["--set", "probes=-1"], "probes must be between 1 and 65536, not -1"),
-        (["--set", "probes=65537"], "probes must be between 1 and 65536, not 65537"),
         (["--set", "probes=" + "9" * 5000], "Invalid value for '--set': probes must be a whole number"),
         (["--set", "alpha=0"], "alpha must lie between 0.000001 and 1, not 0"),
-        (["--set", "alpha=1.5"], "alpha must lie between 0.000001 and 1, not 1.5"),
         (["--set", "alpha=nan"], "alpha must lie between 0.000001 and 1, not nan"),
-        (["--set", "alpha=1e-320"], "alpha must lie between 0.000001 and 1, not 9.99989e-321"),
         (["--set", "alpha=small"], "Invalid value for '--set': alpha must be a number, not 'small'"),
         (
             ["--set", "alpha=0.0001"],
@@ -68,8 +64,6 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
         (["--set", "alpha"], "'alpha' is not KEY=VALUE; the keys are probes, recipe, alpha, permutations, seed,"),
         (["--set", "nose=1"], "'nose=1' is not KEY=VALUE; the keys are probes, recipe, alpha,"),
         (["--set", "=\n"], r"'=\n' is not KEY=VALUE; the keys are"),
-        (["--set", "paths=mlp"], "'paths=mlp' is not KEY=VALUE; the keys are"),
-        (["--set", "permutations=0"], "permutations must be between 1 and 1000000, not 0"),
         (["--set", "permutations=10"], "cannot be reached with 10 permutations; use at least 99"),
         (["--set", "permutations=2000000"], "permutations must be between 1 and 1000000, not 2000000"),
         (
@@ -81,8 +75,6 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
         (["--audit", "--paths", "mlp"], "--audit means --budget full --paths all; leave these two out"),
         (["--audit", "--budget", "quick"], "--audit means --budget full --paths all; leave these two out"),
         (["--set", "max-memory=lots"], "max-memory lots is not a size; write a size such as 8GiB or 500MB"),
-        (["--set", "max-memory=-1GB"], "max-memory -1GB is not a size"),
-        (["--set", "max-memory=infGB"], "max-memory infGB is not a size"),
         (["--set", "max-memory=nanGB"], "max-memory nanGB is not a size"),
         (["--set", "max-memory=1KB"], "one layer needs 0 MiB and no device has that much; raise --set max-memory"),
         (["--null", "/no/such"], "/no/such is neither a folder nor a Hub name such as org/model or org/model@revision"),
@@ -230,10 +222,6 @@ class TestOutput:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert model.error == f"{weights} cannot be read: File too large; {RAISE_IT}"
         assert base.error == (f"{hub}/signature cannot be read as a signature: [Errno 27] File too large; {RAISE_IT}")
-
-    def test_a_name_may_be_as_long_as_the_file_system_allows(self, hub):
-        assert check(hub, "-o", hub / ("x" * 255)).code == 0
-        assert "RELATED" in (hub / ("x" * 255)).read_text()
 
     def test_a_longer_name_is_refused_before_anything_is_read(self, hub):
         name = hub / ("x" * 256)

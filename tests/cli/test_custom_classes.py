@@ -5,9 +5,7 @@ import re
 import pytest
 import torch
 
-from hf_lineage import Options, check
 from hf_lineage.architecture.registry.tables import registry_root
-from hf_lineage.errors import OptionError
 from tests.invoking import lineage
 from tests.models import card, edit_json, family, spoil, tiny_llama
 
@@ -100,13 +98,6 @@ def test_a_broken_factorization_is_an_input_error(hub, tmp_path):
 def test_the_registry_drafts_and_proves_nothing(option):
     refused = lineage("registry", option, "x")
     assert (refused.code, f"No such option '{option}'" in refused.error) == (2, True)
-
-
-def test_in_python_it_is_an_option(hub):
-    options = Options(local_hub=hub, as_class="LlamaForCausalLM")
-    assert [row.verdict.name for row in check("fern/child", options=options).rows] == ["RELATED"]
-    with pytest.raises(OptionError, match="is not a class of the registry"):
-        Options(as_class="Nobody")
 
 
 def test_a_folder_of_factorizations_in_a_repository_is_not_read(hub):

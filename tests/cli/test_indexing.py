@@ -7,13 +7,10 @@ import shutil
 
 import pytest
 
-from hf_lineage.cli.indexing import progress
 from hf_lineage.index.storage.catalogue import Catalogue
 from tests import gguf_models, streams
-from tests.checkpoint.formats import test_bnb as bnb
 from tests.invoking import lineage
 from tests.models import EXAMPLES
-from tests.quantizing import repacked
 
 HUB = ("--local-hub", EXAMPLES)
 GPT2 = ("acme/gpt2-base", "fern/gpt2-finetune-a")
@@ -133,17 +130,8 @@ def as_gguf(folder, target):
     return gguf_models.write(folder, target / "model-Q4_0.gguf", kind=gguf_models.KINDS.Q4_0)
 
 
-def as_nf4(folder, target):
-    return repacked(folder, target / "nf4", bnb.four_bits(), **bnb.FOUR)
-
-
-def as_int8(folder, target):
-    return repacked(folder, target / "int8", bnb.eight_bits, **bnb.EIGHT)
-
-
-@pytest.mark.parametrize("stored", [as_gguf, as_nf4, as_int8])
-def test_the_parent_of_a_quantized_model_comes_first(index, tmp_path, stored):
-    quantized = stored(EXAMPLES / "fern/llama-finetune-a", tmp_path)
+def test_the_parent_of_a_quantized_model_comes_first(index, tmp_path):
+    quantized = as_gguf(EXAMPLES / "fern/llama-finetune-a", tmp_path)
     shown = lineage("identify", quantized, "--index", index, "--format", "json")
     (path,) = json.loads(shown.out)["paths"]
     assert (shown.code, path["relatives"][0]["model"]) == (0, "fern/llama-finetune-a")
@@ -209,8 +197,3 @@ def test_models_of_another_width_are_counted_and_not_tested_by_weights(index, tm
         True,
     )
     assert "No such option" in lineage("identify", narrow, "--by-weights", "2").error
-
-
-def test_progress_is_shown_on_a_terminal_only(capsys):
-    assert list(progress("Reading")(["one", "two"])) == ["one", "two"]
-    assert capsys.readouterr().err == ""

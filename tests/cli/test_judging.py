@@ -1,7 +1,6 @@
 """check and compare: one judgement, and as many reports of it as were asked for."""
 
 import json
-from dataclasses import fields
 
 import pytest
 
@@ -29,28 +28,6 @@ def test_a_report_goes_everywhere_at_once_and_decides_the_exit_code(every_kind, 
     assert json.loads((tmp_path / "a.json").read_text())["exit_code"] == code
     assert (tmp_path / "a.md").read_text().startswith("### Lineage of model")
     assert "INCOMPATIBLE" in capsys.readouterr().out
-
-
-def test_what_goes_into_a_file_is_not_printed(every_kind, tmp_path, capsys):
-    delivery(form="json", output=tmp_path / "a.json").deliver(every_kind)
-    assert capsys.readouterr().out == ""
-    assert json.loads((tmp_path / "a.json").read_text())
-
-
-def test_the_limits_are_explained_where_that_is_asked_for(every_kind, capsys):
-    delivery(explain=True).deliver(every_kind)
-    explained = capsys.readouterr().out
-    delivery().deliver(every_kind)
-    assert len(explained) > 2 * len(capsys.readouterr().out)
-
-
-@pytest.mark.parametrize("command", ["check", "compare"])
-def test_both_commands_have_every_option_of_a_delivery(command):
-    from hf_lineage.cli import cli
-
-    assert {field.name for field in fields(Delivery)} <= {
-        option.name for option in cli.get_command(None, command).params
-    }
 
 
 def test_check_asks_what_is_declared_and_compare_does_not(hub):

@@ -6,8 +6,6 @@ Options that belong together become one value, and the rest of them stays.
 
 import json
 import logging
-from dataclasses import dataclass
-from pathlib import Path
 
 import click
 import pytest
@@ -16,7 +14,7 @@ from huggingface_hub.utils.tqdm import are_progress_bars_disabled, enable_progre
 from hf_lineage import check
 from hf_lineage.cli import cli
 from hf_lineage.cli.indexing import progress
-from hf_lineage.cli.kinds import Result, count_option, format_option, path_option, take, write
+from hf_lineage.cli.kinds import count_option, format_option, path_option
 from tests.invoking import lineage
 from tests.models import EXAMPLES
 
@@ -28,51 +26,6 @@ from tests.models import EXAMPLES
 def command(**settings):
     """A command."""
     return settings
-
-
-def taken(*words):
-    return command.main(words, standalone_mode=False)
-
-
-def test_what_is_left_out_has_its_default():
-    assert taken() == {"form": "text", "place": None, "many": 2}
-
-
-def test_what_is_given_is_of_its_kind(monkeypatch):
-    assert taken("--format", "json", "--place", "x", "--many", "3") == {"form": "json", "place": Path("x"), "many": 3}
-    monkeypatch.setenv("PLACE", "y")
-    assert taken()["place"] == Path("y")
-
-
-@pytest.mark.parametrize("words", [("--format", "html"), ("--many", "4"), ("--many", "0"), ("--many", "x")])
-def test_what_is_of_no_such_kind_is_refused(words):
-    with pytest.raises(click.BadParameter):
-        taken(*words)
-
-
-@dataclass(frozen=True)
-class Pair:
-    first: int
-    second: str
-
-
-def test_a_group_takes_its_own_options_and_leaves_the_others():
-    settings = {"second": "b", "third": True, "first": 1}
-    assert take(Pair, settings) == Pair(1, "b")
-    assert settings == {"third": True}
-
-
-def test_an_option_that_no_command_has_is_noticed():
-    with pytest.raises(KeyError, match="second"):
-        take(Pair, {"first": 1})
-
-
-def test_a_result_goes_where_and_as_the_user_says(tmp_path, capsys):
-    forms = {"text": lambda one, other: f"{one} and {other}: RELATED\n", "json": lambda *both: json.dumps(both)}
-    Result("json", tmp_path / "result.json").write(forms, "a", "b", coloured=True)
-    assert (tmp_path / "result.json").read_text() == '["a", "b"]'
-    Result("text", None).write(forms, "a", "b")
-    assert capsys.readouterr().out == "a and b: RELATED\n"
 
 
 RELATED, UNRELATED, BASE = (
@@ -91,8 +44,7 @@ def test_every_command_can_be_quiet(words):
     assert "-q, --quiet" in helped
 
 
-@pytest.mark.parametrize(("model", "code"), [(RELATED, 0), (UNRELATED, 1)])
-@pytest.mark.parametrize("quiet", ["-q", "--quiet"])
+@pytest.mark.parametrize(("model", "code", "quiet"), [(RELATED, 0, "-q"), (UNRELATED, 1, "--quiet")])
 def test_a_quiet_check_says_its_verdict_by_the_exit_code_alone(model, code, quiet):
     outcome = lineage("check", model, "--base", BASE, quiet)
     assert (outcome.code, outcome.out, outcome.err) == (code, "", "")
@@ -152,14 +104,3 @@ def test_no_progress_is_shown_meanwhile(monkeypatch):
     assert lineage("tree", "a/b", "-q").code == 130
     assert seen == [(True, True)]
     assert not are_progress_bars_disabled()
-
-
-class TestWrite:
-    def test_into_a_file_there_is_no_colour_and_nothing_is_printed(self, tmp_path, capsys):
-        write("RELATED – yes\n", tmp_path / "report", coloured=True)
-        assert (tmp_path / "report").read_text("utf-8") == "RELATED – yes\n"
-        assert capsys.readouterr().out == ""
-
-    def test_what_is_no_terminal_gets_no_colour(self, capsys):
-        write("RELATED\n", None, coloured=True)
-        assert capsys.readouterr().out == "RELATED\n"

@@ -1,16 +1,10 @@
 """What several commands share: options that are refused before anything is read, and where a result goes."""
 
-from dataclasses import replace
-from pathlib import Path
-
 import click
 import pytest
 
-from hf_lineage.checking.options import Options
 from hf_lineage.checking.settings import TYPED
 from hf_lineage.cli.kinds import writable
-from hf_lineage.cli.shared import make_options, with_examples, with_options
-from hf_lineage.signature.recipe import RECIPES
 from tests.invoking import lineage
 
 
@@ -18,42 +12,6 @@ def refused(file):
     with pytest.raises(click.BadParameter) as error:
         writable(None, None, file)
     return error.value.message
-
-
-class TestWritable:
-    @pytest.mark.parametrize("name", ["new.json", "old.json"])
-    def test_a_file_of_a_folder_that_is_there_is_taken(self, tmp_path, name):
-        (tmp_path / "old.json").touch()
-        assert writable(None, None, tmp_path / name) == tmp_path / name
-
-    def test_none_is_none(self):
-        assert writable(None, None, None) is None
-
-    def test_a_folder_that_is_missing_is_to_be_made_first(self, tmp_path):
-        assert refused(tmp_path / "gone/new.json").endswith("/gone' that can be written to; make it first")
-
-    def test_a_name_that_no_file_can_have_is_refused(self, tmp_path):
-        assert refused(tmp_path / ("x" * 300)).endswith("cannot be written: File name too long; name another file")
-
-
-class TestMakeOptions:
-    def test_the_defaults_of_the_command_are_those_of_the_library(self):
-        assert make_options("mlp", {}) == Options()
-
-    @pytest.mark.parametrize("name", RECIPES)
-    def test_a_recipe_goes_by_its_name(self, name):
-        assert make_options("mlp", {"recipe": name}).recipe == RECIPES[name]
-
-    def test_probes_are_those_of_the_recipe_and_none_is_exact(self):
-        assert make_options("mlp", {"probes": None}).recipe.probes is None
-        assert make_options("mlp", {"probes": 8, "recipe": "paper"}).recipe == replace(RECIPES["paper"], probes=8)
-
-    def test_paths_are_separated_by_commas_and_spaces_do_not_matter(self):
-        assert make_options("mlp, query_key", {}).paths == ("mlp", "query_key")
-
-    def test_other_options_go_on_as_they_are(self):
-        options = make_options("mlp", {"alpha": 0.05}, nulls=("a/b",), local_hub=Path("hub"))
-        assert (options.alpha, options.nulls, options.local_hub) == (0.05, ("a/b",), Path("hub"))
 
 
 class TestSet:
@@ -103,16 +61,3 @@ def test_an_equals_sign_in_the_name_of_a_file_belongs_to_it(hub, tmp_path):
     file = tmp_path / "a=b.json"
     assert lineage("check", "fern/child", "--local-hub", hub, "--report", f"json={file}").code == 0
     assert file.read_text().startswith("{")
-
-
-def test_examples_are_a_line_each_below_the_text():
-    assert with_examples("Text.", "one", "two") == "Text.\n\n\b\nExamples:\n  one\n  two"
-
-
-def test_options_stand_in_the_help_in_the_order_in_which_they_are_named():
-    @click.command()
-    @with_options(click.option("--b"), click.option("--a"), click.option("--c"))
-    def command(**settings):
-        """A command."""
-
-    assert [option.name for option in command.params] == ["b", "a", "c"]

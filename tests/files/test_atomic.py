@@ -201,8 +201,7 @@ class TestOutput:
         assert stat.S_ISFIFO(pipe.stat().st_mode)
 
     @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="the system has no such file")
-    @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
-    @pytest.mark.parametrize("before", [b"", b"before\n"])
+    @pytest.mark.parametrize(("name", "before"), [("/dev/stdout", b"before\n"), ("/proc/self/fd/1", b"")])
     def test_standard_output_by_its_name_is_written_to_whatever_it_is(self, tmp_path, name, before):
         script = (
             "import pathlib\nfrom hf_lineage.files.atomic import write_output\n"

@@ -43,9 +43,12 @@ def linked(model, file, target):
 
 class TestRefused:
     @pytest.mark.parametrize(
-        "file", ["config.json", WEIGHTS, "README.md", "adapter_config.json", "mergekit_config.yml"]
+        ("file", "way"),
+        [
+            *((file, "relative") for file in READ),
+            *((WEIGHTS, way) for way in ("absolute", "in two steps", "by a folder")),
+        ],
     )
-    @pytest.mark.parametrize("way", ["absolute", "relative", "in two steps", "by a folder"])
     def test_a_link_to_a_file_elsewhere(self, place, file, way):
         model, target = place / "model", place / "elsewhere" / file
         target.parent.mkdir()

@@ -165,12 +165,6 @@ def test_every_row_has_an_example_here(request_):
     assert [row for row in translation.TABLE[request_] if row not in met] == []
 
 
-def test_an_answer_of_another_form_is_the_same_error_in_both_tables():
-    for error, stands, message in EITHER:
-        assert (error, stands, message) in READING
-        assert (error, stands, message) in WRITING
-
-
 @pytest.mark.parametrize("request_", translation.TABLE)
 @pytest.mark.parametrize("error", [CheckpointError("damaged"), RepositoryError("gone"), MemoryError("no memory")])
 def test_what_is_none_of_the_clients_errors_passes(request_, error):

@@ -1,7 +1,6 @@
 """A draft loads under the schema as it is printed, binds where it says so, and leaves the rest to a human."""
 
 import pytest
-import yaml
 
 from hf_lineage.architecture.layout import bind
 from hf_lineage.architecture.likeness.patterns import find_groups
@@ -71,17 +70,6 @@ def test_matrices_stored_the_other_way_are_seen_by_their_sizes(tmp_path):
     assert loaded(found.text, tmp_path / "registry").stored == "in_out"
 
 
-def test_stacks_of_experts_stored_the_other_way_are_seen_by_their_sizes(tmp_path):
-    shapes, config = opened(tiny_llama(tmp_path / "model"))
-    shapes = {name: shape for name, shape in shapes.items() if ".mlp." not in name}
-    for n in range(2):
-        experts = f"model.layers.{n}.mlp.experts"
-        shapes |= {f"{experts}.gate_up_proj": (8, 32, 40), f"{experts}.down_proj": (8, 20, 32)}
-    found = draft((), find_groups(shapes)[0], shapes, config, factorizations())
-    mlp = loaded(found.text, tmp_path / "registry").branches.mlp
-    assert (found.problem, set(mlp.transposed)) == (None, {"mlp.experts.gate_up_proj", "mlp.experts.down_proj"})
-
-
 @pytest.mark.parametrize(
     ("config", "key"),
     [
@@ -110,12 +98,3 @@ def test_what_could_not_be_guessed_is_left_open_and_binds_to_nothing(tmp_path):
     assert PLACEHOLDER in found.text
     assert f"has no tensor {PLACEHOLDER}_" in str(found.problem)
     assert loaded(found.text, tmp_path / "registry")
-
-
-def test_what_nothing_reads_is_listed_and_not_ignored_silently(tmp_path):
-    shapes, config = opened(tiny_llama(tmp_path / "model"))
-    extra = {f"model.layers.{n}.{name}": (32, 32) for n in range(2) for name in ("adapter.weight", "mlp.gate.weight")}
-    found = draft((), find_groups(shapes | extra)[0], shapes | extra, config, factorizations())
-    assert "#     model.layers.*.adapter\n" in found.text
-    assert yaml.safe_load(found.text)["ignores"] == ["mlp.gate"]
-    assert "ignores: [mlp.gate]  # ?" in found.text

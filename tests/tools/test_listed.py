@@ -23,33 +23,9 @@ def test_every_option_of_every_command_is_on_the_page():
     assert [name for name in names if name not in page] == []
 
 
-def test_an_option_of_one_command_stands_with_it_and_one_of_several_at_the_end():
-    page = listed.options_block()
-    annotate = page.partition("## annotate\n")[2].partition("\n## ")[0]
-    shared = page.partition("## Options of several commands\n")[2]
-    assert "`--repair-base`" in annotate
-    assert "`--local-hub DIR`" not in annotate
-    assert "| `--local-hub DIR` | A folder with org/name folders; models are searched" in shared
-
-
 def test_every_setting_is_on_the_page_with_its_usual_value_and_its_commands():
     settings = listed.options_block().partition("## Settings\n")[2]
     alpha = "| `alpha=NUMBER` | Significance level of the test. [default: 0.01] |"
     assert f"{alpha} check, compare, annotate, identify |" in settings
     assert "| `recipe` | One of `robust`, `paper`. How weights become numbers: robust, or paper" in settings
     assert all(f"`{key}" in settings for key in TYPED)
-
-
-def test_choices_are_told_in_words_since_a_bar_would_end_the_cell():
-    assert "| `--budget` | One of `quick`, `full`. " in listed.options_block()
-
-
-def test_classes_of_one_family_are_named_once():
-    assert listed.families(["BertForMaskedLM", "BertModel", "GPT2LMHeadModel"]) == ["Bert", "GPT2"]
-
-
-def test_the_commands_of_a_group_stand_by_themselves():
-    page = listed.options_block()
-    assert "## index build\n\n    hf-lineage index build\n" in page
-    assert "## index\n" not in page
-    assert "| `--from LIST` |" in page
