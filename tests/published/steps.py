@@ -15,7 +15,7 @@ from tests import onnx_models
 from tests.checkpoint.formats.test_gptq import gptq
 from tests.checkpoint.formats.test_hqq import hqq
 from tests.checkpoint.formats.test_quanto import rows
-from tests.models import HEADS, WEIGHTS, Trap, card, edit_json, shard, spoil
+from tests.models import HEADS, WEIGHTS, Trap, edit_json, shard, spoil
 from tests.published import storage
 
 INDEX, GRAPH = "model.safetensors.index.json", "onnx/model.onnx"
@@ -91,15 +91,9 @@ def trap(folder: Path) -> None:
 
 
 def packed(folder: Path) -> None:
-    """The model under another name, and in its own place one that is not decoded and names it."""
-    shutil.copytree(folder, folder.parent / "first")
+    """A model whose weights are not decoded."""
     spoil(folder, lambda tensors: tensors.update({"a.q_invperm": torch.ones(4, dtype=torch.int32)}))
     edit_json(folder / "config.json", quantization_config={"quant_method": "exl2"})
-    card(folder, "acme/first", "quantized")
-
-
-def without_card(folder: Path) -> None:
-    (folder / "README.md").unlink()
 
 
 def quantized(pack: Callable[[torch.Tensor], dict[str, torch.Tensor]], **settings: Any) -> Step:
@@ -460,7 +454,6 @@ STEPS: dict[str, Step] = {
     "typeless": typeless,
     "unknown_timm": unknown_timm,
     "variant": variant,
-    "without_card": without_card,
     "yi": yi,
 }
 """The name in repositories.yaml -> the step."""

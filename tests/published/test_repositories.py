@@ -18,7 +18,7 @@ INSIDE = {
     "MiniCPMV": ("llm", ""),
 }
 """Class of remote code -> where its language model is, and what a user writes of it beside that."""
-KEYS = {"name", "card", "files", "steps", "base", "arguments", "notes", "undecided", "rows", "other", "open", "as"}
+KEYS = {"name", "card", "files", "steps", "base", "arguments", "notes", "undecided", "rows", "other", "as"}
 
 
 def publish(case, folder):
@@ -68,10 +68,6 @@ def test_a_repository_has_the_verdict_that_is_expected_of_it(case, checked):
         assert {tuple(of_one) for of_one in verdicts.values()} == {("UNVERIFIABLE",)}
         assert all(result.code == 3 for result in results.values())
         assert all(case["undecided"] in report["claims"][0]["reason"] for report in reports.values())
-        return
-    if "open" in case:
-        assert [verdicts["child"], verdicts["other"]] == [[verdict] for verdict in case["open"]]
-        assert all(result.code == 3 for result in results.values())
         return
     assert verdicts["child"] == case.get("rows", ["RELATED"])
     assert verdicts["other"][0] == case.get("other", "UNRELATED")
