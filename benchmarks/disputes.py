@@ -97,7 +97,7 @@ BUILDS = (
 
 @dataclass(frozen=True)
 class Case:
-    """One dispute, as `cases.yaml` tells it."""
+    """One dispute, as `disputes.yaml` tells it."""
 
     name: str
     case: str
