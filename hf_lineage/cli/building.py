@@ -56,14 +56,14 @@ def build(models: TextIO, engine: str, workers: int, rate: float | None, folder:
 
     names = building.listed(models.read(building.LARGEST_LIST + 1))
     options, catalogue = make_options(**settings), Catalogue(folder or default_folder())
-    results = building.build(names, catalogue, options, ENGINES[engine], Work(workers, rate))
+    results = building.build(names, catalogue, options, ENGINES[engine], Work(workers, rate), compact=True)
     counted: Counter[str] = Counter()
     for _ in progress("Building")(names):
         added = next(results)
-        counted["failed" if added.problem else "added" if added.entries else "known"] += 1
+        counted["failed" if added.problem else "added" if added.records else "known"] += 1
         if added.problem:
             click.echo(printable(added.problem), err=True)
-        elif added.entries:
+        elif added.records:
             click.echo(f"{printable(added.model, 200)}: added")
     for _ in results:  # joins what was written, after the last model
         pass

@@ -98,10 +98,11 @@ def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, 
         raise click.UsageError("name a MODEL, or an account with --author")
     options, catalogue = make_options(**settings), Catalogue(folder or default_folder())
     everything = building.every(models, authors)
-    failed = False
-    for added in building.add(everything, catalogue, options, progress("Adding")):
+    failed, results = False, building.build(everything, catalogue, options)
+    for _ in progress("Adding")(everything):
+        added = next(results)
         failed |= bool(added.problem)
-        outcome = added.problem or ("added" if added.entries else "already in the index")
+        outcome = added.problem or ("added" if added.records else "already in the index")
         shown = printable(added.model, 200)
         click.echo(printable(outcome) if added.problem else f"{shown}: {outcome}", err=bool(added.problem))
     return ERROR if failed else 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from hf_lineage.errors import LineageError, OptionError, printable, told
 from hf_lineage.files import is_folder, remove_file, typed
 from hf_lineage.hub import listing
 from hf_lineage.index import storage
-from hf_lineage.index.building.engines import Work
+from hf_lineage.index.building.engines import Work, local
 from hf_lineage.signature import Signature
 
 LARGEST_LIST = 2**28
@@ -26,17 +26,6 @@ LARGEST_LIST = 2**28
 LOST = "its worker ended while it was read, perhaps because memory ran out"
 SHORTEST = 7
 """Digits of a commit that stand for it."""
-
-
-@dataclass(frozen=True)
-class Added:
-    """The result for one model."""
-
-    model: str
-    entries: tuple[storage.Entry, ...] = ()
-    """Empty where it was in the index already, or could not be read."""
-    problem: str = ""
-    """Why it could not be read, in one sentence."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +45,7 @@ class Outcome:
     model: str
     records: tuple[storage.Record, ...] = ()
     problem: str = ""
+    """Why it could not be read, in one sentence."""
 
 
 Progress = Callable[[Sequence[str]], Iterable[str]]
@@ -75,38 +65,34 @@ def listed(text: str) -> list[str]:
     return list(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
 
 
-def add(
-    models: Sequence[str], catalogue: storage.Catalogue, options: Options, progress: Progress = iter
-) -> Iterator[Added]:
-    """Put models into an index; an error of one is told, and the others are read all the same."""
-    known = catalogue.commits(_labels(options))
-    for model in progress(models):
-        try:
-            records = _records(Job(model, options, known.get(_name(model), frozenset())))
-        except LineageError as error:
-            yield Added(model, problem=str(error))
-        else:
-            yield Added(model, tuple(map(catalogue.put, records)))
-
-
 def build(
-    models: Sequence[str], catalogue: storage.Catalogue, options: Options, engine: Engine, work: Work
-) -> Iterator[Added]:
+    models: Sequence[str],
+    catalogue: storage.Catalogue,
+    options: Options,
+    engine: Engine = local,
+    work: Work = Work(),  # noqa: B008 - a constant
+    compact: bool = False,
+) -> Iterator[Outcome]:
     """Put models into an index by an engine, each as soon as it is read; those that are in it are not read again.
 
-    The files of an index that was built do not depend on the order in which models were done.
+    An error of one is told, and the others are read all the same. If `compact`, shards are joined at the end, and the
+    files do not depend on the order in which models were done.
     """
-    known = catalogue.commits(_labels(options))
+    known = catalogue.commits({path: options.recipe.label(path) for path in options.paths})
     todo = []
     for model in models:
-        commits = known.get(_name(model), frozenset())
-        if model.partition("@")[2] in commits:
-            yield Added(model)
+        name, _, commit = model.partition("@")
+        commits = known.get(name, frozenset())
+        if commit in commits:
+            yield Outcome(model)
         else:
             todo.append(Job(model, options, commits))
     for outcome in engine(read, todo, work, lambda job: Outcome(job.model, problem=f"{job.model}: {LOST}")):
-        yield Added(outcome.model, tuple(map(catalogue.put, outcome.records)), outcome.problem)
-    catalogue.compact()
+        for record in outcome.records:
+            catalogue.put(record)
+        yield outcome
+    if compact:
+        catalogue.compact()
 
 
 def read(job: Job) -> Outcome:
@@ -130,14 +116,6 @@ def _records(job: Job) -> list[storage.Record]:
         with contextlib.suppress(LineageError):  # the model itself is known all the same
             signatures.append(open_model(part, job.options).signature())
     return [record for signature in signatures for record in storage.records_of(signature)]
-
-
-def _name(model: str) -> str:
-    return model.partition("@")[0]
-
-
-def _labels(options: Options) -> Mapping[str, str]:
-    return {path: options.recipe.label(path) for path in options.paths}
 
 
 def remove(models: Sequence[str], catalogue: storage.Catalogue) -> None:

@@ -21,8 +21,8 @@ HUB = Options(local_hub=EXAMPLES)
 
 def test_every_model_is_added_and_an_error_is_told(tmp_path):
     models = ["acme/llama-base", "acme/no-such-model", "otter/llama-independent"]
-    added = list(building.add(models, Catalogue(tmp_path), HUB))
-    assert [bool(one.entries) for one in added] == [True, False, True]
+    added = list(building.build(models, Catalogue(tmp_path), HUB))
+    assert [bool(one.records) for one in added] == [True, False, True]
     assert "acme/no-such-model" in added[1].problem
     assert sorted(entry.model for entry in Catalogue(tmp_path).entries()) == [
         "acme/llama-base",
@@ -40,10 +40,10 @@ def published(online):
 def test_an_account_is_added_by_commit_and_not_read_again(published, tmp_path, monkeypatch):
     models = listing.published("acme")
     assert sorted(model.partition("@")[0] for model in models) == ["acme/gpt2-base", "acme/llama-base"]
-    first = list(building.add(models, Catalogue(tmp_path), Options()))
-    assert all(one.entries and one.entries[0].commit for one in first)
+    first = list(building.build(models, Catalogue(tmp_path), Options()))
+    assert all(one.records and one.records[0].entry.commit for one in first)
     monkeypatch.setattr(building, "open_model", lambda *_: pytest.fail("a model of the index was read again"))
-    assert [one.entries for one in building.add(models, Catalogue(tmp_path), Options())] == [(), ()]
+    assert [one.records for one in building.build(models, Catalogue(tmp_path), Options())] == [(), ()]
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(published, tmp_path, monkeypatch):
@@ -56,9 +56,9 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(published, tmp_path, monkey
 
     monkeypatch.setattr(building, "open_model", stopped)
     with pytest.raises(KeyboardInterrupt):
-        list(building.add(models, Catalogue(tmp_path), Options()))
+        list(building.build(models, Catalogue(tmp_path), Options()))
     monkeypatch.setattr(building, "open_model", read)
-    assert [bool(one.entries) for one in building.add(models, Catalogue(tmp_path), Options())] == [False, True]
+    assert [bool(one.records) for one in building.build(models, Catalogue(tmp_path), Options())] == [False, True]
 
 
 FIRST, SECOND = "0123abc" + 33 * "0", "4567def" + 33 * "0"

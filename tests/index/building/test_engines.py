@@ -103,7 +103,6 @@ def broken(tmp_path):
 def test_failures_have_a_reason_and_are_tried_again(broken, tmp_path, monkeypatch):
     from hf_lineage import Options
     from hf_lineage.index.building import building
-    from hf_lineage.index.building.engines import Work, local
     from hf_lineage.index.storage.catalogue import Catalogue
     from tests.server.client import connect
 
@@ -111,7 +110,7 @@ def test_failures_have_a_reason_and_are_tried_again(broken, tmp_path, monkeypatc
     names, catalogue = ["org/odd", "org/gone", "org/slow", "org/good"], Catalogue(tmp_path / "index")
     for _ in range(2):
         broken.forget()
-        found = building.build(names, catalogue, Options(), local, Work())
+        found = building.build(names, catalogue, Options())
         problems = {added.model: added.problem for added in found}
         assert "NoSuchModel" in problems["org/odd"]
         assert problems["org/gone"].startswith("org/gone is not on the Hub")
