@@ -7,14 +7,6 @@ from hf_lineage.cli import cli
 from tools import listed
 
 
-def test_the_usage_of_a_command_names_its_arguments():
-    assert {name: listed.usage(command) for name, command in cli.commands.items()} == {
-        "check": "check MODEL", "compare": "compare A B", "annotate": "annotate MODEL",
-        "identify": "identify MODEL", "tree": "tree MODEL...", "index": "index",
-        "extract": "extract MODEL", "inspect": "inspect MODEL", "registry": "registry [CLASS]",
-    }  # fmt: skip
-
-
 def test_every_option_of_every_command_is_on_the_page():
     page = listed.options_block()
     options = [option for _, command in listed.every_command(cli) for option in command.params]

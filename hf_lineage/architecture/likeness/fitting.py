@@ -42,8 +42,10 @@ def fitting_class(shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> str
             fits.setdefault(left, []).append(factorization)
     named = classes_named(config)
     nearest = fits.get(0) or (fits[min(fits)][:1] if fits and not named else [])
-    best = max(nearest, key=lambda one: len(one.classes), default=None)
-    return best and usual_class(best, best.classes, named)
+    if not nearest:
+        return None
+    best = max(nearest, key=lambda one: len(one.classes))
+    return usual_class(best, best.classes, named)
 
 
 def unread(layout: Layout, shapes: Mapping[str, Shape]) -> tuple[str, ...]:
