@@ -6,6 +6,7 @@ import os
 from collections import Counter
 
 import pytest
+from _pytest.doctest import DoctestModule
 
 from hf_lineage import Options, check
 from hf_lineage.checking.api import Report
@@ -39,9 +40,10 @@ def pytest_configure(config):
     config.stash[SPENT] = []
 
 
-def pytest_ignore_collect(collection_path):
-    """Leave out helpers of tests, which `--doctest-modules` would import."""
-    return (collection_path.suffix == ".py" and not collection_path.name.startswith("test_")) or None
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Look for no doctests here, for which every helper would be imported and every test module read twice."""
+    return [found for found in (yield) if not isinstance(found, DoctestModule)]
 
 
 @pytest.hookimpl(tryfirst=True)

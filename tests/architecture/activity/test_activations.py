@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from transformers.activations import ACT2FN, XIELUActivation
 
 from hf_lineage.architecture.activity.activations import ACTIVATIONS, GATED, NAMED, swish, with_learned, xielu
 
@@ -44,6 +43,8 @@ def test_it_turns_where_it_says_and_nowhere_else(name):
 
 
 def test_every_name_is_one_of_transformers():
+    from transformers.activations import ACT2FN
+
     assert sorted(set(NAMED) - set(ACT2FN)) == []
 
 
@@ -63,6 +64,8 @@ def test_xielu_falls_before_it_rises_where_its_negative_factor_is_large():
 
 @pytest.mark.parametrize("numbers", [(0.8, -0.3, 0.5), (-200.0, -200.0, 0.0), (3.0, 1.0, -0.5)])
 def test_xielu_with_what_a_layer_has_learned_is_the_module_with_those_numbers(numbers):
+    from transformers.activations import XIELUActivation
+
     module = XIELUActivation(dtype=torch.float64)
     for name, value in zip(("alpha_p", "alpha_n", "beta"), numbers, strict=True):
         getattr(module, name).data.fill_(value)

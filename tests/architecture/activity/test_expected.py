@@ -6,7 +6,6 @@ import time
 import numpy as np
 import pytest
 import torch
-from transformers.activations import ACT2FN
 
 from hf_lineage.architecture.activity.activations import ACTIVATIONS, xielu
 from hf_lineage.architecture.activity.curves import ZERO, Curve
@@ -32,6 +31,8 @@ LITTLE = 0.011
 
 
 def torch_of(name):
+    from transformers.activations import ACT2FN
+
     if name.startswith("gated-"):
         return ACT2FN[name.removeprefix("gated-").replace("gelu_new", "gelu").replace("gelu", "gelu_new")]
     if name == "clamped_silu":
@@ -54,6 +55,8 @@ def test_value_and_slope_are_those_of_transformers(name):
 
 
 def test_xielu_is_that_of_transformers_for_the_factors_it_learned():
+    from transformers.activations import ACT2FN
+
     module = ACT2FN["xielu"].double()
     positive = torch.nn.functional.softplus(module.alpha_p).item()
     negative = (module.beta + torch.nn.functional.softplus(module.alpha_n)).item()

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from transformers.integrations.bitnet import pack_weights
 
 from tests.models import spoil
 from tests.quantizing import BASE, decoded, judged, matrices, refused, repacked
@@ -18,6 +17,8 @@ def ternary(matrix):
 
 
 def bitnet(divides=False):
+    from transformers.integrations.bitnet import pack_weights
+
     def pack(matrix):
         numbers, scale = ternary(matrix)
         return {".weight": pack_weights(numbers.clone()), ".weight_scale": (1 / scale if divides else scale).reshape(1)}

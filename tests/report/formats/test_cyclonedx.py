@@ -5,10 +5,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from cyclonedx.model.bom import Bom
-from cyclonedx.model.component import ComponentType
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 from hf_lineage import report
 from hf_lineage.evidence.criteria import Criteria
@@ -24,10 +20,16 @@ def rendered(checked):
 
 
 def test_it_keeps_to_its_schema(any_report):
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(rendered(any_report)) is None
 
 
 def test_the_schema_would_notice_a_wrong_type(every_kind):
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
     wrong = rendered(every_kind).replace("machine-learning-model", "oracle")
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(wrong) is not None
 
@@ -57,6 +59,9 @@ def test_what_is_related_in_another_way_is_no_ancestor_even_if_it_is_accepted(sh
 
 
 def test_its_own_library_reads_it(any_report):
+    from cyclonedx.model.bom import Bom
+    from cyclonedx.model.component import ComponentType
+
     bom = Bom.from_json(json.loads(rendered(any_report)))
     assert bom.metadata.component.type is ComponentType.MACHINE_LEARNING_MODEL
     assert [tool.name for tool in bom.metadata.tools.components] == ["hf-lineage"]
@@ -76,6 +81,9 @@ def test_ancestors_stand_nearest_first():
     ],
 )
 def test_licences_are_those_that_the_cards_declare(licence, told):
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
     judged = replace(pages.report(replace(pages.row(mlp=pages.measured()), licence=licence)), licence=licence)
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(rendered(judged)) is None
     model = json.loads(rendered(judged))["metadata"]["component"]

@@ -7,8 +7,6 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 from hf_lineage import Options, check
 from hf_lineage.evidence.derivation.contributions import Parent
@@ -56,6 +54,9 @@ def test_a_statement_names_them_as_the_origin_of_the_numbers(report, expected):
 
 
 def test_in_cyclonedx_they_are_parts_of_the_ancestor_and_a_property_of_the_claim(report, expected):
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
     text = rendered(report, "cyclonedx")
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     model = json.loads(text)["metadata"]["component"]
