@@ -86,11 +86,6 @@ class Recipe:
         dimension = self.dimension(width)
         return dimension if self.probes is None else min(self.probes, dimension)
 
-    @property
-    def unit_bytes(self) -> int:
-        """How many bytes a signature holds for a hidden unit or a head at most: its weight, and its signs."""
-        return 4 + max(3 * UNIT_SIGNS, HEAD_COORDINATES**2) // 8
-
     def unit_signs(self, size: int) -> Array:
         """Return ±1 (size, UNIT_SIGNS), multiplied with the test coordinates of a unit; the same on every platform.
 
