@@ -64,7 +64,7 @@ class WeightFiles:
         if self.foreign:
             return self.foreign.notes()
         pickled = next((name for name in sorted(self.files) if name.endswith(PICKLES)), None)
-        notes = (self.layout.note,) if self.layout else ()
+        notes: tuple[str, ...] = (self.layout.note,) if self.layout else ()
         notes += (PICKLE_READ.format(printable(pickled, 200)),) if pickled else ()
         others = [name for name in self.repo.files() if name.endswith(WEIGHT_FILES) and name not in self.files]
         unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]

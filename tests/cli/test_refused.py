@@ -26,7 +26,6 @@ ASKING = (
     ("tree", "--index", "org/index"),
     ("index", "add", "org/model"),
     ("index", "list", "--index", "org/index"),
-    ("index", "pull", "org/index"),
     ("annotate", "org/model"),
     ("extract", "org/model"),
     ("compare", str(BASE), "org/model"),
@@ -88,8 +87,6 @@ def test_a_truncated_file_is_named(place, command):
         ("identify", str(BASE), "--index", "{}"),
         ("check", str(BASE), "--index", "{}"),
         ("index", "list", "--index", "{}"),
-        ("index", "pull", "{}"),
-        ("index", "push", "{}"),
         ("index", "build", "--from", "{}"),
         ("registry", "{}"),
         ("check", str(BASE), "--format", "{}"),
@@ -136,13 +133,6 @@ def test_where_nothing_can_be_written_the_place_is_named(place, command):
     assert "[Errno" not in message
     assert "-o" not in command or "there is no folder 'file' that can be written to; make it first" in message
     assert sorted(file.name for file in place.iterdir()) == ["file", "list"]
-
-
-@pytest.mark.parametrize("models", [(), (BASE,)], ids=["of nothing", "of folders"])
-def test_an_index_that_others_could_not_use_is_not_pushed(place, models):
-    if models:
-        lineage("index", "add", *models)
-    assert "holds no models of the Hub, so nothing can be pushed;" in refused("index", "push", "org/index")
 
 
 def test_only_who_checks_a_folder_is_told_of_its_own_policy():

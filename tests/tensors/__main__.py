@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import transformers
-
 from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.architecture.registry.schema import Factorization
+from tests.conformance.models import transformers  # which offers parts of models too
 from tests.tensors.derive import beside, entries, layers
 from tests.tensors.explore import explored
 

@@ -7,10 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import transformers
-
 from hf_lineage.architecture.loading.class_tensors import older
 from hf_lineage.architecture.registry.schema import Factorization, as_names
+from tests.conformance.models import transformers  # which offers parts of models too
 from tests.tensors.explore import DEFAULT, DEPTHS, Seen
 from tests.tensors.fit import Key, Row, defaults_of, fit
 from tests.tensors.names import Loaded, by_layer

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import transformers
 
 from hf_lineage.architecture.registry.lookups import setting, unmet
 from hf_lineage.architecture.registry.schema import Factorization, as_stacks
 from tests.conformance import variants
-from tests.conformance.models import _asked, required
+from tests.conformance.models import (
+    _asked,
+    required,
+    transformers,  # which offers parts of models too
+)
 from tests.tensors.names import Loaded, loaded, module
 
 DEPTHS = {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "depth", "encoder_layers", "decoder_layers"}

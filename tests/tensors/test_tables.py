@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 
 import pytest
 import torch
-import transformers
 from safetensors.torch import load_file, save_file
 
 from hf_lineage.architecture.layers import find_layers
@@ -15,6 +14,7 @@ from hf_lineage.architecture.registry.lookups import factorizations, listing, sl
 from hf_lineage.architecture.registry.schema import as_names, prefixes
 from hf_lineage.errors import CheckpointError
 from tests.conformance import known_classes, required, tiny_model, variants
+from tests.conformance.models import transformers  # which offers parts of models too
 from tests.long import first_of
 from tests.tensors.explore import explored
 from tests.tensors.names import loaded, module
