@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 import torch
-import transformers
+import transformers as transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from hf_lineage.architecture.registry.lookups import setting
