@@ -1,6 +1,8 @@
 """Models in quantized formats, written after what is published of each format, in plain torch."""
 
+import re
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from hf_lineage.hub.reference import RepoRef
 from tests.models import EXAMPLES, WEIGHTS, Tensors, edit_json
 
 BASE, INDEPENDENT = EXAMPLES / "acme/llama-base", EXAMPLES / "otter/llama-independent"
+KEPT = tempfile.TemporaryDirectory()
+"""Until the process ends."""
 Pack = Callable[[Any], Tensors]
 """A function from a matrix (out, in) to the tensors it is stored as, by the ends of their names."""
 
@@ -28,6 +32,16 @@ def matrices(folder: Path) -> Tensors:
         for name, tensor in tensors.items()
         if ".layers." in name and tensor.ndim == 2
     }
+
+
+def shortened(source: Path, layers: int) -> Path:
+    """Return a copy of a model with its first layers alone."""
+    folder = Path(shutil.copytree(source, Path(KEPT.name, source.name)))
+    edit_json(folder / "config.json", num_hidden_layers=layers)
+    later = re.compile(rf"\.layers\.([{layers}-9]|\d\d)\.")
+    stored = load_file(source / WEIGHTS)
+    save_file({name: tensor for name, tensor in stored.items() if not later.search(name)}, folder / WEIGHTS)
+    return folder
 
 
 def repacked(source: Path, folder: Path, pack: Pack, **settings: Any) -> Path:
@@ -55,18 +69,7 @@ def decoded(folder: Path) -> dict[str, NDArray[Any]]:
 
 
 def verdict(base: Path, candidate: Path) -> Any:
-    return compare(str(base), str(candidate), Options(order_seed=0, recompute=True)).rows[0].verdict
-
-
-def judged(folder: Path, pack: Pack, **settings: Any) -> tuple[float, str]:
-    """The score of a packed copy of the example against its original, and the verdict on an independent model.
-
-    Raises where the copy is not RELATED.
-    """
-    outcome = verdict(BASE, repacked(BASE, folder / "child", pack, **settings))
-    assert outcome.name == "RELATED", outcome.reason
-    other = verdict(BASE, repacked(INDEPENDENT, folder / "independent", pack, **settings))
-    return outcome.evidence["mlp"].comparison.score, other.name
+    return compare(str(base), str(candidate), Options(order_seed=0, recompute=True, permutations=99)).rows[0].verdict
 
 
 def refused(folder: Path) -> str:
@@ -76,3 +79,6 @@ def refused(folder: Path) -> str:
     except LineageError as error:
         return f"{type(error).__name__}: {error}"
     raise AssertionError("it can be read")
+
+
+SHORT = shortened(BASE, 2)
