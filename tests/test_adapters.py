@@ -140,15 +140,27 @@ def test_the_section_of_a_card_says_that_a_trace_is_weak_and_gives_a_command_tha
 
 
 @pytest.mark.parametrize(
-    ("model", "form", "words"),
+    ("model", "told"),
     [
-        ("fern/llama-dora", "text", ["trace by projection", "value z"]),
-        ("fern/llama-dora", "json", ['"projection": "value"', '"permuted": "dimensions of value heads"']),
-        ("magpie/llama-lora-liar", "html", ["dimensions of value heads", "residual coordinates", "Layer"]),
-        ("magpie/llama-lora-liar", "sarif", ["trace of this base"]),
+        (
+            "fern/llama-dora",
+            {
+                "text": ["trace by projection", "value z"],
+                "json": ['"projection": "value"', '"permuted": "dimensions of value heads"'],
+            },
+        ),
+        (
+            "magpie/llama-lora-liar",
+            {
+                "html": ["dimensions of value heads", "residual coordinates", "Layer"],
+                "sarif": ["trace of this base"],
+            },
+        ),
     ],
 )
-def test_every_report_shows_the_projections(model, form, words):
-    ended = lineage("check", model, "--local-hub", HUB, "--format", form)
-    assert ended.code == (1 if "liar" in model else 0)
-    assert [word for word in words if word not in ended.out] == []
+def test_every_report_shows_the_projections(model, told, tmp_path):
+    asked = [f"--report={form}={tmp_path / form}" for form in told]
+    assert lineage("check", model, "--local-hub", HUB, *asked).code == (1 if "liar" in model else 0)
+    for form, words in told.items():
+        text = (tmp_path / form).read_text("utf-8")
+        assert [word for word in words if word not in text] == []
