@@ -41,6 +41,13 @@ def test_permuting_the_coordinates_of_the_test_leaves_the_key_as_it_is(signature
     assert np.array_equal(key_of(permuted), key_of(path))
 
 
+@pytest.mark.parametrize("size", [2, 7, 96, 128])
+def test_every_coordinate_is_in_one_half(size):
+    key, test = halves(size)
+    assert sorted([*key, *test]) == list(range(size))
+    assert len(key) == size // 2
+
+
 def test_a_test_is_made_of_the_other_half(signatures):
     whole = signatures["acme/llama-base"]
     part = for_testing(whole, "mlp")

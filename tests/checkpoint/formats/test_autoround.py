@@ -8,7 +8,7 @@ from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import RepoRef
 from tests.checkpoint.formats import test_awq, test_gptq
 from tests.models import WEIGHTS
-from tests.quantizing import SHORT, decoded, matrices, refused, repacked
+from tests.quantizing import BASE, decoded, matrices, refused, repacked
 
 VECTORS = load_file("tests/data/autoround.safetensors")
 """By layout and bits: a matrix (32, 64) as auto-round packed it, and as its layers decode it."""
@@ -37,23 +37,23 @@ def test_a_matrix_is_decoded_as_auto_round_does(case, tmp_path):
 def test_the_layout_is_that_of_gptq_where_nothing_is_said(tmp_path):
     pack = test_gptq.gptq(index=False)
     first, second = (
-        decoded(repacked(SHORT, tmp_path / name, pack, **ROUND, **said))
+        decoded(repacked(BASE, tmp_path / name, pack, **ROUND, **said))
         for name, said in (("a", {}), ("b", {"backend": "auto_round:gptq"}))
     )
-    for module in matrices(SHORT):
+    for module in matrices(BASE):
         np.testing.assert_array_equal(first[module], second[module])
-        np.testing.assert_allclose(first[module], matrices(SHORT)[module], atol=0.1)
+        np.testing.assert_allclose(first[module], matrices(BASE)[module], atol=0.1)
 
 
 def test_single_matrices_may_have_other_bits(tmp_path):
-    names = [name for name, matrix in matrices(SHORT).items() if matrix.shape[0] == 256]
+    names = [name for name, matrix in matrices(BASE).items() if matrix.shape[0] == 256]
 
     def pack(matrix):
         return test_gptq.gptq(bits=8 if matrix.shape[0] == 256 else 4, index=False)(matrix)
 
     extra = {name: {"bits": 8, "data_type": "int"} for name in names} | {"model.norm": 7}
-    stored = decoded(repacked(SHORT, tmp_path / "model", pack, **ROUND, extra_config=extra))
-    for module, matrix in matrices(SHORT).items():
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **ROUND, extra_config=extra))
+    for module, matrix in matrices(BASE).items():
         np.testing.assert_allclose(stored[module], matrix, atol=4e-3 if module in names else 0.1)
 
 
@@ -69,4 +69,4 @@ def test_single_matrices_may_have_other_bits(tmp_path):
 )
 def test_settings_that_do_not_fit_are_one_clear_line(stated, message, tmp_path):
     pack, settings = PACKS["GPTQ's layout"]
-    assert message in refused(repacked(SHORT, tmp_path / "model", pack, **settings | stated))
+    assert message in refused(repacked(BASE, tmp_path / "model", pack, **settings | stated))

@@ -6,7 +6,7 @@ import torch
 
 from tests.checkpoint.formats.test_gptq import quantized
 from tests.models import spoil
-from tests.quantizing import SHORT, decoded, matrices, refused, repacked
+from tests.quantizing import BASE, decoded, matrices, refused, repacked
 
 GROUP = 32
 AWQ = {"quant_method": "awq", "bits": 4, "group_size": GROUP, "version": "gemm", "zero_point": True}
@@ -54,8 +54,8 @@ def dequantized(parts, group, zero_point):
 @pytest.mark.parametrize(("variant", "stated"), VARIANTS.values(), ids=VARIANTS)
 def test_decoded_matrices_are_those_of_compressed_tensors(variant, stated, tmp_path):
     pack = awq(**variant)
-    stored = decoded(repacked(SHORT, tmp_path / "model", pack, **stated))
-    for module, matrix in matrices(SHORT).items():
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **stated))
+    for module, matrix in matrices(BASE).items():
         expected = dequantized(pack(matrix), stated["group_size"], stated["zero_point"])
         np.testing.assert_array_equal(stored[module], expected.numpy(), strict=True)
 
@@ -80,7 +80,7 @@ UP = "model.layers.0.mlp.up_proj"
     ],
 )
 def test_settings_that_do_not_fit_are_one_clear_line(stated, message, tmp_path):
-    assert message in refused(repacked(SHORT, tmp_path / "model", awq(), **AWQ | stated))
+    assert message in refused(repacked(BASE, tmp_path / "model", awq(), **AWQ | stated))
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,6 @@ def test_what_does_not_fit_is_one_clear_line(end, part, message, tmp_path):
         tensors.pop(f"{UP}{end}")
         tensors.update({} if part is None else {f"{UP}{end}": part})
 
-    error = refused(spoil(repacked(SHORT, tmp_path / "model", awq(), **AWQ), damage))
+    error = refused(spoil(repacked(BASE, tmp_path / "model", awq(), **AWQ), damage))
     assert error.startswith("CheckpointError: ")
     assert message in error

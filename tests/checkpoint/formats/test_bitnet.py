@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.models import spoil
-from tests.quantizing import SHORT, decoded, matrices, refused, repacked
+from tests.quantizing import BASE, decoded, matrices, refused, repacked
 
 BITNET = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "offline"}
 
@@ -36,8 +36,8 @@ PACKS = {
 @pytest.mark.parametrize("name", PACKS)
 def test_decoded_matrices_are_those_that_transformers_packed(name, tmp_path):
     pack, settings = PACKS[name]
-    stored = decoded(repacked(SHORT, tmp_path / "model", pack, **settings))
-    for module, matrix in matrices(SHORT).items():
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **settings))
+    for module, matrix in matrices(BASE).items():
         numbers, scale = ternary(matrix)
         np.testing.assert_allclose(stored[module], (numbers * scale).numpy(), rtol=3e-7)
 
@@ -50,13 +50,13 @@ def test_a_byte_holds_four_rows_as_the_documentation_of_transformers_shows(tmp_p
         return {".weight": packed, ".weight_scale": torch.ones(1)}
 
     expected = [[0, -1], [-1, 1], [-1, 1], [-1, 1], [1, 0], [0, -1], [1, -1], [1, -1]]
-    stored = decoded(repacked(SHORT, tmp_path / "model", pack, **BITNET))
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **BITNET))
     assert stored["model.layers.0.mlp.up_proj"].tolist() == expected
 
 
 @pytest.mark.parametrize("changes", [{"use_rms_norm": True}, {"linear_class": "other"}, {"linear_class": [7]}])
 def test_layers_that_compute_something_else_are_not_judged(changes, tmp_path):
-    error = refused(repacked(SHORT, tmp_path / "model", bitnet(), **BITNET | changes))
+    error = refused(repacked(BASE, tmp_path / "model", bitnet(), **BITNET | changes))
     assert "NothingToCompare: org/model: the weights are stored as BitNet for layers that compute more than" in error
 
 
@@ -77,13 +77,13 @@ UP = "model.layers.0.mlp.up_proj"
     ],
 )
 def test_what_does_not_fit_is_one_clear_line(end, part, message, tmp_path):
-    folder = repacked(SHORT, tmp_path / "model", bitnet(), **BITNET)
+    folder = repacked(BASE, tmp_path / "model", bitnet(), **BITNET)
     error = refused(spoil(folder, lambda tensors: tensors.update({f"{UP}{end}": part})))
     assert error.startswith("CheckpointError: ")
     assert message in error
 
 
 def test_a_scale_of_zero_divides_nothing(tmp_path):
-    folder = repacked(SHORT, tmp_path / "model", bitnet(), **BITNET | {"linear_class": "bitlinear"})
+    folder = repacked(BASE, tmp_path / "model", bitnet(), **BITNET | {"linear_class": "bitlinear"})
     error = refused(spoil(folder, lambda tensors: tensors.update({f"{UP}.weight_scale": torch.zeros(1)})))
     assert f"{UP}.weight_scale holds scales that are not finite" in error

@@ -13,7 +13,7 @@ import torch
 
 from hf_lineage.checkpoint.formats.bnb import CODES
 from tests.models import spoil
-from tests.quantizing import SHORT, decoded, matrices, refused, repacked
+from tests.quantizing import BASE, decoded, matrices, refused, repacked
 
 FOUR = {"quant_method": "bitsandbytes", "load_in_4bit": True}
 EIGHT = {"quant_method": "bitsandbytes", "load_in_8bit": True}
@@ -76,8 +76,8 @@ PACKS = {
 @pytest.mark.parametrize("name", PACKS)
 def test_decoded_matrices_are_those_of_the_library(name, tmp_path):
     pack, settings = PACKS[name]
-    stored = decoded(repacked(SHORT, tmp_path / "model", pack, **settings))
-    for module, matrix in matrices(SHORT).items():
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **settings))
+    for module, matrix in matrices(BASE).items():
         expected = dequantized(pack(matrix)).numpy()
         assert stored[module].dtype == np.float32
         np.testing.assert_allclose(stored[module], expected, rtol=3e-7, atol=0)
@@ -142,20 +142,20 @@ DAMAGE = {
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGE.values(), ids=DAMAGE)
 def test_what_does_not_fit_is_one_clear_line(damage, message, tmp_path):
-    error = refused(spoil(repacked(SHORT, tmp_path / "model", four_bits(), **FOUR), damage))
+    error = refused(spoil(repacked(BASE, tmp_path / "model", four_bits(), **FOUR), damage))
     assert error.startswith("CheckpointError: ")
     assert message in error
 
 
 def test_eight_bits_need_a_scale_for_each_row(tmp_path):
-    folder = repacked(SHORT, tmp_path / "model", eight_bits, **EIGHT)
+    folder = repacked(BASE, tmp_path / "model", eight_bits, **EIGHT)
     error = refused(spoil(folder, put(".SCB", torch.ones(255))))
     assert f"CheckpointError: org/model: {UP}.SCB has shape (255,), but the rest of its matrix needs (256,)" in error
 
 
 def test_the_first_of_all_layers_describes_the_others(tmp_path):
     """Wherever the first one is wrong, it is the error of that one."""
-    folder = repacked(SHORT, tmp_path / "model", four_bits(), **FOUR)
+    folder = repacked(BASE, tmp_path / "model", four_bits(), **FOUR)
 
     def change(tensors):
         tensors[STATE.replace(".1.", ".0.")] = torch.tensor(list(b"[]"), dtype=torch.uint8)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.models import spoil
-from tests.quantizing import SHORT, decoded, matrices, refused, repacked
+from tests.quantizing import BASE, decoded, matrices, refused, repacked
 
 
 def scheme(**weights):
@@ -104,8 +104,8 @@ def case(name):
 @pytest.mark.parametrize("name", CASES)
 def test_decoded_matrices_are_those_of_the_library(name, tmp_path):
     pack, stated = case(name)
-    stored = decoded(repacked(SHORT, tmp_path / "model", pack, **stated))
-    for module, matrix in matrices(SHORT).items():
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **stated))
+    for module, matrix in matrices(BASE).items():
         expected = dequantized(pack(matrix), CASES[name][0], **CASES[name][1])
         assert stored[module].dtype == np.float32
         np.testing.assert_allclose(stored[module], expected.numpy(), rtol=3e-7, atol=0)
@@ -135,8 +135,8 @@ def test_columns_may_be_in_another_order_than_their_groups(ordered, tmp_path):
         }
 
     _, stated = case("4 bits, groups, zero points")
-    stored = decoded(repacked(SHORT, tmp_path / "model", pack, **stated))
-    for module, expected in zip(matrices(SHORT), made, strict=True):
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **stated))
+    for module, expected in zip(matrices(BASE), made, strict=True):
         np.testing.assert_array_equal(stored[module], expected.numpy())
 
 
@@ -196,7 +196,7 @@ DAMAGE = {
 @pytest.mark.parametrize(("name", "damage", "message"), DAMAGE.values(), ids=DAMAGE)
 def test_what_does_not_fit_is_one_clear_line(name, damage, message, tmp_path):
     pack, stated = case(name)
-    error = refused(spoil(repacked(SHORT, tmp_path / "model", pack, **stated), damage))
+    error = refused(spoil(repacked(BASE, tmp_path / "model", pack, **stated), damage))
     assert error.startswith("CheckpointError: ")
     assert message in error
 
@@ -220,7 +220,7 @@ def test_what_does_not_fit_is_one_clear_line(name, damage, message, tmp_path):
 )
 def test_settings_that_do_not_fit_are_one_clear_line(groups, tmp_path):
     pack, stated = case("4 bits, groups")
-    error = refused(repacked(SHORT, tmp_path / "model", pack, **stated | {"config_groups": groups}))
+    error = refused(repacked(BASE, tmp_path / "model", pack, **stated | {"config_groups": groups}))
     assert error.startswith("CheckpointError: org/model: model.layers.0.")
     assert "which no group of `config_groups` in config.json describes" in error
 
@@ -233,9 +233,9 @@ def test_of_several_groups_the_one_that_fits_describes_a_matrix(tmp_path):
         return four(matrix) if matrix.shape[0] == 256 else eight(matrix)
 
     both = {"group_0": other["config_groups"]["group_0"], "group_1": stated["config_groups"]["group_0"]}
-    folder = repacked(SHORT, tmp_path / "model", pack, **stated | {"format": "mixed-precision", "config_groups": both})
+    folder = repacked(BASE, tmp_path / "model", pack, **stated | {"format": "mixed-precision", "config_groups": both})
     stored = decoded(folder)
-    for module, matrix in matrices(SHORT).items():
+    for module, matrix in matrices(BASE).items():
         name = "4 bits, groups" if matrix.shape[0] == 256 else "int8, rows"
         expected = dequantized(pack(matrix), CASES[name][0], **CASES[name][1])
         np.testing.assert_allclose(stored[module], expected.numpy(), rtol=3e-7)

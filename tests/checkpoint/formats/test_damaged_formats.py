@@ -148,11 +148,11 @@ class Case:
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.few(4)
+@pytest.mark.few(8)
 def test_one_of_our_errors_comes_out_or_a_tensor_of_its_shape(name, tmp_path):
     case, outcomes = Case(tmp_path, name), set()
 
-    @cases(60)
+    @cases(120)
     @given(st.randoms(use_true_random=True))
     def run(random: Random):
         case.change(random)
@@ -163,7 +163,6 @@ def test_one_of_our_errors_comes_out_or_a_tensor_of_its_shape(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.few(4)
 def test_little_memory_is_taken(name, tmp_path):
     case = Case(tmp_path, name)
     for seed in range(20):

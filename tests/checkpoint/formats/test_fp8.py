@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError
 from tests.models import WEIGHTS, edit_json, spoil
-from tests.quantizing import SHORT, decoded, matrices, opened, refused, repacked, verdict
+from tests.quantizing import BASE, decoded, matrices, opened, refused, repacked, verdict
 
 LEVELS = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
 
@@ -48,8 +48,8 @@ MODELOPT = {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16}
 def test_nvfp4_of_modelopt_is_decoded_by_both_of_its_scales(tmp_path):
     from compressed_tensors.compressors.nvfp4.helpers import unpack_fp4_from_uint8
 
-    stored = decoded(repacked(SHORT, tmp_path / "model", nvfp4, **MODELOPT))
-    for module, matrix in matrices(SHORT).items():
+    stored = decoded(repacked(BASE, tmp_path / "model", nvfp4, **MODELOPT))
+    for module, matrix in matrices(BASE).items():
         parts = nvfp4(matrix)
         numbers = unpack_fp4_from_uint8(parts[".weight"], *matrix.shape, torch.float32)
         scales = parts[".weight_scale"].float() * parts[".weight_scale_2"]
@@ -230,8 +230,8 @@ def dequantized(parts):
 @pytest.mark.parametrize("name", [name for name in PACKS if "ragged" not in name])
 def test_decoded_matrices_are_those_of_transformers(name, tmp_path):
     pack, settings = PACKS[name]
-    stored = decoded(repacked(SHORT, tmp_path / "model", pack, **settings))
-    for module, matrix in matrices(SHORT).items():
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **settings))
+    for module, matrix in matrices(BASE).items():
         np.testing.assert_array_equal(stored[module], dequantized(pack(matrix)).numpy(), strict=True)
 
 
@@ -240,8 +240,8 @@ def test_blocks_with_ragged_edges_are_decoded_as_compressed_tensors_does(tmp_pat
 
     pack, settings = PACKS["blocks with ragged edges"]
     library = FP8BlockDequantizer(weight_block_size=(40, 56), dtype=torch.float32)
-    stored = decoded(repacked(SHORT, tmp_path / "model", pack, **settings))
-    for module, matrix in matrices(SHORT).items():
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **settings))
+    for module, matrix in matrices(BASE).items():
         parts = pack(matrix)
         expected = library._create_dequantized_weight(parts[".weight"], parts[".weight_scale_inv"])
         np.testing.assert_array_equal(stored[module], expected.numpy(), strict=True)
@@ -273,7 +273,7 @@ DAMAGE = {
 @pytest.mark.parametrize(("change", "message"), DAMAGE.values(), ids=DAMAGE)
 def test_what_does_not_fit_is_one_clear_line(change, message, tmp_path):
     pack, settings = PACKS["blocks"]
-    said = refused(spoil(repacked(SHORT, tmp_path / "model", pack, **settings), change))
+    said = refused(spoil(repacked(BASE, tmp_path / "model", pack, **settings), change))
     assert said.startswith("CheckpointError: org/model: model.layers.0") or "scales that are not finite" in said
     assert message in said
 
@@ -281,7 +281,7 @@ def test_what_does_not_fit_is_one_clear_line(change, message, tmp_path):
 @pytest.mark.parametrize("size", [None, [16], [0, 32], ["16", "32"], 16, [True, 32], [[16], 32], [10**9, 10**9]])
 def test_a_block_size_that_is_none_is_one_clear_line(size, tmp_path):
     pack, settings = PACKS["blocks"]
-    said = refused(repacked(SHORT, tmp_path / "model", pack, **settings | {"weight_block_size": size}))
+    said = refused(repacked(BASE, tmp_path / "model", pack, **settings | {"weight_block_size": size}))
     assert "which does not fit the blocks of a matrix of" in said
 
 
@@ -294,8 +294,8 @@ def test_two_numbers_of_four_bits_to_a_byte_are_decoded_as_transformers_does(tmp
         powers = torch.randint(117, 127, (len(matrix), matrix.shape[1] // 32), dtype=torch.uint8, generator=random)
         return {".weight": packed, ".weight_scale_inv": powers.view(torch.float8_e8m0fnu)}
 
-    stored = decoded(repacked(SHORT, tmp_path / "model", pack, **FP8))
-    for module, matrix in matrices(SHORT).items():
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **FP8))
+    for module, matrix in matrices(BASE).items():
         np.testing.assert_array_equal(stored[module], dequantized(pack(matrix)).numpy(), strict=True)
 
 
@@ -331,6 +331,12 @@ def test_a_stack_of_experts_is_decoded_as_transformers_does(size, tmp_path):
     scales = parts[1] if size == SIZE else parts[1].reshape(-1, 1, 1)
     expected = Fp8Dequantize(None)._dequantize_one(parts[0], scales, torch.float32)
     np.testing.assert_array_equal(checkpoint.read(STACK), expected.numpy())
+
+
+def test_a_quantized_stack_is_related_and_an_independent_one_is_not(tmp_path):
+    base = gpt_oss(tmp_path / "base", 0)
+    assert verdict(base, stacked(tmp_path / "child", 0)).name == "RELATED"
+    assert verdict(base, stacked(tmp_path / "other", 1)).name == "UNRELATED"
 
 
 @pytest.mark.parametrize(

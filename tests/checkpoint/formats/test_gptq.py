@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.models import spoil
-from tests.quantizing import SHORT, decoded, matrices, refused, repacked
+from tests.quantizing import BASE, decoded, matrices, refused, repacked
 
 GROUP = 32
 
@@ -151,8 +151,8 @@ def dequantized(parts, bits, version):
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 def test_decoded_matrices_are_those_of_gptqmodel(variant, tmp_path):
     pack = gptq(**variant)
-    stored = decoded(repacked(SHORT, tmp_path / "model", pack, **settings(**variant)))
-    for module, matrix in matrices(SHORT).items():
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **settings(**variant)))
+    for module, matrix in matrices(BASE).items():
         parts = pack(matrix)
         if ".qweight" in parts:
             expected = dequantized(parts, variant.get("bits", 4), variant.get("version", 1))
@@ -163,8 +163,8 @@ def test_matrices_of_other_bits_are_read_by_their_shape_where_the_settings_are_d
     def pack(matrix):
         return gptq(bits=8, group=16)(matrix) if matrix.shape[0] == 256 else gptq()(matrix)
 
-    stored = decoded(repacked(SHORT, tmp_path / "model", pack, **settings(), dynamic={"+:.*up_proj": {"bits": 8}}))
-    for module, matrix in matrices(SHORT).items():
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **settings(), dynamic={"+:.*up_proj": {"bits": 8}}))
+    for module, matrix in matrices(BASE).items():
         bits = 8 if matrix.shape[0] == 256 else 4
         np.testing.assert_array_equal(stored[module], dequantized(pack(matrix), bits, 1).numpy())
 
@@ -216,7 +216,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGE.values(), ids=DAMAGE)
 def test_what_does_not_fit_is_one_clear_line(damage, message, tmp_path):
-    error = refused(spoil(repacked(SHORT, tmp_path / "model", gptq(), **settings()), damage))
+    error = refused(spoil(repacked(BASE, tmp_path / "model", gptq(), **settings()), damage))
     assert error.startswith("CheckpointError: ")
     assert message in error
 
@@ -241,4 +241,4 @@ def test_what_does_not_fit_is_one_clear_line(damage, message, tmp_path):
     ],
 )
 def test_settings_that_do_not_fit_are_one_clear_line(stated, message, tmp_path):
-    assert message in refused(repacked(SHORT, tmp_path / "model", gptq(), **settings() | stated))
+    assert message in refused(repacked(BASE, tmp_path / "model", gptq(), **settings() | stated))

@@ -8,7 +8,7 @@ from safetensors.numpy import load_file, save_file
 from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import RepoRef
 from tests.models import WEIGHTS, spoil
-from tests.quantizing import SHORT, opened, refused, repacked
+from tests.quantizing import BASE, opened, refused, repacked
 
 VECTORS = load_file("tests/data/hqq.safetensors")
 """By bits and axis: a matrix (8, 64) in groups of 32 as hqq packed it, and as it decoded it."""
@@ -122,16 +122,16 @@ def test_what_does_not_fit_is_one_clear_line(name, part, message, tmp_path):
         tensors.pop(name)
         tensors.update({} if part is None else {name: part})
 
-    assert message in refused(spoil(repacked(SHORT, tmp_path / "model", hqq(), **SETTINGS), damage))
+    assert message in refused(spoil(repacked(BASE, tmp_path / "model", hqq(), **SETTINGS), damage))
 
 
 def test_a_bias_beside_a_matrix_stays(tmp_path):
-    folder = repacked(SHORT, tmp_path / "model", hqq(), **SETTINGS)
+    folder = repacked(BASE, tmp_path / "model", hqq(), **SETTINGS)
     spoil(folder, lambda tensors: tensors.update({f"{UP}.bias": torch.ones(256)}))
     assert opened(folder).read(f"{UP}.bias").sum() == 256
 
 
 def test_a_file_may_not_hold_the_matrix_twice(tmp_path):
-    folder = repacked(SHORT, tmp_path / "model", hqq(), **SETTINGS)
+    folder = repacked(BASE, tmp_path / "model", hqq(), **SETTINGS)
     spoil(folder, lambda tensors: tensors.update({f"{UP}.weight": torch.ones(256, 96)}))
     assert f"{UP}.weight is stored in two ways, once as HQQ" in refused(folder)

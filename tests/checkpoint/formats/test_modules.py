@@ -15,7 +15,7 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests.checkpoint.formats.test_fp8 import FP8, blocks
 from tests.models import spoil
-from tests.quantizing import SHORT, decoded, refused, repacked
+from tests.quantizing import BASE, decoded, refused, repacked
 
 UP = "model.layers.1.mlp.up_proj"
 
@@ -77,7 +77,7 @@ def test_scales_that_a_loader_would_not_read_do_not_make_another_model(tmp_path)
         return {".weight": torch.ones(matrix.shape).to(torch.float8_e4m3fn), ".weight_scale_inv": matrix}
 
     settings = FP8 | {"weight_block_size": [1, 1], "modules_to_not_convert": ["lm_head", "up_proj"]}
-    error = refused(repacked(SHORT, tmp_path / "model", pack, **settings))
+    error = refused(repacked(BASE, tmp_path / "model", pack, **settings))
     assert error == (
         "NothingToCompare: org/model: model.layers.0.mlp.up_proj.weight is stored as FP8, but config.json leaves it "
         "out of the quantization: loaders disagree on how to read it; make the two agree"
@@ -86,7 +86,7 @@ def test_scales_that_a_loader_would_not_read_do_not_make_another_model(tmp_path)
 
 def test_what_is_left_out_and_is_plain_is_read(tmp_path):
     settings = FP8 | {"weight_block_size": [16, 32], "modules_to_not_convert": [UP, "lm_head"]}
-    folder = repacked(SHORT, tmp_path / "model", blocks(16, 32), **settings)
+    folder = repacked(BASE, tmp_path / "model", blocks(16, 32), **settings)
 
     def plain(tensors):
         tensors[f"{UP}.weight"] = tensors[f"{UP}.weight"].float()

@@ -8,7 +8,7 @@ from safetensors.torch import load_file, save_file
 from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import RepoRef
 from tests.models import WEIGHTS, spoil
-from tests.quantizing import SHORT, refused, repacked
+from tests.quantizing import BASE, refused, repacked
 
 VECTORS = load_file("tests/data/quanto.safetensors")
 """By type: a matrix (6, 128) as optimum-quanto stored it, and as it decoded it."""
@@ -84,4 +84,4 @@ def test_what_does_not_fit_is_one_clear_line(end, part, message, tmp_path):
         tensors.pop(f"{UP}.weight.{end}")
         tensors.update({} if part is None else {f"{UP}.weight.{end}": part})
 
-    assert message in refused(spoil(repacked(SHORT, tmp_path / "model", rows(torch.int8)), damage))
+    assert message in refused(spoil(repacked(BASE, tmp_path / "model", rows(torch.int8)), damage))

@@ -8,7 +8,7 @@ from safetensors.numpy import load_file, save_file
 from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import RepoRef
 from tests.models import WEIGHTS, spoil
-from tests.quantizing import SHORT, decoded, matrices, refused, repacked
+from tests.quantizing import BASE, decoded, matrices, refused, repacked
 
 TORCHAO = {"quant_method": "torchao", "quant_type": {"default": {"_type": "Int8WeightOnlyConfig", "_data": {}}}}
 WRITTEN = {
@@ -77,7 +77,7 @@ def test_a_row_is_decoded_as_torchao_does(name, tmp_path):
     def pack(_):
         return {"._weight_qdata": numbers.clone(), "._weight_scale": torch.tensor([[scale]])}
 
-    stored = decoded(repacked(SHORT, tmp_path / "model", pack, **TORCHAO))
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **TORCHAO))
     np.testing.assert_array_equal(stored["model.layers.0.mlp.up_proj"], np.array([expected], np.float32))
 
 
@@ -93,8 +93,8 @@ def test_scales_of_blocks_and_zero_points_are_taken_by_their_shape(tmp_path):
     def grown(cells):
         return cells.float().repeat_interleave(2, 0).repeat_interleave(32, 1)
 
-    stored = decoded(repacked(SHORT, tmp_path / "model", pack, **TORCHAO))
-    for module, matrix in matrices(SHORT).items():
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **TORCHAO))
+    for module, matrix in matrices(BASE).items():
         parts = pack(matrix)
         centred = parts["._weight_qdata"].float() - grown(parts["._weight_zero_point"])
         expected = centred * grown(parts["._weight_scale"])
@@ -127,4 +127,4 @@ def test_what_does_not_fit_is_one_clear_line(end, part, message, tmp_path):
         tensors.pop(f"{UP}._weight_{end}")
         tensors.update({} if part is None else {f"{UP}._weight_{end}": part})
 
-    assert message in refused(spoil(repacked(SHORT, tmp_path / "model", rows(torch.int8), **TORCHAO), damage))
+    assert message in refused(spoil(repacked(BASE, tmp_path / "model", rows(torch.int8), **TORCHAO), damage))

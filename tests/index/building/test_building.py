@@ -101,6 +101,11 @@ def test_the_models_that_are_named_are_gone_with_their_signatures_and_no_others(
     assert all(catalogue.tested(entry) for entry in catalogue.entries())
 
 
+def test_a_folder_may_be_named_by_its_whole_path_and_need_not_be_there(catalogue, tmp_path):
+    remove([str(tmp_path / "base")], catalogue)
+    assert left(catalogue) == EVERYTHING[1:]
+
+
 @pytest.mark.parametrize(
     "model", ["org/gone", "base", "org/model@0123", "org/model@main", "org/model@", "./gone", "x" * 5000, "a\0b"]
 )
@@ -116,6 +121,12 @@ def test_where_a_part_of_the_index_is_damaged_nothing_is_removed(catalogue):
     with pytest.raises(SignatureError, match="is not a file of an index: it ends before line 1 of"):
         remove(["org/model"], catalogue)
     assert len(list((catalogue.folder / "signatures").rglob("*.safetensors"))) == len(EVERYTHING)
+
+
+def test_an_index_that_is_not_there_is_an_error_and_is_not_made(tmp_path):
+    with pytest.raises(OptionError, match="does not exist, so there is no index; check --index"):
+        remove(["org/model"], Catalogue(tmp_path / "none"))
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_model_without_a_signature_here_is_removed(catalogue):

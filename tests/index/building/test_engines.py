@@ -15,7 +15,7 @@ from tests.models import tiny_llama
 from tests.server import faults, serving
 from tests.server.client import remote
 
-MODELS = 6
+MODELS = 12
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hf_lineage import Options, check
-from hf_lineage.errors import NetworkError
+from hf_lineage.errors import NetworkError, OptionError
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.derivation.differences import products, scaled
-from hf_lineage.index.search.adoption import between, nearer, noted, relatives
+from hf_lineage.index.search.adoption import between, nearer, noted, relatives, searched
 from hf_lineage.index.search.identify import identify
 from hf_lineage.index.storage.catalogue import Catalogue, signature_file
 from tests.models import EXAMPLES
@@ -87,3 +87,8 @@ def test_a_report_keeps_its_verdict_where_the_hub_has_no_answer(signatures, tmp_
     assert note.startswith("the index was not searched for acme/llama-base: wren/index cannot be fetched from the Hub")
     with pytest.raises(NetworkError):  # nobody is told that no relative was found
         identify(signatures["fern/llama-merge-a-b"], "mlp", catalogue, Criteria(permutations=199))
+
+
+def test_a_folder_that_is_not_there_is_told_before_anything_is_read(tmp_path):
+    with pytest.raises(OptionError, match="does not exist"):
+        searched(str(tmp_path / "none"))

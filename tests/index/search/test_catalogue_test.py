@@ -11,6 +11,7 @@ from hf_lineage.errors import RepositoryError
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.index.search.catalogue_test import FOLDER, grouped, identify_adapters, located, widths_of
 from hf_lineage.index.storage.catalogue import Catalogue, entry_of
+from hf_lineage.index.storage.shard import Entry
 from tests.index.conftest import KNOWN
 from tests.models import EXAMPLES
 
@@ -38,6 +39,13 @@ def test_near_relatives_are_one_group_and_each_model_is_in_one(catalogue):
 def test_a_declared_base_stands_for_its_group(catalogue):
     groups, _, _ = grouped(catalogue.shards(), 10, {"fern/llama-finetune-b"})
     assert groups[0].entry.model == "fern/llama-finetune-b"
+
+
+def test_what_is_left_over_is_counted(catalogue):
+    groups, fitting, left = grouped(catalogue.shards(), 1)
+    assert len(groups[0].near) + 1 + left == fitting
+    assert left > 0
+    assert grouped([], 1) == ([], 0, 0)
 
 
 def test_the_base_of_an_adapter_is_found_by_its_trace(catalogue):
@@ -94,3 +102,9 @@ def test_the_stream_is_the_side_that_all_matrices_have():
     adapter = open_adapter(RepoRef(LORA, EXAMPLES / LORA))
     assert isinstance(adapter, Adapter)
     assert widths_of(adapter) == {96}
+
+
+def test_the_entry_is_the_model_at_its_commit(signatures):
+    entry = entry_of(signatures["acme/llama-base"], "mlp")
+    assert isinstance(entry, Entry)
+    assert located(entry, EXAMPLES).folder == EXAMPLES / "acme/llama-base"

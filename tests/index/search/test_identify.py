@@ -32,7 +32,6 @@ def first(result, count=1):
         ("fern/gpt2-finetune-a", "acme/gpt2-base"),
     ],
 )
-@pytest.mark.few(3)
 def test_the_parent_comes_first(signatures, catalogue, model, parent):
     own = [name for name in KNOWN if name != model]
     result = identify(signatures[model], "mlp", catalogue, QUICK)
@@ -116,3 +115,11 @@ def test_the_test_stays_exact_for_the_most_alike_of_many(signatures):
         verdict = evaluate(for_testing(chosen, "mlp"), for_testing(asked, "mlp"), criteria)
         small += verdict.evidence["mlp"].permutation.p_value <= 0.1
     assert 12 <= small <= 50  # 30 expected, standard deviation 5.2
+
+
+def test_models_that_are_not_searched_are_counted(signatures, catalogue):
+    result = identify(signatures["acme/llama-base"], "mlp", catalogue, QUICK, most=1)
+    assert (result.width, result.otherwise) == (96, 0)
+    signature = signatures["acme/llama-base"]
+    other = replace(signature, recipe=replace(signature.recipe, version=99))
+    assert identify(other, "mlp", catalogue, QUICK).otherwise == len(KNOWN)

@@ -12,7 +12,7 @@ from hf_lineage.index.storage.catalogue import Catalogue
 from tests.blends import BASE, A, B, blended
 from tests.models import EXAMPLES, card
 
-OPTIONS = Options(local_hub=EXAMPLES, order_seed=0, permutations=99)
+OPTIONS = Options(local_hub=EXAMPLES, order_seed=0)
 
 
 def searched(model, catalogue, *bases):
@@ -33,7 +33,6 @@ def test_two_of_them_are_found_together(tmp_path, catalogue):
     assert sorted(report.undeclared) == [A, B]
 
 
-@pytest.mark.long
 def test_the_same_numbers_come_from_bases_that_are_named_to_the_check(tmp_path, catalogue):
     folder = blended(tmp_path / "rio", {BASE: 0.43, B: 0.57})
     report = check(str(folder), (BASE, B), OPTIONS)
@@ -51,7 +50,6 @@ def test_a_card_that_names_every_parent_passes_as_before(tmp_path, catalogue):
     assert check(str(folder), (BASE, B), OPTIONS).exit_code is ExitCode.RELATED
 
 
-@pytest.mark.long
 def test_where_the_model_names_nothing_whoever_asks_names_the_bases_and_the_index_does_not(tmp_path, catalogue):
     folder = blended(tmp_path / "rio", {BASE: 0.43, B: 0.57})
     (folder / "README.md").unlink()
@@ -60,7 +58,7 @@ def test_where_the_model_names_nothing_whoever_asks_names_the_bases_and_the_inde
 
 
 @pytest.mark.parametrize("model", [A, "fern/llama-lora-merged", "heron/llama-int8-rounded", "heron/llama-pruned-50"])
-@pytest.mark.few(1)
+@pytest.mark.few(2)
 def test_siblings_are_not_accused_by_each_other(model, catalogue):
     report = searched(model, catalogue)
     assert (report.undeclared, report.exit_code) == ((), ExitCode.RELATED)

@@ -40,6 +40,18 @@ def test_what_was_added_is_read_back(few, tmp_path):
     assert all(np.array_equal(shard.keys(), key[None]) for shard in catalogue.shards())
 
 
+def test_an_index_without_models_is_empty(tmp_path):
+    assert Catalogue(tmp_path / "none").entries() == []
+
+
+def test_adding_again_changes_nothing(few, tmp_path):
+    catalogue = Catalogue(tmp_path)
+    catalogue.add(few[0])
+    before = content(tmp_path)
+    catalogue.add(few[0])
+    assert content(tmp_path) == before
+
+
 def test_a_model_is_known_by_its_commit_path_and_recipe(few, tmp_path):
     catalogue, at_commit = Catalogue(tmp_path), replace(few[0], commit="c0ffee")
     (entry,) = catalogue.add(at_commit)

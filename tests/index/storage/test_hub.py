@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from hf_lineage.errors import LineageError, RepositoryError, SignatureError
+from hf_lineage.errors import LineageError, OptionError, RepositoryError, SignatureError
 from hf_lineage.hub import listing
 from hf_lineage.index.storage import catalogue as module
 from hf_lineage.index.storage import hub
@@ -45,6 +45,12 @@ def test_at_a_commit_it_is_there_without_the_network_once_it_was_read(folder, on
 def test_a_folder_comes_before_a_name_and_nothing_means_the_users_own(folder, own_files):
     assert hub.opened(str(folder)) == Catalogue(folder)
     assert hub.opened(None).entries() == []
+
+
+@pytest.mark.parametrize("name", ["nowhere", "a b/c", "../x/y", "wren/index/keys"])
+def test_what_is_neither_is_one_line(name):
+    with pytest.raises(OptionError, match="does not exist, and no index on the Hub has this name;"):
+        hub.opened(name)
 
 
 def test_what_is_not_there_or_no_index_is_one_line(folder, online, tmp_path):

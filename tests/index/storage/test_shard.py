@@ -10,7 +10,7 @@ from safetensors.numpy import save
 
 from hf_lineage.errors import SignatureError
 from hf_lineage.index.storage import shard as module
-from hf_lineage.index.storage.shard import Entry, Group, Shard, ShardGoneError, joined, write
+from hf_lineage.index.storage.shard import Entry, Group, Shard, ShardGoneError, entries_at, joined, write
 
 ENTRY = Entry("org/model", "c" * 40, "mlp", 64, 2, "mlp-robust-64")
 HEADER = {"version": 1, "path": "mlp", "width": 64, "recipe": "mlp-robust-64"}
@@ -29,6 +29,11 @@ def test_what_was_written_is_read_back_whole_and_row_by_row(tmp_path):
     assert [len(some) for some in shard.pieces()] == [4096, 4096, 808]
     assert shard.entries() == entries(9000)
     assert [one.model for one in shard.entries([8000, 0])] == ["org/model-8000", "org/model-0000"]
+
+
+def test_rows_are_counted_on_from_one_shard_to_the_next(tmp_path):
+    shards = [Shard.open(write(tmp_path, name, entries(count), KEYS[:count])) for name, count in (("a", 3), ("b", 5))]
+    assert entries_at(shards, [4, 0, 2]) == [entries(5)[1], entries(3)[0], entries(3)[2]]
 
 
 def test_joined_each_model_is_there_once_in_order_with_its_last_key(tmp_path):

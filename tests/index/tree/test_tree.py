@@ -88,3 +88,7 @@ def test_a_model_made_from_a_fine_tune_hangs_on_it_though_it_declares_the_base(m
     tree = grow([*some, Member("org/made", made, (Claim(BASE, "finetune", ("README.md",)),))], "mlp", QUICK)
     (edge,) = [one for one in tree.edges if one.child == "org/made"]
     assert (edge.parent, edge.mark, edge.directed) == ("fern/llama-finetune-a", Mark.MEASURED, True)
+
+
+def test_no_models_are_no_tree():
+    assert grow([], "mlp", QUICK).families == ()

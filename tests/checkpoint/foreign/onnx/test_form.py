@@ -96,7 +96,7 @@ def test_what_all_names_begin_with_is_taken_off_for_a_suggestion():
     assert strip_common_prefix({}) == {}
 
 
-ALL = Options(paths=("mlp", "value_output", "query_key"), order_seed=0, permutations=99)
+ALL = Options(paths=("mlp", "value_output", "query_key"), order_seed=0)
 BASES = {"llama": EXAMPLES / "acme/llama-base", "gpt2": EXAMPLES / "acme/gpt2-base"}
 CHILDREN = {"llama": EXAMPLES / "fern/llama-finetune-a", "gpt2": EXAMPLES / "fern/gpt2-finetune-a"}
 OTHER_QUANTIZATIONS = [("llama", how) for how in QUANTIZATIONS if how not in ("8 bits", "4 bits")]
@@ -149,22 +149,24 @@ def again(file, target, how):
 )
 def test_a_descendant_exported_by_pytorch_is_related(name, dynamo, graphs):
     source, file = graphs(name, dynamo)
-    outcome = verdict(source, file)
+    outcome = verdict(BASES[name], file)
     assert outcome.name == "RELATED"
-    assert min(scores(outcome).values()) > 0.99999
+    assert min(scores(outcome).values()) > 0.95
+    assert min(scores(verdict(source, file)).values()) > 0.99999
 
 
 @pytest.mark.parametrize(
     ("name", "how"),
-    first_of([*[(name, how) for how in ("8 bits", "4 bits") for name in CHILDREN], *OTHER_QUANTIZATIONS]),
+    first_of([*[(name, how) for how in ("8 bits", "4 bits") for name in CHILDREN], *OTHER_QUANTIZATIONS], count=2),
 )
 def test_a_descendant_quantized_by_onnx_runtime_is_related(name, how, graphs, tmp_path):
     source, file = graphs(name)
     bits, quantize = QUANTIZATIONS[how]
     stored = again(file, tmp_path / "child", quantize)
+    outcome = verdict(BASES[name], stored)
+    assert outcome.name == "RELATED"
     itself = scores(verdict(source, stored))
     assert min(itself.values()) > LEAST[bits], itself
-    assert verdict(BASES[name], stored).name == "RELATED"
 
 
 def test_an_independent_graph_is_unrelated(graphs):
@@ -177,6 +179,7 @@ def test_an_encoder_is_related_to_its_base_and_another_one_is_not(dynamo, graphs
     base, _ = graphs("bert base")
     _, child = graphs("bert child", dynamo)
     _, other = graphs("bert independent")
+    assert verdict(base, child).name == "RELATED"
     assert verdict(base, other).name == "UNRELATED"
     eight = again(child, tmp_path / "eight", partial(onnx_models.dynamic, kind="QUInt8"))
     assert verdict(base, eight).name == "RELATED"
@@ -210,7 +213,7 @@ def test_a_graph_without_a_configuration_is_read_as_the_class_that_the_user_name
     assert foreign_model(RepoRef("x", tmp_path)).config() == dict.fromkeys(
         ("num_attention_heads", "n_head", "n_heads"), 4
     )
-    assert verdict(base, alone, Options(as_class="BertModel", order_seed=0)).name == "RELATED"
+    assert verdict(base, alone, Options(paths=ALL.paths, order_seed=0, as_class="BertModel")).name == "RELATED"
 
 
 def test_a_repository_of_graphs_is_checked_by_the_most_precise_one(graphs, tmp_path, monkeypatch):
