@@ -14,7 +14,7 @@ from hf_lineage.checking.source import OpenedModel, locate, open_model
 from hf_lineage.claims import read_claims
 from hf_lineage.errors import NothingToCompare, OptionError, printable
 from hf_lineage.evidence import MINIMUM_EFFECT, Verdict
-from hf_lineage.evidence.nulls import EmpiricalNull, PublishedNull, Stop, published_null
+from hf_lineage.evidence.nulls import EmpiricalNull, PublishedNull, published_null
 from hf_lineage.hub import RepoRef, hub_name
 from hf_lineage.signature import RECIPES, Signature, Spec
 
@@ -106,7 +106,7 @@ def _dependent(outcome: Verdict) -> bool:
     At a larger p-value independent models would be refused by chance, and too few of them would remain.
     """
     return any(
-        evidence.permutation.stopped is Stop.UNREACHED and evidence.permutation.effect >= MINIMUM_EFFECT
+        evidence.permutation.unreached and evidence.permutation.effect >= MINIMUM_EFFECT
         for evidence in outcome.evidence.values()
     )
 

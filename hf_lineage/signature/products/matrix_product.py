@@ -37,8 +37,8 @@ class Tile(NamedTuple):
     """(t, width): outᵀ."""
     inn: Tensor
     """(t, width)"""
-    mean: Tensor
-    """(t,): the mean that centring subtracted from every row of `out`."""
+    means: tuple[Tensor, Tensor]
+    """(t,) each: the means that centring subtracted from the rows of `out` and of `inn`."""
     inside: tuple[Vector, Vector] | None
     """(t,) each: the norms of the rows that the activation acts on, and what β of the norm adds to their output."""
     gate: Tensor | None
@@ -194,8 +194,8 @@ class MatrixProduct:
         inns = Rows(self.reader, self.reader_gain, self.centred, self.reader_shift)
         for start in self.starts if starts is None else starts:
             units = slice(start, start + size)
-            out, mean, _ = outs.prepared(units, writers)
-            inn, _, offset = inns.prepared(units, readers)
+            out, out_mean, _ = outs.prepared(units, writers)
+            inn, inn_mean, offset = inns.prepared(units, readers)
             gate, _, gate_offset = self.gate.prepared(units, gates) if self.gate else (None, None, offset)
             inside = None
             if self.inside is not None:
@@ -203,7 +203,8 @@ class MatrixProduct:
                 inside = own if apart is None else apart.norms(units, others)
             if self.unit_gain is not None:
                 inn *= self.unit_gain[units, None]
-            yield Tile(units, out, inn, mean, inside, gate)
+                inn_mean = inn_mean * self.unit_gain[units]
+            yield Tile(units, out, inn, (out_mean, inn_mean), inside, gate)
 
     def written(self, rows: slice | Tensor, units: slice, mean: Tensor, scratch: Scratch) -> Tensor:
         """Return some rows of some units of the prepared writer (r, t), given the mean of each of these units (t,)."""

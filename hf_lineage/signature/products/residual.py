@@ -61,8 +61,6 @@ def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, s
     ones = (total - trace) / (probes.width * (probes.width - 1)) if recipe.ones and probes.frame.ones else 0.0
     identity = trace / probes.width - ones
     probes.centre(product, identity, ones)
-    diagonal(corner)[:] -= identity
-    corner -= ones
     writes = written(measured, float(np.linalg.norm(weights)), norm)
     if not all(np.isfinite(value).all() for value in (product, corner, norm, writes)):
         nothing = np.zeros_like(product), np.zeros_like(corner)
@@ -89,15 +87,17 @@ class _Target(NamedTuple):
     rows: slice | Tensor
     seen: tuple[Tensor, ...]
     product: Tensor
+    centred: bool = True
+    """Whether the mean of the writer is removed."""
 
 
 def multiply(branch: MeasuredBranch, probes: Probes, share: Share) -> tuple[Array, Array]:
-    """Return M Z (width, k) and M[S, S] (m, m): the second pass over the writers, some rows of them at a time."""
+    """Return M Z (width, k), and M[S, S] (m, m) with its means: the second pass over the writers, by rows."""
     chosen = probes.coordinates
     product = zeros(probes.shape, chosen)
     corner = zeros((len(chosen), len(chosen)), chosen)
     seen = tuple(units.seen for _, units in branch)
-    targets = [_Target(chosen, tuple(units.corner for _, units in branch), corner)]
+    targets = [_Target(chosen, tuple(units.corner for _, units in branch), corner, centred=False)]
     targets += [_Target(rows, seen, product[rows]) for rows in pieces(probes.width, ROWS)]
 
     def write(targets: Iterator[_Target]) -> None:
@@ -105,7 +105,8 @@ def multiply(branch: MeasuredBranch, probes: Probes, share: Share) -> tuple[Arra
         for target in targets:
             for (term, units), through in zip(branch, target.seen, strict=True):
                 for some in pieces(len(through), UNITS):
-                    writer = probes.written(term, target.rows, some, units.mean[some], scratch)
+                    mean = units.mean[some] if target.centred else units.mean[some] * 0
+                    writer = probes.written(term, target.rows, some, mean, scratch)
                     total = target.product
                     total += writer @ through[some]
 

@@ -40,7 +40,7 @@ class UnitStatistics:
     seen: Tensor
     """(h, k): inn Z."""
     corner: Tensor
-    """(h, m): inn[:, S]."""
+    """(h, m): inn[:, S], its mean not removed."""
     mean: Tensor
     """(h,): the mean that centring subtracts from its column of the writer."""
     trace: Array
@@ -105,8 +105,8 @@ def measure_units(term: MatrixProduct, probes: Probes, share: Share) -> UnitStat
         for tile in map(probes.tile, term.tiles(starts)):
             chosen, parts = tile.units, slice(tile.units.start // term.part, tile.units.stop // term.part)
             units.seen[chosen] = probes.seen(tile.inn)
-            units.corner[chosen] = columns(tile.inn, probes.coordinates)
-            units.mean[chosen] = tile.mean
+            units.corner[chosen] = columns(tile.inn, probes.coordinates) + tile.means[1][:, None]
+            units.mean[chosen] = tile.means[0]
             units.trace[chosen] = unit_dots(tile.out, tile.inn)
             units.total[chosen] = on_host((tile.out @ probes.ones) * (tile.inn @ probes.ones))
             units.norm[parts] = _norms(term, tile)
