@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hf_lineage.architecture.activity import activation
 from hf_lineage.architecture.layers import KERNEL, Shape
 from hf_lineage.architecture.matrix_sets import Heads, LayerSet
-from hf_lineage.architecture.registry import Factorization, Slot, setting
+from hf_lineage.architecture.registry import Factorization, Slot
 from hf_lineage.errors import CheckpointError
 
 QUERIES = ("query", "gate")
@@ -55,15 +53,11 @@ class Fit:
 
     def sets(self, branch: str, sets: Sequence[LayerSet]) -> tuple[LayerSet, ...]:
         """Return the sets of one branch in a layer, completed by what their shapes tell."""
-        if branch == "mlp":
-            return tuple(self.mlp(layer_set, beside=sets) for layer_set in sets)
-        return tuple(self.attention(layer_set) for layer_set in sets)
+        fit = self.mlp if branch == "mlp" else self.attention
+        return tuple(map(fit, sets))
 
-    def mlp(self, layer_set: LayerSet, beside: Sequence[LayerSet] = ()) -> LayerSet:
-        """Return the set with its hidden units; its writer is (..., width, hidden), readers are (..., hidden, width).
-
-        `beside` are all sets of the layer, among which are those of the other experts.
-        """
+    def mlp(self, layer_set: LayerSet) -> LayerSet:
+        """Return the set with its hidden units; a writer is (..., width, hidden), a reader (..., hidden, width)."""
         *experts, _, hidden = self.matrix(layer_set.slots["down"])
         for role, slot in layer_set.slots.items():
             rows, columns = (
@@ -72,60 +66,7 @@ class Fit:
             self.expect(slot, (*experts, rows, columns))
             if role != "down" and slot.tensor in layer_set.biases:
                 self._expect_shapes({layer_set.biases[slot.tensor]: (*experts, rows)})
-        self._expect_numbers(layer_set.learned)
-        if layer_set.router:
-            self._routes(
-                layer_set, math.prod(experts) if experts else sum(other.router == layer_set.router for other in beside)
-            )
-        fitted = self._fitted(layer_set, dict.fromkeys(layer_set.slots, Heads(hidden, 1)), hidden, experts)
-        return replace(
-            fitted,
-            activation=activation(layer_set.activations, self.config),
-            routed=self._routed(layer_set),
-            groups=self._groups(layer_set),
-        )
-
-    def _expect_numbers(self, names: Sequence[str]) -> None:
-        """Raise unless tensors hold one number each."""
-        for name in names:
-            if math.prod(self.shapes[name]) != 1:
-                raise CheckpointError(f"{name} has shape {self.shapes[name]}, but it must be one number")
-
-    def _routes(self, layer_set: LayerSet, experts: int) -> None:
-        """Raise unless a router has a row for each expert, and perhaps for some that compute nothing."""
-        router = layer_set.router or ""
-        rows, *across = self.shapes[router] or (0,)
-        if across != [self.width] or rows < experts:
-            asked = (experts, self.width)
-            raise CheckpointError(
-                f"{router} has shape {self.shapes[router]}, but the rest of the model needs {asked} (out, in)"
-            )
-        for name in (layer_set.biases.get(router), layer_set.correction):
-            if name is not None and math.prod(self.shapes[name]) != rows:
-                raise CheckpointError(f"{name} has shape {self.shapes[name]}, but its router needs {(rows,)}")
-        if layer_set.table and (len(self.shapes[layer_set.table]) != 2 or 0 in self.shapes[layer_set.table]):
-            raise CheckpointError(f"{layer_set.table} has shape {self.shapes[layer_set.table]}, not that of a table")
-
-    def _routed(self, layer_set: LayerSet) -> int | None:
-        """How many experts a token is sent to; None where there is no router, or where it sends tokens nowhere.
-
-        With none the layer adds nothing, which is a reservation about the settings and no damage.
-        """
-        counts = [count for key in layer_set.routed_by if (count := setting(self.config, key)) is not None]
-        if layer_set.router is None or not counts or counts[0] == 0:
-            return None
-        if type(counts[0]) is not int or counts[0] < 1:
-            raise CheckpointError(
-                f"config.json: `{layer_set.routed_by[0]}` must be a positive integer, not {counts[0]!r}"
-            )
-        return counts[0]
-
-    def _groups(self, layer_set: LayerSet) -> tuple[int, int]:
-        """How many groups of experts there are, and from how many a token chooses; one where experts have no groups."""
-        counts = [setting(self.config, key) for key in layer_set.grouped_by]
-        if layer_set.correction is None or not counts or any(type(count) is not int for count in counts):
-            return 1, 1
-        return counts[0], counts[1]
+        return self._fitted(layer_set, dict.fromkeys(layer_set.slots, Heads(hidden, 1)), hidden, experts)
 
     def attention(self, layer_set: LayerSet) -> LayerSet:
         """Return the set with its heads; writers are (..., width, heads x size), readers (..., heads x size, width)."""
@@ -184,7 +125,6 @@ class Fit:
     def _fitted(self, layer_set: LayerSet, heads: Mapping[str, Heads], hidden: int, experts: list[int]) -> LayerSet:
         """The set completed by what its shapes tell; the shapes of its norms are checked against them."""
         norms = {layer_set.norm: self.width, layer_set.output_norm: self.width, layer_set.inner_norm: hidden}
-        norms |= {layer_set.fed_by: self.width} if layer_set.fed_by else {}
         sizes: dict[str, Shape] = {name: (size,) for name, size in norms.items() if name}
         sizes |= {variance: self.shapes[norm] for norm, variance in layer_set.variances.items()}
         sizes |= {bias: sizes[norm] for norm, bias in layer_set.biases.items() if norm in sizes}

@@ -157,7 +157,7 @@ def named_tensors(factorization: Factorization) -> Iterator[str]:
     """Yield every tensor that a factorization names, relative to the layer."""
     yield from _in_branches(factorization)
     for matrices in factorization.branches.everything():
-        others = map(as_names, (matrices.router, matrices.correction, matrices.where, matrices.unless))
+        others = map(as_names, (matrices.where, matrices.unless))
         yield from (name for names in others for name in names if name)
 
 
@@ -165,5 +165,5 @@ def _in_branches(factorization: Factorization) -> Iterator[str]:
     """Every tensor name in the branches of a factorization."""
     for matrices in factorization.branches.everything():
         yield from (name for slot in slots(matrices) for name in slot.tensors)
-        norms = map(as_names, (matrices.norm, matrices.output_norm, matrices.inner_norm, matrices.fed_by))
+        norms = map(as_names, (matrices.norm, matrices.output_norm, matrices.inner_norm))
         yield from (name for names in norms for name in names if name)

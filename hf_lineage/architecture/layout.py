@@ -31,10 +31,6 @@ class Layout:
     """For each branch of the registry and each layer the sets that the layer has."""
     unclaimed: tuple[str, ...]
     """Matrices of the residual width inside the layers that no branch reads and `ignores` does not list."""
-    beside: tuple[tuple[str, ...], ...] = ()
-    """For each layer the tensors that are in no branch and choose no experts."""
-    outside: tuple[str, ...] = ()
-    """The tensors outside of all layers."""
 
     @property
     def layers(self) -> int:
@@ -60,11 +56,6 @@ class Layout:
     def everything(self) -> Iterator[LayerSet]:
         """The sets of all branches in all layers."""
         return (layer_set for sets in self.branches.values() for layer in sets for layer_set in layer)
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """The tensors that name the experts of each token of the vocabulary."""
-        return tuple(dict.fromkeys(layer_set.table for layer_set in self.everything if layer_set.table))
 
     def sets(self, path: str) -> Sets:
         """Return for each layer the sets of the branch that a path goes through."""
@@ -112,8 +103,6 @@ def bind(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapp
         heads=max(layout.heads for layout in stacks),
         branches={branch: _joined(layout.branches[branch] for layout in stacks) for branch in BRANCH_ROLES},
         unclaimed=_joined(layout.unclaimed for layout in stacks),
-        beside=_joined(layout.beside for layout in stacks),
-        outside=tuple(sorted(shapes.keys() - _joined(layer.shapes for layer in everything))),
     )
 
 
@@ -138,9 +127,7 @@ def _bound(
     layout = Layout(factorization, (fit.width,) * len(layers), heads, bound, unclaimed=())
     claimed = {name for layer_set in layout.everything for name in layer_set.tensors}
     unclaimed = (name for layer in layers for name in layer.unclaimed(fit.width, claimed, factorization.ignores))
-    known = claimed.union(*(layer_set.choosing for layer_set in layout.everything))
-    beside = tuple(tuple(name for name in layer.shapes if name not in known) for layer in layers)
-    return replace(layout, unclaimed=tuple(unclaimed), beside=beside)
+    return replace(layout, unclaimed=tuple(unclaimed))
 
 
 def _heads(factorization: Factorization, stack: Stack, config: Mapping[str, Any]) -> int:

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.activity import SCORES, SIGMOID, Activation, Scores
 from hf_lineage.architecture.layers import Layer
-from hf_lineage.architecture.registry import MatrixSet, Norms, Sets, Slot, Stacks, as_names, as_sets, as_stacks, slots
+from hf_lineage.architecture.registry import MatrixSet, Norms, Sets, Slot, as_names, as_sets, slots
 from hf_lineage.errors import CheckpointError
 
 BIASES = ("bias", "beta")
-"""Last parts of the names of vectors that are added to the output of a matrix, of a norm or of a router."""
+"""Last parts of the names of vectors that are added to the output of a matrix or of a norm."""
 
 
 @dataclass(frozen=True)
@@ -41,41 +40,12 @@ class LayerSet:
     """Of the stream that the set reads and writes, as the shapes say."""
     variances: Mapping[str, str] = field(default_factory=dict)
     """Norm -> the stored running variance that it divides by; only batch norms have one."""
-    fed_by: str | None = None
-    """The norm whose output the branch reads, where its gain acts on the stream itself."""
-    router: str | None = None
-    """The matrix that computes the routing logits of the experts."""
-    correction: str | None = None
-    """The vector that is added to the scores of the experts before they are chosen."""
-    scores: Scores = SIGMOID
-    """What the correction is added to."""
-    table: str | None = None
-    """The table that names the experts of each token of the vocabulary."""
     expert: int = 0
     """The number of the expert, where each expert is stored by itself."""
     biases: Mapping[str, str] = field(default_factory=dict)
     """Matrix or norm -> the vector that is added to its output, where there is one."""
-    activations: tuple[str, ...] = ()
-    """The names that the registry gives for the activation between reader and writer."""
-    learned: tuple[str, ...] = ()
-    """The tensors that hold what the activation has learned; none where the layer has not all of them."""
-    routed_by: tuple[str, ...] = ()
-    """The keys of `config.json` that count the experts a token is sent to."""
-    grouped_by: tuple[str, ...] = ()
-    """The keys of `config.json` that count the groups of experts, and those that a token chooses from."""
-    activation: Activation | None = None
-    """The activation between reader and writer; None if the registry names none."""
-    routed: int | None = None
-    """How many experts a token is sent to."""
-    groups: tuple[int, int] = (1, 1)
-    """How many groups of experts there are, and from how many of them a token chooses."""
     measured: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
     """(parts,): how much each hidden unit or head wrote when the model ran; None where it was not run."""
-
-    @property
-    def normed(self) -> bool:
-        """Whether a norm stands on the output and gives it the size of its gain; a layer scale does not count."""
-        return "norm" in ".".join((self.output_norm or "").split(".")[-2:]).lower()
 
     @property
     def units(self) -> int:
@@ -92,11 +62,6 @@ class LayerSet:
     def tensors(self) -> tuple[str, ...]:
         """Every tensor that the set claims, each once."""
         return self.read_by(*self.slots)
-
-    @property
-    def choosing(self) -> tuple[str, ...]:
-        """Every tensor that chooses between experts."""
-        return tuple(name for name in (self.router, self.correction, self.table) if name is not None)
 
     def read_by(self, *roles: str) -> tuple[str, ...]:
         """Return every tensor that these roles and the norms are stored in, each once."""
@@ -139,27 +104,15 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
                 _first(names, layer) for names in (matrices.norm, matrices.output_norm, matrices.inner_norm)
             )
             between = (slot.latent[1] for slot in by_role.values() if slot.latent)
-            fed_by, router, correction = (
-                _first(names, layer) for names in (matrices.fed_by, matrices.router, matrices.correction)
-            )
-            added = (*(slot.tensor for slot in by_role.values()), norm, fed_by, router)
+            added = (*(slot.tensor for slot in by_role.values()), norm)
             yield LayerSet(
                 by_role,
                 norm,
                 output_norm,
                 inner_norm,
                 variances=dict(_variances((norm, output_norm, inner_norm, *between), layer)),
-                fed_by=fed_by,
-                router=router,
-                correction=correction,
-                scores=SCORES[matrices.scores],
-                table=_first(matrices.table, layer),
                 expert=expert,
-                biases={name: bias for name, bias in _biases(added, layer) if bias != correction},
-                activations=_of_stack(matrices.activation, layer.stack.name),
-                learned=_all(matrices.learned, layer),
-                routed_by=as_names(matrices.routed),
-                grouped_by=matrices.grouped or (),
+                biases=dict(_biases(added, layer)),
             )
 
 
@@ -168,12 +121,6 @@ def _variances(norms: Iterable[str | None], layer: Layer) -> Iterator[tuple[str,
         beside = f"{norm.removesuffix('weight')}running_var"
         if norm.endswith(".weight") and beside in layer.shapes:
             yield norm, beside
-
-
-def _of_stack(names: Stacks, stack: str) -> tuple[str, ...]:
-    """The names for one stack, or for all stacks; empty if there are none."""
-    stacks = as_stacks(names)
-    return stacks.get(stack, stacks.get("", ()))
 
 
 def _biases(names: Iterable[str | None], layer: Layer) -> Iterator[tuple[str, str]]:
@@ -188,11 +135,6 @@ def _biases(names: Iterable[str | None], layer: Layer) -> Iterator[tuple[str, st
 def _on_disk(slot: Slot, layer: Layer) -> Slot:
     tensor, *latent = (layer.find(name) or name for name in slot.tensors)
     return replace(slot, tensor=tensor, latent=tuple(latent))
-
-
-def _all(names: Iterable[str], layer: Layer) -> tuple[str, ...]:
-    on_disk = [layer.find(name) for name in names]
-    return () if None in on_disk else tuple(filter(None, on_disk))
 
 
 def _first(names: Norms, layer: Layer) -> str | None:

@@ -129,7 +129,7 @@ class Options(Spec):
         from hf_lineage.running.executed import refuse_without_extra
 
         refuse_without_extra()
-        if not self.recipe.activity:
+        if not self.recipe.cap:
             raise OptionError(
                 f"--run weighs units by what they do, and recipe {self.recipe.name} does not; leave one out"
             )

@@ -13,7 +13,6 @@ from .stored import StoredTensor as StoredTensor
 from .stored import same_bytes as same_bytes
 from .tensor import DTYPES as DTYPES
 from .tensor import TensorInfo as TensorInfo
-from .tensor import as_stored as as_stored
 from .tensor import single as single
 from .tensor import widen as widen
 from .vocabulary import SharedTokens as SharedTokens

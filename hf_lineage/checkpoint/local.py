@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,15 +65,6 @@ class Checkpoint:
         other = copy.copy(self)
         other.tensors = tensors
         return other
-
-    def with_whole_numbers(self, names: Iterable[str]) -> Checkpoint:
-        """Return the same files, of which these tensors may hold whole numbers, such as the numbers of experts."""
-        plain = {
-            name: replace(tensor, refusal="")
-            for name in names
-            if (tensor := self.tensors[name]).decode is as_stored and self.stored[tensor.parts[0]].dtype in WHOLE
-        }
-        return self.with_tensors({**self.tensors, **plain}) if plain else self
 
     def release(self) -> None:
         """Cancel the downloads that are still running."""

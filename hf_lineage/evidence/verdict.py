@@ -53,12 +53,8 @@ class Evidence:
     """Tests of the same claim that may follow where this one shows nothing; p is corrected for them likewise."""
     inherited: Inherited | None = None
     """What the candidate's units inherit; None where weights are not finite, or a signature holds no units."""
-    left_out: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
-    """The numbers of the layers that are left out because they write next to nothing, of the base and the candidate."""
     not_finite: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     """The numbers of the layers with values that are not finite, of the base and of the candidate."""
-    idle: tuple[bool, bool] = (False, False)
-    """For the base and the candidate, whether no layer adds enough to its stream to count in it."""
     sampled: Sampled | None = None
     """How much of each of these layers was read; None where that is the whole layer."""
 
@@ -100,7 +96,7 @@ class Evidence:
     @property
     def read(self) -> int:
         """How many layers of the candidate were read."""
-        return len(self.layers[1]) + len(self.left_out[1])
+        return len(self.layers[1])
 
 
 class Kind(Enum):

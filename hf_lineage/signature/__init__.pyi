@@ -19,5 +19,3 @@ from .values import UnitCodes as UnitCodes
 from .values import by_path as by_path
 from .values import joined as joined
 from .values import some_layers as some_layers
-from .writers import beside_base as beside_base
-from .writers import writing as writing

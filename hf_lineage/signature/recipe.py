@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +34,10 @@ class Recipe:
     """Fold the norm gains into the matrices that read, or write through, the norm."""
     means: bool
     """Replace M by C M C with C = I - 11ᵀ/d where the norm is a LayerNorm."""
-    cap: float | None
-    """Scale units (or heads) whose Frobenius norm exceeds `cap` times the median down to that; None: leave them."""
+    cap: bool
+    """Scale units (or heads) whose Frobenius norm exceeds the median of their layer down to it."""
     ones: bool
     """Centre on span{I, 11ᵀ} instead of on the identity alone."""
-    activity: bool = False
-    """Weigh every hidden unit by its expected activity, so that units which never fire weigh nothing."""
-    cap_median: Literal["units", "norm"] = "units"
-    """The median of the cap: over units, or over the summed norm, half of which lies in units below this median."""
     gates: bool = False
     """Record of gated hidden units all three rows, so that a unit is inherited only with its gate."""
     version: int = 1

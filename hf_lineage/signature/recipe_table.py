@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "robust": {
-        **{"name": "robust", "gains": True, "means": True, "cap": 2.0, "ones": True},
-        **{"activity": True, "cap_median": "norm", "gates": True, "version": 3},
+        **{"name": "robust", "gains": True, "means": True, "cap": True, "ones": True},
+        **{"gates": True, "version": 4},
     },
-    "paper": {"name": "paper", "gains": False, "means": False, "cap": None, "ones": False},
+    "paper": {"name": "paper", "gains": False, "means": False, "cap": False, "ones": False},
 }
 """Name, as in `--set recipe=NAME`, the default first -> the fields of the Recipe that differ from its defaults."""
 

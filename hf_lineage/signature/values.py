@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 
 from hf_lineage.errors import SignatureError
 from hf_lineage.signature.recipe import ROWS, Array, Recipe, Vector
-from hf_lineage.signature.writers import writing
 
-PARTS = ("sketch", "corner", "trace", "norm", "writes")
+PARTS = ("sketch", "corner", "trace", "norm")
 """The arrays of a path, each with a row for every layer."""
-HELD = (*PARTS, "joins")
 
 WIDEST = 2**20
 """Several times the width of real models."""
@@ -49,7 +47,7 @@ class UnitCodes:
     """
 
     weight: Array
-    """(u,): n_u = |a_u| ‖w_out,u‖ ‖w_in,u‖, what the part adds to the branch before any cap."""
+    """(u,): ‖w_out,u‖ ‖w_in,u‖, at most the median of the layer; as a share of the sum."""
     inner: NDArray[np.uint8]
     """(u, bytes): signs, packed."""
     outer: NDArray[np.uint8]
@@ -92,19 +90,12 @@ class PathSignature:
     """(L,): tr M."""
     norm: Vector = field(repr=False)
     """(L,): ‖M‖_F, estimated from the probes unless exact."""
-    writes: Vector = field(repr=False)
-    """(L,): how much the layer's branch is expected to add to the stream: the root of the sum of its units' squared n_u
-    or, where a norm stands on the branch's output, what that lets through."""
     units: tuple[UnitCodes, ...] = field(default=(), repr=False)
     """For each layer its units; empty in signatures that were stored without them."""
     widths: tuple[int, ...] = ()
     """For each layer the width of its stream, where widths differ."""
     sampled: Sampled | None = None
     """How much of every layer it is made of; None where that is the whole layer."""
-    joins: Vector | None = field(default=None, repr=False)
-    """(L, 4): how large the stream is before the first layer, how much the other branches of the layer are expected to
-    add to it, and how strongly acts what is not measured, outside of the layers and in this one, as logarithms; None
-    where nothing of it was measured."""
 
     def alike(self, other: PathSignature) -> NDArray[np.bool_]:
         """Return whether two layers of this and another model may be alike, (L, L): equally wide, or as `by_number`."""
@@ -122,7 +113,7 @@ class PathSignature:
 
     def select(self, rows: Sequence[int] | NDArray[np.int64]) -> PathSignature:
         """Return the signature of some layers, in the order of these rows."""
-        arrays = {part: held[rows] for part in HELD if (held := getattr(self, part)) is not None}
+        arrays = {part: getattr(self, part)[rows] for part in PARTS}
         units = tuple(self.units[row] for row in rows if self.units)
         return replace(self, **arrays, units=units, widths=tuple(self.widths[row] for row in rows if self.widths))
 
@@ -134,7 +125,7 @@ class PathSignature:
     @property
     def finite(self) -> NDArray[np.bool_]:
         """(L,): whether everything in the layer's branch is a finite number."""
-        finite: NDArray[np.bool_] = np.isfinite(self.norm) & np.isfinite(self.trace) & np.isfinite(self.writes)
+        finite: NDArray[np.bool_] = np.isfinite(self.norm) & np.isfinite(self.trace)
         return finite
 
     @property
@@ -142,11 +133,6 @@ class PathSignature:
         """(L,): whether the layer's branch is finite and not zero."""
         usable: NDArray[np.bool_] = self.finite & (self.norm > 0) & np.any(self.corner, axis=(1, 2))
         return usable
-
-    @property
-    def writing(self) -> NDArray[np.bool_]:
-        """(L,): whether what the layer adds is not lost in the stream; a layer that is not finite counts as heard."""
-        return ~self.finite | writing(self.writes, self.joins, self.usable)
 
 
 @dataclass(frozen=True)
@@ -189,7 +175,7 @@ class Signature:
             layers = len(self.numbers(path))
             if parts.widths and (len(parts.widths) != layers or not 2 <= min(parts.widths) <= dimension):
                 raise SignatureError(f"{self.model}: {path} has {len(parts.widths)} widths for {layers} layers")
-            shapes = ((layers, dimension, columns), (layers, m, m), *[(layers,)] * 3)
+            shapes = ((layers, dimension, columns), (layers, m, m), *[(layers,)] * 2)
             for part, shape in zip(PARTS, shapes, strict=True):
                 actual = getattr(parts, part).shape
                 if actual != shape:
@@ -203,8 +189,7 @@ def joined(one: Signature, other: Signature) -> Signature:
     paths, numbers = {}, {}
     for path, first in one.paths.items():
         second = other.paths[path]
-        held = [part for part in HELD if getattr(first, part) is not None]
-        arrays: dict[str, Any] = {part: np.concatenate([getattr(first, part), getattr(second, part)]) for part in held}
+        arrays: dict[str, Any] = {part: np.concatenate([getattr(first, part), getattr(second, part)]) for part in PARTS}
         both = PathSignature(**arrays, units=(*first.units, *second.units), widths=(*first.widths, *second.widths))
         numbers[path] = (*one.numbers(path), *other.numbers(path))
         paths[path] = both.select(np.argsort(numbers[path]))

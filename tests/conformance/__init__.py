@@ -17,7 +17,6 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "active": ["inactive"],
         "forms": ["variants"],
         "models": ["known_classes", "otherwise", "required", "tiny_model"],
         "pretence": ["pretend"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import itertools
 import re
 from typing import Any
 
@@ -13,7 +12,7 @@ import transformers as transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from hf_lineage.architecture.registry.lookups import setting
-from hf_lineage.architecture.registry.schema import Factorization, as_sets, as_stacks
+from hf_lineage.architecture.registry.schema import Factorization
 from tests.conformance.settings import HEADS, SOUND, WIDTH
 
 INNER = {
@@ -121,23 +120,6 @@ def required(factorization: Factorization, name: str, wanted: dict[str, Any]) ->
         if not isinstance(value, tuple) or setting(defaults, key) not in value:
             within, last = _place(asked, key)
             within.setdefault(last, value[0] if isinstance(value, tuple) else value)
-    return asked
-
-
-OTHERS = ("silu", "relu", "gated-silu", "gated-relu")
-
-
-def otherwise(factorization: Factorization, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
-    """A request with other activations than the class has by itself, under every key that the file names."""
-    asked = copy.deepcopy(wanted)
-    defaults = getattr(transformers, name).config_class().to_dict()
-    stacks = (as_stacks(each.activation) for each in as_sets(factorization.branches.mlp))
-    for key in {key for names in stacks for key in itertools.chain(*names.values())}:
-        if isinstance(usual := setting(defaults, key), str):
-            required_values = factorization.requires.get(key, OTHERS)
-            allowed = required_values if isinstance(required_values, tuple) else (required_values,)
-            within, last = _place(asked, key)
-            within[last] = next(other for other in OTHERS if other != usual and other in allowed)
     return asked
 
 

@@ -31,8 +31,8 @@ def names_said(factorization: Factorization) -> set[str]:
     """Return every name that a registry file says, prefixes with their trailing dot."""
     every_name = {f"{prefix}." for prefix in prefixes(factorization)} | set(factorization.ignores)
     for each in factorization.branches.everything():
-        norms = (each.norm, each.output_norm, each.inner_norm, each.fed_by)
-        optional = (*norms, each.router, each.correction, each.table, each.learned, each.where, each.unless)
+        norms = (each.norm, each.output_norm, each.inner_norm)
+        optional = (*norms, each.where, each.unless)
         every_name |= {name for slot in slots(each) for name in slot.tensors}
         every_name |= {name for names in map(as_names, optional) for name in names if name}
     return every_name

@@ -13,7 +13,6 @@ from scipy.linalg import hadamard
 
 from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.architecture.registry.schema import prefixes as registered
-from tests.conformance.active import inactive
 from tests.conformance.run import WRITERS
 from tests.conformance.settings import WIDTH
 from tests.conformance.tiny import TinyModel, fixed, is_norm, of_pictures, same
@@ -154,5 +153,4 @@ RULES = (
     output_norms_mistaken,
     wrong_normalization,
     against_plan,
-    inactive,  # the last: it takes some biases away
 )

@@ -228,7 +228,7 @@ def read_back(model: Any, folder: Path, factorization: Factorization | None = No
     checkpoint, config = open_checkpoint(repo), as_listed(repo.config())
     chosen = factorization or lookup(config)[1]
     layout = bind(chosen, checkpoint.shapes, config)
-    return TinyModel(model, layout, checkpoint.shapes, checkpoint.with_whole_numbers(layout.tables).read)
+    return TinyModel(model, layout, checkpoint.shapes, checkpoint.read)
 
 
 def is_norm(module: torch.nn.Module) -> bool:

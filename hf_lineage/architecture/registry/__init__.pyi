@@ -22,7 +22,6 @@ from .schema import MatrixSet as MatrixSet
 from .schema import Norms as Norms
 from .schema import Sets as Sets
 from .schema import Setting as Setting
-from .schema import Stacks as Stacks
 from .schema import as_names as as_names
 from .schema import as_sets as as_sets
 from .schema import as_stacks as as_stacks

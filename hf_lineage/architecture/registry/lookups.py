@@ -122,13 +122,9 @@ def _parse(path: Path, text: str) -> Factorization:
         raise RegistryError(f"{path.name}: {error}; registry/README.md documents the schema") from None
     if not all("{layer}" in pattern for pattern in prefixes(factorization)):
         raise RegistryError(f"{path.name}: `layers` needs {{layer}} in place of the number of a layer")
-    stacked = [
-        ("heads", factorization.heads),
-        *(("activation", matrices.activation) for matrices in as_sets(factorization.branches.mlp)),
-    ]
-    for key, stacks in stacked:
-        if isinstance(stacks, dict) and stacks.keys() != as_stacks(factorization.layers).keys():
-            raise RegistryError(f"{path.name}: `{key}` must name the stacks of `layers`, or one for all of them")
+    heads = factorization.heads
+    if isinstance(heads, dict) and heads.keys() != as_stacks(factorization.layers).keys():
+        raise RegistryError(f"{path.name}: `heads` must name the stacks of `layers`, or one for all of them")
     for branch, roles in BRANCH_ROLES.items():
         for matrices in as_sets(factorization.branches.sets(branch)):
             if problem := _problem(matrices, roles):

@@ -1,6 +1,6 @@
 """Paths: the ways through a layer along which models are compared, each as the roles of the two matrices it multiplies.
 
-Every path has the same form, M = Σ a_u out @ inn with `out` (width, h) and `inn` (h, width). Another path is another
+Every path has the same form, M = Σ out @ inn with `out` (width, h) and `inn` (h, width). Another path is another
 entry of the table, and nothing else.
 """
 
@@ -19,8 +19,8 @@ class Path:
     """The role that makes `out`: what writes into the stream or, as a query does, what reads it as well."""
     reader: str
     """The role that makes `inn`."""
-    weighed_by: str | None = None
-    """The path whose heads say how much each head of this one counts, where a path writes nothing by itself."""
+    bilinear: bool = False
+    """Whether both matrices read the stream."""
 
     @property
     def roles(self) -> tuple[str, str]:
@@ -32,7 +32,7 @@ PATHS = {
     "mlp": Path("mlp", writer="down", reader="up"),
     "mlp_gate": Path("mlp", writer="down", reader="gate"),
     "value_output": Path("attention", writer="output", reader="value"),
-    "query_key": Path("attention", writer="query", reader="key", weighed_by="value_output"),
+    "query_key": Path("attention", writer="query", reader="key", bilinear=True),
 }
 """Every path by its name, the canonical one first."""
 ALL = ("all",)

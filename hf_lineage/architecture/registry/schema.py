@@ -51,26 +51,6 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     """For a matrix that reads a latent: the matrix that computes the latent from the stream, and the norm on it."""
     transposed: tuple[str, ...] = ()
     """Matrices that are stored the other way than `stored` says."""
-    activation: Stacks = ()
-    """What stands between reader and writer: keys of `config.json` and names of activations, of which the first that
-    applies counts. Where nothing is listed, hidden units count in full."""
-    fed_by: Norms = ()
-    """The norm of a post-norm model whose output the branch reads, for the activity of units; its gain is not
-    folded."""
-    router: Norms = ()
-    """What makes the routing logits of the experts, (experts, width); of several names the first on disk."""
-    correction: Norms = ()
-    """What is added to each expert's score before the experts are chosen; null: there may be none."""
-    scores: Literal["sigmoid", "logits", "sqrtsoftplus", "softmax"] = "sigmoid"
-    """What the correction is added to, as a function of the logits."""
-    table: Norms = ()
-    """A table of the experts of each token, which chooses in place of scores; null: there may be none."""
-    learned: tuple[str, ...] = ()
-    """What the activation has learned in each layer, one number each, in the order of its factors."""
-    routed: Names = ()
-    """The keys of `config.json` that count the experts a token is sent to; of several the first there."""
-    grouped: tuple[str, str] | None = None
-    """The keys of `config.json` that say how many groups of experts there are, and from how many a token chooses."""
     up: str | None = None
     gate: str | None = None
     down: str | None = None
@@ -145,11 +125,6 @@ class Factorization(_Strict, frozen=True, kw_only=True):
     embedding: Names = ()
     """The tensor with a row for each token of the vocabulary; of several the first on disk. Tokens that two models
     share are what their residual streams have in common, whatever the coordinates: no signature depends on it."""
-    embedding_scale: Names = ()
-    """What these rows are multiplied with before the first layer: a key of `config.json`, of which true stands for the
-    root of the width; `width_root` where it is always that, and `normalised` where rows are divided by their size."""
-    embedding_norm: Names = ()
-    """The norm on these rows before the first layer, where there is one; of several names the first on disk."""
     requires: dict[str, Setting | tuple[Setting, ...]] = {}
     """What `config.json` must say for this file to apply: one of several values, null for nothing."""
     lora: Lora = Lora()

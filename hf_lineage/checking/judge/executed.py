@@ -157,7 +157,7 @@ def _parts(base: RunModel, candidate: RunModel, outcome: Verdict) -> _Parts | No
     if path is None or outcome.evidence[path].inherited is None:
         return None
     evidence = outcome.evidence[path]
-    read = [sorted({*layers, *left}) for layers, left in zip(evidence.layers, evidence.left_out, strict=True)]
+    read = [sorted(layers) for layers in evidence.layers]
     both = (model.opened.signature(layers) for model, layers in zip((base, candidate), read, strict=True))
     pair = Pair.align(path, *both)
     if pair.layers != evidence.layers:

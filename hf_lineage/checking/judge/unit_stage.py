@@ -18,7 +18,7 @@ from hf_lineage.evidence.nulls import PermutationNull
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.evidence.units import HALF
 from hf_lineage.signature import RECIPES
-from hf_lineage.signature.units import PATH, measured_before
+from hf_lineage.signature.units import PATH, known_weights
 
 USUAL = next(iter(RECIPES.values())).name
 """Other recipes reproduce what was measured with them, and nothing else."""
@@ -72,8 +72,8 @@ def _compare(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verd
     test = units.Test(criteria.permutations_at_first, options.seed, options.order_seed or 0, criteria.tests)
     base, candidate = _opened(pair.base), _opened(pair.candidate)
     known = (
-        measured_before(pair.base.at_hand, base.layout),
-        measured_before(pair.candidate.at_hand, candidate.layout),
+        known_weights(pair.base.at_hand, base.layout),
+        known_weights(pair.candidate.at_hand, candidate.layout),
     )
     framed = shown(base, candidate, _analyses(first, pair), coordinates, test, fits_coordinates(pair), known)
     return judging.judge_framed(framed, criteria, options.evidence == "any")
@@ -108,7 +108,7 @@ def _analyses(first: Verdict, pair: ModelPair) -> tuple[Collection[int], ...]:
     if base.layers != candidate.layers or depth < interim.FEWEST_LAYERS:
         return (range(depth),) * 2
     order = interim.reading_order(depth, options.order_seed or 0)
-    read = {number for one in first.evidence.values() for number in (*one.layers[1], *one.left_out[1])}
+    read = {number for one in first.evidence.values() for number in one.layers[1]}
     layers = [number for number in order if number in read] or order[: interim.enough(depth)]
     common = [number for number in layers if number in base.rows[PATH] and number in candidate.rows[PATH]]
     few = common[: interim.fewest(depth, HALF) // (FEWER if pair.declared else 1)]

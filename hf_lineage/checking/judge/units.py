@@ -8,11 +8,11 @@ counts. It does not depend on the order of units, so there is still one test of 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from hf_lineage.checking.judge.tokens import by_tokens
-from hf_lineage.checking.source import Opened, stream_of
+from hf_lineage.checking.source import Opened
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.units import PROCRUSTES, RESIDUAL, TOKEN, Frame, Framed, Test, compare_units
 from hf_lineage.signature import Array
@@ -20,8 +20,8 @@ from hf_lineage.signature.computing import return_freed_memory
 from hf_lineage.signature.units import (
     MOST_KEPT,
     PATH,
+    Known,
     Layers,
-    Measured,
     OrderedUnits,
     View,
     heaviest,
@@ -37,15 +37,13 @@ ENOUGH = 0.5
 COARSE, FEW_KEPT, FEW_PERMUTED = 64, 2**17, 256
 """How many random sums the units of a wide stream are reduced to at first, how many units of all layers of a model with
 experts are kept then, which are 200 MB, and how many of a layer are permuted."""
-Known = Mapping[int, Measured]
-"""By the number of a layer, what its units weigh."""
 Analyses = Sequence[Collection[int]]
 """The layers that are read at each analysis; it ends the comparison where nothing shows (futility)."""
 
 
 def shown(
     base: Opened, candidate: Opened, analyses: Analyses, at_first: str, test: Test, fit: bool = True,
-    known: tuple[Known, Known] = ({}, {}),
+    known: tuple[Known, Known] = (Known(), Known()),
 ) -> Framed:  # fmt: skip
     """Return what some layers of two models show unit by unit; `at_first` is the name of the frame that is tried first.
 
@@ -115,9 +113,8 @@ class _Units:
             raise NothingToCompare(f"{model.described.repo} {why}")
         self._model, self._seed = model, seed
         self._most = MOST_KEPT // max(len(layers), 1)
-        self._known = {number: one for number, one in known.items() if one.exact}
-        self._at_least_estimated = ChainMap(self._known, dict(known))
-        self._stream = stream_of(model, seed)
+        self._known = dict(known.weights) if known.exact else {}
+        self._at_least_estimated = ChainMap(self._known, dict(known.weights))
 
     def seen(self, layers: Collection[int], through: Array, frame: Frame, coarse: bool) -> Layers:
         """Return the units of some layers, seen through a matrix (s, d).
@@ -151,7 +148,7 @@ class _Units:
         """Units as they are seen; if coarse, weighed as a sample of their coordinates lets expect."""
         model = self._model
         known = self._at_least_estimated if coarse else self._known
-        rows = unit_rows(model.checkpoint, model.layout, layers, view, known, self._stream)
+        rows = unit_rows(model.checkpoint, model.layout, layers, view, known)
         if not rows or not all(layer.finite for layer in rows.values()):
             raise NothingToCompare(f"{model.described.repo} has no layers with finite hidden units")
         return rows

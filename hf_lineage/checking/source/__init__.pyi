@@ -3,7 +3,6 @@ from .describing import model_config as model_config
 from .description import SAVED as SAVED
 from .description import holds_others as holds_others
 from .lazy_signature import Downloads as Downloads
-from .lazy_signature import stream_of as stream_of
 from .model import FromWeights as FromWeights
 from .model import OpenedModel as OpenedModel
 from .model import open_candidate as open_candidate

@@ -10,9 +10,8 @@ from hf_lineage.architecture import Layout
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.describing import about
 from hf_lineage.checking.source.opening import Opened
-from hf_lineage.signature import PathSignature, Recipe, Signature, Vector, joined, some_layers
+from hf_lineage.signature import PathSignature, Recipe, Signature, joined, some_layers
 from hf_lineage.signature.extraction import Sample, extract_paths, sampled
-from hf_lineage.signature.stream import MeasuredStream, Stream
 
 
 @dataclass(frozen=True)
@@ -26,13 +25,6 @@ class Downloads:
     """Bytes of all tensors of the model."""
 
 
-def stream_of(model: Opened, seed: int | None) -> Stream | MeasuredStream:
-    """Return the residual stream of a model: as it ran, else some rows of which are read, drawn by a seed."""
-    if model.streams is not None:
-        return MeasuredStream(model.streams)
-    return Stream(model.checkpoint, model.layout, model.described.config, seed or 0)
-
-
 class Reading:
     """The signature of any layers of one model; no layer is read twice."""
 
@@ -41,7 +33,6 @@ class Reading:
         self._read: frozenset[int] = frozenset()
         self._signature: Signature | None = None
         self._samples: dict[bool, tuple[object, Signature]] = {}
-        self._stream = stream_of(model, options.order_seed) if options.recipe.gates else None
 
     def read(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers, or of all if none are named; raise LineageError if one cannot be read.
@@ -85,7 +76,6 @@ class Reading:
         with about(self._model.described.repo):
             read = functools.partial(sampled, self._model.checkpoint, layout, recipe)
             seen = {path: read(path, layers, sample) for path in paths}
-            seen = {path: replace(one, joins=self._joins(path, sorted(layers))) for path, one in seen.items()}
         (width,) = {len(path.corner.T) for path in seen.values()}
         return self._build(seen, layout.only(layers), replace(recipe, probes=None), width)
 
@@ -93,12 +83,7 @@ class Reading:
         options = self._options
         with about(self._model.described.repo):
             paths = extract_paths(self._model.checkpoint, layout, options.recipe, options.paths, options.max_memory)
-            paths = {path: replace(one, joins=self._joins(path, layout.numbers(path))) for path, one in paths.items()}
         return self._build(paths, layout, options.recipe, layout.width)
-
-    def _joins(self, path: str, layers: Sequence[int]) -> Vector | None:
-        """What a path is added to in some layers; None by a recipe that does not weigh units."""
-        return self._stream.joins(path, layers) if self._stream else None
 
     def _build(self, paths: Mapping[str, PathSignature], layout: Layout, recipe: Recipe, width: int) -> Signature:
         repo = self._model.described.repo

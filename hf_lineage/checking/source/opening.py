@@ -38,8 +38,8 @@ class Opened:
     """Sentences about files beside the weights that were not read."""
     reservations: tuple[str, ...] = ()
     """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
-    streams: Mapping[int, float] | None = None
-    """By the number of a layer, how large the stream was in it when the model ran; None where it was not run."""
+    ran: bool = False
+    """Whether parts weigh what they wrote when the model ran."""
 
     @property
     def own_code(self) -> str:
@@ -104,7 +104,6 @@ def bound(model: Described) -> Opened:
             if doubt := weights.doubt or "; ".join(known.notes):
                 raise NothingToCompare(f"{doubt}; {error}") from None
             raise
-    checkpoint = checkpoint.with_whole_numbers(layout.tables)
     return Opened(
         model,
         weights,

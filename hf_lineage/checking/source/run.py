@@ -41,6 +41,8 @@ WRITERS = {"mlp": "down", "value_output": "output"}
 WHOLE = ("float32", 4)
 DTYPES = {"BF16": ("bfloat16", 2), "F16": ("float16", 2)}
 """By the format of most stored numbers the one in which a model runs that does not fit in WHOLE, and its bytes."""
+LEAST = 1e-3
+"""A layer that writes less than this share of the stream does not tell what the model computes."""
 WORK = 2**31
 """Bytes of memory for torch, for inputs, and for what becomes of them."""
 SECONDS, PER_GIB = 600.0, 600.0
@@ -196,13 +198,14 @@ def _understood(
     for each in kinds.values():
         for layer, size in each["streams"].items():
             streams[int(layer)] = max(float(size), streams.get(int(layer), 0.0))
-    measured = replace(opened, layout=with_measured(layout, least), streams=streams)
+    shares = _shares(layout, least, streams)
+    measured = replace(opened, layout=with_measured(layout, least, shares), ran=True)
     tokens = {name: count for each in kinds.values() for name, count in each["tokens"].items()}
     ran = Ran(
         model.name,
         {kind: tuple(each["shape"]) for kind, each in kinds.items()},
         int(process.values["numbers"]),
-        _shares(layout, least, streams),
+        shares,
         tokens,
         tuple(process.values["unexpected"]),
         process.dtype,
@@ -219,20 +222,26 @@ def _refuse_disagreement(layout: Layout, unexpected: Sequence[str]) -> None:
         raise NotJudged(f"transformers leaves out {printable(min(judged), 200)}, which was judged")
 
 
-def with_measured(layout: Layout, sizes: Arrays) -> Layout:
-    """Return a layout whose parts weigh what they wrote, by the names of `part_key`."""
+def with_measured(layout: Layout, sizes: Arrays, shares: Mapping[int, float]) -> Layout:
+    """Return a layout whose parts weigh what they wrote, by the names of `part_key`.
+
+    Layers whose units wrote less than LEAST of the stream weigh nothing.
+    """
     branches = dict(layout.branches)
     for path in WRITERS:
         branch = PATHS[path].branch
         branches[branch] = tuple(
-            tuple(_with(layer_set, sizes.get(part_key(path, layer, number))) for number, layer_set in enumerate(sets))
+            tuple(
+                _with(layer_set, sizes.get(part_key(path, layer, number)), shares.get(layer, 1.0))
+                for number, layer_set in enumerate(sets)
+            )
             for layer, sets in enumerate(layout.sets(path))
         )
     return replace(layout, branches=branches)
 
 
-def _with(layer_set: LayerSet, sizes: Any) -> LayerSet:
-    return layer_set if sizes is None else replace(layer_set, measured=sizes)
+def _with(layer_set: LayerSet, sizes: Any, share: float) -> LayerSet:
+    return layer_set if sizes is None else replace(layer_set, measured=sizes * (share >= LEAST))
 
 
 def _shares(layout: Layout, sizes: Arrays, streams: Mapping[int, float]) -> dict[int, float]:

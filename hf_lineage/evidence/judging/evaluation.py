@@ -23,11 +23,6 @@ ALIKE_IN_ALL = (
     "about the same in all layers; the cause may be a common initialisation, much training since or a blend with "
     "another model"
 )
-IDLE = (
-    "the layers of the {} write less than a thousandth of the residual stream, so they do not tell what the model "
-    "computes"
-)
-"""Why weights that have almost no effect decide nothing."""
 
 
 def evaluate(base: Signature, candidate: Signature, criteria: Criteria) -> Verdict:
@@ -93,9 +88,6 @@ def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
             )
     if usable * 2 <= layers or not layers:
         return Verdict(Kind.INCONCLUSIVE, f"only {usable} of {layers} layers hold weights that are not zero")
-    for who, idle in zip(("base", "candidate"), measured.idle, strict=True):
-        if idle:
-            return Verdict(Kind.INCONCLUSIVE, IDLE.format(who))
     if deciding is None:
         return Verdict(Kind.INCONCLUSIVE, measured.nulls[-1].objection)
     if measured.p_value > criteria.alpha or not all(null.admits for null in measured.nulls if null is not deciding):

@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-import numpy as np
-
 from hf_lineage.errors import SignatureError
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.nulls import DOUBTFUL, Null, deciding, sequential_nulls
 from hf_lineage.evidence.paths import Comparison, compare_paths
 from hf_lineage.evidence.units import inherited_units
 from hf_lineage.evidence.verdict import Evidence
-from hf_lineage.signature import PathSignature, Signature, beside_base
+from hf_lineage.signature import PathSignature, Signature
 
 Layers = tuple[tuple[int, ...], tuple[int, ...]]
 """Numbers of layers, of the base and of the candidate."""
@@ -24,37 +22,25 @@ Layers = tuple[tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Pair:
-    """Both models along one path, without the layers that write next to nothing."""
+    """Both models along one path."""
 
     path: str
     signatures: tuple[PathSignature, PathSignature]
     """Of the base and of the candidate."""
     layers: Layers
-    left_out: Layers = ((), ())
     exchangeable: bool = True
     """Whether both architectures treat all residual coordinates alike."""
 
     @classmethod
     def align(cls, path: str, base: Signature, candidate: Signature) -> Pair:
         """Return the pair of two signatures along a path."""
-        both = base.paths[path], candidate.paths[path]
-        numbers = base.numbers(path), candidate.numbers(path)
-        return replace(cls.along(path, *both, numbers), exchangeable=base.exchangeable and candidate.exchangeable)
+        both, numbers = (base.paths[path], candidate.paths[path]), (base.numbers(path), candidate.numbers(path))
+        return cls(path, both, numbers, base.exchangeable and candidate.exchangeable)
 
     @classmethod
-    def along(cls, path: str, base: PathSignature, candidate: PathSignature, numbers: Layers | None = None) -> Pair:
-        """Return the pair of two path signatures, whose layers have these numbers or are numbered from 0."""
-        counted = numbers or (tuple(range(len(base.trace))), tuple(range(len(candidate.trace))))
-        if base.joins is not None and candidate.joins is not None:
-            candidate = replace(candidate, joins=beside_base(candidate.joins, base.joins))
-        (base, base_layers, base_silent), (candidate, layers, silent) = map(_writing, (base, candidate), counted)
-        return cls(path, (base, candidate), (base_layers, layers), (base_silent, silent))
-
-    @property
-    def idle(self) -> tuple[bool, bool]:
-        """For the base and the candidate, whether no layer adds enough to its stream to count in it."""
-        base, candidate = (bool(one.usable.any() and not one.writing.any()) for one in self.signatures)
-        return base, candidate
+    def along(cls, path: str, base: PathSignature, candidate: PathSignature) -> Pair:
+        """Return the pair of two path signatures, whose layers are numbered from 0."""
+        return cls(path, (base, candidate), (tuple(range(len(base.trace))), tuple(range(len(candidate.trace)))))
 
     @property
     def not_finite(self) -> Layers:
@@ -64,14 +50,6 @@ class Pair:
             for signature, layers in zip(self.signatures, self.layers, strict=True)
         )
         return base, candidate
-
-
-def _writing(whole: PathSignature, numbers: tuple[int, ...]) -> tuple[PathSignature, tuple[int, ...], tuple[int, ...]]:
-    """A path without the layers that write next to nothing, the numbers of its layers, and those left out."""
-    if whole.writing.all() or not whole.writing.any():
-        return whole, numbers, ()
-    writing, silent = (tuple(np.array(numbers)[rows].tolist()) for rows in (whole.writing, ~whole.writing))
-    return whole.select(np.flatnonzero(whole.writing)), writing, silent
 
 
 def same_recipe(a: Signature, b: Signature) -> None:
@@ -146,8 +124,6 @@ def _evidence(pair: Pair, comparison: Comparison, nulls: Sequence[Null], criteri
         inherited=None
         if any(pair.not_finite)
         else inherited_units(*pair.signatures, comparison, criteria.unit_seed, fewer=unlikely),
-        left_out=pair.left_out,
         not_finite=pair.not_finite,
-        idle=pair.idle,
         sampled=pair.signatures[1].sampled,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.judging.evaluation import CHANCE, IDLE, as_related, named
+from hf_lineage.evidence.judging.evaluation import CHANCE, as_related, named
 from hf_lineage.evidence.units import CANCELLED, HALF, PROCRUSTES, RESIDUAL, TOKEN, Framed
 from hf_lineage.evidence.verdict import Kind, Verdict
 
@@ -32,8 +32,6 @@ THROUGH = {
 def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> Verdict:
     """Return the verdict on what two models show unit by unit; `admitted`: whether calibrated evidence is accepted."""
     share, p_value = framed.inherited.share, framed.p_value
-    if not framed.inherited.weights.any():
-        return Verdict(Kind.INCONCLUSIVE, IDLE.format("candidate"), framed=framed)
     if p_value is not None and p_value <= criteria.alpha:
         return replace(_exact(framed, criteria), framed=framed)
     if framed.frame.name != RESIDUAL and framed.least > max(HALF, criteria.min_share):

@@ -9,7 +9,6 @@ from .null import Null as Null
 from .null import deciding as deciding
 from .p_values import Draws as Draws
 from .p_values import Scale as Scale
-from .p_values import Stop as Stop
 from .p_values import not_below as not_below
 from .permutation import PermutationNull as PermutationNull
 from .permutation import sequential_nulls as sequential_nulls

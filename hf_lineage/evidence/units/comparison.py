@@ -20,7 +20,7 @@ from hf_lineage.evidence.units.experts import by_expert
 from hf_lineage.evidence.units.inherited import Inherited
 from hf_lineage.evidence.units.order import MOST_UNITS, UnitOrder, copies, order_test, sorted_by_size
 from hf_lineage.evidence.units.shares import inherited_share
-from hf_lineage.signature import Vector, beside_base, writing
+from hf_lineage.signature import Vector
 from hf_lineage.signature.units import Layers, UnitRows, likeness
 
 TOKEN: str = "token"  # noqa: S105 - a frame, not a secret
@@ -127,7 +127,7 @@ def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, tes
     rows, columns = assign(alike)
     pairs = dict(zip(columns.tolist(), rows.tolist(), strict=True))
     partners = in_order(alike).tolist()
-    weights = _weights(bases, others)
+    weights = np.full(len(others), 1 / max(len(others), 1))
     return Framed(
         frame,
         numbers,
@@ -142,21 +142,12 @@ def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, tes
     )
 
 
-def _weights(bases: Sequence[UnitRows], layers: Sequence[UnitRows]) -> Vector:
-    """What each layer of the candidate counts: the same for all that write into the stream."""
-    base_joins, joins = (np.array([layer.joins for layer in each]) for each in (bases, layers))
-    writes = np.array([layer.writes for layer in layers])
-    counted = writing(writes, beside_base(joins, base_joins), writes > 0)
-    weights: Vector = counted / max(int(counted.sum()), 1)
-    return weights
-
-
 def _remains(layers: Sequence[UnitRows]) -> float:
     together = apart = 0.0
     for rows in layers:
         size = float(np.abs(rows.weight).max(initial=0.0)) or 1.0
         weight = (rows.weight / size).astype(np.float32)
-        scale = (rows.writes / max(float(weight.sum()), 1e-300)) ** 2
+        scale = 1 / max(float(weight.sum()), 1e-300) ** 2
         together += scale * float(np.square(rows.outer.T @ (rows.inner * weight[:, None]), dtype=np.float64).sum())
         lengths = np.vecdot(rows.outer, rows.outer) * np.vecdot(rows.inner, rows.inner)
         apart += scale * float((weight.astype(np.float64) ** 2) @ lengths)

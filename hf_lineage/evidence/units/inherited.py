@@ -72,7 +72,8 @@ class Inherited:
     def share(self) -> float:
         """The share of all layers together: the plain mean, or a few loud layers would decide it."""
         total = float(self.weights.sum())
-        return min(1.0, float(self.by_layer @ self.weights) / total) if total > 0 else 0.0
+        # Rounded, so that half of the layers is half and not a little more.
+        return min(1.0, round(float(self.by_layer @ self.weights) / total, 12)) if total > 0 else 0.0
 
     @property
     def interval(self) -> tuple[float, float]:

@@ -125,7 +125,6 @@ def reasons(report: Report) -> Iterator[str]:
         yield from (*wording.corrected(row), *wording.measured(row))
         for _, finding in describe_claim(report, row):
             yield from map(finding.named, finding.sentences)
-        yield from wording.left_out(row)
         yield from (printable(note) for note in row.notes if note not in noted)
         noted |= {*row.notes}
         yield from (*wording.origins(row), *wording.reading(row))

@@ -158,7 +158,6 @@ def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:
         "analyses": evidence.analyses,
         "further_tests": evidence.further,
         "inherited": _inherited(evidence),
-        "left_out": dict(zip(("base", "model"), map(list, evidence.left_out), strict=True)),
         "layers_read": evidence.read,
         "sampled": evidence.sampled and asdict(evidence.sampled),
         "permutation_null": _permutation(permutation),

@@ -227,7 +227,6 @@ def _remarks(report: Report, row: Row) -> Iterator[str]:
     sentences = (
         *(sentence for one in findings for sentence in one.sentences),
         *map(printable, row.notes),
-        *wording.left_out(row),
         *wording.origins(row),
         *wording.reading(row),
     )

@@ -99,7 +99,7 @@ def inheritance(evidence: Evidence, layers: int | None, name: str) -> Markup:
     """Return the inherited share of every layer of the model that was read, among all its layers."""
     inherited = evidence.inherited
     shares = [] if inherited is None else [float(share) for share in inherited.by_layer]
-    most = max(*evidence.layers[1], *evidence.left_out[1], (layers or 0) - 1)
+    most = max(*evidence.layers[1], (layers or 0) - 1)
     wide = (RIGHT - LEFT) / (most + 1)
     up = linear(0, 1, BOTTOM, TOP + 2)
     parts = (

@@ -8,7 +8,7 @@ from hf_lineage.checking import Report
 from hf_lineage.checking.results import NAMED, Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence import SEVERITY, Evidence, Kind, units
-from hf_lineage.evidence.judging import named, spans
+from hf_lineage.evidence.judging import spans
 from hf_lineage.evidence.nulls import graft
 from hf_lineage.report.words import numbers
 
@@ -157,15 +157,6 @@ def measured(row: Row) -> Iterator[str]:
     yield from (f"{about(row)}: {layers} of the base" for layers in numbers.came_from(evidence))
 
 
-def left_out(row: Row) -> Iterator[str]:
-    """Yield which layers are left out of the score."""
-    for path, evidence in row.verdict.evidence.items():
-        for who, layers in zip(("base", "model"), evidence.left_out, strict=True):
-            if layers:
-                which = f"{named(layers)} of the {who}"
-                yield f"{about(row)}: left out of the score along {path}, because they write almost nothing: {which}"
-
-
 def origins(row: Row) -> Iterator[str]:
     """Yield where a signature came from whose weights were not read in this run."""
     for who, origin in (("the base", row.base_origin), ("the model", row.model_origin)):
@@ -179,7 +170,7 @@ def origins(row: Row) -> Iterator[str]:
 def reading(row: Row) -> Iterator[str]:
     """Yield which depths are compared, how much was read, where it was not all, and what came over the network."""
     for path, evidence in row.verdict.evidence.items():
-        depths = [len(layers) + len(silent) for layers, silent in zip(evidence.layers, evidence.left_out, strict=True)]
+        depths = [len(layers) for layers in evidence.layers]
         if evidence.analyses == 1 and depths[0] != depths[1]:
             yield (
                 f"{about(row)}: along {path} the base has {depths[0]} layers and the model "
@@ -208,7 +199,7 @@ def _missed(row: Row) -> str:
 
 def layers_read(paths: Sequence[Evidence]) -> str:
     """Return the numbers of the model's layers that were read."""
-    return spans(sorted({number for evidence in paths for number in (*evidence.layers[1], *evidence.left_out[1])}))
+    return spans(sorted({number for evidence in paths for number in evidence.layers[1]}))
 
 
 def reason(row: Row) -> str:

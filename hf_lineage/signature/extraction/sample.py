@@ -14,8 +14,7 @@ that a layer of the base and one of the candidate can only be alike where both h
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +27,7 @@ from hf_lineage.checkpoint import Checkpoint, StoredTensor, single
 from hf_lineage.signature.computing import alone, workers
 from hf_lineage.signature.extraction.whole import empty, put
 from hf_lineage.signature.products import MatrixProduct, Probes, Rows, by_rows, matrix_products, summarise
-from hf_lineage.signature.recipe import Recipe, Vector, random_stream
+from hf_lineage.signature.recipe import Recipe, random_stream
 from hf_lineage.signature.values import PathSignature, Sampled, UnitCodes
 
 UNITS, RUN = 1024, 64
@@ -41,7 +40,6 @@ SAVES = 4
 """Layers are sampled only if they have at least this many times as many units, and coordinates, as a sample reads."""
 
 Runs = tuple[slice, ...]
-Activity = Callable[[Vector, Vector], Vector]
 
 
 @dataclass(frozen=True)
@@ -130,26 +128,16 @@ class _View:
         layout = replace(self.layout, branches=branches)
         (whole,) = matrix_products(layout, self.path, 0, self.recipe, functools.cache(self._read))
         if self.sample.all_units:
-            return _activity_by_few(whole, self.unseen)
-        seen, inside = indices(self.coordinates), whole.inside
-        reads = Rows(whole.reader, whole.reader_gain, whole.centred, whole.reader_shift)
-        if inside is not None and inside.rows is None:
-            inside = replace(inside, rows=whole.gate if inside.by_gate else reads, by_gate=False)
-        reader = _among(reads, seen)
+            return whole
+        seen = indices(self.coordinates)
+        reader = _among(Rows(whole.reader, whole.reader_gain, whole.centred), seen)
         return replace(
             whole,
             reader=reader.stored,
             reader_gain=reader.gain,
-            reader_shift=None,
             writer_gain=None if whole.writer_gain is None else whole.writer_gain[seen],
-            inside=inside,
             gate=whole.gate and _among(whole.gate, seen),
         )
-
-    @property
-    def unseen(self) -> float:
-        """How many times as many coordinates there are as are read."""
-        return self.layer_set.width / len(indices(self.coordinates))
 
     def _read(self, name: str) -> NDArray[Any]:
         """A tensor of the layer: what is read of a matrix, or of a vector with a number for each unit.
@@ -172,27 +160,13 @@ class _View:
             return whole[units]
         if not self.sample.all_units or whole.shape != (layer_set.width,):
             return whole
-        shifts = map(layer_set.biases.get, filter(None, (layer_set.norm, layer_set.fed_by)))
         few: NDArray[Any] = single(whole[indices(self.coordinates)])
-        return few * np.float32(self.unseen) if name in shifts else few
+        return few
 
 
 def _among(rows: Rows, seen: NDArray[np.int64]) -> Rows:
     """Some columns of rows, without what a norm adds to their products."""
     return Rows(np.asarray(rows.stored)[:, seen], None if rows.gain is None else rows.gain[seen], rows.centred)
-
-
-def _activity_by_few(term: MatrixProduct, unseen: float) -> MatrixProduct:
-    """A term on some coordinates whose units are as active as all coordinates let expect."""
-    if (inside := term.inside) is None:
-        return term
-    beside = inside.beside and replace(inside.beside, factor=_spread_by_few(inside.beside.factor, unseen))
-    return replace(term, inside=replace(inside, expected=_spread_by_few(inside.expected, unseen), beside=beside))
-
-
-def _spread_by_few(function: Activity, unseen: float) -> Activity:
-    """A function of the spread and the centre of units, given their spread on some coordinates."""
-    return lambda spread, centre: function(spread * math.sqrt(unseen), centre)
 
 
 def indices(runs: Runs) -> NDArray[np.int64]:
@@ -237,11 +211,4 @@ def sampled(
     finally:
         checkpoint.release()
     read = Sampled(len(indices(first.units)), first.layer_set.units, size, layout.width)
-    whole = result.writes * [_of_all(view, read) for view in views]
-    return replace(result, writes=whole, units=tuple(units[row] for row in sorted(units)), sampled=read)
-
-
-def _of_all(view: _View, read: Sampled) -> float:
-    """How many times as much as its sample a layer writes; behind a norm the number of units does not matter."""
-    of_coordinates = read.of_coordinates / read.coordinates
-    return math.sqrt(of_coordinates if view.layer_set.normed else of_coordinates**2 * read.of_units / read.units)
+    return replace(result, units=tuple(units[row] for row in sorted(units)), sampled=read)

@@ -227,7 +227,6 @@ def empty(layers: int, shape: tuple[int, int], size: int, widths: tuple[int, ...
         corner=np.zeros((layers, size, size), dtype=np.float32),
         trace=np.zeros(layers),
         norm=np.zeros(layers),
-        writes=np.zeros(layers),
         widths=widths,
     )
 
@@ -236,5 +235,5 @@ def put(signature: PathSignature, layer: int, block: Block) -> None:
     """Put the block of a layer in its place; one of a narrower stream fills a part of it."""
     rows, columns = block.sketch.shape
     signature.sketch[layer, :rows, :columns] = block.sketch  # type: ignore[index]
-    for part in ("corner", "trace", "norm", "writes"):
+    for part in ("corner", "trace", "norm"):
         getattr(signature, part)[layer] = getattr(block, part)

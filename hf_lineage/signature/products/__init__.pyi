@@ -15,6 +15,6 @@ from .matrix_product import Rows as Rows
 from .matrix_product import row_norms as row_norms
 from .probes import Probes as Probes
 from .residual import Block as Block
+from .residual import cap as cap
 from .residual import summarise as summarise
-from .residual import written as written
 from .unit_statistics import measure_units as measure_units

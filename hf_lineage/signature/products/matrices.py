@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.architecture import KERNEL, LayerSet, Layout, is_transposed
-from hf_lineage.architecture.activity import Activation, with_learned
 from hf_lineage.architecture.registry import Slot
 from hf_lineage.checkpoint import StoredRows, single
 from hf_lineage.signature.recipe import Array
@@ -59,27 +58,6 @@ def gain(layout: Layout, layer_set: LayerSet, norm: str, read: Read) -> Array:
         spread: Array = np.sqrt(single(read(layer_set.variances[norm])) + np.float32(EPSILON))
         return stored / spread
     return stored + 1 if layout.factorization.gain == "one_plus" else stored
-
-
-def activation(layer_set: LayerSet, read: Read) -> Activation | None:
-    """Return the activation of a set with what its layer has learned of it; None if the registry names none."""
-    numbers = [float(single(read(name)).ravel()[0]) for name in layer_set.learned]
-    return layer_set.activation and with_learned(layer_set.activation, numbers)
-
-
-def bias(layer_set: LayerSet, role: str, read: Read) -> Array | None:
-    """Return the bias of a role, (units,) in float32; None where there is none."""
-    slot = layer_set.slots[role]
-    name = layer_set.biases.get(slot.tensor)
-    if name is None:
-        return None
-    return unpacked(single(read(name))[..., None], layer_set, slot).ravel()
-
-
-def shift(layer_set: LayerSet, norm: str | None, read: Read) -> Array | None:
-    """Return β of a norm, (width,) in float32; None where there is none."""
-    name = layer_set.biases.get(norm or "")
-    return None if name is None else single(read(name))
 
 
 def oriented(layout: Layout, slot: Slot, read: Read, name: str | None = None) -> NDArray[Any]:

@@ -1,10 +1,10 @@
-"""Unit statistics: what every hidden unit or head of a term adds to M: its size, its direction and its activity."""
+"""Unit statistics: what every hidden unit or head of a term adds to M: its size and its direction."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,10 +49,6 @@ class UnitStatistics:
     """(h,): its share of 1ᵀ M 1."""
     norm: Vector
     """(h / part,): ‖C_g‖_F of every part C_g = out_g @ inn_g."""
-    spread: Vector
-    """(h,): the norm of the row inside the activation."""
-    centre: Vector
-    """(h,): what β of the norm in front adds to the input of the activation."""
     inner: NDArray[np.bool_]
     """(h / part, signs): whether random sums of its reader, or entries of a head's product, are positive."""
     outer: NDArray[np.bool_]
@@ -74,8 +70,6 @@ class UnitStatistics:
             trace=np.empty(hidden, np.float32),
             total=np.empty(hidden, np.float32),
             norm=np.empty(parts),
-            spread=np.empty(hidden),
-            centre=np.empty(hidden),
             inner=np.empty((parts, inner), np.bool_),
             outer=np.empty((parts, outer), np.bool_),
             gate=np.empty((parts, UNIT_SIGNS if term.gate else 0), np.bool_),
@@ -110,8 +104,6 @@ def measure_units(term: MatrixProduct, probes: Probes, share: Share) -> UnitStat
             units.trace[chosen] = unit_dots(tile.out, tile.inn)
             units.total[chosen] = on_host((tile.out @ probes.ones) * (tile.inn @ probes.ones))
             units.norm[parts] = _norms(term, tile)
-            if tile.inside is not None:
-                units.spread[chosen], units.centre[chosen] = tile.inside
             _direct(units, parts, tile, probes)
             if tile.gate is not None:
                 units.gate[parts] = on_host(columns(tile.gate, probes.coordinates) @ probes.signs > 0)
@@ -121,10 +113,6 @@ def measure_units(term: MatrixProduct, probes: Probes, share: Share) -> UnitStat
         share(functools.partial(_outer, term, units, probes), pieces(len(term.reader), UNITS))
     if term.measured is not None:
         units.scale(np.divide(term.measured, units.norm, out=np.zeros_like(units.norm), where=units.norm > 0))
-    elif term.inside is not None:
-        units.scale(_activity(term, units, share))
-    if term.weigh is not None:
-        units.scale(part_weights(term.weigh, share))
     return units
 
 
@@ -132,9 +120,7 @@ def _norms(term: MatrixProduct, tile: Tile) -> Vector:
     """The norms of the parts of a tile."""
     if term.part > 1:
         return part_norms(tile.out, tile.inn, term.part)
-    as_prepared = term.inside is not None and term.inside.rows is None and not term.inside.by_gate
-    readers = tile.inside[0] if as_prepared and tile.inside else row_norms(tile.inn)
-    return readers * row_norms(tile.out)
+    return row_norms(tile.inn) * row_norms(tile.out)
 
 
 def _direct(units: UnitStatistics, parts: slice, tile: Tile, probes: Probes) -> None:
@@ -143,7 +129,7 @@ def _direct(units: UnitStatistics, parts: slice, tile: Tile, probes: Probes) -> 
     if units.outer.shape[1]:
         sketched = min(probes.sketched, UNIT_SIGNS // 2)
         units.inner[parts, :sketched] = on_host(units.seen[parts, :sketched] > 0)
-        units.inner[parts, sketched:] = on_host(units.corner[parts] @ probes.signs[:, sketched:] > 0)
+        units.inner[parts, sketched:] = on_host(columns(tile.inn, coordinates) @ probes.signs[:, sketched:] > 0)
         return
     few = min(len(coordinates), HEAD_COORDINATES)
     count = parts.stop - parts.start
@@ -160,45 +146,6 @@ def _outer(term: MatrixProduct, units: UnitStatistics, probes: Probes, chosen: I
     for some in chosen:
         written = probes.written(term, coordinates, some, units.mean[some], scratch)
         units.outer[some] = on_host(written.mT @ probes.signs > 0)
-
-
-def _activity(term: MatrixProduct, units: UnitStatistics, share: Share) -> Vector:
-    """The expected activity of every hidden unit (h,)."""
-    inside = term.inside
-    assert inside is not None  # noqa: S101 - the caller has checked it
-    active = _expected(inside.expected, units.spread, units.centre, inside.bias, share)
-    if (beside := inside.beside) is not None:
-        active *= _expected(beside.factor, *beside.rows.measured(share), beside.bias, share)
-    return active if inside.odds is None else active * inside.odds
-
-
-def _expected(
-    function: Callable[[Vector, Vector], Vector], spread: Vector, centre: Vector, bias: Array | None, share: Share
-) -> Vector:
-    """An expectation over the input of units with these spreads and centres (h,), the bias added to the centres."""
-    centres = centre if bias is None else centre + bias
-    mean = np.empty_like(spread)
-
-    def note(chosen: Iterator[slice]) -> None:
-        for some in chosen:
-            mean[some] = function(spread[some], centres[some])
-
-    share(note, pieces(len(mean), UNITS))
-    return mean
-
-
-def part_weights(term: MatrixProduct, share: Share) -> Vector:
-    """Return ‖C_g‖_F of every part of a term (h / part,), or what it wrote when the model ran."""
-    if term.measured is not None:
-        return term.measured
-    norms = np.empty(len(term.reader) // term.part)
-
-    def note(starts: Iterator[int]) -> None:
-        for tile in term.tiles(starts):
-            norms[tile.units.start // term.part : tile.units.stop // term.part] = _norms(term, tile)
-
-    share(note, term.starts)
-    return norms
 
 
 def unit_dots(out: Tensor, inn: Tensor) -> NDArray[np.float32]:

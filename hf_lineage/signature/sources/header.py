@@ -16,16 +16,13 @@ from hf_lineage.errors import SignatureError, printable
 from hf_lineage.files import Stamp, read_into
 from hf_lineage.signature.recipe import ROWS, Recipe
 from hf_lineage.signature.values import PARTS, WIDEST
-from hf_lineage.signature.writers import JOINED
 
-FORMAT, VERSION = "hf-lineage signature", 3
+FORMAT, VERSION = "hf-lineage signature", 4
 NUMPY: dict[str, np.dtype[Any]] = {
     "F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "U8": np.dtype("u1"),
 }  # fmt: skip
-STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64", "F64"), strict=True))
+STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64"), strict=True))
 """Stored array of a path -> its number format."""
-JOINS = "joins"
-"""The array that says what the branches of a path are added to, (L, 4)."""
 UNITS = {"units": "I64", "weight": "F32"} | dict.fromkeys(ROWS, "U8")
 """Stored array of its units -> its number format: the count of each layer, then the units of all layers in order."""
 PER_UNIT = tuple(UNITS)[1:]
@@ -64,7 +61,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     @property
     def parts(self) -> dict[str, str]:
         """Array that a file holds for every path -> its number format."""
-        return STORED | {JOINS: "F64"} | UNITS
+        return STORED | UNITS
 
 
 def provenance(opened: Any, file: Path) -> Provenance:
@@ -125,7 +122,7 @@ def check_bounds(metadata: Provenance, arrays: Mapping[str, StoredArray]) -> Non
             (rows, dimension, metadata.recipe.columns(metadata.width)),
             (rows, m, m),
         ]
-        shapes += [(rows,)] * 3 + [(rows, JOINED)] + [(rows,)] * len(UNITS)
+        shapes += [(rows,)] * (2 + len(UNITS))
         for (part, dtype), shape in zip(metadata.parts.items(), shapes, strict=True):
             _fits(metadata, f"{path}.{part}", arrays.get(f"{path}.{part}"), dtype, None if part in PER_UNIT else shape)
 

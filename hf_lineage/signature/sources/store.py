@@ -17,7 +17,6 @@ from hf_lineage.files import opened_header, write_output
 from hf_lineage.signature.recipe import ROWS
 from hf_lineage.signature.sources.header import (
     FORMAT,
-    JOINS,
     PER_UNIT,
     VERSION,
     Provenance,
@@ -27,11 +26,10 @@ from hf_lineage.signature.sources.header import (
     stored_arrays,
 )
 from hf_lineage.signature.values import PARTS, PathSignature, Signature, UnitCodes
-from hf_lineage.signature.writers import JOINED
 
 LARGEST_HEADER = 2**20
 """Bytes; the header of a signature has some thousand."""
-FINITE = frozenset({"sketch", "corner", "weight", JOINS})
+FINITE = frozenset({"sketch", "corner", "weight"})
 """The arrays in which a broken branch has zeros."""
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
@@ -102,13 +100,12 @@ def _arrays(path: PathSignature) -> dict[str, np.ndarray[Any, Any]]:
     """All arrays that a file can hold of one path."""
     counts = np.array([len(codes.weight) for codes in path.units], dtype=np.int64)
     rows = {part: np.concatenate([getattr(codes, part) for codes in path.units]) for part in PER_UNIT if path.units}
-    joins = np.zeros((len(path.norm), JOINED)) if path.joins is None else path.joins
-    return {part: getattr(path, part) for part in PARTS} | {JOINS: joins, "units": counts} | rows
+    return {part: getattr(path, part) for part in PARTS} | {"units": counts} | rows
 
 
 def _path(file: Path, path: str, arrays: Arrays, widths: tuple[int, ...]) -> PathSignature:
     """The signature of one path, made from its stored arrays."""
-    parts: dict[str, Any] = {part: arrays[part] for part in (*PARTS, JOINS) if part in arrays}
+    parts: dict[str, Any] = {part: arrays[part] for part in PARTS}
     counts, rows = arrays["units"], [arrays[part] for part in PER_UNIT]
     dimensions = [array.ndim for array in (counts, *rows)] == [1, 1, *[2] * len(ROWS)]
     if not dimensions or (counts < 0).any() or {len(array) for array in rows} != {counts.sum()}:
@@ -120,13 +117,12 @@ def _path(file: Path, path: str, arrays: Arrays, widths: tuple[int, ...]) -> Pat
 
 def _usable(arrays: Arrays) -> bool:
     """Whether each layer has finite numbers and no size below 0, or marks a broken branch: NaN sizes, zeros else."""
-    sizes = [arrays[part] for part in ("trace", "norm", "writes")]
+    sizes = [arrays[part] for part in ("trace", "norm")]
     broken = np.logical_and.reduce([np.isnan(values) for values in sizes]) & ~np.any(arrays["corner"], axis=(1, 2))
     finite = np.logical_and.reduce([np.isfinite(values) for values in sizes])
-    positive = np.logical_and.reduce([values >= 0 for values in sizes[1:]])
     weights = arrays.get("weight", np.zeros(0))
     return (
-        bool(np.all((finite & positive) | broken))
+        bool(np.all((finite & (arrays["norm"] >= 0)) | broken))
         and all(np.isfinite(values).all() for name, values in arrays.items() if name in FINITE)
         and not (weights < 0).any()
     )

@@ -1,7 +1,7 @@
 from . import orthogonal_fit as orthogonal_fit
-from .extraction import Measured as Measured
+from .extraction import Known as Known
 from .extraction import View as View
-from .extraction import measured_before as measured_before
+from .extraction import known_weights as known_weights
 from .extraction import obstacle as obstacle
 from .extraction import unit_rows as unit_rows
 from .pairs import Numbers as Numbers

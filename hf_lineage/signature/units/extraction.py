@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator, MutableMapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,62 +17,53 @@ from hf_lineage.signature.computing import Share, workers
 from hf_lineage.signature.products import (
     MatrixProduct,
     Probes,
+    cap,
     matrix_products,
     measure_units,
     row_norms,
     tensors,
-    written,
 )
 from hf_lineage.signature.recipe import RECIPES, Array, Recipe, Vector
-from hf_lineage.signature.stream import MeasuredStream, Stream
 from hf_lineage.signature.units.rows import PATH, UnitRows
 from hf_lineage.signature.units.subsample import Keep, Numbers, everything, experts_of
 from hf_lineage.signature.values import Signature
-from hf_lineage.signature.writers import JOINED
 
 RECIPE = RECIPES["robust"]
-"""How their rows are formed: gains folded in, means removed, weighed by activity."""
+"""How their rows are formed: gains folded in, means removed."""
 LIGHT = replace(RECIPE, probes=1, coordinates=2)
-"""The same with almost no sketch, to measure how much every unit writes."""
+"""The same with almost no sketch, to measure the weight of every unit."""
 WIDE = 1024
 """Longer rows in coordinates of their own are kept in half precision, which is enough for rows of length 1."""
 FEW = 4
 """Where one unit of so many is kept, it is taken out before rows are prepared."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """The weights of the hidden units of a layer, measured once however often the units are compared."""
+Weights = tuple[Vector, ...]
+"""What the units of each expert of a layer weigh, at most the median of the layer; a dense layer is one expert."""
 
-    experts: tuple[Vector, ...]
-    """What the units of each expert write, in any unit of measure; a dense layer is one expert."""
-    writes: float
-    """What the layer writes."""
-    joins: tuple[float, ...]
-    """What the layer is added to, as in `PathSignature.joins`."""
+
+class Known(NamedTuple):
+    """What the units of some layers weigh, by the number of the layer."""
+
+    weights: Mapping[int, Weights] = MappingProxyType({})
     exact: bool = True
     """Whether all coordinates of the units were read, and not some of them."""
 
 
-def measured_before(signature: Signature | None, layout: Layout) -> dict[int, Measured]:
+def known_weights(signature: Signature | None, layout: Layout) -> Known:
     """Return what the hidden units weigh of those layers that a signature holds by the usual recipe; else nothing."""
     if signature is None or PATH not in signature.paths or not _usual(signature.recipe):
-        return {}
+        return Known()
     path, numbers = signature.paths[PATH], signature.numbers(PATH)
-    joins = np.zeros((len(numbers), JOINED)) if path.joins is None else path.joins
-    return {
-        number: Measured(
-            _by_expert(units.weight, layout, number), float(writes), tuple(row.tolist()), path.sampled is None
-        )
-        for number, units, writes, row in zip(numbers, path.units, path.writes, joins, strict=False)
-    }
+    weights = zip(numbers, path.units, strict=False)
+    return Known({number: _by_expert(units.weight, layout, number) for number, units in weights}, path.sampled is None)
 
 
 def _usual(recipe: Recipe) -> bool:
     return recipe == replace(RECIPE, probes=recipe.probes, coordinates=recipe.coordinates, frame=recipe.frame)
 
 
-def _by_expert(weight: Array | Vector, layout: Layout, number: int) -> tuple[Vector, ...]:
+def _by_expert(weight: Array | Vector, layout: Layout, number: int) -> Weights:
     ends = accumulate((size for own in experts_of(layout.sets(PATH)[number]) for size in own), initial=0)
     return tuple(weight[start:stop].astype(np.float64) for start, stop in pairwise(ends))
 
@@ -93,7 +86,7 @@ class View:
     keep: Keep = everything
     """Which units of a layer with experts are held in memory."""
     gates: bool = True
-    """Whether the gates of gated units are seen; where units are weighed by them, they are read in any case."""
+    """Whether the gates of gated units are seen."""
 
     def width(self, own: int) -> int:
         """Return how many coordinates that gives, from those of the stream."""
@@ -116,8 +109,7 @@ def unit_rows(
     layout: Layout,
     layers: Collection[int],
     view: View,
-    known: MutableMapping[int, Measured] | None = None,
-    stream: Stream | MeasuredStream | None = None,
+    known: MutableMapping[int, Weights] | None = None,
 ) -> dict[int, UnitRows]:
     """Return the hidden units of each of these layers that has an MLP, as they are seen.
 
@@ -127,46 +119,39 @@ def unit_rows(
     rows: dict[int, UnitRows] = {}
     with workers() as share:
         for number in (number for number in layout.numbers(PATH) if number in layers):
-            recipe = replace(RECIPE, activity=number not in known, gates=view.gates)
+            recipe = replace(RECIPE, gates=view.gates)
             checkpoint.prefetch(*tensors(layout, PATH, number, recipe))
             branch = list(matrix_products(layout, PATH, number, recipe, functools.cache(checkpoint.read)))
             experts = experts_of(layout.sets(PATH)[number])
             if number not in known:
-                known[number] = _measured(branch, layout, number, share)
-                if stream:
-                    known[number] = replace(known[number], joins=tuple(stream.joins(PATH, (number,))[0].tolist()))
+                known[number] = _by_expert(_weights(branch, share), layout, number)
             rows[number] = _layer(branch, experts, known[number], view, share)
     return rows
 
 
-def _measured(branch: Sequence[MatrixProduct], layout: Layout, number: int, share: Share) -> Measured:
+def _weights(branch: Sequence[MatrixProduct], share: Share) -> Vector:
     surveys = [measure_units(term, Probes.draw(LIGHT, term.reader.shape[1]), share) for term in branch]
-    weight = np.concatenate([units.norm for units in surveys])
-    size = float(np.linalg.norm(weight))  # about the norm of the branch
-    writes = written(list(zip(branch, surveys, strict=True)), size, size)
-    return Measured(_by_expert(weight, layout, number), writes, joins=(0.0,) * JOINED)
+    if not any(term.measured is not None for term in branch):
+        cap(surveys)
+    return np.concatenate([units.norm for units in surveys])
 
 
 def _layer(
-    branch: Sequence[MatrixProduct], experts: Sequence[Sequence[int]], measured: Measured, view: View, share: Share
+    branch: Sequence[MatrixProduct], experts: Sequence[Sequence[int]], parts: Weights, view: View, share: Share
 ) -> UnitRows:
     """The kept hidden units of a layer, as they are seen."""
-    parts = measured.experts
     kept = view.keep(parts)
     seen, first = list[tuple[Array, Array, Array, Vector]](), 0
     for term, own in zip(branch, experts, strict=True):
         starts = accumulate(own[:-1], initial=0)
         places = [part + start for part, start in zip(kept[first : first + len(own)], starts, strict=True)]
-        seen.append(_seen(replace(term, inside=None), np.concatenate(places), view, share))
+        seen.append(_seen(term, np.concatenate(places), view, share))
         first += len(own)
     inner, outer, gate = (np.concatenate([one[side] for one in seen]) for side in range(3))
     norms = np.concatenate([one[3] for one in seen], axis=1)
     chosen = np.concatenate([part[places] for part, places in zip(parts, kept, strict=True)])
     counts = tuple(map(len, kept)) if len(parts) > 1 else ()
-    return UnitRows(
-        inner, outer, gate, chosen, norms, measured.writes, measured.joins, counts,
-        len(chosen) / max(sum(map(len, parts)), 1),
-    )  # fmt: skip
+    return UnitRows(inner, outer, gate, chosen, norms, counts, len(chosen) / max(sum(map(len, parts)), 1))
 
 
 def _seen(term: MatrixProduct, kept: Numbers, view: View, share: Share) -> tuple[Array, Array, Array, Vector]:

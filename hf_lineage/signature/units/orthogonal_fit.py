@@ -66,7 +66,7 @@ def most_of_a_layer(width: int, layers: int) -> int:
 
 def pooled(layers: Sequence[UnitRows]) -> OrderedUnits:
     """Return the units of some layers as one; those that write next to nothing are left out."""
-    added = [layer.weight * (layer.writes / max(float(layer.weight.sum()), 1e-300)) for layer in layers]
+    added = [layer.weight / max(float(layer.weight.sum()), 1e-300) for layer in layers]
     roots = [np.sqrt(layer / max(float(sum(map(np.sum, added))), 1e-300)) for layer in added]
     mean = sum(map(np.sum, roots)) / max(sum(map(len, roots)), 1)
     live = [np.flatnonzero(root > LIVE * mean) for root in roots]

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.signature.recipe import Array, Vector
-from hf_lineage.signature.writers import JOINED
 
 PATH = "mlp"
 """The path whose hidden units are compared."""
@@ -27,13 +26,9 @@ class UnitRows:
     gate: Array
     """(u, s): the other reader of gated units, likewise; (u, 0) of units without a gate."""
     weight: Vector
-    """(u,): n_u = |a_u| ‖w_out,u‖ ‖w_in,u‖, what it adds to the branch before any cap."""
+    """(u,): ‖w_out,u‖ ‖w_in,u‖, at most the median of the layer."""
     sizes: Vector
     """(2, u): the norms of what it reads and of what it writes, which tell whether units were sorted."""
-    writes: float
-    """What the layer writes."""
-    joins: tuple[float, ...] = (0.0,) * JOINED
-    """What the layer is added to, as in `PathSignature.joins`; zeros where it was not measured."""
     experts: tuple[int, ...] = ()
     """How many of the units belong to each expert, one after the other; empty where there are none."""
     kept: float = 1.0
@@ -42,7 +37,7 @@ class UnitRows:
     def select(self, units: NDArray[np.int64] | slice) -> UnitRows:
         """Return some of the units."""
         parts = (self.inner[units], self.outer[units], self.gate[units], self.weight[units], self.sizes[:, units])
-        return UnitRows(*parts, self.writes, self.joins)
+        return UnitRows(*parts)
 
     @property
     def by_expert(self) -> tuple[slice, ...]:
@@ -53,7 +48,7 @@ class UnitRows:
     @property
     def finite(self) -> bool:
         """Whether all of it is finite."""
-        numbers = (self.inner, self.outer, self.gate, self.weight, self.sizes, np.array(self.writes))
+        numbers = (self.inner, self.outer, self.gate, self.weight, self.sizes)
         return all(bool(np.isfinite(part).all()) for part in numbers)
 
 

@@ -88,12 +88,11 @@ def list_learned(metadata: Mapping[str, Any], factorization: registry.Factorizat
 
     Raise NothingToCompare where the metadata do not say one number for each layer.
     """
-    wanted = {name for matrices in registry.as_sets(factorization.branches.mlp) for name in matrices.learned}
     layers = metadata.get(f"{metadata[ARCHITECTURE]}.{LAYERS}")
     for name, key in _table().learned.items():
-        if name not in wanted:
+        if key not in metadata:
             continue
-        values = metadata.get(key)
+        values = metadata[key]
         if not isinstance(values, tuple) or len(values) != layers:
             raise NothingToCompare(f"the GGUF file has no list `{key}` of one number for each layer; do not trust it")
         for number, value in enumerate(values):

@@ -1,2 +1,0 @@
-from .scale import MeasuredStream as MeasuredStream
-from .scale import Stream as Stream
