@@ -32,6 +32,8 @@ from hf_lineage.signature.values import PathSignature, Sampled, UnitCodes
 
 UNITS, RUN = 1024, 64
 """How many hidden units of a layer are read, and how many of them stand side by side: one request or one read each."""
+HEADS, FEWEST_GROUPS = 4, 2
+"""How many query heads of a layer are read at least, and the values of how many groups of heads."""
 COORDINATES = 64
 """How many residual coordinates are read. They are the same in all layers; each is drawn by itself, anywhere."""
 OF_ALL_UNITS, SIDE_BY_SIDE = 128, 8
@@ -55,11 +57,15 @@ class Sample:
         wanted, run = (OF_ALL_UNITS, SIDE_BY_SIDE) if self.all_units else (COORDINATES, 1)
         return runs(width, wanted, run, f"sample {self.seed} coordinates")
 
-    def units_of(self, hidden: int, layer: int) -> Runs:
-        """Return the hidden units of one layer that are read."""
+    def units_of(self, layer_set: LayerSet, layer: int) -> Runs:
+        """Return the hidden units of one layer that are read, or its heads of values."""
+        count = (layer_set.heads.get("value") or layer_set.heads["up"]).count
         if self.all_units:
-            return tuple(slice(start, min(start + UNITS, hidden)) for start in range(0, hidden, UNITS))
-        return runs(hidden, UNITS, RUN, f"sample {self.seed} units {layer}")
+            return tuple(slice(start, min(start + UNITS, count)) for start in range(0, count, UNITS))
+        if "value" not in layer_set.heads:
+            return runs(count, UNITS, RUN, f"sample {self.seed} units {layer}")
+        wanted = max(FEWEST_GROUPS, -(-HEADS * count // layer_set.heads["query"].count))
+        return runs(count, wanted, 1, f"sample {self.seed} heads {layer}")
 
 
 def runs(length: int, wanted: int, run: int, purpose: str) -> Runs:
@@ -77,19 +83,28 @@ def runs(length: int, wanted: int, run: int, purpose: str) -> Runs:
 def fits(layout: Layout, checkpoint: Checkpoint, path: str) -> bool:
     """Return whether the layers of a path can be read some rows at a time, and are large enough for that to save much.
 
-    That is so for the hidden units of an MLP whose matrices are stored by themselves, and not decoded.
+    That is so for matrices that are stored by themselves, and not decoded.
     """
-    if PATHS[path].branch != "mlp":
+    if PATHS[path].bilinear:
         return False
-    return all(len(layer) == 1 and _fits(layout, checkpoint, layer[0]) for layer in layout.sets(path))
+    return all(len(layer) == 1 and _fits(layout, checkpoint, layer[0], path) for layer in layout.sets(path))
 
 
-def _fits(layout: Layout, checkpoint: Checkpoint, layer_set: LayerSet) -> bool:
-    large = layer_set.units >= SAVES * UNITS and layer_set.width >= SAVES * COORDINATES
-    return large and all(
-        by_rows(layout, layer_set, role) and checkpoint.rows(slot.tensor) is not None
-        for role, slot in layer_set.slots.items()
+def _fits(layout: Layout, checkpoint: Checkpoint, layer_set: LayerSet, path: str) -> bool:
+    large = PATHS[path].branch != "mlp" or layer_set.units >= SAVES * UNITS
+    return (
+        large
+        and layer_set.width >= SAVES * COORDINATES
+        and all(
+            by_rows(layout, layer_set, role) and checkpoint.rows(layer_set.slots[role].tensor) is not None
+            for role in _roles(layer_set, path)
+        )
     )
+
+
+def _roles(layer_set: LayerSet, path: str) -> tuple[str, ...]:
+    """The roles whose matrices are read for a path."""
+    return PATHS[path].roles if PATHS[path].branch != "mlp" else tuple(layer_set.slots)
 
 
 @dataclass(frozen=True)
@@ -111,18 +126,38 @@ class _View:
 
     @functools.cached_property
     def units(self) -> Runs:
-        return self.sample.units_of(self.layer_set.units, self.layer)
+        return self.sample.units_of(self.layer_set, self.layer)
+
+    @property
+    def matrices(self) -> dict[str, str]:
+        """By the name of each matrix that is read, its role."""
+        return {self.layer_set.slots[role].tensor: role for role in _roles(self.layer_set, self.path)}
+
+    @property
+    def part(self) -> int:
+        """The number of rows of a unit, or of a head of values."""
+        return self.layer_set.heads[PATHS[self.path].reader].size
+
+    @property
+    def served(self) -> int:
+        """The number of query heads that a head of values serves; 1 for hidden units."""
+        heads = self.layer_set.heads
+        return heads["query"].count // heads["value"].count if "value" in heads else 1
 
     def pieces(self, tensor: str) -> list[StoredTensor]:
         """The rows of one matrix that are read."""
         rows = self.checkpoint.rows(tensor)
         assert rows is not None  # noqa: S101 - `fits` has checked it
         writer = self.layer_set.slots[PATHS[self.path].writer].tensor
-        return [rows.tensor.rows(run) for run in (self.coordinates if tensor == writer else self.units)]
+        runs = self.coordinates if tensor == writer else _times(self.units, self.part)
+        return [rows.tensor.rows(run) for run in runs]
 
     def term(self) -> MatrixProduct:
         """The term of the layer, both of its matrices (m, n) and (n, m) for m coordinates and n units."""
-        heads = {role: Heads(len(indices(self.units)), 1) for role in self.layer_set.heads}
+        count = len(indices(self.units))
+        heads = {
+            role: Heads(count * (self.served if role == "query" else 1), self.part) for role in self.layer_set.heads
+        }
         width = len(indices(self.coordinates)) if self.sample.all_units else self.layer_set.width
         branches = {PATHS[self.path].branch: ((replace(self.layer_set, heads=heads, width=width),),)}
         layout = replace(self.layout, branches=branches)
@@ -144,8 +179,8 @@ class _View:
 
         Where all units are read, it is of the coordinates that are read alone, as if the stream had no others.
         """
-        units, layer_set = indices(self.units), self.layer_set
-        matrices = {slot.tensor: role for role, slot in layer_set.slots.items()}
+        layer_set, matrices = self.layer_set, self.matrices
+        units = indices(_times(self.units, self.part * self.served))
         if name in matrices:
             writes = matrices[name] == PATHS[self.path].writer
             if self.sample.all_units and not writes:  # a piece at a time, or whole matrices would be in memory
@@ -167,6 +202,11 @@ class _View:
 def _among(rows: Rows, seen: NDArray[np.int64]) -> Rows:
     """Some columns of rows, without what a norm adds to their products."""
     return Rows(np.asarray(rows.stored)[:, seen], None if rows.gain is None else rows.gain[seen], rows.centred)
+
+
+def _times(runs: Runs, factor: int) -> Runs:
+    """Runs of things that each have so many rows, as runs of rows."""
+    return tuple(slice(run.start * factor, run.stop * factor) for run in runs)
 
 
 def indices(runs: Runs) -> NDArray[np.int64]:
@@ -203,12 +243,11 @@ def sampled(
             units[row] = block.units
 
     try:
-        checkpoint.prefetch_pieces(
-            piece for view in views for slot in view.layer_set.slots.values() for piece in view.pieces(slot.tensor)
-        )
+        checkpoint.prefetch_pieces(piece for view in views for tensor in view.matrices for piece in view.pieces(tensor))
         with workers() as share:
             share(fill, range(len(views)))
     finally:
         checkpoint.release()
-    read = Sampled(len(indices(first.units)), first.layer_set.units, size, layout.width)
+    count = len(indices(first.units)) * first.part * first.served
+    read = Sampled(count, first.layer_set.units, size, layout.width)
     return replace(result, units=tuple(units[row] for row in sorted(units)), sampled=read)
