@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from hf_lineage.architecture.registry import ALL, PATHS
+from hf_lineage.architecture.registry import ALL, PATHS, USUAL
 from hf_lineage.checking import TYPED, read_pairs
 from hf_lineage.cli.kinds import Command, path_option, writable
 from hf_lineage.errors import OptionError
@@ -73,10 +73,11 @@ ALLOW_PICKLE = click.option(
 )
 PATHS_OF_LAYERS = click.option(
     "--paths",
-    default="mlp",
+    default=USUAL[0],
     show_default=True,
     metavar="LIST",
-    help=f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}; or all.",
+    help=f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}; usual, the MLP and values of "
+    "attention; or all.",
 )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
-from hf_lineage.architecture.registry import ALL, PATHS
+from hf_lineage.architecture.registry import NAMED, PATHS, USUAL
 from hf_lineage.errors import OptionError
 from hf_lineage.signature.recipe import RECIPES, Recipe
 
@@ -70,14 +70,14 @@ class Spec:
     """Which signature of a model is meant: by which recipe, and along which paths; OptionError for an unknown path."""
 
     recipe: Recipe = RECIPES["robust"]
-    paths: Names = Names("mlp")
-    """Names of paths, or ALL."""
+    paths: Names = Names(*USUAL)
+    """Names of paths, or a name in NAMED."""
 
     def __post_init__(self) -> None:
-        if self.paths == ALL:
+        if self.paths in NAMED:
             return
         unknown = [path for path in self.paths if path not in PATHS]
         if unknown or not self.paths or len(set(self.paths)) != len(self.paths):
             raise OptionError(
-                f"paths must be {ALL[0]}, or one or more of {', '.join(PATHS)}, each once, not {', '.join(self.paths)}"
+                f"paths must be all, usual, or some of {', '.join(PATHS)}, each once, not {', '.join(self.paths)}"
             )

@@ -10,8 +10,11 @@ from .lookups import similar as similar
 from .lookups import slots as slots
 from .lookups import unmet as unmet
 from .paths import ALL as ALL
+from .paths import NAMED as NAMED
 from .paths import PATHS as PATHS
+from .paths import USUAL as USUAL
 from .paths import Path as Path
+from .paths import chosen as chosen
 from .schema import ATTENTION_ROLES as ATTENTION_ROLES
 from .schema import BRANCH_ROLES as BRANCH_ROLES
 from .schema import MLP_READERS as MLP_READERS

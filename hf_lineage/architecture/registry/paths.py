@@ -6,6 +6,8 @@ entry of the table, and nothing else.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Collection
 from dataclasses import dataclass
 
 
@@ -35,5 +37,14 @@ PATHS = {
     "query_key": Path("attention", writer="query", reader="key", bilinear=True),
 }
 """Every path by its name, the canonical one first."""
-ALL = ("all",)
-"""What stands for every path that both models have."""
+ALL, USUAL = ("all",), ("usual",)
+NAMED = {ALL: tuple(PATHS), USUAL: ("mlp", "value_output")}
+"""What stands for several paths, of which those count that both models have."""
+
+
+def chosen(asked: tuple[str, ...], available: Collection[str]) -> tuple[str, ...]:
+    """Return the paths that are compared: those that are asked for or, of several under one name, those available."""
+    if asked not in NAMED:
+        return asked
+    canonical = (path for path in PATHS if path in available)
+    return tuple(path for path in NAMED[asked] if path in available) or tuple(itertools.islice(canonical, 1))

@@ -43,6 +43,8 @@ def _bound(measured: Evidence, read: int, layers: int) -> float:
     if inherited is None or not inherited.layers:
         return 0.0
     shares = inherited.by_layer[list(inherited.layers)]
+    if inherited.by_layer.min() == 1:  # nothing else was drawn: that is likeliest where layers are all or nothing
+        return interim.at_least(len(shares), read, layers) / layers
     return interim.at_least(len(shares), read, layers) / layers * max(0.0, float(shares.mean()) - inherited.error)
 
 

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hf_lineage.architecture.registry import ALL, PATHS
+from hf_lineage.architecture.registry import NAMED, PATHS, chosen
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.evidence import Criteria, Verdict
@@ -54,8 +54,8 @@ class ModelPair:
     ) -> ModelPair:
         """Return two models; where the options name all paths, they are compared along those that both have."""
         common = tuple(path for path in PATHS if path in base.rows and path in candidate.rows)
-        chosen = replace(options, paths=common) if options.paths == ALL and common else options
-        return cls(base, candidate, chosen, declared)
+        paths = chosen(options.paths, common) if common else options.paths
+        return cls(base, candidate, replace(options, paths=paths), declared)
 
     @functools.cached_property
     def incompatible(self) -> str:
@@ -66,7 +66,7 @@ class ModelPair:
                 f"{base.name} has {base.layers} layers of width {base.width}, "
                 f"{candidate.name} has {candidate.layers} of width {candidate.width}"
             )
-        if self.options.paths == ALL:
+        if self.options.paths in NAMED:
             own = (f"{model.name} has {', '.join(model.rows)}" for model in (base, candidate))
             return f"no path is in both models: {', '.join(own)}"
         return self.unlike_layers

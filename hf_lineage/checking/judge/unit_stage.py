@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hf_lineage.architecture.registry import ALL
+from hf_lineage.architecture.registry import NAMED
 from hf_lineage.checking.judge.stage import ModelPair, Stage
 from hf_lineage.checking.source import Opened, OpenedModel
 from hf_lineage.errors import NothingToCompare
@@ -30,7 +30,7 @@ rotated by a tool, as a whole, but nobody rotates a part of a model to hide what
 def _possible(pair: ModelPair) -> bool:
     """Whether two models may be compared unit by unit, by what is known before any weights are read."""
     models, options = (pair.base, pair.candidate), pair.options
-    paths = options.paths == ALL or PATH in options.paths
+    paths = options.paths in NAMED or PATH in options.paths
     usual = options.recipe.name == USUAL and options.recipe.probes is not None and not options.nulls
     return paths and usual and all(model.factorization is not None and PATH in model.rows for model in models)
 

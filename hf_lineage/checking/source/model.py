@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from hf_lineage.architecture.registry import ALL, Factorization, prefixes
+from hf_lineage.architecture.registry import NAMED, Factorization, chosen, prefixes
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.describing import described
 from hf_lineage.checking.source.lazy_signature import Downloads, Reading
@@ -159,7 +159,7 @@ class FromSignature(OpenedModel):
     def signature(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers; SignatureError if it is not what is asked for."""
         if self.spec is not None:
-            asked = () if self.spec.paths == ALL else self.spec.paths
+            asked = () if self.spec.paths in NAMED else self.spec.paths
             missing = [path for path in asked if path not in self.stored.paths]
             if missing or self.stored.recipe != self.spec.recipe:
                 what = f"path {missing[0]}" if missing else f"recipe {self.stored.recipe.name} with other parameters"
@@ -178,8 +178,8 @@ def open_model(source: RepoRef | Signature, options: Options) -> OpenedModel:
         return FromSignature.from_stored(source, FILE, spec=options)
     source = options.allowed(source)
     model = described(source, options.choice)
-    if options.paths == ALL:
-        options = replace(options, paths=bound(model).layout.paths)
+    if options.paths in NAMED:
+        options = replace(options, paths=chosen(options.paths, bound(model).layout.paths))
     if source.remote is not None and not options.recompute:
         from hf_lineage.signature.sources import cache
 
