@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
-
 from hf_lineage.architecture.activity import expected as activity
 from hf_lineage.architecture.activity import router as routing
+
 from hf_lineage.architecture.loading.class_tensors import World
 from hf_lineage.architecture.registry.lookups import listing
 from hf_lineage.checking.source import opening as opened

@@ -9,7 +9,6 @@ from .recipe import Vector as Vector
 from .recipe import random_stream as random_stream
 from .recipe import signs as signs
 from .recipe_table import PARAMETERS as PARAMETERS
-from .recipe_table import STREAM as STREAM
 from .values import WIDEST as WIDEST
 from .values import Columns as Columns
 from .values import PathSignature as PathSignature

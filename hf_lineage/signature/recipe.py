@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.errors import OptionError, printable
-from hf_lineage.signature.recipe_table import FRAMES, PARAMETERS, STREAM
+from hf_lineage.errors import OptionError
+from hf_lineage.signature.recipe_table import PARAMETERS
 
 SKETCH_VERSION = 1
 """Raised whenever probe signs or test coordinates are drawn in another way."""
@@ -47,14 +47,10 @@ class Recipe:
     coordinates: int = 128
     """m, the number of test coordinates."""
     sketch_version: int = SKETCH_VERSION
-    frame: str = STREAM
-    """The coordinates in which products are compared, by their name in `frame.FRAMES`."""
 
     def __post_init__(self) -> None:
         if self.probes is not None and not 1 <= self.probes <= 65536:
             raise OptionError(f"probes must be between 1 and 65536, not {self.probes}; for more use probes=exact")
-        if self.frame not in FRAMES:
-            raise OptionError(f"the frame must be one of {', '.join(FRAMES)}, not {printable(self.frame, 50)}")
         if not 2 <= self.coordinates <= 4096:
             raise OptionError(f"coordinates must be between 2 and 4096, not {self.coordinates}")
 
@@ -66,20 +62,13 @@ class Recipe:
 
     def label(self, path: str, *besides: str) -> str:
         """Return the name, without ending, of a file for one path of this recipe that depends on `besides` as well."""
-        # Files that were published before there were frames keep their names.
-        usual = {"name": self.name, "frame": STREAM}
-        parameters = repr((*(item for item in asdict(self).items() if usual.get(item[0]) != item[1]), *besides))
+        parameters = repr((*asdict(self).items(), *besides))
         probes = "exact" if self.probes is None else self.probes
         return f"{path}-{self.name}-{probes}-{hashlib.sha256(parameters.encode()).hexdigest()[:12]}"
 
-    def dimension(self, width: int) -> int:
-        """Return how many coordinates the recipe's frame has for a stream of this width."""
-        return FRAMES[self.frame].dimension(width)
-
     def columns(self, width: int) -> int:
-        """Return how many columns a sketch has: k, or the dimension of the frame where Z is the identity."""
-        dimension = self.dimension(width)
-        return dimension if self.probes is None else min(self.probes, dimension)
+        """Return how many columns a sketch has: k, or the width where Z is the identity."""
+        return width if self.probes is None else min(self.probes, width)
 
     def unit_signs(self, size: int) -> Array:
         """Return ±1 (size, UNIT_SIGNS), multiplied with the test coordinates of a unit; the same on every platform.

@@ -169,7 +169,7 @@ class Signature:
         return tuple(number for number in range(self.layers) if number not in missing)
 
     def __post_init__(self) -> None:
-        dimension, columns = self.recipe.dimension(self.width), self.recipe.columns(self.width)
+        dimension, columns = self.width, self.recipe.columns(self.width)
         for path, parts in self.paths.items():
             m = min(self.recipe.coordinates, dimension, *parts.widths)
             layers = len(self.numbers(path))

@@ -14,7 +14,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.evidence import Criteria, Verdict
 from hf_lineage.evidence.nulls import interim_analyses as interim
-from hf_lineage.signature import STREAM, Signature
+from hf_lineage.signature import Signature
 from hf_lineage.signature.extraction import Sample, fits
 from hf_lineage.signature.sources import FILE
 
@@ -111,7 +111,7 @@ class ModelPair:
         Both have to be read from their weights, and layers of the same number to have equally many units.
         """
         base, candidate, options = self.base, self.candidate, self.options
-        if self.incompatible or len(self.plan[1]) == 1 or options.recipe.frame != STREAM:
+        if self.incompatible or len(self.plan[1]) == 1:
             return None
         if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights):
             return None

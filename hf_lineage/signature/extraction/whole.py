@@ -53,12 +53,8 @@ class Extraction:
 
     @property
     def width(self) -> int:
-        """The dimension of the recipe's frame, for layers of unlike widths the largest."""
-        return self.recipe.dimension(self.layout.width)
-
-    def dimension(self, layer: int) -> int:
-        """Return the dimension of the recipe's frame in one layer."""
-        return self.recipe.dimension(self.layout.widths[layer])
+        """The width of the stream, for layers of unlike widths the largest."""
+        return self.layout.width
 
     def signatures(self, columns: slice = slice(None)) -> dict[str, PathSignature]:
         """Return the signature of each path, in exact mode of some columns of its residuals only.
@@ -77,7 +73,7 @@ class Extraction:
             for layer, branches in self._loaded(layers, placed, share):
                 for path, branch in branches.items():
                     row, most = self.layout.numbers(path).index(layer), results[path].corner.shape[1]
-                    through = probes(self.dimension(layer), placed[layer], most=most)
+                    through = probes(self.layout.widths[layer], placed[layer], most=most)
                     block = summarise(branch, through, self.recipe, share)
                     put(results[path], row, block)
                     units[path][row] = block.units
@@ -100,7 +96,7 @@ class Extraction:
     def _empty(self, path: str, columns: int) -> PathSignature:
         """The signature of a path, filled with zeros."""
         width, numbers = self.width, self.layout.numbers(path)
-        widths = tuple(map(self.dimension, numbers))
+        widths = tuple(self.layout.widths[number] for number in numbers)
         unlike = widths if min(widths) < width else ()
         return empty(len(numbers), (width, columns), min(self.recipe.coordinates, *widths), unlike)
 

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hf_lineage.signature.computing import CPU, Device, Scratch, Tensor, on_device, on_host
-from hf_lineage.signature.products.matrix_product import MatrixProduct, Tile
+from hf_lineage.signature.computing import CPU, Device, Tensor, on_device, on_host
 from hf_lineage.signature.recipe import Array, Recipe
-from hf_lineage.signature.recipe_table import FRAMES, STREAM, Frame
 
 
 @dataclass(frozen=True)
@@ -20,13 +18,12 @@ class Probes:
     """
 
     width: int
-    """The dimension of the frame."""
+    """Of the stream."""
     matrix: Tensor | slice
     coordinates: Tensor
     signs: Tensor
     ones: Tensor
     """(width,)"""
-    frame: Frame = FRAMES[STREAM]
 
     @classmethod
     def draw(
@@ -45,7 +42,6 @@ class Probes:
             on_device(coordinates, device),
             on_device(recipe.unit_signs(len(coordinates)), device),
             on_device(np.ones(width, np.float32), device),
-            FRAMES[recipe.frame],
         )
 
     @property
@@ -59,22 +55,6 @@ class Probes:
     def sketched(self) -> int:
         """K where Z is made of random signs, 0 where it is a part of the identity."""
         return 0 if isinstance(self.matrix, slice) else self.matrix.shape[1]
-
-    def tile(self, tile: Tile) -> Tile:
-        """Return some hidden units with both of their rows in the frame."""
-        if self.frame is FRAMES[STREAM]:
-            return tile
-        gate = None if tile.gate is None else self.frame.rows(tile.gate)
-        return tile._replace(out=self.frame.rows(tile.out), inn=self.frame.rows(tile.inn), gate=gate)
-
-    def written(
-        self, term: MatrixProduct, rows: slice | Tensor, units: slice, mean: Tensor, scratch: Scratch
-    ) -> Tensor:
-        """Return some rows of some units of a term's writer in the frame, (r, t); `mean` as there."""
-        if self.frame is FRAMES[STREAM]:
-            return term.written(rows, units, mean, scratch)
-        room = Scratch(len(term.writer) * len(mean), term.writer)
-        return self.frame.rows(term.written(slice(None), units, mean, room).mT).mT[rows]
 
     def seen(self, rows: Tensor) -> Tensor:
         """Return rows (t, width) @ Z, (t, k)."""

@@ -54,7 +54,7 @@ def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, s
     norm = float(np.linalg.norm(product.astype(np.float64)))
     trace = sum(float(units.trace.sum(dtype=np.float64)) for _, units in measured)
     total = sum(float(units.total.sum(dtype=np.float64)) for _, units in measured)
-    ones = (total - trace) / (probes.width * (probes.width - 1)) if recipe.ones and probes.frame.ones else 0.0
+    ones = (total - trace) / (probes.width * (probes.width - 1)) if recipe.ones else 0.0
     identity = trace / probes.width - ones
     probes.centre(product, identity, ones)
     if not all(np.isfinite(value).all() for value in (product, corner, norm)):
@@ -87,7 +87,7 @@ def multiply(branch: MeasuredBranch, probes: Probes, share: Share) -> tuple[Arra
             for (term, units), through in zip(branch, target.seen, strict=True):
                 for some in pieces(len(through), UNITS):
                     mean = units.mean[some] if target.centred else units.mean[some] * 0
-                    writer = probes.written(term, target.rows, some, mean, scratch)
+                    writer = term.written(target.rows, some, mean, scratch)
                     total = target.product
                     total += writer @ through[some]
 

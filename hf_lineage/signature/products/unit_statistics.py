@@ -96,7 +96,7 @@ def measure_units(term: MatrixProduct, probes: Probes, share: Share) -> UnitStat
     units = UnitStatistics.empty(term, probes)
 
     def note(starts: Iterator[int]) -> None:
-        for tile in map(probes.tile, term.tiles(starts)):
+        for tile in term.tiles(starts):
             chosen, parts = tile.units, slice(tile.units.start // term.part, tile.units.stop // term.part)
             units.seen[chosen] = probes.seen(tile.inn)
             units.corner[chosen] = columns(tile.inn, probes.coordinates) + tile.means[1][:, None]
@@ -144,7 +144,7 @@ def _outer(term: MatrixProduct, units: UnitStatistics, probes: Probes, chosen: I
     coordinates = probes.coordinates
     scratch = Scratch(len(coordinates) * min(len(term.reader), UNITS), term.writer)
     for some in chosen:
-        written = probes.written(term, coordinates, some, units.mean[some], scratch)
+        written = term.written(coordinates, some, units.mean[some], scratch)
         units.outer[some] = on_host(written.mT @ probes.signs > 0)
 
 

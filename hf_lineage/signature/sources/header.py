@@ -105,7 +105,7 @@ def check_bounds(metadata: Provenance, arrays: Mapping[str, StoredArray]) -> Non
     """Raise ValueError unless numbers, widths and arrays fit each other, SignatureError for one of another shape."""
     if not metadata.paths or not set(metadata.paths) <= set(PATHS) or len(set(metadata.paths)) < len(metadata.paths):
         raise ValueError(f"its paths are {', '.join(map(repr, metadata.paths))}, not some of {', '.join(PATHS)}")
-    dimension = metadata.recipe.dimension(metadata.width)
+    dimension = metadata.width
     for path in metadata.paths:
         absent, widths = metadata.without.get(path, ()), metadata.widths.get(path, ())
         rows = metadata.layers - len(absent)

@@ -60,7 +60,7 @@ def known_weights(signature: Signature | None, layout: Layout) -> Known:
 
 
 def _usual(recipe: Recipe) -> bool:
-    return recipe == replace(RECIPE, probes=recipe.probes, coordinates=recipe.coordinates, frame=recipe.frame)
+    return recipe == replace(RECIPE, probes=recipe.probes, coordinates=recipe.coordinates)
 
 
 def _by_expert(weight: Array | Vector, layout: Layout, number: int) -> Weights:
