@@ -207,6 +207,11 @@ def _exchangeable(base: Opened, place: Place) -> bool:
     return place.role == LATENT or NEEDS[place.role] in layer_set.slots
 
 
+def flips(place: Place) -> bool:
+    """Return whether a row may change its sign with what reads it: not behind an activation, nor that of a gate."""
+    return ROWS[place.role] != UNITS or (place.role == "up" and "gate" in place.layer_set.slots)
+
+
 def is_rotary(base: Opened) -> bool:
     """Return whether queries and keys of a base are turned by their position, or may be."""
     rotary = base.layout.factorization.lora.rotary

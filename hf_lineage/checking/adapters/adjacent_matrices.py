@@ -22,6 +22,7 @@ from hf_lineage.checking.adapters.adapted import (
     UNITS,
     Place,
     after,
+    flips,
     unembedding,
 )
 from hf_lineage.checking.source import Opened
@@ -96,7 +97,12 @@ def blocks(base: Opened, added: Products, places: Collection[Place]) -> Iterator
         if key not in partners:
             partners[key] = _partner(base, place, read)
         seen, usual = partners[key]
-        yield block(place.role, place.layer, kind, _grouped(rows, place), seen, size / usual if usual > 0 else np.inf)
+        relative = size / usual if usual > 0 else np.inf
+        written = _grouped(rows, place)
+        if kind == COORDINATES and base.layout.factorization.normalization == "layer_norm":
+            # LayerNorm took a mean from the gradient, which flipped rows would lose again: the median tells it.
+            written = written - np.median(written, axis=1, keepdims=True)
+        yield block(place.role, place.layer, kind, written, seen, relative, flips(place))
 
 
 def _grouped(rows: Array, place: Place) -> Array:

@@ -33,16 +33,29 @@ class Block:
     permuted: str
     """What its rows are; rows of the same kind and number get the same permutation in all blocks."""
     written: Array
-    """(g, n, q): the rows of U Σ^½ in their g exchangeable groups, each column's mean in a group removed."""
+    """(g, n, q): the rows of U Σ^½ in their g exchangeable groups."""
     through: Array
     """(g, k, n): the matrix of the base seen through probes, each row's mean in a group removed."""
     size: float = 0.0
     """The size of the added numbers relative to those of the base (root mean squares)."""
+    flips: bool = False
+    """Whether a row may change its sign, together with what reads it."""
+
+    @property
+    def centred(self) -> Array:
+        """(g, n, q): the rows, each column's mean in a group removed."""
+        return self.written - self.written.mean(axis=1, keepdims=True)
+
+    @property
+    def energies(self) -> Vector:
+        """(n,): how much is added to each row, in all groups together, over their mean."""
+        energies: Vector = np.square(self.written, dtype=np.float64).sum(axis=(0, 2))
+        return energies / (energies.mean() or 1.0)
 
     @property
     def directions(self) -> float:
         """The effective number of directions, 1 / Σ p² with p the part of each in the sum of singular values."""
-        parts = np.sum(np.square(self.written, dtype=np.float64), axis=(0, 1))
+        parts = np.sum(np.square(self.centred, dtype=np.float64), axis=(0, 1))
         return float(parts.sum() ** 2 / np.square(parts).sum()) if parts.any() else 0.0
 
 
@@ -88,7 +101,8 @@ def compressed(parts: Iterable[tuple[Array, float]], purpose: str) -> Array:
     return _root(gram).mT.astype(np.float32) if gram.ndim else sums
 
 
-def block(role: str, layer: int, permuted: str, written: Array, through: Array, size: float = 0.0) -> Block:
+def block(
+    role: str, layer: int, permuted: str, written: Array, through: Array, size: float = 0.0, flips: bool = False
+) -> Block:
     """Return a block from the rows of a product (g, n, q) and the columns of P that belong to them (g, k, n)."""
-    centred = written - written.mean(axis=1, keepdims=True), through - through.mean(axis=2, keepdims=True)
-    return Block(role, layer, permuted, *centred, size)
+    return Block(role, layer, permuted, written, through - through.mean(axis=2, keepdims=True), size, flips)

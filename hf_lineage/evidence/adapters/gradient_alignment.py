@@ -2,29 +2,33 @@
 
 A LoRA adds B A to a matrix. B is made of gradients of the base, and the gradient of a hidden unit passes through the
 matrix that writes this unit; that of a residual coordinate comes from the matrices that read the stream afterwards. If
-the adapter was trained on an independent base, its rows may be permuted within their exchangeable groups without
-changing the distribution of the pair: hidden units, dimensions of a value head, residual coordinates.
+the adapter was trained on an independent base, its rows may be permuted within their exchangeable groups, or flipped,
+without changing the distribution of the pair: hidden units, dimensions of a head, residual coordinates. p is the larger
+of two exact ones, each valid under its own assumption:
 
-The statistic is ‖P U Σ^½‖² with B A = U Σ Vᵀ and P the matrix of the base that the gradient passed through. It depends
-on the product alone: neither a change of basis between the factors nor columns of B that A never uses can move it.
+permutations  rows of one kind mean the same, wherever they stand
+signs         a row may be flipped together with whatever reads it, however unlike the rows are in size. The rows of a
+              gate may not, nor units behind an activation: they are permuted within strata of similar size (in both)
+
+With B A = U Σ Vᵀ, W = U Σ^½ and P the matrix of the base that the gradient passed through, the statistic is
+‖P W‖² - Σ ‖p_i‖² ‖w_i‖². What is subtracted depends on the sizes of rows alone, which sorted rows have in common. It
+depends on the product alone: neither a change of basis between the factors nor columns of B that A never uses can move
+it.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hf_lineage.evidence.adapters.blocks import Block
-from hf_lineage.evidence.nulls import Scale, not_below
-from hf_lineage.signature import Vector, random_stream
+from hf_lineage.evidence.adapters.replicates import Half, replicate
+from hf_lineage.signature import Vector
 
-ROUNDING = 1e-6
-"""Statistics that differ by less than this part are equal: they are sums in float32."""
 LEAST = {"value": 1.2, "output": 0.5, "down": 1.1, "up": 0.5, "gate": 0.0, "query": 2.5, "key": 2.5, "latent": 0.0}
 """Role -> the least z of adapters on their own base, over the root of the number of directions, as measured by
 `ours:adapters` of the benchmarks; 0 if it was not measured."""
@@ -33,8 +37,6 @@ WHOLE, FADED = 0.1, 0.3
 
 Long training moves the weights so far that the gradients are no longer those of the base that is compared.
 """
-BATCH = 64
-"""Permutations that are drawn at a time, to bound the memory."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Trace:
     layers: tuple[int, ...]
     """The role and the layer of every block, (b,)."""
     ratios: Vector
-    """(n + 1, b): the statistic of every block over its mean, first as observed and then under each permutation."""
+    """(n + 1, b): the statistic of every block, first as observed and then under each permutation."""
     directions: Vector
     """The effective number of directions of every block, (b,)."""
     sizes: Vector
@@ -57,11 +59,23 @@ class Trace:
     """Whether the power was measured on adapters like this one."""
     spent: float = 0.0
     """How much is added to p because the test could have ended after fewer permutations."""
+    flipped: Vector | None = None
+    """(n + 1, b): the same under flips, or as above where a block allows none; None where no block does."""
 
     @property
     def permutations(self) -> int:
         """How many permutations were drawn."""
         return len(self.ratios) - 1
+
+    @property
+    def by_role(self) -> Mapping[str, Vector]:
+        """By role the sum over its blocks under permutations, (n + 1,), standardised."""
+        return self.halves[0].by_role
+
+    @functools.cached_property
+    def halves(self) -> tuple[Half, Half]:
+        """The test by permutations, and that by flips."""
+        return Half(self.roles, self.ratios), Half(self.roles, self.ratios if self.flipped is None else self.flipped)
 
     def power(self, alpha: float) -> float:
         """Return the probability of p <= alpha, at least, if the adapter was trained on this base, as calibrated."""
@@ -81,116 +95,41 @@ class Trace:
         """The least effect of an adapter of this rank and size in these matrices, trained on this base."""
         left = np.clip((FADED - self.sizes) / (FADED - WHOLE), 0.0, 1.0)
         shown = self.directions * left**2
-        reached = np.array([LEAST[role] * np.sqrt(shown[self._columns_of(role)].sum()) for role in self.by_role])
+        reached = np.array([LEAST[one] * np.sqrt(shown[np.array(self.roles) == one].sum()) for one in self.by_role])
         return float(max(reached.max(), reached.sum() / np.sqrt(len(reached))))
 
-    @functools.cached_property
+    @property
     def effect(self) -> float:
-        """How many standard deviations above the mean of its permutations the adapter lies, as in half its matrices.
+        """How many deviations the adapter lies above chance, as in half its matrices; the less by either half."""
+        return min(half.effect for half in self.halves)
 
-        It is the largest effect of one projection, or that of all together. A projection counts no more than the median
-        of its matrices gives, so a trace in a few of many matrices gains nothing.
-        """
-        each = np.array([self._effect_of(role) for role in self.by_role])
-        total = _above(np.sum(list(self.by_role.values()), axis=0))
-        return float(max(each.max(), min(total, each.sum() / np.sqrt(len(each)))))
-
-    def _effect_of(self, role: str) -> float:
-        zs = self.z_of_blocks[self._columns_of(role)]
-        return min(self.z_of(role), float(np.quantile(zs, 0.5, method="lower") * np.sqrt(len(zs))))
-
-    @functools.cached_property
-    def by_role(self) -> Mapping[str, Vector]:
-        """By role the sum over its blocks, (n + 1,), standardised over the observed value and the permuted ones.
-
-        The mean and the deviation include the observed value, so that all values contribute equally to them.
-        """
-        sums = {role: self.ratios[:, self._columns_of(role)].sum(axis=1) for role in dict.fromkeys(self.roles)}
-        return {role: Scale.estimate(values).standardised(values) for role, values in sums.items()}
+    @property
+    def p_values(self) -> tuple[float, ...]:
+        """The p-values by permutations and by flips, each corrected for interim analyses."""
+        return tuple(min(1.0, self.analyses * half.p_value + self.spent) for half in self.halves)
 
     @property
     def p_value(self) -> float:
-        """The p-value of the largest statistic of all roles under the same permutations (Westfall and Young 1993).
-
-        One of the statistics is the sum over all roles: several weak traces together make a strong one.
-        """
-        each = np.array(list(self.by_role.values()))
-        total = each.sum(axis=0)
-        largest = np.maximum(each.max(axis=0), Scale.estimate(total).standardised(total))
-        return min(1.0, self.analyses * _p_value(largest) + self.spent)
+        """The larger of them: valid where the assumption of either holds."""
+        return max(self.p_values)
 
     def p_of(self, role: str) -> float:
         """Return the p-value of one role by itself, without any correction."""
-        return _p_value(self.by_role[role])
+        return max(half.p_of(role) for half in self.halves)
 
     def z_of(self, role: str) -> float:
-        """Return how many standard deviations of its permutations one role lies above their mean."""
-        return _above(self.ratios[:, self._columns_of(role)].sum(axis=1))
+        """Return by how many deviations one role lies above chance, the less by either half."""
+        return min(half.z_of(role) for half in self.halves)
 
     @functools.cached_property
     def z_of_blocks(self) -> Vector:
-        """(b,): the same for every block; a picture of where the trace is, not a test."""
-        return np.array([_above(column) for column in self.ratios.T])
-
-    def _columns_of(self, role: str) -> NDArray[np.int64]:
-        return np.flatnonzero(np.array(self.roles) == role)
+        """(b,): the same for every block."""
+        return np.minimum(*(half.z_of_blocks for half in self.halves))
 
 
 def trace(blocks: Sequence[Block], permutations: int, seed: int, analyses: int = 1) -> Trace:
     """Return the test over some blocks, each of which has a product that is not zero."""
-    ratios = np.empty((permutations + 1, len(blocks)))
-    row = 0
-    for orders in _orders({(one.permuted, one.written.shape[1]) for one in blocks}, permutations, seed):
-        count = len(next(iter(orders.values())))
-        for column, one in enumerate(blocks):
-            ratios[row : row + count, column] = _ratios(one, orders[one.permuted, one.written.shape[1]])
-        row += count
-    return Trace(
-        tuple(one.role for one in blocks),
-        tuple(one.layer for one in blocks),
-        ratios,
-        np.array([one.directions for one in blocks]),
-        np.array([one.size for one in blocks]),
-        seed,
-        analyses,
-    )
-
-
-def _ratios(one: Block, orders: NDArray[np.int64]) -> Vector:
-    """The statistic of a block under some permutations of its rows (b, n), over its mean under all of them."""
-    groups, n, _ = one.written.shape
-    sizes = (np.sum(np.square(side, dtype=np.float64), axis=(1, 2)) for side in (one.written, one.through))
-    expected = float(np.multiply(*sizes).sum()) / (n - 1)
-    sums = np.zeros(len(orders))
-    for group in range(groups):
-        # All permutations are one large product, which BLAS computes many times as fast as many narrow ones.
-        permuted = one.written[group].take(orders.T, axis=0)
-        products = (one.through[group] @ permuted.reshape(n, -1)).reshape(-1, len(orders), permuted.shape[2])
-        sums += np.einsum("kbq,kbq->b", products, products, dtype=np.float64)
-    return sums / expected if expected > 0 else np.ones(len(orders))
-
-
-def _orders(kinds: set[tuple[str, int]], count: int, seed: int) -> Iterator[dict[tuple[str, int], NDArray[np.int64]]]:
-    """The identity and then `count` permutations of every kind of rows, at most BATCH at a time.
-
-    One permutation serves all groups, layers and roles: these are a part of all permutations that the null allows, and
-    a test under a part of them is exact as well. The raw random words are the same on every platform.
-    """
-    yield {kind: np.arange(kind[1])[None] for kind in kinds}
-    streams = {kind: random_stream(f"adapter permutations {kind[0]} {kind[1]} {seed}") for kind in sorted(kinds)}
-    for start in range(0, count, BATCH):
-        drawn = min(BATCH, count - start)
-        yield {
-            kind: np.argsort(stream.random_raw(drawn * kind[1]).reshape(drawn, -1), axis=1)
-            for kind, stream in streams.items()
-        }
-
-
-def _above(values: Vector) -> float:
-    deviation = float(values[1:].std())
-    return float(values[0] - values[1:].mean()) / deviation if deviation > 0 else 0.0
-
-
-def _p_value(values: Vector) -> float:
-    """(1 + #{permuted >= observed}) / (n + 1); what rounding alone separates counts as equal."""
-    return (1 + not_below(values[0] - ROUNDING * abs(values[0]), values[1:])) / len(values)
+    permuted, flipped = replicate(blocks, permutations, seed)
+    numbers = (np.array([one.directions for one in blocks]), np.array([one.size for one in blocks]))
+    names = tuple(one.role for one in blocks), tuple(one.layer for one in blocks)
+    return Trace(*names, permuted, *numbers, seed, analyses, flipped=flipped)

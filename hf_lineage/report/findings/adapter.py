@@ -18,8 +18,9 @@ COLUMNS = ("Projection", "Rows permuted", "Layers", "z", "p")
 NUMERIC = (2, 3, 4)
 """The columns of figures."""
 MEANING = (
-    "If the adapter belonged to an independent model, permuting the rows of what it adds would change nothing. z is "
-    "how far the observed value lies above them, in standard deviations; p is how often they reach it"
+    "If the adapter belonged to an independent model, permuting the rows of what it adds or flipping their signs would "
+    "change nothing. z is how far the observed value lies above those, in standard deviations; p is how often they "
+    "reach it; the weaker of the two counts"
 )
 
 
@@ -71,8 +72,8 @@ def _layer_cells(trace: Trace) -> Iterator[tuple[str, ...]]:
 def _sentences(trace: Trace, layers: int | None) -> Iterator[str]:
     """How the adapter was tested, in how many layers, and how large what it adds is."""
     each = ", ".join(f"{role} z {trace.z_of(role):.1f} (p {trace.p_of(role):.3g})" for role in trace.by_role)
-    several = ", the largest of all statistics and their sum under the same permutations"
-    count = f"{trace.permutations} permutations{several if len(trace.by_role) > 1 else ''}"
+    several = ", the largest of all statistics and their sum under the same ones"
+    count = f"{trace.permutations} permutations and as many flips{several if len(trace.by_role) > 1 else ''}"
     yield f"trace by projection: {each}; p = {trace.p_value:.3g} from {count}"
     tested = sorted(set(trace.layers))
     if layers is not None and trace.analyses > 1:
@@ -87,6 +88,8 @@ def _values(trace: Trace, alpha: float) -> dict[str, Any]:
     """What was measured."""
     return {
         "p_value": trace.p_value,
+        "p_permutations": trace.p_values[0],
+        "p_signs": trace.p_values[1],
         "power": trace.power(alpha),
         "effect": trace.effect,
         "least_effect": least_effect(trace, alpha),
