@@ -18,7 +18,7 @@ from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.evidence.paths import assign, in_order
 from hf_lineage.evidence.units.experts import by_expert
 from hf_lineage.evidence.units.inherited import Inherited
-from hf_lineage.evidence.units.order import MOST_UNITS, UnitOrder, copies, order_test, sorted_by_size
+from hf_lineage.evidence.units.order import MOST_UNITS, UnitOrder, copies, order_test
 from hf_lineage.evidence.units.shares import inherited_share
 from hf_lineage.signature import Vector
 from hf_lineage.signature.units import Layers, UnitRows, likeness
@@ -37,7 +37,6 @@ IN_ORDER = 0.02
 units that are copied in their order, even in one of these layers, have the least p that the permutations allow."""
 CANCELLED = 0.5
 """Where less remains of what all units write, most of what they write says nothing."""
-SORTED = "the hidden units of both models are sorted by size, so independent ones have a similar order too"
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,6 @@ class Framed:
     inherited: Inherited
     order: UnitOrder | None
     """None where there is nothing to permute."""
-    objection: str = ""
-    """Why the order of units proves nothing; empty where the test is exact."""
     tests: int = 1
     """How many tests of the same claim p is corrected for (Bonferroni)."""
     kept: float = 1.0
@@ -82,12 +79,12 @@ class Framed:
     @property
     def p_value(self) -> float | None:
         """The p-value of the exact test, corrected for all tests of the claim; None where there is none."""
-        return None if self.order is None or self.objection else min(1.0, self.tests * self.order.p_value)
+        return None if self.order is None else min(1.0, self.tests * self.order.p_value)
 
     @property
     def at_chance(self) -> bool:
         """Whether nothing points to a relation: no more units than independent models have in common, in any order."""
-        ordered = self.order is not None and not self.objection and self.order.p_value <= IN_ORDER
+        ordered = self.order is not None and self.order.p_value <= IN_ORDER
         return self.inherited.share <= LITTLE * self.kept and not ordered and self.remains >= CANCELLED
 
     @property
@@ -135,7 +132,6 @@ def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, tes
         tuple(numbers[0][partner] for partner in partners),
         inherited_share(bases, others, partners, weights, test.unit_seed),
         _tested(bases, others, pairs, weights, test),
-        SORTED if sorted_by_size(bases) and sorted_by_size(others) else "",
         test.tests,
         min(layer.kept for layer in (*bases, *others)),
         _remains(others),

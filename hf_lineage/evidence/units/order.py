@@ -2,12 +2,14 @@
 
 The hidden units of a model that was trained independently may be permuted in each layer by itself, whatever became of
 the residual stream. What units read and write is only used to say which are alike; under independence the places of
-such units are a random order.
+such units are a random order. Tools that prune leave units in the order of their sizes, so they are permuted only among
+those that read and write about as much: that holds for sorted units as well, and is exact wherever all permutations
+are. Flips say nothing here: what a unit reads and what it writes change their signs together.
 
 Two statistics are judged together, by the largest (see `maximum`), under the same permutations: how alike the units in
 the same places are, where both layers have equally many; and how well the places of units that are each other's best
-match agree in rank, which units that were pruned or inserted leave as it is. Units weigh what they write, so that
-copies which write nothing say nothing.
+match agree in rank within a stratum, which units that were pruned or inserted leave as it is. Units weigh what they
+write, so that copies which write nothing say nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.evidence.nulls import Draws, Scale
 from hf_lineage.evidence.nulls import p_values as permutations
+from hf_lineage.evidence.nulls.strata import Numbers, orders_within, strata
 from hf_lineage.signature import Array, Vector, random_stream
 from hf_lineage.signature.units import UnitRows, cosines
 
@@ -29,14 +32,12 @@ MOST_UNITS = 1024
 """Units of a layer of the candidate that are permuted, drawn at random."""
 FEWEST_MATCHES = 8
 """With fewer matched units a layer does not count for the ranks."""
+QUIET = 1e-3
+"""Units that write less, as a share of the mean, are matched with none."""
 TIED = 1e-4
 """Matches that differ by less are tied: among copies of one unit, the first in the file would always be chosen."""
-SORTED = 6.0
-"""From so many deviations of a rank correlation on, units were sorted by size and are not in random order."""
 BATCH = 64
 """Permutations that are drawn at a time."""
-
-Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,12 @@ class Matched:
     """(q, q): how alike they are to the base's units in their places, by weight; None for layers of unlike sizes."""
     places: Numbers
     """(n,): which of them have a match, by their places in `units`."""
-    ranks: Vector
-    """(n,): the standardised rank of each match in the base."""
+    partners: Numbers
+    """(n,): the place of each match in the base."""
     strength: Vector
     """(n,): the weight of each of these pairs."""
+    sizes: Vector
+    """(2, q): how much the units read and write, over their mean."""
 
 
 def matched(base: UnitRows, candidate: UnitRows, units: Numbers, group: int, weight: float) -> Matched:
@@ -66,7 +69,9 @@ def matched(base: UnitRows, candidate: UnitRows, units: Numbers, group: int, wei
     places, partners, strength = _mutual(product, chosen.weight, base.weight)
     same = len(base.weight) == len(candidate.weight)
     alike = product[:, units] * np.outer(*(_roots(rows)[units] for rows in (candidate, base))) if same else None
-    return Matched(group, weight, units, alike, places, _ranks(partners), strength)
+    means = candidate.sizes.mean(axis=1, keepdims=True)
+    sizes = candidate.sizes[:, units] / np.where(means > 0, means, 1.0)
+    return Matched(group, weight, units, alike, places, partners, strength, sizes)
 
 
 def _roots(rows: UnitRows) -> Array:
@@ -77,9 +82,9 @@ def _roots(rows: UnitRows) -> Array:
 def _mutual(product: Array, weight: Vector, base_weight: Vector) -> tuple[Numbers, Numbers, Vector]:
     """Units that are each other's best match, (n,) each: their places in both, and what the pairs count.
 
-    Units that write nothing are left out, and so are ties: where copies compete, the place would decide.
+    Units that write next to nothing are left out, and so are ties: where copies compete, the place would decide.
     """
-    live, base_live = np.flatnonzero(weight > 0), np.flatnonzero(base_weight > 0)
+    live, base_live = (np.flatnonzero(each > QUIET * each.mean()) for each in (weight, base_weight))
     if min(len(live), len(base_live)) < 2:
         nothing = np.zeros(0, dtype=np.int64)
         return nothing, nothing, np.zeros(0)
@@ -101,11 +106,10 @@ def _best(among: Array) -> tuple[Numbers, Array, NDArray[np.bool_]]:
     return place, first, alone
 
 
-def _ranks(numbers: NDArray[np.int64]) -> Vector:
-    """Standardised ranks of distinct numbers along the last axis."""
-    ranks = np.argsort(np.argsort(numbers, axis=-1), axis=-1).astype(np.float64)
-    count = max(numbers.shape[-1], 2)
-    standardised: Vector = (ranks - (numbers.shape[-1] - 1) / 2) / np.sqrt((count**2 - 1) / 12)
+def _ranks(numbers: Numbers) -> Vector:
+    """Standardised ranks of distinct numbers."""
+    ranks, count = np.argsort(np.argsort(numbers)), len(numbers)
+    standardised: Vector = (ranks - (count - 1) / 2) / np.sqrt((max(count, 2) ** 2 - 1) / 12)
     return standardised
 
 
@@ -114,22 +118,6 @@ def drawn_units(count: int, purpose: str, most: int = MOST_UNITS) -> Numbers:
     if count <= most:
         return np.arange(count)
     return np.sort(np.argsort(random_stream(purpose).random_raw(count), kind="stable")[:most])
-
-
-def sorted_by_size(layers: Sequence[UnitRows]) -> bool:
-    """Return whether the units of a model, or of every expert, stand by size, as those of independent ones may."""
-    experts = ((rows, place) for rows in layers for place in rows.by_expert)
-    zs = [_trends(rows.weight[place], rows.sizes[:, place]) for rows, place in experts if place.stop - place.start > 2]
-    return bool(zs) and bool(np.any(np.abs(np.sum(zs, axis=0)) / np.sqrt(len(zs)) > SORTED))
-
-
-def _trends(weight: Vector, norms: Vector) -> Vector:
-    """The rank correlation of places and sizes, in deviations: of what units write, and of both their norms."""
-    sizes = np.stack([weight, *norms])
-    jitter = random_stream(f"ties {sizes.shape[1]}").random_raw(sizes.shape[1])
-    ranked = np.stack([np.argsort(np.lexsort((jitter, row))) for row in sizes])
-    trends: Vector = _ranks(ranked) @ _ranks(np.arange(sizes.shape[1])) / np.sqrt(sizes.shape[1])
-    return trends
 
 
 @dataclass(frozen=True)
@@ -176,13 +164,13 @@ class _Replicates:
     """Both statistics as observed and under each permutation, drawn when they are first asked for."""
 
     def __init__(self, layers: Sequence[Matched], seed: int) -> None:
-        self._layers = layers
-        self._streams = {
-            (one.group, len(one.units)): random_stream(f"order of units {seed} {one.group} {len(one.units)}")
-            for one in layers
-        }
-        identity = {key: np.arange(key[1])[None] for key in self._streams}
-        self._values = self._under(identity)
+        together: dict[tuple[int, int], list[Matched]] = {}
+        for one in layers:
+            together.setdefault((one.group, len(one.units)), []).append(one)
+        self._strata = {key: strata(np.sum([one.sizes for one in some], axis=0)) for key, some in together.items()}
+        self._layers = [(key, one, _within(one, self._strata[key])) for key, some in together.items() for one in some]
+        self._streams = {key: random_stream(f"order of units {seed} {key[0]} {key[1]}") for key in together}
+        self._values = self._under({key: np.arange(key[1])[None] for key in together})
 
     @property
     def drawn(self) -> int:
@@ -199,22 +187,18 @@ class _Replicates:
             number += 1
 
     def _extend(self) -> None:
-        orders = {
-            (group, size): np.argsort(stream.random_raw(BATCH * size).reshape(-1, size), axis=1, kind="stable")
-            for (group, size), stream in self._streams.items()
-        }
+        orders = {key: orders_within(self._strata[key], BATCH, stream) for key, stream in self._streams.items()}
         more = self._under(orders)
         self._values = {name: np.concatenate([values, more[name]]) for name, values in self._values.items()}
 
     def _under(self, orders: Mapping[tuple[int, int], Numbers]) -> dict[str, Vector]:
         """Both statistics under some permutations of each group."""
         values: dict[str, list[Vector]] = {PLACES: [], RANKS: []}
-        for layer in self._layers:
-            order = orders[layer.group, len(layer.units)]
+        for key, layer, (places, ranks) in self._layers:
             if layer.alike is not None:
-                values[PLACES].append(layer.weight * _placed(layer.alike, order))
+                values[PLACES].append(layer.weight * _placed(layer.alike, orders[key]))
             if len(layer.places) >= FEWEST_MATCHES:
-                values[RANKS].append(layer.weight * _ranked(layer, order))
+                values[RANKS].append(layer.weight * (ranks[orders[key]] @ places))
         count = len(next(iter(orders.values())))
         return {name: np.sum(parts, axis=0) if parts else np.zeros(count) for name, parts in values.items()}
 
@@ -225,13 +209,19 @@ def _placed(alike: Array, orders: Numbers) -> Vector:
     return total
 
 
-def _ranked(layer: Matched, orders: Numbers) -> Vector:
-    """The weighted correlation of ranks in the base and the places where a permutation puts the candidate's units."""
-    size = orders.shape[1]
-    places = (orders[:, layer.places] - (size - 1) / 2) / np.sqrt((size**2 - 1) / 12)
-    share = layer.strength / layer.strength.sum() if layer.strength.sum() > 0 else layer.strength
-    correlation: Vector = places @ (share * layer.ranks)
-    return correlation
+def _within(layer: Matched, sets: Sequence[Numbers]) -> tuple[Vector, Vector]:
+    """The ranks (q,) of units and of their matches among those of a stratum, the latter times their weights.
+
+    Ranks among all would say nothing of sorted units, and there a few wrong matches would drown what right ones say.
+    """
+    places, ranks, total = np.empty(len(layer.units)), np.zeros(len(layer.units)), layer.strength.sum() or 1.0
+    partner, strength = np.full(len(layer.units), -1), np.zeros(len(layer.units))
+    partner[layer.places], strength[layer.places] = layer.partners, layer.strength / total
+    for some in sets:
+        places[some] = _ranks(some)
+        mine = some[partner[some] >= 0]
+        ranks[mine] = strength[mine] * _ranks(partner[mine])
+    return places, ranks
 
 
 def copies(layers: Sequence[UnitRows]) -> list[int]:

@@ -41,14 +41,12 @@ def _details(framed: Framed) -> Iterator[str]:
     read = len(framed.layers[1])
     some = f", in {read} of {framed.depth} layers ({named(framed.layers[1])})" if read < framed.depth else ""
     yield f"unit by unit, seen {through(framed)}: {share} inherited{some}"
-    if framed.objection:
-        yield f"the order of units is not tested: {framed.objection}"
-    elif framed.order is None:
+    if framed.order is None:
         yield "the order of units is not tested: no two units match"
     else:
         by = "; ".join(f"{STATISTICS[name]}, z {z:.1f}" for name, z in framed.order.z.items())
         tests = f", corrected for {framed.tests} tests of the claim (Bonferroni)" if framed.tests > 1 else ""
-        drawn = f"{framed.order.drawn:,} permutations within layers"
+        drawn = f"{framed.order.drawn:,} permutations among units of a layer that read and write as much"
         yield f"order of units: {by}; p = {framed.p_value:.3g} from {drawn}{tests}"
 
 
@@ -64,7 +62,6 @@ def _values(framed: Framed) -> dict[str, Any]:
         "p_value": None if order is None else order.p_value,
         "p_value_adjusted": framed.p_value,
         "tests": framed.tests,
-        "objection": framed.objection,
         "z": {} if order is None else {name: z for name, z in order.z.items() if math.isfinite(z)},
         "permutations": 0 if order is None else order.drawn,
         "inherited": {"share": framed.inherited.share, "low": low, "high": high, "at_least": framed.least},

@@ -114,14 +114,6 @@ def test_p_of_independent_models_is_uniform(make, settings):
     assert kstest(p_values, "uniform").pvalue > 0.01
 
 
-def test_experts_whose_units_were_sorted_by_size_prove_nothing():
-    def by_size(one):
-        return one.select(np.concatenate([part.start + np.argsort(one.weight[part]) for part in one.by_expert]))
-
-    assert "sorted by size" in compared(edited(BASE, by_size), edited(model(2), by_size)).objection
-    assert compared(edited(BASE, by_size), CHILD).objection == ""
-
-
 def test_of_units_that_were_not_all_looked_at_few_that_are_found_are_not_called_unrelated():
     few = edited(CHILD, lambda one: one)
     for number, own in model(2).items():

@@ -1,3 +1,6 @@
+import itertools
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +12,6 @@ from hf_lineage.evidence.units.order import (
     drawn_units,
     matched,
     order_test,
-    sorted_by_size,
 )
 from tests.unit_rows import moved, opposite, rows, shuffled
 
@@ -23,7 +25,7 @@ def test_units_are_matched_by_what_they_do_and_not_by_where_they_stand():
     order = np.random.default_rng(0).permutation(len(base.weight))
     (layer,) = layers(base.select(order), base)
     assert np.array_equal(layer.places, np.arange(len(base.weight)))
-    assert np.array_equal(np.argsort(np.argsort(layer.ranks)), order)
+    assert np.array_equal(layer.partners, order)
 
 
 def test_the_statistic_of_places_is_the_share_of_a_copy():
@@ -56,20 +58,6 @@ def test_no_more_units_are_permuted_than_needed():
     assert not np.array_equal(drawn, drawn_units(5000, "y"))
 
 
-@pytest.mark.parametrize(
-    "key", [lambda layer: layer.weight, lambda layer: layer.sizes[0], lambda layer: -layer.sizes[1]]
-)
-def test_units_that_were_sorted_by_size_are_noticed(key):
-    everything = [rows(seed) for seed in range(4)]
-    assert not sorted_by_size(everything)
-    assert sorted_by_size([layer.select(np.argsort(key(layer))) for layer in everything])
-
-
-def test_units_of_one_size_are_not_sorted():
-    layer = rows(0).select(np.zeros(96, dtype=int))
-    assert not sorted_by_size([layer] * 4)
-
-
 def test_layers_that_copy_each_other_are_noticed():
     one, other, random = rows(1), rows(2), np.random.default_rng(0)
     assert copies([one, other, moved(one, random, 0.3), shuffled(one, random), moved(other, random, 0.3)]) == [
@@ -80,3 +68,16 @@ def test_layers_that_copy_each_other_are_noticed():
         1,
     ]
     assert copies([one, rows(1, units=50)]) == [0, 1]
+
+
+def test_drawn_permutations_give_the_p_of_all_of_them():
+    """Five units: all 12 permutations of the small and of the large ones, by the statistic of the moved units."""
+    sizes = np.array([1.0, 4.0, 1.3, 3.0, 5.0])
+    base, candidate = (replace(rows(seed, units=5), sizes=np.stack([sizes] * 2)) for seed in (1, 2))
+    orders = [order for order in itertools.permutations(range(5)) if {order[0], order[2]} == {0, 2}]
+    everything = [candidate.select(np.array(order)) for order in orders]
+    observed = [order_test(layers(one, base), 19, 0).observed[PLACES] for one in everything]
+    for place in range(12):
+        expected = np.mean(np.array(observed) >= observed[place] - 1e-6)
+        drawn = [order_test(layers(everything[place], base), 199, seed).p_value for seed in range(20)]
+        assert np.mean(drawn) == pytest.approx(expected, rel=0.15)
