@@ -16,7 +16,7 @@ def rows(seed, units=UNITS, seen=SEEN):
     inner, outer = (random.standard_normal((units, seen)).astype(np.float32) for _ in range(2))
     sizes = random.uniform(0.5, 2, (2, units))
     gate = np.zeros((units, 0), np.float32)
-    return UnitRows(unit(inner), unit(outer), gate, sizes.prod(axis=0), sizes, float(sizes.prod(axis=0).sum()))
+    return UnitRows(unit(inner), unit(outer), gate, sizes.prod(axis=0), sizes)
 
 
 def unit(vectors):
@@ -52,7 +52,7 @@ def beside(layer, other, times=1.0):
     parts = (np.concatenate([getattr(layer, side), getattr(other, side)]) for side in ("inner", "outer", "gate"))
     weight = np.concatenate([layer.weight, times * other.weight])
     sizes = np.concatenate([layer.sizes, other.sizes * np.array([[1.0], [times]])], axis=1)
-    return UnitRows(*parts, weight, sizes, float(weight.sum()))
+    return UnitRows(*parts, weight, sizes)
 
 
 def opposite(layer):

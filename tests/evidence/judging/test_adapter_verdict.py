@@ -125,7 +125,7 @@ def leaning(by, seed=0):
     """A block of one direction in 24 rows, which lean by this much on the matrix that their gradient passed through."""
     random = np.random.default_rng(seed)
     written, through = random.normal(size=(2, 24))
-    return block("up", 0, "hidden units", written[None, :, None], (by * written + through)[None, None])
+    return block("up", 0, "hidden units", written[None, :, None], (by * written + through)[None, None], flips=True)
 
 
 def by_first_permutations(low, high, seeds=range(2000), analyses=1):
