@@ -44,7 +44,8 @@ class Block:
     @property
     def centred(self) -> Array:
         """(g, n, q): the rows, each column's mean in a group removed."""
-        return self.written - self.written.mean(axis=1, keepdims=True)
+        centred: Array = self.written - self.written.mean(axis=1, keepdims=True)
+        return centred
 
     @property
     def energies(self) -> Vector:

@@ -100,8 +100,8 @@ class Trace:
 
     @property
     def effect(self) -> float:
-        """How many deviations the adapter lies above chance, as in half its matrices; the less by either half."""
-        return min(half.effect for half in self.halves)
+        """How many deviations of its permutations the adapter lies above their mean, as in half its matrices."""
+        return self.halves[0].effect
 
     @property
     def p_values(self) -> tuple[float, ...]:
@@ -118,13 +118,13 @@ class Trace:
         return max(half.p_of(role) for half in self.halves)
 
     def z_of(self, role: str) -> float:
-        """Return by how many deviations one role lies above chance, the less by either half."""
-        return min(half.z_of(role) for half in self.halves)
+        """Return by how many deviations of its permutations one role lies above their mean, as power is predicted."""
+        return self.halves[0].z_of(role)
 
-    @functools.cached_property
+    @property
     def z_of_blocks(self) -> Vector:
         """(b,): the same for every block."""
-        return np.minimum(*(half.z_of_blocks for half in self.halves))
+        return self.halves[0].z_of_blocks
 
 
 def trace(blocks: Sequence[Block], permutations: int, seed: int, analyses: int = 1) -> Trace:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hf_lineage.evidence.adapters.blocks import Block
-from hf_lineage.evidence.nulls import Scale, not_below
-from hf_lineage.evidence.nulls.strata import Numbers, orders_within, strata
+from hf_lineage.evidence.nulls import Numbers, Scale, not_below, orders_within, strata_of
 from hf_lineage.signature import Array, Vector, random_stream
 
 ROUNDING = 1e-4
@@ -94,7 +93,7 @@ def replicate(blocks: Sequence[Block], count: int, seed: int) -> tuple[Vector, V
         flips = {column: rows >= FLIPPED and blocks[column].flips for column in columns}
         sizes = np.sqrt(np.sum([blocks[column].energies for column in columns], axis=0))
         free = all(blocks[column].flips for column in columns)
-        sets = [np.arange(rows)] if free else strata(sizes[None])
+        sets = [np.arange(rows)] if free else strata_of(sizes[None])
         for part, orders, signs in _elements(f"{kind} {rows}", sets, count, seed):
             kept = np.arange(rows)[None] if free else orders
             for column, flip in flips.items():

@@ -12,3 +12,6 @@ from .p_values import Scale as Scale
 from .p_values import not_below as not_below
 from .permutation import PermutationNull as PermutationNull
 from .permutation import sequential_nulls as sequential_nulls
+from .strata import Numbers as Numbers
+from .strata import orders_within as orders_within
+from .strata import strata_of as strata_of

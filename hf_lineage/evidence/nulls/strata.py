@@ -24,7 +24,7 @@ left, and rows of one size need no strata.
 Numbers = NDArray[np.int64]
 
 
-def strata(sizes: Vector) -> list[Numbers]:
+def strata_of(sizes: Vector) -> list[Numbers]:
     """Return sets of rows that are alike in each of some sizes, given as (kinds, rows).
 
     They are halved at the median of the size that differs most, in the ratio of its extremes. Rows of one size stay

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.evidence.nulls import Draws, Scale
+from hf_lineage.evidence.nulls import Draws, Numbers, Scale, orders_within, strata_of
 from hf_lineage.evidence.nulls import p_values as permutations
-from hf_lineage.evidence.nulls.strata import Numbers, orders_within, strata
 from hf_lineage.signature import Array, Vector, random_stream
 from hf_lineage.signature.units import UnitRows, cosines
 
@@ -167,7 +166,7 @@ class _Replicates:
         together: dict[tuple[int, int], list[Matched]] = {}
         for one in layers:
             together.setdefault((one.group, len(one.units)), []).append(one)
-        self._strata = {key: strata(np.sum([one.sizes for one in some], axis=0)) for key, some in together.items()}
+        self._strata = {key: strata_of(np.sum([one.sizes for one in some], axis=0)) for key, some in together.items()}
         self._layers = [(key, one, _within(one, self._strata[key])) for key, some in together.items() for one in some]
         self._streams = {key: random_stream(f"order of units {seed} {key[0]} {key[1]}") for key in together}
         self._values = self._under({key: np.arange(key[1])[None] for key in together})

@@ -19,8 +19,8 @@ NUMERIC = (2, 3, 4)
 """The columns of figures."""
 MEANING = (
     "If the adapter belonged to an independent model, permuting the rows of what it adds or flipping their signs would "
-    "change nothing. z is how far the observed value lies above those, in standard deviations; p is how often they "
-    "reach it; the weaker of the two counts"
+    "change nothing. z is how far the observed value lies above the permuted ones, in standard deviations; p is how "
+    "often they reach it, or flipped ones do: the larger of the two"
 )
 
 

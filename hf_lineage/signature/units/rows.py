@@ -28,7 +28,7 @@ class UnitRows:
     weight: Vector
     """(u,): ‖w_out,u‖ ‖w_in,u‖, at most the median of the layer."""
     sizes: Vector
-    """(2, u): the norms of what it reads and of what it writes, which tell whether units were sorted."""
+    """(2, u): the norms of what it reads and of what it writes."""
     experts: tuple[int, ...] = ()
     """How many of the units belong to each expert, one after the other; empty where there are none."""
     kept: float = 1.0
