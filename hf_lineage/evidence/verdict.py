@@ -19,6 +19,7 @@ from hf_lineage.evidence.units import Inherited
 from hf_lineage.signature import Sampled
 
 if TYPE_CHECKING:
+    from hf_lineage.evidence.equal_numbers import EqualNumbers
     from hf_lineage.evidence.nulls import EmpiricalNull
     from hf_lineage.evidence.strict import Strict
 
@@ -158,6 +159,8 @@ class Verdict:
     """What was measured of an adapter that was not merged; `evidence` and `by_path` are empty then."""
     framed: units.Framed | None = None
     """What the two models show unit by unit, where the paths do not decide; None if it was not measured."""
+    equal: EqualNumbers | None = None
+    """Which numbers are the base's, bit for bit; None where they were not compared, or show nothing."""
     accepted: bool = False
     """Whether the user accepts this kind of RELATED although it does not verify the claim."""
     executed: Executed | None = None

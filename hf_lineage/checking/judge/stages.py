@@ -10,6 +10,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hf_lineage.checking.judge.equal_stage import EQUAL
 from hf_lineage.checking.judge.path_stages import ALL_UNITS, PATHS, SAMPLE
 from hf_lineage.checking.judge.stage import ModelPair, Stage
 from hf_lineage.checking.judge.unit_stage import UNITS, is_faint
@@ -42,7 +43,7 @@ LISTING: Stage = Stage(
     called_for=_is_listed,
     run=_judge_listing,
 )
-STAGES: tuple[Stage, ...] = (LISTING, SAMPLE, ALL_UNITS, PATHS, UNITS)
+STAGES: tuple[Stage, ...] = (LISTING, SAMPLE, ALL_UNITS, PATHS, EQUAL, UNITS)
 """All tests of two models, in order."""
 BY_PATHS = (SAMPLE, ALL_UNITS, PATHS)
 LARGEST_READ = 2**32
@@ -117,7 +118,7 @@ def decide(before: Verdict, after: Verdict, alpha: float) -> Verdict:
     """
     if after.kind is Kind.UNRELATED and is_faint(before, alpha):
         return replace(before, framed=after.framed)
-    return replace(after, evidence=before.evidence, by_path=before.by_path)
+    return replace(after, evidence=before.evidence, by_path=before.by_path, equal=after.equal or before.equal)
 
 
 def _same_numbers(base: OpenedModel | Verdict, candidate: OpenedModel, options: Options) -> tuple[str, ...]:

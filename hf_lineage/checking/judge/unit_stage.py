@@ -43,21 +43,25 @@ def _coordinates(pair: ModelPair, first: Verdict | None) -> str | None:
         return units.TOKEN
     if any(not isinstance(null, PermutationNull) for one in first.evidence.values() for null in one.nulls):
         return None
-    if first.kind is Kind.INCONCLUSIVE and first.evidence and not _exchangeable(pair):
+    if first.kind is Kind.INCONCLUSIVE and first.evidence and not is_exchangeable(pair):
         return units.RESIDUAL if all(one.decided_by is None for one in first.evidence.values()) else None
     return units.TOKEN if first.kind is Kind.UNRELATED or is_faint(first, pair.options.alpha) else None
 
 
-def _exchangeable(pair: ModelPair) -> bool:
+def is_exchangeable(pair: ModelPair) -> bool:
+    """Return whether both architectures treat all residual coordinates alike."""
     models = pair.base, pair.candidate
     return all(model.factorization is None or model.factorization.exchangeable for model in models)
 
 
 def is_faint(first: Verdict, alpha: float) -> bool:
-    """Return whether paths are only just significant, as they are after the signs of some coordinates were changed."""
-    return first.kind is Kind.INCONCLUSIVE and any(
-        one.decided_by is not None and one.p_value <= alpha and not any(one.not_finite)
-        for one in first.evidence.values()
+    """Return whether paths or equal numbers are only just significant, as paths are after some signs were changed."""
+    return (first.kind is Kind.INCONCLUSIVE and first.equal is not None) or (
+        first.kind is Kind.INCONCLUSIVE
+        and any(
+            one.decided_by is not None and one.p_value <= alpha and not any(one.not_finite)
+            for one in first.evidence.values()
+        )
     )
 
 

@@ -2,6 +2,7 @@ from .adapter_verdict import clear as clear
 from .adapter_verdict import judge_trace as judge_trace
 from .adapter_verdict import least_effect as least_effect
 from .adapter_verdict import measure_trace as measure_trace
+from .equal_verdict import judge_equal as judge_equal
 from .evaluation import as_read as as_read
 from .evaluation import as_related as as_related
 from .evaluation import evaluate as evaluate

@@ -10,8 +10,11 @@ from .null import deciding as deciding
 from .p_values import Draws as Draws
 from .p_values import Scale as Scale
 from .p_values import not_below as not_below
+from .permutation import FEWEST_COORDINATES as FEWEST_COORDINATES
 from .permutation import PermutationNull as PermutationNull
+from .permutation import Tried as Tried
 from .permutation import sequential_nulls as sequential_nulls
 from .strata import Numbers as Numbers
 from .strata import orders_within as orders_within
 from .strata import strata_of as strata_of
+from .symmetry import HALVES as HALVES

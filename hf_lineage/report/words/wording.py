@@ -52,6 +52,8 @@ def cells(row: Row) -> Iterator[tuple[str, ...]]:
         words = row.verdict.by_path[path].words
         first = (base, declared) if number == 0 else ("", "")
         yield *first, path, score(evidence), inherited(evidence), f"{evidence.p_value:.3g}", words
+    if equal := row.verdict.equal:
+        yield "", "", "numbers", "-", f"{equal.share:.0%}", f"{equal.p_value:.3g}", row.verdict.words
     if framed := row.verdict.framed:
         first = ("", "") if row.verdict.evidence else (base, declared)
         yield *first, "units", "-", share_of_units(framed), order_p(framed), row.verdict.words
@@ -105,6 +107,8 @@ def p_value(row: Row) -> float | None:
         return row.verdict.trace.p_value
     if row.verdict.framed and row.verdict.by_units:
         return row.verdict.framed.p_value
+    if row.verdict.equal:
+        return row.verdict.equal.p_value
     evidence = best(row)
     return None if evidence is None else evidence.p_value
 

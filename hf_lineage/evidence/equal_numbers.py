@@ -1,0 +1,147 @@
+"""Equal numbers: how many numbers of a model are those of a base, bit for bit, and whether chance reaches as many.
+
+DARE, sparse updates, frozen parts and grafts leave such numbers, whatever happened to the others. Two models that were
+made independently have no more of them in their places than after any permutation or flip of residual coordinates.
+
+All that an element of that group does to a layer follows from one table: by which share of the energy the numbers of
+coordinate j of the base equal those of coordinate k of the candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.evidence.nulls import FEWEST_COORDINATES, HALVES, Draws, Tried, p_values
+from hf_lineage.signature import Array, Vector, random_stream
+
+ROWS = 64
+"""Rows of a matrix that the test looks at, at most: it compares every coordinate of theirs with every other."""
+BATCH, RARE = 256, 0.99
+"""Elements that are drawn at a time, and which quantile over the first of them a layer reaches by chance."""
+DECIMALS = 12
+"""Of equal energies: what sums in another order differ by is no difference."""
+
+
+class Rows(NamedTuple):
+    """Some rows of one matrix of both models, stored alike, with a residual coordinate in each column."""
+
+    layer: int
+    base: Array
+    candidate: Array
+    """(r, c)"""
+    tested: NDArray[np.int64] | slice
+    """The columns of the coordinates that are permuted and flipped, the same ones in the same order in all matrices."""
+    numbers: int
+    """Of the whole matrix, by which it counts: to enlarge one matrix and shrink another changes nothing."""
+
+
+@dataclass(frozen=True)
+class EqualNumbers:
+    """How much of each layer is the base's, by the numbers that are equal."""
+
+    layers: tuple[int, ...]
+    """Their numbers, ascending."""
+    equal: Vector
+    """(L,): the share q of the numbers; those that are zero in either model are none."""
+    energy: Vector
+    """(L,): the share e of the candidate's energy that lies in equal numbers: small ones buy nothing."""
+    chance: Vector
+    """(L,): the energy that equals by chance, as elements of the group show it."""
+    permuted: Tried
+    flipped: Tried
+    tests: int = 1
+    """Tests of the same claim, for which p is corrected."""
+
+    @property
+    def p_value(self) -> float:
+        """The larger p-value of the two halves of the group, corrected for all tests of the claim."""
+        return min(1.0, self.tests * max(self.permuted.p_value, self.flipped.p_value))
+
+    @property
+    def at_least(self) -> Vector:
+        """(L,): the share of each layer that is inherited at least."""
+        rest = np.where(self.chance < 1, 1 - self.chance, 1.0)
+        return np.clip((self.energy - self.chance) / rest, 0.0, 1.0)
+
+    @property
+    def share(self) -> float:
+        """The same of all layers together; each counts alike."""
+        return float(self.at_least.mean())
+
+
+def compare_numbers(matrices: Sequence[Rows], first: int, seed: int, tests: int = 1) -> EqualNumbers | None:
+    """Return what is equal in some matrices of two models; None where there is nothing to permute.
+
+    `first` is the number of permutations, and of flips, that are drawn at first by the rule of `p_values`.
+    """
+    layers = sorted({one.layer for one in matrices})
+    tables = [_Table.of_layer([one for one in matrices if one.layer == layer]) for layer in layers]
+    if not tables or len(tables[0].turned) < FEWEST_COORDINATES:
+        return None
+    equal, energy = np.array([one.equal for one in tables]), np.array([one.energy for one in tables])
+    straight, turned = np.stack([one.straight for one in tables]), np.stack([one.turned for one in tables])
+    tried = (_tried(half, straight.mean(axis=0), turned.mean(axis=0), first, seed) for half in HALVES)
+    orders = next(_elements("permutations", turned.shape[1], seed))
+    chance = np.maximum(np.quantile(_permuted(straight, orders), RARE, axis=-1), turned.sum(axis=1))
+    return EqualNumbers(tuple(layers), equal, energy, chance, *tried, tests)
+
+
+class _Table(NamedTuple):
+    """Which energy of one layer's numbers is equal between any two coordinates."""
+
+    straight: Vector
+    """(m, m): of the candidate's coordinate k beside the base's coordinate j."""
+    turned: Vector
+    """(m,): of each coordinate beside itself with the other sign."""
+    equal: float
+    energy: float
+
+    @classmethod
+    def of_layer(cls, matrices: Sequence[Rows]) -> _Table:
+        total = sum(one.numbers for one in matrices)
+        tables = [(_compared(one), one.numbers / total) for one in matrices]
+        return cls(*(sum(share * table[at] for table, share in tables) for at in range(4)))
+
+
+def _compared(rows: Rows) -> _Table:
+    """The table of one matrix; only the shares of equal numbers are of all rows and columns."""
+    squares = rows.candidate.astype(np.float64) ** 2
+    same = (rows.base == rows.candidate) & (squares > 0)
+    few = slice(None, None, -(-len(squares) // ROWS))
+    base, candidate, weight = (one[few][:, rows.tested] for one in (rows.base, rows.candidate, squares))
+    weight = weight / (weight.sum() or 1.0)
+    straight = np.stack([one @ (base == number[:, None]) for one, number in zip(weight.T, candidate.T, strict=True)])
+    turned = (weight * (base == -candidate)).sum(axis=0)
+    return _Table(straight.T, turned, float(same.mean()), float(squares[same].sum() / (squares.sum() or 1.0)))
+
+
+def _tried(half: str, straight: Vector, turned: Vector, first: int, seed: int) -> Tried:
+    """The energy that is equal as observed, and under elements of one half of the group."""
+    fixed = straight.diagonal()
+
+    def energies() -> Iterator[float]:
+        yield float(fixed.sum())
+        for drawn in _elements(half, len(fixed), seed):
+            moved = _permuted(straight, drawn) if half == "permutations" else np.where(drawn > 0, fixed, turned).sum(-1)
+            yield from map(float, moved)
+
+    draws = Draws(round(energy, DECIMALS) for energy in energies())
+    return Tried(draws.observed, np.array(p_values.sequence(draws.observed, draws.after(0), first)), first)
+
+
+def _permuted(straight: Vector, orders: NDArray[np.int64]) -> Vector:
+    """The equal energy (..., n) by tables (..., m, m) where coordinate k meets coordinate orders[:, k] of the base."""
+    energies: Vector = straight[..., orders, np.arange(orders.shape[1])].sum(axis=-1)
+    return energies
+
+
+def _elements(half: str, size: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Batches of elements of one half, (BATCH, size), without end; the same on every platform for one seed."""
+    stream, words = random_stream(f"equal numbers {half} {seed}"), HALVES[half].words(size)
+    while True:
+        yield HALVES[half].element(stream.random_raw(BATCH * words).reshape(BATCH, words), size)
