@@ -4,5 +4,6 @@ from .layers import Shape as Shape
 from .layers import named_tensors as named_tensors
 from .layout import Layout as Layout
 from .layout import bind as bind
+from .matrix_sets import BIASES as BIASES
 from .matrix_sets import Heads as Heads
 from .matrix_sets import LayerSet as LayerSet

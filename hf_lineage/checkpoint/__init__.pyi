@@ -10,9 +10,9 @@ from .opening import open_weights as open_weights
 from .stored import Memory as Memory
 from .stored import StoredRows as StoredRows
 from .stored import StoredTensor as StoredTensor
-from .stored import same_bytes as same_bytes
 from .tensor import DTYPES as DTYPES
 from .tensor import TensorInfo as TensorInfo
+from .tensor import as_stored as as_stored
 from .tensor import single as single
 from .tensor import widen as widen
 from .vocabulary import SharedTokens as SharedTokens

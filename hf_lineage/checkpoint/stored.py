@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,6 @@ LFS_POINTER = b"version "
 """The beginning of the text file that git writes in place of the weights where git-lfs is missing."""
 
 
-PROBE, AT_ONCE = 2**12, 2**22
-"""Bytes of a tensor that are read at once where its numbers are not asked for: of its beginning, and of all of it."""
 ALIGNMENT = 64
 """Bytes: a cache line, and a multiple of the size of every number format."""
 
@@ -99,17 +96,6 @@ class StoredTensor:
         """Ask the system to read it in the background, where it can, while something else is computed."""
         prefetch(self.file, self.start, self.size, self.stamp)
 
-    def pieces(self, largest: int) -> Iterator[memoryview]:
-        """Yield its bytes as the file has them, at most so many at once, each time in the same memory.
-
-        Raise OSError if the file cannot be read or has changed since it was opened.
-        """
-        buffer = memoryview(bytearray(min(largest, self.size)))
-        for start in range(0, self.size, largest):
-            piece = buffer[: self.size - start]
-            read_into(self.file, self.start + start, piece, self.stamp)
-            yield piece
-
     def read(self, memory: Memory) -> NDArray[Any]:
         """Return its numbers as they are stored, in the free part of `memory` or in new memory.
 
@@ -122,32 +108,6 @@ class StoredTensor:
         if self.halved:
             without_smallest(numbers)
         return numbers
-
-
-def same_bytes(one: Mapping[str, StoredTensor], other: Mapping[str, StoredTensor], most: int | None = None) -> bool:
-    """Return whether two models have the same tensors: of equal names, formats and shapes, and with equal bytes.
-
-    The beginning of each tensor comes first, and the first difference ends it, so that little is read of two models
-    that differ. Where more than `most` bytes of each are to be read, the answer is no. Raise CheckpointError if a file
-    cannot be read, or changed since its header was.
-    """
-    if one.keys() != other.keys():
-        return False
-    pairs = sorted(((name, tensor, other[name]) for name, tensor in one.items()), key=lambda pair: pair[1].size)
-    if any((a.dtype, a.shape) != (b.dtype, b.shape) for _, a, b in pairs):
-        return False
-    unread = [(name, a, b) for name, a, b in pairs if a.stamp is None or (a.stamp, a.start) != (b.stamp, b.start)]
-    if most is not None and sum(tensor.size for _, tensor, _ in unread) > most:
-        return False
-    for largest, many in ((PROBE, 1), (AT_ONCE, None)):
-        for name, *both in unread:
-            try:
-                pieces = zip(*(tensor.pieces(largest) for tensor in both), strict=True)
-                if any(bytes(piece) != bytes(beside) for piece, beside in islice(pieces, many)):
-                    return False
-            except OSError as error:
-                raise unreadable(name, error) from None
-    return True
 
 
 def unreadable(name: str, error: OSError) -> CheckpointError:

@@ -6,7 +6,6 @@ from .criteria import MINIMUM_EFFECT as MINIMUM_EFFECT
 from .criteria import Admitted as Admitted
 from .criteria import Budget as Budget
 from .criteria import Criteria as Criteria
-from .equal_numbers import EqualNumbers as EqualNumbers
 from .equal_numbers import Rows as Rows
 from .equal_numbers import compare_numbers as compare_numbers
 from .executed import INPUTS as INPUTS

@@ -28,16 +28,14 @@ DECIMALS = 12
 
 
 class Rows(NamedTuple):
-    """Some rows of one matrix of both models, stored alike, with a residual coordinate in each column."""
+    """Some rows of one matrix, stored alike in both models, with a residual coordinate in each column."""
 
     layer: int
-    base: Array
-    candidate: Array
-    """(r, c)"""
-    tested: NDArray[np.int64] | slice
-    """The columns of the coordinates that are permuted and flipped, the same ones in the same order in all matrices."""
     numbers: int
     """Of the whole matrix, by which it counts: to enlarge one matrix and shrink another changes nothing."""
+    base: Array
+    candidate: Array
+    """(r, m): the coordinates are the same ones, in the same order, in all matrices."""
 
 
 @dataclass(frozen=True)
@@ -80,44 +78,36 @@ def compare_numbers(matrices: Sequence[Rows], first: int, seed: int, tests: int 
     `first` is the number of permutations, and of flips, that are drawn at first by the rule of `p_values`.
     """
     layers = sorted({one.layer for one in matrices})
-    tables = [_Table.of_layer([one for one in matrices if one.layer == layer]) for layer in layers]
-    if not tables or len(tables[0].turned) < FEWEST_COORDINATES:
+    tables = [_of_layer([one for one in matrices if one.layer == layer]) for layer in layers]
+    if not tables or len(tables[0][1]) < FEWEST_COORDINATES:
         return None
-    equal, energy = np.array([one.equal for one in tables]), np.array([one.energy for one in tables])
-    straight, turned = np.stack([one.straight for one in tables]), np.stack([one.turned for one in tables])
+    straight, turned, equal, energy = map(np.array, zip(*tables, strict=True))
     tried = (_tried(half, straight.mean(axis=0), turned.mean(axis=0), first, seed) for half in HALVES)
-    orders = next(_elements("permutations", turned.shape[1], seed))
-    chance = np.maximum(np.quantile(_permuted(straight, orders), RARE, axis=-1), turned.sum(axis=1))
+    reached = _permuted(straight, next(_elements("permutations", turned.shape[1], seed)))
+    chance = np.maximum(np.quantile(reached, RARE, axis=-1), turned.sum(axis=1))
     return EqualNumbers(tuple(layers), equal, energy, chance, *tried, tests)
 
 
-class _Table(NamedTuple):
-    """Which energy of one layer's numbers is equal between any two coordinates."""
-
-    straight: Vector
-    """(m, m): of the candidate's coordinate k beside the base's coordinate j."""
-    turned: Vector
-    """(m,): of each coordinate beside itself with the other sign."""
-    equal: float
-    energy: float
-
-    @classmethod
-    def of_layer(cls, matrices: Sequence[Rows]) -> _Table:
-        total = sum(one.numbers for one in matrices)
-        tables = [(_compared(one), one.numbers / total) for one in matrices]
-        return cls(*(sum(share * table[at] for table, share in tables) for at in range(4)))
+Table = tuple[Vector, Vector, float, float]
+"""The energy of equal numbers, (m, m) of the candidate's coordinate k beside the base's coordinate j, and (m,) of each
+coordinate beside itself with the other sign; which share of all numbers is equal, and of the energy."""
 
 
-def _compared(rows: Rows) -> _Table:
-    """The table of one matrix; only the shares of equal numbers are of all rows and columns."""
-    squares = rows.candidate.astype(np.float64) ** 2
-    same = (rows.base == rows.candidate) & (squares > 0)
-    few = slice(None, None, -(-len(squares) // ROWS))
-    base, candidate, weight = (one[few][:, rows.tested] for one in (rows.base, rows.candidate, squares))
-    weight = weight / (weight.sum() or 1.0)
+def _of_layer(matrices: Sequence[Rows]) -> Table:
+    total = sum(one.numbers for one in matrices)
+    parts = zip(*([part * one.numbers / total for part in _compared(one)] for one in matrices), strict=True)
+    straight, turned, equal, energy = (sum(part) for part in parts)
+    return straight, turned, equal, energy
+
+
+def _compared(rows: Rows) -> Table:
+    """The table of one matrix; what depends on pairs of coordinates is of a few of its rows."""
+    energy = rows.candidate.astype(np.float64) ** 2
+    energy /= energy.sum() or 1.0
+    same, few = (rows.base == rows.candidate) & (energy > 0), slice(None, None, -(-len(energy) // ROWS))
+    base, candidate, weight = rows.base[few], rows.candidate[few], energy[few] / (energy[few].sum() or 1.0)
     straight = np.stack([one @ (base == number[:, None]) for one, number in zip(weight.T, candidate.T, strict=True)])
-    turned = (weight * (base == -candidate)).sum(axis=0)
-    return _Table(straight.T, turned, float(same.mean()), float(squares[same].sum() / (squares.sum() or 1.0)))
+    return straight.T, (weight * (base == -candidate)).sum(axis=0), same.mean(), energy[same].sum()
 
 
 def _tried(half: str, straight: Vector, turned: Vector, first: int, seed: int) -> Tried:
@@ -136,8 +126,7 @@ def _tried(half: str, straight: Vector, turned: Vector, first: int, seed: int) -
 
 def _permuted(straight: Vector, orders: NDArray[np.int64]) -> Vector:
     """The equal energy (..., n) by tables (..., m, m) where coordinate k meets coordinate orders[:, k] of the base."""
-    energies: Vector = straight[..., orders, np.arange(orders.shape[1])].sum(axis=-1)
-    return energies
+    return np.asarray(straight[..., orders, np.arange(orders.shape[1])].sum(axis=-1))
 
 
 def _elements(half: str, size: int, seed: int) -> Iterator[NDArray[np.int64]]:

@@ -21,7 +21,7 @@ def model(seed, spread=None, form="bf16"):
 
 
 def compared(base, candidate, seed=0, first=DRAWS):
-    rows = [Rows(n, a, b, slice(None), a.size) for n, (a, b) in enumerate(zip(base, candidate, strict=True))]
+    rows = [Rows(n, a.size, a, b) for n, (a, b) in enumerate(zip(base, candidate, strict=True))]
     return compare_numbers(rows, first, seed)
 
 
@@ -77,7 +77,7 @@ def test_what_chance_reaches_is_subtracted_and_zeros_are_no_numbers():
 
 def test_enlarging_one_matrix_changes_nothing_of_how_much_it_counts():
     base, other = model(0), model(1)
-    rows = [Rows(0, base[0], base[0], slice(None), 1), Rows(0, base[1], 1024 * other[1], slice(None), 1)]
+    rows = [Rows(0, 1, base[0], base[0]), Rows(0, 1, base[1], 1024 * other[1])]
     assert compare_numbers(rows, DRAWS, 0).energy == pytest.approx(0.5, abs=0.01)
 
 

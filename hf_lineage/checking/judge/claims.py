@@ -114,7 +114,7 @@ def judge_pair(
     """Return the row of a claim on two models; `commit` is that of a base of which nothing can be compared."""
     other = candidate()
     outcome = judge_models(base, other, options, declared := claim.sources != NAMED)
-    notes = file_notes(base, other, options)
+    notes = file_notes(base, other)
     if options.run:
         outcome = import_module(f"{__package__}.executed").judge_executed(base, other, outcome, options, declared)
     if outcome.kind is Kind.UNRELATED and outcome.framed and not outcome.framed.searched:

@@ -1,11 +1,8 @@
-"""Listing: two models are the same by what the Hub lists of their files, before a weight is read, or byte for byte.
+"""Listing: two models are the same by what the Hub lists of their files, before a weight is read.
 
 The Hub names the content of every large file by its SHA-256, so equal names mean equal bytes, whatever the repository.
 Which tensors a model has, and where they stand, is in headers, which are read in any case. A listing is what a server
 says: the claim is not verified by it, and other files say nothing, since a full fine-tune changes all of them.
-
-Of two models on this disk the bytes themselves are compared. That they are equal is told beside the verdict, which
-stays what the tests make of it: they also know what a loader makes of these numbers.
 """
 
 from __future__ import annotations
@@ -15,7 +12,6 @@ from typing import Any
 
 from hf_lineage.checking.judge.stage import ModelPair
 from hf_lineage.checking.source import SAVED, FromWeights, OpenedModel
-from hf_lineage.errors import printable
 from hf_lineage.evidence import Criteria, Kind, Verdict
 from hf_lineage.evidence.judging import as_related
 from hf_lineage.hub import client
@@ -24,9 +20,6 @@ SAME = (
     "the same files, by the Hub's listing: {} with weights, and the same configuration. Their bytes were not read; "
     "--audit reads them"
 )
-EQUAL = "and the configurations are equal; only files, their names and metadata may differ"
-MOST_SHOWN = 5
-"""Settings that are named where configurations differ."""
 
 
 def judge_listing(pair: ModelPair, criteria: Criteria) -> Verdict | None:
@@ -36,15 +29,6 @@ def judge_listing(pair: ModelPair, criteria: Criteria) -> Verdict | None:
         return None
     files = len({content for content, *_ in base.values()})
     return as_related(Kind.LISTED, SAME.format(f"{files} file{'s' * (files > 1)}"), criteria)
-
-
-def describe_copy(base: FromWeights, candidate: FromWeights) -> str:
-    """Return the sentence about two models that store the same bytes, which says how their configurations differ."""
-    mine, others = _settings(base), _settings(candidate)
-    unlike = [key for key in sorted({*mine, *others}) if mine.get(key) != others.get(key)]
-    shown = printable(", ".join(unlike[:MOST_SHOWN]), 200)
-    settings = f"but their configurations differ ({shown}): they may compute something else" if unlike else EQUAL
-    return f"{candidate.name}: the same numbers as {base.name}: every tensor has the same bytes, {settings}"
 
 
 def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:

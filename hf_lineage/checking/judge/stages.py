@@ -16,8 +16,7 @@ from hf_lineage.checking.judge.stage import ModelPair, Stage
 from hf_lineage.checking.judge.unit_stage import UNITS, is_faint
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import attempt
-from hf_lineage.checking.source import FromWeights, OpenedModel
-from hf_lineage.checkpoint import same_bytes
+from hf_lineage.checking.source import OpenedModel
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
 from hf_lineage.evidence import Criteria, Kind, Verdict
 from hf_lineage.evidence.judging import as_read, reserved
@@ -46,8 +45,6 @@ LISTING: Stage = Stage(
 STAGES: tuple[Stage, ...] = (LISTING, SAMPLE, ALL_UNITS, PATHS, EQUAL, UNITS)
 """All tests of two models, in order."""
 BY_PATHS = (SAMPLE, ALL_UNITS, PATHS)
-LARGEST_READ = 2**32
-"""Bytes of each of two models that are compared with each other where not everything is to be read."""
 
 
 def judge_models(
@@ -121,33 +118,9 @@ def decide(before: Verdict, after: Verdict, alpha: float) -> Verdict:
     return replace(after, evidence=before.evidence, by_path=before.by_path, equal=after.equal or before.equal)
 
 
-def _same_numbers(base: OpenedModel | Verdict, candidate: OpenedModel, options: Options) -> tuple[str, ...]:
-    """A sentence about two models on this disk that store the same bytes, where nothing else may be loaded.
-
-    The verdict stays what the tests make of it: they also know what a loader makes of these numbers.
-    """
-    if not (isinstance(base, FromWeights) and isinstance(candidate, FromWeights) and base.local and candidate.local):
-        return ()
-    if any(map(_may_be_more, (base, candidate))):
-        return ()
-    one, other = (model.opened.checkpoint.stored for model in (base, candidate))
-    if not same_bytes(one, other, None if options.budget == "full" else LARGEST_READ):
-        return ()
-    from hf_lineage.checking.judge.listing import describe_copy
-
-    return (describe_copy(base, candidate),)
-
-
-def _may_be_more(model: OpenedModel) -> bool:
-    """Whether a loader may make something else of a model than its numbers say, or read other files."""
-    unread = model.notes if model.repo is None or model.repo.file is None else ()
-    return bool(model.reservations or model.own_code or unread)
-
-
-def file_notes(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, options: Options) -> tuple[str, ...]:
-    """Return sentences about files of two models that were not read, or that are the same in both."""
+def file_notes(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict) -> tuple[str, ...]:
+    """Return sentences about files of two models that were not read."""
     if isinstance(candidate, Verdict):
         return ()
     opened = (model for model in (base, candidate) if isinstance(model, OpenedModel))
-    notes = tuple(f"{model.name}: {note}" for model in opened for note in model.notes)
-    return notes + _same_numbers(base, candidate, options)
+    return tuple(f"{model.name}: {note}" for model in opened for note in model.notes)

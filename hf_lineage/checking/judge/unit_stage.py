@@ -55,13 +55,12 @@ def is_exchangeable(pair: ModelPair) -> bool:
 
 
 def is_faint(first: Verdict, alpha: float) -> bool:
-    """Return whether paths or equal numbers are only just significant, as paths are after some signs were changed."""
-    return (first.kind is Kind.INCONCLUSIVE and first.equal is not None) or (
-        first.kind is Kind.INCONCLUSIVE
-        and any(
-            one.decided_by is not None and one.p_value <= alpha and not any(one.not_finite)
-            for one in first.evidence.values()
-        )
+    """Return whether equal numbers or paths are only just significant, as paths are after some signs were changed."""
+    if first.equal is not None and first.kind is Kind.INCONCLUSIVE:
+        return True
+    return first.kind is Kind.INCONCLUSIVE and any(
+        one.decided_by is not None and one.p_value <= alpha and not any(one.not_finite)
+        for one in first.evidence.values()
     )
 
 

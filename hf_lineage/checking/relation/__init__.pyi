@@ -1,3 +1,4 @@
+from .beside import rows_beside as rows_beside
 from .contributions import find_blend as find_blend
 from .contributions import read_beside as read_beside
 from .contributions import weights_of as weights_of
@@ -7,8 +8,5 @@ from .declared import names_in as names_in
 from .declared import parts_notes as parts_notes
 from .declared import relation_notes as relation_notes
 from .derivation import derived as derived
-from .matrices import WRITERS as WRITERS
-from .matrices import matrix as matrix
-from .matrices import rows_of as rows_of
 from .pairing import Pairing as Pairing
 from .pairing import pair_tensors as pair_tensors

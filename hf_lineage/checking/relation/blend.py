@@ -11,7 +11,7 @@ import numpy as np
 
 from hf_lineage.architecture import LayerSet
 from hf_lineage.architecture.registry import Slot
-from hf_lineage.checking.relation.matrices import digits_of, matrix, rows_of
+from hf_lineage.checking.relation.matrices import UNSEEN, digits_of, matrix, rows_of
 from hf_lineage.checking.source import FromWeights
 from hf_lineage.evidence.derivation import (
     DIGITS,
@@ -83,10 +83,10 @@ def _layer(
         others = [_set(parent, branch, place.get(layer)) for parent, place in zip(parents, places, strict=True)]
         seen = set[str]()
         for role, slot in sets[layer][0].slots.items():
-            if slot.tensor in seen or not _readable(model, slot, sampled):
+            if slot.tensor in seen or (sampled and role in UNSEEN) or not _readable(model, slot, sampled):
                 continue
             seen.add(slot.tensor)
-            rows = rows_of(model, role, slot, layer, sample, sampled)
+            rows = rows_of(model, role, sets[layer][0], layer, sample, sampled)
             numbers, alike = matrix(model, slot, rows), []
             for number, (parent, other) in enumerate(zip(parents, others, strict=True)):
                 same = other.slots.get(role) if other else None

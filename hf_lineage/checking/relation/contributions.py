@@ -29,7 +29,7 @@ MOST = 16
 """Parents of one model whose shares are measured: more of them cannot be told apart."""
 TOGETHER = 3
 """Models of an index that may be parents of one model together."""
-SHOWING = (Made.BLEND, Made.FROM_MODEL, Made.PIECES, Made.NEAR)
+SHOWING = (Made.BLEND, Made.SHARED, Made.FROM_MODEL, Made.PIECES, Made.NEAR)
 """What is told of a model that nothing declares."""
 MOST_CACHED = 8
 """Layers of which rows are downloaded where signatures come from the cache."""

@@ -6,19 +6,24 @@ They are rows of matrices of layers that the verdict was based on, so that nothi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.linalg import norm
 
 from hf_lineage.architecture import LayerSet
 from hf_lineage.architecture.registry import MLP_READERS, PATHS, Slot
-from hf_lineage.checking.relation.matrices import WRITERS, bits_of, digits_of, matrix, rows_of
+from hf_lineage.checking.relation.beside import rows_beside
+from hf_lineage.checking.relation.matrices import UNSEEN, WRITERS, bits_of, digits_of, matrix, rows_of
 from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.evidence import Evidence, Kind, Verdict
-from hf_lineage.evidence.derivation import Aligned, Change, Derivation, align, measure_change
+from hf_lineage.evidence.derivation import Aligned, Change, Derivation, Held, Matrix, align, measure_change
 from hf_lineage.signature.extraction import Sample
+from hf_lineage.signature.products import gain
 
+NEARER = 0.5
+"""How much nearer a matrix is with the gains of a norm than without them, if it took them over."""
 LAYERS = 3
 """Layers that are compared, spread over those that were paired."""
 WITH_LAYERS = (Kind.RELATED, Kind.IN_PART)
@@ -77,7 +82,13 @@ def derived(
             compared += _compare(pair)
         if any(not one.change.equal for one in compared):
             break
-    return _joined(compared) if compared else None
+    if not compared and verdict.equal is None:
+        return None
+    part = measured.origins if 0 < len(measured.origins) < measured.read else None
+    fetch = local or all(one.change.equal for one in compared)
+    beside = rows_beside(base, candidate, seed, part, fetch=fetch)
+    held = (Held.compare(one.kind, one.numbers, one.base, one.candidate, one.digits[1]) for one in beside)
+    return _joined(compared, tuple(held))
 
 
 def _pairs(
@@ -103,34 +114,53 @@ def _compare(pair: _Pair) -> Iterator[_Compared]:
     seen, moved = set[str](), False
     for role, slot in pair.sets[1].slots.items():
         other = pair.sets[0].slots.get(role)
-        if other is None or slot.tensor in seen or (moved and role in WRITERS) or not _alike(pair, other, slot):
+        if other is None or slot.tensor in seen or (moved and role in WRITERS) or not _alike(pair, role, other, slot):
             continue
         seen.add(slot.tensor)
-        rows = rows_of(pair.base, role, other, pair.layer, pair.sample, pair.sampled)
+        rows = rows_of(pair.base, role, pair.sets[0], pair.layer, pair.sample, pair.sampled)
         base_rows, candidate_rows = matrix(pair.base, other, rows), matrix(pair.candidate, slot, rows)
-        aligned = align(base_rows, candidate_rows) if role in MLP_READERS else Aligned(base_rows)
+        folded = None if role in WRITERS else _folded(pair, base_rows, candidate_rows)
+        aligned = folded or (align(base_rows, candidate_rows) if role in MLP_READERS else Aligned(base_rows))
         if aligned is None and rows and not pair.sampled:
             aligned = align(matrix(pair.base, other, ()), candidate_rows)
         moved |= aligned is None or aligned.reordered or aligned.rescaled
-        digits = digits_of(base, other.tensor), digits_of(candidate, slot.tensor)
+        digits = (
+            digits_of(base, other.tensor) - bool(folded),
+            digits_of(candidate, slot.tensor),
+        )  # gains are rounded
         change = measure_change(aligned.base, candidate_rows, digits) if aligned else None
         if aligned and change:
+            change = replace(change, equal=change.equal or (aligned.folded and change.hidden))
             yield _Compared(change, aligned, bits_of(candidate, slot.tensor))
 
 
-def _alike(pair: _Pair, base_slot: Slot, slot: Slot) -> bool:
+def _folded(pair: _Pair, base: Matrix, candidate: Matrix) -> Aligned | None:
+    """The base's rows with the gains that the candidate took from its norm; None if it took none."""
+    models = [*zip((pair.base.opened, pair.candidate.opened), pair.sets, strict=True)]
+    if not all(sets.norm and one.checkpoint.at_hand(sets.norm) for one, sets in models):
+        return None
+    before, after = (gain(one.layout, sets, str(sets.norm), one.checkpoint.read) for one, sets in models)
+    with np.errstate(all="ignore"):
+        moved = base * np.float32(before / after)
+        return Aligned(moved, folded=True) if norm(candidate - moved) < NEARER * norm(candidate - base) else None
+
+
+def _alike(pair: _Pair, role: str, base_slot: Slot, slot: Slot) -> bool:
     """Whether both models store a matrix in one way, the base not quantized, and nothing has to be downloaded."""
     (base, candidate), names = pair.checkpoints, (base_slot.tensor, slot.tensor)
     if base_slot.roles != slot.roles or base_slot.tensor in base.decoded:
         return False
     same = base.tensors[base_slot.tensor].shape == candidate.tensors[slot.tensor].shape
-    return same and (pair.sampled or all(one.at_hand(name) for one, name in zip((base, candidate), names, strict=True)))
+    seen = pair.sampled and role not in UNSEEN
+    return same and (seen or all(one.at_hand(name) for one, name in zip((base, candidate), names, strict=True)))
 
 
-def _joined(compared: Sequence[_Compared]) -> Derivation:
+def _joined(compared: Sequence[_Compared], held: tuple[Held, ...]) -> Derivation:
     return Derivation(
         tuple(one.change for one in compared),
         reordered=any(one.aligned.reordered for one in compared),
         rescaled=any(one.aligned.rescaled for one in compared),
-        stored_bits=float(np.median([one.bits for one in compared])),
+        stored_bits=float(np.median([one.bits for one in compared] or [0.0])),
+        folded=any(one.aligned.folded for one in compared),
+        held=held,
     )

@@ -6,37 +6,42 @@ import math
 
 import numpy as np
 
-from hf_lineage.architecture import is_transposed
+from hf_lineage.architecture import LayerSet, is_transposed
 from hf_lineage.architecture.registry import Slot
 from hf_lineage.checking.source import FromWeights
 from hf_lineage.checkpoint import Checkpoint, single
 from hf_lineage.evidence.derivation import DIGITS, Matrix
-from hf_lineage.signature.extraction import Runs, Sample
+from hf_lineage.signature.extraction import Runs, Sample, runs
 
 RUNS = 2
 """Runs of a sample's rows that are compared of each matrix."""
 STACKED = 3
 """Dimensions of a tensor of stacked experts."""
+UNSEEN = ("query", "key")
+"""Roles of which a sample reads nothing."""
+ROWS = 128
+"""Rows of other matrices that are compared, as many as share a scale at most."""
 LARGE = 2**20
 """Numbers of a matrix from which on only these rows are compared."""
 WRITERS = ("down", "output")
 """Roles whose columns are hidden units; the rows of MLP_READERS are."""
 
 
-def rows_of(model: FromWeights, role: str, slot: Slot, layer: int, sample: Sample, sampled: bool) -> Runs:
+def rows_of(model: FromWeights, role: str, layer_set: LayerSet, layer: int, sample: Sample, sampled: bool) -> Runs:
     """Return the rows of a large matrix that are compared; none stands for all.
 
     `sampled` says that no more than a sample of the layer is on this disk.
     """
-    checkpoint = model.opened.checkpoint
+    slot, checkpoint = layer_set.slots[role], model.opened.checkpoint
     count, *_ = shape = checkpoint.tensors[slot.tensor].shape
     if checkpoint.rows(slot.tensor) is None or _turned(model, slot):
         return ()
-    if not sampled and math.prod(shape) <= LARGE:
-        return ()
-    if role in WRITERS and sampled:
+    if not sampled:
+        return () if math.prod(shape) <= LARGE else runs(count, ROWS, ROWS, f"rows {sample.seed} {layer}")
+    if role in WRITERS:
         return sample.coordinates_of(count)
-    return sample.units_of(count, layer)[:RUNS]
+    size = layer_set.heads[role].size
+    return tuple(slice(run.start * size, run.stop * size) for run in sample.units_of(layer_set, layer)[:RUNS])
 
 
 def matrix(model: FromWeights, slot: Slot, rows: Runs) -> Matrix:

@@ -46,10 +46,10 @@ class Pairing:
 
 def pair_tensors(base: Opened, candidate: Opened) -> Pairing:
     """Return which tensors of two models are one, by their names and shapes; raise CheckpointError for names twice."""
-    known = _by_bare_name(base)
+    known = by_bare_name(base)
     pairs: dict[str, str] = {}
     alone: list[str] = []
-    for bare, name in _by_bare_name(candidate).items():
+    for bare, name in by_bare_name(candidate).items():
         if bare in known:
             pairs[name] = known[bare]
         else:
@@ -74,8 +74,8 @@ def pair_tensors(base: Opened, candidate: Opened) -> Pairing:
     )
 
 
-def _by_bare_name(model: Opened) -> dict[str, str]:
-    """The names of all tensors, by what they are without the prefix of the base model."""
+def by_bare_name(model: Opened) -> dict[str, str]:
+    """Return the names of all tensors, by what they are without the prefix of the base model."""
     starts = sorted(_starts(model.layout.factorization), key=len, reverse=True)
     names: dict[str, str] = {}
     for name in model.checkpoint.tensors:

@@ -1,3 +1,5 @@
+from .bnb import CODES as CODES
+from .grid import E2M1 as E2M1
 from .plain import PLAIN as PLAIN
 from .table import first_read as first_read
 from .table import tensors_of as tensors_of

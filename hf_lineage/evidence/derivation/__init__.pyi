@@ -7,8 +7,12 @@ from .contributions import MOST_LEFT as MOST_LEFT
 from .contributions import WIDEST as WIDEST
 from .contributions import Parent as Parent
 from .contributions import Share as Share
+from .derivation import ATTENTION as ATTENTION
+from .derivation import MLPS as MLPS
+from .derivation import NORMS as NORMS
 from .derivation import Aligned as Aligned
 from .derivation import Derivation as Derivation
+from .derivation import Held as Held
 from .derivation import Means as Means
 from .derivation import align as align
 from .differences import SIBLINGS as SIBLINGS

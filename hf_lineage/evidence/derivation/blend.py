@@ -46,6 +46,8 @@ class Made(Enum):
     """The model lies on the line between the parents, but for rounding."""
     FROM_MODEL = "from_model"
     """It does so too exactly for a blend: one of the parents was computed from the model and the others."""
+    SHARED = "shared"
+    """The model lies on the line between the parents, which differ by a change of low rank: all may share one."""
     PIECES = "pieces"
     """Some matrices are those of the parent: the model took them, or the parent came from it and changed the others."""
     NEAR = "near"
@@ -126,6 +128,9 @@ def _made(weighed: Sequence[tuple[Products, Vector]], parent: int, share: Share 
     if isinstance(share, str) or not share.clear or share.low <= LEAST or share.high >= 1 - LEAST:
         return Made.NONE
     pairs = [(one, some) for one, some in weighed if parent in one.active and len(one.active) > 1]
+    ranks = frozenset[bool | None]().union(*(one.low_rank for one, _ in pairs))
+    if pure and True in ranks and False not in ranks:
+        return Made.SHARED
     lines = [_line(one.gram, some, one.active.index(parent), share.value) for one, some in pairs]
     aside, inner, even = (sum(numbers) for numbers in zip((0.0, 0.0, 0.0), *lines, strict=True))
     rounding = sum(one.rounding or 0.0 for one, _ in pairs) if known else 0.0

@@ -5,13 +5,15 @@ What rounding alone can cause is never called a change: its size is known from t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hf_lineage.evidence.derivation.rounding import DIGITS, Grid, Matrix, find_grid, rounded, shortest, spacing
 from hf_lineage.signature import Vector
 
+FEW = 3
+"""Bits from which on what rounding adds is without structure."""
 PRUNED = 0.02
 """The share of weights that must have become zero: fewer do so by rounding, or by chance."""
 MARGIN, TWICE = 1.1, 2.0
@@ -36,6 +38,8 @@ class Change:
     """Whether V is W, rounded to the format in which V is stored."""
     bits: int = 0
     """The bits of the quantization whose grid V lies on and W does not; 0 if there is none."""
+    grid: str = ""
+    """The name of the floating-point format that this is."""
     zeros: float = 0.0
     """The share of weights that are zero in V alone and that no grid rounds to zero; 0 if it is less than PRUNED."""
     rank: int | None = None
@@ -63,16 +67,29 @@ def measure_change(base: Matrix, candidate: Matrix, digits: tuple[int, int]) -> 
     grid = find_grid(candidate, digits[1])
     if grid and find_grid(stored, digits[1]):
         grid = None
-    bits = grid.bits if grid else 0
-    near = grid.step * np.float32(0.51) if grid else np.float32(0)
+    bits, name = (grid.bits, grid.levels.name) if grid else (0, "")
+    near = grid.step * np.float32(0.51) if grid and bits > 1 else np.float32(0)
     zeros, variance = _zeros(stored, candidate, near), _variance(base, candidate, digits, grid)
     kept = np.abs(candidate) > near if zeros else np.ones(base.shape, bool)
     square, rounding = float((difference[kept].astype(np.float64) ** 2).sum()), float(variance[kept].sum())
     relative = float(np.sqrt(max(square - rounding, 0.0) if grid else square)) / whole
     if not zeros:
-        return _of_rank(difference, variance, relative, bits)
+        change = replace(_of_rank(difference, variance, relative, bits), grid=name)
+        # Few levels are further from most numbers than half a step, so the nearest one is not taken for a change.
+        nearest = grid is not None and (change.rank is None or bits < FEW) and grid.rounds(base, candidate)
+        return Change(0.0, bits=bits, grid=name, rank=0) if nearest else change
     explained = bits > 0 and square <= LEFT_OVER * rounding
-    return Change(relative, np.array_equal(stored[kept], candidate[kept]), bits, zeros, rank=0 if explained else None)
+    equal = np.array_equal(stored[kept], candidate[kept])
+    return Change(relative, equal, bits, name, zeros, rank=0 if explained else None)
+
+
+def is_low_rank(one: Matrix, other: Matrix, digits: int) -> bool | None:
+    """Return whether two matrices differ by a change of low rank, as by one adapter; None if rounding hides that.
+
+    Their numbers are finite, and stored with so many binary digits.
+    """
+    rank = _of_rank(other - one, _variance(one, other, (digits, digits), None), 0.0, 0).rank
+    return None if rank == 0 else rank is not None
 
 
 def _zeros(base: Matrix, candidate: Matrix, near: Matrix | np.float32) -> float:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 
 from hf_lineage.evidence.derivation.change import Change
-from hf_lineage.evidence.derivation.rounding import Matrix
+from hf_lineage.evidence.derivation.rounding import STORED, Matrix, rounded
 
 IN_PLACE, MATCHED = 0.7, 0.9
 """Median cosines of rows: above the first, units are in their old places; above the second, they have moved."""
@@ -20,6 +21,9 @@ RESCALED = 0.02
 """Units count as rescaled where half of them changed their length by more than this."""
 
 
+SPARSE = 0.1
+"""A larger share of equal numbers shows that most were not changed."""
+MLPS, ATTENTION, NORMS = "MLPs", "attention", "norms"
 CLEAR = 3
 """By how much that has to exceed other changes of a unit: pruning also makes units shorter."""
 
@@ -33,7 +37,29 @@ class Means(Enum):
     PRUNED = "pruned"
     LOW_RANK = "low_rank"
     DENSE = "dense"
+    SPARSE = "sparse"
+    FROZEN = "frozen"
+    OTHERS = "others"
     UNCLEAR = "unclear"
+
+
+class Held(NamedTuple):
+    """Some numbers of one tensor beside the base's."""
+
+    kind: str
+    """Of the tensor, in words."""
+    numbers: int
+    """Of the whole tensor."""
+    equal: float
+    """The share of those that were compared which are the base's, as the candidate stores them."""
+
+    @classmethod
+    def compare(cls, kind: str, numbers: int, base: Matrix, candidate: Matrix, digits: int) -> Held:
+        """Return how some numbers compare, of a candidate that stores so many binary digits; zeros are none."""
+        forms = [rounded(base, short) for short in {*STORED, digits} if short <= digits]
+        whole = any(np.array_equal(form, candidate) for form in forms)
+        shares = (float(np.mean((form == candidate) & (candidate != 0))) for form in forms)
+        return cls(kind, numbers, 1.0 if whole else max(shares))
 
 
 @dataclass(frozen=True)
@@ -43,6 +69,7 @@ class Aligned:
     base: Matrix
     reordered: bool = False
     rescaled: bool = False
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,13 +77,17 @@ class Derivation:
     """What was done to the matrices of a base."""
 
     changes: tuple[Change, ...]
-    """One for each matrix that was compared; at least one."""
+    """One for each matrix that was compared."""
     reordered: bool = False
     """Whether hidden units are in another order than in the base."""
     rescaled: bool = False
     """Whether hidden units read a multiple of what they read in the base."""
     stored_bits: float = 0.0
     """Bits per weight that the candidate stores, scales included, if weights have to be decoded; else 0."""
+    held: tuple[Held, ...] = ()
+    """All tensors that both name and that neither stores quantized, as far as they were at hand."""
+    folded: bool = False
+    """Whether gains of norms were moved into the matrices that read their outputs."""
 
     @property
     def changed(self) -> tuple[Change, ...]:
@@ -107,17 +138,27 @@ class Derivation:
                 word for word, is_so in (("reordered", self.reordered), ("rescaled", self.rescaled)) if is_so
             )
             yield Means.REORDERED, f"hidden units {how}"
+        if self.folded:
+            yield Means.REORDERED, "gains of norms moved into matrices"
         quantized = bool(self.stored_bits or self.bits)
         before = [*self._pruned(quantized), *self._remainder()]
         clear = [one for one in before if one[0] is not Means.UNCLEAR]
-        if not quantized:
+        if quantized:
+            stored = f"(stored with {self.stored_bits:.2g} bits a weight)"
+            names = {f" ({change.grid})" for change in self.changed if change.grid}
+            form = stored if self.stored_bits else f"to {self.bits} bits{''.join(names) if len(names) == 1 else ''}"
+            yield from clear
+            yield Means.QUANTIZED, f"{'then ' if clear else ''}quantized {form}"
+            if len(clear) < len(before):
+                yield Means.UNCLEAR, f"whether or how {self._some} were changed before is unclear"
+        else:
             yield from before
-            return
-        form = f"(stored with {self.stored_bits:.2g} bits a weight)" if self.stored_bits else f"to {self.bits} bits"
-        yield from clear
-        yield Means.QUANTIZED, f"{'then ' if clear else ''}quantized {form}"
-        if len(clear) < len(before):
-            yield Means.UNCLEAR, f"whether or how {self._some} were changed before is unclear"
+        told, frozen, others = {means for means, _ in before}, self._kinds(True), self._kinds(False)
+        if told & {Means.DENSE, Means.SPARSE}:
+            if frozen and not quantized:
+                yield Means.FROZEN, f"the {' and '.join(frozen)} are the base's, unchanged"
+        elif self.changed and others and Means.UNCLEAR not in told:
+            yield Means.OTHERS, f"the {' and '.join(others)} changed as well"
 
     def _pruned(self, quantized: bool) -> Iterator[tuple[Means, str]]:
         """The pruned weights; a quantization hides zeros of small weights."""
@@ -128,9 +169,16 @@ class Derivation:
     def _remainder(self) -> Iterator[tuple[Means, str]]:
         """What was done beside quantization and pruning."""
         explained = bool(self.bits or self.stored_bits or self.zeros)
-        if not self.changed:
-            if not explained:
-                yield Means.UNCHANGED, "weights unchanged"
+        others = self._kinds(False)
+        if self.sparse and not explained and self.rank is None:
+            yield (
+                Means.SPARSE,
+                f"{self.sparse:.0%} of the numbers are the base's, unchanged, the others are not, as DARE, a sparse "
+                "update or short training leaves them",
+            )
+        elif not self.changed:
+            words = f"all but the {' and '.join(others)} are the base's, unchanged" if others else "weights unchanged"
+            yield from () if explained else ((Means.FROZEN if others else Means.UNCHANGED, words),)
         elif self.rank is not None:
             exact = f"{self.rank} in {self._some}, as a merged LoRA adapter leaves it"
             least = f"at least {self.rank} in {self._some} (rounding hides the rest)"
@@ -145,6 +193,21 @@ class Derivation:
             yield Means.UNCLEAR, f"{self._some} changed in a way that is unclear"
 
     @property
+    def sparse(self) -> float:
+        """The share of numbers that are the base's; 0 if less than SPARSE are in the matrices that differ from it."""
+        differing = [one for one in self.held if one.equal < 1 and one.kind in (MLPS, ATTENTION)]
+        return _equal(self.held) if _equal(differing) >= SPARSE else 0.0
+
+    def _kinds(self, equal: bool) -> list[str]:
+        """The kinds of tensors that are all the base's; or of which some are not, though nothing else says so."""
+        moved = {MLPS} if self.reordered or self.rescaled else set()
+        moved |= {NORMS, MLPS, ATTENTION} if self.folded else set()
+        moved |= {MLPS, ATTENTION} if self.changed and not equal else set()
+        differing = {one.kind for one in self.held if one.equal < 1}
+        kinds = dict.fromkeys(one.kind for one in self.held)
+        return [kind for kind in kinds if (kind in differing) is not equal and kind not in moved]
+
+    @property
     def _some(self) -> str:
         return f"{len(self.changed)} of {len(self.changes)} matrices"
 
@@ -156,6 +219,10 @@ class Derivation:
     def _most(self, has: object) -> bool:
         changed = self.changed
         return 2 * sum(map(bool, map(has, changed))) > len(changed)  # type: ignore[call-overload]
+
+
+def _equal(held: Sequence[Held]) -> float:
+    return sum(one.numbers * one.equal for one in held) / max(1, sum(one.numbers for one in held))
 
 
 def align(base: Matrix, candidate: Matrix, places: Sequence[int] | slice = slice(None)) -> Aligned | None:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hf_lineage.evidence.derivation.change import is_low_rank
 from hf_lineage.evidence.derivation.combination import rebased
-from hf_lineage.evidence.derivation.rounding import Matrix, spacing
+from hf_lineage.evidence.derivation.rounding import DIGITS, Matrix, spacing
 from hf_lineage.signature import Vector
 
 PARTS = 8
@@ -22,6 +23,8 @@ FINE = 4.0
 """How far apart parents must be, in the spacing of the format in which the model is stored."""
 FEWEST = 256
 """Numbers of a matrix that must be so far apart."""
+RANKED, FLOAT = 128, DIGITS["F32"]
+"""Rows by which is known of what rank parents differ, and the binary digits of numbers that are decoded."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Products:
     """The squared size of what storing the model added; None where the grid of its numbers is not known."""
     digits: int
     """The binary digits with which the model is stored; 0 where it is decoded."""
+    low_rank: frozenset[bool | None] = frozenset()
+    """Whether other parents differ from the first by a change of low rank; None where rounding hides it."""
 
     @property
     def gram(self) -> Vector:
@@ -97,6 +102,7 @@ def inner_products(layer: int, branch: str, parents: Sequence[tuple[int, Stored]
         np.stack(grams),
         rounding,
         model.digits,
+        frozenset(is_low_rank(first[:RANKED], one.numbers[:RANKED], model.digits or FLOAT) for _, one in parents[1:]),
     )
 
 

@@ -1,19 +1,22 @@
 """Rounding: whether the numbers of a matrix lie on the grid of a quantization, and how far rounding moves them.
 
 A quantized matrix that was stored as floating-point numbers again still shows its grid: within each group of numbers
-that share a scale, all are whole multiples of one step. A trained matrix shows none.
+that share a scale, all are levels of one table times that scale. A trained matrix shows none. The levels are whole
+numbers, or those of a short floating-point format.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint import DTYPES, single
+from hf_lineage.checkpoint.formats import CODES, E2M1
+from hf_lineage.signature import Vector
 
 Matrix = NDArray[np.float32]
 
@@ -23,33 +26,74 @@ STORED = {DIGITS[name]: DTYPES[name] for name in ("BF16", "F16")}
 """The formats that are shorter than float32, by their digits."""
 LEAST = {DIGITS["F16"]: -24}
 """Digits of a format -> the power of two between its numbers next to 0, if that is not far below all weights."""
-BITS, FINER = range(2, 6), range(6, 9)
-"""Bits of the quantizations that are looked for before tables of values and after them, the fewest first: a finer grid
-holds the numbers of a coarser one, and nearly those of a table."""
-BLOCKS = (128, 64, 32)
-"""Numbers of a row that share a scale, where it is not the whole row, column or matrix."""
+BLOCKS, SQUARE = (128, 64, 32, 16), 128
+"""Numbers of a row or of a column that share a scale, where it is not the whole row, column or matrix; and the side of
+squares that do."""
 LOOKED_AT = 2**13
 """How many numbers of a matrix are tested, spread over its groups."""
 FEWEST = 256
 """The fewest numbers that must be tested: by chance, three of ten lie close to a multiple."""
 CLOSE, SHARE = 0.15, 0.99
-"""How close to a multiple of the step a number has to lie, in steps, and what share of the numbers has to."""
+"""How close to a level a number has to lie, in steps, and what share of the numbers has to."""
+FAR = 0.8
+"""Of a few numbers a smaller share ends the test."""
 DRIFT = 0.05
 """The most steps by which the storing format may have moved a number that is tested."""
-LEVELS, FINENESS = 32, 100
-"""A table of 16 values, none a multiple of another, shows as at most LEVELS levels among FINENESS of either sign."""
 
-Scheme = Callable[["_Groups", int], tuple[Matrix, Matrix]]
-"""Groups and bits -> the step (g, 1) and the zero point (g, 1) that a quantizer would have chosen."""
+
+class Levels(NamedTuple):
+    """The table of a quantization: whole numbers of some bits, or those of a floating-point format."""
+
+    bits: int
+    table: Vector | None = None
+    """(n,): ascending, from -1 to 1; None for whole numbers."""
+    name: str = ""
+    """Of a floating-point format."""
+    top: float = 1.0
+    """Its largest number, where scales may be powers of two, or missing."""
+
+    def fits(self, groups: _Groups) -> list[tuple[Matrix, Matrix]]:
+        """Return scales and zero points (g, 1) that a quantizer may have chosen.
+
+        Of whole numbers these are by the largest magnitude, with or without its negative, or by the range.
+        """
+        largest, none = groups.largest, np.zeros_like(groups.least)
+        if self.table is None:
+            half, span = np.float32(2 ** (self.bits - 1)), (groups.most - groups.least) / np.float32(2**self.bits - 1)
+            return [(largest / (half - 1), none), (largest / half, none), (span, groups.least), (span, none)]
+        power = np.exp2(np.ceil(np.log2(np.maximum(largest, np.float32(1e-30)) / np.float32(self.top))))
+        scales = [np.ones_like(largest), power] if self.top > 1 else []
+        return [*((scale * np.float32(self.top), none) for scale in scales), (largest, none)]
+
+    def nearest(self, places: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+        """Return the nearest level of each number, and the distances to the next one below and above."""
+        if self.table is None:
+            one = np.ones_like(places)
+            return np.rint(places), one, one
+        at, gaps = np.searchsorted((self.table[1:] + self.table[:-1]) / 2, places), np.diff(self.table)
+        below, above = (np.take(gaps, side, mode="clip").astype(np.float32) for side in (at - 1, at))
+        return self.table[at].astype(np.float32), below, above
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The grid of a quantization."""
+    """The grid of a quantization, with what a matrix on it has for scales, in the shape of the matrix."""
 
-    bits: int
+    levels: Levels
+    scale: Matrix
+    zero: Matrix
     step: Matrix
-    """Between neighbouring values, in the shape of the matrix; of a table of unequal steps around each number."""
+    """Between neighbouring values around each number, the mean of both sides."""
+
+    @property
+    def bits(self) -> int:
+        """Bits of a number."""
+        return self.levels.bits
+
+    def rounds(self, base: Matrix, matrix: Matrix) -> bool:
+        """Return whether nearly all numbers of a matrix are the nearest on the grid to those of a base."""
+        nearest = self.levels.nearest((base - self.zero) / np.where(self.scale > 0, self.scale, 1))[0]
+        return bool(np.mean(np.abs(nearest * self.scale + self.zero - matrix) <= CLOSE * self.step) >= SHARE)
 
 
 @dataclass(frozen=True)
@@ -90,27 +134,21 @@ def find_grid(matrix: Matrix, digits: int) -> Grid | None:
     `digits` are the binary digits with which they were stored.
     """
     groupings = [(groups, groups.some) for groups in _groupings(matrix)]
-    return _even(groupings, digits, BITS) or _on_table(matrix) or _even(groupings, digits, FINER)
-
-
-def _even(groupings: Sequence[tuple[_Groups, _Groups]], digits: int, among: Sequence[int]) -> Grid | None:
-    """A grid of equal steps, with so many bits as are among these; of each grouping all numbers are given, and some."""
-    for groups, some in groupings:
-        for bits, scheme in itertools.product(among, SCHEMES):
-            if _on_grid(some.numbers, *scheme(some, bits), digits):
-                step, _ = scheme(groups, bits)
-                return Grid(bits, groups.restored(np.broadcast_to(step, groups.numbers.shape)))
+    for groups, some, levels in ((*both, levels) for table in TABLES for both in groupings for levels in table):
+        for number, fit in enumerate(levels.fits(some)):
+            if _on_grid(some.numbers, *fit, levels, digits):
+                scale, zero = levels.fits(groups)[number]
+                _, below, above = levels.nearest((groups.numbers - zero) / np.where(scale > 0, scale, 1))
+                parts = (scale, zero, scale * (below + above) / 2)
+                return Grid(levels, *(groups.restored(np.broadcast_to(part, groups.numbers.shape)) for part in parts))
     return None
 
 
 def shortest(matrix: Matrix, digits: int) -> int:
     """Return the binary digits of the shortest format that holds all numbers of a matrix stored with so many."""
-    return next((short for short in sorted(STORED) if short < digits and _holds(matrix, short)), digits)
-
-
-def _holds(matrix: Matrix, digits: int) -> bool:
-    some = matrix[:1]
-    return np.array_equal(rounded(some, digits), some) and np.array_equal(rounded(matrix, digits), matrix)
+    shorter = (short for short in sorted(STORED) if short < digits)
+    parts = matrix[:1], matrix
+    return next((it for it in shorter if all(np.array_equal(rounded(one, it), one) for one in parts)), digits)
 
 
 def spacing(matrix: Matrix, digits: int) -> Matrix:
@@ -129,72 +167,56 @@ def rounded(matrix: Matrix, digits: int) -> Matrix:
 
 
 def _groupings(matrix: Matrix) -> Iterator[_Groups]:
-    """Ways to divide a matrix into groups that share a scale."""
+    """Ways to divide a matrix into groups that share a scale: the whole, rows, columns, blocks of these, squares."""
     rows, columns = matrix.shape
     yield _Groups.fit(matrix.reshape(1, -1), lambda groups: groups.reshape(rows, columns))
-    yield _Groups.fit(matrix, lambda groups: groups)
-    yield _Groups.fit(np.ascontiguousarray(matrix.T), lambda groups: groups.T)
-    for block in BLOCKS:
-        if columns % block == 0 and columns > block:
-            yield _Groups.fit(matrix.reshape(-1, block), lambda groups: groups.reshape(rows, columns))
+    turned = np.ascontiguousarray(matrix.T)
+    for across, along in ((columns, rows), *((size, size) for size in BLOCKS)):
+        if columns % across == 0:
+            yield _Groups.fit(matrix.reshape(-1, across), lambda groups: groups.reshape(rows, columns))
+        if rows % along == 0:
+            yield _Groups.fit(turned.reshape(-1, along), lambda groups: groups.reshape(columns, rows).T)
+    if rows % SQUARE == 0 and columns % SQUARE == 0:
+        cells = matrix.reshape(rows // SQUARE, SQUARE, -1, SQUARE).swapaxes(1, 2)
+        yield _Groups.fit(
+            cells.reshape(-1, SQUARE**2), lambda groups: groups.reshape(cells.shape).swapaxes(1, 2).reshape(rows, -1)
+        )
 
 
-def _symmetric(groups: _Groups, bits: int) -> tuple[Matrix, Matrix]:
-    return groups.largest / np.float32(2 ** (bits - 1) - 1), np.zeros_like(groups.least)
+def _levels(bits: int, values: Iterable[float], name: str = "", scaled: bool = False) -> Levels:
+    table = np.unique(np.array([*values], np.float64))
+    return Levels(bits, table / table[-1], name, float(table[-1]) if scaled else 1.0)
 
 
-def _full(groups: _Groups, bits: int) -> tuple[Matrix, Matrix]:
-    return groups.largest / np.float32(2 ** (bits - 1)), np.zeros_like(groups.least)
+def _eight(name: str) -> Levels:
+    values = single(np.arange(256, dtype=np.uint8).view(DTYPES[f"F8_{name}"]))
+    return _levels(8, values[np.isfinite(values)], name, scaled=True)
 
 
-def _between(groups: _Groups, bits: int) -> tuple[Matrix, Matrix]:
-    return (groups.most - groups.least) / np.float32(2**bits - 1), groups.least
+TABLES = (
+    (_levels(1, (-1, 1)), _levels(2, (-1, 0, 1)), *map(Levels, range(2, 6))),
+    (_levels(4, E2M1, "E2M1", scaled=True), *(_levels(4, values, name.upper()) for name, values in CODES.items())),
+    (_eight("E5M2"), _eight("E4M3"), *map(Levels, range(6, 9))),
+)
+"""In the order in which they are looked for: a finer grid holds the numbers of a coarser one."""
 
 
-def _zero_point(groups: _Groups, bits: int) -> tuple[Matrix, Matrix]:
-    return (groups.most - groups.least) / np.float32(2**bits - 1), np.zeros_like(groups.least)
-
-
-SCHEMES: Sequence[Scheme] = (_symmetric, _full, _between, _zero_point)
-"""By the largest magnitude, with or without its negative; and by the least and largest number, zero on the grid or
-not."""
-
-
-def _on_grid(numbers: Matrix, step: Matrix, zero: Matrix, digits: int) -> bool:
-    """Whether nearly all numbers are whole multiples of the step; those that storing moved too far do not count."""
-    size = np.abs(numbers)
-    counted = (size <= DRIFT * 2.0**digits * step) & (size > step / 2)
-    if counted.sum() < FEWEST:
+def _on_grid(numbers: Matrix, scale: Matrix, zero: Matrix, levels: Levels, digits: int) -> bool:
+    """Whether nearly all numbers are levels of a table; a few of them are looked at first."""
+    few = np.s_[:: -(-len(numbers) // 64), ::16]
+    some = _close(numbers[few], scale[few], zero[few], levels, digits)
+    if len(some) and some.mean() < FAR:
         return False
-    places = ((numbers - zero) / np.where(step > 0, step, 1))[counted]
-    return bool(np.mean(np.abs(places - np.rint(places)) <= CLOSE) >= SHARE)
+    close = _close(numbers, scale, zero, levels, digits)
+    return len(close) >= FEWEST and bool(close.mean() >= SHARE)
 
 
-def _on_table(matrix: Matrix) -> Grid | None:
-    """The grid of a matrix in which blocks of numbers, each over its largest, take few values, as in NF4 and FP4."""
-    for block in BLOCKS:
-        if matrix.size % block or matrix.size < LOOKED_AT:
-            continue
-        blocks = matrix.reshape(-1, block)
-        groups = blocks[:: max(1, matrix.size // LOOKED_AT)]
-        largest = np.abs(groups).max(axis=1, keepdims=True)
-        if (largest > 0).all() and len(np.unique(np.rint(FINENESS * groups / largest))) <= LEVELS:
-            return Grid(4, _gaps(blocks).reshape(matrix.shape))
-    return None
-
-
-def _gaps(blocks: Matrix) -> Matrix:
-    """The distance of each number from those next to it in its block (g, n), the mean of both sides."""
-    order = np.argsort(blocks, axis=1, kind="stable")
-    ascending = np.take_along_axis(blocks, order, axis=1)
-    rises = np.diff(ascending, axis=1)
-    below, above = np.zeros_like(blocks), np.zeros_like(blocks)
-    for place in range(rises.shape[1]):  # equal numbers have the neighbours of the first, and of the last of them
-        rise = rises[:, place]
-        below[:, place + 1] = np.where(rise > 0, rise, below[:, place])
-        rise = rises[:, -1 - place]
-        above[:, -2 - place] = np.where(rise > 0, rise, above[:, -1 - place])
-    sides = np.where(below > 0, below, above), np.where(above > 0, above, below)
-    gaps = np.empty_like(blocks)
-    np.put_along_axis(gaps, order, (sides[0] + sides[1]) / 2, axis=1)
-    return gaps
+def _close(numbers: Matrix, scale: Matrix, zero: Matrix, levels: Levels, digits: int) -> NDArray[np.bool_]:
+    """Whether each number is close to a level; zeros do not count, nor those that storing moved too far."""
+    places = (numbers - zero) / np.where(scale > 0, scale, 1)
+    nearest, below, above = levels.nearest(places)
+    gap = np.where(places < nearest, below, above)
+    counted = (nearest * scale + zero != 0) & ((numbers != 0) | (zero == 0))
+    counted &= np.abs(numbers) <= DRIFT * 2.0**digits * gap * scale
+    close: NDArray[np.bool_] = np.abs(places - nearest)[counted] <= CLOSE * gap[counted]
+    return close

@@ -18,22 +18,15 @@ def judge_equal(measured: EqualNumbers, before: Verdict, criteria: Criteria) -> 
     """
     if measured.p_value > criteria.alpha:
         return None
-    reason = describe_equal(measured)
-    known = max((one.inherited.share for one in before.evidence.values() if one.inherited), default=0.0)
-    if before.kind is Kind.IN_PART and known >= measured.share:
-        return replace(before, reason=f"{before.reason}; {reason}", equal=measured)
-    if measured.share >= criteria.minimum_effect:
-        return replace(as_related(Kind.IN_PART, reason, criteria), equal=measured)
-    if before.kind is not Kind.UNRELATED:
-        return None
-    why = "a shared initialisation, distant ancestry or a few copied numbers can cause that"
-    return Verdict(Kind.INCONCLUSIVE, f"{reason}; {why}", equal=measured)
-
-
-def describe_equal(measured: EqualNumbers) -> str:
-    """Return how much is equal, as a phrase."""
     low, high = (f"{end:.1%}" for end in (measured.at_least.min(), measured.at_least.max()))
-    return (
+    reason = (
         f"{float(measured.equal.mean()):.1%} of the numbers that were compared are the base's, bit for bit "
         f"(p = {measured.p_value:.3g}): by their energy a layer inherits at least {low}, and one at least {high}"
     )
+    if before.kind is Kind.IN_PART:
+        return replace(before, reason=f"{before.reason}; {reason}", equal=measured)
+    if measured.share >= criteria.minimum_effect:
+        return replace(as_related(Kind.IN_PART, reason, criteria), equal=measured)
+    why = "a shared initialisation, distant ancestry or a few copied numbers can cause that"
+    inconclusive = Verdict(Kind.INCONCLUSIVE, f"{reason}; {why}", equal=measured)
+    return inconclusive if before.kind is Kind.UNRELATED else None

@@ -14,8 +14,13 @@ from hf_lineage.report.findings.finding import Finding
 UNDECLARED, TITLE = "Undeclared parent", "Blend"
 WORDS = {
     Made.BLEND: (
-        "the weights do not tell whether the model is a blend with {0}, or {0} was computed from the model and the "
-        "other parents by going further in the same direction"
+        "the weights do not tell whether the model is a blend with {0}, {0} was computed from the model and the "
+        "other parents by going further in the same direction, or both share one change of a base"
+    ),
+    Made.SHARED: (
+        "{0} differs from the other parents by a change of low rank, and the model lies on the line between them: they "
+        "may share one change of a base, as one adapter that was merged at several strengths; the weights do not tell "
+        "whether the model is a blend"
     ),
     Made.PIECES: (
         "some matrices of the model are those of {0}, and the others are not: the model took these, or the other model "

@@ -11,7 +11,6 @@ from typing import Any
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
-from hf_lineage.evidence import Kind
 from hf_lineage.evidence.derivation import Derivation
 from hf_lineage.report.findings.finding import Finding
 from hf_lineage.report.words import numbers, wording
@@ -83,7 +82,8 @@ def describe_relation(_report: Report, row: Row) -> Finding | None:
     """Return how a model was made from its base; None where that was not measured."""
     if row.derivation is None:
         return None
-    where = "in the layers that are inherited, " if row.verdict.kind is Kind.IN_PART else ""
+    evidence = wording.best(row)
+    where = "in the layers that are inherited, " if evidence and 0 < len(evidence.origins) < evidence.read else ""
     declared = f"; declared: {printable(row.claim.relation, 40)}" if row.claim.relation else ""
     seen = f"relation seen: {where}{row.derivation.words}{declared}"
     return Finding("Relation", wording.about(row), (seen,), values=_values(row.derivation))

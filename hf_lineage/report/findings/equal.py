@@ -4,35 +4,18 @@ from __future__ import annotations
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
-from hf_lineage.evidence import EqualNumbers
 from hf_lineage.report.findings.finding import Finding
 from hf_lineage.report.words import wording
 
 
 def describe(_report: Report, row: Row) -> Finding | None:
-    """Return how much is equal in each layer; None if that was not measured, or shows nothing."""
+    """Return how much of each layer is inherited at least; None if that was not measured, or shows nothing."""
     equal = row.verdict.equal
     if equal is None:
         return None
-    shares = zip(equal.layers, equal.at_least, strict=True)
-    by_layer = ", ".join(f"{layer}: {share:.1%}" for layer, share in shares)
-    return Finding(
-        "Equal numbers",
-        wording.about(row),
-        details=(f"inherited at least by layer: {by_layer}",),
-        values=_values(equal),
-    )
-
-
-def _values(equal: EqualNumbers) -> dict[str, object]:
-    columns = zip(equal.layers, equal.equal, equal.energy, equal.at_least, strict=True)
-    names = ("layer", "equal", "energy", "inherited_at_least")
-    return {
-        "p_value": max(equal.permuted.p_value, equal.flipped.p_value),
-        "p_value_adjusted": equal.p_value,
-        "by_permutations": equal.permuted.p_value,
-        "by_signs": equal.flipped.p_value,
-        "equal": float(equal.equal.mean()),
-        "inherited_at_least": equal.share,
-        "layers": [dict(zip(names, (one[0], *map(float, one[1:])), strict=True)) for one in columns],
-    }
+    columns = {"equal": equal.equal, "energy": equal.energy, "inherited_at_least": equal.at_least}
+    values = {key: dict(zip(map(str, equal.layers), map(float, one), strict=True)) for key, one in columns.items()}
+    by_layer = ", ".join(f"{layer}: {share:.1%}" for layer, share in values["inherited_at_least"].items())
+    p_values = {"by_permutations": equal.permuted.p_value, "by_signs": equal.flipped.p_value, "adjusted": equal.p_value}
+    details = (f"at least inherited, by layer: {by_layer}",)
+    return Finding("Equal numbers", wording.about(row), details=details, values=values | {"p_values": p_values})

@@ -59,7 +59,7 @@ MAKERS = (
     Maker("adapter", _late("adapter", lambda row: row.verdict.trace), claim_key="adapter"),
     Maker("merge", merge.describe_parent, merge.describe_merge, claim_key="parent"),
     Maker("units", _late("units", lambda row: row.verdict.framed), claim_key="units"),
-    Maker("equal", _late("equal", lambda row: row.verdict.equal), claim_key="equal_numbers"),
+    Maker("equal", _late("equal", lambda row: row.verdict.equal)),
     Maker("executed", _late("executed", lambda row: row.verdict.executed), claim_key="executed"),
     Maker("relation", descent.describe_relation, claim_key="relation_seen"),
     Maker("waiver", notes.describe_waiver, notes.describe_policy, "waiver", "policy"),

@@ -1,5 +1,7 @@
 """Numbers that are the base's, bit for bit, keep a model from being called unrelated, whatever happened to the rest."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -13,6 +15,7 @@ from tests.models import EXAMPLES, WEIGHTS, spoil, tiny_llama
 from tests.sparse_models import BASE, OTHER, dare, dare_ties, few_loud, other_mlps
 
 OPTIONS = Options(order_seed=0, permutations=199)
+MLP = replace(OPTIONS, paths=("mlp",))
 
 
 def judged(model, base=EXAMPLES / BASE, options=OPTIONS):
@@ -32,14 +35,14 @@ MADE = {
 def test_what_keeps_numbers_of_the_base_is_related_in_part(tmp_path, monkeypatch, made):
     build, equal, least, before = MADE[made]
     model = build(tmp_path / "model")
-    found = judged(model)
+    found = judged(model, options=MLP)
     assert (found.kind, found.exit_code) == (Kind.IN_PART, 3)
     assert found.equal.p_value <= 0.01
     assert float(found.equal.equal.mean()) == pytest.approx(equal, abs=0.01)
     assert found.equal.share == pytest.approx(least, abs=0.03)
     assert "bit for bit" in found.reason
     monkeypatch.setattr(stages, "STAGES", tuple(one for one in stages.STAGES if one is not EQUAL))
-    assert judged(model).kind is before
+    assert judged(model, options=MLP).kind is before
 
 
 def test_a_graft_keeps_what_its_paths_show_and_has_its_layers_by_number():
@@ -64,7 +67,7 @@ def test_small_numbers_of_the_base_beside_large_ones_buy_nothing(tmp_path):
 
 def test_numbers_of_another_format_say_nothing(tmp_path):
     model = spoil(other_mlps(tmp_path / "model"), lambda tensors: tensors.update(_in_float32(tensors)))
-    assert judged(model).kind is Kind.UNRELATED
+    assert judged(model, options=MLP).kind is Kind.UNRELATED
 
 
 def _in_float32(tensors):
@@ -79,10 +82,10 @@ def test_nothing_is_read_of_what_is_verified(monkeypatch):
 def test_reports_have_both_p_and_a_lower_bound_for_each_layer(tmp_path):
     report = compare(str(EXAMPLES / BASE), str(other_mlps(tmp_path / "model")), OPTIONS)
     (claim,) = json.document(report)["claims"]
-    shown = claim["equal_numbers"]
-    assert shown["by_permutations"] == shown["by_signs"] == shown["p_value"]
-    assert claim["p_value_adjusted"] == shown["p_value_adjusted"] == pytest.approx(0.005)
-    assert [one["layer"] for one in shown["layers"]] == list(range(6))
+    shown = claim["findings"]["equal"]["values"]
+    assert set(shown["p_values"]) == {"by_permutations", "by_signs", "adjusted"}
+    assert claim["p_value_adjusted"] == shown["p_values"]["adjusted"] == pytest.approx(0.005)
+    assert list(shown["inherited_at_least"]) == [str(layer) for layer in range(6)]
     assert "numbers" in report.to_text()
 
 

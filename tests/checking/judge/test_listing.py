@@ -4,10 +4,9 @@ import json
 import shutil
 
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
 
-from hf_lineage import Options, check, compare
+from hf_lineage import Options, check
 from hf_lineage.checking.judge import stages
 from tests.models import WEIGHTS, card, fine_tuned, tiny_llama
 from tests.server import serving
@@ -126,64 +125,3 @@ def test_a_folder_whose_links_look_like_those_of_the_cache_is_read(base, tmp_pat
     (row,) = check(str(card(folder, "acme/base")), str(base), options=QUICK).rows
     assert row.verdict.words == "RELATED"
     assert row.verdict.verified
-
-
-def copied(base, folder, **config):
-    """The same numbers in another folder, in two files, as a copy that nobody names."""
-    shutil.copytree(base, folder, ignore=shutil.ignore_patterns("README.md"))
-    content = json.loads((folder / "config.json").read_text("utf-8")) | config
-    (folder / "config.json").write_text(json.dumps(content), encoding="utf-8")
-    return folder
-
-
-@pytest.fixture
-def whole(tmp_path):
-    return tiny_llama(tmp_path / "whole", layers=8, width=64)
-
-
-def compared(base, candidate, **options):
-    (row,) = compare(str(base), str(candidate), Options(order_seed=1, **options)).rows
-    return row.verdict, " ".join(row.notes)
-
-
-def test_two_folders_with_the_same_numbers_are_told_beside_the_verdict(whole, tmp_path):
-    copy = sharded(copied(whole, tmp_path / "copy", transformers_version="4.0.0"))
-    verdict, notes = compared(whole, copy)
-    assert verdict.words == "RELATED"
-    assert verdict.evidence
-    assert (
-        f"{copy}: the same numbers as {whole}: every tensor has the same bytes, and the configurations are equal; only "
-        "files, their names and metadata may differ" in notes
-    )
-
-
-def test_a_configuration_that_differs_is_told_with_the_same_bytes(whole, tmp_path):
-    copy = copied(whole, tmp_path / "copy", rope_theta=5.0, rms_norm_eps=0.1)
-    _, notes = compared(whole, copy)
-    assert "has the same bytes, but their configurations differ (rms_norm_eps, rope_theta): they may compute" in notes
-
-
-def test_one_number_that_differs_is_no_copy(whole, tmp_path):
-    copy = copied(whole, tmp_path / "copy")
-    tensors = load_file(copy / WEIGHTS)
-    tensors["lm_head.weight"] = torch.zeros_like(tensors["model.embed_tokens.weight"])
-    tensors["model.layers.7.mlp.down_proj.weight"][-1, -1] += 1
-    save_file(tensors, copy / WEIGHTS)
-    verdict, notes = compared(whole, copy)
-    assert (verdict.words, "the same numbers" in notes) == ("RELATED", False)
-
-
-def test_same_bytes_that_are_loaded_with_something_else_are_not_called_the_same_numbers(whole, tmp_path):
-    """Code of the repository and other files are not in these bytes."""
-    coded = copied(whole, tmp_path / "coded", auto_map={"AutoModelForCausalLM": "modeling.Mine"})
-    decoy = copied(whole, tmp_path / "decoy")
-    (decoy / "pytorch_model.bin").write_bytes(b"other weights, which other loaders prefer")
-    for other in (coded, decoy):
-        assert "the same numbers" not in compared(whole, other)[1]
-
-
-def test_large_models_are_compared_where_everything_is_to_be_read(whole, tmp_path, monkeypatch):
-    copy = copied(whole, tmp_path / "copy")
-    monkeypatch.setattr(stages, "LARGEST_READ", 10)
-    assert "the same numbers" not in compared(whole, copy)[1]
-    assert "the same numbers" in compared(whole, copy, budget="full")[1]

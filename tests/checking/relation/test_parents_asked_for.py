@@ -4,8 +4,10 @@ import shutil
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check
+from tests.adapters import WEIGHTS as ADAPTER
 from tests.blends import BASE, B, blended
 from tests.models import EXAMPLES, WEIGHTS, card, fine_tuned, tiny_llama
 
@@ -76,3 +78,27 @@ def test_parents_that_cannot_be_read_or_have_other_shapes_and_ten_of_them_cost_n
     shares = dict(zip(report.blended.parents, report.blended.blend.shares.parents, strict=True))
     assert (shares[BASE].value, shares[B].value) == pytest.approx((0.43, 0.57), abs=0.01)
     assert report.exit_code == 2, "a base that is damaged outranks what is not declared"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.few(1)
+def test_one_adapter_that_two_people_merged_at_other_strengths_makes_nobody_a_parent(tmp_path, dtype):
+    shutil.copytree(EXAMPLES / BASE, tmp_path / BASE)
+    base, factors = load_file(EXAMPLES / BASE / WEIGHTS), load_file(EXAMPLES / "fern/llama-lora" / ADAPTER)
+
+    def merged(folder, strength):
+        tensors = {name: tensor.float() for name, tensor in base.items()}
+        for name, down in factors.items():
+            if ".lora_A." in name:
+                key = name.removeprefix("base_model.model.").replace(".lora_A", "")
+                tensors[key] += strength * factors[name.replace("lora_A", "lora_B")].float() @ down.float()
+        shutil.copytree(EXAMPLES / BASE, folder, ignore=shutil.ignore_patterns("README.md"))
+        save_file({name: tensor.to(dtype) for name, tensor in tensors.items()}, folder / WEIGHTS)
+        return card(folder, [BASE], "finetune")
+
+    merged(tmp_path / "wren/twice", 2.0)
+    merged(tmp_path / "robin/once", 1.0)
+    report = asked(tmp_path, "wren/twice", model="robin/once")
+    assert (report.undeclared, report.exit_code) == ((), 0)
+    assert "as one adapter that was merged at several strengths" in told(report)
+    assert "nothing was trained after" not in told(report)
