@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hf_lineage.signature.products.matrix_product import Inside, Rows
 from hf_lineage.signature.products.probes import Probes
 from hf_lineage.signature.products.unit_statistics import UnitStatistics, part_norms, unit_dots
 from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS
@@ -43,67 +42,34 @@ def test_the_norm_of_a_part_without_weight_is_zero():
     assert part_norms(np.zeros((4, WIDTH), np.float32), random(4, WIDTH), 2).tolist() == [0.0, 0.0]
 
 
-def inside(expected, **said):
-    """Terms whose units are as active as is said of their spread and centre."""
+def test_a_unit_weighs_what_it_wrote_when_the_model_ran():
     (plain,) = branch(hidden=4)
-    return replace(plain, inside=Inside(expected, **said))
-
-
-def test_a_unit_weighs_what_it_is_expected_to_write():
-    (plain,) = branch(hidden=4)
-    weighed, whole = (
-        measured_units(inside(lambda spread, centre: np.array([0.5, 0.0, -0.25, 1.0]))),
-        measured_units(plain),
-    )
-    factors = np.array([0.5, 0.0, -0.25, 1.0], np.float32)
-    np.testing.assert_allclose(weighed[0].norm, whole[0].norm * abs(factors), rtol=1e-7)
-    np.testing.assert_array_equal(weighed[0].seen, whole[0].seen * factors[:, None])
-    np.testing.assert_array_equal(weighed[0].trace, whole[0].trace * factors)
-
-
-def test_spread_and_centre_are_those_of_the_rows_inside():
-    rows = Rows(random(4, WIDTH, seed=5), random(WIDTH, seed=6), centred=True, shift=random(WIDTH, seed=7))
-    given = {}
-
-    def expected(spread, centre):
-        given.update(spread=spread, centre=centre)
-        return np.ones(4)
-
-    measured_units(inside(expected, rows=rows, bias=np.arange(4, dtype=np.float32)))
-    folded = rows.stored.astype(np.float64) * rows.gain
-    folded -= folded.mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(given["spread"], np.linalg.norm(folded, axis=1), rtol=1e-5)
-    expected = rows.stored.astype(np.float64) @ rows.shift + np.arange(4)
-    np.testing.assert_allclose(given["centre"], expected, rtol=1e-5, atol=1e-5)
+    written = np.array([0.5, 0.0, 0.25, 1.0])
+    weighed, whole = measured_units(replace(plain, measured=written)), measured_units(plain)
+    factors = (written / whole[0].norm).astype(np.float32)
+    np.testing.assert_allclose(weighed[0].norm, written, rtol=1e-7)
+    np.testing.assert_allclose(weighed[0].seen, whole[0].seen * factors[:, None], rtol=1e-6)
+    np.testing.assert_allclose(weighed[0].trace, whole[0].trace * factors, rtol=1e-6)
 
 
 def first_unit(size):
-    """A term whose first unit never fires and has weights of a size."""
-    dead = inside(lambda spread, centre: np.array([0.0, 1.0, 1.0, 1.0]))
-    writer, reader = dead.writer.copy(), dead.reader.copy()
+    """A term whose first unit wrote nothing and has weights of a size."""
+    (plain,) = branch(hidden=4)
+    writer, reader = plain.writer.copy(), plain.reader.copy()
     writer[:, 0], reader[0] = size, size
-    return replace(dead, writer=writer, reader=reader)
+    return replace(plain, measured=np.array([0.0, 1.0, 1.0, 1.0]), writer=writer, reader=reader)
 
 
-def test_a_unit_that_never_fires_adds_nothing_though_its_product_is_too_large_for_float32():
+def test_a_unit_that_wrote_nothing_adds_nothing_though_its_product_is_too_large_for_float32():
     (found,) = measured_units(first_unit(1e30))
     assert (found.norm[0], found.trace[0]) == (0, 0)
     assert not found.seen[0].any()
 
 
 @pytest.mark.parametrize("size", [float("inf"), float("nan")])
-def test_a_unit_that_is_no_finite_number_stays_none_though_it_never_fires(size):
+def test_a_unit_that_is_no_finite_number_stays_none_though_it_wrote_nothing(size):
     (found,) = measured_units(first_unit(size))
     assert np.isnan(found.norm[0])
-
-
-def test_a_head_is_weighed_by_what_it_writes():
-    (heads,), (writes,) = branch(hidden=6, part=3), branch(hidden=6, part=3)
-    (whole,), (weighed,) = (
-        measured_units(heads),
-        measured_units(replace(heads, weigh=replace(writes, writer=2 * writes.writer))),
-    )
-    np.testing.assert_allclose(weighed.norm, whole.norm * 2 * part_norms(writes.writer.mT, writes.reader, 3), rtol=1e-6)
 
 
 SCALED = ("seen", "corner", "trace", "total")
@@ -120,9 +86,9 @@ def test_there_is_a_number_for_each_unit_and_a_norm_for_each_part(part):
     empty = UnitStatistics.empty(term, Probes.draw(EXACT, WIDTH))
     assert empty.seen.shape == (8, WIDTH)
     assert empty.corner.shape == (8, EXACT.coordinates)
-    assert {getattr(empty, name).shape for name in ("mean", "trace", "total", "spread", "centre")} == {(8,)}
+    assert {getattr(empty, name).shape for name in ("mean", "trace", "total")} == {(8,)}
     assert empty.norm.shape == (8 // part,)
-    assert {empty.norm.dtype, empty.spread.dtype, empty.centre.dtype} == {np.dtype(np.float64)}
+    assert empty.norm.dtype == np.float64
 
 
 def test_hidden_units_have_signs_of_both_sides_and_heads_of_their_product():

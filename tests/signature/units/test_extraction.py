@@ -7,7 +7,7 @@ from hf_lineage import Options, extract
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.signature.units.extraction import View, measured_before, obstacle, unit_rows
+from hf_lineage.signature.units.extraction import View, known_weights, obstacle, unit_rows
 from tests.models import tiny_gpt2, tiny_llama
 from tests.streams import HUB
 
@@ -46,19 +46,17 @@ def test_what_units_weigh_by_a_signature_is_what_is_measured(tmp_path, make):
     folder = make(tmp_path / "model")
     model, known = headers(resolve(str(folder))), {}
     unit_rows(model.checkpoint, model.layout, [0, 1], View(EYE), known)
-    before = measured_before(extract(str(folder)), model.layout)
+    before = known_weights(extract(str(folder)), model.layout).weights
     assert before.keys() == known.keys()
-    for number, measured in known.items():
-        (weight,), (share,) = measured.experts, before[number].experts
-        assert np.allclose(share, weight / weight.sum(), rtol=1e-5)
-        assert before[number].writes == pytest.approx(measured.writes)
+    for number, (weight,) in known.items():
+        assert np.allclose(before[number][0], weight, rtol=1e-5)
 
 
 def test_a_signature_by_another_recipe_says_nothing_of_what_units_weigh(tmp_path):
     folder = tiny_llama(tmp_path / "model")
     by_paper = extract(str(folder), Options(recipe=RECIPES["paper"]))
     layout = headers(resolve(str(folder))).layout
-    assert (measured_before(by_paper, layout), measured_before(None, layout)) == ({}, {})
+    assert (known_weights(by_paper, layout).weights, known_weights(None, layout).weights) == ({}, {})
 
 
 def test_models_whose_units_are_not_compared_one_by_one_are_a_reason():
