@@ -6,7 +6,7 @@ import numpy as np
 
 from hf_lineage.evidence.adapters.gradient_alignment import Trace
 from hf_lineage.evidence.nulls.empirical import EmpiricalNull
-from hf_lineage.evidence.nulls.permutation import PermutationNull
+from hf_lineage.evidence.nulls.permutation import PermutationNull, Tried
 from hf_lineage.evidence.paths.comparison import Comparison
 from hf_lineage.evidence.units.inherited import Inherited
 from hf_lineage.evidence.verdict import Evidence
@@ -27,9 +27,15 @@ def inheriting(*shares, error=0.0):
     return Inherited(np.array(shares, dtype=float), np.full(len(shares), 1 / len(shares)), error)
 
 
+def null(observed, scores, first=None, coordinates=128, **others):
+    """A permutation null of which both halves of the group give these scores."""
+    half = Tried(observed, np.asarray(scores, dtype=float), first)
+    return PermutationNull(half, half, seed=0, coordinates=coordinates, **others)
+
+
 def permuted(score, chance=0.0, coordinates=128):
     """A permutation null all of whose scores are what chance gives."""
-    return PermutationNull(score, np.full(999, chance), seed=0, coordinates=coordinates)
+    return null(score, np.full(999, chance), coordinates=coordinates)
 
 
 def independent(score, models=1):

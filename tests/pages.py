@@ -9,10 +9,9 @@ from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import judge
 from hf_lineage.evidence.nulls.empirical import EmpiricalNull
-from hf_lineage.evidence.nulls.permutation import PermutationNull
 from hf_lineage.evidence.paths.comparison import Comparison, assign
 from hf_lineage.evidence.verdict import Evidence, Kind, Verdict
-from tests.example_evidence import inheriting, nulls
+from tests.example_evidence import inheriting, null, nulls
 
 START = "<script>window.hacked = 1</script><img src=x onerror='window.hacked=1'>\"'></style></title>`a`|b|"
 HOSTILE = f"{START}\n::error::\u202e\u2066\u200b\x1b[31m$x^2$ --> ]]> &lt;" + "m" * 200
@@ -36,7 +35,7 @@ def measured(rows=6, columns=6, score=0.97, p=0.001, seed=0, empirical=None, sha
             concentration=(stream.uniform(0.2, 1, rows), stream.uniform(0.2, 1, columns)),
             standard_error=0.001,
         ),
-        nulls=nulls(PermutationNull(score, stream.normal(0, 0.01, 999), seed=0, coordinates=128), empirical, score),
+        nulls=nulls(null(score, stream.normal(0, 0.01, 999)), empirical, score),
         p_value=p,
         layers=more.pop("layers", (tuple(range(rows)), tuple(range(columns)))),
         inherited=None if share is None else inheriting(*[share] * columns, error=0.02),

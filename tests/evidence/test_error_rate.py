@@ -14,7 +14,7 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import judge
 from hf_lineage.evidence.judging.measurement import Pair, measured
 from hf_lineage.evidence.nulls import p_values as permutations
-from hf_lineage.evidence.nulls import permutation as permutation_null
+from hf_lineage.evidence.nulls import symmetry
 from hf_lineage.evidence.nulls.interim_analyses import DOUBTFUL, analyses, enough, reading_order
 from hf_lineage.signature.values import PathSignature, UnitCodes
 from tests.long import first_of
@@ -51,7 +51,6 @@ def signature(random):
         corner=blocks,
         trace=blocks.trace(axis1=1, axis2=2).astype(float) + scales,
         norm=np.linalg.norm(blocks, axis=(1, 2)).astype(float),
-        writes=scales,
         units=units,
     )
 
@@ -79,8 +78,8 @@ def pairs(request):
     """All of them, in less time than with the usual constants, which say how long a p-value takes and not its level."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.cpu_count", lambda: 1)
-        patch.setattr(permutation_null, "BATCHES", (32, 32))
-        patch.setattr(permutation_null, "TILE", 32)
+        patch.setattr(symmetry, "BATCHES", (32, 32))
+        patch.setattr(symmetry, "TILE", 32)
         patch.setattr(permutations, "LONGER", 3)
         patch.setattr(permutations, "MANY", 60)
         return [judged(seed) for seed in range(request.param)]

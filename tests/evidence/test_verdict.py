@@ -52,10 +52,6 @@ def test_a_kind_that_is_accepted_passes_and_one_that_is_not_leaves_the_claim_und
     assert Verdict(kind).exit_code == (ExitCode.RELATED if verified else ExitCode.UNDECIDED)
 
 
-def test_layers_that_were_left_out_were_read_all_the_same():
-    assert evidence(left_out=((), (7, 8))).read == 6
-
-
 def test_every_verdict_is_known_by_its_identifier_and_every_word_stands_for_one():
     assert all(Kind.parse(kind.identifier, kind.word) is kind for kind in Kind)
     assert Kind.parse(None, "RELATED") is Kind.RELATED

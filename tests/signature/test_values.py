@@ -22,7 +22,7 @@ def path_signature(layers=2, width=6, columns=6, m=6):
     return PathSignature(
         np.ones((layers, width, columns), np.float32),
         np.ones((layers, m, m), np.float32),
-        *(np.ones(layers) for _ in range(3)),
+        *(np.ones(layers) for _ in range(2)),
     )
 
 
@@ -73,23 +73,18 @@ def test_a_recipe_out_of_range_is_refused(wrong):
 
 def test_the_paper_recipe_changes_nothing_of_the_product():
     paper = RECIPES["paper"]
-    assert (paper.gains, paper.means, paper.cap, paper.ones, paper.activity, paper.gates) == (
-        *(False, False, None, False),
-        *(False, False),
-    )
+    assert not any((paper.gains, paper.means, paper.cap, paper.ones, paper.gates))
 
 
 @pytest.mark.parametrize(
     "change",
     [
         {"gains": False},
-        {"cap": 3.0},
+        {"cap": False},
         {"probes": 32},
         {"coordinates": 4},
         {"sketch_version": 2},
         {"ones": False},
-        {"activity": False},
-        {"cap_median": "units"},
         {"version": 1},
     ],
 )
@@ -117,22 +112,6 @@ def test_a_zero_or_unfinished_layer_is_not_usable_and_has_no_concentration():
     assert found.usable.tolist() == [False, False, True]
     assert found.concentration.tolist() == [0.0, 0.0, 1.0]
     assert found.finite.tolist() == [True, False, True]
-
-
-def test_a_layer_that_writes_next_to_nothing_does_not_count_as_writing():
-    found = path_signature(layers=4)
-    found.writes[:] = 1.0, 1.0, 1.0, 1e-6
-    assert found.writing.tolist() == [True, True, True, False]
-    found.writes[3] = 1e-2
-    assert found.writing.all()
-
-
-@pytest.mark.parametrize("poison", [np.nan, np.inf])
-def test_a_layer_that_is_not_finite_does_not_count_as_one_that_writes_nothing(poison):
-    found = path_signature(layers=3)
-    found.writes[0] = poison
-    assert found.writing.tolist() == [True, True, True]
-    assert found.usable.tolist() == [False, True, True]
 
 
 def codes(count, weight=1.0):

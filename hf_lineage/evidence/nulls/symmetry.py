@@ -104,6 +104,8 @@ def _centred(blocks: Array) -> Array:
     size = blocks.shape[1]
     share = np.einsum("lii->l", centred) / max(size - 1, 1)
     centred -= share[:, None, None] * (np.eye(size, dtype=np.float32) - np.float32(1 / size))
+    squares, left = (np.einsum("lij,lij->l", one, one) for one in (blocks, centred))
+    centred[left <= EPSILON * squares] = 0  # rounding alone is no direction
     return centred
 
 

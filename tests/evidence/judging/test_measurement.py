@@ -36,8 +36,7 @@ class Fixed:
 def path(seed=0, width=WIDTH):
     residuals = np.random.default_rng(seed).standard_normal((LAYERS, width, width)).astype(np.float32)
     sizes = np.linalg.norm(residuals.astype(float), axis=(1, 2))
-    parts = (np.ones(LAYERS), sizes, np.ones(LAYERS))
-    return PathSignature(residuals, residuals, *parts, units=tuple(codes(4) for _ in range(LAYERS)))
+    return PathSignature(residuals, residuals, np.ones(LAYERS), sizes, units=tuple(codes(4) for _ in range(LAYERS)))
 
 
 def pair(name, seed=0):

@@ -9,7 +9,7 @@ from hf_lineage import Options, compare
 from hf_lineage.evidence.judging.measurement import NULLS
 from hf_lineage.evidence.nulls.null import deciding
 from hf_lineage.report import FORMATS
-from tests.models import tiny_llama
+from tests.models import spoil, tiny_llama
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,12 @@ def judged(model, other):
 
 @pytest.fixture
 def models(tmp_path):
-    return tiny_llama(tmp_path / "a"), tiny_llama(tmp_path / "b")  # of one seed: copies
+    """Copies, but that they are stored in two formats: no number of theirs is compared with another."""
+    return tiny_llama(tmp_path / "a"), _in_float64(tiny_llama(tmp_path / "b"))
+
+
+def _in_float64(model):
+    return spoil(model, lambda tensors: tensors.update({name: one.double() for name, one in tensors.items()}))
 
 
 def test_the_first_null_that_holds_decides():

@@ -19,7 +19,6 @@ def path_signature(sketch, trace=None, norm=None):
         corner=sketch[:, :4, :4].astype(np.float32),
         trace=np.ones(layers) if trace is None else np.asarray(trace, float),
         norm=np.ones(layers) if norm is None else np.asarray(norm, float),
-        writes=np.ones(layers),
     )
 
 
@@ -161,7 +160,7 @@ def drawn(layers=5, width=12, columns=4, seed=0, beside=None, noise=1.0):
     if beside is not None:
         sketch = beside.sketch + noise * sketch
     trace = 1 + random.random(layers)
-    return PathSignature(sketch=sketch, corner=corner, trace=trace, norm=np.full(layers, 5.0), writes=np.ones(layers))
+    return PathSignature(sketch=sketch, corner=corner, trace=trace, norm=np.full(layers, 5.0))
 
 
 def test_the_scores_of_many_models_are_those_of_comparing_each():

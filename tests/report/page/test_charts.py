@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hf_lineage.evidence.nulls.permutation import PermutationNull
 from hf_lineage.report.page.charts import (
     BAR,
     BOTTOM,
@@ -20,11 +19,8 @@ from hf_lineage.report.page.charts import (
     score_bar,
     share_bar,
 )
+from tests.example_evidence import null
 from tests.pages import measured
-
-
-def null(observed, scores):
-    return PermutationNull(observed, np.array(scores), seed=0, coordinates=128)
 
 
 def bars(picture):

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from hf_lineage.evidence.nulls.empirical import EmpiricalNull
-from hf_lineage.evidence.nulls.permutation import PermutationNull
 from hf_lineage.report.words import numbers
-from tests.example_evidence import evidence, inheriting
+from tests.example_evidence import evidence, inheriting, null
 
-NULL = PermutationNull(0.5, np.arange(1000) / 1000, seed=0, coordinates=64)
+NULL = null(0.5, np.arange(1000) / 1000, coordinates=64)
 
 
 def test_98_of_100_permutations_lie_in_the_range():
