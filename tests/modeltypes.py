@@ -15,6 +15,7 @@ from hf_lineage.architecture.registry.lookups import factorizations
 from tests.conformance import known_classes
 
 TABLE = Path("registry/loading/model_types.json")
+KINDS = {"depth": int, "activation": str}
 
 
 def types_by_class() -> dict[str, set[str]]:
@@ -31,14 +32,14 @@ def types_by_class() -> dict[str, set[str]]:
     return {name: found[name] for name in known}
 
 
-def default_depth(kind: str) -> int | None:
-    """How many layers a configuration of a type has by default."""
+def by_default(kind: str) -> dict[str, Any]:
+    """How many layers a configuration of a type has by default, and which activation."""
     try:
         config: Any = CONFIG_MAPPING[kind]()
     except (KeyError, ImportError, ValueError, TypeError, AttributeError):
-        return None
-    depth = getattr(config, "num_hidden_layers", None)
-    return depth if isinstance(depth, int) else None
+        return {}
+    found = {"depth": getattr(config, "num_hidden_layers", None), "activation": getattr(config, "hidden_act", None)}
+    return {key: value for key, value in found.items() if value and isinstance(value, KINDS[key])}
 
 
 def table() -> str:
@@ -47,11 +48,7 @@ def table() -> str:
     for name, kinds in sorted(types_by_class().items()):
         for kind in kinds:
             by_type[kind].append(name)
-    depths = {kind: default_depth(kind) for kind in by_type}
-    said = {
-        kind: ({"depth": depths[kind]} if depths[kind] else {}) | {"classes": names}
-        for kind, names in sorted(by_type.items())
-    }
+    said = {kind: by_default(kind) | {"classes": names} for kind, names in sorted(by_type.items())}
     return "{\n" + ",\n".join(f"{json.dumps(kind)}: {json.dumps(each)}" for kind, each in said.items()) + "\n}\n"
 
 

@@ -129,72 +129,12 @@ def test_a_latent_is_as_wide_as_what_reads_it_and_made_from_the_stream():
     )
 
 
-@pytest.mark.parametrize(
-    ("router", "correction", "message"),
-    [
-        ((3, WIDTH), None, ""),
-        ((5, WIDTH), (5,), ""),
-        ((2, WIDTH), None, "router has shape (2, 8), but the rest of the model needs (3, 8) (out, in)"),
-        ((3, WIDTH + 1), None, "router has shape (3, 9), but the rest of the model needs (3, 8) (out, in)"),
-        ((), None, "router has shape (), but the rest"),
-        ((3, WIDTH), (2,), "correction has shape (2,), but its router needs (3,)"),
-    ],
-)
-def test_a_router_has_a_row_for_each_expert_at_least_and_what_corrects_it_a_number_for_each_row(
-    router, correction, message
-):
-    experts = mlp(router="router", correction=None if correction is None else "correction")
-    stacked = fit(router=router, correction=correction, up=(3, HIDDEN, WIDTH), down=(3, WIDTH, HIDDEN))
-    if not message:
-        assert stacked.mlp(experts).stacked == (3,)
-    else:
-        assert said(stacked.mlp, experts).startswith(message)
-
-
-def test_experts_that_are_stored_one_by_one_are_counted_by_their_router():
-    each = [mlp(router="router", expert=number) for number in range(3)]
-    assert len(fit(router=(3, WIDTH)).sets("mlp", each)) == 3
-    assert said(fit(router=(2, WIDTH)).sets, "mlp", each).startswith("router has shape (2, 8)")
-
-
-@pytest.mark.parametrize(
-    ("config", "routed"), [({"k": 2}, 2), ({"moe": {"k": 3}, "k": 9}, 3), ({}, None), ({"k": None}, None)]
-)
-def test_the_first_key_that_is_there_counts_the_experts_of_a_token(config, routed):
-    experts = mlp(router="router", routed_by=("moe.k", "k"))
-    assert fit(config=config, router=(1, WIDTH)).mlp(experts).routed == routed
-    assert fit(config=config).mlp(replace(experts, router=None)).routed is None
-
-
-@pytest.mark.parametrize("count", [-1, True, 2.0, "2", [2]])
-def test_a_count_that_is_none_is_refused(count):
-    experts = mlp(router="router", routed_by=("k",))
-    assert said(fit(config={"k": count}, router=(1, WIDTH)).mlp, experts) == (
-        f"config.json: `k` must be a positive integer, not {count!r}"
-    )
-
-
-def test_no_expert_for_a_token_is_no_damage():
-    experts = mlp(router="router", routed_by=("k",))
-    assert fit(config={"k": 0}, router=(1, WIDTH)).mlp(experts).routed is None
-
-
-@pytest.mark.parametrize(
-    ("which", "size"), [("norm", WIDTH), ("output_norm", WIDTH), ("inner_norm", HIDDEN), ("fed_by", WIDTH)]
-)
+@pytest.mark.parametrize(("which", "size"), [("norm", WIDTH), ("output_norm", WIDTH), ("inner_norm", HIDDEN)])
 def test_a_norm_is_as_long_as_what_it_stands_on(which, size):
     normed = replace(mlp(biases={"ln": "shift"}, variances={"ln": "variance"}), **{which: "ln"})
     vectors = dict.fromkeys(("ln", "shift", "variance"), (size,))
     assert fit(**vectors).mlp(normed).units == HIDDEN
-    for name in vectors if which != "fed_by" else ("ln", "shift"):
+    for name in vectors:
         message = said(fit(**vectors | {name: (size + 1,)}).mlp, normed)
         assert "has shape" in message
         assert "the rest of the model needs" in message
-
-
-def test_a_table_of_experts_has_rows_and_columns_and_what_is_learned_is_one_number():
-    routed, learned = mlp(router="router", table="table"), mlp(learned=("beta",))
-    assert fit(router=(1, WIDTH), table=(5, 2)).mlp(routed).table == "table"
-    assert said(fit(router=(1, WIDTH), table=(5,)).mlp, routed) == "table has shape (5,), not that of a table"
-    assert fit(beta=()).mlp(learned).learned == ("beta",)
-    assert said(fit(beta=(2,)).mlp, learned) == "beta has shape (2,), but it must be one number"

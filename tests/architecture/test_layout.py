@@ -373,66 +373,28 @@ def test_a_set_names_every_tensor_that_it_reads_once():
     )
 
 
-ROUTED = PLAIN.replace(
-    "up: up, gate: gate, down: down", "up: 'e.{expert}.up', down: 'e.{expert}.down', router: router, fed_by: fed"
-)
-STACKED = PLAIN.replace("up: up, gate: gate, down: down", "up: up, down: down, router: router")
-
-
-def routed(**others: Any) -> dict[str, tuple[int, ...]]:
-    """A layer of three experts, each stored by itself, whose router has a bias."""
-    experts = {f"e.{n}.{name}": shape for n in range(3) for name, shape in (("up", (4, WIDTH)), ("down", (WIDTH, 4)))}
-    usual = {"up": None, "gate": None, "down": None, "fed": (WIDTH,), "router": (3, WIDTH)}
-    return layer(**{**experts, **usual} | others)
+STACKED = PLAIN.replace("gate: gate, ", "")
 
 
 def stacked(**others: Any) -> dict[str, tuple[int, ...]]:
     """A layer of three experts in stacks."""
-    usual = {"up": (3, 4, WIDTH), "gate": None, "down": (3, WIDTH, 4), "router": (3, WIDTH)}
-    return layer(**usual | others)
+    return layer(**{"up": (3, 4, WIDTH), "gate": None, "down": (3, WIDTH, 4)} | others)
 
 
 def added(shapes: dict[str, tuple[int, ...]], **others: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
     return shapes | {f"h.0.{name.replace('_bias', '.bias')}": shape for name, shape in others.items()}
 
 
-def test_routers_biases_and_feeding_norms_of_the_right_shapes_are_bound():
-    found = bound(ROUTED, added(routed(), router_bias=(3,)))
-    assert [each.router for each in found.sets("mlp")[0]] == ["h.0.router.weight"] * 3
-    assert [each.fed_by for each in found.sets("mlp")[0]] == ["h.0.fed.weight"] * 3
-    (stack,) = bound(STACKED, added(stacked(), router_bias=(3,), up_bias=(3, 4))).sets("mlp")[0]
-    assert dict(stack.biases) == {"h.0.up.weight": "h.0.up.bias", "h.0.router.weight": "h.0.router.bias"}
+def test_biases_of_the_right_shapes_are_bound():
+    (stack,) = bound(STACKED, added(stacked(), up_bias=(3, 4))).sets("mlp")[0]
+    assert dict(stack.biases) == {"h.0.up.weight": "h.0.up.bias"}
     (plain,) = bound(PLAIN, added(layer(), up_bias=(HIDDEN,), gate_bias=(HIDDEN,))).sets("mlp")[0]
     assert set(plain.biases.values()) == {"h.0.up.bias", "h.0.gate.bias"}
 
 
 @pytest.mark.parametrize(
-    ("text", "shapes", "experts"),
-    [(ROUTED, routed(router=(5, WIDTH)), 3), (STACKED, stacked(router=(5, WIDTH)), 1)],
-    ids=["each by itself", "in stacks"],
-)
-def test_a_router_may_have_rows_for_experts_that_compute_nothing(text, shapes, experts):
-    for whole in (shapes, added(shapes, router_bias=(5,))):
-        assert [each.router for each in bound(text, whole).sets("mlp")[0]] == ["h.0.router.weight"] * experts
-
-
-@pytest.mark.parametrize("rows", [3, 5])
-@pytest.mark.parametrize("many", [2, 4, 6])
-def test_a_router_s_bias_has_one_number_for_each_of_its_rows(rows, many):
-    for text, shapes in ((ROUTED, routed(router=(rows, WIDTH))), (STACKED, stacked(router=(rows, WIDTH)))):
-        assert refusal(added(shapes, router_bias=(many,)), text) == (
-            f"h.0.router.bias has shape ({many},), but its router needs ({rows},)"
-        )
-
-
-@pytest.mark.parametrize(
     ("text", "shapes", "name"),
     [
-        pytest.param(ROUTED, routed(router=(2, WIDTH)), "h.0.router.weight", id="a router of too few experts"),
-        pytest.param(ROUTED, routed(router=(3, WIDTH + 1)), "h.0.router.weight", id="a router of another width"),
-        pytest.param(ROUTED, routed(router=(3,)), "h.0.router.weight", id="a router that is no matrix"),
-        pytest.param(ROUTED, routed(fed=(WIDTH + 1,)), "h.0.fed.weight", id="a feeding norm of another width"),
-        pytest.param(STACKED, stacked(router=(2, WIDTH)), "h.0.router.weight", id="a router of stacks"),
         pytest.param(STACKED, added(stacked(), up_bias=(4,)), "h.0.up.bias", id="one bias for a stack"),
         pytest.param(STACKED, added(stacked(), up_bias=(3, 5)), "h.0.up.bias", id="biases of a stack"),
         pytest.param(PLAIN, added(layer(), up_bias=(HIDDEN + 1,)), "h.0.up.bias", id="the bias of a reader"),
@@ -440,7 +402,7 @@ def test_a_router_s_bias_has_one_number_for_each_of_its_rows(rows, many):
         pytest.param(PLAIN, added(layer(), gate_bias=()), "h.0.gate.bias", id="a bias that is a number"),
     ],
 )
-def test_what_activity_is_computed_from_has_to_fit(text, shapes, name):
+def test_a_bias_has_to_fit_its_matrix(text, shapes, name):
     said = refusal(shapes, text)
     assert said.startswith(f"{name} has shape ")
     assert "the rest of the model needs" in said

@@ -26,7 +26,7 @@ def stored(found):
 def test_a_set_has_its_tensors_by_their_full_names():
     (found,) = sets(MLP, names=["up.weight", "down"])
     assert stored(found) == {"up": "h.0.up.weight", "down": "h.0.down"}
-    assert (found.norm, found.router, found.expert, found.activations) == (None, None, 0, ())
+    assert (found.norm, found.expert) == (None, 0)
 
 
 def test_every_expert_is_a_set_of_its_own():
@@ -55,7 +55,7 @@ def test_a_set_of_which_a_part_is_there_is_refused_even_where_it_may_be_absent()
         sets(MLP, None, names=["up"])
 
 
-@pytest.mark.parametrize("kind", ["norm", "output_norm", "inner_norm", "fed_by", "router", "correction"])
+@pytest.mark.parametrize("kind", ["norm", "output_norm", "inner_norm"])
 def test_of_several_names_the_first_on_disk_counts_and_null_lets_it_be_absent(kind):
     both = MLP | {kind: ["a", "b", None]}
     assert [getattr(sets(both, names=["up", "down", *more])[0], kind) for more in (["b", "a"], ["b"], [])] == [
@@ -65,12 +65,6 @@ def test_of_several_names_the_first_on_disk_counts_and_null_lets_it_be_absent(ki
     ]
     with pytest.raises(CheckpointError, match=r"h\.0 has no norm a or b"):
         sets(MLP | {kind: ["a", "b"]})
-
-
-def test_what_is_said_of_one_stack_is_of_that_stack_alone():
-    by_stack = MLP | {"activation": {"encoder": ["relu"], "decoder": "silu"}}
-    assert [sets(by_stack, stack=name)[0].activations for name in ("encoder", "decoder")] == [("relu",), ("silu",)]
-    assert sets(MLP | {"activation": "gelu"}, stack="encoder")[0].activations == ("gelu",)
 
 
 @pytest.mark.parametrize(

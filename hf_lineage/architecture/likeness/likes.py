@@ -11,24 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
-
 from hf_lineage.architecture.layers import Shape
 from hf_lineage.architecture.layout import bind
 from hf_lineage.architecture.likeness import guess
 from hf_lineage.architecture.likeness.fitting import absent_names, classes_named, usual_class
 from hf_lineage.architecture.likeness.patterns import KINDS, LayerGroup, find_groups
-from hf_lineage.architecture.loading import Within, as_loaded, classes_of_type, exact_classes
+from hf_lineage.architecture.loading import Within, as_loaded, classes_of_type, exact_classes, usual_activations
 from hf_lineage.architecture.registry import (
     BRANCH_ROLES,
     Factorization,
     as_names,
     as_sets,
-    as_stacks,
     factorizations,
     prefixes,
     registry_table,
-    setting,
     unmet,
 )
 from hf_lineage.errors import LineageError
@@ -148,11 +144,7 @@ def _is_of_type(like: Like) -> bool:
 
 def _has_usual_activation(like: Like) -> bool:
     """Whether the settings name the activation that the classes take where settings say nothing."""
-    for matrices in as_sets(like.factorization.branches.mlp):
-        *keys, usual = next(iter(as_stacks(matrices.activation).values())) or (None,)
-        if usual and usual == next((value for key in keys if (value := setting(like.settings, key)) is not None), None):
-            return True
-    return False
+    return like.settings.get("hidden_act") in usual_activations(like.classes)
 
 
 def _ways(likes: Sequence[Like]) -> list[list[Like]]:
@@ -165,12 +157,8 @@ def _ways(likes: Sequence[Like]) -> list[list[Like]]:
 
 def _computes(factorization: Factorization) -> str:
     """What a factorization computes, whatever its settings are called and wherever its layers stand."""
-    branches = {
-        kind: [msgspec.structs.replace(each, activation=()) for each in as_sets(factorization.branches.sets(kind))]
-        for kind in KINDS
-    }
     about = (factorization.normalization, factorization.gain, factorization.stored, factorization.exchangeable)
-    return repr((about, branches))
+    return repr((about, *(as_sets(factorization.branches.sets(kind)) for kind in KINDS)))
 
 
 def _named(ways: Sequence[Like], named: Sequence[str], asked: str | None) -> Like:

@@ -12,5 +12,6 @@ from .settings import classes_of_type as classes_of_type
 from .settings import of_diffusers as of_diffusers
 from .settings import own_code as own_code
 from .settings import settings_notes as settings_notes
+from .settings import usual_activations as usual_activations
 from .settings import usual_type as usual_type
 from .within import Within as Within

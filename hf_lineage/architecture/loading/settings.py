@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -30,6 +30,8 @@ class _Type(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     classes: tuple[str, ...]
     depth: int | None = None
     """How many layers its models have where `config.json` does not say."""
+    activation: str | None = None
+    """What `hidden_act` is where `config.json` does not say."""
 
 
 class _Multipliers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,6 +66,11 @@ def default_depth(kind: Any) -> int | None:
     """Return how many layers a model of a type has where `config.json` does not say; None if that is not known."""
     model_type = _types().get(kind) if isinstance(kind, str) else None
     return model_type.depth if model_type else None
+
+
+def usual_activations(classes: Collection[str]) -> tuple[str, ...]:
+    """Return what `hidden_act` is in the types of some classes where `config.json` does not say."""
+    return tuple(kind.activation for kind in _types().values() if kind.activation and set(kind.classes) & set(classes))
 
 
 def settings_notes(config: Mapping[str, Any], architecture: str, factorization: Factorization) -> tuple[str, ...]:

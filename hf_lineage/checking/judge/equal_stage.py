@@ -29,10 +29,9 @@ def _compare(pair: ModelPair, criteria: Criteria, before: Verdict | None) -> Ver
     base, candidate = (weights_of(model, pair.options) for model in (pair.base, pair.candidate))
     if before is None or base is None or candidate is None:
         return None
-    seed, layers = (
-        pair.options.order_seed or 0,
-        {number for one in before.evidence.values() for number in one.layers[1]},
-    )
+    seed, widths = pair.options.order_seed or 0, candidate.opened.layout.widths
+    compared = {number for one in before.evidence.values() for number in one.layers[1]}
+    layers = {number for number in compared if widths[number] == candidate.width}  # the coordinates of one stream
     coordinates = Sample(seed, all_units=True).coordinates_of(candidate.width)
     tested = indices(coordinates)
     rows = [

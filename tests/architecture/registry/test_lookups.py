@@ -55,7 +55,6 @@ def test_a_file_is_named_after_its_factorization(tmp_path):
             "`layers` needs {layer} in place of the number of a layer",
         ),
         ("layers: h.{layer}", "layers: h.{layer}\nheads: {a: n_head}", "`heads` must name the stacks of `layers`,"),
-        ("down: fc_out", "down: fc_out, activation: {a: silu}", "`activation` must name the stacks of `layers`,"),
         ("up: fc_in, ", "", "mlp names the roles ['down'], but it needs ['down', 'up'], each once"),
         ("up: fc_in", "up: fc_in, query: q", "mlp names the roles ['down', 'query', 'up']"),
         ("value: v, ", "", "it needs ['key', 'output', 'query', 'value'], each once"),

@@ -11,14 +11,13 @@ from tests.models import tiny_gpt2, tiny_llama
 
 @pytest.fixture
 def toy(monkeypatch):
-    """The product of what a gated MLP's two readers see, each hidden unit weighed by what it writes."""
-    monkeypatch.setitem(PATHS, "gate_up", Path("mlp", writer="gate", reader="up", weighed_by="mlp"))
+    """The product of what a gated MLP's two readers see."""
+    monkeypatch.setitem(PATHS, "gate_up", Path("mlp", writer="gate", reader="up"))
     return Options(paths=("gate_up",))
 
 
 def test_roles_are_roles_of_the_branch():
     assert all(set(path.roles) <= set(BRANCH_ROLES[path.branch]) for path in PATHS.values())
-    assert all(path.weighed_by is None or path.weighed_by in PATHS for path in PATHS.values())
 
 
 def test_a_path_that_is_added_to_the_table_is_extracted_and_compared(toy, tmp_path):

@@ -193,4 +193,4 @@ def test_whatever_may_change_a_number_changes_it():
 
 def test_it_stays_what_it_is():
     """Written down, since what is published under it is used for as long as it is the same."""
-    assert fingerprint(LLAMA)[:16] == "40ff9d8fc3d20475"
+    assert fingerprint(LLAMA)[:16] == "543b81bd68d3e330"
