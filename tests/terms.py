@@ -1,7 +1,7 @@
 """Terms of a branch made of random numbers, and what the cap leaves of their parts."""
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,11 +43,11 @@ def measured_units(*terms: MatrixProduct) -> list[UnitStatistics]:
         return [measure_units(term, Probes.draw(EXACT, WIDTH), share) for term in terms]
 
 
-def capped(terms: list[MatrixProduct], median: Literal["units", "norm"] = "units") -> list[float]:
-    """Return the norm of every part after the cap of two medians."""
+def capped(terms: list[MatrixProduct]) -> list[float]:
+    """Return the norm of every part after the cap at the median."""
     units = measured_units(*terms)
     with np.errstate(all="ignore"):  # as in the workers
-        cap(units, 2.0, median)
+        cap(units)
     return [norm for found in units for norm in found.norm.tolist()]
 
 

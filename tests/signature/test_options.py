@@ -58,7 +58,7 @@ def test_options_are_copied_and_sent_to_other_processes():
 @pytest.mark.parametrize(
     ("paths", "message"),
     [
-        ((), "paths must be all, or one or more of mlp, mlp_gate, value_output, query_key, each once, not "),
+        ((), "paths must be all, usual, or some of mlp, mlp_gate, value_output, query_key, each once, not "),
         (("mlp", "mlp"), "each once, not mlp, mlp"),
         (("mlp", "nose"), "each once, not mlp, nose"),
     ],

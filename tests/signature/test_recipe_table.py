@@ -6,6 +6,7 @@ import sys
 from hf_lineage.signature.recipe import RECIPES, Recipe
 from hf_lineage.signature.recipe_table import PARAMETERS
 
+
 def test_the_first_is_the_default():
     assert list(PARAMETERS) == ["robust", "paper"]
     assert [(recipe.name, recipe.version) for recipe in RECIPES.values()] == [("robust", 4), ("paper", 1)]

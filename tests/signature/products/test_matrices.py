@@ -72,28 +72,3 @@ def test_the_gain_of_a_batch_norm_is_over_the_root_of_its_variance():
     layout, mlp, read = bound(found, stored | norm)
     assert mlp.variances == {"h.0.ln.weight": "h.0.ln.running_var"}
     np.testing.assert_allclose(matrices.gain(layout, mlp, mlp.norm, read), np.full(WIDTH, 1.5), rtol=1e-5)
-
-
-def test_biases_and_shifts_are_found_beside_what_they_are_added_to_and_are_none_where_there_are_none():
-    stored = {"up": random(5, WIDTH), "down": random(WIDTH, 5), "ln": random(WIDTH)}
-    beside = {"up.bias": random(5), "ln.bias": np.full(WIDTH, 2.0, np.float16)}
-    found = model(mlp=MLP | {"norm": "ln"}, attention=[None, ATTENTION])
-    _, mlp, read = bound(found, stored | beside)
-    assert np.array_equal(matrices.bias(mlp, "up", read), beside["up.bias"])
-    assert matrices.shift(mlp, mlp.norm, read).tolist() == [2.0] * WIDTH
-    assert matrices.shift(mlp, mlp.norm, read).dtype == np.float32
-    assert matrices.shift(mlp, None, read) is None
-    _, bare, read = bound(found, stored)
-    assert matrices.bias(bare, "up", read) is None
-    assert matrices.shift(bare, bare.norm, read) is None
-
-
-def test_the_bias_of_a_packed_matrix_is_taken_apart_as_the_matrix_is():
-    stored = {"both": random(10, WIDTH), "down": random(WIDTH, 5), "both.bias": np.arange(10, dtype=np.float32)}
-    packed = {"down": "down", "packed": {"both": ["gate", "up"]}}
-    _, mlp, read = bound(model(mlp=packed, attention=[None, ATTENTION]), stored)
-    assert matrices.bias(mlp, "gate", read).tolist() == [0, 1, 2, 3, 4]
-    assert matrices.bias(mlp, "up", read).tolist() == [5, 6, 7, 8, 9]
-    by_turns = {"down": "down", "interleaved": {"both": ["gate", "up"]}}
-    _, mlp, read = bound(model(mlp=by_turns, attention=[None, ATTENTION]), stored)
-    assert matrices.bias(mlp, "up", read).tolist() == [1, 3, 5, 7, 9]
