@@ -178,15 +178,16 @@ def open_model(source: RepoRef | Signature, options: Options) -> OpenedModel:
         return FromSignature.from_stored(source, FILE, spec=options)
     source = options.allowed(source)
     model = described(source, options.choice)
-    if options.paths in NAMED:
-        options = replace(options, paths=chosen(options.paths, bound(model).layout.paths))
+    headers = bound(model) if options.paths in NAMED else None
+    if headers:
+        options = replace(options, paths=chosen(options.paths, headers.layout.paths))
     if source.remote is not None and not options.recompute:
         from hf_lineage.signature.sources import cache
 
         if cached := cache.find(source, model.architecture, model.factorization, options):
-            stored, reopen = FromSignature.from_stored(cached, CACHE, source), functools.cache(lambda: opened(model))
+            stored, reopen = FromSignature.from_stored(cached, CACHE, source), functools.cache(lambda: opened(model, headers))
             return replace(stored, factorization=model.factorization, reopen=reopen, read_as=model.read_as)
-    return FromWeights.from_opened(opened(model), options)
+    return FromWeights.from_opened(opened(model, headers), options)
 
 
 def open_candidate(source: RepoRef | Signature, options: Options) -> OpenedModel:

@@ -47,14 +47,14 @@ class Opened:
         return own_code(whole_config(self.described))
 
 
-def opened(model: Described) -> Opened:
-    """Return a model's headers, read as transformers loads it.
+def opened(model: Described, headers: Opened | None = None) -> Opened:
+    """Return a model's headers, read as transformers loads it; what `bound` gave before is not read again.
 
     Raise NothingToCompare if it may be loaded in more than one way, CheckpointError if it is damaged.
     """
     with about(model.repo):
         settings = settings_notes(model.config, model.architecture, model.factorization)
-    headers = bound(model)
+    headers = headers or bound(model)
     checkpoint = headers.checkpoint
     with about(model.repo):
         hidden = refuse_hidden(headers.layout, checkpoint.shapes, model.config, checkpoint.decoded)
