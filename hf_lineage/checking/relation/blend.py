@@ -54,7 +54,8 @@ def _places(parent: FromWeights, model: FromWeights, layers: Sequence[int], samp
         own = _glance(model, layer)
         cosines = {number: _cosine(rows, own) for number, rows in seen.items() if own is not None}
         if cosines:
-            places[layer] = max(cosines, key=lambda number: (cosines[number], number == layer))
+            nearest = max(cosines, key=lambda number: (cosines[number], number == layer))
+            places[layer] = nearest if cosines[nearest] >= ALIKE else layer
     return places
 
 

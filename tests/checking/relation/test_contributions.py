@@ -92,7 +92,7 @@ def test_a_pass_through_shows_which_layers_come_from_which_parent(merge):
     found = parents(merge("through"))
     by_layer = {number: round(value, 3) + 0.0 for number, (value, _) in found[A].shares["mlp"].layers.items()}
     assert by_layer == dict.fromkeys(range(4), 1.0) | dict.fromkeys(range(4, 8), 0.0)
-    assert found[A].declared == {"mlp": 0.5}
+    assert found[A].declared == {"mlp": 0.5, "value_output": 0.5}
 
 
 def test_a_weight_of_the_recipe_that_was_not_used_is_beside_no_detectable_share(merge, tmp_path):
@@ -103,7 +103,7 @@ def test_a_weight_of_the_recipe_that_was_not_used_is_beside_no_detectable_share(
     text = (folder / "mergekit_config.yml").read_text().replace("0.9999", "0.5").replace("0.0001", "0.5")
     (folder / "mergekit_config.yml").write_text(text)
     found = parents(folder)
-    assert found[B].declared == {"mlp": 0.5}
+    assert found[B].declared == {"mlp": 0.5, "value_output": 0.5}
     assert detected(found) == [A]
 
 
@@ -152,7 +152,8 @@ def test_a_parent_whose_units_were_permuted_since_is_said_to_be_another(hub):
                 tensors[name] = tensors[name].flip(axis).contiguous()
 
     spoil(place / "acme" / "b", permute)
-    found = of(place, mean)
+    assert shares(of(place, mean), "value_output") == pytest.approx({"acme/a": 0.5, "acme/b": 0.5}, abs=1e-3)
+    found = parents(mean, Options(local_hub=place, order_seed=0, paths=("mlp",)))
     assert found["acme/b"].shares == {}
     assert found["acme/b"].reason.startswith("hidden units of the model do not stand in the order")
     assert check(str(mean), options=Options(local_hub=place)).rows[1].verdict.verified
@@ -193,7 +194,8 @@ def test_one_parent_that_can_be_compared_has_nobody_to_share_with(hub):
 
 def test_weights_that_are_not_finite_are_a_reason(hub):
     place, mean = hub
-    spoil(place / "acme" / "b", lambda tensors: tensors["model.layers.0.mlp.up_proj.weight"].fill_(torch.nan))
+    for name in ("mlp.up_proj", "self_attn.v_proj"):
+        spoil(place / "acme" / "b", lambda tensors, name=name: tensors[f"model.layers.0.{name}.weight"].fill_(torch.nan))
     assert of(place, mean)["acme/b"].reason.startswith("it is INCONCLUSIVE")
 
 
