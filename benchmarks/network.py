@@ -24,7 +24,6 @@ from benchmarks.shapes import ITEM_SIZES, SHAPES, Model, Shape
 from benchmarks.writing import INDEX, write_model
 from hf_lineage.checkpoint.stored import header
 from hf_lineage.hub.ranges import HEAD
-from hf_lineage.signature.stream.drawn_parts import PLACES, ROWS_READ
 from tests.server import Hub, faults, serving
 from tests.server.client import remote
 
@@ -55,8 +54,8 @@ class Case:
 
     @property
     def targets(self) -> dict[str, Target]:
-        """The most that may be moved of each model's weights, of its own bytes; gates are read for their activity."""
-        related = {"quick": 0.15, "full": 0.75}[self.budget]
+        """The most that may be moved of each model's weights, of its own bytes; so small matrices come in one range."""
+        related = {"quick": 0.2, "full": 1.0}[self.budget]
         most = Target(high=related if self.candidate == CHILD else 0.5)
         return {self.candidate: most, BASE: most}
 
@@ -146,11 +145,9 @@ def rows(hub: Hub, case: Case, shape: Shape, verdict: str) -> list[Row]:
         found.append(Row(f"{case}: {what}", target, moved / shape.bytes, "of its own bytes", note))
     asked, ranges = len(hub.requests), len(hub.parts)
     head = max(outside(hub, name) for name in (BASE, case.candidate))
-    rows_read, where = PLACES * ROWS_READ, "at four places"
-    if case.candidate == INDEPENDENT:
-        rows_read, where = shape.vocabulary, "at four places and of the tokens that both know"
+    rows_read = shape.vocabulary if case.candidate == INDEPENDENT else 0
     most = HEAD + rows_read * shape.width * ITEM_SIZES[shape.dtype]
-    note = f"the first bytes of a file that is opened, and some rows of the embedding {where}"
+    note = "the first bytes of a file that is opened" + ", and the rows of tokens that both know" * bool(rows_read)
     return [
         *found,
         Row(f"{case}: requests", Target(), asked + ranges, "requests", f"{asked} to the Hub, {ranges} of large files"),

@@ -116,8 +116,8 @@ def write_signatures(folder: Path, shape: Shape, others: int = 0) -> None:
         common, own = (1, 0.25) if name in ("a", "b") else (0, 1)
         parts = {part: common * shared[part] + own * _normal(random, size) for part, size in sizes.items()}
         units = inherited if common else tuple(_units(random, shape.hidden) for _ in range(shape.layers))
-        trace, norm, writes = (np.full(shape.layers, size) for size in (-300.0, 100.0, 1.0))
-        found = PathSignature(**parts, trace=trace, norm=norm, writes=writes, units=units)
+        trace, norm = (np.full(shape.layers, size) for size in (-300.0, 100.0))
+        found = PathSignature(**parts, trace=trace, norm=norm, units=units)
         signature = Signature(
             name, None, shape.architecture, "llama", True, shape.width, shape.layers, recipe, {"mlp": found}
         )
@@ -125,7 +125,7 @@ def write_signatures(folder: Path, shape: Shape, others: int = 0) -> None:
 
 
 def _units(random: np.random.Generator, hidden: int) -> Any:
-    """The directions of the hidden units of one layer, random ones that all write the same."""
+    """The directions of the hidden units of one layer, random ones of one size."""
     from hf_lineage.signature.recipe import UNIT_SIGNS
     from hf_lineage.signature.values import UnitCodes
 

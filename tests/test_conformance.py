@@ -19,9 +19,7 @@ from tests.conformance import (
     TinyModel,
     build_tiny_model,
     faults,
-    inactive,
     known_classes,
-    otherwise,
     required,
     variants,
 )
@@ -101,13 +99,6 @@ def test_every_product_is_what_the_module_computes(factorization, forms, tmp_pat
         if proof(found) not in proved:
             assert faults(found) == {}, name
             proved.add(proof(found))
-
-
-@pytest.mark.parametrize("factorization", FEW)
-def test_a_class_obeys_the_key_that_its_file_names_for_the_activation(factorization, tmp_path):
-    name, form = known([(name, variants(name)[0]) for name in factorization.classes])[0]
-    wanted = otherwise(factorization, name, required(factorization, name, form))
-    assert inactive(build_tiny_model(name, tmp_path, wanted, factorization)) == {}
 
 
 @pytest.mark.parametrize("factorization", FEW)

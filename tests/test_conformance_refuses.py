@@ -14,7 +14,6 @@ from tests.conformance import (
     deviations,
     faults,
     gains_left_out,
-    inactive,
     layers_left_out,
     norms_left_out,
     output_norms_mistaken,
@@ -254,41 +253,3 @@ def test_reader_and_writer_exchanged_are_noticed_by_the_tensor_parallel_plan(tmp
     exchanged = {"up": first.slots["down"], "down": first.slots["up"]}
     object.__setattr__(first, "slots", exchanged)
     assert against_plan(built) == ["model.layers.0.mlp.down_proj.weight", "model.layers.0.mlp.up_proj.weight"]
-
-
-INACTIVE = {
-    "another activation": ("LlamaForCausalLM", "llama", {"activation": "gelu"}, {}, "activations_mistaken"),
-    "an activation of a plain MLP": ("GPT2LMHeadModel", "gpt2", {"activation": "relu"}, {}, "activations_mistaken"),
-    "a gate with a limit": ("Qwen3Model", "llama", {"activation": "clamped_quick_gelu"}, {}, "activations_mistaken"),
-    "an activation of stacked experts": ("GptOssModel", "gpt_oss", {"activation": "silu"}, {}, "activations_mistaken"),
-    "the norm behind the branch as the one that feeds it": (
-        "BertModel",
-        "bert",
-        {"fed_by": "output.LayerNorm"},
-        {},
-        "feeding_mistaken",
-    ),
-    "more experts a token than there are": (
-        "MixtralForCausalLM",
-        "mixtral",
-        {"routed": "num_hidden_layers"},
-        {"num_hidden_layers": 3},
-        "routing_mistaken",
-    ),
-    "another matrix as the router": (
-        "Qwen2MoeForCausalLM",
-        "qwen_moe",
-        {"router": "mlp.experts.0.gate_proj"},
-        {},
-        "routing_mistaken",
-    ),
-    "a correction left out": ("DeepseekV3ForCausalLM", "deepseek", {"correction": ()}, {}, "routing_mistaken"),
-}
-
-
-@pytest.mark.parametrize(("name", "registered", "changes", "settings", "by"), INACTIVE.values(), ids=INACTIVE.keys())
-@pytest.mark.few(3)
-def test_a_wrong_word_about_what_makes_units_active_is_noticed(name, registered, changes, settings, by, tmp_path):
-    factorization = pretend(registered, mlp=changes)
-    wanted = required(factorization, name, variants(name)[0] | settings)
-    assert by in inactive(build_tiny_model(name, tmp_path, wanted, factorization))

@@ -4,13 +4,13 @@ from benchmarks import network
 from benchmarks.shapes import Shape
 
 
-def test_a_quick_check_moves_a_tenth_of_both_and_nothing_twice():
+def test_a_quick_check_moves_a_fifth_of_both_and_nothing_twice():
     found = network.measure(network.SHAPES["7B"].shrunk(16), [network.Case("quick")])
     assert [row.what for row in found if not row.met] == []
     suspect, base, *_ = found
     assert suspect.note.endswith("RELATED after 6 of 32 layers")
-    assert 0.03 < (suspect.measured or 0) < 0.15
-    assert 0.03 < (base.measured or 0) < 0.15
+    assert 0.03 < (suspect.measured or 0) < 0.2
+    assert 0.03 < (base.measured or 0) < 0.2
 
 
 @pytest.mark.long

@@ -6,9 +6,6 @@ Nothing here multiplies two weights: activations are made transparent, attention
 module's own code. Rows of a Hadamard matrix are the known vectors, because a norm leaves them as they are (mean 0,
 except for the first, and mean square 1), so the same run with vectors put in before the norm proves the folded gains.
 
-A second run, with nothing put in and nothing made transparent, proves what stands between reader and writer: the
-activation, the norm that feeds the branch, and the router.
-
 Beside it stands what each class is asked for beyond the generic request.
 """
 
@@ -18,7 +15,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "forms": ["variants"],
-        "models": ["known_classes", "otherwise", "required", "tiny_model"],
+        "models": ["known_classes", "required", "tiny_model"],
         "pretence": ["pretend"],
         "proving": ["deviations", "faults"],
         "rules": [

@@ -183,11 +183,7 @@ class Tried:
 
     def _small(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         """The name in its layer, the whole name and the shape of each."""
-        read = {
-            name
-            for each in self.tiny.layout.everything
-            for name in (*each.tensors, *each.biases.values(), *each.learned, each.fed_by, each.router, each.correction)
-        }
+        read = {name for each in self.tiny.layout.everything for name in (*each.tensors, *each.biases.values())}
         for layer in find_layers(self.tiny.layout.factorization, self.tiny.shapes):
             for name, shape in layer.shapes.items():
                 small = len(shape) < 2 or np.prod(shape) <= LARGEST_MATRIX

@@ -55,14 +55,14 @@ HIDDEN = {
 GAINS = Edit("gains moved", (laundering.swap_gains,), ("gains",))
 FURTHER = Edit("gains moved thrice", (laundering.swap_gains,) * 3, ("gains",))
 MEANS = Edit("means shifted", (laundering.shift_means,), ("means",))
-UNITS = Edit("dead units added", (laundering.add_dead_units,), ("activity",))
+UNITS = Edit("dead units added", (laundering.add_dead_units,), ("cap",))
 EDITS: Mapping[str, tuple[Edit, ...]] = {
     "llama": (
         HIDDEN["llama"],
         GAINS,
         FURTHER,
         UNITS,
-        Edit("all of these", laundering.LLAMA_EDITS, ("gains", "activity")),
+        Edit("all of these", laundering.LLAMA_EDITS, ("gains", "cap")),
         Edit("stream rotated", (rotate,)),
     ),
     "gpt2": (
@@ -71,7 +71,7 @@ EDITS: Mapping[str, tuple[Edit, ...]] = {
         FURTHER,
         MEANS,
         UNITS,
-        Edit("all of these", laundering.GPT2_EDITS, ("gains", "means", "activity")),
+        Edit("all of these", laundering.GPT2_EDITS, ("gains", "means", "cap")),
         Edit("stream reordered", (permute_stream,)),
     ),
 }

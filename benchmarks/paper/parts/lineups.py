@@ -55,6 +55,6 @@ def language_models(bench: Bench) -> tuple[Family, Family]:
     descendants = beside(root, list(benchmark.descendants(number).values()))
     independent = beside(root, [*others, student])
     return (
-        Family("Llama", related, strangers, EDITS["llama"], ("gains", "cap", "median", "ones", "activity"), tokens),
+        Family("Llama", related, strangers, EDITS["llama"], ("gains", "cap", "ones"), tokens),
         Family("GPT-2", descendants, independent, EDITS["gpt2"], tuple(STEPS), tokens),
     )

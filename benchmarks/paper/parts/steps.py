@@ -14,19 +14,15 @@ STEPS: Mapping[str, Mapping[str, Any]] = {
     "gains": {"gains": True},
     "means": {"means": True},
     "cap": {"cap": ROBUST.cap},
-    "median": {"cap_median": ROBUST.cap_median},
     "ones": {"ones": True},
-    "activity": {"activity": True},
     "gates": {"gates": True},
 }
 """What each step sets in a recipe."""
-NEEDS: Mapping[str, str] = {"median": "cap"}
-"""A step that does something only beside another."""
 
 
 def alone(step: str) -> Recipe:
-    """Return the paper's recipe with one step, and with the one that it needs."""
-    return replace(PAPER, **{**STEPS.get(NEEDS.get(step, ""), {}), **STEPS[step]})
+    """Return the paper's recipe with one step."""
+    return replace(PAPER, **STEPS[step])
 
 
 def without(step: str) -> Recipe:
