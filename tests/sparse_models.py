@@ -56,6 +56,12 @@ def other_mlps(folder: Path) -> Path:
     return saved(folder, {key: other[key] if ".mlp." in key else base for key, base in weights(BASE).items()})
 
 
+def half_foreign(folder: Path) -> Path:
+    """Everything of the base but three of its six layers, which are those of an independent model."""
+    other, foreign = weights(OTHER), tuple(f"model.layers.{number}." for number in (1, 3, 5))
+    return saved(folder, {key: other[key] if key.startswith(foreign) else base for key, base in weights(BASE).items()})
+
+
 def few_loud(folder: Path) -> Path:
     """An independent model with its MLPs enlarged, and the base's numbers in a tenth of their places."""
     random, base = torch.Generator().manual_seed(0), weights(BASE)

@@ -185,7 +185,10 @@ def open_model(source: RepoRef | Signature, options: Options) -> OpenedModel:
         from hf_lineage.signature.sources import cache
 
         if cached := cache.find(source, model.architecture, model.factorization, options):
-            stored, reopen = FromSignature.from_stored(cached, CACHE, source), functools.cache(lambda: opened(model, headers))
+            stored, reopen = (
+                FromSignature.from_stored(cached, CACHE, source),
+                functools.cache(lambda: opened(model, headers)),
+            )
             return replace(stored, factorization=model.factorization, reopen=reopen, read_as=model.read_as)
     return FromWeights.from_opened(opened(model, headers), options)
 

@@ -16,6 +16,7 @@ def describe(_report: Report, row: Row) -> Finding | None:
     columns = {"equal": equal.equal, "energy": equal.energy, "inherited_at_least": equal.at_least}
     values = {key: dict(zip(map(str, equal.layers), map(float, one), strict=True)) for key, one in columns.items()}
     by_layer = ", ".join(f"{layer}: {share:.1%}" for layer, share in values["inherited_at_least"].items())
-    p_values = {"by_permutations": equal.permuted.p_value, "by_signs": equal.flipped.p_value, "adjusted": equal.p_value}
+    halves = {"p_permutations": equal.permuted.p_value, "p_signs": equal.flipped.p_value}
     details = (f"at least inherited, by layer: {by_layer}",)
-    return Finding("Equal numbers", wording.about(row), details=details, values=values | {"p_values": p_values})
+    every = {**values, **halves, "p_value_adjusted": equal.p_value}
+    return Finding("Equal numbers", wording.about(row), details=details, values=every)

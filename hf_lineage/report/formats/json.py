@@ -187,6 +187,10 @@ def _permutation(null: PermutationNull) -> dict[str, Any]:
         "standard_deviation": float(null.scores.std()),
         "maximum": float(null.scores.max()),
         "z": null.z,
+        "p_permutations": null.permuted.p_value,
+        "p_signs": null.flipped.p_value,
+        "permutations": len(null.scores),
+        "flips": len(null.flipped.scores),
     }
 
 

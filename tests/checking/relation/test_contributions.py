@@ -195,7 +195,9 @@ def test_one_parent_that_can_be_compared_has_nobody_to_share_with(hub):
 def test_weights_that_are_not_finite_are_a_reason(hub):
     place, mean = hub
     for name in ("mlp.up_proj", "self_attn.v_proj"):
-        spoil(place / "acme" / "b", lambda tensors, name=name: tensors[f"model.layers.0.{name}.weight"].fill_(torch.nan))
+        spoil(
+            place / "acme" / "b", lambda tensors, name=name: tensors[f"model.layers.0.{name}.weight"].fill_(torch.nan)
+        )
     assert of(place, mean)["acme/b"].reason.startswith("it is INCONCLUSIVE")
 
 

@@ -9,7 +9,9 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from hf_lineage import Options, check, compare
-from hf_lineage.checking.relation import matrices
+from hf_lineage.checking.relation import derivation, matrices
+from hf_lineage.evidence.derivation import rounding
+from hf_lineage.evidence.derivation.derivation import Means
 from hf_lineage.signature.extraction import sample as sampling
 from tests import experts, models
 from tests.adapters import trained
@@ -254,9 +256,13 @@ TRAINED = {
 
 @pytest.mark.parametrize("kinds", TRAINED)
 @pytest.mark.few(3)
-def test_weights_are_unchanged_only_if_all_tensors_are(tmp_path, kinds):
-    derived = made(BASE, edited(tmp_path / "child", TRAINED[kinds]))
+def test_weights_are_unchanged_only_if_all_tensors_are(tmp_path, monkeypatch, kinds):
+    child = edited(tmp_path / "child", TRAINED[kinds])
+    derived = made(BASE, child)
     assert (means(derived), derived.words) == (["frozen"], f"all but the {kinds} are the base's, unchanged")
+    if kinds != "MLPs":
+        monkeypatch.setattr(derivation, "rows_beside", lambda *_args, **_named: ())
+        assert made(BASE, child).words == "weights unchanged"
 
 
 def test_trained_biases_are_named(tmp_path):
@@ -301,34 +307,44 @@ EIGHT = {"E4M3": torch.float8_e4m3fn, "E5M2": torch.float8_e5m2}
 @pytest.mark.parametrize("scaled", ["whole", "rows", "columns", "not"])
 @pytest.mark.parametrize("form", EIGHT)
 @pytest.mark.crossed("scaled", "form")
-def test_a_round_trip_through_eight_bits_is_no_fine_tuning(tmp_path, form, scaled):
+def test_a_round_trip_through_eight_bits_is_no_fine_tuning(tmp_path, monkeypatch, form, scaled):
     def there_and_back(matrix, _):
         one, top = torch.tensor(matrix), torch.finfo(EIGHT[form]).max
         size = {"whole": one.abs().max(), "rows": one.abs().amax(1, True), "columns": one.abs().amax(0, True)}
         scale = size[scaled] / top if scaled in size else torch.tensor(1.0)
         return ((one / scale).to(EIGHT[form]).float() * scale).numpy()
 
-    assert made(BASE, changed(tmp_path / "child", there_and_back)).words == f"quantized to 8 bits ({form})"
+    child = changed(tmp_path / "child", there_and_back)
+    assert made(BASE, child).words == f"quantized to 8 bits ({form})"
+    whole = [[levels for levels in table if levels.table is None] for table in rounding.TABLES]
+    monkeypatch.setattr(rounding, "TABLES", whole)
+    assert "as by fine-tuning or a merge" in made(BASE, child).words
 
 
 @pytest.mark.parametrize("group", [16, 32])
-def test_groups_along_the_output_share_a_scale_as_well(tmp_path, group):
+def test_groups_along_the_output_share_a_scale_as_well(tmp_path, monkeypatch, group):
     def round_off(matrix, _):
         turned = np.ascontiguousarray(matrix.T)
         return quantized(turned, 4, group if turned.shape[1] % group == 0 else turned.shape[1]).T
 
-    assert made(BASE, changed(tmp_path / "child", round_off)).words == "quantized to 4 bits"
+    child = changed(tmp_path / "child", round_off)
+    assert made(BASE, child).words == "quantized to 4 bits"
+    monkeypatch.setattr(rounding, "BLOCKS", ())
+    assert Means.QUANTIZED not in made(BASE, child).means
 
 
-def test_signs_are_one_bit_and_no_change(tmp_path):
-    derived = made(BASE, changed(tmp_path / "child", lambda one, _: np.sign(one) * np.abs(one).mean(1, keepdims=True)))
+def test_signs_are_one_bit_and_no_change(tmp_path, monkeypatch):
+    child = changed(tmp_path / "child", lambda one, _: np.sign(one) * np.abs(one).mean(1, keepdims=True))
+    derived = made(BASE, child)
     assert (derived.words, derived.size) == ("quantized to 1 bits", 0)
     three = made(BASE, changed(tmp_path / "three", lambda one, _: np.rint(np.clip(one / 0.1, -1, 1)) * np.float32(0.1)))
     assert three.words == "quantized to 2 bits"
+    monkeypatch.setattr(rounding.Grid, "rounds", lambda *_: False)
+    assert made(BASE, child).size > 0.3
 
 
 @pytest.mark.parametrize("bits", [8, 0])
-def test_gains_that_were_moved_into_matrices_are_no_training(tmp_path, bits):
+def test_gains_that_were_moved_into_matrices_are_no_training(tmp_path, monkeypatch, bits):
     """SmoothQuant divides what reads a norm's output by what it multiplies the norm with."""
     random = torch.Generator().manual_seed(0)
     factors = {norm: torch.exp2(torch.randn(96, generator=random)) for norm in ("input", "post_attention")}
@@ -342,6 +358,7 @@ def test_gains_that_were_moved_into_matrices_are_no_training(tmp_path, bits):
         whole = one.abs().amax(dim=-1, keepdim=True) / 127 if bits else 1
         return (one / whole).round() * whole if bits and ".layers." in name else one
 
-    derived = made(BASE, edited(tmp_path / "child", smooth))
-    end = "quantized to 8 bits" if bits else "weights unchanged"
-    assert derived.words == f"gains of norms moved into matrices, {end}"
+    child, end = edited(tmp_path / "child", smooth), "quantized to 8 bits" if bits else "weights unchanged"
+    assert made(BASE, child).words == f"gains of norms moved into matrices, {end}"
+    monkeypatch.setattr(derivation, "_folded", lambda *_: None)
+    assert set(made(BASE, child).means) & {Means.UNCLEAR, Means.DENSE}
