@@ -3,7 +3,6 @@
 import pytest
 
 from hf_lineage.evidence.verdict import ExitCode, Kind, Verdict
-from tests.example_evidence import evidence
 
 RELATED = [kind for kind in Kind if kind.word == "RELATED"]
 OTHERS = [kind for kind in Kind if kind.word != "RELATED"]
