@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tests.attacks import units
+from tests.attacks import Units, add, units
 from tests.conformance import variants
 from tests.conformance.settings import GEMMA4
 
@@ -258,6 +258,36 @@ def inserted(model: Any, other: Any, count: int = 1, loud: float = 100.0, crude:
         layer.self_attn.layer_idx = number
     model.config.num_hidden_layers = len(model.model.layers)
     model.config.layer_types = None
+
+
+@torch.no_grad()
+def added_units(model: Any, other: Any, count: int, gate: float = 1.0) -> None:
+    """Add hidden units of another Llama, or copies of them, to every layer; a gate of 0 shuts them."""
+    theirs = [own for _, own in units(other)]
+
+    def some(number: int, _: Units) -> Units:
+        chosen = torch.arange(count) % len(theirs[number].up)
+        taken = theirs[number].times(gate=gate)
+        return Units(taken.gate[chosen], taken.up[chosen], taken.down[:, chosen])
+
+    add(model, some)
+
+
+@torch.no_grad()
+def added_heads(model: Any, other: Any, count: int) -> None:
+    """Add heads of another Llama to every layer, or copies of them, group by group."""
+    groups = model.config.num_key_value_heads
+    served = model.config.num_attention_heads // groups
+    for layer, source in zip(model.model.layers, other.model.layers, strict=True):
+        for name, heads in (("q_proj", count), ("k_proj", count // served), ("v_proj", count // served)):
+            linear, theirs = (getattr(one.self_attn, name) for one in (layer, source))
+            rows = theirs.weight.data.repeat(count, 1)[: heads * model.config.head_dim]
+            linear.weight.data = torch.cat([linear.weight.data, rows])
+        columns = source.self_attn.o_proj.weight.data.repeat(1, count)[:, : count * model.config.head_dim]
+        output = layer.self_attn.o_proj
+        output.weight.data = torch.cat([output.weight.data, columns], dim=1)
+    model.config.num_attention_heads += count
+    model.config.num_key_value_heads += count // served
 
 
 @torch.no_grad()

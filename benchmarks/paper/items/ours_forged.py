@@ -26,7 +26,7 @@ from tests import forgeries
 from tests.decoys import made
 from tests.models import WEIGHTS
 
-VERSION = 1
+VERSION = 2
 """Raised when a forgery comes to mean something else."""
 INDEPENDENT = "otter/llama-independent"
 BLIND, SOURCE = "verdicts alone", "the source"
@@ -38,71 +38,74 @@ WITH_SOURCE = {
 """Of the forgeries in tiny models those that were found with the source at hand."""
 SHUT, UNCHANGED = "all gates turned away from the text", 0.01
 """A way to insert layers, and the nats a byte that a loss may differ by and still be called the same."""
-COLUMNS = ("Forgery", "Known", "Parameters", "Arithmetic", "Loss", "Verdict")
+COLUMNS = ("Forgery", "Known", "Parameters", "Arithmetic", "Loss", "Inherited", "Verdict")
 
 
 @dataclass(frozen=True)
-class Insertion:
-    """Layers of the base put into a trained model, or MLPs of the base in place of its own."""
+class Edit:
+    """An edit of a trained model, in place, with the weights of another."""
 
     name: str
     edit: Callable[[Any, Any], None]
     known: str = SOURCE
     of: str = INDEPENDENT
-    of_layers: str = LLAMA
+    weights_of: str = LLAMA
+    path: str | None = None
+    """The only path that is compared; None for the usual ones."""
 
 
-def _layers(count: int, how: str, **settings: Any) -> Insertion:
-    name = f"{count} inserted layer{'s' if count > 1 else ''}, {how}"
-    return Insertion(
-        name, partial(forgeries.inserted, count=count, **settings), BLIND if count == 1 and not settings else SOURCE
+COUNTS = {"units": (1, 2, 8, 64, 128, 256, 512), "heads": (2, 4, 8)}
+"""Parts that are added to every layer; the models have 256 hidden units and 4 heads a layer."""
+FORGING, LAUNDERING = "in every layer of an independent model", "in every layer of the base"
+COUNTED = {"units": 256, "heads": 4}
+PATHS = {"units": "mlp", "heads": "value_output"}
+SHUT_UNITS = partial(forgeries.added_units, gate=0.0)
+PRICES = tuple(
+    Edit(f"{count} {part} of {of} {where}", partial(add, count=count), SOURCE, *models, PATHS[part])
+    for part, add, of, where, models in (
+        ("units", forgeries.added_units, "the base", FORGING, (INDEPENDENT, LLAMA)),
+        ("units", SHUT_UNITS, "an independent model, shut,", LAUNDERING, (LLAMA, INDEPENDENT)),
+        ("heads", forgeries.added_heads, "the base", FORGING, (INDEPENDENT, LLAMA)),
+        ("heads", forgeries.added_heads, "an independent model", LAUNDERING, (LLAMA, INDEPENDENT)),
     )
-
-
-INSERTIONS = (
-    *(_layers(count, SHUT) for count in (1, 3, 6)),
-    *(_layers(count, "its own gates moved just far enough", crude=False) for count in (1, 2, 3, 6)),
-    Insertion("MLPs of the base behind a stream 10,000 times as loud", forgeries.drowned(1e4), BLIND),
-    Insertion("MLPs of the base behind a stream 300 times as loud", forgeries.drowned(300.0)),
+    for count in COUNTS[part]
 )
-HIDING = tuple(
-    Insertion(
-        f"a copy of the base with {count} loud layer{'s that do' if count > 1 else ' that does'} nothing",
-        partial(forgeries.inserted, count=count, crude=False),
-        of=LLAMA,
-        of_layers=INDEPENDENT,
-    )
-    for count in (1, 3, 6)
+INSERTIONS = tuple(
+    Edit(f"{count} inserted layer{'s' * (count > 1)}, {SHUT}", partial(forgeries.inserted, count=count))
+    for count in (1, 6)
 )
+DROWNED = Edit("MLPs of the base behind a stream 300 times as loud", forgeries.drowned(300.0))
 FEW = 2
 
 
 def rows(bench: Bench) -> Sequence[Row]:
     """Return by forgery who could build it, what it costs, and the verdict."""
     few = slice(FEW if bench.scale == "smoke" else None)
-    plain = loaded(HUB / INDEPENDENT)
-    found = [Row("independent: loss", None, loss(plain, documentation()), "nats a byte of held-out text")]
-    for case in (*INSERTIONS[few], *HIDING[few]):
+    found = [
+        Row(f"{name}: loss", None, loss(loaded(HUB / one), documentation()), "nats a byte of held-out text")
+        for name, one in (("independent", INDEPENDENT), ("base", LLAMA))
+    ]
+    for case in (*PRICES[few], *INSERTIONS[few], DROWNED):
         found += _trained(bench, case)
     for name, tiny in list(forgeries.ROWS.items())[few]:
         found += _tiny(bench, name, tiny)
     return found
 
 
-def _trained(bench: Bench, case: Insertion) -> Iterator[Row]:
+def _trained(bench: Bench, case: Edit) -> Iterator[Row]:
     """Yield the rows of an edit of a trained model."""
-    depends = [VERSION, case.name, digest(HUB / case.of), digest(HUB / case.of_layers)]
+    depends = [VERSION, case.name, digest(HUB / case.of), digest(HUB / case.weights_of)]
 
     def make(into: Path) -> None:
         model = loaded(HUB / case.of)
-        case.edit(model, loaded(HUB / case.of_layers))
+        case.edit(model, loaded(HUB / case.weights_of))
         model.save_pretrained(into)
 
     folder = bench.cache.kept_folder("forged", depends, make)
     before, after = loaded(HUB / case.of), loaded(folder)
     more = sum(one.numel() for one in after.parameters()) / sum(one.numel() for one in before.parameters()) - 1
     layers = len(after.model.layers) / len(before.model.layers) - 1
-    yield from _row(case.name, case.known, more, layers, HUB / LLAMA, folder)
+    yield from _row(case.name, case.known, more, layers, HUB / LLAMA, folder, case.path)
     yield Row(f"{case.name}: loss", None, loss(after, documentation()))
 
 
@@ -124,34 +127,35 @@ def _numbers(file: Path) -> int:
     return sum(tensor.numel() for tensor in load_file(file).values())
 
 
-def _row(name: str, known: str, parameters: float, arithmetic: float, base: Path, folder: Path) -> Iterator[Row]:
-    said = verdict(base, folder)
+def _row(
+    name: str, known: str, parameters: float, arithmetic: float, base: Path, folder: Path, path: str | None = None
+) -> Iterator[Row]:
+    said = verdict(base, folder, *((path,) if path else ()))
     yield Row(
         f"{name}: verdict",
         None,
         said.words + (", verified" if said.verified else ""),
         said.reason.replace(f"{folder}: ", "").replace(f"{folder.parent}/", ""),
     )
+    yield Row(f"{name}: inherited", None, min((one.inherited.share for one in said.evidence.values()), default=0.0))
     yield Row(f"{name}: known", None, known)
     yield Row(f"{name}: more parameters", None, parameters)
     yield Row(f"{name}: more arithmetic", None, arithmetic)
 
 
 def holds(found: Mapping[str, Row]) -> None:
-    """No forgery with at most half of its layers from the base is verified, and no such copy is UNRELATED.
-
-    Nothing is said to be related that costs no arithmetic, and an inserted layer that is shut changes no answer.
-    """
+    """Nothing is verified or UNRELATED for fewer parts than the model has, and what is shut changes no answer."""
     for name in _names(found):
-        word, share = str(found[f"{name}: verdict"].ours), found[f"{name}: more arithmetic"].number
-        claim(share > 0 or not word.startswith("RELATED"), f"{name}: the verdict is {word}, at no cost in arithmetic")
+        word = str(found[f"{name}: verdict"].ours)
+        count, part, *_ = name.split()
+        if part in COUNTS:
+            wrong = "verified" in word if name.endswith(FORGING) else word == "UNRELATED"
+            claim(int(count) >= COUNTED[part] or not wrong, f"{name}: the verdict is {word}")
+        elif name != DROWNED.name:
+            claim("verified" not in word, f"{name}: the verdict is {word}")
         if name.endswith(SHUT):
             losses = [found[f"{which}: loss"].number for which in ("independent", name)]
             claim(abs(losses[1] - losses[0]) < UNCHANGED, f"{name}: the loss goes from {losses[0]} to {losses[1]}")
-        if name.startswith("a copy"):
-            claim(word != "UNRELATED", f"{name}: the verdict is {word}")
-        elif share <= 1 and "300 times" not in name:
-            claim("verified" not in word, f"{name}: the verdict is {word}")
 
 
 def _names(found: Mapping[str, Row]) -> list[str]:
@@ -164,7 +168,8 @@ def summary(found: Mapping[str, Row]) -> Iterator[tuple[str, ...]]:
         more, run = (found[f"{name}: more {what}"].number for what in ("parameters", "arithmetic"))
         nats = f"{found[f'{name}: loss'].number:.2f}" if f"{name}: loss" in found else "-"
         known, word = (str(found[f"{name}: {what}"].ours) for what in ("known", "verdict"))
-        yield name, known, f"{more:+.0%}", f"{run:+.0%}", nats, word
+        share = f"{found[f'{name}: inherited'].number:.0%}"
+        yield name, known, f"{more:+.0%}", f"{run:+.0%}", nats, share, word
 
 
 EXPERIMENTS = (Experiment("ours:forged", "weights that are stored and not used", rows, holds),)

@@ -42,9 +42,10 @@ RIVALS: Mapping[str, Score] = {
 """By name."""
 
 
-def verdict(reference: Path, suspect: Path) -> Verdict:
-    """Return the verdict of `hf-lineage compare` on two folders, one order of layers and units."""
-    return compare(str(reference), str(suspect), Options(order_seed=0)).rows[0].verdict
+def verdict(reference: Path, suspect: Path, *paths: str) -> Verdict:
+    """Return the verdict of `hf-lineage compare` on two folders by the usual paths or by these, one order of units."""
+    options = Options(order_seed=0, paths=paths) if paths else Options(order_seed=0)
+    return compare(str(reference), str(suspect), options).rows[0].verdict
 
 
 @dataclass
