@@ -80,6 +80,7 @@ class FromWeights(OpenedModel):
     def from_opened(cls, model: Opened, options: Options, cached: bool = True) -> FromWeights:
         """Return a model from its headers; if `cached`, the signature of one on the Hub is, of all its layers."""
         repo, layout = model.described.repo, model.layout
+        options = replace(options, paths=chosen(options.paths, layout.paths))
         return cls(
             name=repo.name,
             commit=repo.commit,
