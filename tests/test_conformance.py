@@ -24,7 +24,9 @@ from tests.conformance import (
     variants,
 )
 from tests.conformance.proving import names_said, names_unseen
+from tests.conformance.tables import adds_fixed_table, begun, claims_exchangeable, under_switches
 from tests.long import LONG, first_of
+from tests.settings import cases as cases_of_settings
 
 OF_TRANSFORMERS = [one for one in factorizations() if not any("." in name for name in one.classes)]
 """The factorizations of other libraries are proved by test_conformance_libraries.py."""
@@ -91,7 +93,7 @@ def test_every_product_is_what_the_module_computes(factorization, forms, tmp_pat
     proved = set()
     for number, (name, wanted) in enumerate(known(forms)):
         found = build_tiny_model(name, tmp_path / str(number), required(factorization, name, wanted))
-        assert found.layout.factorization == factorization, name
+        assert found.layout.factorization.name == factorization.name, name
         loaded = opened(described(resolve(str(tmp_path / str(number)))))
         assert loaded.layout == found.layout, name  # what transformers saves it also loads
         said = embedding_said(found)
@@ -99,6 +101,16 @@ def test_every_product_is_what_the_module_computes(factorization, forms, tmp_pat
         if proof(found) not in proved:
             assert faults(found) == {}, name
             proved.add(proof(found))
+
+
+@pytest.mark.parametrize("factorization", FEW)
+def test_under_every_setting_a_class_that_adds_a_fixed_table_to_the_stream_is_not_exchangeable(factorization, tmp_path):
+    """One class of each configuration; what a table would tell apart is then neither permuted nor flipped."""
+    forms = [case for case in cases_of_settings() if case[0] == factorization and case[1] in known_classes()]
+    for at, (_, name, number, wanted) in enumerate(forms):
+        found = build_tiny_model(name, tmp_path / str(at), wanted, factorization)
+        pairs = [("", begun(name, wanted)), *(under_switches(name, wanted, found.model) if number == 0 else ())]
+        assert [said for said, both in pairs if claims_exchangeable(both[0]) and adds_fixed_table(found, *both)] == []
 
 
 @pytest.mark.parametrize("factorization", FEW)

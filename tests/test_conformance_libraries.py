@@ -18,6 +18,7 @@ from hf_lineage.hub.reference import resolve
 from tests.conformance import pretend
 from tests.conformance.diffusers import KINDS, build_diffuser
 from tests.conformance.proving import faults, names_said, names_unseen
+from tests.conformance.tables import adds_fixed_table
 from tests.conformance.timm import FAMILIES, build_timm, library, measured
 from tests.conformance.tiny import read_back
 from tests.long import LONG, first_of
@@ -57,6 +58,7 @@ def test_every_product_is_what_the_module_computes(make, name, kind, tmp_path):
     noticed = faults(tiny)
     left = noticed.pop("layers_left_out", [])
     assert noticed == {}
+    assert not (tiny.layout.factorization.exchangeable and adds_fixed_table(tiny, tiny.model))
     assert [layer for layer in left if not OUTSIDE.fullmatch(layer)] == []
 
 

@@ -118,13 +118,13 @@ def required(factorization: Factorization, name: str, wanted: dict[str, Any]) ->
     defaults = getattr(transformers, name).config_class().to_dict()
     for key, value in factorization.requires.items():
         if not isinstance(value, tuple) or setting(defaults, key) not in value:
-            within, last = _place(asked, key)
+            within, last = place(asked, key)
             within.setdefault(last, value[0] if isinstance(value, tuple) else value)
     return asked
 
 
-def _place(asked: dict[str, Any], key: str) -> tuple[dict[str, Any], str]:
-    """Where a dotted key stands in a request, and its last name."""
+def place(asked: dict[str, Any], key: str) -> tuple[dict[str, Any], str]:
+    """Return where a dotted key stands in a request, and its last name."""
     *outer, last = key.split(".")
     return functools.reduce(lambda within, part: within.setdefault(part, {}), outer, asked), last
 

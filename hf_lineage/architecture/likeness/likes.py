@@ -25,6 +25,7 @@ from hf_lineage.architecture.registry import (
     factorizations,
     prefixes,
     registry_table,
+    settled,
     unmet,
 )
 from hf_lineage.errors import LineageError
@@ -92,7 +93,7 @@ def _of_group(
             within = Within((prefix,), key, group.prefix, renamed)
             settings = within.config(config)
             if classes := _classes(factorization, within.tensors(shapes), settings, asked):
-                yield Like(classes, factorization, within, settings)
+                yield Like(classes, settled(settings, factorization), within, settings)
                 break
 
 

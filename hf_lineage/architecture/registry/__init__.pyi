@@ -6,6 +6,7 @@ from .lookups import factorizations as factorizations
 from .lookups import listing as listing
 from .lookups import lookup as lookup
 from .lookups import setting as setting
+from .lookups import settled as settled
 from .lookups import similar as similar
 from .lookups import slots as slots
 from .lookups import unmet as unmet

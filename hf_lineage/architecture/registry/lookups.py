@@ -186,7 +186,14 @@ def fitting(config: Mapping[str, Any], candidates: Sequence[tuple[str, Factoriza
     if not met:
         conditions = " or ".join(str(dict(factorization.requires)) for _, factorization in candidates)
         raise NothingToCompare(f"{candidates[0][0]} is supported only if config.json says {conditions}")
-    return max(met, key=lambda pair: len(pair[1].requires))
+    name, chosen = max(met, key=lambda pair: len(pair[1].requires))
+    return name, settled(config, chosen)
+
+
+def settled(config: Mapping[str, Any], chosen: Factorization) -> Factorization:
+    """Return a factorization that says whether residual coordinates are exchangeable under these settings."""
+    asked = chosen.exchangeable
+    return chosen if isinstance(asked, bool) else msgspec.structs.replace(chosen, exchangeable=not unmet(config, asked))
 
 
 def slots(matrices: MatrixSet) -> Iterator[Slot]:

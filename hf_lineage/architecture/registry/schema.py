@@ -116,8 +116,9 @@ class Factorization(_Strict, frozen=True, kw_only=True):
     stored: Literal["out_in", "in_out"] = "out_in"
     gain: Literal["plain", "one_plus"] = "plain"
     """`one_plus`: the file holds γ - 1."""
-    exchangeable: bool = True
-    """Whether the architecture treats all residual coordinates alike; fixed sinusoidal positions do not."""
+    exchangeable: bool | dict[str, Setting | tuple[Setting, ...]] = True
+    """Whether the architecture treats all residual coordinates alike; fixed sinusoidal positions do not. Or what
+    `config.json` must say for it to do so, which a factorization that was chosen for a model has been asked."""
     heads: Stacks = "num_attention_heads"
     """The key of `config.json` that counts the query heads, `outer.inner` for one inside another."""
     depth: Stacks | None = None

@@ -1,0 +1,111 @@
+"""Tables: what a module adds to the stream that nobody has drawn at random, such as sinusoids for positions.
+
+All independent models begin with such a table or have it for good, and it tells residual coordinates apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import transformers
+
+from hf_lineage.architecture.registry.lookups import lookup
+from hf_lineage.errors import NothingToCompare
+from tests.conformance.models import place, tiny_config
+from tests.conformance.tiny import TinyModel, runner
+from tests.settings import known_words, settings
+
+TOKENS = 6
+SEEDS = 1, 2
+
+
+def begun(name: str, wanted: dict[str, Any]) -> list[Any]:
+    """Return two tiny models of a class as its own code begins them, each with a seed of its own."""
+    return [_begun(name, wanted, seed) for seed in SEEDS]
+
+
+def _begun(name: str, wanted: dict[str, Any], seed: int) -> Any:
+    torch.manual_seed(seed)
+    return getattr(transformers, name)(tiny_config(name, wanted)).eval()
+
+
+def claims_exchangeable(model: Any) -> bool:
+    """Whether the registry says of a model, by its settings, that nothing tells residual coordinates apart."""
+    with contextlib.suppress(NothingToCompare):
+        return bool(lookup(model.config.to_dict())[1].exchangeable)
+    return False
+
+
+def under_switches(name: str, wanted: dict[str, Any], model: Any) -> Iterator[tuple[str, list[Any]]]:
+    """Yield two models with one setting switched, by that: what is on or off, absent, or one of several words."""
+    words = known_words(type(model))
+    for keys, value in settings(model.config.to_dict(), ()):
+        named = [word for word in words if word != value] if isinstance(value, str) and value in words else []
+        for other in [not value] if isinstance(value, bool) else [True] if value is None else named:
+            asked = copy.deepcopy(wanted)
+            within, last = place(asked, ".".join(keys))
+            within[last] = other
+            with contextlib.suppress(Exception):  # whatever a configuration or a module thinks of it
+                yield f"{'.'.join(keys)}: {other}", begun(name, asked)
+
+
+def adds_fixed_table(tiny: TinyModel, model: Any, other: Any = None) -> bool:
+    """Whether the stream before the first layer depends on what stands where in the rows of such a table.
+
+    That is one that nothing trains or, beside another model, one that is the same with another seed.
+    """
+    tables, beside = _tables(model), {} if other is None else _tables(other)
+    fixed = [
+        table
+        for key, table in tables.items()
+        if not table.requires_grad or torch.equal(table, beside.get(key, table[:0]))
+    ]
+    uneven = [table for table in fixed if not torch.equal(table, table.flip(-1))]
+    before = _entering(tiny, model) if uneven else []
+    for table in uneven:
+        if any(stream.shape[-1] == table.shape[-1] for stream in before):
+            table.data = table.data.flip(-1)
+    after = _entering(tiny, model) if uneven else []
+    return any(not torch.allclose(one, two) for one, two in zip(before, after, strict=True))
+
+
+def _tables(model: torch.nn.Module) -> dict[tuple[str, str], torch.Tensor]:
+    """Every parameter, buffer and plain tensor of a model that has rows, by its module and its name."""
+    return {
+        (name, key): held
+        for name, module in model.named_modules()
+        for key, held in (
+            *module.named_parameters(recurse=False),
+            *module.named_buffers(recurse=False),
+            *vars(module).items(),
+        )
+        if isinstance(held, torch.Tensor) and held.is_floating_point() and held.ndim > 1
+    }
+
+
+def _entering(tiny: TinyModel, model: Any) -> list[torch.Tensor]:
+    """The stream (batch, tokens, width) that the first layer of each stack is given when the model runs."""
+    given: list[torch.Tensor] = []
+
+    def keep(_module: Any, args: Any, kwargs: Any) -> None:
+        given.extend(one for one in (*args[:1], kwargs.get("hidden_states")) if isinstance(one, torch.Tensor))
+
+    stacks: dict[str, str] = {}
+    for name in sorted(tiny.stack, key=len):
+        stacks.setdefault(re.sub(r"\d+\.$", "", name), name[:-1])
+    modules = dict(model.named_modules())
+    hooks = [
+        modules[name].register_forward_pre_hook(keep, with_kwargs=True) for name in stacks.values() if name in modules
+    ]
+    base = runner(model)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        base(**tiny.inputs(base, 1, TOKENS))
+    for hook in hooks:
+        hook.remove()
+    return given
