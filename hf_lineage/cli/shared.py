@@ -71,13 +71,16 @@ ALLOW_PICKLE = click.option(
     is_flag=True,
     help="Also read tensors from pickles, of bases too; nothing in them is run.",
 )
-PATHS_OF_LAYERS = click.option(
-    "--paths",
-    default=USUAL[0],
-    show_default=True,
-    metavar="LIST",
-    help=f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}; usual, the MLP and values of "
-    "attention; or all.",
+PATHS_OF_LAYERS, PATHS_OF_INDEX = (
+    click.option(
+        "--paths",
+        default=usual,
+        show_default=True,
+        metavar="LIST",
+        help=f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}; usual, the MLP and values of "
+        "attention; or all.",
+    )
+    for usual in (USUAL[0], next(iter(PATHS)))
 )
 
 
@@ -150,7 +153,7 @@ CLASSES = (
 OF_SIGNATURES = ("recipe", "probes", "max-memory", "recompute")
 """Keys of how models become signatures."""
 SET = set_option(*OF_SIGNATURES)
-READING = (SUBFOLDER, ALLOW_PICKLE, *CLASSES, PATHS_OF_LAYERS, LOCAL_HUB)
+READING = (SUBFOLDER, ALLOW_PICKLE, *CLASSES, PATHS_OF_INDEX, LOCAL_HUB)
 """How models become signatures, for the commands that read several of them; beside `--set`."""
 TEST = (
     PATHS_OF_LAYERS,

@@ -15,7 +15,7 @@ KNOWN = (
 @pytest.fixture(scope="session")
 def signatures():
     names = sorted("/".join(file.parent.parts[-2:]) for file in EXAMPLES.glob("*/*/model.safetensors"))
-    return {name: extract(name, Options(local_hub=EXAMPLES)) for name in names}
+    return {name: extract(name, Options(local_hub=EXAMPLES, paths=("mlp",))) for name in names}
 
 
 @pytest.fixture(scope="session")

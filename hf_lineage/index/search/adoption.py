@@ -111,13 +111,14 @@ def noted(report: Report, catalogue: Catalogue) -> Report:
 
 def _relatives(report: Report, row: Row, catalogue: Catalogue) -> list[tuple[Entry, Vector]]:
     verdict, options = row.verdict, report.options
-    if verdict.kind not in FAMILY or verdict.decisive is None or verdict.by_units or row.part:
+    path = next(iter(verdict.evidence), None)
+    if verdict.kind not in FAMILY or path is None or verdict.by_units or row.part:
         return []
     base = _signature(counterpart(whole_base(row.claim, options.local_hub), ""), report)
     model = _signature(report.source or located(report.model, options), report)
     if base.width != model.width:
         return []
-    return relatives(model, base, verdict.decisive, catalogue, Criteria(alpha=options.alpha))
+    return relatives(model, base, path, catalogue, Criteria(alpha=options.alpha))
 
 
 def _note(one: Relative) -> str:

@@ -53,7 +53,7 @@ class Identification:
     searched: int
     """Entries of the index along this path, with a stream of the same width and a signature of the same recipe."""
     of: int
-    """All entries of the index: one for each model and path."""
+    """Entries of the index along this path, one for each model."""
     related: tuple[Relative, ...]
     """Those that the exact test calls RELATED: first those through which the model comes, then the ancestor."""
     ancestor: Relative | None
@@ -100,11 +100,12 @@ def identify(
     kin = [number for number, one in enumerate(tested) if one.verdict.is_related]
     own = scaled(np.asarray(signature.paths[path].sketch))
     related, ancestor = _ranked(own, [sketches[at] for at in kin], [tested[at] for at in kin])
+    along = sum(shard.rows for shard in known if shard.group.path == path)
     return Identification(
-        *(signature.model, signature.commit, path, len(cosines), sum(one.rows for one in known), related, ancestor),
+        *(signature.model, signature.commit, path, len(cosines), along, related, ancestor),
         others=tuple(one for number, one in enumerate(tested) if number not in kin),
         width=asked.width,
-        otherwise=sum(shard.rows for shard in known if shard.group.path == path) - len(cosines),
+        otherwise=along - len(cosines),
     )
 
 

@@ -110,7 +110,7 @@ def test_failures_have_a_reason_and_are_tried_again(broken, tmp_path, monkeypatc
     names, catalogue = ["org/odd", "org/gone", "org/slow", "org/good"], Catalogue(tmp_path / "index")
     for _ in range(2):
         broken.forget()
-        found = building.build(names, catalogue, Options())
+        found = building.build(names, catalogue, Options(paths=("mlp",)))
         problems = {added.model: added.problem for added in found}
         assert "NoSuchModel" in problems["org/odd"]
         assert problems["org/gone"].startswith("org/gone is not on the Hub")

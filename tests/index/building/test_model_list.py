@@ -12,7 +12,7 @@ from hf_lineage.index.tree.tree import Mark, grow
 from tests.blends import BASE, B, blended
 from tests.models import EXAMPLES, WEIGHTS, card, fine_tuned, tiny_llama
 
-HUB = Options(local_hub=EXAMPLES)
+HUB = Options(local_hub=EXAMPLES, paths=("mlp",))
 MODELS = ("acme/llama-base", "heron/llama-int8-rounded", "acme/none", "acme/llama-base")
 
 
@@ -33,7 +33,7 @@ def test_a_folder_by_two_names_is_one_model_and_the_base_of_who_declares_it(tmp_
     for number, declared in enumerate(("base", "./base", "org/base")):
         card(fine_tuned(base, Path(f"child-{number}"), seed=number), declared, "finetune")
     models = ("./base", "./base/", str(tmp_path / "base"), "./child-0", "./child-1", "./child-2")
-    gathered = gather(models, Options())
+    gathered = gather(models, Options(paths=("mlp",)))
     tree = grow(gathered.members, "mlp", Criteria(permutations=99))
     assert tree.models == ("./base", "./child-0", "./child-1", "./child-2")
     assert {(edge.parent, edge.child, edge.mark) for edge in tree.edges} == {
