@@ -42,7 +42,7 @@ WORSE = 1.5
 SHAPE = Shape(2, 1024, 3072, heads=8, groups=1, head_size=64, vocabulary=1024)
 SIGNED = Shape(8, 2048, 5504, heads=16, groups=16, head_size=128)
 """Of the signatures: large enough for fixed pieces of memory not to count."""
-SAMPLED = Shape(8, 256, 4096, heads=4, groups=4, head_size=64, vocabulary=1024)
+SAMPLED = Shape(8, 256, 4096, heads=16, groups=16, head_size=16, vocabulary=1024)
 """Of two related models: just deep and wide enough to be compared by a sample."""
 PERMUTATIONS = 99
 START = """
