@@ -239,7 +239,7 @@ class TestCache:
         second = step(model="fern/llama-finetune-a")
         assert (second[0], second[1]["score"]) == (first[0], first[1]["score"])
         assert hub.moved() == 0
-        assert len(list((room / "hf-lineage-signatures").rglob("*.safetensors"))) == 2
+        assert len(list((room / "hf-lineage-signatures").rglob("*.safetensors"))) == 4
 
     def test_a_kept_signature_that_is_damaged_is_made_again(self, hub, step, room):
         first = step(model="fern/llama-finetune-a")

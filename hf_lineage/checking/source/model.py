@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from hf_lineage.architecture.registry import NAMED, Factorization, chosen, prefixes
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.describing import described
+from hf_lineage.checking.source.description import Described
 from hf_lineage.checking.source.lazy_signature import Downloads, Reading
 from hf_lineage.checking.source.opening import Opened, bound, opened
 from hf_lineage.checking.source.submodels import adapter_beside
@@ -179,19 +180,25 @@ def open_model(source: RepoRef | Signature, options: Options) -> OpenedModel:
         return FromSignature.from_stored(source, FILE, spec=options)
     source = options.allowed(source)
     model = described(source, options.choice)
-    headers = bound(model) if options.paths in NAMED else None
-    if headers:
+    headers, cached = None, _cached(model, replace(options, paths=NAMED.get(options.paths, options.paths)))
+    if not cached and options.paths in NAMED:
+        headers = bound(model)
         options = replace(options, paths=chosen(options.paths, headers.layout.paths))
-    if source.remote is not None and not options.recompute:
-        from hf_lineage.signature.sources import cache
+        cached = _cached(model, options)
+    reopen = functools.cache(lambda: opened(model, headers))
+    if not cached:
+        return FromWeights.from_opened(reopen(), options)
+    stored = FromSignature.from_stored(cached, CACHE, source)
+    return replace(stored, factorization=model.factorization, reopen=reopen, read_as=model.read_as)
 
-        if cached := cache.find(source, model.architecture, model.factorization, options):
-            stored, reopen = (
-                FromSignature.from_stored(cached, CACHE, source),
-                functools.cache(lambda: opened(model, headers)),
-            )
-            return replace(stored, factorization=model.factorization, reopen=reopen, read_as=model.read_as)
-    return FromWeights.from_opened(opened(model, headers), options)
+
+def _cached(model: Described, options: Options) -> Signature | None:
+    """The signature of a model on the Hub along these paths, if an earlier check kept it."""
+    if model.repo.remote is None or options.recompute:
+        return None
+    from hf_lineage.signature.sources import cache
+
+    return cache.find(model.repo, model.architecture, model.factorization, options)
 
 
 def open_candidate(source: RepoRef | Signature, options: Options) -> OpenedModel:
