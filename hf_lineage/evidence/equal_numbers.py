@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.evidence.nulls import FEWEST_COORDINATES, HALVES, Draws, Tried, p_values
-from hf_lineage.signature import Array, Vector, random_stream
+from hf_lineage.evidence.nulls import FEWEST_COORDINATES, HALVES, Draws, Tried, elements, p_values
+from hf_lineage.signature import Array, Vector
 
 ROWS = 64
 """Rows of a matrix that the test looks at, at most: it compares every coordinate of theirs with every other."""
-BATCH, RARE = 256, 0.99
-"""Elements that are drawn at a time, and which quantile over the first of them a layer reaches by chance."""
+FIRST, RARE = 256, 0.99
+"""A layer reaches by chance what this quantile over so many permutations does."""
 DECIMALS = 12
 """Of equal energies: what sums in another order differ by is no difference."""
 
@@ -83,7 +83,7 @@ def compare_numbers(matrices: Sequence[Rows], first: int, seed: int, tests: int 
         return None
     straight, turned, equal, energy = map(np.array, zip(*tables, strict=True))
     tried = (_tried(half, straight.mean(axis=0), turned.mean(axis=0), first, seed) for half in HALVES)
-    reached = _permuted(straight, next(_elements("permutations", turned.shape[1], seed)))
+    reached = _permuted(straight, np.concatenate([*elements("permutations", turned.shape[1], FIRST, seed)][1:]))
     chance = np.maximum(np.quantile(reached, RARE, axis=-1), turned.sum(axis=1))
     return EqualNumbers(tuple(layers), equal, energy, chance, *tried, tests)
 
@@ -115,8 +115,7 @@ def _tried(half: str, straight: Vector, turned: Vector, first: int, seed: int) -
     fixed = straight.diagonal()
 
     def energies() -> Iterator[float]:
-        yield float(fixed.sum())
-        for drawn in _elements(half, len(fixed), seed):
+        for drawn in elements(half, len(fixed), p_values.most(first), seed):
             moved = _permuted(straight, drawn) if half == "permutations" else np.where(drawn > 0, fixed, turned).sum(-1)
             yield from map(float, moved)
 
@@ -127,10 +126,3 @@ def _tried(half: str, straight: Vector, turned: Vector, first: int, seed: int) -
 def _permuted(straight: Vector, orders: NDArray[np.int64]) -> Vector:
     """The equal energy (..., n) by tables (..., m, m) where coordinate k meets coordinate orders[:, k] of the base."""
     return np.asarray(straight[..., orders, np.arange(orders.shape[1])].sum(axis=-1))
-
-
-def _elements(half: str, size: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Batches of elements of one half, (BATCH, size), without end; the same on every platform for one seed."""
-    stream, words = random_stream(f"equal numbers {half} {seed}"), HALVES[half].words(size)
-    while True:
-        yield HALVES[half].element(stream.random_raw(BATCH * words).reshape(BATCH, words), size)

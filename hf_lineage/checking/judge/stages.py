@@ -10,10 +10,9 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hf_lineage.checking.judge.equal_stage import EQUAL
 from hf_lineage.checking.judge.path_stages import ALL_UNITS, PATHS, SAMPLE
 from hf_lineage.checking.judge.stage import ModelPair, Stage
-from hf_lineage.checking.judge.unit_stage import UNITS, is_faint
+from hf_lineage.checking.judge.unit_stage import EQUAL, UNITS, is_faint
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import attempt
 from hf_lineage.checking.source import OpenedModel

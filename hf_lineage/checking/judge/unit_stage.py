@@ -1,8 +1,11 @@
-"""Unit stage: two models are compared unit by unit where the products of their paths show nothing.
+"""Unit stage: two models are compared number by number, and unit by unit, where products of their paths show nothing.
 
-That is the case if the paths say UNRELATED, if the two have different widths, and if residual coordinates are not
-exchangeable, so that the paths have no test. An honest release does not need this test and costs nothing more. The
-p-value of the paths is corrected for it whenever it may follow.
+Numbers need matrices that both store in one floating-point format and in one shape. A few rows of each are read: any of
+what reads the stream, and of what writes into it the residual coordinates that a sample of all units reads.
+
+Units follow if the paths say UNRELATED, if the two have different widths, and if residual coordinates are not
+exchangeable, so that the paths have no test. An honest release needs neither test and costs nothing more. The p-value of
+the paths is corrected for each whenever it may follow.
 """
 
 from __future__ import annotations
@@ -11,13 +14,15 @@ from collections.abc import Collection
 
 from hf_lineage.architecture.registry import NAMED
 from hf_lineage.checking.judge.stage import ModelPair, Stage
+from hf_lineage.checking.relation import rows_beside, weights_of
 from hf_lineage.checking.source import Opened, OpenedModel
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence import Criteria, Kind, Verdict, judging, units
+from hf_lineage.evidence import Criteria, Kind, Rows, Verdict, compare_numbers, judging, units
 from hf_lineage.evidence.nulls import PermutationNull
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.evidence.units import HALF
 from hf_lineage.signature import RECIPES
+from hf_lineage.signature.extraction import Sample, indices
 from hf_lineage.signature.units import PATH, known_weights
 
 USUAL = next(iter(RECIPES.values())).name
@@ -25,6 +30,8 @@ USUAL = next(iter(RECIPES.values())).name
 FEWER = 2
 """So many times fewer layers are read at first where the candidate declares the base: then its stream may have been
 rotated by a tool, as a whole, but nobody rotates a part of a model to hide what is declared."""
+NOT_VERIFIED = (Kind.UNRELATED, Kind.BASIS_ONLY, Kind.IN_PART)
+"""What equal numbers may change."""
 
 
 def _possible(pair: ModelPair) -> bool:
@@ -124,4 +131,42 @@ UNITS: Stage = Stage(
     analyses=lambda _pair: 1,
     called_for=lambda pair, first: _coordinates(pair, first) is not None,
     run=_compare,
+)
+
+
+def _numbers_possible(pair: ModelPair) -> bool:
+    """Whether numbers may be compared one by one, by what is known before any weights are read."""
+    models, options = (pair.base, pair.candidate), pair.options
+    usual = options.recipe.name == USUAL and not options.nulls and not pair.incompatible
+    read = all(model.factorization is not None and model.reopen is not None for model in models)
+    return usual and read and pair.base.layers == pair.candidate.layers and is_exchangeable(pair)
+
+
+def _compare_numbers(pair: ModelPair, criteria: Criteria, before: Verdict | None) -> Verdict | None:
+    """The verdict on what both have in common, bit for bit; None where that shows nothing."""
+    base, candidate = (weights_of(model, pair.options) for model in (pair.base, pair.candidate))
+    if before is None or base is None or candidate is None:
+        return None
+    seed, widths = pair.options.order_seed or 0, candidate.opened.layout.widths
+    compared = {number for one in before.evidence.values() for number in one.layers[1]}
+    layers = {number for number in compared if widths[number] == candidate.width}  # the coordinates of one stream
+    coordinates = Sample(seed, all_units=True).coordinates_of(candidate.width)
+    tested = indices(coordinates)
+    rows = [
+        Rows(one.layer, one.numbers, *(side.T if one.writes else side[:, tested] for side in (one.base, one.candidate)))
+        for one in rows_beside(base, candidate, seed, layers, coordinates)
+        if one.digits[0] == one.digits[1]
+    ]
+    measured = compare_numbers(rows, criteria.permutations_at_first, pair.options.seed, criteria.tests)
+    return measured and judging.judge_equal(measured, before, criteria)
+
+
+EQUAL: Stage = Stage(
+    name="number by number",
+    possible=_numbers_possible,
+    analyses=lambda _pair: 1,
+    called_for=lambda pair, before: bool(
+        before and before.evidence and (before.kind in NOT_VERIFIED or is_faint(before, pair.options.alpha))
+    ),
+    run=_compare_numbers,
 )

@@ -6,10 +6,20 @@ What rounding alone can cause is never called a change: its size is known from t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from hf_lineage.evidence.derivation.rounding import DIGITS, Grid, Matrix, find_grid, rounded, shortest, spacing
+from hf_lineage.evidence.derivation.rounding import (
+    DIGITS,
+    STORED,
+    Grid,
+    Matrix,
+    find_grid,
+    rounded,
+    shortest,
+    spacing,
+)
 from hf_lineage.signature import Vector
 
 FEW = 3
@@ -48,6 +58,25 @@ class Change:
     """Whether the rank is exact; if not, rounding may cover further directions of V - W."""
     hidden: bool = False
     """Whether V differs from W by no more than rounding, although rounding alone would have left it equal."""
+
+
+class Held(NamedTuple):
+    """Some numbers of one tensor beside the base's."""
+
+    kind: str
+    """Of the tensor, in words."""
+    numbers: int
+    """Of the whole tensor."""
+    equal: float
+    """The share of those that were compared which are the base's, as the candidate stores them."""
+
+    @classmethod
+    def compare(cls, kind: str, numbers: int, base: Matrix, candidate: Matrix, digits: int) -> Held:
+        """Return how some numbers compare, of a candidate that stores so many binary digits; zeros are none."""
+        forms = [rounded(base, short) for short in {*STORED, digits} if short <= digits]
+        whole = any(np.array_equal(form, candidate) for form in forms)
+        shares = (float(np.mean((form == candidate) & (candidate != 0))) for form in forms)
+        return cls(kind, numbers, 1.0 if whole else max(shares))
 
 
 def measure_change(base: Matrix, candidate: Matrix, digits: tuple[int, int]) -> Change | None:

@@ -8,19 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
 
 import numpy as np
 
-from hf_lineage.evidence.derivation.change import Change
-from hf_lineage.evidence.derivation.rounding import STORED, Matrix, rounded
+from hf_lineage.evidence.derivation.change import Change, Held
+from hf_lineage.evidence.derivation.rounding import Matrix
 
 IN_PLACE, MATCHED = 0.7, 0.9
 """Median cosines of rows: above the first, units are in their old places; above the second, they have moved."""
 RESCALED = 0.02
 """Units count as rescaled where half of them changed their length by more than this."""
-
-
 SPARSE = 0.1
 """A larger share of equal numbers shows that most were not changed."""
 MLPS, ATTENTION, NORMS = "MLPs", "attention", "norms"
@@ -41,25 +38,6 @@ class Means(Enum):
     FROZEN = "frozen"
     OTHERS = "others"
     UNCLEAR = "unclear"
-
-
-class Held(NamedTuple):
-    """Some numbers of one tensor beside the base's."""
-
-    kind: str
-    """Of the tensor, in words."""
-    numbers: int
-    """Of the whole tensor."""
-    equal: float
-    """The share of those that were compared which are the base's, as the candidate stores them."""
-
-    @classmethod
-    def compare(cls, kind: str, numbers: int, base: Matrix, candidate: Matrix, digits: int) -> Held:
-        """Return how some numbers compare, of a candidate that stores so many binary digits; zeros are none."""
-        forms = [rounded(base, short) for short in {*STORED, digits} if short <= digits]
-        whole = any(np.array_equal(form, candidate) for form in forms)
-        shares = (float(np.mean((form == candidate) & (candidate != 0))) for form in forms)
-        return cls(kind, numbers, 1.0 if whole else max(shares))
 
 
 @dataclass(frozen=True)

@@ -18,3 +18,4 @@ from .strata import Numbers as Numbers
 from .strata import orders_within as orders_within
 from .strata import strata_of as strata_of
 from .symmetry import HALVES as HALVES
+from .symmetry import elements as elements

@@ -91,8 +91,8 @@ def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int)
     else:
         of_tile = functools.partial(_assigned, own.transpose(1, 0, 2), other, gate(a, b), a.alike(b))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for elements in _elements(half, size, count, seed):
-            tiles = (elements[start : start + TILE] for start in range(0, len(elements), TILE))
+        for drawn in elements(half, size, count, seed):
+            tiles = (drawn[start : start + TILE] for start in range(0, len(drawn), TILE))
             for tile in pool.map(of_tile, tiles):
                 yield from tile
 
@@ -184,8 +184,8 @@ def _over(values: Array, sizes: Array) -> Array:
     return quotients
 
 
-def _elements(half: str, size: int, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """The neutral element and then `count` drawn ones of one half, (n, size) with n by BATCHES.
+def elements(half: str, size: int, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Yield the neutral element and then `count` drawn ones of one half, (n, size) with n by BATCHES.
 
     They are made from raw random words, so that one seed gives the same ones on every platform.
     """

@@ -119,7 +119,8 @@ def _decisive(verdict: Verdict, paths: Sequence[dict[str, Any]]) -> dict[str, An
     }
     path = next((path for path in paths if path["path"] == verdict.decisive), trace)
     measured = path["inherited"] and {key: path["inherited"][key] for key in ("share", "low", "high")}
-    p_value = verdict.equal.p_value if verdict.equal else path["p_value_adjusted"]
+    by_path = any(single.kind is verdict.kind for single in verdict.by_path.values())
+    p_value = verdict.equal.p_value if verdict.equal and not by_path else path["p_value_adjusted"]
     return {"score": path["score"], "p_value_adjusted": p_value, "inherited": measured}
 
 

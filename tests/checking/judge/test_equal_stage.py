@@ -8,10 +8,9 @@ from safetensors.torch import load_file
 
 from hf_lineage import Options, compare
 from hf_lineage.checking.judge import stages
-from hf_lineage.checking.judge.equal_stage import EQUAL
+from hf_lineage.checking.judge.unit_stage import EQUAL
 from hf_lineage.evidence.units.inherited import Inherited
 from hf_lineage.evidence.verdict import Kind
-from hf_lineage.report.formats import json
 from tests.models import EXAMPLES, WEIGHTS, spoil, tiny_llama
 from tests.sparse_models import BASE, OTHER, dare, dare_ties, few_loud, half_foreign, other_mlps
 
@@ -58,7 +57,7 @@ def test_where_half_of_the_layers_are_foreign_nothing_is_verified(tmp_path, monk
     report = compare(str(EXAMPLES / BASE), str(model), OPTIONS)
     found = report.rows[0].verdict
     assert (found.kind, found.exit_code) == (Kind.IN_PART, 3)
-    assert found.decisive and found.evidence[found.decisive].inherited.share == pytest.approx(0.5)
+    assert {one.inherited.share for one in found.evidence.values()} == {pytest.approx(0.5)}
     assert "relation seen: in the layers that are inherited, weights unchanged" in " ".join(report.to_text().split())
     monkeypatch.setattr(Inherited, "interval", property(lambda self: (self.share + 1e-9, 1.0)))
     assert judged(model).verified
@@ -87,18 +86,8 @@ def _in_float32(tensors):
 
 
 def test_nothing_is_read_of_what_is_verified(monkeypatch):
-    monkeypatch.setattr("hf_lineage.checking.judge.equal_stage.weights_of", None)
+    monkeypatch.setattr("hf_lineage.checking.judge.unit_stage.weights_of", None)
     assert judged(EXAMPLES / "fern/llama-finetune-a").verified
-
-
-def test_reports_have_both_p_and_a_lower_bound_for_each_layer(tmp_path):
-    report = compare(str(EXAMPLES / BASE), str(other_mlps(tmp_path / "model")), OPTIONS)
-    (claim,) = json.document(report)["claims"]
-    shown = claim["findings"]["equal"]["values"]
-    assert claim["p_value_adjusted"] == shown["p_value_adjusted"] == pytest.approx(0.005)
-    assert max(shown["p_permutations"], shown["p_signs"]) <= shown["p_value_adjusted"]
-    assert list(shown["inherited_at_least"]) == [str(layer) for layer in range(6)]
-    assert "numbers" in report.to_text()
 
 
 def test_over_the_network_a_few_rows_are_enough(online, tmp_path):

@@ -78,4 +78,4 @@ def test_programs_get_the_same_as_values(rows):
         "zeros": None,
         "rank": None,
     }
-    assert values["changed"] == values["matrices"] == 9
+    assert values["changed"] == values["matrices"] == 12

@@ -136,16 +136,16 @@ def test_an_interval_is_drawn_and_told_where_there_is_one():
 
 
 def test_the_range_of_independent_models_is_where_they_score():
-    null = replace(NULL, observed=0.8, scores=np.linspace(0.2, 0.4, 999))
-    low, high = null.range
-    assert f'<rect x="{low * BAR:.6g}"' in score_bar(null)
-    assert widths(score_bar(null), "chance") == [pytest.approx((high - low) * BAR, rel=1e-4)]
-    assert f"independent models score {low:.3f} to {high:.3f}, this pair 0.800" in score_bar(null)
+    wide = null(0.8, np.linspace(0.2, 0.4, 999))
+    low, high = wide.range
+    assert f'<rect x="{low * BAR:.6g}"' in score_bar(wide)
+    assert widths(score_bar(wide), "chance") == [pytest.approx((high - low) * BAR, rel=1e-4)]
+    assert f"independent models score {low:.3f} to {high:.3f}, this pair 0.800" in score_bar(wide)
 
 
 @pytest.mark.parametrize("score", [-0.3, 0.0, 1.0])
 def test_whatever_the_score_everything_stays_in_the_picture(score):
-    picture = score_bar(replace(NULL, observed=score, scores=np.full(9, score)))
+    picture = score_bar(null(score, np.full(9, score)))
     (x,) = map(float, re.findall(r'<rect x="([^"]*)" y="1"', picture))
     (at,) = map(float, re.findall(r'd="M([\d.]+) 14V4', picture))
     assert widths(picture, "chance") == [THIN]
