@@ -14,9 +14,6 @@ from hf_lineage.checkpoint.stored import Memory, StoredRows, StoredTensor, unrea
 from hf_lineage.checkpoint.tensor import ByRows, TensorInfo, as_stored
 from hf_lineage.errors import NothingToCompare
 
-WHOLE = frozenset({"I64", "I32", "I16", "U8"})
-"""Formats of whole numbers in which a model may store a table."""
-
 
 class Checkpoint:
     """The tensors of one model; only headers are read before `read` is called."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from hf_lineage.hub import RangedFile
 
 HALF = "float16"
-ADAPTER_WEIGHTS = "adapter_model.safetensors"
 
 
 def open_checkpoint(repo: RepoRef, config: Mapping[str, Any] | None = None) -> Checkpoint:

@@ -82,10 +82,10 @@ def compare_numbers(matrices: Sequence[Rows], first: int, seed: int, tests: int 
     if not tables or len(tables[0][1]) < FEWEST_COORDINATES:
         return None
     straight, turned, equal, energy = map(np.array, zip(*tables, strict=True))
-    tried = (_tried(half, straight.mean(axis=0), turned.mean(axis=0), first, seed) for half in HALVES)
+    permuted, flipped = (_tried(half, straight.mean(axis=0), turned.mean(axis=0), first, seed) for half in HALVES)
     reached = _permuted(straight, np.concatenate([*elements("permutations", turned.shape[1], FIRST, seed)][1:]))
     chance = np.maximum(np.quantile(reached, RARE, axis=-1), turned.sum(axis=1))
-    return EqualNumbers(tuple(layers), equal, energy, chance, *tried, tests)
+    return EqualNumbers(tuple(layers), equal, energy, chance, permuted, flipped, tests)
 
 
 Table = tuple[Vector, Vector, float, float]

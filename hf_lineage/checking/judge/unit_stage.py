@@ -4,8 +4,8 @@ Numbers need matrices that both store in one floating-point format and in one sh
 what reads the stream, and of what writes into it the residual coordinates that a sample of all units reads.
 
 Units follow if the paths say UNRELATED, if the two have different widths, and if residual coordinates are not
-exchangeable, so that the paths have no test. An honest release needs neither test and costs nothing more. The p-value of
-the paths is corrected for each whenever it may follow.
+exchangeable, so that the paths have no test. An honest release needs neither test and costs nothing more. The p-value
+of the paths is corrected for each whenever it may follow.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _compare_numbers(pair: ModelPair, criteria: Criteria, before: Verdict | None
         if one.digits[0] == one.digits[1]
     ]
     measured = compare_numbers(rows, criteria.permutations_at_first, pair.options.seed, criteria.tests)
-    return measured and judging.judge_equal(measured, before, criteria)
+    return judging.judge_equal(measured, before, criteria) if measured else None
 
 
 EQUAL: Stage = Stage(

@@ -63,7 +63,8 @@ def rows_beside(
     for place, models, pieces in wanted:
         read = [single(one.read_pieces(name, some)) for (one, name), some in zip(models, pieces, strict=True)]
         numbers = candidate.opened.checkpoint.tensors[models[1][1]].numbers
-        yield Beside(*place, numbers, *read, tuple(digits_of(*one) for one in models))
+        digits = tuple(digits_of(*one) for one in models)
+        yield Beside(*place, numbers, read[0], read[1], digits)
 
 
 def _flat(checkpoint: Checkpoint, name: str, fetch: bool) -> StoredTensor | None:

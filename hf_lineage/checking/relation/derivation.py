@@ -5,7 +5,7 @@ They are rows of matrices of layers that the verdict was based on, so that nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -88,7 +88,14 @@ def derived(
     fetch = local or all(one.change.equal for one in compared)
     beside = rows_beside(base, candidate, seed, part, fetch=fetch)
     held = (Held.compare(one.kind, one.numbers, one.base, one.candidate, one.digits[1]) for one in beside)
-    return _joined(compared, tuple(held))
+    return Derivation(
+        tuple(one.change for one in compared),
+        reordered=any(one.aligned.reordered for one in compared),
+        rescaled=any(one.aligned.rescaled for one in compared),
+        stored_bits=float(np.median([one.bits for one in compared] or [0.0])),
+        folded=any(one.aligned.folded for one in compared),
+        held=tuple(held),
+    )
 
 
 def _pairs(
@@ -124,10 +131,8 @@ def _compare(pair: _Pair) -> Iterator[_Compared]:
         if aligned is None and rows and not pair.sampled:
             aligned = align(matrix(pair.base, other, ()), candidate_rows)
         moved |= aligned is None or aligned.reordered or aligned.rescaled
-        digits = (
-            digits_of(base, other.tensor) - bool(folded),
-            digits_of(candidate, slot.tensor),
-        )  # gains are rounded
+        # One digit less for gains, which were rounded.
+        digits = digits_of(base, other.tensor) - bool(folded), digits_of(candidate, slot.tensor)
         change = measure_change(aligned.base, candidate_rows, digits) if aligned else None
         if aligned and change:
             change = replace(change, equal=change.equal or (aligned.folded and change.hidden))
@@ -153,14 +158,3 @@ def _alike(pair: _Pair, role: str, base_slot: Slot, slot: Slot) -> bool:
     same = base.tensors[base_slot.tensor].shape == candidate.tensors[slot.tensor].shape
     seen = pair.sampled and role not in UNSEEN
     return same and (seen or all(one.at_hand(name) for one, name in zip((base, candidate), names, strict=True)))
-
-
-def _joined(compared: Sequence[_Compared], held: tuple[Held, ...]) -> Derivation:
-    return Derivation(
-        tuple(one.change for one in compared),
-        reordered=any(one.aligned.reordered for one in compared),
-        rescaled=any(one.aligned.rescaled for one in compared),
-        stored_bits=float(np.median([one.bits for one in compared] or [0.0])),
-        folded=any(one.aligned.folded for one in compared),
-        held=held,
-    )

@@ -2,6 +2,7 @@ from .blend import Blend as Blend
 from .blend import Made as Made
 from .blend import blend_of as blend_of
 from .change import Change as Change
+from .change import Held as Held
 from .change import measure_change as measure_change
 from .contributions import MOST_LEFT as MOST_LEFT
 from .contributions import WIDEST as WIDEST
@@ -12,7 +13,6 @@ from .derivation import MLPS as MLPS
 from .derivation import NORMS as NORMS
 from .derivation import Aligned as Aligned
 from .derivation import Derivation as Derivation
-from .derivation import Held as Held
 from .derivation import Means as Means
 from .derivation import align as align
 from .differences import SIBLINGS as SIBLINGS

@@ -7,7 +7,7 @@ numbers, or those of a short floating-point format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -65,10 +65,10 @@ class Levels(NamedTuple):
         scales = [np.ones_like(largest), power] if self.top > 1 else []
         return [*((scale * np.float32(self.top), none) for scale in scales), (largest, none)]
 
-    def nearest(self, places: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+    def nearest(self, places: Vector | Matrix) -> tuple[Matrix, Matrix, Matrix]:
         """Return the nearest level of each number, and the distances to the next one below and above."""
         if self.table is None:
-            one = np.ones_like(places)
+            one = np.ones(places.shape, np.float32)
             return np.rint(places), one, one
         at, gaps = np.searchsorted((self.table[1:] + self.table[:-1]) / 2, places), np.diff(self.table)
         below, above = (np.take(gaps, side, mode="clip").astype(np.float32) for side in (at - 1, at))
@@ -102,16 +102,22 @@ class _Groups:
 
     numbers: Matrix
     """(g, n)."""
-    restored: Callable[[Matrix], Matrix]
-    """From (g, n) to the shape of the matrix."""
+    shape: tuple[int, ...]
+    """(r, c, h, w): of groups of h rows and w columns each, as they lie beside each other in the matrix."""
     least: Matrix
     """(g, 1): the least number of each group."""
     most: Matrix
     """(g, 1)."""
 
     @classmethod
-    def fit(cls, numbers: Matrix, restored: Callable[[Matrix], Matrix]) -> _Groups:
-        return cls(numbers, restored, numbers.min(axis=1, keepdims=True), numbers.max(axis=1, keepdims=True))
+    def fit(cls, numbers: Matrix, shape: tuple[int, ...]) -> _Groups:
+        return cls(numbers, shape, numbers.min(axis=1, keepdims=True), numbers.max(axis=1, keepdims=True))
+
+    def restored(self, values: Matrix) -> Matrix:
+        """Return what is given of each number, or of each group, in the shape of the matrix."""
+        rows, columns, high, wide = self.shape
+        every = np.broadcast_to(values, self.numbers.shape).reshape(self.shape)
+        return every.swapaxes(1, 2).reshape(rows * high, columns * wide)
 
     @property
     def largest(self) -> Matrix:
@@ -139,8 +145,8 @@ def find_grid(matrix: Matrix, digits: int) -> Grid | None:
             if _on_grid(some.numbers, *fit, levels, digits):
                 scale, zero = levels.fits(groups)[number]
                 _, below, above = levels.nearest((groups.numbers - zero) / np.where(scale > 0, scale, 1))
-                parts = (scale, zero, scale * (below + above) / 2)
-                return Grid(levels, *(groups.restored(np.broadcast_to(part, groups.numbers.shape)) for part in parts))
+                step = single(scale * (below + above) / 2)
+                return Grid(levels, groups.restored(scale), groups.restored(zero), groups.restored(step))
     return None
 
 
@@ -169,18 +175,11 @@ def rounded(matrix: Matrix, digits: int) -> Matrix:
 def _groupings(matrix: Matrix) -> Iterator[_Groups]:
     """Ways to divide a matrix into groups that share a scale: the whole, rows, columns, blocks of these, squares."""
     rows, columns = matrix.shape
-    yield _Groups.fit(matrix.reshape(1, -1), lambda groups: groups.reshape(rows, columns))
-    turned = np.ascontiguousarray(matrix.T)
-    for across, along in ((columns, rows), *((size, size) for size in BLOCKS)):
-        if columns % across == 0:
-            yield _Groups.fit(matrix.reshape(-1, across), lambda groups: groups.reshape(rows, columns))
-        if rows % along == 0:
-            yield _Groups.fit(turned.reshape(-1, along), lambda groups: groups.reshape(columns, rows).T)
-    if rows % SQUARE == 0 and columns % SQUARE == 0:
-        cells = matrix.reshape(rows // SQUARE, SQUARE, -1, SQUARE).swapaxes(1, 2)
-        yield _Groups.fit(
-            cells.reshape(-1, SQUARE**2), lambda groups: groups.reshape(cells.shape).swapaxes(1, 2).reshape(rows, -1)
-        )
+    blocks = [(high, wide) for size in BLOCKS for high, wide in ((1, size), (size, 1))]
+    for high, wide in ((rows, columns), (1, columns), (rows, 1), *blocks, (SQUARE, SQUARE)):
+        if rows % high == 0 and columns % wide == 0:
+            cells = matrix.reshape(rows // high, high, columns // wide, wide).swapaxes(1, 2)
+            yield _Groups.fit(cells.reshape(-1, high * wide), cells.shape)
 
 
 def _levels(bits: int, values: Iterable[float], name: str = "", scaled: bool = False) -> Levels:

@@ -48,7 +48,8 @@ class Half(NamedTuple):
 def _permuted(blocks: Array, rows: slice, orders: NDArray[np.int64]) -> Array:
     size = orders.shape[1]
     places = orders[:, rows, None] * size + orders[:, None, :]
-    return blocks.reshape(size * size, -1).take(places, axis=0)
+    permuted: Array = blocks.reshape(size * size, -1).take(places, axis=0)
+    return permuted
 
 
 def _flipped(blocks: Array, rows: slice, signs: NDArray[np.int64]) -> Array:
@@ -105,8 +106,8 @@ def _centred(blocks: Array) -> Array:
     share = np.einsum("lii->l", centred) / max(size - 1, 1)
     centred -= share[:, None, None] * (np.eye(size, dtype=np.float32) - np.float32(1 / size))
     squares, left = (np.einsum("lij,lij->l", one, one) for one in (blocks, centred))
-    centred[left <= EPSILON * squares] = 0  # rounding alone is no direction
-    return centred
+    kept: Array = np.where((left > EPSILON * squares)[:, None, None], centred, np.float32(0))  # else it is rounding
+    return kept
 
 
 def _units(blocks: Array) -> Array:

@@ -22,7 +22,6 @@ MULTIPLIES = {"linear": (0, 1), "matmul": (0, 1), "__matmul__": (0, 1), "bmm": (
 """Function -> where it takes what it multiplies, and the matrix."""
 At = tuple[str, int | None]
 """The name of a matrix in memory, and which expert of a stack it is."""
-Mean = Mapping[At, torch.Tensor]
 
 
 @dataclass

@@ -16,7 +16,8 @@ from hf_lineage.index.building.building import remove
 from hf_lineage.index.storage.catalogue import Catalogue
 from tests.models import EXAMPLES
 
-HUB = Options(local_hub=EXAMPLES, paths=("mlp",))
+MLP = Options(paths=("mlp",))
+HUB = replace(MLP, local_hub=EXAMPLES)
 
 
 def test_every_model_is_added_and_an_error_is_told(tmp_path):
@@ -40,10 +41,10 @@ def published(online):
 def test_an_account_is_added_by_commit_and_not_read_again(published, tmp_path, monkeypatch):
     models = listing.published("acme")
     assert sorted(model.partition("@")[0] for model in models) == ["acme/gpt2-base", "acme/llama-base"]
-    first = list(building.build(models, Catalogue(tmp_path), Options(paths=("mlp",))))
+    first = list(building.build(models, Catalogue(tmp_path), MLP))
     assert all(one.records and one.records[0].entry.commit for one in first)
     monkeypatch.setattr(building, "open_model", lambda *_: pytest.fail("a model of the index was read again"))
-    assert [one.records for one in building.build(models, Catalogue(tmp_path), Options(paths=("mlp",)))] == [(), ()]
+    assert [one.records for one in building.build(models, Catalogue(tmp_path), MLP)] == [(), ()]
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(published, tmp_path, monkeypatch):
@@ -56,9 +57,9 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(published, tmp_path, monkey
 
     monkeypatch.setattr(building, "open_model", stopped)
     with pytest.raises(KeyboardInterrupt):
-        list(building.build(models, Catalogue(tmp_path), Options(paths=("mlp",))))
+        list(building.build(models, Catalogue(tmp_path), MLP))
     monkeypatch.setattr(building, "open_model", read)
-    assert [bool(one.records) for one in building.build(models, Catalogue(tmp_path), Options(paths=("mlp",)))] == [False, True]
+    assert [bool(one.records) for one in building.build(models, Catalogue(tmp_path), MLP)] == [False, True]
 
 
 FIRST, SECOND = "0123abc" + 33 * "0", "4567def" + 33 * "0"
