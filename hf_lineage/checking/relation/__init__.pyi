@@ -1,7 +1,7 @@
 from .beside import rows_beside as rows_beside
+from .beside import weights_of as weights_of
 from .contributions import find_blend as find_blend
 from .contributions import read_beside as read_beside
-from .contributions import weights_of as weights_of
 from .contributions import with_shares as with_shares
 from .declared import is_named as is_named
 from .declared import names_in as names_in

@@ -8,12 +8,15 @@ from typing import NamedTuple
 
 from hf_lineage.architecture import BIASES, is_transposed
 from hf_lineage.architecture.registry import as_names
+from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation.matrices import WRITERS, digits_of
 from hf_lineage.checking.relation.pairing import by_bare_name
-from hf_lineage.checking.source import FromWeights, Opened
+from hf_lineage.checking.source import FromWeights, Opened, OpenedModel
 from hf_lineage.checkpoint import Checkpoint, StoredTensor, as_stored, single
+from hf_lineage.evidence import Verdict
 from hf_lineage.evidence.derivation import ATTENTION, DIGITS, MLPS, NORMS, Matrix
 from hf_lineage.signature.extraction import Runs, runs
+from hf_lineage.signature.sources import CACHE
 
 MOST, RUN = 2**16, 32
 """Numbers of a tensor that are read at most, unless a few rows have more, and rows that stand side by side."""
@@ -35,6 +38,15 @@ class Beside(NamedTuple):
     candidate: Matrix
     digits: tuple[int, ...]
     """Binary digits with which the base stores them, and the candidate."""
+
+
+def weights_of(model: OpenedModel | Verdict | None, options: Options) -> FromWeights | None:
+    """Return a model whose weights can be read, opened again where its cached signature was used; None of any other."""
+    if isinstance(model, FromWeights):
+        return model
+    if isinstance(model, OpenedModel) and model.origin == CACHE and model.reopen:
+        return FromWeights.from_opened(model.reopen(), options, cached=False)
+    return None
 
 
 def rows_beside(

@@ -14,6 +14,7 @@ import numpy as np
 
 from hf_lineage.architecture.registry import PATHS
 from hf_lineage.checking.options import Options
+from hf_lineage.checking.relation.beside import weights_of
 from hf_lineage.checking.relation.blend import read_matrices
 from hf_lineage.checking.relation.declared import is_named
 from hf_lineage.checking.results import MERGE, Blended, Row
@@ -23,7 +24,6 @@ from hf_lineage.evidence import Verdict
 from hf_lineage.evidence.derivation import MOST_LEFT, Blend, Made, Parent, Products, Share, blend_of
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature.extraction import Sample
-from hf_lineage.signature.sources import CACHE
 
 MOST = 16
 """Parents of one model whose shares are measured: more of them cannot be told apart."""
@@ -126,15 +126,6 @@ def find_blend(
         for parts, blend in blends.items():
             if all(how in showing for how in blend.made[len(bases) :]):
                 return parts, blend
-    return None
-
-
-def weights_of(model: OpenedModel | Verdict | None, options: Options) -> FromWeights | None:
-    """Return a model whose weights can be read, opened again where its cached signature was used; None of any other."""
-    if isinstance(model, FromWeights):
-        return model
-    if isinstance(model, OpenedModel) and model.origin == CACHE and model.reopen:
-        return FromWeights.from_opened(model.reopen(), options, cached=False)
     return None
 
 
