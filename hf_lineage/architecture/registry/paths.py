@@ -38,7 +38,7 @@ PATHS = {
 }
 """Every path by its name, the canonical one first."""
 ALL, USUAL = ("all",), ("usual",)
-NAMED = {ALL: tuple(PATHS), USUAL: ("mlp", "value_output")}
+NAMED: dict[tuple[str, ...], tuple[str, ...]] = {ALL: tuple(PATHS), USUAL: ("mlp", "value_output")}
 """What stands for several paths, of which those count that both models have."""
 
 
