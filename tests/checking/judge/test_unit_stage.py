@@ -62,10 +62,10 @@ def test_layers_of_the_base_in_a_rotated_stream_are_related_in_part(tmp_path):
     assert verdict.reason.endswith("in layers 1, 4")
 
 
-def test_an_independent_model_is_unrelated_by_both_tests_and_both_are_counted():
+def test_an_independent_model_is_unrelated_by_all_tests_and_all_are_counted():
     verdict = judged(HUB / INDEPENDENT)
     assert verdict.name == "UNRELATED"
-    assert (verdict.framed.tests, verdict.evidence["mlp"].further) == (2, 1)
+    assert (verdict.framed.tests, verdict.evidence["mlp"].further) == (3, 2)
     assert verdict.framed.inherited.share < 0.01
 
 
@@ -107,13 +107,6 @@ def test_one_row_of_tokens_that_is_huge_hides_nothing(tmp_path):
     change = streams.embedding(lambda rows: torch.cat([rows[:1] * 1e30, rows[1:]]))
     verdict = judged(written(CHILD, tmp_path / "model", rotated, change))
     assert (verdict.words, verdict.framed.frame.name) == ("RELATED", "token")
-
-
-@pytest.mark.parametrize("times", [float("nan"), 1e39], ids=["not numbers", "too large for a number"])
-def test_rows_of_tokens_with_which_no_output_is_finite_leave_the_verdict_open(tmp_path, times):
-    verdict = judged(written(CHILD, tmp_path / "model", rotated, streams.embedding(lambda rows: rows * times)))
-    assert (verdict.words, verdict.verified) == ("INCONCLUSIVE", False)
-    assert "less than a thousandth of the residual stream" in verdict.reason
 
 
 def test_a_width_that_cannot_be_seen_through_stays_incompatible(tmp_path, monkeypatch):
