@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -44,7 +45,7 @@ def claims_exchangeable(model: Any) -> bool:
 def under_switches(name: str, wanted: dict[str, Any], model: Any) -> Iterator[tuple[str, list[Any]]]:
     """Yield two models with one setting switched, by that: what is on or off, absent, or one of several words."""
     words = known_words(type(model))
-    for keys, value in settings(model.config.to_dict(), ()):
+    for keys, value in settings(json.loads(model.config.to_json_string(use_diff=False)), ()):
         named = [word for word in words if word != value] if isinstance(value, str) and value in words else []
         for other in [not value] if isinstance(value, bool) else [True] if value is None else named:
             asked = copy.deepcopy(wanted)
@@ -59,19 +60,19 @@ def adds_fixed_table(tiny: TinyModel, model: Any, other: Any = None) -> bool:
 
     That is one that nothing trains or, beside another model, one that is the same with another seed.
     """
-    tables, beside = _tables(model), {} if other is None else _tables(other)
-    fixed = [
-        table
-        for key, table in tables.items()
-        if not table.requires_grad or torch.equal(table, beside.get(key, table[:0]))
-    ]
-    uneven = [table for table in fixed if not torch.equal(table, table.flip(-1))]
-    before = _entering(tiny, model) if uneven else []
-    for table in uneven:
+    beside = {} if other is None else _tables(other)
+    fixed = [table for key, table in _tables(model).items() if not table.requires_grad or _same(table, beside.get(key))]
+    before = _entering(tiny, model) if fixed else []
+    for table in fixed:
         if any(stream.shape[-1] == table.shape[-1] for stream in before):
-            table.data = table.data.flip(-1)
-    after = _entering(tiny, model) if uneven else []
+            table.data = torch.randn_like(table)
+    after = _entering(tiny, model) if fixed else []
     return any(not torch.allclose(one, two) for one, two in zip(before, after, strict=True))
+
+
+def _same(table: torch.Tensor, other: torch.Tensor | None) -> bool:
+    """Whether two tables are equal, and not one number throughout a row, as zeros are."""
+    return other is not None and torch.equal(table, other) and not torch.equal(table, table.flip(-1))
 
 
 def _tables(model: torch.nn.Module) -> dict[tuple[str, str], torch.Tensor]:
@@ -96,7 +97,7 @@ def _entering(tiny: TinyModel, model: Any) -> list[torch.Tensor]:
         given.extend(one for one in (*args[:1], kwargs.get("hidden_states")) if isinstance(one, torch.Tensor))
 
     stacks: dict[str, str] = {}
-    for name in sorted(tiny.stack, key=len):
+    for name in sorted(tiny.stack, key=lambda each: (len(each), each)):
         stacks.setdefault(re.sub(r"\d+\.$", "", name), name[:-1])
     modules = dict(model.named_modules())
     hooks = [
