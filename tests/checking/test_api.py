@@ -141,7 +141,7 @@ def test_one_of_its_parents_alone_is_a_base_in_part(parents, tmp_path):
     merge = merge_of(tmp_path / "merge", parents, lambda layer: 0 if layer < 3 else 1)
     report = check(str(merge), [str(parents[0])], Options(order_seed=0))
     assert (only_row(report).verdict.words, report.exit_code) == ("RELATED in part", 3)
-    assert only_row(report).verdict.reason.endswith("in layers 0-2")
+    assert only_row(report).verdict.reason.startswith("38% of what its units write is inherited, in layers 0-2; ")
 
 
 def test_nobody_makes_a_merge_of_an_independent_model_by_naming_a_parent_and_its_copy(parents, tmp_path):
@@ -164,7 +164,7 @@ def test_every_path_tells_descendants_from_independent_models(recipe):
 
 
 def test_an_empirical_null_from_a_named_model_is_applied():
-    row = only_row(check(TUNED, options=replace(OPTIONS, nulls=(OTHER,))))
+    row = only_row(check(TUNED, options=replace(OPTIONS, nulls=(OTHER,), paths=("mlp",))))
     null = row.verdict.evidence["mlp"].empirical
     assert row.verdict.name == "RELATED"
     assert list(null.scores) == [OTHER]
@@ -225,14 +225,14 @@ def test_a_model_without_some_layers_is_related_either_way(tmp_path):
     few = shallower(tmp_path)
     for pair, shape in (((str(HUB / BASE), few), (6, 5)), ((few, str(HUB / BASE)), (5, 6))):
         verdict = only_row(compare(*pair)).verdict
-        (evidence,) = verdict.evidence.values()
+        evidence = verdict.evidence["mlp"]
         assert (verdict.name, evidence.comparison.similarity.shape) == ("RELATED", shape)
         assert evidence.comparison.score == pytest.approx(1)
 
 
 def test_a_model_with_repeated_layers_is_related(tmp_path):
     again = of_layers(tmp_path, 0, 1, 2, 3, 4, 1, 2, 3, 4, 5)
-    (evidence,) = only_row(compare(str(HUB / BASE), again)).verdict.evidence.values()
+    evidence = only_row(compare(str(HUB / BASE), again)).verdict.evidence["mlp"]
     assert evidence.comparison.similarity.shape == (6, 10)
     assert evidence.comparison.score == pytest.approx(1)
 
@@ -296,9 +296,10 @@ def test_fixed_sinusoidal_positions_leave_the_decision_to_hidden_units_or_an_emp
     by_units, unlike = (only_row(compare(one, model)).verdict for model in (one, other))
     assert (by_units.words, by_units.verified, unlike.words) == ("RELATED", True, "UNRELATED")
     assert by_units.by_path["mlp"].reason.startswith("the architecture does not treat all residual coordinates alike")
-    few = only_row(compare(one, one, Options(nulls=(other,)))).verdict
+    mlp = Options(nulls=(other,), paths=("mlp",))
+    few = only_row(compare(one, one, mlp)).verdict
     assert (few.name, few.reason) == (
         "INCONCLUSIVE",
         "1 independent model(s) cannot show p <= 0.01; that needs at least 99; name more with --null",
     )
-    assert only_row(compare(one, one, Options(nulls=(other,), alpha=0.5))).verdict.name == "RELATED"
+    assert only_row(compare(one, one, replace(mlp, alpha=0.5))).verdict.name == "RELATED"

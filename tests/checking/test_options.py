@@ -11,7 +11,7 @@ from hf_lineage.errors import OptionError
     [
         (
             {"paths": ("nose",)},
-            "paths must be all, or one or more of mlp, mlp_gate, value_output, query_key, each once, not nose",
+            "paths must be all, usual, or some of mlp, mlp_gate, value_output, query_key, each once, not nose",
         ),
         ({"alpha": 1.0}, "alpha must lie between 0.000001 and 1, not 1"),
         ({"budget": "quick", "nulls": ("a/b",)}, "--null and probes=exact need all layers; leave --budget quick out"),

@@ -22,13 +22,10 @@ BASIS = (
 @pytest.mark.parametrize(
     ("noise", "words", "said"),
     [
-        (6.0, "RELATED", ""),
-        (7.7, "RELATED in part", EVEN),
-        (8.0, "RELATED in part", EVEN),
-        (8.3, "RELATED in part", EVEN),
-        (10.0, "RELATED by the basis only", BASIS),
+        (4.0, "RELATED", ""),
+        (6.0, "RELATED in part", EVEN),
+        (8.0, "RELATED by the basis only", BASIS),
         (12.0, "RELATED by the basis only", BASIS),
-        (15.0, "RELATED by the basis only", BASIS),
     ],
 )
 def test_of_models_that_began_alike_no_cause_is_named_as_the_only_one(tmp_path, monkeypatch, noise, words, said):
@@ -42,7 +39,7 @@ def test_of_models_that_began_alike_no_cause_is_named_as_the_only_one(tmp_path, 
 
 
 @pytest.mark.parametrize(
-    ("share", "words", "said"), [(0.45, "RELATED in part", EVEN), (0.4, "RELATED by the basis only", BASIS)]
+    ("share", "words", "said"), [(0.5, "RELATED in part", EVEN), (0.4, "RELATED by the basis only", BASIS)]
 )
 def test_of_a_blend_with_another_model_it_is_said_that_it_may_be_one(tmp_path, share, words, said):
     base, other = (EXAMPLES / name for name in ("acme/llama-base", "otter/llama-independent"))

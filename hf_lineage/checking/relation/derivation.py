@@ -145,6 +145,8 @@ def _folded(pair: _Pair, base: Matrix, candidate: Matrix) -> Aligned | None:
     if not all(sets.norm and one.checkpoint.at_hand(sets.norm) for one, sets in models):
         return None
     before, after = (gain(one.layout, sets, str(sets.norm), one.checkpoint.read) for one, sets in models)
+    if base.shape[1:] != before.shape:  # such a matrix reads something narrower than the stream
+        return None
     with np.errstate(all="ignore"):
         moved = base * np.float32(before / after)
         return Aligned(moved, folded=True) if norm(candidate - moved) < NEARER * norm(candidate - base) else None

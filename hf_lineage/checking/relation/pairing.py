@@ -46,6 +46,8 @@ class Pairing:
 
 def pair_tensors(base: Opened, candidate: Opened) -> Pairing:
     """Return which tensors of two models are one, by their names and shapes; raise CheckpointError for names twice."""
+    _refuse_doubles(base)
+    _refuse_doubles(candidate)
     known = by_bare_name(base)
     pairs: dict[str, str] = {}
     alone: list[str] = []
@@ -75,15 +77,24 @@ def pair_tensors(base: Opened, candidate: Opened) -> Pairing:
 
 
 def by_bare_name(model: Opened) -> dict[str, str]:
-    """Return the names of all tensors, by what they are without the prefix of the base model."""
+    """Return the names of tensors by what they are without the prefix of the base model; none where two are that."""
+    names = _names(model)
+    return {bare: every[0] for bare, every in names.items() if len(every) == 1}
+
+
+def _names(model: Opened) -> dict[str, list[str]]:
     starts = sorted(_starts(model.layout.factorization), key=len, reverse=True)
-    names: dict[str, str] = {}
+    names: dict[str, list[str]] = {}
     for name in model.checkpoint.tensors:
         bare = next((name.removeprefix(start) for start in starts if name.startswith(start)), name)
-        if bare in names:
-            raise CheckpointError(f"{model.described.repo} has two tensors that are {printable(bare, 200)}")
-        names[bare] = name
+        names.setdefault(bare, []).append(name)
     return names
+
+
+def _refuse_doubles(model: Opened) -> None:
+    doubles = [bare for bare, every in _names(model).items() if len(every) > 1]
+    if doubles:
+        raise CheckpointError(f"{model.described.repo} has two tensors that are {printable(doubles[0], 200)}")
 
 
 def _starts(factorization: Factorization) -> set[str]:

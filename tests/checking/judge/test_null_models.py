@@ -46,8 +46,10 @@ def hub(tmp_path_factory):
 
 
 def check(hub, model, *nulls, options=MANY):
+    """One path, so that alpha is not divided."""
     named = [argument for null in nulls for argument in ("--null", null)]
-    return lineage("check", model, "--base", "acme/base", "--local-hub", hub, *options, *named)
+    paths = () if "--paths" in options else ("--paths", "mlp")
+    return lineage("check", model, "--base", "acme/base", "--local-hub", hub, *paths, *options, *named)
 
 
 def independent(count=OTHERS):

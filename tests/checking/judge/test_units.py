@@ -9,7 +9,7 @@ from hf_lineage.checking.source.opening import headers
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.units.comparison import PROCRUSTES, RESIDUAL, TOKEN, Frame, Test, compare_units
 from hf_lineage.hub.reference import resolve
-from hf_lineage.signature.units import extraction
+from hf_lineage.signature.units import Known, extraction
 from hf_lineage.signature.units import orthogonal_fit as procrustes
 from tests import streams
 from tests.models import WEIGHTS, fine_tuned
@@ -137,7 +137,7 @@ def test_units_of_independent_trained_models_are_not(monkeypatch, name):
 
 def fitted_share(base, other):
     """The inherited share of all six layers, in coordinates that are fitted to their units."""
-    both = [_Units(headers(resolve(str(folder))), range(6), 0, {}) for folder in (base, other)]
+    both = [_Units(headers(resolve(str(folder))), range(6), 0, Known()) for folder in (base, other)]
     through = procrustes.between(*(one.heaviest(range(6)) for one in both))
     frame = Frame(PROCRUSTES)
     bases, others = (one.seen(range(6), matrix, frame, False) for one, matrix in zip(both, through, strict=True))
