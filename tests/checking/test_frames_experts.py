@@ -109,8 +109,8 @@ def test_of_very_many_units_a_part_is_looked_at_which_hides_no_descendant(base, 
     assert (verdict.name, verdict.verified) == ("INCONCLUSIVE", False)
 
 
-@pytest.mark.parametrize(("candidate", "layers"), [("independent", 2), ("rotated", 8)])
-def test_of_many_experts_a_part_is_enough_to_see_that_nothing_is_inherited(tmp_path, monkeypatch, candidate, layers):
+@pytest.mark.parametrize("candidate", ["independent", "rotated"])
+def test_a_part_of_many_experts_tells_an_independent_mixture_from_a_rotated_one(tmp_path, monkeypatch, candidate):
     monkeypatch.setattr(units, "FEW_KEPT", 2 * experts.EXPERTS * 20)
     monkeypatch.setattr(unit_stage.interim, "fewest", lambda *_: 2)
     deep = made(tmp_path / "deep", num_hidden_layers=8)
@@ -120,7 +120,4 @@ def test_of_many_experts_a_part_is_enough_to_see_that_nothing_is_inherited(tmp_p
         model = made(tmp_path / "model", seed=1, num_hidden_layers=8)
     (row,) = compare(str(deep), str(model), Options(order_seed=0, min_share=0.4)).rows
     assert row.verdict.name == ("UNRELATED" if candidate == "independent" else "RELATED")
-    assert (len(row.verdict.framed.layers[1]) == 2, row.verdict.framed.kept) == (
-        layers == 2,
-        20 / HIDDEN if layers == 2 else 1,
-    )
+    assert row.verdict.verified == (candidate == "rotated")

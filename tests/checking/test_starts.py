@@ -9,10 +9,6 @@ from hf_lineage import Options, compare
 from tests import models
 from tests.models import EXAMPLES, fine_tuned, spoil, tiny_llama
 
-EVEN = (
-    "about the same in all layers; the cause may be a common initialisation, much training since or a blend with "
-    "another model"
-)
 BASIS = (
     "the coordinates of both models mean the same; the cause may be a copied embedding, a common initialisation, "
     "much training since, a blend with another model or training on hidden states of the base"
@@ -23,7 +19,7 @@ BASIS = (
     ("noise", "words", "said"),
     [
         (4.0, "RELATED", ""),
-        (6.0, "RELATED in part", EVEN),
+        (6.0, "RELATED in part", "is inherited, in layers 1, 3, 5"),
         (8.0, "RELATED by the basis only", BASIS),
         (12.0, "RELATED by the basis only", BASIS),
     ],
@@ -39,7 +35,8 @@ def test_of_models_that_began_alike_no_cause_is_named_as_the_only_one(tmp_path, 
 
 
 @pytest.mark.parametrize(
-    ("share", "words", "said"), [(0.5, "RELATED in part", EVEN), (0.4, "RELATED by the basis only", BASIS)]
+    ("share", "words", "said"),
+    [(0.5, "RELATED in part", "is inherited, in layer 2"), (0.4, "RELATED by the basis only", BASIS)],
 )
 def test_of_a_blend_with_another_model_it_is_said_that_it_may_be_one(tmp_path, share, words, said):
     base, other = (EXAMPLES / name for name in ("acme/llama-base", "otter/llama-independent"))

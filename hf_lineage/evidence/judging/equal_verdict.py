@@ -23,9 +23,10 @@ def judge_equal(measured: EqualNumbers, before: Verdict, criteria: Criteria) -> 
         f"{float(measured.equal.mean()):.1%} of the numbers that were compared are the base's, bit for bit "
         f"(p = {measured.p_value:.3g}): by their energy a layer inherits at least {low}, and one at least {high}"
     )
+    clear = measured.share >= criteria.minimum_effect
     if before.kind is Kind.IN_PART:
-        return replace(before, reason=f"{before.reason}; {reason}", equal=measured)
-    if measured.share >= criteria.minimum_effect:
+        return replace(before, reason=f"{before.reason}; {reason}" if clear else before.reason, equal=measured)
+    if clear:
         return replace(as_related(Kind.IN_PART, reason, criteria), equal=measured)
     why = "a shared initialisation, distant ancestry or a few copied numbers can cause that"
     inconclusive = Verdict(Kind.INCONCLUSIVE, f"{reason}; {why}", equal=measured)
