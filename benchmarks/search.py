@@ -58,7 +58,7 @@ def families(count: int) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint8]]
         corner = np.zeros((LAYERS, COORDINATES, COORDINATES), np.float32)
         corner[:, chosen[:, None], chosen] = blocks
         rows = np.ones(LAYERS)
-        return key_of(PathSignature(corner, corner, rows, rows, rows))
+        return key_of(PathSignature(corner, corner, rows, rows))
 
     for _ in range(count):
         first, *others = rng.normal(size=(1 + MEMBERS, LAYERS, len(chosen), len(chosen))).astype(np.float32)
@@ -113,7 +113,7 @@ def _signature(name: str, first: Signature | None, rng: np.random.Generator) -> 
     rows = np.ones(LAYERS)
     codes = rng.integers(0, 256, (UNITS, UNIT_SIGNS // 8), np.uint8)
     units = (UnitCodes(np.ones(UNITS, np.float32), codes, codes, codes),) * LAYERS
-    path = PathSignature(arrays["sketch"], arrays["corner"], rows, rows, rows, units)
+    path = PathSignature(arrays["sketch"], arrays["corner"], rows, rows, units)
     return Signature(name, "c" * 40, "LlamaForCausalLM", "llama", True, WIDTH, LAYERS, RECIPE, {"mlp": path})
 
 

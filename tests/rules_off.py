@@ -8,17 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from hf_lineage.architecture.loading import World, settings
-from hf_lineage.checking.source import lazy_signature, opening
-from hf_lineage.signature.products.branches import _Set
-
-
-class Quiet:
-    """A residual stream of which nothing is known, so that whatever is stored counts in it."""
-
-    def joins(self, *_: Any) -> None:
-        """Return nothing that a layer joins."""
-
-    notes = ()
+from hf_lineage.checking.source import opening
 
 
 def turn_off(monkeypatch: Any) -> None:
@@ -26,8 +16,3 @@ def turn_off(monkeypatch: Any) -> None:
     monkeypatch.setattr(opening, "world", lambda *_: World())
     monkeypatch.setattr(opening, "_reservations", lambda headers: iter(()))
     monkeypatch.setattr(settings, "_refuse_dead", lambda *_: None)
-    monkeypatch.setattr(_Set, "_inside", lambda *_: None)
-    measured = lazy_signature.stream_of
-    monkeypatch.setattr(
-        lazy_signature, "stream_of", lambda model, seed: measured(model, seed) if model.streams is not None else Quiet()
-    )

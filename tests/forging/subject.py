@@ -103,7 +103,7 @@ class Subject:
         self.a, b = self.pair.tensors()
         self.build = getattr(transformers, self.name)
         sets = tuple(self.opened.layout.everything)
-        norms = {name for each in sets for name in (each.norm, each.output_norm, each.fed_by)}
+        norms = {name for each in sets for name in (each.norm, each.output_norm)}
         beside = {name for own in self.opened.layout.sets("mlp") for each in own for name in each.biases.values()}
         self.b = b | {name: self.a[name] for name in norms | beside if name in b}
 

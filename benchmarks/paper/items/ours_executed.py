@@ -46,7 +46,7 @@ def rows(bench: Bench) -> Sequence[Row]:
     found: list[Row] = []
     for name in list(running_attacks.ATTACKS)[few]:
         found += _judged(FORGED, name, HUB / LLAMA, _attacked(bench, name), loss_of=True)
-    for case in (*ours_forged.INSERTIONS[few], *ours_forged.HIDING[few]):
+    for case in ours_forged.INSERTIONS[few]:
         folder = _edited(bench, case)
         found += _judged(FORGED, case.name, HUB / LLAMA, folder, loss_of=True)
     for name, tiny in list(forgeries.ROWS.items())[few]:
@@ -74,13 +74,13 @@ def _attacked(bench: Bench, name: str) -> Path:
     return bench.cache.kept_folder("executed", [VERSION, name, digest(HUB / LLAMA)], make)
 
 
-def _edited(bench: Bench, case: ours_forged.Insertion) -> Path:
+def _edited(bench: Bench, case: ours_forged.Edit) -> Path:
     def make(into: Path) -> None:
         model = loaded(HUB / case.of)
-        case.edit(model, loaded(HUB / case.of_layers))
+        case.edit(model, loaded(HUB / case.weights_of))
         model.save_pretrained(into)
 
-    depends = [ours_forged.VERSION, case.name, digest(HUB / case.of), digest(HUB / case.of_layers)]
+    depends = [ours_forged.VERSION, case.name, digest(HUB / case.of), digest(HUB / case.weights_of)]
     return bench.cache.kept_folder("forged", depends, make)
 
 

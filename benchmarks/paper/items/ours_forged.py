@@ -137,7 +137,11 @@ def _row(
         said.words + (", verified" if said.verified else ""),
         said.reason.replace(f"{folder}: ", "").replace(f"{folder.parent}/", ""),
     )
-    yield Row(f"{name}: inherited", None, min((one.inherited.share for one in said.evidence.values()), default=0.0))
+    yield Row(
+        f"{name}: inherited",
+        None,
+        min((one.inherited.share for one in said.evidence.values() if one.inherited), default=0.0),
+    )
     yield Row(f"{name}: known", None, known)
     yield Row(f"{name}: more parameters", None, parameters)
     yield Row(f"{name}: more arithmetic", None, arithmetic)

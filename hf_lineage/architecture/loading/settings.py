@@ -1,8 +1,7 @@
 """Settings of `config.json` that decide which model is loaded and whether its layers have an effect.
 
-diffusers writes the name of its class, and timm that of an architecture, which stands for a class with its settings:
-`loading/timm.json` of the registry says which, for every architecture on whose real module its factorization was
-proved. Such a class is listed with the name of its library in front, so no `config.json` of transformers can mean it.
+diffusers writes the name of its class, and timm an architecture that stands for a class (`loading/timm.json`). Such a
+class is listed with the name of its library in front, so no `config.json` of transformers can mean it.
 """
 
 from __future__ import annotations

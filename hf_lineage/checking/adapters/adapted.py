@@ -201,7 +201,7 @@ def _exchangeable(base: Opened, place: Place) -> bool:
         return False
     if rows == COORDINATES:
         is_read = unembedding(base) is not None or any(True for _ in after(base.layout, place))
-        return is_read and base.layout.factorization.exchangeable
+        return is_read and base.layout.factorization.exchangeable is True
     if rows == SCORED:
         return not is_rotary(base) and not any(layer_set.slots[role].latent for role in ("query", "key"))
     return place.role == LATENT or NEEDS[place.role] in layer_set.slots

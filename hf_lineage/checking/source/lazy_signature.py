@@ -92,7 +92,7 @@ class Reading:
             commit=repo.commit,
             architecture=self._model.described.architecture,
             factorization=layout.factorization.name,
-            exchangeable=layout.factorization.exchangeable,
+            exchangeable=layout.factorization.exchangeable is True,
             width=width,
             layers=layout.layers,
             recipe=recipe,

@@ -143,7 +143,7 @@ def _remains(layers: Sequence[UnitRows]) -> float:
     for rows in layers:
         size = float(np.abs(rows.weight).max(initial=0.0)) or 1.0
         weight = (rows.weight / size).astype(np.float32)
-        scale = 1 / max(float(weight.sum()), 1e-300) ** 2
+        scale = 1 / max(float(weight.sum()), 1.0) ** 2  # the largest is 1, unless all are 0
         together += scale * float(np.square(rows.outer.T @ (rows.inner * weight[:, None]), dtype=np.float64).sum())
         lengths = np.vecdot(rows.outer, rows.outer) * np.vecdot(rows.inner, rows.inner)
         apart += scale * float((weight.astype(np.float64) ** 2) @ lengths)

@@ -18,7 +18,8 @@ from tests.rules_off import turn_off
 from tests.running_attacks import ATTACKS, attacked
 
 BASE, INDEPENDENT = EXAMPLES / "acme/llama-base", EXAMPLES / "otter/llama-independent"
-RUN = Options(run=True, order_seed=3)
+STORED = Options(order_seed=3, permutations=199)
+RUN = replace(STORED, run=True)
 
 
 def judged(folder, base=BASE, options=RUN):
@@ -36,6 +37,7 @@ def test_a_descendant_is_verified_by_running_and_loses_much_without_what_it_inhe
     assert 0.8 < verdict.evidence["mlp"].inherited.share < 1
 
 
+@pytest.mark.long
 def test_an_independent_model_stays_unrelated_and_nothing_is_taken_out():
     verdict = judged(INDEPENDENT)
     assert (verdict.words, verdict.executed.ablation, verdict.executed.problem) == ("UNRELATED", None, "")
@@ -67,7 +69,7 @@ def test_layers_that_act_where_no_run_reaches_verify_nothing_but_those_that_act_
 @pytest.mark.long
 def test_layers_that_only_the_begin_token_opens_are_verified_by_what_is_stored_and_not_by_running(tmp_path):
     folder = forged(tmp_path, "gates that the begin token alone opens")
-    assert judged(folder, options=Options()).verified
+    assert judged(folder, options=STORED).verified
     assert not judged(folder).verified
 
 
@@ -81,8 +83,8 @@ NOT_BUILT = {
 """Switches by which the class does not build what was judged, so that there is nothing to run: that is what is told."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(ROWS, reverse=True))
-@pytest.mark.few(1)
 def test_each_switch_is_found_by_running_with_the_rules_turned_off_without_which_it_would_be_verified(
     tmp_path, monkeypatch, name
 ):
@@ -97,14 +99,14 @@ def test_each_switch_is_found_by_running_with_the_rules_turned_off_without_which
     else:
         assert verdict.executed.problem == ""
         assert [model.model for model in verdict.executed.models] == [str(pair.a), str(pair.folder)]
-    assert judged(pair.folder, pair.a, Options(order_seed=3, paths=("mlp",))).verified
+    assert judged(pair.folder, pair.a, replace(STORED, paths=("mlp",))).verified
 
 
 def test_what_cannot_be_run_is_judged_by_what_is_stored_and_the_reason_is_told(tmp_path):
     from tests.gguf_models import KINDS, write
 
     file = write(EXAMPLES / "fern/llama-finetune-a", tmp_path / "model.gguf", kind=KINDS.F16)
-    verdict = judged(file)
+    verdict = judged(BASE, base=file)  # which is run first, so that nothing is
     assert (verdict.words, verdict.verified, verdict.verified_by_running) == ("RELATED", True, False)
     assert "could not be run: transformers is given safetensors files and a whole config" in verdict.executed.problem
 

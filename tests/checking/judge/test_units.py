@@ -122,7 +122,7 @@ def test_a_rotated_copy_in_a_wide_stream_is_found_after_the_screening(tmp_path, 
     assert (framed.frame.name, framed.inherited.share > 0.9) == ("procrustes", True)
 
 
-@pytest.mark.parametrize(("name", "least"), [("fern/llama-finetune-a", 0.98), ("moss/llama-continued", 0.55)])
+@pytest.mark.parametrize(("name", "least"), [("fern/llama-finetune-a", 0.98), ("moss/llama-continued", 0.5)])
 def test_trained_units_are_found_in_half_of_the_directions_of_their_stream(monkeypatch, name, least):
     monkeypatch.setattr(procrustes, "DIRECTIONS", 48)
     assert fitted_share(HUB / BASE, HUB / name) > least
