@@ -101,9 +101,14 @@ def _of_layer(matrices: Sequence[Rows]) -> Table:
 
 
 def _compared(rows: Rows) -> Table:
-    """The table of one matrix; what depends on pairs of coordinates is of a few of its rows."""
-    energy = rows.candidate.astype(np.float64) ** 2
-    energy /= energy.sum() or 1.0
+    """The table of one matrix; what depends on pairs of coordinates is of a few of its rows.
+
+    A matrix whose energy is not finite has nothing in common with another.
+    """
+    with np.errstate(over="ignore"):
+        energy = rows.candidate.astype(np.float64) ** 2
+        total = energy.sum()
+    energy = energy / (total or 1.0) if np.isfinite(total) else np.zeros_like(energy)
     same, few = (rows.base == rows.candidate) & (energy > 0), slice(None, None, -(-len(energy) // ROWS))
     base, candidate, weight = rows.base[few], rows.candidate[few], energy[few] / (energy[few].sum() or 1.0)
     straight = np.stack([one @ (base == number[:, None]) for one, number in zip(weight.T, candidate.T, strict=True)])

@@ -166,7 +166,10 @@ EQUAL: Stage = Stage(
     possible=_numbers_possible,
     analyses=lambda _pair: 1,
     called_for=lambda pair, before: bool(
-        before and before.evidence and (before.kind in NOT_VERIFIED or is_faint(before, pair.options.alpha))
+        before
+        and before.evidence
+        and not any(any(one.not_finite) for one in before.evidence.values())
+        and (before.kind in NOT_VERIFIED or is_faint(before, pair.options.alpha))
     ),
     run=_compare_numbers,
 )

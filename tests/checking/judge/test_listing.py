@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 from safetensors.torch import load_file, save_file
@@ -15,7 +16,7 @@ from tests.server.client import connect
 SHARDS = "one.safetensors", "two.safetensors"
 HEADERS = 2 * 2**15
 """Bytes that are read of two files when they are opened."""
-QUICK = Options(order_seed=1)
+QUICK = Options(order_seed=1, permutations=199, paths=("mlp",))
 
 
 def sharded(folder):
@@ -70,14 +71,14 @@ def test_a_mirror_is_related_by_the_listing_and_not_verified_and_no_weights_are_
 
 
 def test_the_user_may_accept_it(judge):
-    row, _ = judge(Options(order_seed=1, accept=("listed",)))
+    row, _ = judge(replace(QUICK, accept=("listed",)))
     assert row.verdict.exit_code == 0
     assert not row.verdict.verified
 
 
 @pytest.mark.parametrize("asked", [{"budget": "full"}, {"recompute": True}])
 def test_where_the_weights_are_asked_for_they_are_read(judge, asked):
-    row, moved = judge(Options(order_seed=1, **asked))
+    row, moved = judge(replace(QUICK, **asked))
     assert row.verdict.words == "RELATED"
     assert row.verdict.verified
     assert moved > 2 * HEADERS
