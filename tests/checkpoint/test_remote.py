@@ -21,7 +21,7 @@ from tests.invoking import lineage
 from tests.models import EXAMPLES, SMALL, WEIGHTS, raw_safetensors, shard, tiny_llama
 from tests.server import faults
 
-PATHS = "mlp_gate,query_key"
+PATHS = "mlp,mlp_gate,value_output,query_key"
 TOKEN = "hf_averysecrettoken"
 AS_JSON = ("--format", "json", "--set", "order-seed=0")
 """The order in which layers are read is drawn anew for each report unless its seed is given."""
