@@ -37,7 +37,7 @@ class Criteria:
     minimum_effect: float = MINIMUM_EFFECT
     paths: tuple[str, ...] = ("mlp",)
     permutations: int = 999
-    """How many are drawn at first for each interim analysis; the rule in `permutations` says when more are drawn."""
+    """How many a test draws at first, if these can reach alpha; the rule in `p_values` says when more are drawn."""
     seed: int = 0
     """Seed of the permutations."""
     unit_seed: int = 0
@@ -49,10 +49,9 @@ class Criteria:
     independent: Mapping[str, EmpiricalNull] = field(default_factory=dict)
     """By path, the scores of models that are known to be independent of the base."""
 
-    @property
-    def permutations_at_first(self) -> int:
-        """The number for each test, raised so that the correction for several tests costs no resolution."""
-        return self.tests * (self.permutations + 1) - 1
+    def permutations_at_first(self, part: float = 1.0) -> int:
+        """Return how many each test draws at first: enough to reach this part of alpha after the correction."""
+        return max(self.permutations, int(self.tests / (part * self.alpha)))
 
     @property
     def tests(self) -> int:

@@ -21,10 +21,13 @@ def test_they_are_the_defaults_of_a_check_as_well():
         assert getattr(options, name) == getattr(criteria, name), name
 
 
-@pytest.mark.parametrize(("permutations", "analyses"), [(999, 1), (999, 3), (99, 2), (19, 4)])
-def test_several_analyses_can_show_as_small_a_p_value_as_one(permutations, analyses):
-    drawn = Criteria(permutations=permutations, analyses=analyses).permutations_at_first
-    assert analyses / (drawn + 1) == 1 / (permutations + 1)
+@pytest.mark.parametrize("part", [1.0, 0.5])
+@pytest.mark.parametrize(("permutations", "analyses"), [(999, 1), (999, 3), (99, 2), (19, 40)])
+def test_each_of_several_tests_can_reach_its_part_of_alpha(permutations, analyses, part):
+    criteria = Criteria(permutations=permutations, analyses=analyses)
+    drawn = criteria.permutations_at_first(part)
+    assert drawn >= permutations
+    assert analyses / (drawn + 1) < part * criteria.alpha
 
 
 def test_criteria_are_values():

@@ -79,7 +79,7 @@ def _compare(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verd
     from hf_lineage.checking.judge.units import shown
 
     options = pair.options
-    test = units.Test(criteria.permutations_at_first, options.seed, options.order_seed or 0, criteria.tests)
+    test = units.Test(criteria.permutations_at_first(), options.seed, options.order_seed or 0, criteria.tests)
     base, candidate = _opened(pair.base), _opened(pair.candidate)
     known = (
         known_weights(pair.base.at_hand, base.layout),
@@ -157,7 +157,7 @@ def _compare_numbers(pair: ModelPair, criteria: Criteria, before: Verdict | None
         for one in rows_beside(base, candidate, seed, layers, coordinates)
         if one.digits[0] == one.digits[1]
     ]
-    measured = compare_numbers(rows, criteria.permutations_at_first, pair.options.seed, criteria.tests)
+    measured = compare_numbers(rows, criteria.permutations_at_first(), pair.options.seed, criteria.tests)
     return judging.judge_equal(measured, before, criteria) if measured else None
 
 

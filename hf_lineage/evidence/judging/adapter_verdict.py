@@ -27,7 +27,7 @@ FIRST, MOST = 1_999, 9_999
 def measure_trace(blocks: Sequence[Block], criteria: Criteria) -> Trace:
     """Return the test over some blocks, with as many permutations as its p-value needs."""
     first, most = (criteria.tests * (number + 1) - 1 for number in (FIRST, MOST))
-    first = max(first, criteria.permutations_at_first)
+    first = max(first, criteria.permutations_at_first())
     measured = trace(blocks, first, criteria.seed, criteria.analyses)
     spent = level(criteria.alpha) / 2
     if first >= most or not spent < measured.p_value <= criteria.alpha:

@@ -72,10 +72,11 @@ def _permutation(pairs: Sequence[Pair], scores: Mapping[str, float], criteria: C
         groups.setdefault((pair.signatures[0].corner.shape[1], pair.exchangeable), []).append(pair)
     nulls: dict[str, Null] = {}
     for (_, exchangeable), group in groups.items():
-        first = -(-len(pairs) // len(group)) * (criteria.permutations_at_first + 1) - 1
+        part = len(group) / len(pairs)
+        first = criteria.permutations_at_first(part)
         drawn = sequential_nulls({pair.path: pair.signatures for pair in group}, first, criteria.seed)
         for path, null in drawn.items():
-            nulls[path] = replace(null, not_exchangeable=not exchangeable, part=len(group) / len(pairs))
+            nulls[path] = replace(null, not_exchangeable=not exchangeable, part=part)
     return nulls
 
 

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from hf_lineage.evidence.paths import assign, gate
 from hf_lineage.signature import Array, PathSignature, Vector, random_stream
 
-BATCHES = (32, 256)
-"""Permutations drawn at first, and at most at a time: a million of them would take gigabytes. Each batch is as large as
+BATCHES = (32, 128)
+"""Elements drawn at first, and at most at a time: those that are drawn and not needed cost time. Each batch is as large as
 all before it together, for most sequences of independent models end after some forty."""
 TILE = 16
 """Permutations whose scores a thread computes at a time."""
 EPSILON = np.float32(1e-7)
 """A block whose means and identity make up all but this share of its square has nothing else to compare."""
-GATHERED = 2**19
+GATHERED = 2**18
 """Numbers that a thread gathers at a time: as many as the processor's cache holds."""
 
 
@@ -53,9 +53,11 @@ def _permuted(blocks: Array, rows: slice, orders: NDArray[np.int64]) -> Array:
 
 
 def _flipped(blocks: Array, rows: slice, signs: NDArray[np.int64]) -> Array:
-    products = (signs[:, rows, None] * signs[:, None, :]).astype(np.float32)
-    flipped: Array = products[..., None] * blocks[rows]
-    return flipped
+    size, _, layers = blocks.shape
+    columns = np.repeat(signs.astype(np.float32), layers, axis=1)  # long rows, which numpy multiplies faster
+    flipped: Array = columns[:, None, :] * columns[:, ::layers][:, rows, None]
+    flipped *= blocks[rows].reshape(-1, size * layers)
+    return flipped.reshape(len(signs), -1, size, layers)
 
 
 def _signs(words: NDArray[np.uint64], size: int) -> NDArray[np.int64]:
@@ -86,7 +88,7 @@ def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int)
     """Yield the observed score, and then the score under each element of one half in the order of drawing."""
     moves, size, fixed = HALVES[half], a.corner.shape[1], b.corner
     own, fixed = _units(_centred(a.corner)), _units(_centred(fixed) if moves.fixes_means else fixed)
-    other = _Moved(moves, np.ascontiguousarray(fixed.transpose(1, 2, 0)))
+    other = _Moved.prepare(moves, fixed)
     if a.by_number:
         of_tile = functools.partial(_by_number, np.ascontiguousarray(own.transpose(1, 2, 0)), other)
     else:
@@ -123,6 +125,14 @@ class _Moved(NamedTuple):
     half: Half
     blocks: Array
     """Layers come last: a permutation then moves whole rows, one for each pair of coordinates."""
+    axes: tuple[Array, Array]
+    """The blocks as (m, m M), rows first and columns first: the sums over one axis are a product with a vector."""
+
+    @classmethod
+    def prepare(cls, half: Half, blocks: Array) -> _Moved:
+        """Lay out blocks (M, m, m)."""
+        by_row, by_column = (np.ascontiguousarray(blocks.transpose(*axes)) for axes in ((1, 2, 0), (2, 1, 0)))
+        return cls(half, by_row, (by_row.reshape(len(by_row), -1), by_column.reshape(len(by_row), -1)))
 
     def pieces(self, elements: NDArray[np.int64]) -> Iterator[tuple[slice, Array]]:
         """Yield some rows at a time, and the blocks there as each of n elements moves them, (n, rows, m, M)."""
@@ -138,14 +148,13 @@ class _Moved(NamedTuple):
         if self.half.fixes_means:
             return np.ones((len(elements), layers), np.float32)
         whole, trace = np.sum(self.blocks**2, axis=(0, 1)), np.einsum("iil->l", self.blocks)
-        sizes = np.empty((len(elements), layers), np.float32)
         # One element at a time: a product with several may sum in another order, and ties would be lost.
-        for number, signs in enumerate(elements.astype(np.float32)):
-            rows, columns = np.tensordot(signs, self.blocks, (0, 1)), np.tensordot(signs, self.blocks, (0, 0))
-            total = signs @ rows
-            means = ((rows**2).sum(axis=0) + (columns**2).sum(axis=0)) / size - (total / size) ** 2
-            left = whole - means - (trace - total / size) ** 2 / max(size - 1, 1)
-            sizes[number] = np.sqrt(np.maximum(left, EPSILON * whole))
+        flat = np.array([[signs @ one for one in self.axes] for signs in elements.astype(np.float32)])
+        sums = flat.reshape(len(elements), 2, size, layers)
+        total = np.einsum("nm,nml->nl", elements.astype(np.float32), sums[:, 0])
+        left = whole - np.einsum("nsml,nsml->nl", sums, sums) / size + (total / size) ** 2
+        left -= (trace - total / size) ** 2 / max(size - 1, 1)
+        sizes: Array = np.sqrt(np.maximum(left, EPSILON * whole))
         return sizes
 
 

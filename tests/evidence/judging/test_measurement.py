@@ -61,7 +61,7 @@ def test_the_same_weights_score_one_and_independent_ones_about_nothing():
     found = measured([pair("same"), pair("other", seed=1)], Criteria(permutations=99))
     assert found["same"].comparison.score == pytest.approx(1)
     assert abs(found["other"].comparison.score) < 0.2
-    assert found["same"].p_value == 0.01, "the least of 99 permutations, also of two paths"
+    assert found["same"].p_value == 1 / 101, "the least that is below alpha, also of two paths"
     assert found["other"].p_value > 0.05
 
 
@@ -102,8 +102,8 @@ def test_paths_of_unlike_widths_share_alpha_and_can_still_reach_it():
     narrow = Pair.along("value_output", path(width=9), path(width=9))
     found = measured([*wide, narrow], Criteria(permutations=99))
     assert list(found) == ["mlp", "mlp_gate", "value_output"]
-    assert found["mlp"].p_value == pytest.approx(1 / 200 * 3 / 2)
-    assert found["value_output"].p_value == pytest.approx(1 / 300 * 3)
+    assert found["mlp"].p_value == pytest.approx(1 / 151 * 3 / 2)
+    assert found["value_output"].p_value == pytest.approx(1 / 301 * 3)
     assert found["mlp_gate"].p_value > 0.05
     assert [found[name].first.correction for name in found] == ["Westfall and Young 1993, Bonferroni"] * 3
 
