@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 
 import gguf
 import numpy as np
@@ -26,8 +27,10 @@ from tests.models import (
 def test_a_true_claim_is_related(hub):
     outcome = check(hub)
     assert (outcome.code, outcome.err) == (0, "")
-    assert outcome.rows == [["acme/base", "finetune", "mlp", outcome.rows[0][3], "100%", "0.001", "RELATED"]]
-    assert float(outcome.rows[0][3]) > 0.9
+    (of_mlp, of_attention), score = outcome.rows, outcome.rows[0][3]
+    assert of_mlp == ["acme/base", "finetune", "mlp", score, "100%", "0.003", "RELATED"]
+    assert (of_attention[0], of_attention[-1]) == ("value_output", "RELATED")
+    assert float(score) > 0.9
 
 
 def test_a_false_claim_is_unrelated(hub):
@@ -258,7 +261,11 @@ NOT_A_NUMBER = [("candidate", float("nan")), ("base", float("inf")), ("candidate
 def test_weights_that_are_not_finite_are_inconclusive(hub, who, value):
     spoil(hub / ("acme/base" if who == "base" else "fern/child"), fill(value, range(2)))
     outcome = check(hub)
-    assert (outcome.code, outcome.rows) == (3, [["acme/base", "finetune", "mlp", "0.000", "-", "1", "INCONCLUSIVE"]])
+    assert outcome.code == 3
+    assert outcome.rows == [
+        ["acme/base", "finetune", "mlp", "0.000", "-", "1", "INCONCLUSIVE"],
+        ["value_output", "0.000", "-", "1", "INCONCLUSIVE"],
+    ]
     assert f"weights in layers 0-1 of the {who} are not finite, or too large for float32" in outcome.sentences
 
 
@@ -266,7 +273,11 @@ def test_weights_that_are_not_finite_are_inconclusive(hub, who, value):
 def test_weights_that_are_all_zero_are_inconclusive(hub, side):
     spoil(hub / side, fill(0.0, range(2)))
     outcome = check(hub)
-    assert (outcome.code, outcome.rows) == (3, [["acme/base", "finetune", "mlp", "0.000", "0%", "1", "INCONCLUSIVE"]])
+    assert outcome.code == 3
+    assert outcome.rows == [
+        ["acme/base", "finetune", "mlp", "0.000", "0%", "1", "INCONCLUSIVE"],
+        ["value_output", "0.000", "0%", "1", "INCONCLUSIVE"],
+    ]
     assert "only 0 of 2 layers hold weights that are not zero" in outcome.sentences
 
 
@@ -286,10 +297,19 @@ def test_one_layer_of_six_that_is_not_finite_is_a_reason_and_never_a_pass(six, w
     assert f"weights in layer 3 of the {who} are not finite, or too large for float32" in outcome.sentences
 
 
-def test_one_layer_of_six_that_is_zero_is_left_out_and_does_not_hide_the_ancestry(six):
+@pytest.mark.parametrize(("path", "other"), [("mlp.up_proj", "value_output"), ("self_attn.v_proj", "mlp")])
+def test_what_is_wrong_along_one_path_is_told_and_the_other_is_judged(hub, path, other):
+    spoil(hub / "fern/child", lambda tensors: [tensors[key].fill_(torch.nan) for key in tensors if path in key])
+    outcome = check(hub)
+    assert outcome.code == 3
+    assert "RELATED in part" in outcome.sentences
+    assert re.search(
+        "along (mlp|value_output), weights in layers 0-1 of the candidate are not finite", outcome.sentences
+    )
+    assert [row[-1] for row in outcome.rows if other in row] == ["RELATED"]
+
+
+def test_one_layer_of_six_that_is_zero_does_not_hide_the_ancestry(six):
     spoil(six / "six/child", fill(0.0, [3]))
     outcome = lineage("check", six / "six/child", "--local-hub", six)
     assert (outcome.code, outcome.rows[0][-1]) == (0, "RELATED")
-    assert (
-        "left out of the score along mlp, because they write almost nothing: layer 3 of the model" in outcome.sentences
-    )

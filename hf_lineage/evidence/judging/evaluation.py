@@ -67,9 +67,13 @@ def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
     related = [single for single in singles.values() if single.is_related]
     if related:
         weakest = max(related, key=lambda single: list(Kind).index(single.kind))
-        others = [path for path, single in singles.items() if not single.is_related]
+        others = [
+            f"along {path}, {single.reason or 'no relation is visible'}"
+            for path, single in singles.items()
+            if not single.is_related
+        ]
         if others and weakest.kind is Kind.RELATED:
-            weakest = as_related(Kind.IN_PART, f"no relation is visible along {', '.join(others)}", criteria)
+            weakest = as_related(Kind.IN_PART, "; ".join(others), criteria)
         return replace(weakest, evidence=evidence, by_path=singles)
     for single in singles.values():
         if single.kind is Kind.INCONCLUSIVE:

@@ -148,7 +148,7 @@ def test_no_sample_of_a_model_is_read_again_for_its_next_base(base, tmp_path, mo
     assert sorted(read) == [False] * 6 + [True] * 6  # of three models along two paths
 
 
-@pytest.mark.parametrize("seed", first_of(SEEDS))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_copied_layers_with_other_units_first_or_in_other_places_are_not_unrelated(base, tmp_path, seed):
     """A quarter of the layers, their units in another order, each in the place of the layer before it."""
     own = load_file(base / WEIGHTS)
@@ -205,8 +205,8 @@ def test_a_copy_of_the_base_in_some_coordinates_is_not_verified(base, tmp_path):
         return new_gate, new_up, new_down
 
     model = changed(base, tmp_path / "half", half)
-    rows = [judged(base, model, options) for options in (QUICK, replace(QUICK, budget="full"))]
-    assert not [row for row in rows if row.verdict.verified]
+    ways = [*(replace(QUICK, order_seed=seed) for seed in SEEDS), replace(QUICK, budget="full")]
+    assert not [options for options in ways if judged(base, model, options).verdict.verified]
 
 
 def test_weights_that_are_not_finite_are_seen_by_whole_layers(base, tmp_path):
@@ -215,7 +215,9 @@ def test_weights_that_are_not_finite_are_seen_by_whole_layers(base, tmp_path):
         return gate, up, down
 
     row = judged(base, changed(base, tmp_path / "broken", overflow))
-    assert (row.verdict.words, sampled(row)) == ("INCONCLUSIVE", False)
+    assert (row.verdict.words, row.verdict.verified, sampled(row)) == ("RELATED in part", False, False)  # by attention
+    assert row.verdict.reason.startswith("along mlp, weights in layers 0-")
+    assert row.verdict.reason.endswith("of the candidate are not finite, or too large for float32")
 
 
 def test_over_the_network_the_sample_is_that_from_disk_and_little_moves(base, tmp_path, online, monkeypatch):

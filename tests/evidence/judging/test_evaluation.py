@@ -195,7 +195,7 @@ def test_the_share_that_verifies_is_the_users():
 def test_several_paths_are_related_when_any_is_but_then_in_part_only():
     outcome = judge({"mlp": evidence(p=0.5), "value_output": evidence()}, USUAL)
     assert outcome.is_related
-    assert (outcome.kind, outcome.reason) == (Kind.IN_PART, "no relation is visible along mlp")
+    assert (outcome.kind, outcome.reason) == (Kind.IN_PART, "along mlp, no relation is visible")
     assert {path: single.words for path, single in outcome.by_path.items()} == {
         "mlp": "UNRELATED",
         "value_output": "RELATED",
