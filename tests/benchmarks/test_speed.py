@@ -53,7 +53,11 @@ def test_a_disk_error_is_one_line(tmp_path, monkeypatch):
 
 def test_interrupted_it_leaves_nothing_behind(tmp_path):
     with subprocess.Popen(
-        [*COMMAND, "--only", "growth", "--scratch", tmp_path], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        [*COMMAND, "--only", "growth", "--scratch", tmp_path],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     ) as running:
         while running.poll() is None and not list(tmp_path.glob("*/*/config.json")):
             time.sleep(0.01)
