@@ -27,7 +27,7 @@ from tests.decoys import Tensors
 from tests.forging.case import DECADES, Case, mixed
 from tests.forging.outputs import run
 from tests.forging.settings import set_to
-from tests.forging.subject import LOUD, Part, Subject
+from tests.forging.subject import LOUD, WHOLE, Part, Subject
 
 SMALL = 512
 """Entries of a tensor that is no matrix of weights."""
@@ -174,10 +174,10 @@ def _against(size: float, tensor: Tensor) -> Tensor:
 def shut(subject: Subject, random: Random) -> Case:
     """Gates that no token opens in front of the units of A: in all layers -K v, in the last one A's, moved."""
     gates = subject.gates
-    parts = [part for part in subject.parts_known if part.name in ("all MLPs", "the last layer")]
+    parts = [part for part in subject.parts_known if part.name in (WHOLE, "the last layer")]
     parts = [part for part in parts if any(gate in part.rows for gate in gates)]
     part = random.choice(parts)
-    crude = part.name == "all MLPs" or not random.randrange(2)
+    crude = part.name == WHOLE or not random.randrange(2)
     tensors = part.of(subject.a, subject.b)
     tensors |= {name: COMMON * tensors[name] for name in ([] if crude else subject.constants)}
     writers = {name: rows for name, rows in part.rows.items() if name not in gates}

@@ -23,6 +23,7 @@ from hf_lineage.hub.reference import resolve
 from tests.decoys import Pair, Tensors
 from tests.forging.outputs import AT_WORK, EXACT, Outputs, run, said_of, swap
 
+WHOLE = "all MLPs"
 LOUD = 30.0
 """How much louder a part of a model is written than it was, so that it outweighs what else there is."""
 
@@ -157,6 +158,11 @@ class Subject:
                 found.append(part)
         return found
 
+    @property
+    def alone(self) -> bool:
+        """Whether MLPs are all that is compared."""
+        return "attention" not in self.opened.layout.branches or not any(self.opened.layout.sets("value_output"))
+
     @functools.cached_property
     def gates(self) -> list[str]:
         """The tensors on disk that are gates and nothing else, each a module of its own, from the first layer on."""
@@ -174,7 +180,7 @@ class Subject:
     def parts(self) -> Iterator[Part]:
         """What of a model may stand in another one: all MLPs, those of a kind, half of the experts, one layer."""
         sets = [(number, each) for number, own in enumerate(self.opened.layout.sets("mlp")) for each in own]
-        whole = _part("all MLPs", [each for _, each in sets])
+        whole = _part(WHOLE, [each for _, each in sets])
         yield whole
         kinds: dict[str, list[LayerSet]] = defaultdict(list)
         for _, each in sets:
