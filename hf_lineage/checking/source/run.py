@@ -211,15 +211,10 @@ def _understood(
         process.dtype,
         int(process.values["on_disk"]),
     )
-    _refuse_disagreement(layout, ran.left_out)
-    return RunModel(process, FromWeights.from_opened(measured, options, cached=False), ran)
-
-
-def _refuse_disagreement(layout: Layout, unexpected: Sequence[str]) -> None:
-    """Raise NotJudged where a tensor was judged that the loader leaves out."""
-    judged = {name for layer_set in layout.everything for name in layer_set.tensors} & set(unexpected)
+    judged = {name for layer_set in layout.everything for name in layer_set.tensors} & set(ran.left_out)
     if judged:
         raise NotJudged(f"transformers leaves out {printable(min(judged), 200)}, which was judged")
+    return RunModel(process, FromWeights.from_opened(measured, options, cached=False), ran)
 
 
 def with_measured(layout: Layout, sizes: Arrays, shares: Mapping[int, float]) -> Layout:

@@ -20,8 +20,8 @@ from hf_lineage.evidence.paths import assign, gate
 from hf_lineage.signature import Array, PathSignature, Vector, random_stream
 
 BATCHES = (32, 128)
-"""Elements drawn at first, and at most at a time: those that are drawn and not needed cost time. Each batch is as large as
-all before it together, for most sequences of independent models end after some forty."""
+"""Elements drawn at first, and at most at a time. Each batch is as large as all before it together, for most sequences
+of independent models end after some forty."""
 TILE = 16
 """Permutations whose scores a thread computes at a time."""
 EPSILON = np.float32(1e-7)

@@ -86,8 +86,9 @@ def identify(
     itself = (asked.model, asked.commit)
     candidates = {entry: row for entry, row in candidates.items() if (entry.model, entry.commit) != itself}
     chosen = sorted(candidates, key=lambda entry: -cosines[candidates[entry]])
-    drawn = min(criteria.permutations, math.ceil(FINER / criteria.alpha) - 1)
-    criteria = replace(criteria, analyses=max(1, min(most, len(chosen))), paths=(path,), permutations=drawn)
+    tests = max(1, min(most, len(chosen)))
+    drawn = tests * min(criteria.permutations + 1, math.ceil(FINER / criteria.alpha)) - 1
+    criteria = replace(criteria, analyses=tests, paths=(path,), permutations=drawn)
     tested, sketches = list[Relative](), []
     for entry in chosen:
         other = catalogue.tested(entry) if len(tested) < most else None

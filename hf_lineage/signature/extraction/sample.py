@@ -81,13 +81,10 @@ def runs(length: int, wanted: int, run: int, purpose: str) -> Runs:
 
 
 def fits(layout: Layout, checkpoint: Checkpoint, path: str) -> bool:
-    """Return whether the layers of a path can be read some rows at a time, and are large enough for that to save much.
-
-    That is so for matrices that are stored by themselves, and not decoded.
-    """
-    if PATHS[path].bilinear:
-        return False
-    return all(len(layer) == 1 and _fits(layout, checkpoint, layer[0], path) for layer in layout.sets(path))
+    """Return whether some rows of the layers of a path can be read at a time, and are few; not of decoded ones."""
+    return not PATHS[path].bilinear and all(
+        len(layer) == 1 and _fits(layout, checkpoint, layer[0], path) for layer in layout.sets(path)
+    )
 
 
 def _fits(layout: Layout, checkpoint: Checkpoint, layer_set: LayerSet, path: str) -> bool:
