@@ -108,7 +108,7 @@ def test_a_true_claim_is_one_notice(honest):
         (
             "notice",
             "title=Lineage of fern/llama-finetune-a",
-            "acme/llama-base is RELATED (score 0.995, 100%25 inherited, p = 0.001)",
+            "acme/llama-base is RELATED (score 0.995, 100%25 inherited, p = 0.003)",
         )
     ]
 
@@ -163,7 +163,7 @@ def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
         (
             "error",
             "title=Lineage of ./magpie/llama-liar",
-            "acme/llama-base is UNRELATED (score 0.019, 0%25 inherited, p = 0.377)",
+            "acme/llama-base is UNRELATED (score 0.020, 0%25 inherited, p = 1)",
         )
     ]
     assert findings(ran.summary) == findings(FORMATS["markdown"](report, False))

@@ -70,7 +70,7 @@ def test_the_section_says_what_was_found_and_how_to_find_it_again(hub):
     settings = (word for pair in ("permutations=1999", "probes=exact", "seed=3") for word in ("--set", pair))
     annotate(hub, "--write", "--paths", "mlp,value_output", *settings)
     score = claims(hub)["claims"][0]["score"]
-    assert f"| acme/base | finetune | RELATED \\(verified\\) | {score:.3f} | 100% | 0.0005 | – |" in readme(hub)
+    assert f"| acme/base | finetune | RELATED \\(verified\\) | {score:.3f} | 100% | 0.001 | – |" in readme(hub)
     command = (
         "hf-lineage check fern/child --base acme/base --paths mlp,value_output --set probes=exact "
         "--set permutations=1999 --set seed=3"
@@ -97,7 +97,7 @@ def test_the_record_says_the_same_to_programs(hub):
     assert (claim["base"], claim["relation"], claim["verdict"], claim["verified"]) == (
         "acme/base", "finetune", "RELATED", True,
     )  # fmt: skip
-    assert [path["score"] for path in claim["paths"]] == [claim["score"]]
+    assert max(path["score"] for path in claim["paths"]) == claim["score"]
     assert claim["recipe"]["name"] == "robust"
     assert datetime.date.fromisoformat(claim["date"]) <= datetime.datetime.now(datetime.UTC).date()
 

@@ -53,7 +53,7 @@ def edited(hub, change):
 def measured(hub, seed):
     """Score and layers of a check, which the record of one run does not share with that of another."""
     options = ("--local-hub", hub, "--budget", "quick", "--set", f"order-seed={seed}", "--format", "json")
-    (path,) = json.loads(lineage("check", "fern/child", *options).out)["claims"][0]["paths"]
+    path, _ = json.loads(lineage("check", "fern/child", *options).out)["claims"][0]["paths"]
     return path["score"], tuple(path["inherited"]["layers"])
 
 

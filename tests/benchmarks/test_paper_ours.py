@@ -70,13 +70,14 @@ def test_there_are_as_many_bases_and_false_pairs_as_the_claim_needs():
 
 
 def test_judging_signatures_says_what_compare_says():
-    names, options = ("acme/llama-base", "moss/llama-continued", "otter/llama-independent"), Options(permutations=99)
+    names, options = ("acme/llama-base", "moss/llama-continued", "otter/llama-independent"), Options(paths=("mlp",))
     models_ = judging.of_folders({name: HUB / name for name in names})
     for suspect in names[1:]:
-        ours = judging.evidence(*(models_[name](RECIPES["robust"]) for name in (names[0], suspect)), permutations=99)
+        ours = judging.evidence(*(models_[name](RECIPES["robust"]) for name in (names[0], suspect)))
         (row,) = compare(str(HUB / names[0]), str(HUB / suspect), options).rows
         theirs = row.verdict.evidence["mlp"]
-        assert (ours.comparison.score, ours.p_value) == (theirs.comparison.score, theirs.p_value)
+        assert ours.comparison.score == theirs.comparison.score
+        assert ours.permutation.p_value == theirs.permutation.p_value, "before it is corrected for several tests"
         assert judging.verdict(ours).name == row.verdict.name
 
 

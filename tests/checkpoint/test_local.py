@@ -56,13 +56,3 @@ def test_a_checkpoint_of_a_folder_moves_nothing_over_a_network(tmp_path):
 def test_parts_that_several_tensors_share_are_named_once(tmp_path):
     found = opened(tiny_llama(tmp_path))
     assert list(found.parts(["model.norm.weight", "model.norm.weight"])) == ["model.norm.weight"]
-
-
-def test_whole_numbers_are_read_where_a_model_asks_for_a_table(tmp_path):
-    folder = tiny_llama(tmp_path / "model")
-    spoil(folder, lambda tensors: tensors.update({"table": torch.tensor([[3, 1], [0, 2]])}))
-    checkpoint = open_checkpoint(RepoRef("org/model", folder))
-    with pytest.raises(NothingToCompare, match="table is stored as I64"):
-        checkpoint.read("table")
-    assert checkpoint.with_whole_numbers(["table"]).read("table").tolist() == [[3, 1], [0, 2]]
-    assert checkpoint.with_whole_numbers(["model.norm.weight"]) is checkpoint

@@ -103,8 +103,10 @@ def test_several_claims_are_judged_one_by_one_and_the_worst_counts(hub):
     result = check(hub)
     assert [(row[0], row[-1]) for row in result.rows] == [
         ("acme/base", "RELATED"),
+        ("value_output", "RELATED"),  # a line of the same row
         ("acme/other", "UNRELATED"),
-        ("units", "UNRELATED"),  # a line of the same row
+        ("value_output", "UNRELATED"),
+        ("units", "UNRELATED"),
         ("acme/wide", "INCOMPATIBLE"),
         ("7", "UNVERIFIABLE"),
     ]
@@ -117,7 +119,7 @@ def test_conflicting_claims_are_shown(hub):
     edit_json(hub / "fern/child/adapter_config.json", base_model_name_or_path="acme/other")
     (hub / "fern/child/mergekit_config.yml").write_text("models: [{model: acme/base}, {model: acme/third}]")
     result = check(hub)
-    assert [row[0] for row in result.rows] == ["acme/base"]
+    assert [row[0] for row in result.rows] == ["acme/base", "value_output"]
     assert (
         "Conflicting claims: README.md declares acme/base; adapter_config.json declares acme/other; "
         "mergekit_config.yml declares acme/base, acme/third; README.md counts"

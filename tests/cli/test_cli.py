@@ -19,11 +19,13 @@ RAISE_IT = "raise the limit on the size of files (ulimit -f)"
 def test_the_report_is_one_table(hub, monkeypatch):
     monkeypatch.chdir(hub)
     outcome = lineage("check", "fern/child", "--local-hub", ".")
-    table, _, sentences = outcome.sentences.replace("─", "").partition(" acme/base: ")
+    table, together, sentences = outcome.sentences.replace("─", "").split(" acme/base: ")[:3]
+    assert together.startswith("RELATED over 2 paths, p-values corrected for all of them")
     assert sentences.startswith("inherited 100%; on the test coordinates this pair scores ")
     assert table.split() == [
         *("fern/child", "Declared", "base", "Relation", "Path", "Score", "Inherited", "p", "Verdict"),
-        *("acme/base", "finetune", "mlp", outcome.rows[0][3], "100%", "0.001", "RELATED"),
+        *("acme/base", "finetune", "mlp", outcome.rows[0][3], "100%", "0.003", "RELATED"),
+        *("value_output", outcome.rows[1][1], "100%", "0.003", "RELATED"),
     ]
 
 
@@ -68,7 +70,7 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
         (["--set", "permutations=2000000"], "permutations must be between 1 and 1000000, not 2000000"),
         (
             ["--paths", ""],
-            "paths must be all, or one or more of mlp, mlp_gate, value_output, query_key, each once, not ",
+            "paths must be all, usual, or some of mlp, mlp_gate, value_output, query_key, each once, not ",
         ),
         (["--paths", "mlp,nose"], "each once, not mlp, nose"),
         (["--paths", "mlp,mlp"], "each once, not mlp, mlp"),

@@ -258,7 +258,7 @@ _RECORD = {
             "base": "org/base", "base_commit": None, "relation": "finetune", "sources": ["README.md"], "verified": True,
             "verdict": "RELATED", "reason": "", "layers": 2, "score": 0.9, "p_value_adjusted": 0.001, "paths": [],
             "recipe": {
-                "name": "robust", "gains": True, "means": True, "cap": 2.0, "ones": True, "probes": 64,
+                "name": "robust", "gains": True, "means": True, "cap": True, "ones": True, "probes": 64,
                 "coordinates": 128, "sketch_version": 1,
             },
             "test": {"alpha": 0.01, "permutations": 999, "seed": 0}, "date": "2026-11-21",

@@ -85,7 +85,7 @@ def sets_by_prefix():
     by_prefix = defaultdict(dict)
     for listed in factorizations():
         for number, matrices in enumerate(listed.branches.everything()):
-            kinds = (matrices.norm, matrices.output_norm, matrices.inner_norm, matrices.router, matrices.correction)
+            kinds = (matrices.norm, matrices.output_norm, matrices.inner_norm)
             beside = set(filter(None, itertools.chain.from_iterable(map(as_names, kinds))))
             for prefix in prefixes(listed):
                 by_prefix[prefix][listed.name, number] = {slot.tensor for slot in slots(matrices)}, beside

@@ -37,7 +37,6 @@ def test_a_descendant_is_verified_by_running_and_loses_much_without_what_it_inhe
     assert 0.8 < verdict.evidence["mlp"].inherited.share < 1
 
 
-@pytest.mark.long
 def test_an_independent_model_stays_unrelated_and_nothing_is_taken_out():
     verdict = judged(INDEPENDENT)
     assert (verdict.words, verdict.executed.ablation, verdict.executed.problem) == ("UNRELATED", None, "")
@@ -83,8 +82,8 @@ NOT_BUILT = {
 """Switches by which the class does not build what was judged, so that there is nothing to run: that is what is told."""
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(ROWS, reverse=True))
+@pytest.mark.few(1)
 def test_each_switch_is_found_by_running_with_the_rules_turned_off_without_which_it_would_be_verified(
     tmp_path, monkeypatch, name
 ):

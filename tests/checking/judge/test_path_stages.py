@@ -20,7 +20,7 @@ from hf_lineage.signature.sources.store import save_signature
 from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
 
 LAYERS = 32
-ONE = Options(order_seed=1, permutations=199, paths=("mlp",))
+ONE = Options(order_seed=1, paths=("mlp",))
 QUICK, FULL = replace(ONE, budget="quick"), replace(ONE, budget="full")
 FIRST = fewest(LAYERS, 0.5)
 
@@ -123,7 +123,7 @@ def with_layers(donor, of, folder, layers, scale=1.0):
 
 
 @pytest.mark.parametrize("start", [0, 3, 11, 24])
-@pytest.mark.few(1)
+@pytest.mark.few(2)
 def test_a_graft_of_adjacent_layers_is_related_in_part_and_its_layers_are_named(models, tmp_path, start):
     base, child, other = models
     grafted = range(start, start + int(GRAFT * LAYERS))
@@ -137,7 +137,8 @@ def test_a_graft_of_adjacent_layers_is_related_in_part_and_its_layers_are_named(
 def test_whoever_copies_the_layers_that_were_read_first_of_old_is_not_verified(models, tmp_path):
     base, _, other = models
     forged = with_layers(base, other, tmp_path / "forged", (0, 8, 16, 24))
-    assert not judged(base, forged).verdict.verified
+    for seed in range(3):
+        assert not judged(base, forged, replace(QUICK, order_seed=seed)).verdict.verified
     whole = judged(base, forged, FULL).verdict
     assert (whole.words, whole.exit_code) == ("RELATED in part", 3)
     assert "in layers 0, 8, 16, 24; " in whole.reason
@@ -201,7 +202,7 @@ def test_every_interim_analysis_is_paid_for(models):
     evidence = judged(base, child).verdict.evidence["mlp"]
     assert evidence.analyses == 3
     assert evidence.further == 2  # the models may be compared unit by unit and number by number as well
-    assert len(evidence.permutation.scores) == 5 * 200 - 1
+    assert len(evidence.permutation.scores) == 999
     assert evidence.p_value == pytest.approx(5 * evidence.permutation.p_value) == pytest.approx(0.005)
 
 
@@ -236,7 +237,7 @@ def test_an_independent_model_that_copies_the_test_coordinates_alone_is_not_rela
 
     row = judged(base, spoil(forged, forge), options)
     evidence = row.verdict.evidence["mlp"]
-    assert evidence.p_value <= 0.001
+    assert evidence.p_value == 0.002
     assert evidence.permutation.effect > 0.5
     assert evidence.comparison.score < 0.02
     assert row.verdict.name == "INCONCLUSIVE"

@@ -14,7 +14,7 @@ from tests.models import card
 from tests.streams import HUB, narrowed, rotated, shuffled, widened, with_tokenizer, written
 
 BASE, CHILD, INDEPENDENT = "acme/llama-base", "fern/llama-finetune-a", "otter/llama-independent"
-SEEDED = Options(order_seed=0, permutations=199, paths=("mlp",))
+SEEDED = Options(order_seed=0, paths=("mlp",))
 
 
 def judged(folder, options=SEEDED, base=HUB / BASE):
@@ -29,7 +29,7 @@ def narrow(width):
 def test_a_rotated_fine_tune_is_verified_by_the_order_of_its_units(tmp_path):
     verdict = judged(written(CHILD, tmp_path / "model", rotated))
     assert (verdict.words, verdict.verified, int(verdict.exit_code)) == ("RELATED", True, 0)
-    assert (verdict.by_path["mlp"].name, verdict.framed.p_value) == ("UNRELATED", 0.005)
+    assert (verdict.by_path["mlp"].name, verdict.framed.p_value) == ("UNRELATED", 0.003)
     assert verdict.framed.inherited.share > 0.99
     assert verdict.reason.startswith("the residual stream was rotated, reordered or changed in width: 100% of")
 
@@ -72,7 +72,7 @@ def test_an_independent_model_is_unrelated_by_all_tests_and_all_are_counted():
 def test_a_related_model_is_not_compared_unit_by_unit_and_keeps_the_least_p():
     verdict = judged(HUB / CHILD)
     assert verdict.framed is None
-    assert verdict.evidence["mlp"].p_value == 0.005
+    assert verdict.evidence["mlp"].p_value == 0.003
 
 
 @pytest.mark.parametrize("edit", [lambda rows: rows, streams.rotated], ids=["plain", "rotated"])
@@ -145,7 +145,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("tokens", FORGED.values(), ids=FORGED)
-@pytest.mark.few(1)
+@pytest.mark.few(2)
 def test_a_forged_tokenizer_makes_nothing_related_and_hides_nothing(tmp_path, tokens):
     base = with_tokenizer(streams.copied(BASE, tmp_path / "base"), TOKENS)
     verdict = judged(with_tokenizer(written(CHILD, tmp_path / "model", rotated), tokens), base=base)

@@ -79,10 +79,6 @@ def test_dead_units_in_order_say_nothing():
     assert framed.p_value > 0.01
 
 
-def sorted_units(layer, random):
-    return layer.select(np.argsort(-layer.weight))
-
-
 def by_size(layer, key):
     """A layer whose large units lean on a direction that all models share, in the order of their sizes."""
     sizes = layer.sizes**2

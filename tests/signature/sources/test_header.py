@@ -26,8 +26,8 @@ def test_it_stands_for_its_model(hub, stored):
         json.loads(lineage("compare", a, hub / "fern/child", "--format", "json").out)["claims"][0]["paths"]
         for a in (hub / "acme/base", stored)
     ]
-    # Weights may be compared unit by unit as well, for which more permutations are drawn.
-    same = ("path", "verdict", "score", "standard_error", "p_value_adjusted", "inherited", "layers")
+    # Weights may be compared unit by unit and number by number as well, for which p is corrected.
+    same = ("path", "verdict", "score", "standard_error", "p_value", "inherited", "layers")
     assert [[path[key] for key in same] for path in numbers[0]] == [[path[key] for key in same] for path in numbers[1]]
 
 
@@ -103,7 +103,7 @@ def edited(stored, change=lambda arrays: None, **provenance):
 @pytest.mark.parametrize(
     ("provenance", "message"),
     [
-        ({"version": 99}, "has format version 99, not 3; extract it again"),
+        ({"version": 99}, "has format version 99, not 4; extract it again"),
         ({"layers": 3}, "mlp.sketch has shape (2, 32, 32), but its recipe needs (3, 32, 32)"),
         ({"width": 64}, "mlp.sketch has shape (2, 32, 32), but its recipe needs (2, 64, 64)"),
         ({"layers": 0}, "cannot be read as a signature: Expected `int` >= 1"),
@@ -125,7 +125,7 @@ def test_what_a_later_version_adds_to_it_is_left_alone(hub, stored, monkeypatch)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     asked = ("--format", "json", "--set", "order-seed=0")
     before = json.loads(lineage("compare", stored, hub / "fern/child", *asked).out)
-    edited(stored, paths=["mlp", "nose"], sections={"tokens": {"frame": "token", "paths": ["mlp"]}})
+    edited(stored, paths=["mlp", "value_output", "nose"], sections={"tokens": {"frame": "token", "paths": ["mlp"]}})
     arrays = load_file(stored) | {"nose.sketch": np.zeros(3, np.float32), "tokens/mlp.sketch": np.ones(2, np.float32)}
     with stored.open("rb") as file:
         metadata = json.loads(file.read(int.from_bytes(file.read(8), "little")))["__metadata__"]

@@ -147,7 +147,7 @@ def test_on_the_hub_the_header_and_the_matrices_are_fetched_and_nothing_twice(on
     folder = write(CHILDREN["llama"], tmp_path / "published/child-F16.gguf", kind=KINDS.F16).parent
     card(folder, "acme/llama-base", "quantized")
     online.publish("fern/gguf", folder)
-    found = lineage("check", "fern/gguf", "--format", "json")
+    found = lineage("check", "fern/gguf", "--paths", "mlp", "--format", "json")
     assert found.code == 0, found.err
     assert json.loads(found.out)["claims"][0]["verdict"] == "RELATED"
     moved, size = online.moved("fern/gguf"), (folder / "child-F16.gguf").stat().st_size
