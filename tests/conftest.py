@@ -189,5 +189,4 @@ def own_files(tmp_path_factory, monkeypatch):
     """
     folder = tmp_path_factory.getbasetemp() / f"own-{next(NUMBERS)}"
     monkeypatch.setenv("HF_LINEAGE_CACHE", str(folder / "cache"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
     return folder

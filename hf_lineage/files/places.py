@@ -100,14 +100,9 @@ def _is_blob(target: Path, root: Path) -> bool:
     return False
 
 
-CACHE, INDEX, CONFIGURATION = "HF_LINEAGE_CACHE", "HF_LINEAGE_INDEX", "XDG_CONFIG_HOME"
-TRUSTED = (CACHE, INDEX, CONFIGURATION, "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
+CACHE, INDEX = "HF_LINEAGE_CACHE", "HF_LINEAGE_INDEX"
+TRUSTED = (CACHE, INDEX, "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
 """Variables that name what is trusted; those of the Hub's client may lie in a checkout, but not in that of a model."""
-
-
-def configuration() -> Path:
-    """Return the folder of this user's configuration of the tool: in XDG_CONFIG_HOME, by default ~/.config."""
-    return (_named(CONFIGURATION) or expanded("~/.config", CONFIGURATION)) / "hf-lineage"
 
 
 def outside_checkouts(variable: str) -> Path | None:

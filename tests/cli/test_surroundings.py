@@ -70,10 +70,6 @@ def test_what_is_printed_never_lands_in_a_file_that_took_the_number_of_a_closed_
             "HF_ENDPOINT", "http://[1",
             "HF_ENDPOINT must be the address of a Hub such as https://huggingface.co, not 'http://[1'",
         ),
-        (
-            "XDG_CONFIG_HOME", "~nouser/x",
-            "~nouser/x names the home folder of a user who has none; set XDG_CONFIG_HOME to a path",
-        ),
     ],
 )  # fmt: skip
 def test_a_variable_that_means_nothing_is_one_line_that_names_it(hub, monkeypatch, variable, value, message):

@@ -14,7 +14,7 @@ import torch
 from hf_lineage import check
 from hf_lineage.errors import CheckpointError, OptionError
 from hf_lineage.files import places
-from hf_lineage.files.places import configuration, inside, outside_checkouts, refuse_within
+from hf_lineage.files.places import inside, outside_checkouts, refuse_within
 from hf_lineage.hub.reference import RepoRef, resolve
 from tests.invoking import lineage
 from tests.loading import LOADABLE, logits
@@ -308,15 +308,13 @@ class TestRefuseWithin:
         monkeypatch.setenv("HOME", str(tmp_path))
         (tmp_path / ".git").mkdir()
         refuse_within(tmp_path)
-        assert configuration() == tmp_path / ".config/hf-lineage"
 
 
-@pytest.mark.parametrize("variable", [places.CACHE, places.INDEX, places.CONFIGURATION])
+@pytest.mark.parametrize("variable", [places.CACHE, places.INDEX])
 def test_the_home_of_nobody_is_an_error_that_names_the_variable(monkeypatch, variable):
     monkeypatch.setenv(variable, "~nouser/x")
-    use = configuration if variable == places.CONFIGURATION else lambda: outside_checkouts(variable)
     with pytest.raises(OptionError) as error:
-        use()
+        outside_checkouts(variable)
     assert str(error.value) == (f"~nouser/x names the home folder of a user who has none; set {variable} to a path")
 
 
@@ -326,5 +324,6 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch):
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "expanduser", nobody)
-    with pytest.raises(OptionError, match="set XDG_CONFIG_HOME to a path"):
-        configuration()
+    monkeypatch.setenv(places.CACHE, "~/cache")
+    with pytest.raises(OptionError, match="set HF_LINEAGE_CACHE to a path"):
+        outside_checkouts(places.CACHE)
