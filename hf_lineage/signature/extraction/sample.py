@@ -34,8 +34,8 @@ UNITS, RUN = 1024, 64
 """How many hidden units of a layer are read, and how many of them stand side by side: one request or one read each."""
 HEADS, FEWEST_GROUPS = 4, 2
 """How many query heads of a layer are read at least, and the values of how many groups of heads."""
-COORDINATES = 64
-"""How many residual coordinates are read. They are the same in all layers; each is drawn by itself, anywhere."""
+COORDINATES, NEIGHBOURS = 64, 4
+"""How many residual coordinates are read, the same in all layers, and how many of them stand side by side."""
 OF_ALL_UNITS, SIDE_BY_SIDE = 128, 8
 """How many residual coordinates are read of all units of a layer, and how many of them stand side by side."""
 SAVES = 4
@@ -54,7 +54,7 @@ class Sample:
 
     def coordinates_of(self, width: int) -> Runs:
         """Return the residual coordinates that are read, the same in all layers."""
-        wanted, run = (OF_ALL_UNITS, SIDE_BY_SIDE) if self.all_units else (COORDINATES, 1)
+        wanted, run = (OF_ALL_UNITS, SIDE_BY_SIDE) if self.all_units else (COORDINATES, NEIGHBOURS)
         return runs(width, wanted, run, f"sample {self.seed} coordinates")
 
     def units_of(self, layer_set: LayerSet, layer: int) -> Runs:
