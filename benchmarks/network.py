@@ -35,7 +35,7 @@ SAMPLED = Shape(32, 512, 4096, heads=8, groups=8, head_size=64, vocabulary=4096)
 LATENCY, RATE = 0.05, 20e6
 """Seconds and bytes a second of a link on which the time that bytes take can be seen."""
 SHARDS = 3
-SEED = 1
+SEED = 2
 """Seed of the order of layers, so that each run reads the same; one independent model in ten is read completely."""
 JUDGED = (0, 1)
 """Exit codes of a command that went well: every claim is related, or one is not."""
@@ -55,7 +55,7 @@ class Case:
     @property
     def targets(self) -> dict[str, Target]:
         """The most that may be moved of each model's weights, of its own bytes; so small matrices come in one range."""
-        related = {"quick": 0.2, "full": 0.9}[self.budget]
+        related = {"quick": 0.2, "full": 0.97}[self.budget]
         most = Target(high=related if self.candidate == CHILD else 0.5)
         return {self.candidate: most, BASE: most}
 
