@@ -87,7 +87,7 @@ RULES = {
     "gates are rows of a unit": Rule(replaced(inherited, "ROWS", ("inner", "outer")), "LlamaForCausalLM", "shut"),
     "a layer counts as a layer": Rule(by_writes, "LlamaForCausalLM", "shut"),
     "heads are compared beside units": Rule(
-        replaced(stage, "chosen", lambda *_: ("mlp",)), "LlamaForCausalLM", "scaled", alone=False
+        replaced(stage, "resolve_paths", lambda *_: ("mlp",)), "LlamaForCausalLM", "scaled", alone=False
     ),
     "settings that take a branch out of the stream are reservations": Rule(
         replaced(opened, "settings_reservations", lambda *_: ()), "Inkling2ForCausalLM", "set"
@@ -105,7 +105,7 @@ def test_a_rule_that_is_switched_off_is_found_out(monkeypatch, rule):
     """By a case that fools nobody while the rule is there."""
     listed = next(listing(rule.of))
     if rule.alone:
-        monkeypatch.setattr(stage, "chosen", lambda *_: ("mlp",))
+        monkeypatch.setattr(stage, "resolve_paths", lambda *_: ("mlp",))
     with subject(rule.of, listed, rule.form) as without, subject(rule.of, listed, rule.form) as one:
         for number in range(MOST):
             with monkeypatch.context() as patch:

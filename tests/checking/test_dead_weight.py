@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
 from hf_lineage.checking.api import compare
 from hf_lineage.checking.options import Options
+from hf_lineage.evidence.nulls import symmetry
 from tests import attacks
 from tests.laundering import outputs
 from tests.streams import rotated, written
@@ -97,6 +99,22 @@ def test_loud_units_beside_their_opposites_do_not_make_a_rotated_copy_unrelated(
     assert verdict.reason.startswith(
         "most of what its hidden units write is cancelled by other units of the same layer"
     )
+
+
+def test_a_constant_on_the_stream_that_layer_norm_takes_out_hides_nobody(tmp_path, monkeypatch):
+    """Every writer of a fine-tuned GPT-2 adds one number to all residual coordinates, far larger than its weights."""
+    model = load("fern/gpt2-finetune-a")
+    before = outputs(model)
+    for name, weight in model.named_parameters():
+        if name.endswith("c_proj.weight"):
+            weight.data += 100 * weight.std() * torch.randn(len(weight), 1, generator=torch.manual_seed(0))
+    assert (outputs(model) - before).abs().max() < 1e-3 * before.std()
+    model.save_pretrained(tmp_path)
+    found = compare(str(HUB / "acme/gpt2-base"), str(tmp_path)).rows[0].verdict
+    assert (found.verified, found.by_path["mlp"].name) == (True, "RELATED")
+    monkeypatch.setattr(symmetry._Moved, "sizes", lambda moved, drawn: np.ones((len(drawn), moved.blocks.shape[2])))
+    found = compare(str(HUB / "acme/gpt2-base"), str(tmp_path)).rows[0].verdict
+    assert found.by_path["mlp"].name == "UNRELATED", "flips move the means, which have to leave the norm as well"
 
 
 def test_a_product_that_was_blended_in_without_its_units_verifies_nothing(tmp_path):

@@ -15,7 +15,7 @@ from .paths import NAMED as NAMED
 from .paths import PATHS as PATHS
 from .paths import USUAL as USUAL
 from .paths import Path as Path
-from .paths import chosen as chosen
+from .paths import resolve_paths as resolve_paths
 from .schema import ATTENTION_ROLES as ATTENTION_ROLES
 from .schema import BRANCH_ROLES as BRANCH_ROLES
 from .schema import MLP_READERS as MLP_READERS

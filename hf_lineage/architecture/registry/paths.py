@@ -42,7 +42,7 @@ NAMED: dict[tuple[str, ...], tuple[str, ...]] = {ALL: tuple(PATHS), USUAL: ("mlp
 """What stands for several paths, of which those count that both models have."""
 
 
-def chosen(asked: tuple[str, ...], available: Collection[str]) -> tuple[str, ...]:
+def resolve_paths(asked: tuple[str, ...], available: Collection[str]) -> tuple[str, ...]:
     """Return the paths that are compared: those that are asked for or, of several under one name, those available."""
     if asked not in NAMED:
         return asked

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hf_lineage.architecture.registry import NAMED, PATHS, chosen
+from hf_lineage.architecture.registry import NAMED, PATHS, resolve_paths
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.evidence import Criteria, Verdict
@@ -54,7 +54,7 @@ class ModelPair:
     ) -> ModelPair:
         """Return two models; where the options name all paths, they are compared along those that both have."""
         common = tuple(path for path in PATHS if path in base.rows and path in candidate.rows)
-        paths = chosen(options.paths, common) if common else options.paths
+        paths = resolve_paths(options.paths, common) if common else options.paths
         return cls(base, candidate, replace(options, paths=paths), declared)
 
     @functools.cached_property

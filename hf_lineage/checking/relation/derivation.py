@@ -18,7 +18,7 @@ from hf_lineage.checking.relation.matrices import UNSEEN, WRITERS, bits_of, digi
 from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.evidence import Evidence, Kind, Verdict
-from hf_lineage.evidence.derivation import Aligned, Change, Derivation, Held, Matrix, align, measure_change
+from hf_lineage.evidence.derivation import Aligned, Change, Derivation, EqualShare, Matrix, align, measure_change
 from hf_lineage.signature.extraction import Sample
 from hf_lineage.signature.products import gain
 
@@ -87,14 +87,14 @@ def derived(
     part = measured.origins if 0 < len(measured.origins) < measured.read else None
     fetch = local or all(one.change.equal for one in compared)
     beside = rows_beside(base, candidate, seed, part, fetch=fetch)
-    held = (Held.compare(one.kind, one.numbers, one.base, one.candidate, one.digits[1]) for one in beside)
+    shares = (EqualShare.compare(one.kind, one.numbers, one.base, one.candidate, one.digits[1]) for one in beside)
     return Derivation(
         tuple(one.change for one in compared),
         reordered=any(one.aligned.reordered for one in compared),
         rescaled=any(one.aligned.rescaled for one in compared),
         stored_bits=float(np.median([one.bits for one in compared] or [0.0])),
         folded=any(one.aligned.folded for one in compared),
-        held=tuple(held),
+        equal_shares=tuple(shares),
     )
 
 

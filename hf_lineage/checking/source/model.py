@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from hf_lineage.architecture.registry import NAMED, Factorization, chosen, prefixes
+from hf_lineage.architecture.registry import NAMED, Factorization, prefixes, resolve_paths
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.describing import described
 from hf_lineage.checking.source.description import Described
@@ -81,7 +81,7 @@ class FromWeights(OpenedModel):
     def from_opened(cls, model: Opened, options: Options, cached: bool = True) -> FromWeights:
         """Return a model from its headers; if `cached`, the signature of one on the Hub is, of all its layers."""
         repo, layout = model.described.repo, model.layout
-        options = replace(options, paths=chosen(options.paths, layout.paths))
+        options = replace(options, paths=resolve_paths(options.paths, layout.paths))
         return cls(
             name=repo.name,
             commit=repo.commit,
@@ -183,7 +183,7 @@ def open_model(source: RepoRef | Signature, options: Options) -> OpenedModel:
     headers, cached = None, _cached(model, replace(options, paths=NAMED.get(options.paths, options.paths)))
     if not cached and options.paths in NAMED:
         headers = bound(model)
-        options = replace(options, paths=chosen(options.paths, headers.layout.paths))
+        options = replace(options, paths=resolve_paths(options.paths, headers.layout.paths))
         cached = _cached(model, options)
     reopen = functools.cache(lambda: opened(model, headers))
     if not cached:

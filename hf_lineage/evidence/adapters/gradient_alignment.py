@@ -69,7 +69,7 @@ class Trace:
 
     @property
     def by_role(self) -> Mapping[str, Vector]:
-        """By role the sum over its blocks under permutations, (n + 1,), standardised."""
+        """Return the sum over the blocks of each role under permutations, (n + 1,), standardised."""
         return self.halves[0].by_role
 
     @functools.cached_property
@@ -100,7 +100,7 @@ class Trace:
 
     @property
     def effect(self) -> float:
-        """How many deviations of its permutations the adapter lies above their mean, as in half its matrices."""
+        """Return how many deviations the adapter lies above the mean of its permutations, as in half its matrices."""
         return self.halves[0].effect
 
     @property

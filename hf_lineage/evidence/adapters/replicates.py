@@ -30,7 +30,7 @@ class Half:
 
     @functools.cached_property
     def by_role(self) -> Mapping[str, Vector]:
-        """By role the sum over its blocks, (n + 1,), standardised over the observed value and the others.
+        """Return the sum over the blocks of each role, (n + 1,), standardised over the observed value and the others.
 
         The mean and the deviation include the observed value, so that all values contribute equally to them.
         """

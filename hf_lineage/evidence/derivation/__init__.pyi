@@ -2,7 +2,7 @@ from .blend import Blend as Blend
 from .blend import Made as Made
 from .blend import blend_of as blend_of
 from .change import Change as Change
-from .change import Held as Held
+from .change import EqualShare as EqualShare
 from .change import measure_change as measure_change
 from .contributions import MOST_LEFT as MOST_LEFT
 from .contributions import WIDEST as WIDEST

@@ -60,7 +60,7 @@ class Change:
     """Whether V differs from W by no more than rounding, although rounding alone would have left it equal."""
 
 
-class Held(NamedTuple):
+class EqualShare(NamedTuple):
     """Some numbers of one tensor beside the base's."""
 
     kind: str
@@ -71,7 +71,7 @@ class Held(NamedTuple):
     """The share of those that were compared which are the base's, as the candidate stores them."""
 
     @classmethod
-    def compare(cls, kind: str, numbers: int, base: Matrix, candidate: Matrix, digits: int) -> Held:
+    def compare(cls, kind: str, numbers: int, base: Matrix, candidate: Matrix, digits: int) -> EqualShare:
         """Return how some numbers compare, of a candidate that stores so many binary digits; zeros are none."""
         forms = [rounded(base, short) for short in {*STORED, digits} if short <= digits]
         whole = any(np.array_equal(form, candidate) for form in forms)

@@ -11,7 +11,7 @@ from enum import Enum
 
 import numpy as np
 
-from hf_lineage.evidence.derivation.change import Change, Held
+from hf_lineage.evidence.derivation.change import Change, EqualShare
 from hf_lineage.evidence.derivation.rounding import Matrix
 
 IN_PLACE, MATCHED = 0.7, 0.9
@@ -62,7 +62,7 @@ class Derivation:
     """Whether hidden units read a multiple of what they read in the base."""
     stored_bits: float = 0.0
     """Bits per weight that the candidate stores, scales included, if weights have to be decoded; else 0."""
-    held: tuple[Held, ...] = ()
+    equal_shares: tuple[EqualShare, ...] = ()
     """All tensors that both name and that neither stores quantized, as far as they were at hand."""
     folded: bool = False
     """Whether gains of norms were moved into the matrices that read their outputs."""
@@ -102,7 +102,7 @@ class Derivation:
 
     @property
     def means(self) -> tuple[Means, ...]:
-        """What was done to the weights, in the order in which it is told."""
+        """What was done to the weights, in the order in which it is named."""
         return tuple(means for means, _ in self._told())
 
     @property
@@ -131,11 +131,11 @@ class Derivation:
                 yield Means.UNCLEAR, f"whether or how {self._some} were changed before is unclear"
         else:
             yield from before
-        told, frozen, others = {means for means, _ in before}, self._kinds(True), self._kinds(False)
-        if told & {Means.DENSE, Means.SPARSE}:
+        meanings, frozen, others = {means for means, _ in before}, self._kinds(True), self._kinds(False)
+        if meanings & {Means.DENSE, Means.SPARSE}:
             if frozen and not quantized:
                 yield Means.FROZEN, f"the {' and '.join(frozen)} are the base's, unchanged"
-        elif self.changed and others and Means.UNCLEAR not in told:
+        elif self.changed and others and Means.UNCLEAR not in meanings:
             yield Means.OTHERS, f"the {' and '.join(others)} changed as well"
 
     def _pruned(self, quantized: bool) -> Iterator[tuple[Means, str]]:
@@ -173,16 +173,16 @@ class Derivation:
     @property
     def sparse(self) -> float:
         """The share of numbers that are the base's; 0 if less than SPARSE are in the matrices that differ from it."""
-        differing = [one for one in self.held if one.equal < 1 and one.kind in (MLPS, ATTENTION)]
-        return _equal(self.held) if _equal(differing) >= SPARSE else 0.0
+        differing = [one for one in self.equal_shares if one.equal < 1 and one.kind in (MLPS, ATTENTION)]
+        return _equal(self.equal_shares) if _equal(differing) >= SPARSE else 0.0
 
     def _kinds(self, equal: bool) -> list[str]:
         """The kinds of tensors that are all the base's; or of which some are not, though nothing else says so."""
         moved = {MLPS} if self.reordered or self.rescaled else set()
         moved |= {NORMS, MLPS, ATTENTION} if self.folded else set()
         moved |= {MLPS, ATTENTION} if self.changed and not equal else set()
-        differing = {one.kind for one in self.held if one.equal < 1}
-        kinds = dict.fromkeys(one.kind for one in self.held)
+        differing = {one.kind for one in self.equal_shares if one.equal < 1}
+        kinds = dict.fromkeys(one.kind for one in self.equal_shares)
         return [kind for kind in kinds if (kind in differing) is not equal and kind not in moved]
 
     @property
@@ -199,8 +199,8 @@ class Derivation:
         return 2 * sum(map(bool, map(has, changed))) > len(changed)  # type: ignore[call-overload]
 
 
-def _equal(held: Sequence[Held]) -> float:
-    return sum(one.numbers * one.equal for one in held) / max(1, sum(one.numbers for one in held))
+def _equal(shares: Sequence[EqualShare]) -> float:
+    return sum(one.numbers * one.equal for one in shares) / max(1, sum(one.numbers for one in shares))
 
 
 def align(base: Matrix, candidate: Matrix, places: Sequence[int] | slice = slice(None)) -> Aligned | None:
