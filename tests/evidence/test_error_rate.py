@@ -79,7 +79,7 @@ def pairs(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.cpu_count", lambda: 1)
         patch.setattr(symmetry, "BATCHES", (32, 32))
-        patch.setattr(symmetry, "TILE", 32)
+        patch.setitem(symmetry.TILES, "permutations", 32)
         patch.setattr(permutations, "LONGER", 3)
         patch.setattr(permutations, "MANY", 60)
         return [judged(seed) for seed in range(request.param)]

@@ -52,18 +52,20 @@ class Levels(NamedTuple):
     top: float = 1.0
     """Its largest number, where scales may be powers of two, or missing."""
 
-    def fits(self, groups: _Groups) -> list[tuple[Matrix, Matrix]]:
-        """Return scales and zero points (g, 1) that a quantizer may have chosen.
+    def fits(self, groups: _Groups) -> tuple[Matrix, Matrix]:
+        """Return scales and zero points (f, g, 1) that a quantizer may have chosen, in f ways.
 
         Of whole numbers these are by the largest magnitude, with or without its negative, or by the range.
         """
         largest, none = groups.largest, np.zeros_like(groups.least)
         if self.table is None:
             half, span = np.float32(2 ** (self.bits - 1)), (groups.most - groups.least) / np.float32(2**self.bits - 1)
-            return [(largest / (half - 1), none), (largest / half, none), (span, groups.least), (span, none)]
+            scales = np.stack([largest / (half - 1), largest / half, span, span])
+            return scales, np.stack([none, none, groups.least, none])
         power = np.exp2(np.ceil(np.log2(np.maximum(largest, np.float32(1e-30)) / np.float32(self.top))))
-        scales = [np.ones_like(largest), power] if self.top > 1 else []
-        return [*((scale * np.float32(self.top), none) for scale in scales), (largest, none)]
+        fixed = [np.ones_like(largest), power] if self.top > 1 else []
+        scales = np.stack([*(scale * np.float32(self.top) for scale in fixed), largest])
+        return scales, np.zeros_like(scales)
 
     def nearest(self, places: Vector | Matrix) -> tuple[Matrix, Matrix, Matrix]:
         """Return the nearest level of each number, and the distances to the next one below and above."""
@@ -141,12 +143,12 @@ def find_grid(matrix: Matrix, digits: int) -> Grid | None:
     """
     groupings = [(groups, groups.some) for groups in _groupings(matrix)]
     for groups, some, levels in ((*both, levels) for table in TABLES for both in groupings for levels in table):
-        for number, fit in enumerate(levels.fits(some)):
-            if _on_grid(some.numbers, *fit, levels, digits):
-                scale, zero = levels.fits(groups)[number]
-                _, below, above = levels.nearest((groups.numbers - zero) / np.where(scale > 0, scale, 1))
-                step = single(scale * (below + above) / 2)
-                return Grid(levels, groups.restored(scale), groups.restored(zero), groups.restored(step))
+        number = _fitting(some.numbers, levels, *levels.fits(some), digits)
+        if number is not None:
+            scale, zero = (every[number] for every in levels.fits(groups))
+            _, below, above = levels.nearest((groups.numbers - zero) / np.where(scale > 0, scale, 1))
+            step = single(scale * (below + above) / 2)
+            return Grid(levels, groups.restored(scale), groups.restored(zero), groups.restored(step))
     return None
 
 
@@ -200,22 +202,27 @@ TABLES = (
 """In the order in which they are looked for: a finer grid holds the numbers of a coarser one."""
 
 
-def _on_grid(numbers: Matrix, scale: Matrix, zero: Matrix, levels: Levels, digits: int) -> bool:
-    """Whether nearly all numbers are levels of a table; a few of them are looked at first."""
-    few = np.s_[:: -(-len(numbers) // 64), ::16]
-    some = _close(numbers[few], scale[few], zero[few], levels, digits)
-    if len(some) and some.mean() < FAR:
-        return False
-    close = _close(numbers, scale, zero, levels, digits)
-    return len(close) >= FEWEST and bool(close.mean() >= SHARE)
+def _fitting(numbers: Matrix, levels: Levels, scales: Matrix, zeros: Matrix, digits: int) -> int | None:
+    """The first of f grids (f, g, 1) on which nearly all numbers (g, n) lie; a few of them are looked at first."""
+    few = np.s_[:: -(-len(numbers) // 64)]
+    counted, share = _shares(numbers[few, ::16], levels, scales[:, few], zeros[:, few], digits)
+    for number in np.flatnonzero((counted == 0) | (share >= FAR)):
+        counted, share = _shares(numbers, levels, scales[number], zeros[number], digits)
+        if counted >= FEWEST and share >= SHARE:
+            return int(number)
+    return None
 
 
-def _close(numbers: Matrix, scale: Matrix, zero: Matrix, levels: Levels, digits: int) -> NDArray[np.bool_]:
-    """Whether each number is close to a level; zeros do not count, nor those that storing moved too far."""
+def _shares(numbers: Matrix, levels: Levels, scale: Matrix, zero: Matrix, digits: int) -> tuple[Vector, Vector]:
+    """How many numbers count, and which share of them is close to a level; (f,) for scales (f, g, 1).
+
+    Zeros do not count, nor do numbers that storing moved too far.
+    """
     places = (numbers - zero) / np.where(scale > 0, scale, 1)
     nearest, below, above = levels.nearest(places)
     gap = np.where(places < nearest, below, above)
     counted = (nearest * scale + zero != 0) & ((numbers != 0) | (zero == 0))
     counted &= np.abs(numbers) <= DRIFT * 2.0**digits * gap * scale
-    close: NDArray[np.bool_] = np.abs(places - nearest)[counted] <= CLOSE * gap[counted]
-    return close
+    close = counted & (np.abs(places - nearest) <= CLOSE * gap)
+    counts = counted.sum(axis=(-2, -1))
+    return counts, close.sum(axis=(-2, -1)) / np.maximum(counts, 1)

@@ -7,7 +7,6 @@ share along the identity: no permutation moves these. A flip moves the means, so
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,12 +21,18 @@ from hf_lineage.signature import Array, PathSignature, Vector, random_stream
 BATCHES = (32, 128)
 """Elements drawn at first, and at most at a time. Each batch is as large as all before it together, for most sequences
 of independent models end after some forty."""
-TILE = 16
-"""Permutations whose scores a thread computes at a time."""
 EPSILON = np.float32(1e-7)
 """A block whose means and identity make up all but this share of its square has nothing else to compare."""
-GATHERED = 2**18
+TILES = {"permutations": 16, "signs": BATCHES[1]}
+"""Elements of each half whose scores a thread computes at a time."""
+ALIGNED = 4
+"""float32 numbers of 16 bytes."""
+GATHERED = 2**17
 """Numbers that a thread gathers at a time: as many as the processor's cache holds."""
+
+
+Cosines = Callable[[NDArray[np.int64]], Array]
+"""From n elements (n, m) to the cosines of A's layers and B's moved ones, (n, L, M), or (n, L) of layers by number."""
 
 
 class Half(NamedTuple):
@@ -39,25 +44,8 @@ class Half(NamedTuple):
     """From words (n, words) and m to n elements, (n, m)."""
     neutral: Callable[[int], NDArray[np.int64]]
     """From m to the element that changes nothing, (m,)."""
-    move: Callable[[Array, slice, NDArray[np.int64]], Array]
-    """From blocks (m, m, M), some rows and n elements to these rows of the moved blocks, (n, rows, m, M)."""
-    fixes_means: bool
-    """Whether the means of rows and columns stay what they are."""
-
-
-def _permuted(blocks: Array, rows: slice, orders: NDArray[np.int64]) -> Array:
-    size = orders.shape[1]
-    places = orders[:, rows, None] * size + orders[:, None, :]
-    permuted: Array = blocks.reshape(size * size, -1).take(places, axis=0)
-    return permuted
-
-
-def _flipped(blocks: Array, rows: slice, signs: NDArray[np.int64]) -> Array:
-    size, _, layers = blocks.shape
-    columns = np.repeat(signs.astype(np.float32), layers, axis=1)  # long rows, which numpy multiplies faster
-    flipped: Array = columns[:, None, :] * columns[:, ::layers][:, rows, None]
-    flipped *= blocks[rows].reshape(-1, size * layers)
-    return flipped.reshape(len(signs), -1, size, layers)
+    cosines: Callable[[Array, Array, bool], Cosines]
+    """From A's blocks (L, m, m), centred and of norm 1, and B's (M, m, m), and whether layers are paired by number."""
 
 
 def _signs(words: NDArray[np.uint64], size: int) -> NDArray[np.int64]:
@@ -65,20 +53,77 @@ def _signs(words: NDArray[np.uint64], size: int) -> NDArray[np.int64]:
     return bits[:, :size].astype(np.int64) * 2 - 1
 
 
+def _under_permutations(own: Array, fixed: Array, by_number: bool) -> Cosines:
+    """Gather B's blocks anew for every permutation, which leaves their means and their norms as they are.
+
+    Layers come last, so that a permutation moves whole rows, one for each pair of coordinates. Products are small
+    enough for BLAS to stay on the calling thread, and each is summed in the same order whatever else is in the batch:
+    a permutation that changes nothing gives the observed score to the last bit.
+    """
+    size, both = own.shape[1], (own, _units(_centred(fixed)))
+    # Zeros fill rows up to whole 16 bytes, which NumPy gathers several times faster.
+    ours, theirs = (np.pad(one, ((0, -len(one) % ALIGNED), (0, 0), (0, 0))).reshape(-1, size**2) for one in both)
+    by_place, rows = ours.T.copy(), theirs.T.copy()
+    step = max(1, GATHERED // (len(theirs) * max(TILES["permutations"], len(ours))))
+
+    def cosines(orders: NDArray[np.int64]) -> Array:
+        places = (orders[:, :, None] * size + orders[:, None, :]).reshape(len(orders), -1)
+        scratch = np.empty(len(orders) * step * len(theirs), np.float32)
+        found = np.zeros((len(orders), *([] if by_number else [len(ours)]), len(theirs)), np.float32)
+        for start in range(0, size**2, step):
+            some, part = places[:, start : start + step], slice(start, start + step)
+            out = scratch[: some.size * len(theirs)].reshape(*some.shape, -1)
+            blocks = rows.take(some, axis=0, out=out, mode="clip")  # unlike other modes this one writes in place
+            found += np.einsum("nkl,kl->nl", blocks, by_place[part]) if by_number else ours[:, part] @ blocks
+        return found[:, : len(own)] if by_number else found[:, : len(own), : len(fixed)]
+
+    return cosines
+
+
+def _under_signs(own: Array, fixed: Array, by_number: bool) -> Cosines:
+    """Evaluate quadratic forms of the signs s, which give all that a flip changes.
+
+    The inner product with A, which is centred, is sᵀ(A ∘ B)s. The squared norm of B without its means and its share
+    along the identity is ‖B‖² - sᵀ(BᵀB + BBᵀ)s / m + (sᵀBs / m)² - (tr B - sᵀBs / m)² / (m - 1). Sums are made in
+    double precision and then rounded, so that a flip that changes nothing gives the observed score to the last bit.
+    """
+    ours, theirs = own.astype(np.float64), fixed.astype(np.float64)
+    size, turned = theirs.shape[1], theirs.transpose(0, 2, 1)
+    squares, traces = np.einsum("lij,lij->l", theirs, theirs), np.einsum("lii->l", theirs)
+    means = turned @ theirs + theirs @ turned
+
+    def cosines(signs: NDArray[np.int64]) -> Array:
+        rows = signs.astype(np.float64)
+
+        def quadratic(forms: Vector) -> Vector:
+            return np.asarray(np.einsum("fnj,nj->nf", rows @ forms, rows))
+
+        along = quadratic(theirs) / size
+        left = squares - quadratic(means) / size + along**2 - (traces - along) ** 2 / max(size - 1, 1)
+        norms = np.sqrt(np.maximum(left, EPSILON * squares))
+        if by_number:
+            return _over(quadratic(ours * theirs), norms)
+        return np.stack([_over(quadratic(one * theirs), norms) for one in ours], axis=1)
+
+    return cosines
+
+
+def _over(inner: Vector, norms: Vector) -> Array:
+    return np.divide(inner, norms, out=np.zeros_like(inner), where=norms > 0).astype(np.float32)
+
+
 HALVES = {
     "permutations": Half(
         words=lambda size: size,
         element=lambda words, _size: np.argsort(words, axis=1, kind="stable"),
         neutral=np.arange,
-        move=_permuted,
-        fixes_means=True,
+        cosines=_under_permutations,
     ),
     "signs": Half(
         words=lambda size: -(-size // 64),
         element=_signs,
         neutral=lambda size: np.ones(size, np.int64),
-        move=_flipped,
-        fixes_means=False,
+        cosines=_under_signs,
     ),
 }
 """By the purpose of their random numbers."""
@@ -86,18 +131,22 @@ HALVES = {
 
 def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int) -> Generator[float]:
     """Yield the observed score, and then the score under each element of one half in the order of drawing."""
-    moves, size, fixed = HALVES[half], a.corner.shape[1], b.corner
-    own, fixed = _units(_centred(a.corner)), _units(_centred(fixed) if moves.fixes_means else fixed)
-    other = _Moved.prepare(moves, fixed)
-    if a.by_number:
-        of_tile = functools.partial(_by_number, np.ascontiguousarray(own.transpose(1, 2, 0)), other)
-    else:
-        of_tile = functools.partial(_assigned, own.transpose(1, 0, 2), other, gate(a, b), a.alike(b))
+    cosines, tile = HALVES[half].cosines(_units(_centred(a.corner)), b.corner, a.by_number), TILES[half]
+    gates, alike = gate(a, b), a.alike(b)
+
+    def of_tile(drawn: NDArray[np.int64]) -> list[float]:
+        paired = cosines(drawn)
+        if not a.by_number:
+            similarities = paired * alike
+            rows, columns = np.array([assign(one) for one in similarities * gates]).swapaxes(0, 1)
+            paired = similarities[np.arange(len(drawn))[:, None], rows, columns]
+        means: list[float] = paired.mean(axis=1).tolist()
+        return means
+
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for drawn in elements(half, size, count, seed):
-            tiles = (drawn[start : start + TILE] for start in range(0, len(drawn), TILE))
-            for tile in pool.map(of_tile, tiles):
-                yield from tile
+        for drawn in elements(half, a.corner.shape[1], count, seed):
+            for tiled in pool.map(of_tile, (drawn[start : start + tile] for start in range(0, len(drawn), tile))):
+                yield from tiled
 
 
 def _centred(blocks: Array) -> Array:
@@ -117,81 +166,6 @@ def _units(blocks: Array) -> Array:
     norms = np.linalg.norm(blocks, axis=(1, 2), keepdims=True)
     units: Array = np.divide(blocks, norms, out=np.zeros_like(blocks), where=norms > 0)
     return units
-
-
-class _Moved(NamedTuple):
-    """B's blocks, (m, m, M) of norm 1, and how elements of a half move them."""
-
-    half: Half
-    blocks: Array
-    """Layers come last: a permutation then moves whole rows, one for each pair of coordinates."""
-    axes: tuple[Array, Array]
-    """The blocks as (m, m M), rows first and columns first: the sums over one axis are a product with a vector."""
-
-    @classmethod
-    def prepare(cls, half: Half, blocks: Array) -> _Moved:
-        """Lay out blocks (M, m, m)."""
-        by_row, by_column = (np.ascontiguousarray(blocks.transpose(*axes)) for axes in ((1, 2, 0), (2, 1, 0)))
-        return cls(half, by_row, (by_row.reshape(len(by_row), -1), by_column.reshape(len(by_row), -1)))
-
-    def pieces(self, elements: NDArray[np.int64]) -> Iterator[tuple[slice, Array]]:
-        """Yield some rows at a time, and the blocks there as each of n elements moves them, (n, rows, m, M)."""
-        size, _, layers = self.blocks.shape
-        rows = max(1, GATHERED // (TILE * size * layers))
-        for start in range(0, size, rows):
-            part = slice(start, start + rows)
-            yield part, self.half.move(self.blocks, part, elements)
-
-    def sizes(self, elements: NDArray[np.int64]) -> Array:
-        """Return the norms (n, M) of the moved blocks without their means and their share along the identity."""
-        size, _, layers = self.blocks.shape
-        if self.half.fixes_means:
-            return np.ones((len(elements), layers), np.float32)
-        whole, trace = np.sum(self.blocks**2, axis=(0, 1)), np.einsum("iil->l", self.blocks)
-        # One element at a time: a product with several may sum in another order, and ties would be lost.
-        flat = np.array([[signs @ one for one in self.axes] for signs in elements.astype(np.float32)])
-        sums = flat.reshape(len(elements), 2, size, layers)
-        total = np.einsum("nm,nml->nl", elements.astype(np.float32), sums[:, 0])
-        left = whole - np.einsum("nsml,nsml->nl", sums, sums) / size + (total / size) ** 2
-        left -= (trace - total / size) ** 2 / max(size - 1, 1)
-        sizes: Array = np.sqrt(np.maximum(left, EPSILON * whole))
-        return sizes
-
-
-def _by_number(a_units: Array, moved: _Moved, elements: NDArray[np.int64]) -> list[float]:
-    """The score for n elements (n, m) where every layer is compared with that of the same number alone.
-
-    A's blocks come as (m, m, L). Each sum is made in the same order whatever else is in the batch.
-    """
-    sums = np.zeros((len(elements), a_units.shape[2]), dtype=np.float32)
-    for part, blocks in moved.pieces(elements):
-        sums += np.einsum("nrml,rml->nl", blocks, a_units[part])
-    return [float(score) for score in _over(sums, moved.sizes(elements)).mean(axis=1)]
-
-
-def _assigned(
-    a_units: Array, moved: _Moved, gates: Vector, alike: NDArray[np.bool_], elements: NDArray[np.int64]
-) -> list[float]:
-    """The score for n elements (n, m) where layers are assigned to each other anew under each."""
-    similarities = _similarities(a_units, moved, elements) * alike
-    return [float(similarity[assign(similarity * gates)].mean()) for similarity in similarities]
-
-
-def _similarities(a_units: Array, moved: _Moved, elements: NDArray[np.int64]) -> Array:
-    """The cosines of A's blocks and B's as n elements (n, m) move them, as (n, L, M); A's come as (m, L, m).
-
-    Each product is small enough for BLAS to stay on the calling thread, and each is summed in the same order whatever
-    else is in the batch, so that an element that changes nothing gives the observed score to the last bit.
-    """
-    similarities = np.zeros((len(elements), a_units.shape[1], moved.blocks.shape[2]), dtype=np.float32)
-    for part, blocks in moved.pieces(elements):
-        similarities += (a_units[part] @ blocks).sum(axis=1)
-    return _over(similarities, moved.sizes(elements)[:, None, :])
-
-
-def _over(values: Array, sizes: Array) -> Array:
-    quotients: Array = np.divide(values, sizes, out=np.zeros_like(values), where=sizes > 0)
-    return quotients
 
 
 def elements(half: str, size: int, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
