@@ -9,12 +9,22 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
+from hf_lineage.checkpoint import Checkpoint
+from hf_lineage.checkpoint.files import find_weights
+from hf_lineage.checkpoint.opening import open_weights
+from hf_lineage.hub import RepoRef
+
 WIDTH, HEADS, HIDDEN, VOCABULARY = 32, 4, 48, 50
 WEIGHTS = "model.safetensors"
 EXAMPLES = Path("examples/hub")
 SMALL = {name: EXAMPLES / name for name in ("acme/llama-base", "fern/llama-finetune-a")}
 """Two of the example models, the one made from the other."""
 Tensors = dict[str, torch.Tensor]
+
+
+def open_checkpoint(repo: RepoRef, config: dict[str, Any] | None = None) -> Checkpoint:
+    """The tensors of a repository; `config` tells how they are stored."""
+    return open_weights(find_weights(repo), config or {})
 
 
 def tiny_llama(folder: Path, seed: int = 0, layers: int = 2, width: int = WIDTH, **config: Any) -> Path:

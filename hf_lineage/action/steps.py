@@ -27,7 +27,6 @@ from hf_lineage.hub import RepoRef, resolve
 from hf_lineage.policy import status
 from hf_lineage.report.formats import markdown
 from hf_lineage.report.words import encode
-from hf_lineage.signature import Signature
 
 Environment = Mapping[str, str]
 SUFFIXES = {
@@ -85,7 +84,7 @@ def run_key(environ: Environment) -> int:
     with runner.without_commands(), contextlib.suppress(Exception):
         inputs = read_inputs(environ)
         _use(inputs)
-        source = _source(inputs)
+        source = locate(inputs.model, inputs.local_hub, inputs.on_hub, file=inputs.file)
         if isinstance(source, RepoRef):
             bases = _on_the_hub(source, inputs)
             if bases or source.remote:
@@ -154,11 +153,6 @@ def _alerts(file: Path) -> Path:
     alerts = file.with_suffix(".alerts.sarif")
     write_output(alerts, encode(log).encode())
     return alerts
-
-
-def _source(inputs: Inputs) -> RepoRef | Signature:
-    """Where the model is: its name is one of the Hub, or the path of a folder, as the workflow says."""
-    return locate(inputs.model, inputs.local_hub, inputs.on_hub, file=inputs.file)
 
 
 def _failed(environ: Environment, problem: str) -> int:

@@ -236,13 +236,10 @@ def _write_folder(repo: RepoRef, before: Mapping[str, bytes], changes: Mapping[s
             write_atomically(repo.path(file), changes[file])
     except LineageError:
         with contextlib.suppress(OSError, LineageError):
-            _restore(repo.path(record.FILE), before.get(record.FILE))
+            place, content = repo.path(record.FILE), before.get(record.FILE)
+            if content is not None:
+                write_atomically(place, content)
+            else:
+                place.unlink(missing_ok=True)
+                place.parent.rmdir()
         raise
-
-
-def _restore(file: Path, content: bytes | None) -> None:
-    if content is None:
-        file.unlink(missing_ok=True)
-        file.parent.rmdir()
-    else:
-        write_atomically(file, content)

@@ -76,17 +76,16 @@ def find_sets(sets: Sets, layer: Layer) -> tuple[LayerSet, ...]:
 
     Raise CheckpointError for a set of which only a part is there, and for a layer with none unless null is among them.
     """
-    here = [matrices for matrices in as_sets(sets) if _is_here(matrices, layer)]
+    here = [
+        matrices
+        for matrices in as_sets(sets)
+        if all(map(layer.find, as_names(matrices.where))) and not any(map(layer.find, as_names(matrices.unless)))
+    ]
     layer_sets = tuple(layer_set for matrices in here for layer_set in _complete(matrices, layer))
     if not layer_sets and (isinstance(sets, MatrixSet) or None not in sets):
         names = ((*as_names(matrices.where), next(slots(matrices)).tensor)[0] for matrices in as_sets(sets))
         raise CheckpointError(f"{layer.prefix} has no tensor {' or '.join(names)}")
     return layer_sets
-
-
-def _is_here(matrices: MatrixSet, layer: Layer) -> bool:
-    """Whether a layer is of the kind that a set is for."""
-    return all(map(layer.find, as_names(matrices.where))) and not any(map(layer.find, as_names(matrices.unless)))
 
 
 def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:

@@ -30,9 +30,9 @@ class Options(Spec):
 
     Text stands for a path, the name of a recipe for the recipe, and one name for several of them.
 
-    >>> Options(alpha=0.0001)
+    >>> Options(alpha=2)
     Traceback (most recent call last):
-    hf_lineage.errors.OptionError: alpha 0.0001 cannot be reached with 999 permutations; use at least 9999
+    hf_lineage.errors.OptionError: alpha must lie between 0.000001 and 1, not 2
     >>> Options(local_hub="examples/hub", recipe="paper", paths="mlp").paths
     ('mlp',)
     """
@@ -45,7 +45,7 @@ class Options(Spec):
 
     alpha: float = Criteria.alpha
     permutations: int = Criteria.permutations
-    """How many are drawn at first; none at or above the score gives the least p-value. `sequence` may draw more."""
+    """How many are drawn at first, unless alpha takes more. `sequence` may draw further ones."""
     seed: int = Criteria.seed
     nulls: Names = Names()
     """Models known to be independent of the base, or names of published nulls."""
@@ -118,11 +118,6 @@ class Options(Spec):
             meant = similar(self.as_class)
             instead = f"did you mean {meant}?" if meant else "`hf-lineage registry` lists them"
             raise OptionError(f"--as {printable(self.as_class, 200)} is not a class of the registry; {instead}")
-        if 1 / (self.permutations + 1) > self.alpha:
-            least = -int(-1 // self.alpha) - 1
-            raise OptionError(
-                f"alpha {self.alpha:g} cannot be reached with {self.permutations} permutations; use at least {least}"
-            )
 
     def _refuse_run(self) -> None:
         """Raise OptionError where models cannot be run, or what is measured then would not be used."""

@@ -24,11 +24,11 @@ class ValueKind:
 
     words: str
     settle: Callable[[Any], Any]
-    """Return the value as it is kept; raise TypeError or ValueError for one of another kind."""
+    """Return the value as it is kept; raise TypeError, ValueError or LookupError for one of another kind."""
     typed: str = ""
     """What is typed behind the equals sign, in words."""
     read: Callable[[str], Any] = str
-    """Return the value that is typed; raise ValueError for one of another kind."""
+    """Return the value that is typed; raise ValueError or LookupError for one of another kind."""
     metavar: str = "TEXT"
 
 
@@ -83,12 +83,6 @@ def _recipe(value: Any) -> Any:
     return recipe
 
 
-def _budget(value: Any) -> str:
-    if value not in BUDGETS:
-        raise ValueError
-    return _text(value)
-
-
 def _or_none(kind: ValueKind) -> ValueKind:
     def settle(value: Any) -> Any:
         return None if value is None else kind.settle(value)
@@ -96,30 +90,19 @@ def _or_none(kind: ValueKind) -> ValueKind:
     return ValueKind(f"{kind.words}, or None", settle, kind.typed, kind.read, kind.metavar)
 
 
-def _yes(text: str) -> bool:
-    return bool(("no", "yes").index(text))
-
-
 def _probes(text: str) -> int | None:
     return None if text == EXACT else int(text)
 
 
 def _one_of(words: Iterable[str]) -> Callable[[str], str]:
-    allowed = {word: word for word in words}
-
-    def read(text: str) -> str:
-        if text not in allowed:
-            raise ValueError
-        return text
-
-    return read
+    return {word: word for word in words}.__getitem__
 
 
 EXACT = "exact"
 """What is typed for probes where the whole product is computed."""
 WHOLE = ValueKind("a whole number", _whole, "a whole number", int, "N")
 NUMBER = ValueKind("a number", _number, "a number", float, "NUMBER")
-FLAG = ValueKind("True or False", _flag, "yes or no", _yes, "yes|no")
+FLAG = ValueKind("True or False", _flag, "yes or no", {"no": False, "yes": True}.__getitem__, "yes|no")
 TEXT, PATH = ValueKind("text", _text, "text"), ValueKind("a path", _path, "a path", metavar="FILE")
 NAMES = ValueKind("a name, or several", _names)
 RECIPE = ValueKind(
@@ -135,7 +118,7 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "seed": Setting(WHOLE, "Seed of the permutations."),
     "nulls": Setting(NAMES),
-    "budget": Setting(_or_none(ValueKind(" or ".join(BUDGETS), _budget))),
+    "budget": Setting(_or_none(ValueKind(" or ".join(BUDGETS), _one_of(BUDGETS)))),
     "min_share": Setting(NUMBER, "Verify a claim only if more than this share of the model is inherited."),
     "accept": Setting(NAMES),
     "evidence": Setting(
@@ -175,7 +158,7 @@ def settle(options: object) -> None:
         value = getattr(options, name)
         try:
             settled = setting.kind.settle(value)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, LookupError, OverflowError):
             raise OptionError(f"{name} must be {setting.kind.words}, not {printable(repr(value), 100)}") from None
         object.__setattr__(options, name, settled)
 
@@ -195,6 +178,6 @@ def read_pairs(pairs: Iterable[str], keys: Iterable[str]) -> dict[str, Any]:
         kind, name = TYPED[key].kind, key.replace("-", "_")
         try:
             values[name] = kind.read(text)
-        except (ValueError, OverflowError):
+        except (ValueError, LookupError, OverflowError):
             raise OptionError(f"{key} must be {kind.typed}, not {printable(repr(text), 100)}") from None
     return values

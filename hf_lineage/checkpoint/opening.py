@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hf_lineage.checkpoint.files import WeightFiles, find_weights
+from hf_lineage.checkpoint.files import WeightFiles
 from hf_lineage.checkpoint.foreign import PICKLES, read_header, without_wrapper
 from hf_lineage.checkpoint.formats import PLAIN
 from hf_lineage.checkpoint.local import Checkpoint
@@ -24,17 +24,11 @@ if TYPE_CHECKING:
 HALF = "float16"
 
 
-def open_checkpoint(repo: RepoRef, config: Mapping[str, Any] | None = None) -> Checkpoint:
-    """Return the checkpoint of a repository, every header checked; `config` tells how its tensors are stored.
-
-    Raise NothingToCompare if it holds no safetensors weights, or in a format that is not read, CheckpointError if they
-    are damaged or contradict each other.
-    """
-    return open_weights(find_weights(repo), config or {})
-
-
 def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
-    """Return the checkpoint in these files; raise as `open_checkpoint` does."""
+    """Return the checkpoint in these files, every header checked; `config` tells how its tensors are stored.
+
+    Raise NothingToCompare for a format that is not read, CheckpointError if they are damaged or contradict each other.
+    """
     repo, foreign = weights.repo, weights.foreign
     if foreign:
         return foreign.open()
@@ -48,7 +42,7 @@ def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
 
 
 def open_file(repo: RepoRef, file: str) -> Checkpoint:
-    """Return the tensors of one file of a repository; raise as `open_checkpoint` does."""
+    """Return the tensors of one file of a repository; raise as `open_weights` does."""
     return _opened(repo, [file], {})
 
 

@@ -84,14 +84,12 @@ def _read(repo: RepoRef) -> Tokens:
     for file, read in READERS.items():
         if repo.offers(file):
             repo.fetch(file)
-            tokens = {text: number for text, number in read(repo, file) if _is_entry(text, number)}
+            tokens = {
+                text: at for text, at in read(repo, file) if isinstance(text, str) and type(at) is int and at >= 0
+            }
             if tokens:
                 return tokens
     raise NothingToCompare(f"{repo} has no tokenizer that lists its tokens in {', '.join(READERS)}")
-
-
-def _is_entry(text: Any, number: Any) -> bool:
-    return isinstance(text, str) and isinstance(number, int) and not isinstance(number, bool) and number >= 0
 
 
 def _of_tokenizer(repo: RepoRef, file: str) -> Iterator[tuple[Any, Any]]:
@@ -108,10 +106,6 @@ def _of_tokenizer(repo: RepoRef, file: str) -> Iterator[tuple[Any, Any]]:
             yield token.get("content"), token.get("id")
 
 
-def _of_mapping(repo: RepoRef, file: str) -> Iterator[tuple[Any, Any]]:
-    yield from (repo.read_json(file) or {}).items()
-
-
 def _of_lines(repo: RepoRef, file: str) -> Iterator[tuple[Any, Any]]:
     lines = (repo.read_text(file) or "").split("\n")
     yield from ((line.removesuffix("\r"), number) for number, line in enumerate(lines) if line)
@@ -119,7 +113,7 @@ def _of_lines(repo: RepoRef, file: str) -> Iterator[tuple[Any, Any]]:
 
 READERS: Mapping[str, Callable[[RepoRef, str], Iterator[tuple[Any, Any]]]] = {
     "tokenizer.json": _of_tokenizer,
-    "vocab.json": _of_mapping,
+    "vocab.json": lambda repo, file: iter((repo.read_json(file) or {}).items()),
     "vocab.txt": _of_lines,
 }
 """The files in which tokens are written out, and what reads them."""

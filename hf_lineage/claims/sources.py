@@ -118,7 +118,9 @@ def read_claims(repo: RepoRef) -> Claims:
 def _weighed(repo: RepoRef, declared: Declared, counting: int | None, unread: Sequence[str]) -> Claims:
     """The claims of the rank that counts, with every file that agrees, and what else is declared."""
     rank = (
-        next((source.rank for source in declared if _tries(declared[source])), None) if counting is None else counting
+        next((source.rank for source in declared if any(name.problem != WORD for name in declared[source])), None)
+        if counting is None
+        else counting
     )
     claims: dict[str, Claim] = {}
     besides: dict[str, Claim] = {}
@@ -137,11 +139,6 @@ def _weighed(repo: RepoRef, declared: Declared, counting: int | None, unread: Se
     if len(claims) > MOST_CLAIMS:
         raise CheckpointError(f"{repo} declares {len(claims)} bases; name those to check with --base")
     return Claims(tuple(claims.values()), _conflicts(declared, counting), tuple(notes), tuple(besides.values()))
-
-
-def _tries(names: Iterable[Name]) -> bool:
-    """Whether somebody tried to name a base."""
-    return any(name.problem != WORD for name in names)
 
 
 def _conflicts(declared: Declared, counting: int | None) -> tuple[str, ...]:
@@ -164,10 +161,6 @@ def _in_card(repo: RepoRef) -> Iterable[Name]:
     metadata = _front_matter(repo)
     named = list(names_in(metadata.get("base_model"), relation_in(metadata.get("base_model_relation"))))
     return named or list(tagged(metadata.get("tags")))
-
-
-def _in_adapter(repo: RepoRef) -> Iterable[Name]:
-    return bases_of_adapter(repo.read_json(ADAPTER_CONFIG, LARGEST) or {})
 
 
 def _in_merge(repo: RepoRef) -> Iterable[Name]:
@@ -211,7 +204,7 @@ def _own(repo: RepoRef) -> set[str]:
 
 SOURCES = [
     ClaimSource(CARD, _in_card),
-    ClaimSource(ADAPTER_CONFIG, _in_adapter, rank=1),
+    ClaimSource(ADAPTER_CONFIG, lambda repo: bases_of_adapter(repo.read_json(ADAPTER_CONFIG, LARGEST) or {}), rank=1),
     ClaimSource(MERGE_CONFIG, _in_merge, rank=1),
     ClaimSource(GGUF, _in_gguf, rank=1),
     ClaimSource(CONFIG, _in_config, rank=LAST),

@@ -124,8 +124,7 @@ def _tried(half: str, straight: Vector, turned: Vector, first: int, seed: int) -
             moved = _permuted(straight, drawn) if half == "permutations" else np.where(drawn > 0, fixed, turned).sum(-1)
             yield from map(float, moved)
 
-    draws = Draws(round(energy, DECIMALS) for energy in energies())
-    return Tried(draws.observed, np.array(p_values.sequence(draws.observed, draws.after(0), first)), first)
+    return Tried.draw(Draws(round(energy, DECIMALS) for energy in energies()), first)
 
 
 def _permuted(straight: Vector, orders: NDArray[np.int64]) -> Vector:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import re
 import threading
@@ -57,11 +58,9 @@ def snapshot(name: str, revision: str | None, files: Iterable[str]) -> tuple[Pat
     """
     from huggingface_hub import snapshot_download
 
-    def download() -> str:
-        return snapshot_download(name, revision=revision, allow_patterns=patterns, tqdm_class=progress())
-
     patterns = [file.translate({ord(c): f"[{c}]" for c in "*?["}) for file in files]
-    folder = Path(ask(name, download))
+    load = functools.partial(snapshot_download, name, revision=revision, allow_patterns=patterns, tqdm_class=progress())
+    folder = Path(str(ask(name, load)))
     return folder, folder.name
 
 

@@ -24,7 +24,10 @@ def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **w
     """
     from huggingface_hub import CommitOperationAdd, HfApi
 
-    _refuse_other_encodings(name, files.get(CARD, b""))
+    try:
+        files.get(CARD, b"").decode()
+    except UnicodeDecodeError:
+        raise RepositoryError(f"{name}: the Hub accepts {CARD} in UTF-8 only; save it as UTF-8") from None
     operations = [CommitOperationAdd(path, content) for path, content in files.items()]
 
     def send() -> str:
@@ -34,14 +37,6 @@ def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **w
         return str(done.pr_url or done.commit_url)
 
     return client.send(name, send)
-
-
-def _refuse_other_encodings(name: str, content: bytes) -> None:
-    """Raise RepositoryError for a card that the client could not send."""
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        raise RepositoryError(f"{name}: the Hub accepts {CARD} in UTF-8 only; save it as UTF-8") from None
 
 
 @contextlib.contextmanager

@@ -15,13 +15,13 @@ from hf_lineage.architecture.layout import bind
 from hf_lineage.architecture.registry.lookups import factorizations, lookup
 from hf_lineage.architecture.registry.schema import as_sets
 from hf_lineage.checking.source.opening import headers
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.errors import CheckpointError
 from hf_lineage.evidence.paths.comparison import compare_paths
 from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.products.branches import matrix_products
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources.store import load_signature, save_signature
+from tests.models import open_checkpoint
 
 EXACT = replace(RECIPES["robust"], probes=None)
 RESNET: dict[str, Any] = {"embedding_size": 16, "hidden_sizes": [16, 24], "depths": [3, 4], "layer_type": "basic"}

@@ -15,11 +15,7 @@ from hf_lineage.errors import OptionError
         ),
         ({"alpha": 1.0}, "alpha must lie between 0.000001 and 1, not 1"),
         ({"budget": "quick", "nulls": ("a/b",)}, "--null and probes=exact need all layers; leave --budget quick out"),
-        ({"permutations": 50}, "alpha 0.01 cannot be reached with 50 permutations; use at least 99"),
-        (
-            {"permutations": 98, "paths": ("mlp", "value_output")},
-            "alpha 0.01 cannot be reached with 98 permutations; use at least 99",
-        ),
+        ({"permutations": 0}, "permutations must be between 1 and 1000000, not 0"),
         ({"paths": ("all", "mlp")}, "each once, not all, mlp"),
     ],
 )
@@ -29,9 +25,10 @@ def test_what_is_wrong_with_a_part_or_with_two_together_is_refused(options, mess
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("options", [{"permutations": 99}, {"permutations": 99, "paths": ("mlp", "query_key")}])
-def test_the_least_number_of_permutations_that_is_named_is_enough(options):
-    assert Options(**options).alpha == 0.01
+@pytest.mark.parametrize(("analyses", "drawn"), [(1, 100), (3, 300), (10, 1000)])
+def test_as_many_permutations_are_drawn_as_alpha_takes_after_the_correction(analyses, drawn):
+    assert Options(permutations=50).criteria(analyses=analyses).permutations_at_first() == drawn
+    assert analyses / (drawn + 1) <= 0.01
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,9 @@ import torch
 from safetensors.torch import load_file
 
 from hf_lineage.checkpoint.files import find_weights, weight_files
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import RepoRef
-from tests.models import WEIGHTS, edit_json, shard, tiny_llama
+from tests.models import WEIGHTS, edit_json, open_checkpoint, shard, tiny_llama
 
 INDEX = "model.safetensors.index.json"
 FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"

@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 import torch
 
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub.reference import RepoRef
-from tests.models import spoil, tiny_llama
+from tests.models import open_checkpoint, spoil, tiny_llama
 
 
 def opened(folder):

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from hf_lineage.checkpoint.opening import open_checkpoint, open_file
+from hf_lineage.checkpoint.opening import open_file
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import RepoRef
-from tests.models import WEIGHTS, Trap, edit_json, shard, tiny_llama
+from tests.models import WEIGHTS, Trap, edit_json, open_checkpoint, shard, tiny_llama
 
 INDEX = "model.safetensors.index.json"
 FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"

@@ -9,7 +9,6 @@ import torch
 from safetensors.torch import load_file
 
 from hf_lineage.checkpoint import remote as reading
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.checkpoint.remote import RemoteCheckpoint
 from hf_lineage.checkpoint.stored import header
 from hf_lineage.checkpoint.tensor import DTYPES
@@ -18,7 +17,7 @@ from hf_lineage.hub import ranges
 from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.extraction import whole
 from tests.invoking import lineage
-from tests.models import EXAMPLES, SMALL, WEIGHTS, raw_safetensors, shard, tiny_llama
+from tests.models import EXAMPLES, SMALL, WEIGHTS, open_checkpoint, raw_safetensors, shard, tiny_llama
 from tests.server import faults
 
 PATHS = "mlp,mlp_gate,value_output,query_key"

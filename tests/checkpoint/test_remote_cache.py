@@ -7,10 +7,9 @@ import time
 import numpy as np
 from huggingface_hub import snapshot_download
 
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import resolve
 from tests.invoking import COMMAND, lineage, process
-from tests.models import SMALL, WEIGHTS, shard, tiny_llama
+from tests.models import SMALL, WEIGHTS, open_checkpoint, shard, tiny_llama
 from tests.server import faults
 from tests.server.client import cached, remote
 

@@ -3,10 +3,9 @@ import shutil
 import numpy as np
 import pytest
 
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import resolve
 from tests.invoking import lineage
-from tests.models import SMALL, tiny_llama
+from tests.models import SMALL, open_checkpoint, tiny_llama
 
 
 @pytest.mark.parametrize("revision", ["v2", "refs/pr/1", "feature/x"])

@@ -9,12 +9,11 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import save_file
 
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.checkpoint.stored import ALIGNMENT, Memory, StoredTensor, header
 from hf_lineage.checkpoint.tensor import DTYPES
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub.reference import RepoRef
-from tests.models import WEIGHTS, raw_safetensors, shard, tiny_llama
+from tests.models import WEIGHTS, open_checkpoint, raw_safetensors, shard, tiny_llama
 
 
 def opened(folder):

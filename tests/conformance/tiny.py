@@ -20,13 +20,13 @@ from hf_lineage.architecture.loading.settings import as_listed
 from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.architecture.registry.lookups import Slot, lookup
 from hf_lineage.architecture.registry.schema import Factorization, prefixes
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.products.branches import matrix_products
 from hf_lineage.signature.products.matrices import Read
 from hf_lineage.signature.recipe import RECIPES, Array
 from tests.conformance.models import tiny_model
 from tests.conformance.settings import PICTURE, SOUND, WIDTH
+from tests.models import open_checkpoint
 
 Parameters = Mapping[str, inspect.Parameter]
 PATCH = 16

@@ -24,7 +24,6 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import policies
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.checkpoint.lora.file import open_lora_file
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.claims.licence import stated
 from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims
 from hf_lineage.errors import LineageError
@@ -36,7 +35,7 @@ from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_fil
 from tests.fuzzing.converted import onnx_files
 from tests.fuzzing.shards import key_files, keys_read, line_files, lines_read
 from tests.gguf_models import write
-from tests.models import WEIGHTS, shard, tiny_llama
+from tests.models import WEIGHTS, open_checkpoint, shard, tiny_llama
 
 INDEX, PICKLED = "model.safetensors.index.json", "pytorch_model.bin"
 

@@ -5,10 +5,9 @@ import pytest
 from hf_lineage.architecture.layout import bind
 from hf_lineage.architecture.likeness.patterns import find_groups
 from hf_lineage.architecture.registry.lookups import factorizations
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import resolve
 from tests.conformance import tiny_model, variants
-from tests.models import tiny_gpt2, tiny_llama
+from tests.models import open_checkpoint, tiny_gpt2, tiny_llama
 from tools.draft import PLACEHOLDER, draft, main
 
 UNKNOWN = ["bert", "gpt2", "llama", "qwen_moe"]

@@ -133,19 +133,9 @@ def _renamed(
 
 def _nearest(likes: Sequence[Like]) -> list[Like]:
     """Those whose classes are of the model's type if there are any, else those that usually have its activation."""
-    for is_near in (_is_of_type, _has_usual_activation):
-        if near := [like for like in likes if is_near(like)]:
-            return near
-    return list(likes)
-
-
-def _is_of_type(like: Like) -> bool:
-    return any(name in like.factorization.classes for name in classes_of_type(like.settings.get("model_type")))
-
-
-def _has_usual_activation(like: Like) -> bool:
-    """Whether the settings name the activation that the classes take where settings say nothing."""
-    return like.settings.get("hidden_act") in usual_activations(like.classes)
+    of_type = [it for it in likes if {*classes_of_type(it.settings.get("model_type"))} & {*it.factorization.classes}]
+    usual = [it for it in likes if it.settings.get("hidden_act") in usual_activations(it.classes)]
+    return of_type or usual or [*likes]
 
 
 def _ways(likes: Sequence[Like]) -> list[list[Like]]:

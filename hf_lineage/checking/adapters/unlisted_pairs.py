@@ -42,14 +42,11 @@ def _pairs(base: Opened, names: Mapping[str, str]) -> Iterator[tuple[int, str, s
         for name in base.checkpoint.tensors:
             prefix = name.removesuffix(f".{reader}.weight")
             other = f"{prefix}.{writer}.weight"
-            complete = prefix != name and prefix in layers and other in base.checkpoint.tensors
-            if complete and _belong(_shape(base, name), _shape(base, other)):
+            if prefix == name or prefix not in layers or other not in base.checkpoint.tensors:
+                continue
+            read, written = _shape(base, name), _shape(base, other)
+            if len(read) == len(written) == MATRIX and read[0] == written[1]:
                 yield layers[prefix], name, other
-
-
-def _belong(reader: tuple[int, ...], writer: tuple[int, ...]) -> bool:
-    """Whether the rows of one matrix are the columns of the other."""
-    return len(reader) == len(writer) == MATRIX and reader[0] == writer[1]
 
 
 def _layers(base: Opened) -> Mapping[str, int]:

@@ -91,7 +91,9 @@ def bound(model: Described) -> Opened:
         if model.foreign:
             checkpoint = model.foreign.rename(model.factorization, model.config, checkpoint)
         if model.factorization.stored == "in_out":
-            checkpoint = _in_out(checkpoint)
+            # What a quantizer transposed is transposed back.
+            tensors = checkpoint.tensors.items()
+            checkpoint = checkpoint.with_tensors({name: it.turned() if it.linear else it for name, it in tensors})
         known = World()
         try:
             reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
@@ -128,13 +130,6 @@ def _world(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> World:
     if model.foreign:
         return World()
     return world(model.architecture, model.factorization, shapes, model.config)
-
-
-def _in_out(checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint of a class with matrices (in, out); those that a quantizer transposed are transposed back."""
-    return checkpoint.with_tensors(
-        {name: tensor.turned() if tensor.linear else tensor for name, tensor in checkpoint.tensors.items()}
-    )
 
 
 def headers(repo: RepoRef, choice: Choice = LISTED) -> Opened:

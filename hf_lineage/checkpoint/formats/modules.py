@@ -202,7 +202,10 @@ class Quantized:
         rest = {name: tensor for name, tensor in stored.items() if name not in used}
         for name, tensor in rest.items():
             if name in tensors:
-                raise self._twice(name)
+                raise NothingToCompare(
+                    f"{printable(name, 200)} is stored in two ways, once as {self.name}: loaders disagree on which one "
+                    "to use; remove one of them"
+                )
             if tensor.dtype in CAST:
                 raise CheckpointError(
                     f"{printable(name, 200)} is stored as {tensor.dtype} without its scales; download the weights again"
@@ -229,14 +232,10 @@ class Quantized:
     def _described(self, module: Module) -> dict[str, NDArray[Any]]:
         return {end: module.read(end) for end in self.described if end in module.parts}
 
-    def _twice(self, name: str) -> NothingToCompare:
-        return NothingToCompare(
-            f"{printable(name, 200)} is stored in two ways, once as {self.name}: loaders disagree on which one to "
-            "use; remove one of them"
-        )
-
     def _modules(self, stored: Mapping[str, StoredTensor]) -> Iterator[Module]:
-        marked = ((name, mark) for name in stored if (mark := self._mark(name)))
+        marked = (
+            (name, mark) for name in stored if (mark := next(filter(name.endswith, (*self.mark, *self.stacked)), None))
+        )
         for name, mark in {name.removesuffix(mark): mark for name, mark in marked}.items():
             if mark in self.stacked and name not in stored:
                 continue
@@ -244,6 +243,3 @@ class Quantized:
             parts = {end: stored[f"{name}{end}"] for end in ends if f"{name}{end}" in stored}
             if any(part.dtype not in FLOATS for part in parts.values()):
                 yield Module(name, parts)
-
-    def _mark(self, name: str) -> str | None:
-        return next((mark for mark in (*self.mark, *self.stacked) if name.endswith(mark)), None)

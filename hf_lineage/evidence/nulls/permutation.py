@@ -40,6 +40,11 @@ class Tried:
     first: int | None = None
     """The number drawn at first by the rule in `p_values`; None if a fixed number was drawn."""
 
+    @classmethod
+    def draw(cls, draws: Draws, first: int) -> Tried:
+        """Return as many scores as the rule of `p_values` asks for."""
+        return cls(draws.observed, np.array(permutations.sequence(draws.observed, draws.after(0), first)), first)
+
     @property
     def reached(self) -> int:
         """The number of elements with at least the observed score."""
@@ -182,8 +187,7 @@ def _tried(
         draws, tried = dict[str, Draws](), dict[str, Tried]()
         for path, (a, b) in pairs.items():
             drawn = draws[path] = Draws(stack.enter_context(contextlib.closing(scores(half, a, b, count, seed))))
-            under = permutations.sequence(drawn.observed, drawn.after(0), first)
-            tried[path] = Tried(drawn.observed, np.array(under), first)
+            tried[path] = Tried.draw(drawn, first)
         corrected = {path: one.p_value for path, one in tried.items()}
         if len(pairs) > 1:
             corrected = permutations.step_down(draws, corrected, first)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.evidence.nulls import Draws, Numbers, Scale, orders_within, strata_of
+from hf_lineage.evidence.nulls import Draws, Numbers, Scale, Tried, orders_within, strata_of
 from hf_lineage.evidence.nulls import p_values as permutations
 from hf_lineage.signature import Array, Vector, random_stream
 from hf_lineage.signature.units import UnitRows, cosines
@@ -141,22 +141,15 @@ def order_test(layers: Sequence[Matched], first: int, seed: int) -> UnitOrder | 
         return None
     replicates = _Replicates(layers, seed)
     draws = {name: Draws(replicates.draw(name)) for name in names}
-    alone = {}
-    for name, drawn in draws.items():
-        scores = permutations.sequence(drawn.observed, drawn.after(0), first)
-        alone[name] = permutations.p_value(len(scores), permutations.not_below(drawn.observed, np.array(scores)), first)
+    alone = {name: Tried.draw(drawn, first).p_value for name, drawn in draws.items()}
+    first_few = {name: np.array([one[number] for number in range(permutations.SCALE)]) for name, one in draws.items()}
     p_values = permutations.step_down(draws, alone, first) if len(draws) > 1 else alone
     return UnitOrder(
         {name: drawn.observed for name, drawn in draws.items()},
-        {name: _z(drawn) for name, drawn in draws.items()},
+        {name: float(Scale.estimate(few).standardised(draws[name].observed)) for name, few in first_few.items()},
         min(p_values.values()),
         replicates.drawn,
     )
-
-
-def _z(drawn: Draws) -> float:
-    scale = Scale.estimate(np.array([drawn[number] for number in range(permutations.SCALE)]))
-    return float(scale.standardised(drawn.observed))
 
 
 class _Replicates:

@@ -153,16 +153,9 @@ def grouped(known: Sequence[Shard], most: int, first: Collection[str] = ()) -> t
 def _tested(adapter: Adapter, group: Group, tests: int, options: Options) -> Judged:
     """One group, by criteria for so many tests."""
     claim = Claim(group.entry.model, None, NAMED)
-    outcome = attempt(
-        lambda: judge_on(adapter, claim, located(group.entry, options.local_hub), for_several(options, tests)),
-        *VERDICTS,
-    )
+    stricter = replace(options, alpha=options.alpha / tests)
+    outcome = attempt(lambda: judge_on(adapter, claim, located(group.entry, options.local_hub), stricter), *VERDICTS)
     return Judged(group, outcome if isinstance(outcome, Row) else Row(claim, outcome))
-
-
-def for_several(options: Options, tests: int) -> Options:
-    """Return criteria so strict that as many tests together call independent models RELATED with alpha at most."""
-    return replace(options, alpha=options.alpha / tests, permutations=tests * (options.permutations + 1) - 1)
 
 
 def located(entry: Entry, local_hub: Path | None) -> RepoRef:

@@ -7,7 +7,6 @@ corrected for the number of candidates that are tested (Bonferroni).
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -25,8 +24,6 @@ CHANCE = 4.0 * np.pi / 2 / np.sqrt(BITS)
 """Four standard errors of the cosine of two unrelated keys: what lies below is not tested."""
 TESTED = 5
 """Candidates that are tested at most, by default."""
-FINER = 2
-"""By how much the least p lies below alpha: as many permutations are drawn as that takes, more where a few reach it."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +84,7 @@ def identify(
     candidates = {entry: row for entry, row in candidates.items() if (entry.model, entry.commit) != itself}
     chosen = sorted(candidates, key=lambda entry: -cosines[candidates[entry]])
     tests = max(1, min(most, len(chosen)))
-    drawn = tests * min(criteria.permutations + 1, math.ceil(FINER / criteria.alpha)) - 1
-    criteria = replace(criteria, analyses=tests, paths=(path,), permutations=drawn)
+    criteria = replace(criteria, analyses=tests, paths=(path,))
     tested, sketches = list[Relative](), []
     for entry in chosen:
         other = catalogue.tested(entry) if len(tested) < most else None

@@ -190,9 +190,6 @@ def entry_of(signature: Signature, path: str) -> Entry:
     """Return the entry of a model along one path of its signature."""
     commit = signature.commit or ""
     layers, label = len(signature.numbers(path)), signature.recipe.label(path)
-    return Entry(without_revision(signature.model, commit), commit, path, signature.width, layers, label)
-
-
-def without_revision(model: str, commit: str) -> str:
-    """Return the name of a model that is at a commit, without the revision that was asked for."""
-    return model.partition("@")[0] if commit else model
+    # A model that is at a commit has no revision in its name.
+    name = signature.model.partition("@")[0] if commit else signature.model
+    return Entry(name, commit, path, signature.width, layers, label)

@@ -131,7 +131,8 @@ def _family(
     within = dict(between(tests, [own[at] for at in kept], links))
     unknown = [node for node in links if node >= len(kept)]
     names = {at: member.name for at, member in enumerate(members)}
-    names |= {node: _unknown(before + number) for number, node in enumerate(unknown)}
+    numbered = enumerate(unknown, before + 1)
+    names |= {node: f"{UNKNOWN} {number}" if number > 1 else UNKNOWN for number, node in numbered}
     root = root_of(links, arcs, len(kept))
     nodes, edges = [names[root]], []
     for arc in oriented(links, root):
@@ -141,11 +142,6 @@ def _family(
                              seen=within.get(arc, relations[arc].words if arc in relations else "")))  # fmt: skip
     edges += _merged(tests, own, aside, gram, declared)
     return (*nodes, *(tests.members[own[merge.model]].name for merge in aside)), edges
-
-
-def _unknown(number: int) -> str:
-    """The name of an ancestor that was not given, which no other one of the tree has."""
-    return f"{UNKNOWN} {number + 1}" if number else UNKNOWN
 
 
 def _told(

@@ -29,7 +29,7 @@ def describe(report: Report, row: Row) -> Finding | None:
     trace = row.verdict.trace
     if trace is None:
         return None
-    columns = _layer_columns(trace)
+    columns = ("Layer", *(f"z of {role}" for role in trace.by_role))
     tables = (
         Table("by projection", COLUMNS, tuple(_cells(trace)), NUMERIC),
         Table("projections by layer", columns, tuple(_layer_cells(trace)), tuple(range(len(columns)))),
@@ -52,11 +52,6 @@ def _permuted(role: str) -> str:
     from hf_lineage.checking.adapters import ROWS
 
     return ROWS[role]
-
-
-def _layer_columns(trace: Trace) -> tuple[str, ...]:
-    """The head of the table of layers."""
-    return ("Layer", *(f"z of {role}" for role in trace.by_role))
 
 
 def _layer_cells(trace: Trace) -> Iterator[tuple[str, ...]]:

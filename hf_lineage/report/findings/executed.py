@@ -50,7 +50,8 @@ def _sentences(row: Row, executed: Executed) -> Iterator[str]:
         yield f"not verified by running: {executed.problem}"
         return
     if ablation := executed.ablation:
-        others = f"; without other parts that write as much, {_lost(ablation, ablation.others)}" * bool(ablation.others)
+        likewise = ablation.others and amount(ablation.unit, ablation.others.mean)
+        others = f"; without other parts that write as much, {likewise}" if likewise else ""
         name = printable(row.claim.base, 200)
         yield f"without what it has in common with {name} this model loses {ablation.amount}{others}"
     if row.verdict.verified_by_running:
@@ -60,13 +61,10 @@ def _sentences(row: Row, executed: Executed) -> Iterator[str]:
         yield f"not verified by running: what is common {why}"
 
 
-def _lost(ablation: Ablation, loss: Loss | None) -> str:
-    return amount(ablation.unit, loss.mean if loss else 0.0)
-
-
 def _details(executed: Executed) -> Iterator[str]:
     for ran in executed.models:
-        yield f"{printable(ran.model, 200)} read {' and '.join(_inputs(ran))}; of each part the smaller activity counts"
+        inputs = (f"{INPUTS[kind]} ({' x '.join(map(str, shape))})" for kind, shape in ran.inputs.items())
+        yield f"{printable(ran.model, 200)} read {' and '.join(inputs)}; of each part the smaller activity counts"
         if ran.on_disk:
             size = f"{ran.on_disk >> 20:,} MiB"
             yield f"{printable(ran.model, 200)} read {size} of weights from disk whenever it ran, for want of memory"
@@ -75,11 +73,6 @@ def _details(executed: Executed) -> Iterator[str]:
             yield f"transformers left out {len(ran.left_out)} stored tensors of {printable(ran.model, 200)}: {left}"
     if executed.models:
         yield f"inputs were drawn by the seed {executed.seed}"
-
-
-def _inputs(ran: Ran) -> Iterator[str]:
-    for kind, shape in ran.inputs.items():
-        yield f"{INPUTS[kind]} ({' x '.join(map(str, shape))})"
 
 
 def _table(ablation: Ablation) -> Table:

@@ -35,7 +35,7 @@ def render(report: Report, explain: bool = False) -> str:
 
 def document(report: Report) -> dict[str, Any]:
     """Return the report as plain values."""
-    options = report.options
+    options, worst = report.options, wording.worst(report)
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "hf-lineage", "version": __version__},
@@ -45,7 +45,8 @@ def document(report: Report) -> dict[str, Any]:
         "as_name": report.as_name or None,
         "commit": report.commit,
         "exit_code": int(report.exit_code),
-        **_overall(wording.worst(report)),
+        "verdict": worst and worst.verdict.name,
+        "verified": worst is not None and worst.verdict.verified,
         "recipe": asdict(options.recipe),
         "test": {name: getattr(options, name) for name in TEST},
         "conflicts": list(report.conflicts),
@@ -57,11 +58,6 @@ def document(report: Report) -> dict[str, Any]:
             for row in report.rows
         ],
     }
-
-
-def _overall(worst: Row | None) -> dict[str, Any]:
-    """The verdict on the claim that decides the exit code, none where nothing is declared."""
-    return {"verdict": worst and worst.verdict.name, "verified": worst is not None and worst.verdict.verified}
 
 
 def _placed(own: dict[str, Any], others: Mapping[str, Finding]) -> dict[str, Any]:

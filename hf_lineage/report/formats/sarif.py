@@ -9,7 +9,6 @@ from hf_lineage import __version__
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
-from hf_lineage.policy import Waiver
 from hf_lineage.report.findings import state_all, state_outcome
 from hf_lineage.report.formats.json import kind
 from hf_lineage.report.words import KINDS, NUMBERED, Place, Rule, encode, fingerprint, holds, places, wording
@@ -62,6 +61,7 @@ def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, An
     level = "warning" if row.unmet and rule.level == "none" else rule.level
     first, *others = map(_location, found_at)
     p_value = wording.p_value(row)
+    why = f"{row.waiver.reason} (accepted until {row.waiver.expires})" if row.waiver else ""
     numbers = {} if p_value is None else {"pValue": p_value}
     if best is not None:
         numbers["score"] = best.comparison.score
@@ -83,15 +83,10 @@ def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, An
         "locations": [first],
         **({"relatedLocations": others} if others else {}),
         "partialFingerprints": {name: fingerprint(report, row) for name in ("claim/v1", "primaryLocationLineHash")},
-        **({"suppressions": [_suppression(row.waiver)]} if row.waiver else {}),
+        # The waiver is not in the file where the result is shown (SARIF 2.1.0, 3.35).
+        **({"suppressions": [{"kind": "external", "status": "accepted", "justification": why}]} if why else {}),
         "properties": facts | {"relation": row.claim.relation, "sources": list(row.claim.sources)} | numbers,
     }
-
-
-def _suppression(waiver: Waiver) -> dict[str, Any]:
-    """What accepts a result, which is not in the file where it is shown (SARIF 2.1.0, 3.35)."""
-    justification = f"{waiver.reason} (accepted until {waiver.expires})"
-    return {"kind": "external", "status": "accepted", "justification": justification}
 
 
 def _location(place: Place) -> dict[str, Any]:

@@ -126,10 +126,8 @@ def list_text(entries: Sequence[Entry]) -> str:
     return (shown if entries else "") + f"{counted} models\n"
 
 
-def list_json(entries: Sequence[Entry]) -> str:
-    """Return the models of an index as JSON."""
-    return indented({"schema_version": SCHEMA_VERSION, "models": [asdict(entry) for entry in entries]})
-
-
 FORMATS: Mapping[str, Callable[[Sequence[Identification]], str]] = {"text": text, "json": json}
-LISTS: Mapping[str, Callable[[Sequence[Entry]], str]] = {"text": list_text, "json": list_json}
+LISTS: Mapping[str, Callable[[Sequence[Entry]], str]] = {
+    "text": list_text,
+    "json": lambda some: indented({"schema_version": SCHEMA_VERSION, "models": [asdict(entry) for entry in some]}),
+}

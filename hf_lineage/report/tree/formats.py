@@ -48,7 +48,9 @@ def dot(tree: Tree) -> str:
 def mermaid(tree: Tree) -> str:
     """Return the tree for Mermaid, as a card on the Hub or a page of GitHub shows it."""
     numbers = {name: f"n{number}" for number, name in enumerate(_nodes(tree))}
-    lines = [f'  {number}["{_entities(name)}"]' for name, number in numbers.items()]
+    # Entities leave nothing in a name that Mermaid, Markdown or HTML reads as its own.
+    safe = [re.sub(r"[^A-Za-z0-9 /_.-]", lambda it: f"#{ord(it[0])};", printable(name, 200)) for name in numbers]
+    lines = [f'  {number}["{name}"]' for name, number in zip(safe, numbers.values(), strict=True)]
     for edge in tree.edges:
         arrow = "-.->" if edge.mark in CLAIMS else "-->" if edge.directed else "---"
         lines.append(f'  {numbers[edge.parent]} {arrow}|"{edge.mark.value}"| {numbers[edge.child]}')
@@ -63,11 +65,6 @@ def _nodes(tree: Tree) -> list[str]:
 def _quoted(name: str) -> str:
     safe = printable(name, 200).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{safe}"'
-
-
-def _entities(name: str) -> str:
-    """A name in which nothing is left that Mermaid, Markdown or HTML reads as their own."""
-    return re.sub(r"[^A-Za-z0-9 /_.-]", lambda character: f"#{ord(character[0])};", printable(name, 200))
 
 
 def svg(tree: Tree) -> str:

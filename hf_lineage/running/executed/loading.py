@@ -121,7 +121,7 @@ def load(asked: Load, folder: Path) -> Loaded:
                 f"the file {problem} {len(missing)} tensors that the class builds, {(in_layers or missing)[0]} among "
                 "them, so that the loader makes them up at random"
             )
-    names = _in_memory(model, asked)
+    names = {disk: name for disk, (name, _) in _renamed(model, asked).items()}
     state = dict(model.named_parameters())
     places = tuple(_place(model, state, names, writer) for writer in asked.writers)
     _same_values(model, asked, places)
@@ -157,11 +157,6 @@ def _devices(build: Any, asked: Load, folder: Path) -> dict[str, Any]:
             "are free for them"
         )
     return {"device_map": "auto", "max_memory": memory, "offload_folder": str(folder / OFFLOADED)}
-
-
-def _in_memory(model: Any, asked: Load) -> dict[str, str]:
-    """The name in memory of every stored tensor."""
-    return {disk: name for disk, (name, _) in _renamed(model, asked).items()}
 
 
 def _renamed(model: Any, asked: Load) -> dict[str, tuple[str, bool]]:

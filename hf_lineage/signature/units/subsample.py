@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -71,8 +72,5 @@ def experts_of(sets: Sequence[LayerSet]) -> tuple[tuple[int, ...], ...]:
     least = min(min(parts) for parts in sizes)
     if least <= SMALLEST or len(sizes) == 1:
         return tuple(map(tuple, sizes))
-    return tuple(tuple(_divided(parts, least)) for parts in sizes)
-
-
-def _divided(parts: Sequence[int], least: int) -> list[int]:
-    return [size for part in parts for size in ([least] * (part // least) if part % least == 0 else [part])]
+    divided = [[[least] * (part // least) if part % least == 0 else [part] for part in parts] for parts in sizes]
+    return tuple(tuple(itertools.chain(*parts)) for parts in divided)

@@ -5,9 +5,8 @@ import torch
 from hf_lineage.architecture.layout import bind
 from hf_lineage.architecture.likeness.fitting import fitting_class, unread
 from hf_lineage.architecture.registry.lookups import factorizations, lookup
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import resolve
-from tests.models import spoil, tiny_llama
+from tests.models import open_checkpoint, spoil, tiny_llama
 
 
 def opened(folder):

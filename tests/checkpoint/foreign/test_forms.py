@@ -21,14 +21,13 @@ from hf_lineage.checkpoint.foreign.forms import DEEPEST, WRAPPERS, foreign_model
 from hf_lineage.checkpoint.foreign.onnx.form import GRAPH
 from hf_lineage.checkpoint.foreign.pieces import Piece, by_pieces
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError
 from hf_lineage.hub.reference import RepoRef
 from tests.checkpoint.foreign.onnx.test_products import product
 from tests.invoking import lineage
-from tests.models import WEIGHTS, family, fine_tuned, shard, tiny_llama
+from tests.models import WEIGHTS, family, fine_tuned, open_checkpoint, shard, tiny_llama
 
 INDEX = "model.safetensors.index.json"
 

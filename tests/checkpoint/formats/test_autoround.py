@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import RepoRef
 from tests.checkpoint.formats import test_awq, test_gptq
-from tests.models import WEIGHTS
+from tests.models import WEIGHTS, open_checkpoint
 from tests.quantizing import BASE, decoded, matrices, refused, repacked
 
 VECTORS = load_file("tests/data/autoround.safetensors")

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save
 
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import RepoRef
 from tests.checkpoint.formats import (
     test_autoround,
@@ -29,7 +28,7 @@ from tests.checkpoint.formats import (
 )
 from tests.fuzzing.changes import changed
 from tests.fuzzing.readers import only_ours, parted
-from tests.models import WEIGHTS, raw_safetensors
+from tests.models import WEIGHTS, open_checkpoint, raw_safetensors
 from tests.properties import cases
 
 MOST_MEMORY = 2**22

@@ -9,11 +9,10 @@ from safetensors.numpy import load_file, save_file
 
 from hf_lineage import Options, compare
 from hf_lineage.checkpoint.formats.mlx import BITS
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import RepoRef
 from tests import models
-from tests.models import WEIGHTS, edit_json, fine_tuned, spoil, tiny_llama
+from tests.models import WEIGHTS, edit_json, fine_tuned, open_checkpoint, spoil, tiny_llama
 
 VECTORS = load_file("tests/data/mlx.safetensors")
 """By bits and group: a matrix of three rows as mlx 0.32.4 quantized it, and as it decoded it."""

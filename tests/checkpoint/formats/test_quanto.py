@@ -5,9 +5,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import RepoRef
-from tests.models import WEIGHTS, spoil
+from tests.models import WEIGHTS, open_checkpoint, spoil
 from tests.quantizing import BASE, refused, repacked
 
 VECTORS = load_file("tests/data/quanto.safetensors")

@@ -8,14 +8,13 @@ from transformers.integrations.gguf import dequant
 
 from hf_lineage.checkpoint.foreign.gguf.tensors import apply_factors
 from hf_lineage.checkpoint.foreign.pieces import Piece, by_pieces
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import RepoRef, resolve
 from tests.gguf_blocks import QUANTIZED, drawn
 from tests.gguf_models import EXAMPLES_OF_TYPES, KINDS, write
-from tests.models import EXAMPLES
+from tests.models import EXAMPLES, open_checkpoint
 
 
 def file(folder, *tensors, **metadata):

@@ -12,10 +12,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from hf_lineage.checkpoint.files import weight_files
 from hf_lineage.checkpoint.foreign.onnx.tensors import open_onnx, read_graph
-from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import RepoRef, resolve
 from tests.checkpoint.foreign.onnx.test_products import product
+from tests.models import open_checkpoint
 
 FILE = "onnx/model.onnx"
 
@@ -174,7 +174,7 @@ def test_on_the_hub_only_the_wanted_numbers_beside_the_graph_are_downloaded(onli
 
 HOSTILE = """
 import resource, sys
-from hf_lineage.checkpoint.opening import open_checkpoint
+from tests.models import open_checkpoint
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.reference import RepoRef
 resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
