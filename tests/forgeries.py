@@ -231,9 +231,12 @@ def spoken(model: Any) -> Tensor:
 def shut(gate: Tensor, seen: Tensor, crude: bool) -> Tensor:
     """Rows of gates (u, d) that no row of `seen` (n, d) opens: -v, or the rows moved along v just far enough, enlarged.
 
-    v has a product above 0 with every row: by least squares.
+    v has a product above 0 with every row: by least squares, and then as a perceptron learns.
     """
     v = torch.linalg.lstsq(seen, torch.ones(len(seen), 1)).solution[:, 0]
+    for _ in range(5000):
+        missed = seen[seen @ v <= 0]
+        v += 0.1 * missed.mean(dim=0) if len(missed) else 0.0
     v = v / (seen @ v).min()
     assert ((seen @ v) > 0).all(), "no direction is positive on all of the text"
     far = (seen @ gate.T).amax(dim=0).clamp(min=0) + 0.02
@@ -288,6 +291,24 @@ def added_heads(model: Any, other: Any, count: int) -> None:
         output.weight.data = torch.cat([output.weight.data, columns], dim=1)
     model.config.num_attention_heads += count
     model.config.num_key_value_heads += count // served
+
+
+@torch.no_grad()
+def added_experts(model: Any, other: Any, count: int) -> None:
+    """Add experts of another Mixtral to every layer, or copies of them, which the router chooses for no text."""
+    for layer, source in zip(model.model.layers, other.model.layers, strict=True):
+        seen: list[Tensor] = []
+        hook = layer.mlp.gate.register_forward_pre_hook(lambda _, inputs, seen=seen: seen.append(inputs[0]))
+        spoken(model)
+        hook.remove()
+        router, experts = layer.mlp.gate, layer.mlp.experts
+        nowhere = shut(router.weight.data[:1].repeat(count, 1), torch.cat(seen).flatten(0, -2), crude=True)
+        router.weight.data = torch.cat([router.weight.data, nowhere])
+        for name in ("gate_up_proj", "down_proj"):
+            own, theirs = (getattr(one, name).data for one in (experts, source.mlp.experts))
+            getattr(experts, name).data = torch.cat([own, theirs.repeat(count, 1, 1)[:count]])
+        router.num_experts = experts.num_experts = len(router.weight)
+    model.config.num_local_experts += count
 
 
 @torch.no_grad()

@@ -16,7 +16,9 @@ from safetensors.torch import load_file
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
 from benchmarks.paper.items.ours_reshaped import loaded, loss
+from benchmarks.paper.parts.adapters import Workshop
 from benchmarks.paper.parts.disguises import digest
+from benchmarks.paper.parts.experts import Mixture, mixture
 from benchmarks.paper.parts.pools import LLAMA
 from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.rated import verdict
@@ -54,11 +56,14 @@ class Edit:
     """The only path that is compared; None for the usual ones."""
 
 
-COUNTS = {"units": (1, 2, 8, 64, 128, 256, 512), "heads": (2, 4, 8)}
-"""Parts that are added to every layer; the models have 256 hidden units and 4 heads a layer."""
+COUNTS = {"units": (1, 2, 8, 64, 128, 256, 512), "heads": (2, 4, 8), "experts": (1, 2, 4, 8)}
+"""Parts that are added to every layer; the models have 256 hidden units and 4 heads a layer, or 4 experts."""
 FORGING, LAUNDERING = "in every layer of an independent model", "in every layer of the base"
-COUNTED = {"units": 256, "heads": 4}
-PATHS = {"units": "mlp", "heads": "value_output"}
+COUNTED = {"units": 256, "heads": 4, "experts": 4}
+PATHS = {"units": "mlp", "heads": "value_output", "experts": "mlp"}
+MIXTURE, OTHER_MIXTURE = "a mixture", "an independent mixture"
+MIXTURES = {MIXTURE: 0, OTHER_MIXTURE: 1}
+BASES = LLAMA, MIXTURE
 SHUT_UNITS = partial(forgeries.added_units, gate=0.0)
 PRICES = tuple(
     Edit(f"{count} {part} of {of} {where}", partial(add, count=count), SOURCE, *models, PATHS[part])
@@ -67,6 +72,8 @@ PRICES = tuple(
         ("units", SHUT_UNITS, "an independent model, shut,", LAUNDERING, (LLAMA, INDEPENDENT)),
         ("heads", forgeries.added_heads, "the base", FORGING, (INDEPENDENT, LLAMA)),
         ("heads", forgeries.added_heads, "an independent model", LAUNDERING, (LLAMA, INDEPENDENT)),
+        ("experts", forgeries.added_experts, "the base", FORGING, (OTHER_MIXTURE, MIXTURE)),
+        ("experts", forgeries.added_experts, "an independent model", LAUNDERING, (MIXTURE, OTHER_MIXTURE)),
     )
     for count in COUNTS[part]
 )
@@ -94,19 +101,27 @@ def rows(bench: Bench) -> Sequence[Row]:
 
 def _trained(bench: Bench, case: Edit) -> Iterator[Row]:
     """Yield the rows of an edit of a trained model."""
-    depends = [VERSION, case.name, digest(HUB / case.of), digest(HUB / case.weights_of)]
+    models = {name: _model(bench, name) for name in (case.of, case.weights_of)}
+    base = next(models[name] for name in BASES if name in models)
 
     def make(into: Path) -> None:
-        model = loaded(HUB / case.of)
-        case.edit(model, loaded(HUB / case.weights_of))
+        model = loaded(models[case.of])
+        case.edit(model, loaded(models[case.weights_of]))
         model.save_pretrained(into)
 
-    folder = bench.cache.kept_folder("forged", depends, make)
-    before, after = loaded(HUB / case.of), loaded(folder)
+    folder = bench.cache.kept_folder("forged", [VERSION, case.name, *map(digest, models.values())], make)
+    before, after = loaded(models[case.of]), loaded(folder)
     more = sum(one.numel() for one in after.parameters()) / sum(one.numel() for one in before.parameters()) - 1
     layers = len(after.model.layers) / len(before.model.layers) - 1
-    yield from _row(case.name, case.known, more, layers, HUB / LLAMA, folder, case.path)
+    yield from _row(case.name, case.known, more, layers, base, folder, case.path)
     yield Row(f"{case.name}: loss", None, loss(after, documentation()))
+
+
+def _model(bench: Bench, name: str) -> Path:
+    """Return a trained model of the example hub, or a mixture."""
+    steps = bench.sized(4, 300, 300)
+    known = MIXTURES.get(name)
+    return HUB / name if known is None else mixture(Workshop.of(bench), Mixture("Mixtral", 48, 3, 4, steps), known)
 
 
 def _tiny(bench: Bench, name: str, tiny: forgeries.Row) -> Iterator[Row]:
