@@ -3,9 +3,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.stats import kstest
+from scipy.stats import binomtest, kstest
 
 from hf_lineage.evidence.nulls import strata
+from tests.long import first_of
 from tests.unit_rows import beside, changed, compared, model, moved, opposite, rows, shuffled, unit
 
 
@@ -79,6 +80,9 @@ def test_dead_units_in_order_say_nothing():
     assert framed.p_value > 0.01
 
 
+LEVELS = 0.01, 0.05, 0.5
+
+
 def by_size(layer, key):
     """A layer whose large units lean on a direction that all models share, in the order of their sizes."""
     sizes = layer.sizes**2
@@ -88,14 +92,18 @@ def by_size(layer, key):
 
 
 @pytest.mark.parametrize("key", [lambda layer: layer.weight, lambda layer: -layer.sizes[0]], ids=["writes", "reads"])
-def test_units_in_the_order_of_their_sizes_show_nothing_between_independent_models(monkeypatch, key):
-    def p_values():
-        models = ({0: by_size(rows(seed), key)} for seed in range(200))
-        return [compared(one, other, first=99).p_value for one, other in zip(models, models, strict=True)]
+@pytest.mark.parametrize("pairs", first_of([100, 300]))
+def test_units_in_the_order_of_their_sizes_show_nothing_between_independent_models(monkeypatch, key, pairs):
+    def p_values(pairs):
+        models = ({0: by_size(rows(seed), key)} for seed in range(2 * pairs))
+        return np.array([compared(one, other, first=99).p_value for one, other in zip(models, models, strict=True)])
 
-    assert kstest(p_values(), "uniform").pvalue > 0.01
+    within = p_values(pairs)
+    print(f"{pairs} pairs: KS {kstest(within, 'uniform').pvalue:.2g}", [(p, (within <= p).mean()) for p in LEVELS])
+    for level in LEVELS[:2]:
+        assert binomtest(int(np.sum(within <= level)), len(within), level, alternative="greater").pvalue > 0.01
     monkeypatch.setattr(strata, "LEAST", 1000)
-    assert np.mean(np.array(p_values()) <= 0.05) > 0.15
+    assert np.mean(p_values(100) <= 0.05) > 0.15
 
 
 def test_a_descendant_whose_units_are_sorted_is_found_also_if_the_smallest_were_pruned():
