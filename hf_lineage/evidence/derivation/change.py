@@ -160,12 +160,13 @@ def _rank(values: Vector, variance: Matrix, difference: Matrix, digits: int) -> 
     A product of rank r is rounded once more when it is scaled. In float32 each of its r sums is, in shorter formats the
     whole, for these are summed in float32.
     """
-    rank, edge, whole, once = 0, 0.0, variance, spacing(difference, digits) ** 2 / np.float32(12)
+    rank, edge, whole, once = 0, 0.0, 0.0, spacing(difference, digits) ** 2 / np.float32(12)
+    sums = [[one.sum(axis=axis, dtype=np.float64) for one in (variance, once)] for axis in (0, 1)]
     for _ in range(2 if digits == DIGITS["F32"] else 1):
-        whole = variance + once * np.float32(2 + rank)
-        edge = MARGIN * float(np.sqrt(whole.sum(axis=0).max()) + np.sqrt(whole.sum(axis=1).max()))
+        along = [one + other * (2 + rank) for one, other in sums]
+        edge, whole = MARGIN * float(sum(np.sqrt(one.max()) for one in along)), float(along[0].sum())
         rank = int(np.sum(values > edge))
-    beside, expected = float((values[rank:] ** 2).sum()), float(whole.sum()) * (1 - rank / len(values))
+    beside, expected = float((values[rank:] ** 2).sum()), whole * (1 - rank / len(values))
     return rank, edge, beside <= LEFT_OVER * expected
 
 

@@ -8,7 +8,7 @@ numbers, or those of a short floating-point format.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -98,42 +98,36 @@ class Grid:
         return bool(np.mean(np.abs(nearest * self.scale + self.zero - matrix) <= CLOSE * self.step) >= SHARE)
 
 
-@dataclass(frozen=True)
-class _Groups:
+class _Groups(NamedTuple):
     """The numbers of a matrix by the scale that they would share."""
 
     numbers: Matrix
     """(g, n)."""
-    shape: tuple[int, ...]
-    """(r, c, h, w): of groups of h rows and w columns each, as they lie beside each other in the matrix."""
     least: Matrix
     """(g, 1): the least number of each group."""
     most: Matrix
     """(g, 1)."""
 
     @classmethod
-    def fit(cls, numbers: Matrix, shape: tuple[int, ...]) -> _Groups:
-        return cls(numbers, shape, numbers.min(axis=1, keepdims=True), numbers.max(axis=1, keepdims=True))
+    def every(cls, cells: Matrix) -> _Groups:
+        """Return all groups (r, c, h, w) of h rows and w columns each, as they lie beside each other in the matrix."""
+        numbers = cells.reshape(-1, cells.shape[2] * cells.shape[3])
+        return cls(numbers, numbers.min(axis=1, keepdims=True), numbers.max(axis=1, keepdims=True))
 
-    def restored(self, values: Matrix) -> Matrix:
-        """Return what is given of each number, or of each group, in the shape of the matrix."""
-        rows, columns, high, wide = self.shape
-        every = np.broadcast_to(values, self.numbers.shape).reshape(self.shape)
-        return every.swapaxes(1, 2).reshape(rows * high, columns * wide)
+    @classmethod
+    def some(cls, cells: Matrix) -> _Groups:
+        """Return some numbers of some groups, with the least and the largest of all numbers of the group."""
+        rows, columns, high, wide = cells.shape
+        groups, size = rows * columns, high * wide
+        each = min(size, max(LOOKED_AT // groups, FEWEST))
+        chosen = np.arange(0, groups, max(1, groups * each // LOOKED_AT))
+        numbers, least, most = cls.every(cells[np.divmod(chosen, columns)][:, None])
+        return cls(numbers[:, :: max(1, size // each)], least, most)
 
     @property
     def largest(self) -> Matrix:
         """(g, 1): the largest magnitude."""
         return np.maximum(-self.least, self.most)
-
-    @property
-    def some(self) -> _Groups:
-        """Some numbers of some groups, with the least and the largest of all numbers of the group."""
-        groups, size = self.numbers.shape
-        each = min(size, max(LOOKED_AT // groups, FEWEST))
-        chosen = slice(None, None, max(1, groups * each // LOOKED_AT))
-        within = slice(None, None, max(1, size // each))
-        return replace(self, numbers=self.numbers[chosen, within], least=self.least[chosen], most=self.most[chosen])
 
 
 def find_grid(matrix: Matrix, digits: int) -> Grid | None:
@@ -141,14 +135,18 @@ def find_grid(matrix: Matrix, digits: int) -> Grid | None:
 
     `digits` are the binary digits with which they were stored.
     """
-    groupings = [(groups, groups.some) for groups in _groupings(matrix)]
-    for groups, some, levels in ((*both, levels) for table in TABLES for both in groupings for levels in table):
+    divided = [(cells, _Groups.some(cells)) for cells in _divisions(matrix)]
+    for cells, some, levels in ((*both, levels) for table in TABLES for both in divided for levels in table):
         number = _fitting(some.numbers, levels, *levels.fits(some), digits)
         if number is not None:
+            groups = _Groups.every(cells)
             scale, zero = (every[number] for every in levels.fits(groups))
             _, below, above = levels.nearest((groups.numbers - zero) / np.where(scale > 0, scale, 1))
             step = single(scale * (below + above) / 2)
-            return Grid(levels, groups.restored(scale), groups.restored(zero), groups.restored(step))
+            whole = (
+                np.broadcast_to(values, groups.numbers.shape).reshape(cells.shape) for values in (scale, zero, step)
+            )
+            return Grid(levels, *(values.swapaxes(1, 2).reshape(matrix.shape) for values in whole))
     return None
 
 
@@ -161,9 +159,9 @@ def shortest(matrix: Matrix, digits: int) -> int:
 
 def spacing(matrix: Matrix, digits: int) -> Matrix:
     """Return the distance between neighbouring numbers of a format around each number of a matrix."""
-    _, exponent = np.frexp(matrix)
-    unit: Matrix = np.ldexp(np.float32(1), np.maximum(exponent - digits, LEAST.get(digits, -148)))
-    return unit
+    exponents = np.arange(256) - 126  # by the eight bits in which float32 stores them; 0 has the least
+    units = np.ldexp(np.float32(1), np.maximum(exponents - digits, LEAST.get(digits, -148)))
+    return units[(matrix.view(np.uint32) >> 23).astype(np.uint8)]
 
 
 def rounded(matrix: Matrix, digits: int) -> Matrix:
@@ -174,14 +172,13 @@ def rounded(matrix: Matrix, digits: int) -> Matrix:
         return single(matrix.astype(STORED[digits]))
 
 
-def _groupings(matrix: Matrix) -> Iterator[_Groups]:
-    """Ways to divide a matrix into groups that share a scale: the whole, rows, columns, blocks of these, squares."""
+def _divisions(matrix: Matrix) -> Iterator[Matrix]:
+    """Yield a matrix in groups (r, c, h, w) that share a scale: all of it, rows, columns, blocks of these, squares."""
     rows, columns = matrix.shape
     blocks = [(high, wide) for size in BLOCKS for high, wide in ((1, size), (size, 1))]
     for high, wide in ((rows, columns), (1, columns), (rows, 1), *blocks, (SQUARE, SQUARE)):
         if rows % high == 0 and columns % wide == 0:
-            cells = matrix.reshape(rows // high, high, columns // wide, wide).swapaxes(1, 2)
-            yield _Groups.fit(cells.reshape(-1, high * wide), cells.shape)
+            yield matrix.reshape(rows // high, high, columns // wide, wide).swapaxes(1, 2)
 
 
 def _levels(bits: int, values: Iterable[float], name: str = "", scaled: bool = False) -> Levels:
@@ -204,8 +201,8 @@ TABLES = (
 
 def _fitting(numbers: Matrix, levels: Levels, scales: Matrix, zeros: Matrix, digits: int) -> int | None:
     """The first of f grids (f, g, 1) on which nearly all numbers (g, n) lie; a few of them are looked at first."""
-    few = np.s_[:: -(-len(numbers) // 64)]
-    counted, share = _shares(numbers[few, ::16], levels, scales[:, few], zeros[:, few], digits)
+    few = np.s_[:: -(-len(numbers) // 16)]
+    counted, share = _shares(numbers[few, ::64], levels, scales[:, few], zeros[:, few], digits)
     for number in np.flatnonzero((counted == 0) | (share >= FAR)):
         counted, share = _shares(numbers, levels, scales[number], zeros[number], digits)
         if counted >= FEWEST and share >= SHARE:
