@@ -216,6 +216,10 @@ ROWS: dict[str, Row] = {
 """Forgeries by what they are, each found from outside."""
 
 
+SEEN_BY_RUNNING = {"a cell of xLSTM that drowns the layers"}
+"""Of the rows those that only running shows: the cell is no plain product, so that the class has one path."""
+
+
 def text(rows: int = 16, length: int = 256) -> Tensor:
     """Tokens of the models of `examples/hub`, which read bytes: pages of the documentation."""
     content = b"".join(page.read_bytes() for page in sorted(PAGES.glob("*.md")))

@@ -45,7 +45,10 @@ class Run(TorchFunctionMode):
         self.activated: list[torch.Tensor] = []
         self.factors: list[torch.Tensor] = []
         self.best: list[torch.Tensor] = []
-        self.gated = path == "value_output" and any("gate" in each.slots for _, each in tiny.sets(path))
+        # What gates a bias by position, by what stands there, is no part of a product of queries and keys.
+        self.gated = path == "query_key" or (
+            path == "value_output" and any("gate" in each.slots for _, each in tiny.sets(path))
+        )
         self.layer: int | None = None
         rows = torch.from_numpy(hadamard(WIDTH)).float()
         self.known = rows[1:] if folded and tiny.layout.factorization.normalization == "layer_norm" else rows
