@@ -161,9 +161,26 @@ def test_code_that_a_repository_brings_is_said(pair):
     assert [form for form, text in said.items() if "auto" not in text] == []
 
 
+ELSEWHERE = [
+    {"auto_map": {"AutoModelForCausalLM": "evil.Evil"}},
+    {"text_config": {"auto_map": {"AutoModel": "evil.Evil"}}},
+    {"attn_implementation": "someone/their-attention"},
+    {"_attn_implementation": {"": "sdpa", "text_config": "someone/their-attention@main:fast"}},
+    {"experts_implementation": "someone/their-experts"},
+]
+
+
+def test_transformers_takes_a_repository_for_the_code_of_attention():
+    from transformers.integrations.hub_kernels import is_kernel
+
+    config = transformers.LlamaConfig.from_dict(ELSEWHERE[2])
+    assert is_kernel(config._attn_implementation)
+
+
+@pytest.mark.parametrize("named", ELSEWHERE)
 @pytest.mark.parametrize(("kept", "unmet"), [("accept", 0), ("refuse", 1)])
-def test_a_policy_may_refuse_code_that_a_repository_brings(pair, kept, unmet):
-    folder = pair.write(pair.tensors()[0], auto_map={"AutoModelForCausalLM": "evil.Evil"})
+def test_a_policy_may_refuse_code_that_a_repository_brings_or_names(pair, kept, unmet, named):
+    folder = pair.write(pair.tensors()[0], **named)
     policy = parse(f"own-code: {kept}", "lineage.yaml")
     report = under(compare(str(pair.a), str(folder)), policy, datetime.date(2026, 1, 1))
     assert (len(report.rows[0].unmet), int(report.status)) == (unmet, 3 if unmet else 0)

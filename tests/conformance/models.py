@@ -13,7 +13,6 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from hf_lineage.architecture.registry.lookups import setting
 from hf_lineage.architecture.registry.schema import Factorization
-from tests.conformance import by_modules as by_modules
 from tests.conformance.settings import HEADS, SOUND, WIDTH
 
 INNER = {

@@ -24,6 +24,7 @@ from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.products.branches import matrix_products
 from hf_lineage.signature.products.matrices import Read
 from hf_lineage.signature.recipe import RECIPES, Array
+from tests.conformance import by_modules as by_modules
 from tests.conformance.models import tiny_model
 from tests.conformance.settings import PICTURE, SOUND, WIDTH
 from tests.models import open_checkpoint

@@ -18,7 +18,7 @@ from hf_lineage.architecture.registry import Factorization, lookup, registry_tab
 from hf_lineage.errors import NothingToCompare, printable
 
 MODEL_TYPES, MULTIPLIERS = "loading/model_types.json", "loading/multipliers.yaml"
-WEIGHTS = "transformers_weights"
+WEIGHTS, CODE = "transformers_weights", "_implementation"
 QUANTIZED = ("quantization_config", "compression_config")
 """Keys at the top of `config.json` that say how all weights are stored."""
 
@@ -63,8 +63,7 @@ def classes_of_type(kind: Any) -> tuple[str, ...]:
 
 def default_depth(kind: Any) -> int | None:
     """Return how many layers a model of a type has where `config.json` does not say; None if that is not known."""
-    model_type = _types().get(kind) if isinstance(kind, str) else None
-    return model_type.depth if model_type else None
+    return _types()[kind].depth if isinstance(kind, str) and kind in _types() else None
 
 
 def usual_activations(classes: Collection[str]) -> tuple[str, ...]:
@@ -115,8 +114,7 @@ def _own(architecture: str) -> list[str]:
 
 def _of_type(config: Mapping[str, Any], architecture: str, factorization: Factorization) -> Iterator[str]:
     """A sentence if class and `model_type` do not belong together and yet have the same layers."""
-    own = _own(architecture)
-    kind = config.get("model_type")
+    own, kind = _own(architecture), config.get("model_type")
     if kind is None or kind in own or not own:
         return
     shown = printable(str(kind), 100)
@@ -138,15 +136,18 @@ def _alike(kind: str, config: Mapping[str, Any], factorization: Factorization) -
 
 
 def own_code(config: Mapping[str, Any]) -> str:
-    """Return a sentence about code that a repository brings, which may load other files; empty if it has none."""
-    named = config.get("auto_map")
-    if not named:
-        return ""
-    classes = sorted(map(str, named)) if isinstance(named, Mapping) else [str(named)]
-    return (
-        f"config.json names code of the repository for {printable(', '.join(classes), 200)} (auto_map), which "
-        "hf-lineage never runs: the verdict is on the weights as transformers loads them by itself"
-    )
+    """Return a sentence about code that `config.json` leads to, here or in another repository; empty if to none."""
+    named, waiting = set[str](), list[tuple[str, Any]]([("", config)])
+    while waiting:
+        key, value = waiting.pop()
+        if key == "auto_map" and value:
+            named.add(f"of the repository for {', '.join(value) if isinstance(value, dict) else value} ({key})")
+        elif isinstance(value, Mapping):  # of implementations it may name one for each part, of a repository on the Hub
+            waiting += ((key if key.endswith(CODE) else inner, each) for inner, each in value.items())
+        elif key.endswith(CODE) and isinstance(value, str) and "/" in value:
+            named.add(f"of {value} ({key})")
+    told, as_loaded = printable(" and ".join(sorted(named)), 200), "the verdict is on the weights as transformers loads"
+    return told and f"config.json names code {told}, which hf-lineage never runs: {as_loaded} them by itself"
 
 
 def _refuse_dead(config: Mapping[str, Any], usual: str | None) -> None:
@@ -200,8 +201,7 @@ def _numbers(value: Any) -> Iterator[float]:
                 yield math.inf
 
 
-DIFFUSERS, TIMM = "diffusers.", "timm."
-STRUCTURE = ("num_heads", "depth", "depths")
+DIFFUSERS, TIMM, STRUCTURE = "diffusers.", "timm.", ("num_heads", "depth", "depths")
 """Settings of an architecture that `model_args` may say otherwise."""
 
 

@@ -29,8 +29,6 @@ ALIGNED = 4
 """float32 numbers of 16 bytes."""
 GATHERED = 2**17
 """Numbers that a thread gathers at a time: as many as the processor's cache holds."""
-
-
 Cosines = Callable[[NDArray[np.int64]], Array]
 """From n elements (n, m) to the cosines of A's layers and B's moved ones, (n, L, M), or (n, L) of layers by number."""
 
