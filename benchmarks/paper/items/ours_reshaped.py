@@ -148,7 +148,7 @@ def origins_of(said: Verdict) -> tuple[Mapping[int, int], float]:
         inherited, (_, numbers) = said.framed.inherited, said.framed.layers
         partners = said.framed.partners
     else:
-        (measured,) = said.evidence.values()
+        measured = min(said.evidence.values(), key=lambda path: path.inherited.share if path.inherited else 0.0)
         base, numbers = measured.layers
         inherited = measured.inherited
         partners = tuple(base[row] for row in inherited.partners) if inherited else ()
