@@ -24,7 +24,7 @@ from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.products.branches import matrix_products
 from hf_lineage.signature.products.matrices import Read
 from hf_lineage.signature.recipe import RECIPES, Array
-from tests.conformance import by_modules as by_modules
+from tests.conformance.by_modules import by_modules
 from tests.conformance.models import tiny_model
 from tests.conformance.settings import PICTURE, SOUND, WIDTH
 from tests.models import open_checkpoint
@@ -220,6 +220,7 @@ def build_tiny_model(
     """Save a tiny model, read it back and bind it, by the registry's own choice unless a factorization is given."""
     model = tiny_model(name, wanted)
     model.save_pretrained(folder)
+    by_modules(model)
     return read_back(model, folder, factorization)
 
 
