@@ -7,12 +7,12 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-import transformers
 from transformers.models.auto import modeling_auto
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from hf_lineage.architecture.registry.lookups import factorizations
 from tests.conformance import known_classes
+from tests.conformance.models import transformers  # which offers parts of models too
 
 TABLE = Path("registry/loading/model_types.json")
 KINDS = {"depth": int, "activation": str}

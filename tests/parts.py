@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import torch
-import transformers
 from safetensors.torch import load_file, save_file
 from transformers.models.auto import modeling_auto
 
@@ -23,7 +22,11 @@ from hf_lineage.checking.source.opening import bound
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.reference import RepoRef, resolve
 from tests.conformance import known_classes, variants
-from tests.conformance.models import tiny_config, tiny_model
+from tests.conformance.models import (
+    tiny_config,
+    tiny_model,
+    transformers,  # which offers parts of models too
+)
 from tests.models import WEIGHTS
 from tests.tensors.names import loaded
 

@@ -20,7 +20,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import transformers
 from transformers.activations import ACT2CLS
 
 from hf_lineage.architecture.loading.layers import ALIASES
@@ -29,6 +28,7 @@ from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.architecture.registry.schema import Factorization
 from tests.conformance import required, variants
 from tests.conformance.effects import ALIVE, BUILDS, DROWNED, FAILS, OFF, SAME, Tried, placed
+from tests.conformance.models import transformers  # which offers parts of models too
 
 TABLE = Path("registry/loading/settings.json")
 FOUND = Path(tempfile.gettempdir()) / f"settings-{transformers.__version__}.jsonl"

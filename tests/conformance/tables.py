@@ -13,11 +13,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-import transformers
 
 from hf_lineage.architecture.registry.lookups import lookup
 from hf_lineage.errors import NothingToCompare
-from tests.conformance.models import place, tiny_config
+from tests.conformance.models import (
+    place,
+    tiny_config,
+    transformers,  # which offers parts of models too
+)
 from tests.conformance.tiny import TinyModel, runner
 from tests.settings import known_words, settings
 

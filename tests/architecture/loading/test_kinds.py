@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-import transformers
 
 from hf_lineage.architecture.layout import bind
 from hf_lineage.architecture.loading.kinds import Fine, kinds, parts, scalar_reservations, settings_reservations
@@ -15,6 +14,7 @@ from hf_lineage.architecture.registry.lookups import factorizations, lookup
 from hf_lineage.errors import NothingToCompare
 from tests.conformance import build_tiny_model, variants
 from tests.conformance.effects import Tried
+from tests.conformance.models import transformers  # which offers parts of models too
 from tests.settings import cases, digest, table, tried
 
 COMMAND = "python -m tests.settings"
