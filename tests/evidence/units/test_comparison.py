@@ -100,6 +100,7 @@ def test_units_in_the_order_of_their_sizes_show_nothing_between_independent_mode
 
     within = p_values(pairs)
     print(f"{pairs} pairs: KS {kstest(within, 'uniform').pvalue:.2g}", [(p, (within <= p).mean()) for p in LEVELS])
+    assert kstest(within[:100], "uniform").pvalue > 0.01
     for level in LEVELS[:2]:
         assert binomtest(int(np.sum(within <= level)), len(within), level, alternative="greater").pvalue > 0.01
     monkeypatch.setattr(strata, "LEAST", 1000)
