@@ -47,7 +47,7 @@ def rows(bench: Bench) -> Sequence[Row]:
     for name in list(running_attacks.ATTACKS)[few]:
         found += _judged(FORGED, name, HUB / LLAMA, _attacked(bench, name), loss_of=True)
     for case in ours_forged.INSERTIONS[few]:
-        folder = _edited(bench, case)
+        folder = ours_forged.edited(bench, case)
         found += _judged(FORGED, case.name, HUB / LLAMA, folder, loss_of=True)
     for name, tiny in list(forgeries.ROWS.items())[few]:
         folder = _tiny(bench, name, tiny)
@@ -72,16 +72,6 @@ def _attacked(bench: Bench, name: str) -> Path:
         model.save_pretrained(into)
 
     return bench.cache.kept_folder("executed", [VERSION, name, digest(HUB / LLAMA)], make)
-
-
-def _edited(bench: Bench, case: ours_forged.Edit) -> Path:
-    def make(into: Path) -> None:
-        model = loaded(HUB / case.of)
-        case.edit(model, loaded(HUB / case.weights_of))
-        model.save_pretrained(into)
-
-    depends = [ours_forged.VERSION, case.name, digest(HUB / case.of), digest(HUB / case.weights_of)]
-    return bench.cache.kept_folder("forged", depends, make)
 
 
 def _tiny(bench: Bench, name: str, tiny: forgeries.Row) -> Path:

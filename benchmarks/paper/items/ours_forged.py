@@ -101,20 +101,25 @@ def rows(bench: Bench) -> Sequence[Row]:
 
 def _trained(bench: Bench, case: Edit) -> Iterator[Row]:
     """Yield the rows of an edit of a trained model."""
-    models = {name: _model(bench, name) for name in (case.of, case.weights_of)}
-    base = next(models[name] for name in BASES if name in models)
-
-    def make(into: Path) -> None:
-        model = loaded(models[case.of])
-        case.edit(model, loaded(models[case.weights_of]))
-        model.save_pretrained(into)
-
-    folder = bench.cache.kept_folder("forged", [VERSION, case.name, *map(digest, models.values())], make)
-    before, after = loaded(models[case.of]), loaded(folder)
+    base = next(_model(bench, name) for name in BASES if name in (case.of, case.weights_of))
+    folder = edited(bench, case)
+    before, after = loaded(_model(bench, case.of)), loaded(folder)
     more = sum(one.numel() for one in after.parameters()) / sum(one.numel() for one in before.parameters()) - 1
     layers = len(after.model.layers) / len(before.model.layers) - 1
     yield from _row(case.name, case.known, more, layers, base, folder, case.path)
     yield Row(f"{case.name}: loss", None, loss(after, documentation()))
+
+
+def edited(bench: Bench, case: Edit) -> Path:
+    """Return a trained model after an edit."""
+    own, theirs = (_model(bench, name) for name in (case.of, case.weights_of))
+
+    def make(into: Path) -> None:
+        model = loaded(own)
+        case.edit(model, loaded(theirs))
+        model.save_pretrained(into)
+
+    return bench.cache.kept_folder("forged", [VERSION, case.name, digest(own), digest(theirs)], make)
 
 
 def _model(bench: Bench, name: str) -> Path:
