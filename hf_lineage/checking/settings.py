@@ -114,7 +114,7 @@ SETTINGS: Mapping[str, Setting] = {
     "paths": Setting(NAMES),
     "alpha": Setting(NUMBER, "Significance level of the test."),
     "permutations": Setting(
-        WHOLE, "Number of permutations to draw first; 20 times as many follow if the p-value is near alpha."
+        WHOLE, "Least number of permutations to draw first; 20 times as many follow if the p-value is near alpha."
     ),
     "seed": Setting(WHOLE, "Seed of the permutations."),
     "nulls": Setting(NAMES),

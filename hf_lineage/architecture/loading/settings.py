@@ -202,7 +202,7 @@ def _numbers(value: Any) -> Iterator[float]:
 
 
 DIFFUSERS, TIMM, STRUCTURE = "diffusers.", "timm.", ("num_heads", "depth", "depths")
-"""Settings of an architecture that `model_args` may say otherwise."""
+"""Prefixes of both libraries' classes, and settings of an architecture that `model_args` may say otherwise."""
 
 
 def of_diffusers(config: Mapping[str, Any]) -> bool:

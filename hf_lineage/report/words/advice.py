@@ -104,13 +104,13 @@ LIMITS = (
     "quality. Very heavy continued pretraining can hide it too.",
     "A low but significant score can come from a shared initialisation (two runs from one seed), which is a shared "
     "ancestor here.",
-    "The permutation p-value holds for training that treats all residual coordinates alike; fixed sinusoidal positions "
-    "and nested (Matryoshka) training do not.",
+    "The p-value holds for training that treats all residual coordinates alike, or their signs; fixed sinusoidal "
+    "positions and nested (Matryoshka) training do not.",
     "A distilled model trained from fresh weights is not a descendant, even if it behaves alike.",
     "p-values are corrected for the paths and the interim analyses of one claim. Nothing corrects for asking about "
     "several claims or many models: of a hundred independent pairs about one is called RELATED at alpha 0.01.",
-    "The inherited share weighs each hidden unit by what it is expected to write, as the weights tell. It also "
-    "counts units that would fire on ordinary inputs and never fire on the real inputs of the model.",
+    "In the inherited share each hidden unit weighs its size, and at most the median of its layer. Units that never "
+    "fire on the real inputs of the model count as well.",
 )
 """Of models."""
 WHEN_RUN = (
