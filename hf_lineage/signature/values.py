@@ -158,6 +158,8 @@ class Signature:
     """Sentences about files and tensors that lay beside the weights and were not read."""
     reservations: tuple[str, ...] = ()
     """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
+    unaccounted: tuple[str, ...] = ()
+    """Names of stored tensors that are not the class's own; where there are some, RELATED verifies nothing."""
     own_code: str = ""
     """A sentence about code that the repository brings; empty if it has none."""
     read_as: str = ""

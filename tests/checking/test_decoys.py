@@ -55,8 +55,8 @@ def test_two_independent_models_are_told_apart(pair):
             "UNVERIFIABLE",
             "config.json says 2 layers and the weights hold 4: transformers loads layers 0",
         ),
-        ("foreign_prefix", ["B"], "UNVERIFIABLE", "stand under decoy."),
-        ("one_letter_prefix", ["A"], "UNVERIFIABLE", "matrices with the names and shapes of the layers stand under "),
+        ("foreign_prefix", ["B"], "UNRELATED", ""),
+        ("one_letter_prefix", ["A"], "RELATED", "are not among those that the class saves, and the base has no equal"),
         ("named_file", ["B"], "UNVERIFIABLE", "transformers loads other.safetensors, which config.json names"),
         ("named_file_alone", ["A"], "RELATED", ""),
         ("file_and_shards", ["B"], "UNVERIFIABLE", "transformers loads the file, other loaders follow the index;"),
@@ -214,16 +214,15 @@ def test_experts_under_the_names_of_memory_are_loaded_too(tmp_path):
     assert "which may be loaded in place of those that were read" in outcome.reason
 
 
-def test_scales_beside_plain_weights_are_refused_where_the_configuration_uses_them(pair):
+@pytest.mark.parametrize(
+    "settings", [{}, {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128] * 2}}]
+)
+def test_scales_beside_plain_weights_verify_nothing(pair, settings):
     a, _ = pair.tensors()
     scales = {f"{name}_scale_inv": torch.rand(1, 1) for name in a if ".mlp." in name and name.endswith("weight")}
-    row = judged(pair, pair.write({**a, **scales}))
-    assert row.verdict.name == "RELATED"
-    assert "tensors beside matrices were not read (6), such as " in row.notes[0]
-    quantized = {"quant_method": "fp8", "weight_block_size": [128, 128]}
-    outcome = judged(pair, pair.write({**a, **scales}, quantization_config=quantized)).verdict
-    assert outcome.name == "UNVERIFIABLE"
-    assert "more give scales for the matrices, as `quantization_config` of config.json says" in outcome.reason
+    outcome = judged(pair, pair.write({**a, **scales}, **settings)).verdict
+    assert (outcome.name, outcome.verified) == ("RELATED", False)
+    assert "6 stored tensors, such as model.layers.0.mlp.down_proj.weight_scale_inv, are not among" in outcome.reason
 
 
 @pytest.mark.parametrize("file", ["pytorch_model.bin", "consolidated.safetensors", "model.Q4_K_M.gguf", OTHER])

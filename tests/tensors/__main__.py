@@ -12,14 +12,14 @@ from typing import Any
 from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.architecture.registry.schema import Factorization
 from tests.conformance.models import transformers  # which offers parts of models too
-from tests.tensors.derive import beside, entries, layers
+from tests.tensors.derive import beside, entries, layers, named_beside
 from tests.tensors.explore import explored
 
 FOLDER = Path("registry/tensors")
 
 
-def plainly(factorization: Factorization, name: str) -> tuple[str, str]:
-    """What a class builds by its variants alone, and the names beside its layers: all that tells it from others."""
+def plainly(factorization: Factorization, name: str) -> tuple[str, str, set[tuple[str, ...]]]:
+    """Return all that tells a class from others, by its variants alone, and every name beside its layers."""
     looks = [family[0].found for family in explored(factorization, name, deep=False)]
     found = [layers(factorization, one) for one in looks]
     prefixes = sorted(set().union(*(prefixes for _, prefixes in found)))
@@ -27,7 +27,13 @@ def plainly(factorization: Factorization, name: str) -> tuple[str, str]:
     always = [names for names in outside[0] if all(names in other for other in outside)]
     inside = [sorted((*place, sorted(groups)) for place, groups in of_look.items()) for of_look, _ in found]
     kind = getattr(transformers, name).config_class.__name__
-    return json.dumps([kind, inside]), json.dumps({"prefixes": prefixes, "beside": always})
+    others = set().union(*(named_beside(factorization, one) for one in looks))
+    return json.dumps([kind, inside]), json.dumps({"prefixes": prefixes, "beside": always}), others
+
+
+def plainest(groups: set[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return the names of tensors, those of one together; a group that is a part of another one is left out."""
+    return sorted(names for names in groups if not any(set(names) < set(others) for others in groups))
 
 
 def merged(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -47,22 +53,30 @@ def table(factorization: Factorization) -> dict[str, Any] | None:
     """What is stored of a factorization; None if transformers has none of its classes."""
     by_kind: dict[str, list[str]] = defaultdict(list)
     outside: dict[str, str] = {}
+    others: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     for name in (name for name in factorization.classes if hasattr(transformers, name)):
-        kind, outside[name] = plainly(factorization, name)
+        kind, outside[name], beside_layers = plainly(factorization, name)
         by_kind[kind].append(name)
+        others[getattr(transformers, name).config_class.__name__] |= beside_layers
     stored: list[str] = []
-    classes: dict[tuple[str, int], list[str]] = defaultdict(list)
+    known: list[list[tuple[str, ...]]] = []
+    classes: dict[tuple[str, int, int], list[str]] = defaultdict(list)
     for names in by_kind.values():
         found = entries(factorization, names[0], explored(factorization, names[0]))
         text = json.dumps({stack: merged(of_stack) for stack, of_stack in found.items()})
-        if text not in stored:
-            stored.append(text)
+        of_kind = plainest(others[getattr(transformers, names[0]).config_class.__name__])
+        stored += [] if text in stored else [text]
+        known += [] if of_kind in known else [of_kind]
         for name in names:
-            classes[outside[name], stored.index(text)].append(name)
+            classes[outside[name], stored.index(text), known.index(of_kind)].append(name)
     if not stored:
         return None
-    rows = [{"classes": sorted(names), **json.loads(said), "layers": at} for (said, at), names in classes.items()]
-    return {"classes": sorted(rows, key=lambda row: row["classes"]), "layers": [json.loads(text) for text in stored]}
+    rows = [
+        {"classes": sorted(names), **json.loads(text), "layers": at, "others": number}
+        for (text, at, number), names in classes.items()
+    ]
+    layers = [json.loads(text) for text in stored]
+    return {"classes": sorted(rows, key=lambda row: row["classes"]), "layers": layers, "others": known}
 
 
 def lines(value: Any, depth: int = 0) -> str:

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hf_lineage.architecture.loading.class_tensors import older
-from hf_lineage.architecture.registry.schema import Factorization, as_names
+from hf_lineage.architecture.loading.class_tensors import numberless, older
+from hf_lineage.architecture.registry.schema import Factorization, as_names, bare_name
 from tests.conformance.models import transformers  # which offers parts of models too
 from tests.tensors.explore import DEFAULT, DEPTHS, Seen
 from tests.tensors.fit import Key, Row, defaults_of, fit
@@ -148,6 +148,17 @@ def beside(factorization: Factorization, found: Loaded, prefixes: set[str]) -> l
         for names in groups.values()
         if names & embeddings or any(_norm(owner, name, found) for owner in owners for name in names)
     )
+
+
+def named_beside(factorization: Factorization, found: Loaded) -> set[tuple[str, ...]]:
+    """Return the patterns of all names beside the layers without the prefix of a base model, one tensor's together."""
+    inside = {name for _, _, name in by_layer(factorization, found.groups)}
+    of_layers = {found.groups[name] for name in inside}
+    groups: dict[str, set[str]] = defaultdict(set)
+    for name, group in found.groups.items():
+        if name not in inside and (group not in of_layers or name in found.saved):
+            groups[group].add(numberless(bare_name(factorization, older(name))))
+    return {tuple(sorted(names)) for names in groups.values()}
 
 
 def _norm(owner: str, name: str, found: Loaded) -> bool:

@@ -56,8 +56,8 @@ def differences(listed, name, found, names):
     if not layers:
         return set(), ()
     junk = f"{layers[0].prefix}.{JUNK}"
-    known = world(name, listed, {**shapes, junk: (1,)}, found.config)
-    return known.outside ^ {junk}, known.missing
+    known = world(name, listed, {**shapes, junk: (1,), JUNK: (1,)}, found.config)
+    return (known.outside ^ {junk}) | ({*known.unaccounted} ^ {junk, JUNK}), known.missing
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+from .activation_scales import within_range as within_range
 from .class_tensors import World as World
 from .class_tensors import exact_classes as exact_classes
 from .class_tensors import world as world

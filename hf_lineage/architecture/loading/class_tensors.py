@@ -7,24 +7,28 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from hf_lineage.architecture.layers import Layer, Shape, find_layers
 from hf_lineage.architecture.loading.conditions import Condition, holds
-from hf_lineage.architecture.registry import Factorization, listing, read_table, registry_root
+from hf_lineage.architecture.registry import Factorization, bare_name, listing, read_table, registry_root
 from hf_lineage.errors import NothingToCompare, printable
 
 TABLES = "tensors"
 OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 """Ends of names that transformers takes for others, whatever the class."""
+DECIDES_NOTHING = re.compile(
+    r"(.*\.)?((rotary_)?emb(eddings)?\.inv_freq|position_ids|masked_bias|attn\.bias|attention\.bias|attn_mask|relative_position_index)"
+)
+"""Tables and masks that older versions of transformers stored, where the class does not load them under any name."""
+NUMBER = re.compile(r"(?<![^.])[0-9]+(?![^.])")
 COUNTED = re.compile(r"((?<=experts\.)|(?<=expert_)|(?<=norms\.))[0-9]+(?![^.])")
 """Numbers in tensor names whose count `config.json` gives."""
-COMPANION = re.compile(r"\.(?!bias$|weight$).+|_(scales?|scale_inv|blocks|zeros|zero_points?|qzeros|absmax|quant.*)")
-"""Suffixes that turn the name of a matrix into that of a tensor belonging to it."""
 
 
 class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,6 +51,8 @@ class _Class(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The embedding and the norms beside the layers, each by all its names on disks."""
     layers: int
     """Which of the tables of layers belongs to these classes."""
+    others: int
+    """Which of the lists of other names does."""
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
@@ -55,12 +61,14 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     classes: tuple[_Class, ...]
     layers: tuple[dict[str, tuple[_Group, ...]], ...]
     """By the name of a stack what its layers have."""
+    others: tuple[tuple[tuple[str, ...], ...], ...]
+    """All names beside the layers of classes of one kind, those of one tensor together: with `*` for numbers, and
+    without the prefix of a base model."""
 
     @functools.cached_property
-    def everything(self) -> frozenset[str]:
-        """Every name that a tensor of a layer has in any class, without `.weight`."""
-        groups = (group for stacks in self.layers for of_stack in stacks.values() for group in of_stack)
-        return frozenset(name.removesuffix(".weight") for group in groups for name in (*group.names, *group.instead))
+    def meanings(self) -> tuple[Mapping[str, str], ...]:
+        """By each of these names, per kind, the first of those that mean the same tensor."""
+        return tuple({name: names[0] for names in of_kind for name in names} for of_kind in self.others)
 
 
 @dataclass(frozen=True)
@@ -69,31 +77,33 @@ class World:
 
     outside: frozenset[str] = frozenset()
     """Tensors inside the layers that are no part of the model."""
+    unaccounted: tuple[str, ...] = ()
+    """Stored names, ascending, that are not the class's own: a loader may rename them, or not load them at all."""
     missing: tuple[str, ...] = ()
     """Tensors of the layers, or beside them, that the class builds and the file does not hold."""
     unbiased: bool = False
     """Whether the class builds a bias that the file does not hold, which is then 0."""
-    notes: tuple[str, ...] = field(init=False)
-    reservations: tuple[str, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "notes", tuple(self._notes()))
-        object.__setattr__(self, "reservations", tuple(self._reservations()))
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about the tensors that are left out."""
+        if not self.outside:
+            return ()
+        return (
+            f"{len(self.outside)} tensors inside the layers, such as {printable(min(self.outside), 200)}, do not "
+            "belong to the class with this config.json, and transformers leaves them out; they were not judged, and "
+            "other engines may use them",
+        )
 
-    def _notes(self) -> Iterator[str]:
-        if self.outside:
-            yield (
-                f"{len(self.outside)} tensors inside the layers, such as {printable(min(self.outside), 200)}, do not "
-                "belong to the class with this config.json, and transformers leaves them out; they were not judged, "
-                "and other engines may use them"
-            )
-
-    def _reservations(self) -> Iterator[str]:
-        if self.missing:
-            yield (
-                f"{len(self.missing)} tensors that the class has with this config.json are not stored, such as "
-                f"{printable(self.missing[0], 200)}: transformers fills them with random numbers"
-            )
+    @property
+    def reservations(self) -> tuple[str, ...]:
+        """Reasons why nothing is verified or contradicted."""
+        if not self.missing:
+            return ()
+        return (
+            f"{len(self.missing)} tensors that the class has with this config.json are not stored, such as "
+            f"{printable(self.missing[0], 200)}: transformers fills them with random numbers",
+        )
 
 
 @functools.cache
@@ -137,12 +147,30 @@ def world(
         answered = [(group, holds(group.when, config, layer.number, depths[layer.stack])) for group in groups]
         stored = {name: older(relative(layer, name)) for name in layer.shapes}
         built = {name for group, met in answered if met is not False for name in (*group.names, *group.instead)}
-        outside |= set(_outside(stored, built, table.everything))
+        outside |= {name for name, pattern in stored.items() if pattern not in built}
         needed = [group for group, met in answered if met and not group.optional]
         absent = list(_missing(needed, set(stored.values())))
         missing += [f"{layer.prefix}.{name}" for name in absent if not name.endswith("bias")]
         unbiased = unbiased or any(name.endswith("bias") for name in absent)
-    return World(frozenset(outside), tuple(missing), unbiased)
+    beside = shapes.keys() - {name for layer in layers for name in layer.shapes}
+    unknown = outside | set(_unknown(factorization, shapes, beside, table.meanings[known_class.others]))
+    unaccounted = sorted(name for name in unknown if not DECIDES_NOTHING.fullmatch(name))
+    return World(frozenset(outside), tuple(unaccounted), tuple(missing), unbiased)
+
+
+def _unknown(
+    factorization: Factorization, stored: Iterable[str], beside: Collection[str], meanings: Mapping[str, str]
+) -> Iterator[str]:
+    """Names beside the layers that the class does not know, and those that mean one tensor: a loader takes one."""
+    tensors = defaultdict[tuple[str, ...], list[str]](list)
+    for name in stored:
+        bare = bare_name(factorization, older(name))
+        meaning = meanings.get(numberless(bare)) if name in beside else bare
+        if meaning is None:
+            yield name
+        else:
+            tensors[meaning, *NUMBER.findall(bare)].append(name)
+    yield from (name for names in tensors.values() for name in names if len(names) > 1)
 
 
 def exact_classes(
@@ -182,45 +210,28 @@ def relative(layer: Layer, name: str) -> str:
     return COUNTED.sub("*", inside)
 
 
+def numberless(name: str) -> str:
+    """Return a name with `*` for its numbers."""
+    return NUMBER.sub("*", name)
+
+
 def older(name: str) -> str:
     """Return the name that transformers takes a name of older files for."""
     return next((name.removesuffix(end) + new for end, new in OLDER.items() if name.endswith(end)), name)
 
 
-def _outside(stored: Mapping[str, str], built: Collection[str], everything: Collection[str]) -> Iterator[str]:
-    """The tensors of a layer that are not built and do not describe how a built one is stored."""
-    bare = {name.removesuffix(".weight") for name in built}
-    for name, pattern in stored.items():
-        if pattern not in built and (pattern.removesuffix(".weight") in everything or not companion(pattern, bare)):
-            yield name
-
-
-def companion(name: str, bare: Collection[str]) -> bool:
-    """Whether a tensor belongs to one of these matrices, named without `.weight`, and says how it is stored."""
-    return any(
-        name[: match.start()] in bare and COMPANION.fullmatch(name[match.start() :])
-        for match in re.finditer(r"[._]", name)
-    )
-
-
 def _missing(needed: Iterable[_Group], stored: Collection[str]) -> Iterator[str]:
-    """The names of needed tensors that are not stored: neither by this nor another name, nor quantized.
+    """The names of needed tensors that are not stored, by this or another name.
 
     A missing bias is not random: transformers sets it to 0.
     """
     for group in needed:
         if not any(name in stored for name in group.instead):
-            absent = (name for name in group.names if name not in stored)
-            yield from (name for name in absent if not _in_parts(name, stored))
-
-
-def _in_parts(name: str, stored: Iterable[str]) -> bool:
-    bare = {name.removesuffix(".weight")}
-    return any(companion(other, bare) for other in stored)
+            yield from (name for name in group.names if name not in stored)
 
 
 def _missing_beside(beside: Iterable[tuple[str, ...]], shapes: Mapping[str, Shape]) -> Iterator[str]:
     stored = {older(name) for name in shapes}
     for names in beside:
-        if stored.isdisjoint(names) and not any(_in_parts(name, stored) for name in names):
+        if stored.isdisjoint(names):
             yield names[0]

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hf_lineage.architecture.layers import Layer, Shape, Stack, find_layers
 from hf_lineage.architecture.layout import Layout
-from hf_lineage.architecture.loading.class_tensors import companion
 from hf_lineage.architecture.loading.settings import default_depth
 from hf_lineage.architecture.registry import Factorization, as_stacks, setting
 from hf_lineage.errors import NothingToCompare, printable
@@ -24,10 +22,6 @@ ALIASES = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 """Names that configurations give to the number of layers; transformers treats them as one key."""
 PREDICTING = ("num_nextn_predict_layers", "num_mtp_layers")
 """Keys that count additional layers which only predict further tokens; transformers does not load those."""
-BESIDE = re.compile(r"(?:^|\.)(?:mtp(?:_\w+)?|visual|vision_\w+|audio_\w+)\.")
-"""Prefixes of layers that predict further tokens and of vision and audio towers, which no class loads as its layers."""
-COPIED = 2
-"""Matrices with names and shapes of the layers that count as a copy; a single one may be a coincidence."""
 
 
 @dataclass(frozen=True)
@@ -133,22 +127,14 @@ def _count(value: Any) -> int | None:
     return max(value, 0) if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def refuse_hidden(
-    layout: Layout, shapes: Mapping[str, Shape], config: Mapping[str, Any], decoded: Collection[str] = ()
-) -> tuple[str, ...]:
-    """Return sentences about tensors beside the layers that are read, of which some are `decoded` from stored ones.
-
-    Raise NothingToCompare for those that could be the model instead of them, or change what is computed with them.
-    """
-    layers = find_layers(layout.factorization, shapes)
-    matrices = {slot.tensor for layer_set in layout.everything for slot in layer_set.slots.values()}
+def refuse_hidden(layout: Layout) -> None:
+    """Raise NothingToCompare for matrices in the layers that could be loaded in place of those that are read."""
     if layout.unclaimed:
         raise NothingToCompare(
             f"the layers hold {len(layout.unclaimed)} more matrices, such as {printable(layout.unclaimed[0], 200)}, "
             "which may be loaded in place of those that were read; remove those that do not belong to the class"
         )
     _refuse_alternatives(layout)
-    return (*_copies(layers, matrices, shapes), *_companions(matrices, shapes, config, decoded))
 
 
 def _refuse_alternatives(layout: Layout) -> None:
@@ -166,47 +152,3 @@ def _refuse_alternatives(layout: Layout) -> None:
                     f"a layer holds {printable(name, 200)} and {printable(inside, 200)}: transformers loads the one "
                     "that config.json gives for the layer and leaves the other out; remove the one that is not loaded"
                 )
-
-
-def _copies(layers: Iterable[Layer], matrices: set[str], shapes: Mapping[str, Shape]) -> Iterator[str]:
-    """A sentence about layers with the names and shapes of these that stand under another prefix and are not loaded."""
-    own: set[str] = set()
-    wanted: set[tuple[str, Shape]] = set()
-    for layer in layers:
-        own |= layer.shapes.keys()
-        start = f"{layer.prefix}."
-        wanted |= {(name.removeprefix(start), shapes[name]) for name in layer.shapes if name in matrices}
-    under_prefix: dict[str, set[str]] = defaultdict(set)
-    for name, shape in shapes.items():
-        if name not in own:
-            for match in re.finditer(r"(?<![0-9])[0-9]{1,6}\.", name):
-                if (name[match.end() :], shape) in wanted:
-                    under_prefix[name[: match.end()]].add(name)
-    copied = {where: names for where, names in under_prefix.items() if len(names) >= COPIED}
-    unexplained = next((where for where in copied if not BESIDE.search(where)), None)
-    if unexplained is not None:
-        raise NothingToCompare(
-            f"matrices with the names and shapes of the layers stand under {printable(unexplained, 200)} too: "
-            "loaders disagree on which of them are the model; remove the others"
-        )
-    if copied:
-        count, where = sum(map(len, copied.values())), printable(min(copied), 200)
-        yield f"{count} tensors like those of the layers stand under {where}; they belong elsewhere and were not read"
-
-
-def _companions(
-    matrices: set[str], shapes: Mapping[str, Shape], config: Mapping[str, Any], decoded: Collection[str]
-) -> Iterator[str]:
-    """A sentence about what is stored beside a matrix and says how to read it, if `config.json` does not use it."""
-    bare = {name.removesuffix(".weight") for name in matrices}
-    companions = [name for name in shapes if name not in matrices and companion(name, bare)]
-    quantized = config.get("quantization_config")
-    if companions and quantized:
-        raise NothingToCompare(
-            f"{printable(companions[0], 200)} and {len(companions) - 1} more give scales for the matrices, as "
-            "`quantization_config` of config.json says; that is not decoded, so the loaded weights are not known"
-        )
-    if companions:
-        yield f"tensors beside matrices were not read ({len(companions)}), such as {printable(companions[0], 200)}"
-    if quantized and matrices.isdisjoint(decoded):
-        yield "config.json has a `quantization_config`, but the weights are plain numbers; they are judged as stored"

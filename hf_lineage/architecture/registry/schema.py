@@ -148,6 +148,13 @@ def prefixes(factorization: Factorization) -> tuple[str, ...]:
     return tuple(prefix for names in as_stacks(factorization.layers).values() for prefix in names)
 
 
+def bare_name(factorization: Factorization, name: str) -> str:
+    """Return the name of a tensor without the prefix that a base model has where it is saved with a head."""
+    every = prefixes(factorization)
+    starts = {one.removesuffix(other) for one in every for other in every if one.endswith(f".{other}")}
+    return name.removeprefix(max(filter(name.startswith, starts), key=len, default=""))
+
+
 def as_sets(sets: Sets) -> tuple[MatrixSet, ...]:
     """Return one matrix set or several as a tuple."""
     return (sets,) if isinstance(sets, MatrixSet) else tuple(matrices for matrices in sets if matrices is not None)

@@ -10,3 +10,4 @@ from .declared import relation_notes as relation_notes
 from .derivation import derived as derived
 from .pairing import Pairing as Pairing
 from .pairing import pair_tensors as pair_tensors
+from .unaccounted import doubts as doubts

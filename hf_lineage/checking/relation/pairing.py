@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hf_lineage.architecture.registry import Factorization, as_names, prefixes
+from hf_lineage.architecture.registry import as_names, bare_name
 from hf_lineage.checking.relation.configurations import differing_settings
+from hf_lineage.checking.relation.unaccounted import unaccounted
 from hf_lineage.checking.source import Opened
 from hf_lineage.checkpoint import Checkpoint, TensorInfo
 from hf_lineage.errors import CheckpointError, printable
 
-PLAIN = (".weight", ".bias")
-"""Ends of names that describe nothing but hold numbers of their own."""
 TIED = "tie_word_embeddings"
 ROTARY = ("rope_scaling", "rope_parameters")
 SLOPE = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
@@ -64,12 +63,12 @@ def pair_tensors(base: Opened, candidate: Opened) -> Pairing:
             alone.remove(name)
     lacking = [name for name in known.values() if name not in taken]
     copies = dict(_copies(base, candidate, alone, lacking, pairs))
-    outside = _outside(candidate) - _outside(base)
+    added = (name for name in alone if name not in copies and name not in pairs)
     return Pairing(
         base.checkpoint,
         candidate.checkpoint,
         tuple(pairs.items()),
-        (*(name for name in alone if name not in copies and name not in pairs), *sorted(outside)),
+        tuple(dict.fromkeys((*added, *unaccounted(base, candidate)))),
         tuple(name for name in lacking if name not in copies),
         tuple(f"{printable(name, 200)} is {what}" for name, what in copies.items()),
         differing_settings(base, candidate),
@@ -83,11 +82,9 @@ def by_bare_name(model: Opened) -> dict[str, str]:
 
 
 def _names(model: Opened) -> dict[str, list[str]]:
-    starts = sorted(_starts(model.layout.factorization), key=len, reverse=True)
     names: dict[str, list[str]] = {}
     for name in model.checkpoint.tensors:
-        bare = next((name.removeprefix(start) for start in starts if name.startswith(start)), name)
-        names.setdefault(bare, []).append(name)
+        names.setdefault(bare_name(model.layout.factorization, name), []).append(name)
     return names
 
 
@@ -97,21 +94,14 @@ def _refuse_doubles(model: Opened) -> None:
         raise CheckpointError(f"{model.described.repo} has two tensors that are {printable(doubles[0], 200)}")
 
 
-def _starts(factorization: Factorization) -> set[str]:
-    """What names may begin with where a model is saved with a head, by the prefixes that its layers may have."""
-    every = prefixes(factorization)
-    return {one.removesuffix(other) for one in every for other in every if one.endswith(f".{other}")}
-
-
 def _renamed(model: Opened, name: str, known: Mapping[str, str], taken: set[str]) -> str | None:
     """The base's tensor that a converter stores under another name, if just one that is free can be it."""
     if model.described.foreign is None:
         return None
-    starts = _starts(model.layout.factorization)
     possible = {
         known[bare]
         for alias in model.described.foreign.form.aliases(name)
-        for bare in (alias, *(alias.removeprefix(start) for start in starts))
+        for bare in (alias, bare_name(model.layout.factorization, alias))
         if bare in known and known[bare] not in taken
     }
     return possible.pop() if len(possible) == 1 else None
@@ -142,8 +132,7 @@ def _embeddings(model: Opened) -> Iterator[str]:
     for name in as_names(model.layout.factorization.embedding):
         if isinstance(name, str):
             yield f"{name}.weight"
-            for start in _starts(model.layout.factorization):
-                yield f"{name}.weight".removeprefix(start)
+            yield bare_name(model.layout.factorization, f"{name}.weight")
 
 
 def _same(checkpoint: Checkpoint, one: str, other: str) -> bool:
@@ -181,12 +170,3 @@ def _rotary(checkpoint: Checkpoint, name: str, base: Opened) -> str:
     smooth = np.clip((positions / waves - low) / (high - low or 1), 0, 1)
     expected = 1 / ((1 - smooth) / factor + smooth)
     return "made of the base's rotary settings" if np.allclose(factors, expected, rtol=1e-4) else ""
-
-
-def _outside(model: Opened) -> set[str]:
-    """Stored tensors that no tensor of the class is made of, but for what describes a part of a quantized one."""
-    tensors = model.checkpoint.tensors.values()
-    used = {part for info in tensors for part in info.parts}
-    quantized = {part.rpartition(".")[0] for info in tensors if info.itemsize for part in info.parts}
-    left = {name for name in model.checkpoint.stored if name not in used}
-    return {name for name in left if name.endswith(PLAIN) or name.rpartition(".")[0] not in quantized}

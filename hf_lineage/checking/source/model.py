@@ -42,6 +42,8 @@ class OpenedModel(ABC):
     """Sentences about files beside the weights that were not read."""
     reservations: tuple[str, ...] = ()
     """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
+    unaccounted: tuple[str, ...] = ()
+    """Names of stored tensors that are not the class's own."""
     own_code: str = ""
     read_as: str = ""
     """A sentence about code that the repository brings, and the listed class whose tensors it has; mostly empty."""
@@ -93,6 +95,7 @@ class FromWeights(OpenedModel):
             origin=WEIGHTS,
             notes=model.notes,
             reservations=model.reservations,
+            unaccounted=tuple(name for name in model.unaccounted if name not in model.passing),
             own_code=model.own_code,
             read_as=model.described.read_as,
             repo=repo,
@@ -151,6 +154,7 @@ class FromSignature(OpenedModel):
             origin=origin,
             notes=stored.notes,
             reservations=stored.reservations,
+            unaccounted=stored.unaccounted,
             own_code=stored.own_code,
             read_as=stored.read_as,
             repo=repo,

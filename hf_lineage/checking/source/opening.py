@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hf_lineage.architecture import Layout, bind
 from hf_lineage.architecture.loading import (
@@ -16,12 +16,13 @@ from hf_lineage.architecture.loading import (
     settings_notes,
     settings_reservations,
     usual_type,
+    within_range,
     world,
 )
 from hf_lineage.architecture.registry import LISTED, Choice
 from hf_lineage.checking.source.describing import about, described
 from hf_lineage.checking.source.description import Described, holds_others, whole_config
-from hf_lineage.checkpoint import Checkpoint, WeightFiles, open_weights, weights_in
+from hf_lineage.checkpoint import Checkpoint, TensorInfo, WeightFiles, open_weights, weights_in
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub import RepoRef
 
@@ -38,6 +39,10 @@ class Opened:
     """Sentences about files beside the weights that were not read."""
     reservations: tuple[str, ...] = ()
     """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
+    unaccounted: Mapping[str, TensorInfo] = field(default_factory=dict)
+    """Stored tensors that are not the class's own: which of them a loader takes is not known."""
+    passing: frozenset[str] = frozenset()
+    """Those of them that scale the inputs of matrices, and let pass what a norm gives."""
     ran: bool = False
     """Whether parts weigh what they wrote when the model ran."""
 
@@ -57,8 +62,8 @@ def opened(model: Described, headers: Opened | None = None) -> Opened:
     headers = headers or bound(model)
     checkpoint = headers.checkpoint
     with about(model.repo):
-        hidden = refuse_hidden(headers.layout, checkpoint.shapes, model.config, checkpoint.decoded)
-    notes = (*model.notes, *settings, *headers.notes, *hidden, *_wrapped(checkpoint), *headers.weights.notes())
+        refuse_hidden(headers.layout)
+    notes = (*model.notes, *settings, *headers.notes, *_wrapped(checkpoint), *headers.weights.notes())
     reservations = (*headers.reservations, *_reservations(headers))
     return replace(headers, notes=notes, reservations=reservations)
 
@@ -98,21 +103,25 @@ def bound(model: Described) -> Opened:
         try:
             reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
             known = _world(model, reading.shapes)
-            left = {n: tensor for n, tensor in checkpoint.tensors.items() if n not in known.outside}
-            checkpoint = checkpoint.with_tensors(left)
-            built = {name: shape for name, shape in reading.shapes.items() if name in left}
+            built = {name: shape for name, shape in reading.shapes.items() if name not in known.outside}
             layout = bind(model.factorization, built, model.config)
+            scales = set(
+                within_range(layout, known.unaccounted, checkpoint.shapes, checkpoint.read, checkpoint.prefetch)
+            )
         except CheckpointError as error:
             if doubt := weights.doubt or "; ".join(known.notes):
                 raise NothingToCompare(f"{doubt}; {error}") from None
             raise
+    tensors = checkpoint.tensors
     return Opened(
         model,
         weights,
-        checkpoint,
+        checkpoint.with_tensors({name: it for name, it in tensors.items() if name not in known.outside}),
         layout,
         (*reading.notes, *known.notes, *others),
         known.reservations,
+        {name: tensors[name] for name in known.unaccounted},
+        scales,
     )
 
 

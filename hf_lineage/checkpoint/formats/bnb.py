@@ -161,6 +161,7 @@ PARTS = (".weight", ".weight.absmax", ".weight.quant_map", *NESTED)
 FOUR_BITS = Quantized(
     "bitsandbytes, 4 bits", METHODS, tuple(STATES), PARTS, four_bits, described=tuple(STATES), linear=True
 )
+FORMAT = ".weight_format"
 EIGHT_BITS = Quantized(
-    "bitsandbytes, 8 bits", METHODS, (".SCB",), (".weight", ".weight_format"), eight_bits, linear=True
+    "bitsandbytes, 8 bits", METHODS, (".SCB",), (".weight", FORMAT), eight_bits, inert=(FORMAT,), linear=True
 )

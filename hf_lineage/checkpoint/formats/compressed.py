@@ -202,8 +202,7 @@ def _shape(name: str, stored: NDArray[Any]) -> tuple[int, int]:
     return rows, columns
 
 
-ACTIVATIONS = (".input_scale", ".input_zero_point", ".input_global_scale", ".output_scale", ".output_zero_point")
-PARTS = (".weight", SCALE, ZERO, ORDER, SHAPE, ".weight_global_scale", ".k_scale", ".v_scale", *ACTIVATIONS)
+PARTS = (".weight", SCALE, ZERO, ORDER, SHAPE, ".weight_global_scale")
 COMPRESSED = Quantized(
     "compressed-tensors", frozenset({"compressed-tensors"}), (PACKED, SCALE), PARTS, matrix, described=(SHAPE,)
 )

@@ -130,16 +130,6 @@ MX = 32
 SCALE_ENDS = (".weight_scale_inv", ".weight_scale")
 STACK_ENDS = ("_scale_inv", "_scale")
 """The ends of the names of scales beside a stack of experts."""
-ACTIVATIONS = (
-    ".input_scale",
-    ".input_scale_ub",
-    ".activation_scale",
-    ".activation_scale_ub",
-    ".output_scale",
-    ".k_scale",
-    ".v_scale",
-)
-"""Scales of the inputs and outputs of a matrix; the matrix itself does not need them."""
 
 
 def matrix(module: Module, stated: Settings) -> TensorInfo:
@@ -215,4 +205,4 @@ def _block(
 
 
 METHODS = frozenset({"fp8", "mxfp8", "fbgemm_fp8", "modelopt"})
-FP8 = Quantized("FP8", METHODS, SCALE_ENDS, (".weight", ".weight_scale_2", *ACTIVATIONS), matrix, stacked=STACK_ENDS)
+FP8 = Quantized("FP8", METHODS, SCALE_ENDS, (".weight", ".weight_scale_2"), matrix, stacked=STACK_ENDS)

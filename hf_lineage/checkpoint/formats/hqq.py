@@ -107,4 +107,4 @@ def _stored(name: str, described: Sequence[NDArray[Any] | None]) -> _Stored:
 
 
 ENDS = (".scale", ".zero", *DESCRIBED, *BESIDE)
-HQQ = Quantized("HQQ", frozenset({"hqq"}), (".W_q",), ENDS, matrix, described=DESCRIBED)
+HQQ = Quantized("HQQ", frozenset({"hqq"}), (".W_q",), ENDS, matrix, described=DESCRIBED, inert=BESIDE)

@@ -167,6 +167,8 @@ class Quantized:
     decoded: Callable[[Module, Settings], TensorInfo]
     described: tuple[str, ...] = ()
     """The ends of small parts that describe the others and have to be read before anything is known of these."""
+    inert: tuple[str, ...] = ()
+    """The ends of parts that say what the others show by themselves."""
     target: str = ".weight"
     """The end of the name of the matrix itself."""
     stacked: tuple[str, ...] = ()
@@ -196,9 +198,9 @@ class Quantized:
                 )
             for end in self.described:
                 module.small(end)
-            used |= set(module.names(*module.parts))
             module = replace(module, described=descriptions.get(self._kind(module), {}))
             tensors[name] = replace(self.decoded(module, stated), linear=self.linear)
+            used |= {*tensors[name].parts, *module.names(*self.described, *self.inert)}
         rest = {name: tensor for name, tensor in stored.items() if name not in used}
         for name, tensor in rest.items():
             if name in tensors:

@@ -48,4 +48,6 @@ class Quanto(Quantized):
         return any(True for _ in self._modules(stored))
 
 
-QUANTO = Quanto("quanto", frozenset(), (BITS, DATA), (SCALE, ".weight._shift", ".input_scale", ".output_scale"), matrix)
+INPUTS = (".input_scale", ".output_scale")
+"""Stored with matrices alone too, and used only where inputs are quantized, which transformers refuses."""
+QUANTO = Quanto("quanto", frozenset(), (BITS, DATA), (SCALE, ".weight._shift", *INPUTS), matrix, inert=INPUTS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hf_lineage.evidence.criteria import Criteria
@@ -38,9 +38,9 @@ def reserved(outcome: Verdict, reservations: Iterable[str]) -> Verdict:
     return Verdict(Kind.INCONCLUSIVE, "; ".join(reasons), outcome.evidence, outcome.by_path, framed=outcome.framed)
 
 
-def as_read(outcome: Verdict, classes: Iterable[str]) -> Verdict:
-    """Return a verdict on two models, read as these classes for their tensors, where some are: it verifies nothing."""
-    reasons = [f"read as {name}; its own code decides what it computes" for name in dict.fromkeys(classes) if name]
+def as_read(outcome: Verdict, doubts: Iterable[str]) -> Verdict:
+    """Return a verdict on two models as they were read: RELATED verifies nothing where a loader may read others."""
+    reasons = list(dict.fromkeys(filter(None, doubts)))
     if not reasons or not outcome.is_related:
         return outcome
     by_path = {path: _read_as(single) for path, single in outcome.by_path.items()}
@@ -48,10 +48,15 @@ def as_read(outcome: Verdict, classes: Iterable[str]) -> Verdict:
     return replace(_read_as(outcome), reason=reason, by_path=by_path)
 
 
+def read_as(*classes: str) -> Iterator[str]:
+    """Yield a sentence for each class whose tensors a model of an unlisted one has; empty names say nothing."""
+    return (f"read as {name}; its own code decides what it computes" for name in classes if name)
+
+
 def judge_signatures(base: Signature, candidate: Signature, criteria: Criteria) -> Verdict:
     """Return the verdict on two signatures of all layers, with what they leave open by how they were read."""
     outcome = reserved(evaluate(base, candidate, criteria), (*base.reservations, *candidate.reservations))
-    return as_read(outcome, (base.read_as, candidate.read_as))
+    return as_read(outcome, read_as(base.read_as, candidate.read_as))
 
 
 def _read_as(outcome: Verdict) -> Verdict:

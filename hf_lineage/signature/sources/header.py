@@ -53,6 +53,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     made_from: dict[str, str] = {}
     notes: tuple[str, ...] = ()
     reservations: tuple[str, ...] = ()
+    unaccounted: tuple[str, ...] = ()
     own_code: str = ""
     read_as: str = ""
     sections: dict[str, msgspec.Raw] = {}

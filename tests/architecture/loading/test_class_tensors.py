@@ -1,6 +1,6 @@
 import pytest
 
-from hf_lineage.architecture.loading.class_tensors import companion, older, world
+from hf_lineage.architecture.loading.class_tensors import older, world
 from hf_lineage.architecture.registry.lookups import lookup
 from hf_lineage.errors import NothingToCompare
 
@@ -100,16 +100,19 @@ def test_what_is_not_stored_is_made_up_at_random():
     )
 
 
-def test_what_says_how_a_matrix_is_stored_belongs_to_it():
-    names = LLAMA - {"mlp.up_proj.weight"} | {
-        "mlp.up_proj.qweight",
-        "mlp.up_proj.scales",
-        "mlp.down_proj.weight_scale_inv",
-    }
-    known = tensors_of("LlamaForCausalLM", names)
-    assert (known.outside, known.missing) == (frozenset(), ())
-    assert companion("mlp.up_proj.weight_scale_inv", {"mlp.up_proj"})
-    assert not companion("mlp.up_proj.bias", {"mlp.up_proj"})
+@pytest.mark.parametrize(
+    ("added", "unaccounted"),
+    [
+        ({"lm_head.weight", "score.weight"}, ()),
+        ({f"{LAYER}.self_attn.rotary_emb.inv_freq"}, ()),
+        ({"another.weight"}, ("another.weight",)),
+        ({f"{LAYER}.mlp.down_proj.input_scale"}, (f"{LAYER}.mlp.down_proj.input_scale",)),
+        ({"layers.0.input_layernorm.weight"}, ("layers.0.input_layernorm.weight",)),
+        ({"norm.weight"}, ("model.norm.weight", "norm.weight")),
+    ],
+)
+def test_what_the_class_does_not_save_and_every_second_name_is_unaccounted_for(added, unaccounted):
+    assert tensors_of("LlamaForCausalLM", LLAMA, beside=BESIDE | added).unaccounted == unaccounted
 
 
 def test_old_names_are_those_of_today():

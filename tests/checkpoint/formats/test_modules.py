@@ -4,6 +4,7 @@ Modules that config.json leaves out of the quantization are not judged if they a
 """
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -149,11 +150,10 @@ def test_a_format_is_recognised_by_its_name_and_by_a_packed_matrix():
 
 
 def test_matrices_stand_for_their_parts_and_everything_else_is_plain():
-    tensors = TOY.tensors(WHOLE, CONFIG)
-    assert {name: info.parts for name, info in tensors.items()} == {
-        "a.weight": ("a.bytes",),
-        "norm.weight": ("norm.weight",),
-    }
+    parts = {name: info.parts for name, info in TOY.tensors(WHOLE, CONFIG).items()}
+    assert parts == {"a.weight": ("a.bytes",), "norm.weight": ("norm.weight",), "a.scale": ("a.scale",)}
+    consumed = replace(TOY, inert=(".scale",)).tensors(WHOLE, CONFIG)
+    assert consumed.keys() == {"a.weight", "norm.weight"}
 
 
 @pytest.mark.parametrize("twin", ["F32", "I8"])
