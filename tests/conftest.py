@@ -175,12 +175,6 @@ def server(tmp_path, monkeypatch):
         yield Commits(hub, tmp_path / "commits", account="acme").attach()
 
 
-@pytest.fixture
-def without_cache(monkeypatch):
-    """Nothing that this machine kept is found again."""
-    monkeypatch.setattr("hf_lineage.signature.sources.cache.find", lambda *arguments: None)
-
-
 @pytest.fixture(autouse=True)
 def own_files(tmp_path_factory, monkeypatch):
     """Every test has a cache and a configuration of its own, neither of which is there yet.

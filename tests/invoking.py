@@ -68,6 +68,13 @@ def process(*arguments: object, **kwargs: Any) -> Outcome:
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
+def shell(script: str, *arguments: object) -> Outcome:
+    """Run a script of bash in which `"$@"` is the command line with these arguments."""
+    command = ["bash", "-c", script, "bash", *COMMAND, *map(str, arguments)]
+    done = subprocess.run(command, env=environment(), capture_output=True, encoding="utf-8", check=False, timeout=60)
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
 def check(hub, *arguments):
     """Run `check` on the model of a local hub that declares its base there."""
     return lineage("check", "fern/child", "--local-hub", hub, *arguments)

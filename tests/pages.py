@@ -1,5 +1,9 @@
 """Reports made for the formats that people look at: of hostile names, of many layers, of few."""
 
+import html
+import json
+import re
+
 import numpy as np
 
 from hf_lineage.checking.api import Report
@@ -11,6 +15,8 @@ from hf_lineage.evidence.judging.evaluation import judge
 from hf_lineage.evidence.nulls.empirical import EmpiricalNull
 from hf_lineage.evidence.paths.comparison import Comparison, assign
 from hf_lineage.evidence.verdict import Evidence, Kind, Verdict
+from hf_lineage.report import FORMATS
+from hf_lineage.report.formats.json import SCHEMA
 from tests.example_evidence import inheriting, null, nulls
 
 START = "<script>window.hacked = 1</script><img src=x onerror='window.hacked=1'>\"'></style></title>`a`|b|"
@@ -52,6 +58,20 @@ def row(
 
 def report(*rows, model="org/model", commit=None, conflicts=(), options=None):
     return Report(model, commit, rows, conflicts, options or Options())
+
+
+def document(made):
+    """The report for machines, which keeps to its schema."""
+    import jsonschema
+
+    told = json.loads(FORMATS["json"](made, False))
+    jsonschema.validate(told, json.loads(SCHEMA.read_text("utf-8")))
+    return told
+
+
+def words(form, made):
+    """A report in a format, on one line and without tags."""
+    return " ".join(html.unescape(re.sub("<[^>]*>", "", FORMATS[form](made, False))).split())
 
 
 def hostile_report(name):

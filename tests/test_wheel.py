@@ -15,23 +15,24 @@ LARGEST_SDIST = 4_000_000
 """Bytes; with the weights of the examples it was four times as large."""
 
 
+def built(target, folder, source=ROOT):
+    """The one file that hatchling builds."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", folder]
+    subprocess.run(command, cwd=source, capture_output=True, check=True)
+    (file,) = folder.iterdir()
+    return file
+
+
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
     """The source distribution, packed."""
-    folder = tmp_path_factory.mktemp("sdist")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", folder]
-    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-    (packed,) = folder.glob("*.tar.gz")
-    return packed
+    return built("sdist", tmp_path_factory.mktemp("sdist"))
 
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder]
-    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-    (wheel,) = folder.glob("*.whl")
-    zipfile.ZipFile(wheel).extractall(folder / "site")
+    zipfile.ZipFile(built("wheel", folder)).extractall(folder / "site")
     return folder / "site"
 
 
@@ -78,10 +79,7 @@ def test_a_wheel_of_the_source_holds_what_a_wheel_of_the_repository_holds(source
     with tarfile.open(source) as archive:
         archive.extractall(tmp_path, filter="data")
     (folder,) = tmp_path.iterdir()
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path / "dist"]
-    subprocess.run(command, cwd=folder, capture_output=True, check=True)
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
+    with zipfile.ZipFile(built("wheel", tmp_path / "dist", folder)) as archive:
         packed = {name for name in archive.namelist() if not name.endswith("/")}
     held = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
     assert packed == {name for name in held if not name.endswith(".pyc")}

@@ -100,17 +100,8 @@ def test_a_true_claim_passes_and_every_output_says_so(honest):
     assert (ran.code, ran.outputs["verdict"]) == (0, "RELATED")
     assert ran.outputs == outputs(checked("fern/llama-finetune-a"), folder, **attested)
     assert sorted(file.name.removeprefix("lineage.") for file in folder.iterdir()) == FILES
-
-
-def test_a_true_claim_is_one_notice(honest):
-    _, ran = honest
-    assert ran.heard == [
-        (
-            "notice",
-            "title=Lineage of fern/llama-finetune-a",
-            "acme/llama-base is RELATED (score 0.995, 100%25 inherited, p = 0.003)",
-        )
-    ]
+    said = "acme/llama-base is RELATED (score 0.995, 100%25 inherited, p = 0.003)"
+    assert ran.heard == [("notice", "title=Lineage of fern/llama-finetune-a", said)]
 
 
 def findings(summary):
@@ -159,13 +150,8 @@ def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
     (folder,) = room.glob("hf-lineage-*")
     assert (ran.code, ran.outputs["verdict"]) == (1, "UNRELATED")
     assert ran.outputs == outputs(report, folder)
-    assert ran.heard == [
-        (
-            "error",
-            "title=Lineage of ./magpie/llama-liar",
-            "acme/llama-base is UNRELATED (score 0.020, 0%25 inherited, p = 1)",
-        )
-    ]
+    said = "acme/llama-base is UNRELATED (score 0.020, 0%25 inherited, p = 1)"
+    assert ran.heard == [("error", "title=Lineage of ./magpie/llama-liar", said)]
     assert findings(ran.summary) == findings(FORMATS["markdown"](report, False))
     assert sorted(file.name for file in folder.iterdir()) == [
         "lineage.alerts.sarif", "lineage.json", "lineage.md", "lineage.sarif",

@@ -5,10 +5,9 @@ import shutil
 
 import pytest
 
-from hf_lineage import Options, action, check, extract
+from hf_lineage import Options, check, extract
 from hf_lineage.index.storage.catalogue import Catalogue
 from tests.blends import BASE, A, B, blended
-from tests.github import outputs
 from tests.invoking import lineage
 from tests.models import EXAMPLES
 
@@ -51,25 +50,12 @@ def test_the_command_says_them_by_an_index_and_by_bases_that_are_named(hub, expe
     assert [round(one["share"], 3) for one in expected["parents"]] == [0.43, 0.57]
 
 
-def test_so_does_the_action(hub, expected, tmp_path, monkeypatch):
-    monkeypatch.setenv("RUNNER_TEMP", str(tmp_path))
-    for name in ("OUTPUT", "STEP_SUMMARY"):
-        monkeypatch.setenv(f"GITHUB_{name}", str(tmp_path / name))
-    inputs = {
-        "model": MODEL,
-        "base": f"{BASE} {B}",
-        "local_hub": hub,
-        "formats": "json",
-        "fail_on": "undeclared-parent",
-    }
-    for name, value in inputs.items():
-        monkeypatch.setenv(f"LINEAGE_{name.upper()}", str(value))
-    assert action.main(["check"]) == 3
-    put_out = outputs((tmp_path / "OUTPUT").read_text("utf-8"))
-    (report,) = tmp_path.glob("hf-lineage-*/lineage.json")
-    assert (put_out["undeclared-parents"], put_out["verdict"]) == (B, "RELATED")
+def test_so_does_the_action(hub, expected, room, step):
+    code, put_out, _ = step(model=MODEL, base=f"{BASE} {B}", local_hub=hub, formats="json", fail_on="undeclared-parent")
+    (report,) = room.glob("hf-lineage-*/lineage.json")
+    assert (code, put_out["undeclared-parents"], put_out["verdict"]) == (3, B, "RELATED")
     assert json.loads(report.read_text("utf-8"))["blend"] == expected
-    assert SENTENCE in " ".join((tmp_path / "STEP_SUMMARY").read_text("utf-8").replace("\\", "").split())
+    assert SENTENCE in " ".join((room / "STEP_SUMMARY").read_text("utf-8").replace("\\", "").split())
 
 
 @pytest.mark.long

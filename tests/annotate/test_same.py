@@ -43,13 +43,6 @@ def files(hub):
     return {file: (hub / "fern/child" / file).read_bytes() for file in ("README.md", "lineage/claims.json")}
 
 
-def edited(hub, change):
-    """Change the one claim of the record."""
-    record = json.loads((hub / RECORD).read_text("utf-8"))
-    change(record["claims"][0])
-    (hub / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-
-
 def measured(hub, seed):
     """Score and layers of a check, which the record of one run does not share with that of another."""
     options = ("--local-hub", hub, "--budget", "quick", "--set", f"order-seed={seed}", "--format", "json")
@@ -75,13 +68,16 @@ def test_another_order_of_layers_measures_something_else_and_changes_nothing(dee
         lambda claim: claim.update(score=-claim["score"]),
         lambda claim: claim.update(verdict="UNRELATED"),
         lambda claim: claim.update(command="rm -rf /"),
+        lambda claim: claim.update(date="2999-01-01"),
     ],
-    ids=["score", "verdict", "command"],
+    ids=["score", "verdict", "command", "a day to come"],
 )
 def test_what_no_draw_explains_is_written_anew(deep, change):
     annotate(deep, 1)
     before = files(deep)
-    edited(deep, change)
+    kept = json.loads((deep / RECORD).read_text("utf-8"))
+    change(kept["claims"][0])
+    (deep / RECORD).write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
     assert "Wrote lineage/claims.json" in annotate(deep, 1).out
     assert files(deep) == before
 

@@ -1,4 +1,4 @@
-"""The experiments of our own: their parts on cases whose answer is known, and claims that fail on wrong rows."""
+"""The experiments of our own: their parts on cases whose answer is known, and what their committed rows say."""
 
 from dataclasses import replace
 
@@ -8,7 +8,6 @@ from benchmarks.paper.items import ours_adapters, ours_frames
 from benchmarks.paper.parts import (
     adapters,
     judging,
-    models,
     steps,
     traces,
 )
@@ -18,14 +17,6 @@ from hf_lineage import RECIPES, Options, compare
 from hf_lineage.evidence.judging import unit_verdict as framed_verdict
 from tests.benchmarks.test_paper_results import FILES
 from tests.example_evidence import trace
-
-SHAPE = models.Shape(inputs=6, width=40, hidden=40, layers=4)
-
-
-@pytest.fixture(scope="module")
-def networks():
-    """Untrained networks of seeds of their own."""
-    return list(models.initial(SHAPE, range(12)))
 
 
 def committed(item):
@@ -79,33 +70,6 @@ def test_judging_signatures_says_what_compare_says():
         assert ours.comparison.score == theirs.comparison.score
         assert ours.permutation.p_value == theirs.permutation.p_value, "before it is corrected for several tests"
         assert judging.verdict(ours).name == row.verdict.name
-
-
-WRONG = [
-    ("ours:adapters", ours_adapters.FOUND, 0.99),
-    ("ours:adapters", ours_adapters.PREDICTED, 0.9),
-    ("ours:adapters", ours_adapters.WRONG, 3),
-    ("ours:adapters", "false pairs rejected at 0.01: lower end", 0.02),
-    ("ours:adapters", "false pairs rejected at 0.05: lower end", 0.06),
-    ("ours:adapters", ours_adapters.SPREAD, 0.001),
-    ("ours:robust", "Llama, gains moved, robust: descendants, least score", 0.5),
-    ("ours:robust", "GPT-2, means shifted, paper: descendants, least score", 0.95),
-    ("ours:robust", "Llama, all of these, robust - gains: descendants, least score", 0.95),
-    ("ours:robust", "GPT-2, clean, paper + cap: descendants, least score", 0.5),
-    ("ours:robust", "ResNet, clean, robust: strangers, largest score", 0.2),
-    ("ours:robust", "robust, all edits but of the stream: strangers called RELATED", "9/84"),
-    ("ours:robust", "robust, all edits but of the stream: descendants called RELATED", "1/2"),
-    ("ours:sketch", "Llama, related, k = 32: standard deviation, in stated", 3.0),
-    ("ours:sketch", "deep MLP, unrelated, k = 16: mean error, in stated", 1.0),
-    ("ours:sketch", "wide MLP, unrelated: exponent of k", -1.0),
-    ("ours:sketch", "Llama, unrelated, k = 8: verdicts changed", 1),
-    ("ours:sketch", "deep MLP, a model and itself: largest error", 0.01),
-    ("ours:verdict", "α = 0.01: independent pairs called RELATED", 0.2),
-    ("ours:verdict", "α = 0.02: merges and grafts with a small share missed", 0.1),
-    ("ours:verdict", "m = 64: descendants missed", 0.1),
-    ("ours:verdict", "GPT-2, defaults: descendants missed", 0.1),
-    ("ours:verdict", "deep MLP, merge with 0.5 of the weights: called RELATED", 0.5),
-]
 
 
 def test_the_threshold_of_calibrated_evidence_is_that_of_the_committed_pairs():

@@ -19,7 +19,7 @@ from benchmarks.rivals import RIVALS
 from hf_lineage.claims.sources import read_claims
 from hf_lineage.hub.reference import RepoRef
 
-MODELDNA, KIT = RIVALS
+MODELDNA, _ = RIVALS
 DISTILLATION_COUNTS = frozenset({RELATED, DISTILLED})
 
 

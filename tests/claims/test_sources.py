@@ -158,11 +158,6 @@ def test_a_card_that_multiplies_itself_costs_nothing(model, laugh):
         declared(model, card=front)
 
 
-def test_aliases_in_bounds_are_what_they_stand_for(model):
-    front = "---\nbase_model: &base org/base\nagain: [*base]\n---\n"
-    assert [claim.base for claim in declared(model, card=front).claims] == ["org/base"]
-
-
 def test_a_merge_that_repeats_itself_costs_nothing(model):
     """A hundred thousand slices of a hundred thousand sources each, in half a megabyte."""
     sources, slices = ", ".join(["*s"] * 10**5), ", ".join(["*p"] * 10**5)

@@ -1,4 +1,3 @@
-import json
 import os
 import re
 import resource
@@ -16,27 +15,6 @@ from tests.models import WEIGHTS, tiny_gpt2
 RAISE_IT = "raise the limit on the size of files (ulimit -f)"
 
 
-def test_the_report_is_one_table(hub, monkeypatch):
-    monkeypatch.chdir(hub)
-    outcome = lineage("check", "fern/child", "--local-hub", ".")
-    table, together, sentences = outcome.sentences.replace("─", "").split(" acme/base: ")[:3]
-    assert together.startswith("RELATED over 2 paths, p-values corrected for all of them")
-    assert sentences.startswith("inherited 100%; on the test coordinates this pair scores ")
-    assert table.split() == [
-        *("fern/child", "Declared", "base", "Relation", "Path", "Score", "Inherited", "p", "Verdict"),
-        *("acme/base", "finetune", "mlp", outcome.rows[0][3], "100%", "0.003", "RELATED"),
-        *("value_output", outcome.rows[1][1], "100%", "0.003", "RELATED"),
-    ]
-
-
-def test_each_path_is_a_line_and_the_row_says_what_they_say_together(hub):
-    outcome = check(hub, "--paths", "mlp, mlp_gate,value_output,query_key")
-    assert outcome.code == 0
-    assert [row[-5] for row in outcome.rows] == ["mlp", "mlp_gate", "value_output", "query_key"]
-    together = "RELATED over 4 paths, p-values corrected for all of them (Westfall and Young 1993)"
-    assert f"acme/base: {together}" in outcome.sentences
-
-
 def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
     model = tiny_gpt2(tmp_path / "gpt2")
     outcome = lineage("compare", model, model, "--paths", "mlp_gate")
@@ -50,19 +28,14 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
         (["--nose"], "No such option '--nose'"),
         (["--format", "xml"], "Invalid value for '--format': 'xml' is not one of 'text', 'json', 'markdown'"),
         (["--set", "recipe=soup"], "Invalid value for '--set': recipe must be robust or paper, not 'soup'"),
-        (["--set", "probes=many"], "Invalid value for '--set': probes must be a whole number, or exact, not 'many'"),
         (["--set", "probes=0"], "probes must be between 1 and 65536, not 0; for more use probes=exact"),
         (["--set", "probes=" + "9" * 5000], "Invalid value for '--set': probes must be a whole number"),
-        (["--set", "alpha=0"], "alpha must lie between 0.000001 and 1, not 0"),
         (["--set", "alpha=nan"], "alpha must lie between 0.000001 and 1, not nan"),
         (["--set", "alpha=small"], "Invalid value for '--set': alpha must be a number, not 'small'"),
         (["--set", "evidence=strong"], "evidence must be any or exact, not 'strong'"),
         (["--set", "recompute=maybe"], "recompute must be yes or no, not 'maybe'"),
-        (["--set", "permutations=9.5"], "permutations must be a whole number, not '9.5'"),
         (["--set", "alpha"], "'alpha' is not KEY=VALUE; the keys are probes, recipe, alpha, permutations, seed,"),
-        (["--set", "nose=1"], "'nose=1' is not KEY=VALUE; the keys are probes, recipe, alpha,"),
         (["--set", "=\n"], r"'=\n' is not KEY=VALUE; the keys are"),
-        (["--set", "permutations=0"], "permutations must be between 1 and 1000000, not 0"),
         (["--set", "permutations=2000000"], "permutations must be between 1 and 1000000, not 2000000"),
         (
             ["--paths", ""],
@@ -78,12 +51,6 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
         (["--null", "/no/such"], "/no/such is neither a folder nor a Hub name such as org/model or org/model@revision"),
         (["--null", "acme/base"], "--null acme/base is the base itself; name models that are independent of both"),
         (["--local-hub", "/no/such"], "/no/such is not a folder, so it cannot be a local hub; check --local-hub"),
-        (
-            ["--report", "json"],
-            "Invalid value for '--report': 'json' is not FORMAT=FILE; the formats are",
-        ),
-        (["--report", "xml=x"], "Invalid value for '--report': 'xml=x' is not FORMAT=FILE; the formats are text,"),
-        (["--report", "json=/no/such/file"], "there is no folder '/no/such' that can be written to; make it first"),
         (["-o", "/no/such/report"], "there is no folder '/no/such' that can be written to; make it first"),
         (["-o", "/"], "Invalid value for '-o' / '--output': File '/' is a directory"),
         (["-o", ""], "'.' is a folder; name a file in it"),
@@ -116,12 +83,6 @@ def test_help_and_version_are_no_error(arguments):
     assert (outcome.code, outcome.err) == (0, "")
 
 
-def test_a_class_that_is_not_in_the_registry_is_one_line():
-    assert lineage("registry", "NoseForCausalLM").error == (
-        "NoseForCausalLM is not in the registry; registry/README.md explains how to add a class"
-    )
-
-
 @pytest.mark.parametrize("command", ["check", "extract", "inspect"])
 def test_a_model_that_is_not_there_is_one_line(command, tmp_path):
     assert lineage(command, tmp_path / "gone").error == (
@@ -130,16 +91,6 @@ def test_a_model_that_is_not_there_is_one_line(command, tmp_path):
 
 
 class TestOutput:
-    def test_the_report_goes_into_the_file_alone(self, hub):
-        assert check(hub, "--format", "json", "-o", hub / "report.json").out == ""
-        assert json.loads((hub / "report.json").read_text())["claims"][0]["verdict"] == "RELATED"
-        assert not list(hub.glob(".*"))
-
-    def test_an_old_report_is_replaced(self, hub):
-        (hub / "report").write_text("ancient " * 10_000)
-        assert check(hub, "-o", hub / "report").code == 0
-        assert "ancient" not in (hub / "report").read_text()
-
     def test_a_failed_check_leaves_the_old_report_alone(self, hub):
         (hub / "report").write_text("old")
         (hub / "fern/child/config.json").write_text("{")
@@ -227,14 +178,6 @@ class TestOutput:
         assert f"{str(name)!r} cannot be written: File name too long; name another file" in outcome.error
 
 
-def test_running_out_of_memory_is_one_line(hub, monkeypatch):
-    def exhaust(*arguments, **others):
-        raise MemoryError
-
-    monkeypatch.setattr("hf_lineage.checking.api.check", exhaust)
-    assert check(hub).error == "not enough memory; try --set max-memory=8GiB"
-
-
 def test_every_command_says_which_exit_codes_there_are():
     for command in cli.cli.commands.values():
         assert "Exit codes: 0 " in command.epilog
@@ -270,13 +213,3 @@ def test_the_help_of_the_program_and_of_a_command_within_a_command_shows_example
         assert own
         for arguments in own:
             command.make_context(name, arguments)
-
-
-def test_one_check_writes_reports_in_several_formats(hub, tmp_path):
-    files = {form: tmp_path / f"lineage.{form}" for form in ("json", "html", "checksums")}
-    asked = [word for form, file in files.items() for word in ("--report", f"{form}={file}")]
-    outcome = check(hub, *asked)
-    assert (outcome.code, outcome.rows[0][-1]) == (0, "RELATED")
-    assert json.loads(files["json"].read_text())["claims"][0]["verdict"] == "RELATED"
-    assert files["html"].read_text().startswith("<!doctype html>")
-    assert files["checksums"].read_text().endswith(f"  {WEIGHTS}\n")

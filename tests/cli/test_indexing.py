@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from hf_lineage.index.storage.catalogue import Catalogue
-from tests import gguf_models, streams
+from tests import gguf_models
 from tests.invoking import lineage
 from tests.models import EXAMPLES
 
@@ -36,19 +36,6 @@ def test_the_nearest_relatives_are_named(index):
     assert all(len(line) <= 80 for line in shown.out.splitlines())
 
 
-def test_a_liar_has_no_relative(index):
-    shown = lineage("identify", "magpie/llama-liar", "--index", index, *HUB)
-    assert shown.code == 3
-    assert "No relative was found: 4 of 4 models in the index are comparable" in " ".join(shown.out.split())
-
-
-def test_programs_get_the_same_as_json(index):
-    shown = lineage("identify", "heron/llama-pruned-50", "--index", index, "--format", "json", *HUB)
-    (path,) = json.loads(shown.out)["paths"]
-    assert path["ancestor"] == path["relatives"][0]["model"] == "acme/llama-base"
-    assert {one["verdict"] for one in path["relatives"]} == {"RELATED"}
-
-
 def test_the_index_is_listed(index):
     shown = lineage("index", "list", "--index", index)
     assert shown.out.splitlines()[-1] == "4 models"
@@ -67,21 +54,6 @@ def test_a_model_that_cannot_be_read_is_an_error_and_the_others_are_added(tmp_pa
     assert added.code == 2
     assert added.err.startswith("acme/none cannot be fetched from the Hub")
     assert added.out == "acme/gpt2-base: added\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("index", "add"), "name a MODEL, or an account with --author"),
-        (("identify", "acme/llama-base", "--top", "11"), "11 is not in the range"),
-        (("identify", "acme/llama-base", "--set", "alpha=0"), "alpha"),
-    ],
-)
-def test_wrong_usage_is_one_line(arguments, message, tmp_path):
-    shown = lineage(*arguments, "--index", tmp_path, *(HUB if arguments[0] == "identify" else ()))
-    assert shown.code == 2
-    assert message in shown.error
-    assert len(shown.error.splitlines()) == 1
 
 
 @pytest.fixture
@@ -126,24 +98,13 @@ def test_nothing_is_lost_to_a_signature_that_is_missing_until_the_model_is_added
     assert again.err == ""
 
 
-def as_gguf(folder, target):
-    return gguf_models.write(folder, target / "model-Q4_0.gguf", kind=gguf_models.KINDS.Q4_0)
-
-
 def test_the_parent_of_a_quantized_model_comes_first(index, tmp_path):
-    quantized = as_gguf(EXAMPLES / "fern/llama-finetune-a", tmp_path)
+    parent, file = EXAMPLES / "fern/llama-finetune-a", tmp_path / "model-Q4_0.gguf"
+    quantized = gguf_models.write(parent, file, kind=gguf_models.KINDS.Q4_0)
     shown = lineage("identify", quantized, "--index", index, "--format", "json")
     (path,) = json.loads(shown.out)["paths"]
     assert (shown.code, path["relatives"][0]["model"]) == (0, "fern/llama-finetune-a")
     assert path["relatives"][0]["along"] > 0.5
-
-
-def test_what_each_parent_gave_to_a_merge_is_told(index):
-    shown = lineage("identify", "fern/llama-merge-a-b", "--index", index, "--format", "json", *HUB)
-    (path,) = json.loads(shown.out)["paths"]
-    shares = {one["model"]: one["share"] for one in path["blend"]["parents"] if one["detected"]}
-    assert shares == {name: pytest.approx(0.5, abs=0.001) for name in PARENTS[1:3]}
-    assert path["blend"]["explained"] > 0.99
 
 
 def test_models_are_removed_by_the_names_that_the_list_shows(tmp_path):
@@ -169,14 +130,6 @@ def test_the_base_of_an_adapter_is_found_and_which_of_its_relatives_is_left_open
     assert all(len(line) <= 80 for line in shown.out.splitlines())
 
 
-def test_an_adapter_of_an_unknown_base_has_none(index):
-    shown = lineage("identify", "magpie/llama-lora-liar", "--index", index, "--format", "json", *HUB)
-    (adapter,) = json.loads(shown.out)["adapters"]
-    assert (shown.code, [one["verdict"] for one in adapter["tested"]]) == (3, ["UNRELATED", "UNVERIFIABLE"])
-    text = lineage("identify", "magpie/llama-lora-liar", "--index", index, *HUB).out
-    assert "No base was found: a model that was not tested may be it" in " ".join(text.split())
-
-
 def test_the_command_that_an_adapter_is_told_for_a_folder_of_the_index_tests_it(tmp_path, monkeypatch):
     for name, copy in (("acme/llama-base", "base"), ("fern/llama-lora", "lora")):
         shutil.copytree(EXAMPLES / name, tmp_path / copy)
@@ -187,13 +140,3 @@ def test_the_command_that_an_adapter_is_told_for_a_folder_of_the_index_tests_it(
     (command,) = re.findall(r"`hf-lineage ([^`\n]+)`", told.out)
     assert command == "check ./lora --base ./base --paths mlp --as LlamaForCausalLM"
     assert lineage(*shlex.split(command)).code == 0
-
-
-def test_models_of_another_width_are_counted_and_not_tested_by_weights(index, tmp_path):
-    narrow = streams.written("fern/llama-finetune-a", tmp_path / "narrow", streams.narrowed(64), hidden_size=64)
-    shown = lineage("identify", narrow, "--index", index, *HUB)
-    assert (shown.code, "4 others of the index were not. `hf-lineage compare` tests one of" in shown.sentences) == (
-        3,
-        True,
-    )
-    assert "No such option" in lineage("identify", narrow, "--by-weights", "2").error

@@ -4,30 +4,10 @@ import json
 
 import pytest
 
-from hf_lineage.cli.delivery import Delivery
 from tests.invoking import lineage
 from tests.models import EXAMPLES, fine_tuned, tiny_gpt2, tiny_llama
 
 BASE, CHILD = "acme/base", "fern/child"
-
-
-def delivery(**changes):
-    plain = {
-        "form": "text",
-        "output": None,
-        "reports": (),
-        "as_name": None,
-        "explain": False,
-    }
-    return Delivery(**plain | changes)
-
-
-def test_a_report_goes_everywhere_at_once_and_decides_the_exit_code(every_kind, tmp_path, capsys):
-    code = delivery(reports=(("json", tmp_path / "a.json"), ("markdown", tmp_path / "a.md"))).deliver(every_kind)
-    assert code == every_kind.exit_code
-    assert json.loads((tmp_path / "a.json").read_text())["exit_code"] == code
-    assert (tmp_path / "a.md").read_text().startswith("### Lineage of model")
-    assert "INCOMPATIBLE" in capsys.readouterr().out
 
 
 def test_check_asks_what_is_declared_and_compare_does_not(hub):
@@ -107,7 +87,6 @@ def test_several_models_have_a_row_each_and_one_exit_code(tmp_path):
         (("--format", "sarif"), "--format sarif is about one model; compare two models with it"),
         (("--report", "intoto=b.json"), "--format intoto is about one model"),
         (("--as-name", "org/x"), "--as-name is"),
-        (("--controls", "x/y"), "No such option"),
     ],
 )
 def test_what_is_about_one_model_is_refused_of_several(arguments, message):

@@ -1,8 +1,4 @@
-"""Kinds of options: each refuses what is not of its kind, with one line.
-
-Options that belong together become one value, and the rest of them stays.
--q: nothing but errors is printed, the exit code tells, and files are written as ever.
-"""
+"""-q: nothing but errors is printed, the exit code tells, and files are written as ever."""
 
 import json
 import logging
@@ -14,19 +10,8 @@ from huggingface_hub.utils.tqdm import are_progress_bars_disabled, enable_progre
 from hf_lineage import check
 from hf_lineage.cli import cli
 from hf_lineage.cli.indexing import progress
-from hf_lineage.cli.kinds import count_option, format_option, path_option
 from tests.invoking import lineage
 from tests.models import EXAMPLES
-
-
-@click.command()
-@format_option("text", "json")
-@path_option("--place", "DIR", "Where.", envvar="PLACE")
-@count_option("--many", "How many.", 2, most=3)
-def command(**settings):
-    """A command."""
-    return settings
-
 
 RELATED, UNRELATED, BASE = (
     EXAMPLES / name for name in ("fern/llama-finetune-a", "otter/llama-independent", "acme/llama-base")
@@ -42,12 +27,6 @@ def commands(group, name=()):
 def test_every_command_can_be_quiet(words):
     helped = lineage(*words, "--help").out
     assert "-q, --quiet" in helped
-
-
-@pytest.mark.parametrize(("model", "code", "quiet"), [(RELATED, 0, "-q"), (UNRELATED, 1, "--quiet")])
-def test_a_quiet_check_says_its_verdict_by_the_exit_code_alone(model, code, quiet):
-    outcome = lineage("check", model, "--base", BASE, quiet)
-    assert (outcome.code, outcome.out, outcome.err) == (code, "", "")
 
 
 def test_a_quiet_comparison_still_writes_files_and_errors(tmp_path):
@@ -69,8 +48,11 @@ def test_a_quiet_check_keeps_warnings_back_and_a_later_one_does_not(monkeypatch,
 
 
 def test_what_a_command_finds_is_told_by_its_exit_code_and_the_next_one_prints_again(tmp_path):
-    there = ("--index", tmp_path)
+    there = ("--index", tmp_path / "index")
     for words, code in (
+        (("check", RELATED, "--base", BASE), 0),
+        (("check", UNRELATED, "--base", BASE), 1),
+        (("extract", RELATED, "-o", tmp_path / "stored"), 0),
         (("index", "add", RELATED, *there), 0),
         (("index", "list", *there), 0),
         (("identify", UNRELATED, *there), 3),
@@ -81,14 +63,9 @@ def test_what_a_command_finds_is_told_by_its_exit_code_and_the_next_one_prints_a
     ):
         outcome = lineage(*words, "-q")
         assert (outcome.code, outcome.out, outcome.err) == (code, "", ""), words
+    assert (tmp_path / "stored").exists()
     assert lineage("index", "list", *there).out == "0 models\n"
     assert "is not in the index" in lineage("index", "remove", "a/b", *there, "-q").error
-
-
-def test_a_file_is_written_and_what_is_said_of_it_is_not(tmp_path):
-    written = lineage("extract", RELATED, "-o", tmp_path / "stored", "-q")
-    assert (written.code, written.out, written.err) == (0, "", "")
-    assert (tmp_path / "stored").exists()
 
 
 def test_no_progress_is_shown_meanwhile(monkeypatch):

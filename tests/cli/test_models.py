@@ -1,4 +1,4 @@
-"""The commands about one model: where extract writes, what inspect and registry print, and what they refuse."""
+"""The commands about one model: where extract writes, what inspect prints, and what they refuse."""
 
 import json
 
@@ -44,11 +44,6 @@ class TestExtract:
         assert "no/model" in lineage("extract", "no/model", "--local-hub", hub).error
         assert files(here) == []
 
-    @pytest.mark.parametrize("option", ["--push", "--to=a/b"])
-    def test_nothing_is_published(self, hub, option):
-        done = lineage("extract", MODEL, "--local-hub", hub, option)
-        assert (done.code, "No such option" in done.error) == (2, True)
-
 
 class TestInspect:
     def test_text_and_json_are_about_the_same_model(self, hub, tmp_path):
@@ -61,10 +56,3 @@ class TestInspect:
     def test_a_signature_has_no_weights_to_look_at(self, hub, here):
         lineage("extract", MODEL, "--local-hub", hub)
         assert "is a signature and holds no weights" in lineage("inspect", "./base.lineage.safetensors").error
-
-
-class TestRegistry:
-    def test_every_class_is_listed_and_one_is_shown_as_it_is_read(self):
-        assert "\nllama: " in lineage("registry").out
-        assert "LlamaForCausalLM" in lineage("registry").out
-        assert lineage("registry", "LlamaForCausalLM").out.startswith("llama\n")

@@ -4,14 +4,7 @@ import click
 import pytest
 
 from hf_lineage.checking.settings import TYPED
-from hf_lineage.cli.kinds import writable
 from tests.invoking import lineage
-
-
-def refused(file):
-    with pytest.raises(click.BadParameter) as error:
-        writable(None, None, file)
-    return error.value.message
 
 
 class TestSet:
@@ -28,11 +21,6 @@ class TestSet:
         assert "alpha=0.1' is not KEY=VALUE; the keys are recipe, probes, max-memory, recompute" in (
             lineage("extract", "no/model", "--set", "alpha=0.1").error
         )
-
-    @pytest.mark.parametrize("pair", ["signatures=org/signatures", "trust=trust.yaml", "published=yes"])
-    def test_keys_of_published_signatures_are_gone(self, pair):
-        done = lineage("check", "no/model", "--set", pair)
-        assert (done.code, f"{pair!r} is not KEY=VALUE; the keys are " in done.error) == (2, True)
 
 
 def test_check_has_no_more_options_than_a_user_can_read():

@@ -8,43 +8,33 @@ import pytest
 from hf_lineage import LineageError, Options, __version__, check, compare, extract, inspect
 from hf_lineage.cli import cli
 from hf_lineage.cli.surroundings import refuse_unusable_variables
-from hf_lineage.errors import OptionError
 from tests.github import ROOT
-from tests.invoking import COMMAND, Outcome, environment, lineage, process
+from tests.invoking import COMMAND, Outcome, environment, lineage, process, shell
 from tests.models import tiny_llama
 
 CLOSED = "hf-lineage: standard output is closed, so the result cannot be printed; leave it open, or name a file with -o"
 
 
-def closed(arguments, redirected, **changes):
-    """Run the command line with some of its streams closed."""
-    return subprocess.run(
-        ["bash", "-c", f'"$@" {redirected}', "bash", *COMMAND, *map(str, arguments)],
-        env=environment(**changes), capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-
-
 def test_a_closed_stream_changes_no_verdict(hub):
     tiny_llama(hub / "acme/base", seed=1)
     arguments = ["check", hub / "fern/child", "--local-hub", hub]
-    done = closed(arguments, "2>&- <&-")
-    assert (done.returncode, done.stderr, done.stdout) == (1, "", lineage(*arguments).out)
+    assert shell('"$@" 2>&- <&-', *arguments) == Outcome(1, lineage(*arguments).out, "")
 
 
 @pytest.mark.parametrize(("redirected", "told"), [(">&- 2>&-", ""), (">&- <&-", f"{CLOSED}\n")])
 def test_a_report_that_cannot_be_printed_is_an_error_and_no_verdict(hub, redirected, told):
-    done = closed(["check", hub / "fern/child", "--local-hub", hub], redirected)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
+    done = shell(f'"$@" {redirected}', "check", hub / "fern/child", "--local-hub", hub)
+    assert done == Outcome(2, "", told)
 
 
 def test_who_asked_for_no_report_needs_no_standard_output(hub):
-    assert closed(["check", hub / "fern/child", "--local-hub", hub, "--quiet"], ">&-").returncode == 0
+    assert shell('"$@" >&-', "check", hub / "fern/child", "--local-hub", hub, "--quiet").code == 0
 
 
 def test_what_is_printed_never_lands_in_a_file_that_took_the_number_of_a_closed_stream(hub, tmp_path):
     arguments = ["check", hub / "fern/child", "--local-hub", hub]
     assert lineage(*arguments, "-o", tmp_path / "expected").code == 0
-    assert closed([*arguments, "-o", tmp_path / "report"], ">&- 2>&- <&-").returncode == 0
+    assert shell('"$@" >&- 2>&- <&-', *arguments, "-o", tmp_path / "report").code == 0
     assert (tmp_path / "report").read_bytes() == (tmp_path / "expected").read_bytes()
 
 
@@ -53,6 +43,7 @@ def test_what_is_printed_never_lands_in_a_file_that_took_the_number_of_a_closed_
     [
         ("SOURCE_DATE_EPOCH", "zzz", "SOURCE_DATE_EPOCH must be seconds since 1970, not zzz"),
         ("HF_HUB_DOWNLOAD_TIMEOUT", "zzz", "HF_HUB_DOWNLOAD_TIMEOUT must be a whole number of seconds, not 'zzz'"),
+        ("HF_HUB_DOWNLOAD_TIMEOUT", "1.5", "HF_HUB_DOWNLOAD_TIMEOUT must be a whole number of seconds, not '1.5'"),
         ("HF_HUB_ETAG_TIMEOUT", "", "HF_HUB_ETAG_TIMEOUT must be a whole number of seconds, not ''"),
         (
             "HF_LINEAGE_CACHE", "~nouser/x",
@@ -81,9 +72,6 @@ def test_variables_as_they_should_be_are_accepted(monkeypatch):
     for name in ("SOURCE_DATE_EPOCH", "HF_HUB_DOWNLOAD_TIMEOUT"):
         monkeypatch.setenv(name, "60")
     refuse_unusable_variables()
-    monkeypatch.setenv("HF_HUB_DOWNLOAD_TIMEOUT", "1.5")
-    with pytest.raises(OptionError):
-        refuse_unusable_variables()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="it looks otherwise there")
@@ -103,7 +91,6 @@ def test_an_isolated_python_takes_no_notice_of_variables_that_would_end_it(hub):
 
 TYPED = {
     "watch org": "No such command 'watch'. (--help shows the usage)",
-    "check FT --nonsense": "No such option '--nonsense'. (--help shows the usage)",
     "registry qwen3": "qwen3 is not in the registry; did you mean Qwen3ForCausalLM?",
     "registry qwen3_moe": "qwen3_moe is not in the registry; did you mean Qwen3MoeForCausalLM?",
     "registry LlamaForCasualLM": "LlamaForCasualLM is not in the registry; did you mean LlamaForCausalLM?",

@@ -25,13 +25,6 @@ def test_nothing_is_left_behind_when_a_file_cannot_be_written(tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == ["folder"]
 
 
-def test_an_existing_file_is_replaced_as_a_whole(tmp_path):
-    (tmp_path / "a").write_bytes(b"a long old content")
-    write_atomically(tmp_path / "a", b"new")
-    assert (tmp_path / "a").read_bytes() == b"new"
-    assert len(list(tmp_path.iterdir())) == 1
-
-
 class TestTemporaries:
     """What a process that was killed leaves behind, and what must not be taken for it."""
 

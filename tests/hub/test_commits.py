@@ -8,8 +8,7 @@ from huggingface_hub.utils.tqdm import are_progress_bars_disabled
 
 from hf_lineage.errors import NetworkError, RepositoryError
 from hf_lineage.hub import commits, listing
-from tests.server import faults, serving
-from tests.server.client import connect
+from tests.server import faults
 from tests.server.commits import Commits
 
 MODEL, CARD, CONFIG, WEIGHTS = "fern/child", "README.md", "config.json", "model.safetensors"
@@ -17,17 +16,15 @@ TITLE, DESCRIPTION, ALWAYS = "A title", "A description.", 10**6
 
 
 @pytest.fixture
-def server(tmp_path, monkeypatch):
+def server(online, tmp_path, monkeypatch):
     """A Hub with one model, which takes commits of wren's."""
-    (tmp_path / "child").mkdir()
+    for folder in ("child", "commits"):
+        (tmp_path / folder).mkdir()
     (tmp_path / "child" / CONFIG).write_bytes(b"{}")
-    (tmp_path / "commits").mkdir()
-    with serving() as hub:
-        hub.publish(MODEL, tmp_path / "child")
-        connect(hub, tmp_path / "cache", monkeypatch)
-        monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
-        listing.tree.cache_clear()
-        yield Commits(hub, tmp_path / "commits").attach()
+    online.publish(MODEL, tmp_path / "child")
+    monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
+    listing.tree.cache_clear()
+    return Commits(online, tmp_path / "commits").attach()
 
 
 def head(server, revision="main"):

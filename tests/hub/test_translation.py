@@ -200,19 +200,3 @@ def test_a_reason_that_begins_with_empty_lines_is_told():
     """The client puts them before what the Hub says of 403 and 429."""
     refusal = errors.HfHubHTTPError("\n\n403 Forbidden: no.\nmore", response=httpx.Response(403, request=REQUEST))
     assert told(refusal) == "m cannot be read from the Hub (403 Forbidden: no.); check its name"
-
-
-@pytest.mark.parametrize(
-    ("error", "line"),
-    [
-        (
-            answered(403, errors.GatedRepoError),
-            "gated: request access on its page; the account of your token has no access",
-        ),
-        (answered(401, errors.RepositoryNotFoundError), "check the name, or whether the account of your token may"),
-    ],
-)
-def test_who_has_a_token_is_not_told_to_set_one(monkeypatch, error, line):
-    monkeypatch.setenv("HF_TOKEN", "hf_x")
-    assert line in told(error)
-    assert "HF_TOKEN" not in told(error)

@@ -1,21 +1,15 @@
 """The page in a real browser: narrow and wide, light and dark, on paper, and made of hostile names."""
 
 import io
-import shutil
 
 import pytest
 from PIL import Image, ImageColor
-from safetensors.torch import load_file
 
-from hf_lineage import Options, check
 from hf_lineage.report import FORMATS
 from hf_lineage.report.page.heatmap import VIRIDIS
 from tests import axe, example_pages
-from tests.blends import BASE, B, blended
 from tests.long import first_of
-from tests.models import EXAMPLES, WEIGHTS, fine_tuned, spoil
 from tests.pages import hostile_report
-from tests.parts import seeing
 from tests.whole import SCROLLED, UNFOLD, WAYS, assert_names_are_text, assert_whole
 
 VERDICTS = {"related": "RELATED", "unrelated": "UNRELATED", "graft": "RELATED in part", "five-claims": None,
@@ -96,57 +90,6 @@ def test_axe_finds_nothing_that_keeps_people_from_reading(window, pages, checker
     assert_whole(window, pages[name], checker, width, scheme)
 
 
-@pytest.fixture(scope="module")
-def rio(tmp_path_factory):
-    """A page that begins with a parent that nobody declared."""
-    hub = tmp_path_factory.mktemp("hub")
-    for name in (BASE, B):
-        shutil.copytree(EXAMPLES / name, hub / name)
-    blended(hub / "wren/rio", {BASE: 0.43, B: 0.57})
-    report = check("wren/rio", (BASE, B), Options(local_hub=hub, order_seed=0))
-    (hub / "rio.html").write_text(FORMATS["html"](report, True), encoding="utf-8")
-    return hub / "rio.html"
-
-
-@pytest.mark.parametrize(("width", "scheme"), WAYS)
-@pytest.mark.few(1)
-def test_nor_on_a_page_with_an_undeclared_parent(window, rio, checker, width, scheme):
-    assert_whole(window, rio, checker, width, scheme)
-    shown = window.run("return document.body.innerText")
-    assert "shows as an undeclared parent" in shown
-
-
-@pytest.fixture(scope="module")
-def two_parts(tmp_path_factory):
-    """A page on a model with the language model of its base, and a tower of its own."""
-    hub = tmp_path_factory.mktemp("parts")
-    base = seeing(hub / "acme/base", seed=1)
-    child = fine_tuned(base, hub / "fern/child", noise=0.02)
-    other = load_file(seeing(hub / "otter/other", seed=5) / WEIGHTS)
-    spoil(child, lambda tensors: tensors.update({name: each for name, each in other.items() if "vision" in name}))
-    report = check("fern/child", "acme/base", Options(local_hub=hub, order_seed=0))
-    (hub / "parts.html").write_text(FORMATS["html"](report, True), encoding="utf-8")
-    return hub / "parts.html"
-
-
-@pytest.mark.parametrize(("width", "scheme"), WAYS)
-@pytest.mark.few(1)
-def test_nor_on_a_page_with_the_parts_of_a_model_side_by_side(window, two_parts, checker, width, scheme):
-    assert_whole(window, two_parts, checker, width, scheme)
-    cells = "return [...document.querySelectorAll('[aria-label=\"part by part\"] tbody tr')].map(e => e.innerText)"
-    assert [row.split("\t") for row in window.run(cells)] == [
-        ["the model itself", "acme/base", "RELATED", "100%"],
-        ["vision", "acme/base", "UNRELATED", "0%"],
-    ]
-
-
-def test_axe_would_notice_grey_on_grey_and_a_picture_without_a_name(window, pages, checker):
-    window.open(pages["related"])
-    window.run("document.querySelector('figcaption').style.color = '#aaa'; "
-               "document.querySelector('svg.heat title').remove()")  # fmt: skip
-    assert {rule for rule, _, _ in axe.violations(window, checker)} == {"color-contrast", "svg-img-alt"}
-
-
 def test_whatever_the_keyboard_reaches_is_seen(window, pages):
     window.open(pages["five-claims"])
     for _ in range(7):
@@ -171,6 +114,13 @@ def test_several_claims_take_less_room_than_two_of_them_did(window, pages):
     assert window.run("return document.documentElement.scrollHeight") < 3000
 
 
+def test_axe_would_notice_grey_on_grey_and_a_picture_without_a_name(window, pages, checker):
+    window.open(pages["related"])
+    window.run("document.querySelector('figcaption').style.color = '#aaa'; "
+               "document.querySelector('svg.heat title').remove()")  # fmt: skip
+    assert {rule for rule, _, _ in axe.violations(window, checker)} == {"color-contrast", "svg-img-alt"}
+
+
 def assert_heat_map(window, name):
     """Cells, outlined pairs, and as many pixels of the colour that the paired cells should have as they fill."""
     size = window.run("const r = document.querySelector('svg.heat .cells').getBoundingClientRect(); "
@@ -182,12 +132,6 @@ def assert_heat_map(window, name):
     picture = Image.open(io.BytesIO(window.picture("svg.heat .cells"))).convert("RGB")
     filled = {colour: count for count, colour in picture.getcolors(2**24)}
     assert filled[ImageColor.getrgb(SEEN[name])] > size[0] * size[1] / 12
-
-
-def test_the_contrast_check_would_notice_grey_on_grey(window, pages):
-    window.open(pages["related"])
-    window.run("const e = document.querySelector('figcaption'); e.style.color = '#888'; e.id = 'faint'")
-    assert min(window.run(CONTRASTS))[0] < 4.5
 
 
 def test_on_paper_every_number_is_there(window, pages):

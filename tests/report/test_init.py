@@ -1,6 +1,5 @@
 """Reports: the text fits 80 columns, the JSON keeps to its schema, the Markdown cannot be broken out of."""
 
-import json
 import re
 from dataclasses import replace
 
@@ -17,9 +16,9 @@ from hf_lineage.evidence.judging.evaluation import judge
 from hf_lineage.evidence.nulls.empirical import EmpiricalNull
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report import FORMATS
-from hf_lineage.report.formats.json import SCHEMA
 from hf_lineage.report.formats.markdown import escaped
 from tests.example_evidence import evidence, inheriting
+from tests.pages import document
 
 HOSTILE = "org/<img src=x>|`a`\n::error::x\x1b[31m [l](http://evil) @team"
 
@@ -49,19 +48,6 @@ def every_verdict():
         row(Verdict(Kind.UNVERIFIABLE, "no weights"), relation=None),
         row(Verdict(Kind.UNREADABLE, "truncated"), base=HOSTILE),
         conflicts=("README.md declares a/b; adapter_config.json declares c/d",),
-    )
-
-
-def test_the_text_report_is_what_the_readme_promises():
-    reported = report(row(judge({"mlp": evidence(score=0.9734, p=0.001)}, Criteria())))
-    assert FORMATS["text"](reported, False) == (
-        "org/model @ 0123456789abcdef\n"
-        "\n"
-        " Declared base  Relation  Path  Score  Inherited      p  Verdict\n"
-        " ───────────────────────────────────────────────────────────────\n"
-        " org/base       finetune  mlp   0.973       100%  0.001  RELATED\n"
-        "org/base: inherited 100%; on the test coordinates this pair scores 0.973, and\n"
-        "  independent models of this shape score 0.000 to 0.000 (by permutation)\n"
     )
 
 
@@ -99,33 +85,6 @@ def test_no_line_of_the_text_is_longer_than_80_columns_and_nothing_is_cut(every_
     assert "Conflictingclaims:README.mddeclaresa/b;adapter_config.jsondeclaresc/d" in squeezed
 
 
-def test_the_json_report_keeps_to_its_schema(every_verdict):
-    import jsonschema
-
-    schema = json.loads(SCHEMA.read_text())
-    jsonschema.Draft202012Validator.check_schema(schema)
-    for reported in (every_verdict, report()):
-        jsonschema.validate(json.loads(FORMATS["json"](reported, False)), schema)
-
-
-def test_the_schema_would_notice_a_wrong_report(every_verdict):
-    import jsonschema
-
-    document = json.loads(FORMATS["json"](every_verdict, False))
-    document["claims"][0]["paths"][0]["p_value"] = 0
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document, json.loads(SCHEMA.read_text()))
-
-
-def test_the_json_report_has_the_numbers_of_the_text(every_verdict):
-    document = json.loads(FORMATS["json"](every_verdict, False))
-    assert document["exit_code"] == 2
-    assert document["claims"][0]["paths"][0]["score"] == pytest.approx(0.973)
-    assert [claim["verdict"] for claim in document["claims"]] == [
-        "RELATED", "UNRELATED", "INCONCLUSIVE", "INCOMPATIBLE", "UNVERIFIABLE", "UNREADABLE",
-    ]  # fmt: skip
-
-
 KINDS = [
     # The shares of four layers; words, kind, exit code and the first words of the reason.
     ((1.0,) * 4, "RELATED", "related", 0, ""),
@@ -136,24 +95,21 @@ KINDS = [
 
 @pytest.mark.parametrize(("shares", "words", "kind", "code", "reason"), KINDS, ids=[kind[2] for kind in KINDS])
 def test_every_format_tells_in_which_way_two_models_are_related(shares, words, kind, code, reason):
-    import jsonschema
-
     reported = report(row(judge({"mlp": evidence(shares=shares)}, Criteria())))
     for form in ("text", "markdown"):
         text = " ".join(FORMATS[form](reported, False).split())
         assert words in text
         assert reason in text.replace("\\", "")
-    document = json.loads(FORMATS["json"](reported, False))
-    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
-    (claim,) = document["claims"]
+    told = document(reported)
+    (claim,) = told["claims"]
     assert (claim["verdict"], claim["kind"], claim["verified"]) == ("RELATED", kind, kind == "related")
-    assert (claim["exit_code"], document["exit_code"]) == (code, code)
+    assert (claim["exit_code"], told["exit_code"]) == (code, code)
     assert claim["reason"].startswith(reason)
 
 
 def test_the_share_of_inherited_units_is_in_json_with_its_interval_and_by_layer():
     measured = evidence(inherited=inheriting(1.0, 1.0, 0.5, 0.0, error=0.05))
-    (claim,) = json.loads(FORMATS["json"](report(row(judge({"mlp": measured}, Criteria()))), False))["claims"]
+    (claim,) = document(report(row(judge({"mlp": measured}, Criteria()))))["claims"]
     assert claim["paths"][0]["inherited"] == {
         "share": 0.625,
         "low": pytest.approx(0.575),
@@ -166,8 +122,8 @@ def test_the_share_of_inherited_units_is_in_json_with_its_interval_and_by_layer(
 def test_an_error_without_bound_is_null_in_json():
     unbounded = evidence()
     unbounded = replace(unbounded, comparison=replace(unbounded.comparison, standard_error=np.inf))
-    document = json.loads(FORMATS["json"](report(row(judge({"mlp": unbounded}, Criteria()))), False))
-    assert document["claims"][0]["paths"][0]["standard_error"] is None
+    (claim,) = document(report(row(judge({"mlp": unbounded}, Criteria()))))["claims"]
+    assert claim["paths"][0]["standard_error"] is None
 
 
 @pytest.mark.parametrize("form", ["text", "markdown"])
@@ -187,20 +143,6 @@ def test_markdown_of_a_hostile_name_is_only_text(every_verdict):
     assert escaped("a|b`c`") == r"a\|b\`c\`"
     assert escaped("@team a@b") == "&#64;team a&#64;b"
     assert escaped("www.evil.com WWW.evil.com awww.") == "www&#46;evil.com WWW&#46;evil.com awww."
-
-
-@pytest.mark.parametrize(
-    ("rows", "code"),
-    [
-        ([], 3),
-        ([Verdict(Kind.RELATED)], 0),
-        ([Verdict(Kind.RELATED), Verdict(Kind.INCOMPATIBLE)], 3),
-        ([Verdict(Kind.RELATED), Verdict(Kind.UNVERIFIABLE), Verdict(Kind.UNRELATED)], 1),
-        ([Verdict(Kind.UNRELATED), Verdict(Kind.UNREADABLE), Verdict(Kind.INCONCLUSIVE)], 2),
-    ],
-)
-def test_the_worst_row_decides_the_exit_code(rows, code):
-    assert report(*map(row, rows)).exit_code == code
 
 
 @pytest.mark.parametrize("form", [form for form in FORMATS if form not in ("intoto", "intoto-predicate", "checksums")])

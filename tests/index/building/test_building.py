@@ -1,4 +1,4 @@
-"""Models are put into the index one after the other; one that cannot be read does not stop the others.
+"""A model that an index has at its commit is not read again.
 
 Models are taken out of an index: all that are named or none, and nothing else.
 """
@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage import Options
-from hf_lineage.checking.source import model as opening
 from hf_lineage.errors import OptionError, SignatureError
 from hf_lineage.hub import listing
 from hf_lineage.index.building import building
@@ -17,49 +16,16 @@ from hf_lineage.index.storage.catalogue import Catalogue
 from tests.models import EXAMPLES
 
 MLP = Options(paths=("mlp",))
-HUB = replace(MLP, local_hub=EXAMPLES)
 
 
-def test_every_model_is_added_and_an_error_is_told(tmp_path):
-    models = ["acme/llama-base", "acme/no-such-model", "otter/llama-independent"]
-    added = list(building.build(models, Catalogue(tmp_path), HUB))
-    assert [bool(one.records) for one in added] == [True, False, True]
-    assert "acme/no-such-model" in added[1].problem
-    assert sorted(entry.model for entry in Catalogue(tmp_path).entries()) == [
-        "acme/llama-base",
-        "otter/llama-independent",
-    ]
-
-
-@pytest.fixture
-def published(online):
-    for name in ("acme/llama-base", "acme/gpt2-base"):
-        online.publish(name, EXAMPLES / name)
-    return online
-
-
-def test_an_account_is_added_by_commit_and_not_read_again(published, tmp_path, monkeypatch):
+def test_an_account_is_added_by_commit_and_not_read_again(online, tmp_path, monkeypatch):
+    online.publish("acme/gpt2-base", EXAMPLES / "acme/gpt2-base")
     models = listing.published("acme")
     assert sorted(model.partition("@")[0] for model in models) == ["acme/gpt2-base", "acme/llama-base"]
     first = list(building.build(models, Catalogue(tmp_path), MLP))
     assert all(one.records and one.records[0].entry.commit for one in first)
     monkeypatch.setattr(building, "open_model", lambda *_: pytest.fail("a model of the index was read again"))
     assert [one.records for one in building.build(models, Catalogue(tmp_path), MLP)] == [(), ()]
-
-
-def test_a_run_that_was_stopped_goes_on_where_it_was(published, tmp_path, monkeypatch):
-    models, read = listing.published("acme"), opening.open_model
-
-    def stopped(source, options):
-        if source.name.startswith(models[1].partition("@")[0]):
-            raise KeyboardInterrupt
-        return read(source, options)
-
-    monkeypatch.setattr(building, "open_model", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        list(building.build(models, Catalogue(tmp_path), MLP))
-    monkeypatch.setattr(building, "open_model", read)
-    assert [bool(one.records) for one in building.build(models, Catalogue(tmp_path), MLP)] == [False, True]
 
 
 FIRST, SECOND = "0123abc" + 33 * "0", "4567def" + 33 * "0"

@@ -8,12 +8,17 @@ import time
 
 import pytest
 
+from hf_lineage import Options
+from hf_lineage.errors import OptionError
+from hf_lineage.index.building import building
+from hf_lineage.index.building.engines import Work, local, ray
+from hf_lineage.index.storage.catalogue import Catalogue
 from tests.github import ROOT
 from tests.index.dying import dies
 from tests.invoking import COMMAND, environment, process
 from tests.models import tiny_llama
 from tests.server import faults, serving
-from tests.server.client import remote
+from tests.server.client import connect, remote
 
 MODELS = 12
 
@@ -79,10 +84,8 @@ def test_a_build_that_was_killed_and_goes_on_equals_one_that_was_not(hub, names,
 @pytest.mark.long
 def test_ray_gives_the_same_index(hub, names, whole, tmp_path):
     index = tmp_path / "index"
-    few = tmp_path / "few.txt"
-    few.write_text("".join(names.read_text().splitlines(keepends=True)))
     options = ("--engine", "ray", "--workers", "2")
-    done = process(*command(index, few, *options), env=remote(hub, tmp_path / "home"), timeout=180)
+    done = process(*command(index, names, *options), env=remote(hub, tmp_path / "home"), timeout=180)
     assert done.code == 0, done
     assert content(index) == content(whole)
 
@@ -101,11 +104,6 @@ def broken(tmp_path):
 
 
 def test_failures_have_a_reason_and_are_tried_again(broken, tmp_path, monkeypatch):
-    from hf_lineage import Options
-    from hf_lineage.index.building import building
-    from hf_lineage.index.storage.catalogue import Catalogue
-    from tests.server.client import connect
-
     connect(broken, tmp_path / "cache", monkeypatch)
     names, catalogue = ["org/odd", "org/gone", "org/slow", "org/good"], Catalogue(tmp_path / "index")
     for _ in range(2):
@@ -119,18 +117,7 @@ def test_failures_have_a_reason_and_are_tried_again(broken, tmp_path, monkeypatc
         assert any("org/slow" in one for one in broken.requests)
 
 
-def test_an_index_that_was_built_is_not_read_again(hub, names, whole, tmp_path):
-    pinned = tmp_path / "pinned.txt"
-    pinned.write_text("".join(f"{name}@{hub.commit(name, 'main')}\n" for name in hub.published))
-    hub.forget()
-    done = process(*command(whole, pinned), env=remote(hub, tmp_path / "home"))
-    assert (done.code, done.out) == (0, f"0 added, {MODELS} already there, 0 could not be read\n")
-    assert hub.requests == []
-
-
 def test_a_worker_that_ends_is_told_and_the_others_go_on():
-    from hf_lineage.index.building.engines import Work, local
-
     jobs = ["org/large", *(f"org/{number}" for number in range(5))]
     outcomes = list(local(dies, jobs, Work(workers=2), lambda job: f"{job} was lost"))
     assert sorted(outcomes) == sorted(["org/large was lost", *jobs[1:]])
@@ -158,15 +145,10 @@ def test_an_interrupt_of_a_terminal_ends_all_processes_at_once_and_none_prints_a
 
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
-    from hf_lineage.errors import OptionError
-    from hf_lineage.index.building.engines import Work, ray
-
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(OptionError, match=r"'hf-lineage\[ray\] @ git"):
         list(ray(dies, ["org/model"], Work(), print))
 
 
 def test_workers_share_the_rate():
-    from hf_lineage.index.building.engines import Work
-
     assert (Work(4, 600).own_rate, Work(4).own_rate) == (150, None)

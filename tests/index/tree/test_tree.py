@@ -80,13 +80,10 @@ def test_the_unknown_ancestors_of_two_families_are_not_one(members):
 
 
 def test_a_model_made_from_a_fine_tune_hangs_on_it_though_it_declares_the_base(members):
-    parent = members["fern/llama-finetune-a"]
-    whole = parent.signature.paths["mlp"]
-    noise = signs("noise", whole.sketch.shape[1:]) * 0.05 * np.abs(whole.sketch).mean()
-    made = replace(parent.signature, model="org/made", paths={"mlp": replace(whole, sketch=whole.sketch + noise)})
+    claims = (Claim(BASE, "finetune", ("README.md",)),)
+    made = replace(nudged(members["fern/llama-finetune-a"], 0), claims=claims)
     some = [members[name] for name in (BASE, "fern/llama-finetune-a", "fern/llama-finetune-b")]
-    tree = grow([*some, Member("org/made", made, (Claim(BASE, "finetune", ("README.md",)),))], "mlp", QUICK)
-    (edge,) = [one for one in tree.edges if one.child == "org/made"]
+    (edge,) = [one for one in grow([*some, made], "mlp", QUICK).edges if one.child == made.name]
     assert (edge.parent, edge.mark, edge.directed) == ("fern/llama-finetune-a", Mark.MEASURED, True)
 
 

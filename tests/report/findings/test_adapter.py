@@ -12,9 +12,9 @@ from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.adapter_verdict import judge_trace
 from hf_lineage.report import FORMATS
-from hf_lineage.report.formats.json import SCHEMA
 from hf_lineage.report.record import record
 from tests.example_evidence import trace
+from tests.pages import document
 
 WEAK = 2.0
 """A statistic that no permutation reaches, and yet less than is predicted of such an adapter."""
@@ -34,11 +34,8 @@ def report(*traces, layers=2):
 
 
 def test_the_values_are_those_of_the_schema():
-    import jsonschema
-
-    document = json.loads(shown("json", trace(), trace(0.5), trace(0.5, size=float("inf")), trace(WEAK)))
-    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
-    related, unrelated, open_one, weak = document["claims"]
+    tests = trace(), trace(0.5), trace(0.5, size=float("inf")), trace(WEAK)
+    related, unrelated, open_one, weak = document(report(*tests))["claims"]
     assert (related["kind"], related["verified"], related["paths"]) == ("adapter", True, [])
     assert (related["adapter"]["p_value"], related["adapter"]["permutations"]) == (0.001, 999)
     assert (related["adapter"]["effect"], related["adapter"]["least_effect"]) == pytest.approx((12.1, 9.2), abs=0.05)
@@ -59,20 +56,16 @@ def test_every_format_for_people_shows_the_verdict_the_projections_and_p(name):
     assert "value z 12.1" in text.lower()
 
 
-def test_an_alert_has_the_p_value():
-    (result,) = json.loads(shown("sarif", trace(0.5)))["runs"][0]["results"]
-    assert result["properties"]["pValue"] > 0.01
-    assert "score" not in result["properties"]
+def test_an_alert_has_the_p_value_and_says_that_a_trace_is_weak():
+    unrelated, weak = json.loads(shown("sarif", trace(0.5), trace(WEAK)))["runs"][0]["results"]
+    assert unrelated["properties"]["pValue"] > 0.01
+    assert "score" not in unrelated["properties"]
+    assert (weak["ruleId"], weak["level"]) == ("lineage/related-adapter-weakly", "warning")
 
 
 @pytest.mark.parametrize("name", ["text", "markdown", "html", "github"])
 def test_a_weak_trace_is_called_so_in_every_format_for_people(name):
     assert "RELATED by trace, weakly" in " ".join(shown(name, trace(WEAK)).split())
-
-
-def test_an_alert_says_that_the_trace_is_weak():
-    (result,) = json.loads(shown("sarif", trace(WEAK)))["runs"][0]["results"]
-    assert (result["ruleId"], result["level"]) == ("lineage/related-adapter-weakly", "warning")
 
 
 def test_the_record_beside_a_card_has_a_weak_trace_and_reads_it_again():

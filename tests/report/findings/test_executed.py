@@ -1,8 +1,5 @@
 """What was seen when both models ran stands in every report, and verified by running is a mark of its own."""
 
-import html
-import json
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +8,9 @@ import pytest
 from hf_lineage.checking.results.policies import under
 from hf_lineage.evidence.executed import Ablation, Executed, Loss, Ran
 from hf_lineage.policy.file import parse
-from hf_lineage.report import FORMATS
 from hf_lineage.report.findings.executed import describe
-from hf_lineage.report.formats.json import SCHEMA
 from hf_lineage.report.page.finding import draw
-from tests.pages import measured, report, row
+from tests.pages import document, measured, report, row, words
 from tests.report.findings.test_notes import TODAY
 
 RAN = tuple(
@@ -28,11 +23,6 @@ PROBLEM = Executed(problem="org/base could not be run: it needs 9000 MiB of memo
 TOLD = ("text", "markdown", "html", "github", "sarif", "cyclonedx")
 
 
-def written(form, executed=USED, explain=False):
-    """A report in a format, on one line and without tags."""
-    return " ".join(html.unescape(re.sub("<[^>]*>", "", FORMATS[form](ran(executed), explain))).split())
-
-
 def ran(executed=USED, **more):
     one = row("org/base", mlp=measured(**more))
     return report(replace(one, verdict=replace(one.verdict, executed=executed)))
@@ -40,24 +30,20 @@ def ran(executed=USED, **more):
 
 @pytest.mark.parametrize("form", TOLD)
 def test_every_report_says_what_the_model_loses_without_what_it_has_in_common(form):
-    text = written(form)
+    text = words(form, ran())
     assert "ithout what it has in common with org/base this model loses 4.1 nats a token" in text
     assert "erified by running" in text
 
 
 @pytest.mark.parametrize("form", TOLD)
 def test_every_report_says_why_a_model_was_not_run(form):
-    text = written(form, PROBLEM)
+    text = words(form, ran(PROBLEM))
     assert "not verified by running: org/base could not be run: it needs 9000 mib" in text.lower()
 
 
 @pytest.mark.parametrize("executed", [USED, PROBLEM, replace(USED, ablation=None), None])
 def test_the_report_for_machines_holds_everything_and_fits_its_schema(executed):
-    import jsonschema
-
-    document = json.loads(FORMATS["json"](ran(executed), False))
-    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
-    (claim,) = document["claims"]
+    (claim,) = document(ran(executed))["claims"]
     if executed is USED:
         assert (claim["executed"]["mark"], claim["executed"]["seed"]) == ("verified by running", 7)
         assert claim["executed"]["ablation"]["inherited"]["mean"] == pytest.approx(4.1)
@@ -77,7 +63,7 @@ def test_the_picture_tells_layers_that_are_inherited_from_others():
 
 def test_what_is_stored_and_not_used_is_not_verified_by_running():
     idle = replace(USED, ablation=replace(USED.ablation, inherited=replace(LOSSES[0], by_sequence=np.array([0.001]))))
-    assert "not verified by running: what is common is stored and not used" in written("text", idle)
+    assert "not verified by running: what is common is stored and not used" in words("text", ran(idle))
 
 
 def test_a_policy_may_ask_for_it():

@@ -43,13 +43,10 @@ def merge():
     return replace(report, rows=(*report.rows, row("org/other", mlp=measured(score=0.005, p=0.5, share=0.0))))
 
 
-def plain(text):
-    """A report without what its format puts between words and around marks."""
-    return " ".join(html.unescape(text).replace("\N{NO-BREAK SPACE}", " ").replace("\\", "").split()).lower()
-
-
 def rendered(form, report):
-    return plain(FORMATS[form](report, True))
+    """A report without what its format puts between words and around marks."""
+    text = html.unescape(FORMATS[form](report, True)).replace("\N{NO-BREAK SPACE}", " ")
+    return " ".join(text.replace("\\", "").split()).lower()
 
 
 @pytest.mark.parametrize("form", FORMATS)

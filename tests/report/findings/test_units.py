@@ -11,11 +11,10 @@ from hf_lineage.evidence.judging.evaluation import judge
 from hf_lineage.evidence.judging.unit_verdict import judge_framed
 from hf_lineage.report import renderer
 from hf_lineage.report.findings.table import state_outcome
-from hf_lineage.report.formats import json
 from hf_lineage.report.words import wording
-from hf_lineage.report.words.place import encode
 from tests.evidence.judging.test_unit_verdict import IN_ORDER, INDEPENDENT, SHUFFLED
 from tests.example_evidence import evidence
+from tests.pages import document
 
 UNRELATED = judge({"mlp": evidence(score=0.01, p=0.5, shares=(0.0,) * 4)}, Criteria())
 
@@ -53,16 +52,11 @@ def test_the_outcome_names_the_share_of_units_and_no_score():
 
 
 def test_the_json_fits_its_schema_and_says_on_what_related_rests():
-    import json as plain
-
-    import jsonschema
-
-    document = json.document(EVERY)
-    jsonschema.validate(plain.loads(encode(document)), plain.loads(json.SCHEMA.read_text()))
-    assert [claim["rests_on"] for claim in document["claims"]] == ["exact", "calibrated", None, "exact", None]
-    assert [claim["kind"] for claim in document["claims"]] == ["related", "calibrated", None, "related", None]
-    assert document["claims"][0]["units"]["p_value_adjusted"] == 0.005
-    assert document["claims"][0]["units"]["calibration"]["pairs"] > 1000
+    claims = document(EVERY)["claims"]
+    assert [claim["rests_on"] for claim in claims] == ["exact", "calibrated", None, "exact", None]
+    assert [claim["kind"] for claim in claims] == ["related", "calibrated", None, "related", None]
+    assert claims[0]["units"]["p_value_adjusted"] == 0.005
+    assert claims[0]["units"]["calibration"]["pairs"] > 1000
 
 
 @pytest.mark.parametrize("name", ["text", "markdown", "html", "sarif", "json"])

@@ -19,19 +19,15 @@ def rendered(checked):
     return report.FORMATS["cyclonedx"](checked, False)
 
 
+def validate(text):
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+
+
 def test_it_keeps_to_its_schema(any_report):
-    from cyclonedx.schema import SchemaVersion
-    from cyclonedx.validation.json import JsonStrictValidator
-
-    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(rendered(any_report)) is None
-
-
-def test_the_schema_would_notice_a_wrong_type(every_kind):
-    from cyclonedx.schema import SchemaVersion
-    from cyclonedx.validation.json import JsonStrictValidator
-
-    wrong = rendered(every_kind).replace("machine-learning-model", "oracle")
-    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(wrong) is not None
+    validate(rendered(any_report))
 
 
 def test_only_what_the_weights_bear_out_is_an_ancestor(every_kind):
@@ -67,12 +63,6 @@ def test_its_own_library_reads_it(any_report):
     assert [tool.name for tool in bom.metadata.tools.components] == ["hf-lineage"]
 
 
-def test_ancestors_stand_nearest_first():
-    rows = (pages.row(base, mlp=pages.measured(share=share)) for base, share in (("a/far", 0.6), ("z/near", 0.99)))
-    model = json.loads(rendered(pages.report(*rows)))["metadata"]["component"]
-    assert [ancestor["group"] for ancestor in model["pedigree"]["ancestors"]] == ["z", "a"]
-
-
 @pytest.mark.parametrize(
     ("licence", "told"),
     [
@@ -81,11 +71,8 @@ def test_ancestors_stand_nearest_first():
     ],
 )
 def test_licences_are_those_that_the_cards_declare(licence, told):
-    from cyclonedx.schema import SchemaVersion
-    from cyclonedx.validation.json import JsonStrictValidator
-
     judged = replace(pages.report(replace(pages.row(mlp=pages.measured()), licence=licence)), licence=licence)
-    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(rendered(judged)) is None
+    validate(rendered(judged))
     model = json.loads(rendered(judged))["metadata"]["component"]
     for component in (model, *model["pedigree"]["ancestors"]):
         assert component["licenses"] == [{"license": {"acknowledgement": "declared"} | told}]

@@ -3,7 +3,6 @@
 import json
 
 from hf_lineage.report import FORMATS
-from hf_lineage.report.formats import markdown
 from tests.pages import HOSTILE, hostile_report, measured, report, row
 
 
@@ -30,11 +29,6 @@ def test_nothing_declared_is_an_output_of_its_own_and_leaves_the_figures_empty()
     empty = rendered()
     assert (empty["exit_code"], empty["outputs"]["verdict"], empty["outputs"]["verified"]) == (3, "UNDECLARED", "false")
     assert {empty["outputs"][name] for name in ("kind", "score", "p-value", "inherited")} == {""}
-
-
-def test_the_summary_is_the_report_in_markdown():
-    given = report(row(mlp=measured()))
-    assert json.loads(FORMATS["github"](given, False))["summary"] == markdown.render(given)
 
 
 def test_names_that_nobody_has_checked_reach_no_line_of_their_own():

@@ -14,20 +14,11 @@ from hf_lineage.report.formats import intoto
 from hf_lineage.report.formats import json as own
 from hf_lineage.report.formats.materials import pinned
 from tests.invoking import lineage
-from tests.models import WEIGHTS, shard
-from tests.server import serving
-from tests.server.client import connect
+from tests.models import EXAMPLES, WEIGHTS, shard
 
 ROOT = Path(__file__).parents[3]
-HUB = ROOT / "examples" / "hub"
 STATEMENT = ROOT / "tests" / "data" / "schemas" / "statement-v1.json"
 PREDICATE = ROOT / "docs" / "attestation" / "v3" / "schema.json"
-
-
-def split(text):
-    """The comments of a file of checksums, and its other lines."""
-    lines = text.splitlines()
-    return [line for line in lines if line.startswith("#")], [line for line in lines if not line.startswith("#")]
 
 
 def stated(report):
@@ -85,27 +76,23 @@ def test_every_shard_is_a_subject_and_nothing_that_is_not_read(folder):
     assert [file["name"] for file in intoto.subjects(report)] == [
         f"model-0000{number}-of-00002.safetensors" for number in (1, 2)
     ]
-    comments, lines = split(intoto.checksums(report))
-    assert all(" " not in comment for comment in comments)
-    for line in lines:
-        digest, _, name = line.partition("  ")
+    for line in intoto.checksums(report).splitlines():
+        digest, between, name = line.partition("  ")
+        if line.startswith("#"):
+            assert " " not in line
+            continue
+        assert between
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
 
 
-def test_of_the_hub_the_listed_digests_are_taken_and_nothing_is_downloaded(tmp_path, monkeypatch):
-    with serving() as hub:
-        for name in ("acme/llama-base", "fern/llama-finetune-a"):
-            hub.publish(name, HUB / name)
-        connect(hub, tmp_path, monkeypatch)
-        report = check("fern/llama-finetune-a")
-        hub.forget()
-        statement = stated(report)
-        assert [request.rpartition("/")[0] for request in hub.requests] == [
-            "GET /api/models/fern/llama-finetune-a/tree"
-        ]
-        assert hub.moved() == 0
-    weights = HUB / "fern/llama-finetune-a" / WEIGHTS
-    assert statement["subject"][0]["digest"]["sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
+def test_of_the_hub_the_listed_digests_are_taken_and_nothing_is_downloaded(online):
+    report = check("fern/llama-finetune-a")
+    online.forget()
+    statement = stated(report)
+    assert [request.rpartition("/")[0] for request in online.requests] == ["GET /api/models/fern/llama-finetune-a/tree"]
+    assert online.moved() == 0
+    digest = hashlib.sha256((EXAMPLES / "fern/llama-finetune-a" / WEIGHTS).read_bytes()).hexdigest()
+    assert statement["subject"][0]["digest"]["sha256"] == digest
     assert statement["predicate"]["claims"][0]["verdict"] == "RELATED"
 
 

@@ -72,21 +72,6 @@ def test_the_time_is_that_of_the_environment_where_it_gives_one(report, monkeypa
     assert json.document(report)["checked_at"] == "2026-11-18T11:06:40Z"
 
 
-@pytest.mark.parametrize(
-    ("golden", "now", "differences"),
-    [
-        ({"a": 1.0}, {"a": 1.001}, []),
-        ({"a": 1.0}, {"a": 1.01}, [".a: 1.0 became 1.01"]),
-        ({"a": 1}, {"a": True}, [".a: 1 became True"]),
-        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, [": {'a': 1, 'b': 2} became {'b': 2, 'a': 1}"]),
-        ({"a": [1, 2]}, {"a": [1]}, [".a: [1, 2] became [1]"]),
-        ({"a": [{"b": None}]}, {"a": [{"b": ""}]}, [".a[0].b: None became ''"]),
-    ],
-)
-def test_what_differs_from_a_golden_file_is_named(golden, now, differences):
-    assert goldens.differences(golden, now) == differences
-
-
 def test_both_licences_are_text_that_decides_nothing(hub):
     import jsonschema
 

@@ -24,9 +24,10 @@ def shown(*rows, **settings):
     return {tile.name: (tile.figure, tile.meaning) for tile in tiles(report(*rows, **settings), rows[0])}
 
 
-def test_without_evidence_there_are_none():
+def test_without_evidence_there_is_nothing_to_show():
     undecided = Row(Claim("org/base", None, ("README.md",)), Verdict(Kind.UNVERIFIABLE, "no weights"))
     assert list(tiles(report(undecided), undecided)) == []
+    assert list(evidence(undecided, 0, captions=True)) == []
     assert figures(undecided) == ("–", "–", "–")
 
 
@@ -54,11 +55,6 @@ def test_tables_of_several_claims_have_names_of_their_own():
     page = shown_claims(*(row(base, mlp=measured(), query_key=measured()) for base in ("org/a", "org/b")))
     names = [name for name in re.findall('role="region" aria-label="([^"]*)"', page) if name.endswith("by layer")]
     assert names == [f"claim {number}, {path}, layer by layer" for number in (1, 2) for path in ("mlp", "query_key")]
-
-
-def test_where_nothing_was_measured_there_is_nothing():
-    nothing = Row(Claim("org/base", None, ("README.md",)), Verdict(Kind.UNVERIFIABLE, "no weights"))
-    assert list(evidence(nothing, 0, captions=True)) == []
 
 
 A, B = "a" * 40, "b" * 40

@@ -114,9 +114,6 @@ def test_a_single_layer_is_a_dot():
     assert "<circle" in concentration(measured(1, 1), "a")
 
 
-NULL = measured().permutation
-
-
 def widths(picture, kind):
     return [float(width) for width in re.findall(rf'width="([\d.]+)" height="\d+" class="{kind}"', picture)]
 

@@ -10,7 +10,7 @@ from hf_lineage.evidence.judging.adapter_verdict import judge_trace
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.index.search.catalogue_test import FOLDER, AdapterBases, Group, Judged
 from hf_lineage.index.storage.shard import Entry
-from hf_lineage.report.single.bases import FORMATS
+from hf_lineage.report.single.bases import FORMATS, untested
 from tests.example_evidence import trace
 from tests.pages import HOSTILE
 
@@ -62,8 +62,12 @@ def test_nobody_is_told_to_have_trained_on_a_base_of_which_a_weak_trace_shows():
     assert "Trained on" not in shown
 
 
-def test_many_near_it_are_counted():
-    assert "near/4 and 3 more are near it by their keys" in words(bases(near=8))
+def test_who_was_not_tested_is_named_up_to_five_and_then_counted_and_stays_in_its_line():
+    one, seven, hostile = (Group(entry("a"), tuple(map(entry, near))) for near in (["a/b"], "1234567", [HOSTILE]))
+    assert untested(Group(entry("a"), ())) == ""
+    assert untested(one) == "a/b is near it by its keys, and was not tested"
+    assert untested(seven).startswith("1, 2, 3, 4, 5 and 2 more are near it by their keys")
+    assert untested(hostile).isprintable()
 
 
 def test_p_is_corrected_for_all_that_were_tested():
