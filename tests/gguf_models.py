@@ -87,8 +87,9 @@ def write(
     out.add_head_count(heads)
     if "llama.attention.head_count_kv" not in (said or {}):
         out.add_head_count_kv(groups)
-    out.add_layer_norm_rms_eps(1e-6)
-    theta = (config.get("rope_parameters") or {}).get("rope_theta", config.get("rope_theta"))
+    out.add_layer_norm_rms_eps(config.get("rms_norm_eps", 1e-6))
+    rotary = config.get("rope_parameters") or {}
+    theta = rotary.get("full_attention", rotary).get("rope_theta", config.get("rope_theta"))
     if theta and f"{architecture}.rope.freq_base" not in (said or {}):
         out.add_rope_freq_base(theta)
     out.add_token_list([f"word {number}" for number in range(300)])

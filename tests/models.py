@@ -113,7 +113,8 @@ def edit_json(file: Path, **changes: Any) -> None:
     """Set keys of a JSON file, which need not exist; None removes one."""
     content = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     content |= changes
-    file.write_text(json.dumps({k: v for k, v in content.items() if v is not None}), encoding="utf-8")
+    left = {key: value for key, value in content.items() if value is not None or key not in changes}
+    file.write_text(json.dumps(left), encoding="utf-8")
 
 
 def raw_safetensors(file: Path, header: bytes | dict[str, Any], data: bytes = b"", length: int | None = None) -> None:

@@ -86,7 +86,7 @@ class _Unbound:
 def _held(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | str:
     """How one tensor is stored if it is the base's, what is wrong with it, or why that cannot be told."""
     info, of_base = pairing.candidate.tensors[name], pairing.base.tensors[other]
-    if info.shape != of_base.shape:
+    if info.shape != of_base.shape and not info.numbers == of_base.numbers == 1:
         return Beyond(name, info.numbers, 0, 0.0, why=f"has shape {info.shape}, and {of_base.shape} in the base")
     if info.refusal or of_base.refusal:
         return _as_stored(pairing, name, other)

@@ -19,16 +19,13 @@ from hf_lineage.architecture.loading import usual_type
 from hf_lineage.checking.source import SAVED, Opened
 from hf_lineage.errors import installation, printable
 
-NO_PART = frozenset(
+STORAGE = frozenset(
     SAVED
     | {"architectures", "dtype", "torch_dtype", "use_cache", "tokenizer_class", "transformers.js_config"}
     | {"unsloth_fixed", "unsloth_version", "finetuning_task", "task_specific_params"}
     | {"quantization_config", "compression_config", "quantization", "_attn_implementation_autoset"}
-    | {f"{name}_token_id" for name in ("bos", "eos", "pad", "sep", "cls", "unk", "mask", "decoder_start")}
 )
 """Settings that say who saved a model, how it is stored and how it is run, and nothing about what it computes."""
-IDLE: tuple[Any, ...] = (None, False, 0, "", [], {})
-"""Values with which a setting that the other configuration lacks says nothing."""
 OWN_CODE, ROTARY, WHOLE = "auto_map", "rope_parameters", "full_attention"
 THETA, POSITIONS = "rope_theta", frozenset({"factor", "sliding_window"})
 """Settings that metadata hold only for a class that has them, and one that they are given for every class."""
@@ -44,8 +41,8 @@ def differing_settings(base: Opened, candidate: Opened) -> tuple[str, ...]:
     compare: Callable[[Settings, Settings], Iterator[str]] = _differing
     if _is_metadata(base) or _is_metadata(candidate):
         compare = functools.partial(_of_metadata, few=1 if _is_metadata(candidate) else 0)
-    is_known = compare is _differing or ROTARY in (*first, *second) or THETA in first.keys() & second.keys()
-    if is_known and not [*compare(first, second)]:
+    is_known = compare is not _differing and (ROTARY in (*first, *second) or THETA in first.keys() & second.keys())
+    if _stated(first) == _stated(second) or (is_known and not [*compare(first, second)]):
         return other
     if not all(map(find_spec, ("torch", "transformers"))):
         unknown = f"without transformers it is not known what a file leaves to its class; {installation('run')}"
@@ -66,17 +63,18 @@ def _completed(config: dict[str, Any], model: Opened) -> dict[str, Any]:
     return config if _is_metadata(model) or not kind else complete(kind, config) or config
 
 
+def _stated(settings: Settings) -> Settings:
+    return {key: value for key, value in settings.items() if key not in STORAGE}
+
+
 def _differing(first: Settings, second: Settings, within: str = "") -> Iterator[str]:
     for key in dict.fromkeys((*second, *first)):
-        if key in NO_PART:
+        if key in STORAGE:
             continue
         one, other = (settings.get(key, _rotary(settings, key)) for settings in (first, second))
         if isinstance(one, Mapping) and isinstance(other, Mapping):
             yield from _differing(one, other, f"{within}{key}.")
-        elif NOTHING in (one, other):
-            if one not in IDLE and other not in IDLE:
-                yield _phrase(f"{within}{key}", one, other)
-        elif not _alike(one, other):
+        elif not _alike(*(None if each is NOTHING else each for each in (one, other))):
             yield _phrase(f"{within}{key}", one, other)
 
 
@@ -86,8 +84,8 @@ def _of_metadata(first: Settings, second: Settings, few: int) -> Iterator[str]:
     for key, value in (first, second)[few].items():
         known = whole.get(key, _rotary(whole, key))
         other = key in POSITIONS if known is NOTHING else not _alike(value, known)
-        is_idle = value in IDLE and (known is NOTHING or known in IDLE)  # llama.cpp writes 0 for no window
-        if other and not is_idle and key not in NO_PART:
+        is_none = value == 0 and (known is NOTHING or not known)  # llama.cpp writes 0 for no window
+        if other and not is_none and key not in STORAGE:
             yield _phrase(key, *((known, value) if few else (value, known)))
 
 

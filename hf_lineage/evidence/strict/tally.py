@@ -77,7 +77,7 @@ class Tally:
     far: int = 0
 
     def add_cast(self, numbers: NDArray[Any], base: NDArray[Any], start: int, free: float) -> None:
-        """Numbers that have to be the base's, rounded to their own format; `free` is what a converter may have left."""
+        """Numbers that have to be the base's, rounded to their format; `free` is what adding 1 leaves, over the sum."""
         flat, of_base = np.atleast_1d(numbers), np.atleast_1d(base)
         height = max(1, AT_ONCE // max(1, flat[0].size))
         for at in range(0, len(flat), height):
@@ -85,7 +85,7 @@ class Tally:
             rounded = cast(wanted, some.dtype)
             wrong = ~((some == rounded) | (np.isnan(single(some)) & np.isnan(single(wanted))))
             if free:
-                wrong &= ~(np.abs(single(some) - single(wanted)) <= free)
+                wrong &= ~(np.abs(single(some) - single(wanted)) <= free * (1 + np.abs(single(wanted))))
             if not wrong.any():
                 continue
             with np.errstate(all="ignore"):

@@ -43,6 +43,8 @@ def child(base, tmp_path):
         ({"rms_norm_eps": 1e-2}, "rms_norm_eps is 0.01, and 1e-06 in the base"),
         ({"made_up": 3}, "made_up is 3, and the base has no such setting"),
         ({"image_token_id": 7}, "image_token_id is 7"),
+        ({"pad_token_id": 5}, "pad_token_id is 5"),
+        ({"made_up": False}, "made_up is false, and the base has no such setting"),
         ({"id2label": {"0": "NEGATIVE", "1": "POSITIVE"}}, 'id2label.0 is "NEGATIVE", and "LABEL_0" in the base'),
     ],
 )
@@ -62,8 +64,17 @@ def test_what_an_older_version_wrote_is_what_this_one_writes(base, child):
     assert differing(base, other) == differing(other, base) == ()
 
 
-def test_who_saved_a_model_and_how_its_text_ends_says_nothing(base, child):
-    said = {"use_cache": False, "pad_token_id": 9, "unsloth_version": "1", "left_out": None, "_name_or_path": "x"}
+@pytest.mark.parametrize("value", [False, None])
+def test_what_the_base_leaves_to_its_class_is_held_against_what_the_class_says(value, tmp_path):
+    base = tiny_gpt2(tmp_path / "base")
+    copy = shutil.copytree(base, tmp_path / "copy")
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | {"scale_attn_weights": value}))
+    assert differing(base, copy)[0] == f"scale_attn_weights is {json.dumps(value)}, and true in the base"
+
+
+def test_who_saved_a_model_says_nothing(base, child):
+    said = {"use_cache": False, "unsloth_version": "1", "left_out": None, "_name_or_path": "x"}
     assert differing(base, child(**said)) == ()
 
 

@@ -109,11 +109,12 @@ def list_aliases(name: str) -> Iterator[str]:
     layer = INSIDE.fullmatch(bare)
     package = gguf()
     stored = f"blk.{{bid}}.{layer['rest']}" if layer else bare
-    kinds = {kind for kind, named in package.TENSOR_NAMES.items() if named == stored}
     names = package.TensorNameMap.block_mappings_cfg if layer else package.TensorNameMap.mappings_cfg
-    for kind in kinds & names.keys():
-        for alias in names[kind]:
-            yield f"{alias.replace('{bid}', layer['layer']) if layer else alias}{suffix}"
+    known = bare.replace(f".{layer['layer']}.", ".{bid}.", 1) if layer else bare
+    for kind, others in names.items():
+        for alias in others if package.TENSOR_NAMES[kind] == stored or known in others else ():
+            full = alias.replace("{bid}", layer["layer"]) if layer else alias
+            yield from (f"{full}{suffix}", f"{full}{suffix.replace('.', '_')}")
 
 
 def name_tensors(
@@ -131,7 +132,8 @@ def name_tensors(
     for name in stored:
         layer = LAYER.fullmatch(name.partition("[")[0])
         if layer is None:
-            yield Piece(embedding if name == EMBEDDING else name, name)
+            bare, _ = SUFFIX.fullmatch(name).groups()  # type: ignore[union-attr]
+            yield Piece(embedding if name == EMBEDDING else name, name, undo=entry.undo.get(bare))
             continue
         bare, suffix = SUFFIX.fullmatch(layer["rest"]).groups()  # type: ignore[union-attr]
         expert = name.partition("[")[2].rstrip("]")

@@ -1,7 +1,9 @@
 """GGUF: every architecture of the table is proved on a tiny model, written as llama.cpp's converter would write it."""
 
 import json
+import re
 import shutil
+from dataclasses import replace
 
 import gguf
 import numpy as np
@@ -10,6 +12,8 @@ import torch
 
 from hf_lineage import Options, extract
 from hf_lineage.architecture.registry.lookups import lookup
+from hf_lineage.checking.judge.strict import judge_strict
+from hf_lineage.checking.source.model import FromWeights
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.checkpoint.foreign.gguf.names import _table, architectures, config_of, name_tensors
 from hf_lineage.errors import NothingToCompare, RegistryError
@@ -24,6 +28,11 @@ CLASSES = sorted(
     if kind is not None
 )
 LLAMA = {"general.architecture": "llama"}
+DROPPED = {
+    "apertus": {"model.layers.0.mlp.act_fn.eps"},
+    "bert": {"pooler.dense.weight", "pooler.dense.bias"},
+}
+"""What a converter leaves out of a model, so that a file of it is never all that the model is."""
 
 
 @pytest.mark.parametrize(("architecture", "name"), CLASSES)
@@ -45,6 +54,9 @@ def test_a_file_has_the_signature_of_the_model_it_was_made_from(architecture, na
             wanted = getattr(one.paths[path], numbers)
             largest = np.abs(wanted).max()
             np.testing.assert_allclose(getattr(other.paths[path], numbers), wanted, rtol=1e-3, atol=1e-5 * largest)
+    strict = judge_strict(*(FromWeights.from_opened(model, options) for model in (plain, stored)))
+    assert {re.sub(r"\d+", "0", name) for name in strict.lacking} == DROPPED.get(architecture, set())
+    assert replace(strict, lacking=()).holds, (strict.beyond, strict.added, strict.settings, strict.unbound)
     shutil.rmtree(tmp_path)
 
 
