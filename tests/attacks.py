@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-CLOSED = 0.0
-
 
 class Units(NamedTuple):
     """Hidden units of a gated MLP: rows of the gate and of up, columns of down."""

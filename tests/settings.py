@@ -27,7 +27,7 @@ from hf_lineage.architecture.loading.settings import held
 from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.architecture.registry.schema import Factorization
 from tests.conformance import required, variants
-from tests.conformance.effects import ALIVE, BUILDS, DROWNED, FAILS, OFF, SAME, Tried, placed
+from tests.conformance.effects import BUILDS, DROWNED, FAILS, OFF, SAME, Tried, placed
 from tests.conformance.models import transformers  # which offers parts of models too
 
 TABLE = Path("registry/loading/settings.json")
@@ -42,7 +42,6 @@ BESIDE = re.compile(
     r"is_encoder_decoder|return_dict|output_\w+|\w+_token_ids?|\w+_token_index|chunk_size_feed_forward"
 )
 """Settings that no layer reads, beside those that count layers: classes, labels, tokens and what else is given out."""
-FINE = {SAME, ALIVE, BUILDS, FAILS}
 BAD = {OFF, DROWNED}
 
 

@@ -142,17 +142,16 @@ KINDS = {
     Kind.READ_AS: Shown(
         tone="part",
         headline="Has the weights of",
-        says="A model belongs to a class that is not supported by name. Its tensors have the names and shapes of a "
-        "class that is. Read as that class, the two models are alike in a way that separate training does not "
-        "produce.",
-        says_not="It does not say what the model computes: its own code decides that, and nothing has checked this "
-        f"code. {NO_WRONG}",
+        says="Read as hf-lineage reads it, the model is alike to the base in a way that separate training does not "
+        "produce. A loader may read it otherwise: its class is not supported by name, or it stores tensors that are "
+        "not its class's own.",
+        says_not=f"It does not say what the model computes once it is loaded. {NO_WRONG}",
         rule=Rule(
             "related-read-as",
             "warning",
-            "The model shares weights with the base it declares, read as a class that it only has the tensors of.",
-            "The class of the model is not listed. It was read as a listed class with the same tensors, and its own "
-            "code may compute something else. The message names the class.",
+            "The model shares weights with the base it declares, but a loader may read it otherwise.",
+            "The class of the model is not listed, or it stores tensors that are not its class's own and that the base "
+            "does not have. The message names the class, or one of the tensors.",
         ),
     ),
     Kind.UNRELATED: Shown(

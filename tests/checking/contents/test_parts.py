@@ -13,8 +13,6 @@ from tests.invoking import lineage
 from tests.models import WEIGHTS, card, edit_json, fine_tuned, spoil, tiny_llama
 from tests.parts import saved, seeing
 
-NAME = "LlavaForConditionalGeneration"
-
 
 def drawn(folder, seed, within=""):
     """Random numbers in every matrix under a name."""

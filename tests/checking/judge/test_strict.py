@@ -23,7 +23,7 @@ from tests.server.client import connect
 
 STRICT = Options(strict=True, order_seed=0)
 QUERY, DOWN = "model.layers.0.self_attn.q_proj", "model.layers.2.mlp.down_proj"
-Q4_0, Q8_0 = gguf.GGMLQuantizationType.Q4_0, gguf.GGMLQuantizationType.Q8_0
+Q4_0 = gguf.GGMLQuantizationType.Q4_0
 
 
 def verdict(candidate, base=BASE, options=STRICT):

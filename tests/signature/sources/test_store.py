@@ -16,7 +16,6 @@ from hf_lineage.signature.values import PARTS
 
 HUB = Path(__file__).parents[3] / "examples" / "hub"
 GOLDEN = Path(__file__).parents[2] / "data"
-SMALL = replace(RECIPES["robust"], probes=4, coordinates=8)
 
 
 @pytest.fixture(scope="module", params=["robust", "paper"])
