@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from hf_lineage.running.executed.request import LENGTH
-
+LENGTH = 256
 LONGEST = 2 * LENGTH
 LOUD = 30.0
 """How many times as large as others the coordinate is that tells where a token stands."""
@@ -22,8 +21,6 @@ STRONG = 0.46
 """How strongly a unit reads that coordinate, by the length of all else that it reads."""
 ACTING = {"layers that act on the first 256 tokens alone": 1.0, "layers that act only beyond 256 tokens": -1.0}
 """By what the layers of the base do, the sign of that coordinate where they act."""
-MISSED = {"layers that act on the first 256 tokens alone"}
-"""What a run does not catch: it is no longer than that."""
 
 
 def made(name: str, folder: Path) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import json
 import math
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +18,18 @@ from safetensors import safe_open
 from transformers.conversion_mapping import get_model_conversion_mapping
 from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
 from transformers.integrations.accelerate import load_offloaded_parameter
+from transformers.models.auto import modeling_auto
 
 from hf_lineage.running.executed.request import Load, Writer
 
+HEADS = (
+    modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+    modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+)
+"""By type the class that predicts tokens; the first that lists a type counts."""
+UNUSED = re.compile(r"(^|\.)pooler\.|bias$")
+"""What may be missing: a bias is 0 then, and nothing here reads what a pooler says."""
 STACK = 3
 """Dimensions of a stack of experts."""
 OFFLOADED = "offloaded"
@@ -95,13 +105,42 @@ def read_weight(model: Any, name: str) -> torch.Tensor:
 
 
 def load(asked: Load, folder: Path) -> Loaded:
-    """Return a model that its own class has filled; raise NotJudgedError where that is not what was judged."""
-    beside = sys.modules.get(getattr(getattr(transformers, asked.whole, None), "__module__", ""))
-    build: Any = getattr(transformers, asked.architecture, None) or getattr(beside, asked.architecture, None)
-    if not isinstance(build, type) or not issubclass(build, transformers.PreTrainedModel):
+    """Return a model that a class of its type has filled; raise NotJudgedError where that is not what was judged.
+
+    The class that predicts tokens is asked first and, where the file does not fill it, the one without a head. Which
+    class `config.json` names counts where neither is filled: nothing else can load such a file.
+    """
+    problems = []
+    for build in _classes(asked):
+        try:
+            return _filled(build, asked, folder)
+        except CannotRunError as problem:
+            problems.append(problem.with_traceback(None))  # which would keep the model in memory
+    raise problems[-1]
+
+
+def _classes(asked: Load) -> list[Any]:
+    """The classes to be tried, in their order, all of which read text alone."""
+    declared = getattr(transformers, asked.architecture, None)
+    usual = getattr(getattr(declared, "config_class", None), "model_type", "")
+    kind = json.loads(Path(asked.folder, "config.json").read_text("utf-8")).get("model_type") or usual
+    base = modeling_auto.MODEL_MAPPING_NAMES.get(kind)
+    names = [next((each[kind] for each in HEADS if kind in each), ""), base[0] if isinstance(base, tuple) else base]
+    classes = [getattr(transformers, name, None) for name in names if name] + [declared]
+    found: list[Any] = [
+        each for each in classes if isinstance(each, type) and issubclass(each, transformers.PreTrainedModel)
+    ]
+    if not found:
         raise CannotRunError(f"transformers {transformers.__version__} has no class {asked.architecture}")
-    loader: Any = build
-    model, info = loader.from_pretrained(
+    for each in found:
+        if "input_ids" not in inspect.signature(each.forward).parameters or hasattr(each, "get_text_features"):
+            raise CannotRunError(f"it is run on text alone, and {each.__name__} reads something else")
+    return list(dict.fromkeys(found))
+
+
+def _filled(build: Any, asked: Load, folder: Path) -> Loaded:
+    """The model that a class makes of the files."""
+    model, info = build.from_pretrained(
         asked.folder,
         local_files_only=True,
         trust_remote_code=False,
@@ -114,8 +153,7 @@ def load(asked: Load, folder: Path) -> Loaded:
         **_devices(build, asked, folder),
     )
     for problem, keys in (("does not hold", info["missing_keys"]), ("holds in other shapes", info["mismatched_keys"])):
-        # A bias that is missing is not made up: it is 0.
-        if missing := sorted(name for name in map(str, keys) if not name.endswith("bias")):
+        if missing := sorted(name for name in map(str, keys) if not UNUSED.search(name)):
             in_layers = [name for name in missing if IN_LAYER.search(name)]
             raise (NotJudgedError if in_layers else CannotRunError)(
                 f"the file {problem} {len(missing)} tensors that the class builds, {(in_layers or missing)[0]} among "

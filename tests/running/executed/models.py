@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage import Options
+from hf_lineage.checking.source.measured import list_writers
 from hf_lineage.checking.source.model import open_model
-from hf_lineage.checking.source.run import list_writers
 from hf_lineage.hub import resolve
+from hf_lineage.running.executed.inputs import draw
 from hf_lineage.running.executed.loading import load
 from hf_lineage.running.executed.request import Load
 from tests.conformance.models import tiny_model
@@ -19,7 +20,6 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "GPT2LMHeadModel": {},
     "BertForMaskedLM": {},
     "T5ForConditionalGeneration": {},
-    "ViTForImageClassification": {},
     "MixtralForCausalLM": {},
 }
 """One class of each kind, with what it is asked for."""
@@ -48,3 +48,8 @@ def saved(folder: Path, name: str, edit: Callable[[Any], None] | None = None) ->
 def loaded(folder, name):
     """A tiny model that is saved there, as a process loads it."""
     return load(asked(folder, name), folder)
+
+
+def inputs(model, tokenizer=Path("/nowhere"), seed=3):
+    """What a loaded model is given."""
+    return draw(model.model, tokenizer, seed)
