@@ -6,8 +6,9 @@ import functools
 import inspect
 import json
 import math
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,18 +86,6 @@ class Loaded:
         """Bytes of the weights that are read from disk whenever the model runs."""
         return sum(each.numel() * each.element_size() for each in self.model.parameters() if each.is_meta)
 
-    def weight(self, name: str) -> torch.Tensor:
-        """Return a matrix by its name in memory; one that lies on disk is read."""
-        return read_weight(self.model, name)
-
-
-def run_once(model: Any, given: Mapping[str, Any]) -> Any:
-    """Run a model on inputs that are put where its weights are: on the device of the first that are in memory."""
-    devices = (each.device for each in model.parameters() if not each.is_meta)
-    device = next(devices, torch.device("cpu"))
-    there = {name: each.to(device) if isinstance(each, torch.Tensor) else each for name, each in given.items()}
-    return model(**there)
-
 
 def read_weight(model: Any, name: str) -> torch.Tensor:
     """Return a matrix of a model; one that lies on disk is read."""
@@ -165,7 +154,7 @@ def _filled(build: Any, asked: Load, folder: Path) -> Loaded:
     _same_values(model, asked, places)
     left_out = [disk for disk, memory in names.items() if memory in set(info["unexpected_keys"])]
     own = sorted(disk.removeprefix(asked.prefix) for disk in left_out if disk.startswith(asked.prefix))
-    return Loaded(model.eval(), places, _layers(model, places), tuple(own))
+    return Loaded(model.eval(), places, _layers(places), tuple(own))
 
 
 def _mapping(asked: Load) -> dict[str, str] | None:
@@ -245,18 +234,14 @@ def _same_values(model: Any, asked: Load, places: tuple[Place, ...]) -> None:
                     raise NotJudgedError(f"what the class holds of {tensor} is not what is stored")
 
 
-def _layers(model: Any, places: tuple[Place, ...]) -> dict[int, str]:
+def _layers(places: tuple[Place, ...]) -> dict[int, str]:
     """By the number of a layer the name of the module that holds all that writes in it."""
-    owners: dict[int, list[list[str]]] = {}
+    owners: dict[int, list[str]] = {}
     for place in places:
-        owners.setdefault(place.writer.layer, []).append(place.owner.split("."))
+        owners.setdefault(place.writer.layer, []).append(f"{place.owner}.")
     layers = {}
     for layer, names in owners.items():
-        common = []
-        for parts in zip(*names, strict=False):
-            if len(set(parts)) > 1:
-                break
-            common.append(parts[0])
-        match = re.match(r"(.*\.)?\d+(?=\.|$)", ".".join(common))
-        layers[layer] = match[0] if match else ".".join(common)
+        common = os.path.commonprefix(names).rpartition(".")[0]  # noqa: RUF071 - cut at a dot
+        match = re.match(r"(.*\.)?\d+(?=\.|$)", common)
+        layers[layer] = match[0] if match else common
     return layers

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from hf_lineage.running.executed.loading import STACK, CannotRunError, Loaded, Place, run_once
+from hf_lineage.running.executed.loading import STACK, CannotRunError, Loaded, Place, read_weight
 
 OFTEN = 0.9
 """A part counts with what it writes at most on this share of the tokens: one that is only loud on few is silent."""
@@ -76,13 +76,16 @@ class Running:
 
     @torch.no_grad()
     def go(self, given: Mapping[str, Any]) -> Any:
-        """Run the model once and return what it gives out."""
+        """Run the model once, on the device of the first weights that are in memory, and return what it gives out."""
         self._batch, self._length = given["input_ids"].shape
+        devices = (each.device for each in self._loaded.model.parameters() if not each.is_meta)
+        device = next(devices, torch.device("cpu"))
+        there = {name: each.to(device) if isinstance(each, torch.Tensor) else each for name, each in given.items()}
         with ExitStack() as stack:
             for hook in self._hooks():
                 stack.callback(hook.remove)
             stack.enter_context(_Stacks(self))
-            return run_once(self._loaded.model, given)
+            return self._loaded.model(**there)
 
     def _hooks(self) -> Iterator[Any]:
         for module, place in self._places.items():
@@ -135,19 +138,22 @@ class Running:
     def _counted(self, expert: int | None, given: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """(n, inputs): what a matrix is given of tokens that count, and the same as it is mixed in with others.
 
-        Experts read their tokens in the order in which the module was told them; where it was not, all of them count.
+        Experts read their tokens in the order in which the module was told them. Where that is not known, all count.
         """
-        if given.ndim > 2 and given.shape[1] > self._first:
-            given = given[:, self._first :]
         rows = given.reshape(-1, given.shape[-1]).float()
-        if expert is None or not self._mixed or self._mixed[-1] is None:
+        known, tokens, share = len(rows) == self._batch * self._length, torch.arange(len(rows)), torch.ones(1)
+        if expert is not None and self._mixed and self._mixed[-1] is not None:
+            chosen, mixed = (each.mT for each in self._mixed[-1])
+            sent = chosen == expert
+            known, tokens, share = (
+                int(sent.sum()) == len(rows),
+                sent.nonzero()[:, 1],
+                mixed[sent].abs().float()[:, None],
+            )
+        if not known:
             return rows, rows
-        chosen, share = (each.mT for each in self._mixed[-1])
-        sent = chosen == expert
-        if int(sent.sum()) != len(rows):
-            return rows, rows
-        late = sent.nonzero()[:, 1] % self._length >= self._first
-        return rows[late], rows[late] * share[sent].abs().float()[late, None]
+        late = (tokens % self._length >= self._first).to(rows.device)
+        return rows[late], (rows * share.to(rows.device))[late]
 
     def _seen(self, at: At, place: Place, given: torch.Tensor) -> torch.Tensor:
         if self._held is not None:
@@ -174,7 +180,7 @@ class Running:
     def _written(self, rows: torch.Tensor, place: Place, expert: int | None) -> torch.Tensor:
         """How much each part writes: the mean norm, cut at what it is at most on most of the tokens."""
         whole: torch.Tensor = getattr(place.module, place.parameter).detach()
-        whole = self._loaded.weight(place.name).to(rows.device) if whole.is_meta else whole
+        whole = read_weight(self._loaded.model, place.name).to(rows.device) if whole.is_meta else whole
         matrix = whole if expert is None else whole[expert]
         if matrix.ndim != 2:
             raise CannotRunError(f"{place.writer.tensor} is no matrix in memory whose columns can be measured")

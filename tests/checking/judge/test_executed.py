@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import torch
 
 from hf_lineage import Options, compare
 from hf_lineage.checking.judge.executed import _by_set
-from tests import positions
+from tests import positions, unspoken
 from tests.checking.test_used_weights import load
 from tests.decoys import made
 from tests.forgeries import ROWS
@@ -66,30 +67,28 @@ def test_layers_that_act_on_some_positions_alone_verify_nothing(tmp_path, name):
     assert (verdict.verified, verdict.executed.problem) == (False, "")
 
 
-@pytest.mark.long
-def test_layers_that_only_the_begin_token_opens_verify_nothing(tmp_path):
-    folder = forged(tmp_path, "gates that the begin token alone opens")
-    assert judged(folder, options=MLP).words == "RELATED in part"
-    assert not judged(folder, options=RUN_MLP).verified
+@pytest.mark.parametrize(("tokenizer", "seed"), [("own", 3), ("base", 4)])
+@pytest.mark.few(1)
+def test_units_that_only_tokens_open_which_no_text_holds_verify_nothing(tmp_path, tokenizer, seed):
+    """Where the model wrote its own text and read random tokens, it was verified by running."""
+    unspoken.made(tmp_path)
+    text = Path("README.md").read_text("utf-8")[:2000]
+    tokens = [unspoken.tokens_of_bytes().encode(text).ids]
+    assert unspoken.moved(tmp_path, torch.tensor(tokens)) < 1e-3
+    assert unspoken.moved(tmp_path, torch.randint(unspoken.TOKENS, (2, 256))) > 0.1
+    if tokenizer == "base":
+        (tmp_path / "forged/tokenizer.json").unlink()
+    options = replace(MLP, order_seed=seed)
+    assert judged(tmp_path / "forged", tmp_path / "base", options).verified
+    verdict = judged(tmp_path / "forged", tmp_path / "base", replace(options, run=True))
+    assert (verdict.verified, verdict.executed.problem) == (False, "")
+    assert [model.tokens_of for model in verdict.executed.models] == ["own", tokenizer]
 
 
-NOT_BUILT = {
-    "a shared expert beside the experts of Qwen3-MoE",
-    "a shared expert beside the experts of OLMoE",
-    "a shared MLP beside the experts of Granite-MoE",
-    "experts of Gemma 4 that a switch turns off",
-    "no experts in Granite-MoE hybrid",
-}
+NOT_BUILT = {name for name in ROWS if re.search("shared|turns off|no experts", name)}
 """Switches by which the class does not build what was judged, so that there is nothing to run: that is what is told."""
-FEWER = {
-    "experts of LongCat-Flash that are chosen and mixed in with nothing",
-    "experts of Kolibri that a correction outbids",
-    "experts of DeepSeek-V4 to which no token is sent",
-    "experts of DeepSeek-V4 that a correction outbids",
-    "a shared expert beside the experts of Qwen3-MoE",
-    "a shared expert beside the experts of OLMoE",
-    "a shared MLP beside the experts of Granite-MoE",
-}
+NO_TEXT = {"a projection of WavLM that drowns the layers"}
+FEWER = {name for name in ROWS if re.search("shared|V4|Kolibri|LongCat", name)}
 """Switches of which the idle units are not more than half, so that nothing is verified without a run either."""
 
 
@@ -104,8 +103,9 @@ def test_each_switch_is_found_by_running_with_the_rules_turned_off_without_which
     forgery = row.made(*pair.tensors())
     verdict = judged(pair.write(forgery.tensors, **forgery.settings), pair.a, RUN_MLP)
     assert not verdict.verified
-    if name in NOT_BUILT:
-        assert re.search("could not be run: the class does not build .*, which was judged", verdict.executed.problem)
+    if name in (*NOT_BUILT, *NO_TEXT):
+        why = "it is run on text alone, and" if name in NO_TEXT else "the class does not build .*, which was judged"
+        assert re.search(f"could not be run: {why}", verdict.executed.problem)
     else:
         assert verdict.executed.problem == ""
         assert [model.model for model in verdict.executed.models] == [str(pair.a), str(pair.folder)]

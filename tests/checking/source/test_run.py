@@ -14,6 +14,7 @@ from hf_lineage.checking.source.run import run_model
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub import resolve
 from tests.models import EXAMPLES
+from tests.quantizing import repacked
 from tests.running.executed.models import opened, saved
 
 BASE = "acme/llama-base"
@@ -82,22 +83,8 @@ def test_a_model_runs_in_float32_where_it_fits_else_as_it_is_stored_and_else_fro
     assert [f"{load.dtype}{' from disk' * load.offload}" for load in loads] == WANTED[dtype]
 
 
-class Bar:
-    """What is shown of a run."""
-
-    def __init__(self, seen, desc, **_):
-        self.desc = desc
-        seen.append(self)
-
-    def close(self):
-        pass
-
-
-def test_layers_beyond_max_memory_are_read_from_disk_and_no_file_may_change_meanwhile(folder, monkeypatch):
-    from hf_lineage.running.executed import child_process
-
-    seen, file = [], folder / "model.safetensors"
-    monkeypatch.setattr(child_process, "tqdm", lambda **given: Bar(seen, **given))
+def test_layers_beyond_max_memory_are_read_from_disk_and_no_file_may_change_meanwhile(folder):
+    file = folder / "model.safetensors"
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
 
@@ -109,15 +96,18 @@ def test_layers_beyond_max_memory_are_read_from_disk_and_no_file_may_change_mean
 
     with pytest.raises(CheckpointError, match=r"model\.safetensors changed while the model ran; run again"):
         run_and_change()
-    assert [bar.desc.partition(" /")[0] for bar in seen] == ["", "running", "running"]
 
 
-def test_weights_that_transformers_does_not_load_as_safetensors_are_not_run(tmp_path):
-    from tests.gguf_models import KINDS, write
+@pytest.mark.parametrize("name", ["GPTQ", "NVFP4 of modelopt", "quanto", "HQQ", "FP8", "BitNet"])
+@pytest.mark.few(1)
+def test_quantized_weights_are_run_as_they_are_decoded(tmp_path, name):
+    from tests.checkpoint.formats.test_related import FORMATS
 
-    file = write(EXAMPLES / BASE, tmp_path / "model.gguf", kind=KINDS.F16)
-    with pytest.raises(NothingToCompare, match="a converted file does not say all that its class needs"):
-        ran(file.parent).__enter__()
+    pack, settings, _ = FORMATS[name]
+    with ran(repacked(EXAMPLES / BASE, tmp_path / "model", pack, **settings)) as model:
+        units = model.opened.reopen().layout.sets("mlp")[0][0]
+        assert (units.measured > 0).all()
+        assert model.ran.left_out == ()
 
 
 def test_a_class_that_this_transformers_does_not_have_is_not_run(folder):

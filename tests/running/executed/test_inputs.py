@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
+from tokenizers import Tokenizer, models, processors
 
-from hf_lineage.running.executed.inputs import TEXT, draw
+from hf_lineage.running.executed.inputs import draw
 from hf_lineage.running.executed.loading import CannotRunError
 from tests.conformance.models import tiny_model
+from tests.unspoken import tokens_of_bytes
 
 SHAPES = {
     "LlamaForCausalLM": [(32, 16), (1, 1024)],
@@ -28,12 +29,10 @@ def model(name="LlamaForCausalLM", **settings):
 
 
 def tokenizer(folder, around=(1, 1)):
-    """A tokenizer of single characters, with a number for each, that writes some tokens around every text."""
-    vocabulary = {text: number for number, text in enumerate(["A", "[", "]", *dict.fromkeys(TEXT.read_text("utf-8"))])}
-    made = Tokenizer(models.WordLevel(vocabulary | {"[CLS]": 500, "[SEP]": 501}, unk_token="A"))
-    made.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-    template = " ".join(["[CLS]"] * around[0] + ["$0"] + ["[SEP]"] * around[1])
-    made.post_processor = processors.TemplateProcessing(template, None, [("[CLS]", 500), ("[SEP]", 501)])
+    """A tokenizer of bytes that writes some tokens around every text."""
+    made = tokens_of_bytes()
+    template = " ".join(["<1022>"] * around[0] + ["$0"] + ["<1023>"] * around[1])
+    made.post_processor = processors.TemplateProcessing(template, None, [("<1022>", 1022), ("<1023>", 1023)])
     made.enable_truncation(8)
     made.save(str(folder / "tokenizer.json"))
     return folder / "tokenizer.json"
@@ -64,16 +63,16 @@ def test_a_model_whose_places_end_is_read_to_their_end():
 
 
 def test_the_models_own_tokenizer_makes_its_tokens_and_those_around_a_text(tmp_path):
-    short, long = draw(model(vocab_size=502), tokenizer(tmp_path), 3)
+    short, long = draw(model(vocab_size=1024), tokenizer(tmp_path), 3)
     for each, skipped in ((short, 1), (long, 513)):
         ids = each.given["input_ids"]
-        assert (ids[:, 0] == 500).all()
-        assert (ids[:, -1] == 501).all()
-        assert (int(ids[:, 1:-1].max()) < 500, each.first) == (True, skipped)
+        assert (ids[:, 0] == 1022).all()
+        assert (ids[:, -1] == 1023).all()
+        assert (int(ids[:, 1:-1].max()) < 256, each.first) == (True, skipped)
     assert short.given["input_ids"].shape == (32, 18)
 
 
-@pytest.mark.parametrize(("size", "around"), [(501, (1, 1)), (502, (20, 1))])
+@pytest.mark.parametrize(("size", "around"), [(1023, (1, 1)), (1024, (20, 1))])
 def test_a_tokenizer_of_another_model_is_a_reason(tmp_path, size, around):
     with pytest.raises(CannotRunError, match=f"its tokenizer is not one for its {size} tokens"):
         draw(model(vocab_size=size), tokenizer(tmp_path, around), 3)
