@@ -105,7 +105,7 @@ def _process(opened: Opened, options: Options, folder: str, files: Sequence[str]
     stored: Counter[str] = Counter()
     for each in opened.checkpoint.stored.values():
         stored[each.dtype] += each.numbers
-    usual = DTYPES.get(max(stored, key=stored.__getitem__), WHOLE)
+    usual = DTYPES.get("BF16" if _is_decoded(opened) else max(stored, key=stored.__getitem__), WHOLE)
     free = budgets(options.max_memory)
     memory = {str(device): max(size - WORK, 0) for device, size in free.items()}
     room = sum(memory.values())
