@@ -25,7 +25,6 @@ ACTING = {"layers that act on the first 256 tokens alone": 1.0, "layers that act
 
 def made(name: str, folder: Path) -> None:
     """Write a base, a model that holds its layers so (`forged`), and the same model without them (`alone`)."""
-
     other, model = anew(1, layers=4), anew(2, layers=3)
     other.save_pretrained(folder / "base")
     placed(model)
@@ -40,11 +39,8 @@ def moved(folder: Path) -> dict[str, float]:
     forged, alone = (GPT2LMHeadModel.from_pretrained(folder / name).eval() for name in ("forged", "alone"))
     tokens = torch.randint(alone.config.vocab_size, (2, LONGEST), generator=torch.Generator().manual_seed(8))
     after, before = (model(tokens).logits for model in (forged, alone))
-    parts = {"within": slice(LENGTH), "beyond": slice(LENGTH, None)}
-    return {
-        where: float((after[:, part] - before[:, part]).abs().max() / before[:, part].abs().max())
-        for where, part in parts.items()
-    }
+    shares = (after - before).abs().amax(dim=(0, 2)) / before.abs().max()
+    return {"within": float(shares[:LENGTH].max()), "beyond": float(shares[LENGTH:].max())}
 
 
 def anew(seed: int, layers: int) -> Any:

@@ -130,11 +130,3 @@ def test_an_adapter_is_not_run_and_the_reason_is_told():
 
 def test_parts_of_a_layer_are_parts_of_its_sets():
     assert _by_set("mlp", 3, [2, 3], np.array([0, 2, 4])) == {"mlp 3 0": [0], "mlp 3 1": [0, 2]}
-
-
-@pytest.mark.long
-def test_running_gives_no_better_word_than_storage_where_other_parts_work_as_well(tmp_path):
-    folder = forged(tmp_path, "the base in one half of a stream, of which the output reads the other")
-    verdict = judged(folder)
-    assert (verdict.words, verdict.verified) == ("RELATED in part", False)
-    assert verdict.executed.ablation.others_mean > 0.1 * verdict.executed.ablation.inherited.mean

@@ -6,9 +6,6 @@ import torch
 from hf_lineage.running.executed.recording import OFTEN, Running, sizes_by_writer
 from tests.running.executed.models import ARCHITECTURES, inputs, loaded, saved
 
-RARE = ord("b") % 64
-"""A token that one in fifty of the text is, where it is read as bytes."""
-
 
 def recorded(model, which=-1):
     given = inputs(model)[which]
@@ -90,11 +87,12 @@ def test_an_expert_counts_by_what_it_is_mixed_in_with(tmp_path):
 
 
 def test_a_unit_that_is_loud_on_few_tokens_alone_is_silent(tmp_path):
-    """Its gate is open for one token of the vocabulary, which is hardly one in fifty."""
+    """Its gate is open for one token of the vocabulary, that of the byte b, which is hardly one in fifty."""
+    rare_one = ord("b") % 64
 
     def rare(model):
         model.model.embed_tokens.weight.data[:, 0] = 0.0
-        model.model.embed_tokens.weight.data[RARE, 0] = 100.0
+        model.model.embed_tokens.weight.data[rare_one, 0] = 100.0
         mlp = model.model.layers[0].mlp
         for layer in model.model.layers:
             layer.self_attn.o_proj.weight.data.zero_()
@@ -104,7 +102,7 @@ def test_a_unit_that_is_loud_on_few_tokens_alone_is_silent(tmp_path):
 
     model = loaded(saved(tmp_path, "LlamaForCausalLM", rare), "LlamaForCausalLM")
     given, record = recorded(model)
-    assert bool((given.given["input_ids"] == RARE).any())
+    assert bool((given.given["input_ids"] == rare_one).any())
     sizes = sizes_by_writer(model, record)["mlp 0 0"]
     assert float(sizes[5]) < 1e-6 * float(sizes.median())
     assert float(record.means["model.layers.0.mlp.down_proj", None][5].abs()) > 0
