@@ -26,7 +26,7 @@ from tests import forgeries, positions, running_attacks, unspoken
 from tests.decoys import made
 from tests.running.executed.models import ARCHITECTURES, saved
 
-VERSION = 2
+VERSION = 3
 """Raised when a forgery comes to mean something else."""
 FORGED, HONEST = "forged", "honest"
 DESCENDANTS = (
@@ -89,9 +89,11 @@ def _descendant(bench: Bench, name: str) -> Path:
     """A tiny random model, and the same with every tensor moved a little."""
 
     def speak(model: torch.nn.Module) -> None:
-        """Norms with random gains make a random BERT say nearly the same to every input, so that no part is used."""
+        """A random BERT, whose norms have random gains, and a random T5 say nearly the same to every input."""
         for norm in (one for one in model.modules() if name.startswith("Bert") and isinstance(one, torch.nn.LayerNorm)):
             norm.reset_parameters()
+        for key, parameter in model.named_parameters():
+            parameter.data *= 4 if name.startswith("T5") and key == "decoder.final_layer_norm.weight" else 1
 
     def move(model: torch.nn.Module) -> None:
         speak(model)
