@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from hf_lineage.running.executed.request import LENGTH
-
+LENGTH = 256
 LONGEST = 2 * LENGTH
 LOUD = 30.0
 """How many times as large as others the coordinate is that tells where a token stands."""
@@ -22,13 +21,10 @@ STRONG = 0.46
 """How strongly a unit reads that coordinate, by the length of all else that it reads."""
 ACTING = {"layers that act on the first 256 tokens alone": 1.0, "layers that act only beyond 256 tokens": -1.0}
 """By what the layers of the base do, the sign of that coordinate where they act."""
-MISSED = {"layers that act on the first 256 tokens alone"}
-"""What a run does not catch: it is no longer than that."""
 
 
 def made(name: str, folder: Path) -> None:
     """Write a base, a model that holds its layers so (`forged`), and the same model without them (`alone`)."""
-
     other, model = anew(1, layers=4), anew(2, layers=3)
     other.save_pretrained(folder / "base")
     placed(model)
@@ -43,11 +39,8 @@ def moved(folder: Path) -> dict[str, float]:
     forged, alone = (GPT2LMHeadModel.from_pretrained(folder / name).eval() for name in ("forged", "alone"))
     tokens = torch.randint(alone.config.vocab_size, (2, LONGEST), generator=torch.Generator().manual_seed(8))
     after, before = (model(tokens).logits for model in (forged, alone))
-    parts = {"within": slice(LENGTH), "beyond": slice(LENGTH, None)}
-    return {
-        where: float((after[:, part] - before[:, part]).abs().max() / before[:, part].abs().max())
-        for where, part in parts.items()
-    }
+    shares = (after - before).abs().amax(dim=(0, 2)) / before.abs().max()
+    return {"within": float(shares[:LENGTH].max()), "beyond": float(shares[LENGTH:].max())}
 
 
 def anew(seed: int, layers: int) -> Any:

@@ -9,6 +9,7 @@ from .criteria import Criteria as Criteria
 from .equal_numbers import Rows as Rows
 from .equal_numbers import compare_numbers as compare_numbers
 from .executed import INPUTS as INPUTS
+from .executed import TOKENS as TOKENS
 from .executed import Ablation as Ablation
 from .executed import Executed as Executed
 from .executed import Loss as Loss

@@ -23,12 +23,14 @@ CARRIES = 0.1
 """Inherited parts that carry less than this share of what equal parts carry are stored and not used."""
 DEVIATIONS = 2.576
 """Standard errors on either side of a mean that hold it with probability 99 %."""
-INPUTS = {
-    "text": "text that it wrote itself",
-    "random": "random tokens",
-    "noise": "random pictures or sounds",
-}
+INPUTS = {"short": "windows of a text of ours", "long": "these behind other text"}
 """By kind of input what it is, in words."""
+TOKENS = {
+    "own": "the tokens of its own tokenizer",
+    "base": "the tokens of the base's tokenizer, since it has no tokenizer.json",
+    "none": "bytes in place of tokens, since there is no tokenizer.json",
+}
+"""By whose tokenizer made tokens of the text, what it read, in words."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Ran:
 
     model: str
     inputs: Mapping[str, tuple[int, ...]]
-    """By kind of input, its shape: sequences and tokens, or that of the noise."""
+    """By kind of input, its shape: sequences and tokens."""
     numbers: int
     """Parameters of the model."""
     writes: Mapping[int, float]
@@ -50,6 +52,8 @@ class Ran:
     """In which numbers it ran."""
     on_disk: int = 0
     """Bytes of its weights that did not fit into memory and were read from disk whenever it ran."""
+    tokens_of: str = "none"
+    """Whose tokenizer made tokens of the text, as a key of TOKENS."""
 
 
 @dataclass(frozen=True)

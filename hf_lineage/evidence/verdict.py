@@ -175,10 +175,11 @@ class Verdict:
     def exit_code(self) -> ExitCode:
         """What the command returns for this claim: RELATED if it is verified or its kind is accepted.
 
-        Where it was asked whether the model is the base's numbers and nothing else, it also has to be that.
+        Where it was asked whether the model is the base's numbers and nothing else, it also has to be that, and where
+        it was asked to run both models, they also have to run.
         """
         code = ExitCode.RELATED if self.accepted else self.kind.exit_code
-        refused = self.strict is not None and not self.strict.holds
+        refused = (self.strict is not None and not self.strict.holds) or self._not_run
         return max(code, ExitCode.UNDECIDED, key=SEVERITY.index) if refused else code
 
     @property
@@ -218,7 +219,12 @@ class Verdict:
 
         An adapter that was not merged inherits no units; its own exact test and the size of its trace verify its claim.
         """
-        return self.kind in (Kind.RELATED, Kind.ADAPTER)
+        return self.kind in (Kind.RELATED, Kind.ADAPTER) and not self._not_run
+
+    @property
+    def _not_run(self) -> bool:
+        """Whether it would rest on what is stored alone, although both models were to be run; an adapter never runs."""
+        return self.kind is Kind.RELATED and self.executed is not None and bool(self.executed.problem)
 
     @property
     def verified_by_running(self) -> bool:

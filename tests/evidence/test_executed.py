@@ -11,7 +11,7 @@ def loss(*nats, weight=0.5):
 
 
 def ablation(inherited, equal=None, others=None, unit=NATS, says=1.0):
-    return Ablation(unit, "text", says, inherited, equal, others)
+    return Ablation(unit, "short", says, inherited, equal, others)
 
 
 def test_the_interval_of_a_loss_holds_its_mean_and_no_negative_number():
@@ -51,7 +51,7 @@ def test_a_loss_is_told_in_its_unit():
 
 
 def test_evidence_is_complete_only_where_both_ran_and_something_was_taken_out():
-    ran = Ran("m", {"text": (64, 9)}, 100, {0: 0.5})
+    ran = Ran("m", {"short": (32, 16)}, 100, {0: 0.5})
     assert Executed((ran, ran), ablation(loss(1.0))).complete
     assert not Executed((ran, ran)).complete
     assert not Executed((ran, ran), ablation(loss(0.001))).complete

@@ -41,7 +41,7 @@ def judge_executed(
         with ExitStack() as stack:
             with run_model(base, options) as first:
                 pass  # what the base wrote is known, and its process need not wait
-            second = stack.enter_context(run_model(candidate, options))
+            second = stack.enter_context(run_model(candidate, options, base))
             outcome = judge_models(first.opened, second.opened, options, declared)
             ablation = _ablated(first, second, outcome, seed)
     except NothingToCompare as error:

@@ -3,6 +3,7 @@ from .describing import model_config as model_config
 from .description import SAVED as SAVED
 from .description import holds_others as holds_others
 from .lazy_signature import Downloads as Downloads
+from .measured import part_key as part_key
 from .model import FromWeights as FromWeights
 from .model import OpenedModel as OpenedModel
 from .model import open_candidate as open_candidate
@@ -22,7 +23,6 @@ from .opening import Opened as Opened
 from .opening import headers as headers
 from .opening import opened as opened
 from .run import RunModel as RunModel
-from .run import part_key as part_key
 from .run import run_model as run_model
 from .submodels import CHECKPOINT as CHECKPOINT
 from .submodels import CONFIG as CONFIG

@@ -16,33 +16,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from hf_lineage.architecture import LayerSet, Layout
-from hf_lineage.architecture.registry import PATHS
+from hf_lineage.architecture.loading import QUANTIZED
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.source.description import named_class, whole_config
+from hf_lineage.checking.source.measured import list_writers, shares_of_stream, with_measured
 from hf_lineage.checking.source.model import FromWeights, OpenedModel
 from hf_lineage.checking.source.opening import Opened
-from hf_lineage.checkpoint import weight_files
+from hf_lineage.checkpoint import Checkpoint, weight_files
 from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence import Ran
 from hf_lineage.hub import RepoRef
-from hf_lineage.running.executed import Arrays, Load, NotJudged, Process, Writer
+from hf_lineage.running.executed import TOKENIZER, Arrays, Load, NotJudged, Process
 from hf_lineage.signature.computing import CPU, budgets
 
 CONFIG = "config.json"
 LEFT_OUT = ("auto_map", "_name_or_path", "_attn_implementation", "attn_implementation", "_experts_implementation")
 """Keys of `config.json` that name code or another repository; the process does not see them."""
+SHARD = 2**30
+"""Bytes of a file of decoded numbers."""
 SAFETENSORS = ".safetensors"
-WRITERS = {"mlp": "down", "value_output": "output"}
-"""By path the role that writes into the stream."""
 WHOLE = ("float32", 4)
 DTYPES = {"BF16": ("bfloat16", 2), "F16": ("float16", 2)}
 """By the format of most stored numbers the one in which a model runs that does not fit in WHOLE, and its bytes."""
-LEAST = 1e-3
-"""A layer that writes less than this share of the stream does not tell what the model computes."""
 WORK = 2**31
 """Bytes of memory for torch, for inputs, and for what becomes of them."""
 SECONDS, PER_GIB = 600.0, 600.0
@@ -62,27 +60,40 @@ class RunModel:
         """Return what a loss is counted in and beside, and by sequence what is lost if these parts write their mean."""
         held = {key: list(map(int, each)) for key, each in parts.items()}
         doing = f"running {printable(self.ran.model, 60)} without some parts"
-        values, arrays = self.process.ask("hold", doing, 1, parts=held)
+        values, arrays = self.process.ask("hold", doing, parts=held)
         return values, arrays["moved"]
 
 
 @contextlib.contextmanager
-def run_model(model: OpenedModel, options: Options) -> Iterator[RunModel]:
-    """Run a model; raise NothingToCompare, which says why, where it cannot be, CheckpointError where a file changed."""
+def run_model(model: OpenedModel, options: Options, base: OpenedModel | None = None) -> Iterator[RunModel]:
+    """Run a model; raise NothingToCompare, which says why, where it cannot be, CheckpointError where a file changed.
+
+    A model without a tokenizer reads the tokens of that of its base.
+    """
     if model.reopen is None:
         raise NothingToCompare(f"{model.name}: its weights are not read")
     opened = model.reopen()
     if opened.described.within and (opened.described.read_as or opened.described.notes):
         raise NothingToCompare(f"{model.name} could not be run: no class is run that is not listed")
+    others = base.reopen().described.repo if base and base.reopen else None
     try:
         with _folder(opened) as (folder, files), _process(opened, options, folder, files) as process:
-            about, written = process.values["seconds"] / 60, int(process.values["written"])
-            doing = f"running {printable(model.name, 60)}, about {about:.0f} min"
-            doing += f", {written >> 20:,} MiB written for it" * bool(written)
-            values, arrays = process.ask("measure", doing, int(process.values["passes"]), seed=options.order_seed or 0)
-            yield _understood(process, model, opened, options, values["kinds"], arrays)
+            tokens = _copy_tokenizer(opened.described.repo, others, folder)
+            doing = f"running {printable(model.name, 60)}"
+            values, arrays = process.ask("measure", doing, seed=options.order_seed or 0)
+            yield _understood(process, model, opened, options, values["kinds"], arrays, tokens)
     except NothingToCompare as error:
         raise type(error)(f"{model.name} could not be run: {error}") from None
+
+
+def _copy_tokenizer(own: RepoRef, base: RepoRef | None, folder: str) -> str:
+    """Copy the tokenizer of a model, or else of its base, and return whose it is, a key of `TOKENS`."""
+    for tokens, repo in (("own", own), ("base", base)):
+        if repo is not None and repo.offers(TOKENIZER):
+            repo.fetch(TOKENIZER)
+            Path(folder, TOKENIZER).write_bytes(repo.read_bytes(TOKENIZER) or b"")
+            return tokens
+    return "none"
 
 
 def _process(opened: Opened, options: Options, folder: str, files: Sequence[str]) -> Process:
@@ -94,7 +105,7 @@ def _process(opened: Opened, options: Options, folder: str, files: Sequence[str]
     stored: Counter[str] = Counter()
     for each in opened.checkpoint.stored.values():
         stored[each.dtype] += each.numbers
-    usual = DTYPES.get(max(stored, key=stored.__getitem__), WHOLE)
+    usual = DTYPES.get("BF16" if _is_decoded(opened) else max(stored, key=stored.__getitem__), WHOLE)
     free = budgets(options.max_memory)
     memory = {str(device): max(size - WORK, 0) for device, size in free.items()}
     room = sum(memory.values())
@@ -103,7 +114,7 @@ def _process(opened: Opened, options: Options, folder: str, files: Sequence[str]
     if offload and least > free[CPU]:
         raise NothingToCompare(f"it needs {least >> 20} MiB of memory, and there are {free[CPU] >> 20} MiB for it")
     mapped = sum(Path(folder, file).stat().st_size for file in files)
-    within = opened.described.within
+    within = None if _is_decoded(opened) else opened.described.within
     prefix = within.place(opened.checkpoint.stored) if within else ""
     writers = [replace(each, tensor=f"{prefix}{each.tensor}") for each in list_writers(opened.layout)]
     load = Load(
@@ -117,7 +128,6 @@ def _process(opened: Opened, options: Options, folder: str, files: Sequence[str]
         offload,
         shutil.disk_usage(tempfile.gettempdir()).free // 2,
         prefix,
-        named_class(whole_config(opened.described)) or "",
     )
     return Process(load, SECONDS + PER_GIB * mapped / 2**30)
 
@@ -137,54 +147,69 @@ def _folder(opened: Opened) -> Iterator[tuple[str, list[str]]]:
     with tempfile.TemporaryDirectory(prefix="hf-lineage-files-") as folder:
         config = opened.described.config if opened.described.within else repo.config()
         Path(folder, CONFIG).write_text(json.dumps(_plain(config)), "utf-8")
-        for file in files:
-            Path(folder, file).symlink_to(Path(repo.located(file)).absolute())
-        if len(files) > 1 or files[0] != f"model{SAFETENSORS}":
-            index = {"metadata": {}, "weight_map": dict(_shards(repo, files))}
+        if _is_decoded(opened):
+            shown = list(_decode(opened.checkpoint, folder))
+        else:
+            shown = files
+            for file in files:
+                Path(folder, file).symlink_to(Path(repo.located(file)).absolute())
+        if shown != [f"model{SAFETENSORS}"]:
+            index = {"metadata": {}, "weight_map": dict(_shards(folder, shown))}
             Path(folder, f"model{SAFETENSORS}.index.json").write_text(json.dumps(index), "utf-8")
-        yield folder, files
+        yield folder, shown
     changed = [file for file in files if repo.sha256(file) != before[file]]
     if changed:
         raise CheckpointError(f"{repo}: {printable(changed[0], 200)} changed while the model ran; run again")
 
 
-def _shards(repo: RepoRef, files: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _is_decoded(opened: Opened) -> bool:
+    """Whether a model is run from numbers that are decoded here, so that no library for its format is needed."""
+    return bool(opened.checkpoint.decoded) or not opened.described.config.keys().isdisjoint(QUANTIZED)
+
+
+def _decode(checkpoint: Checkpoint, folder: str) -> Iterator[str]:
+    """Write every tensor as plain numbers, and yield the names of the files."""
+    from safetensors.numpy import save_file
+
+    size, free = 2 * sum(each.numbers for each in checkpoint.tensors.values()), shutil.disk_usage(folder).free // 2
+    if size > free:
+        raise NothingToCompare(f"its numbers take {size >> 20} MiB when they are decoded, and {free >> 20} are free")
+    names = list(checkpoint.tensors)
+    batch: dict[str, Any] = {}
+    for number, name in enumerate(names):
+        tensor = checkpoint.read(name)
+        half = tensor.dtype.kind == "f" and name in checkpoint.decoded
+        batch[name] = np.array(tensor, ml_dtypes.bfloat16 if half else tensor.dtype, order="C")
+        if name is names[-1] or sum(each.nbytes for each in batch.values()) > SHARD:
+            file = f"decoded-{number}{SAFETENSORS}"
+            save_file(batch, Path(folder, file))
+            batch = {}
+            yield file
+
+
+def _shards(folder: str, files: Sequence[str]) -> Iterator[tuple[str, str]]:
     from safetensors import safe_open
 
     for file in files:
-        with safe_open(repo.located(file), "np") as stored:
+        with safe_open(Path(folder, file), "np") as stored:
             yield from ((tensor, file) for tensor in stored.keys())  # noqa: SIM118 - it is no mapping
 
 
 def _plain(config: Any) -> Any:
-    """A configuration without what names code, or another repository."""
+    """A configuration without what names code, another repository, or how numbers were stored."""
     if isinstance(config, dict):
-        return {key: _plain(value) for key, value in config.items() if key not in LEFT_OUT}
+        return {key: _plain(value) for key, value in config.items() if key not in (*LEFT_OUT, *QUANTIZED)}
     return [_plain(value) for value in config] if isinstance(config, list) else config
 
 
-def list_writers(layout: Layout) -> Iterator[Writer]:
-    """Yield every matrix that writes into the stream, along the paths whose parts are measured."""
-    for path, role in WRITERS.items():
-        for layer, sets in enumerate(layout.sets(path)):
-            for number, layer_set in enumerate(sets):
-                if role not in layer_set.slots:
-                    continue
-                experts = int(np.prod(layer_set.stacked)) if layer_set.stacked else 1
-                parts = layer_set.units // layer_set.part * experts
-                tensor = layer_set.slots[role].tensor
-                yield Writer(
-                    part_key(path, layer, number), layer, tensor, layer_set.part, parts, experts, layer_set.expert
-                )
-
-
-def part_key(path: str, layer: int, number: int) -> str:
-    """Return the name under which is told what a set of a layer writes along a path."""
-    return f"{path} {layer} {number}"
-
-
 def _understood(
-    process: Process, model: OpenedModel, opened: Opened, options: Options, kinds: Mapping[str, Any], arrays: Arrays
+    process: Process,
+    model: OpenedModel,
+    opened: Opened,
+    options: Options,
+    kinds: Mapping[str, Any],
+    arrays: Arrays,
+    tokens_of: str,
 ) -> RunModel:
     """The model with what its parts wrote: of several kinds of input the one on which each wrote least."""
     layout = opened.layout
@@ -198,7 +223,7 @@ def _understood(
     for each in kinds.values():
         for layer, size in each["streams"].items():
             streams[int(layer)] = max(float(size), streams.get(int(layer), 0.0))
-    shares = _shares(layout, least, streams)
+    shares = shares_of_stream(layout, least, streams)
     measured = replace(opened, layout=with_measured(layout, least, shares), ran=True)
     tokens = {name: count for each in kinds.values() for name, count in each["tokens"].items()}
     ran = Ran(
@@ -210,41 +235,9 @@ def _understood(
         tuple(process.values["unexpected"]),
         process.dtype,
         int(process.values["on_disk"]),
+        tokens_of,
     )
     judged = {name for layer_set in layout.everything for name in layer_set.tensors} & set(ran.left_out)
     if judged:
         raise NotJudged(f"transformers leaves out {printable(min(judged), 200)}, which was judged")
     return RunModel(process, FromWeights.from_opened(measured, options, cached=False), ran)
-
-
-def with_measured(layout: Layout, sizes: Arrays, shares: Mapping[int, float]) -> Layout:
-    """Return a layout whose parts weigh what they wrote, by the names of `part_key`.
-
-    Layers whose units wrote less than LEAST of the stream weigh nothing.
-    """
-    branches = dict(layout.branches)
-    for path in WRITERS:
-        branch = PATHS[path].branch
-        branches[branch] = tuple(
-            tuple(
-                _with(layer_set, sizes.get(part_key(path, layer, number)), shares.get(layer, 1.0))
-                for number, layer_set in enumerate(sets)
-            )
-            for layer, sets in enumerate(layout.sets(path))
-        )
-    return replace(layout, branches=branches)
-
-
-def _with(layer_set: LayerSet, sizes: Any, share: float) -> LayerSet:
-    return layer_set if sizes is None else replace(layer_set, measured=sizes * (share >= LEAST))
-
-
-def _shares(layout: Layout, sizes: Arrays, streams: Mapping[int, float]) -> dict[int, float]:
-    """By layer, the root of the summed squares of what its hidden units write, as a share of the stream."""
-    shares = {}
-    for layer in layout.numbers("mlp"):
-        squares = sum(
-            float(np.square(sizes[part_key("mlp", layer, n)]).sum()) for n in range(len(layout.sets("mlp")[layer]))
-        )
-        shares[layer] = float(np.sqrt(squares)) / max(streams.get(layer, 0.0), 1e-30)
-    return shares

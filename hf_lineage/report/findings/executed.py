@@ -10,7 +10,7 @@ import msgspec
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
-from hf_lineage.evidence import INPUTS, Ablation, Executed, Loss, Ran, amount
+from hf_lineage.evidence import INPUTS, TOKENS, Ablation, Executed, Loss, Ran, amount
 from hf_lineage.report.findings.finding import Bar, Bars, Finding, Table
 from hf_lineage.report.words import wording
 
@@ -64,7 +64,8 @@ def _sentences(row: Row, executed: Executed) -> Iterator[str]:
 def _details(executed: Executed) -> Iterator[str]:
     for ran in executed.models:
         inputs = (f"{INPUTS[kind]} ({' x '.join(map(str, shape))})" for kind, shape in ran.inputs.items())
-        yield f"{printable(ran.model, 200)} read {' and '.join(inputs)}; of each part the smaller activity counts"
+        read = f"{' and '.join(inputs)} in {TOKENS[ran.tokens_of]}"
+        yield f"{printable(ran.model, 200)} read {read}; of each part the smaller activity counts"
         if ran.on_disk:
             size = f"{ran.on_disk >> 20:,} MiB"
             yield f"{printable(ran.model, 200)} read {size} of weights from disk whenever it ran, for want of memory"
@@ -72,7 +73,7 @@ def _details(executed: Executed) -> Iterator[str]:
             left = printable(ran.left_out[0], 200)
             yield f"transformers left out {len(ran.left_out)} stored tensors of {printable(ran.model, 200)}: {left}"
     if executed.models:
-        yield f"inputs were drawn by the seed {executed.seed}"
+        yield f"windows were drawn by the seed {executed.seed}"
 
 
 def _table(ablation: Ablation) -> Table:
@@ -117,6 +118,7 @@ def _model(ran: Ran) -> dict[str, Any]:
     return {
         "model": ran.model,
         "inputs": {kind: list(shape) for kind, shape in ran.inputs.items()},
+        "tokens_of": ran.tokens_of,
         "parameters": ran.numbers,
         "dtype": ran.dtype,
         "bytes_from_disk": ran.on_disk,

@@ -58,7 +58,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
 def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, Any]:
     verdict, best, rule = row.verdict, wording.best(row), KINDS[row.verdict.kind].rule
     passed = holds(row)
-    level = "warning" if row.unmet and rule.level == "none" else rule.level
+    level = "warning" if rule.level == "none" else rule.level
     first, *others = map(_location, found_at)
     p_value = wording.p_value(row)
     why = f"{row.waiver.reason} (accepted until {row.waiver.expires})" if row.waiver else ""

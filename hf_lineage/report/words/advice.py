@@ -114,8 +114,8 @@ LIMITS = (
 )
 """Of models."""
 WHEN_RUN = (
-    "The inherited share weighs each hidden unit by what it wrote when both models ran, on text of their own and on "
-    "random inputs. What acts on other inputs alone was not seen."
+    "The inherited share weighs each hidden unit by what it wrote when both models ran, on a text that this program "
+    "brings. What acts on other text, or behind a thousand tokens alone, was not seen."
 )
 """In place of the last of these where both models ran."""
 OF_ADAPTERS = (

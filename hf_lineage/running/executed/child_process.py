@@ -22,7 +22,7 @@ from safetensors.numpy import load_file
 from tqdm import tqdm
 
 from hf_lineage.errors import NothingToCompare, OptionError, installation, printable
-from hf_lineage.running.executed.request import PASSED, Load
+from hf_lineage.running.executed.request import Load
 
 EXTRA = "run"
 COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.executed.worker import main; main()"
@@ -78,10 +78,10 @@ class Process:
         self._process.communicate()
         self._place.cleanup()
 
-    def ask(self, action: str, doing: str = "", passes: int = 0, **given: Any) -> tuple[Mapping[str, Any], Arrays]:
+    def ask(self, action: str, doing: str = "", **given: Any) -> tuple[Mapping[str, Any], Arrays]:
         """Return values and arrays; raise NothingToCompare, which says why, where there are none.
 
-        Where the model is to run, how many of its passes are done is shown on standard error if that is a terminal.
+        What is done for it is shown on standard error if that is a terminal.
         """
         late = threading.Event()
 
@@ -90,21 +90,16 @@ class Process:
             self._process.kill()
 
         clock = threading.Timer(self._seconds, stop)
-        clock.start()
-        line = b""
-        hidden = not passes or are_progress_bars_disabled() or None
-        shown = tqdm(total=passes, desc=doing, unit="pass", leave=False, disable=hidden)
-        try:
+        hidden = not doing or are_progress_bars_disabled() or None
+        with contextlib.ExitStack() as stack:
+            stack.callback(clock.cancel)
+            stack.enter_context(contextlib.closing(tqdm(total=1, desc=doing, leave=False, disable=hidden)))
+            clock.start()
             stream = cast(IO[bytes], self._process.stdin)
             with contextlib.suppress(BrokenPipeError):
                 stream.write(json.dumps({"action": action, "given": given}).encode() + b"\n")
                 stream.flush()
-                answers = cast(IO[bytes], self._process.stdout)
-                while (line := answers.readline(LONGEST_ANSWER)) == f"{PASSED}\n".encode():
-                    shown.update()
-        finally:
-            shown.close()
-            clock.cancel()
+            line = cast(IO[bytes], self._process.stdout).readline(LONGEST_ANSWER)
         if not line.endswith(b"\n"):
             raise NothingToCompare(f"it took more than {self._seconds:.0f} s" if late.is_set() else self._ended())
         return self._understood(json.loads(line))

@@ -7,10 +7,8 @@ from typing import Any
 
 import torch
 
-from hf_lineage.running.executed.inputs import Input
 from hf_lineage.running.executed.loading import STACK, Loaded
-from hf_lineage.running.executed.recording import At, Held, Running
-from hf_lineage.running.executed.request import TEXT
+from hf_lineage.running.executed.recording import At, Held, is_stack
 
 NATS, CHANGE = "nats", "change"
 """What a divergence is counted in: nats a token or, without a head that predicts tokens, a share of the last state."""
@@ -21,10 +19,9 @@ def held_inputs(loaded: Loaded, means: Mapping[At, torch.Tensor], parts: Mapping
     chosen: dict[At, list[int]] = {}
     for place in loaded.places:
         writer = place.writer
-        stacked = Running._is_stack(place)
         per = writer.parts // writer.experts
         for number in parts.get(writer.key, ()):
-            expert = (number // per if place.expert is None else place.expert) if stacked else None
+            expert = (number // per if place.expert is None else place.expert) if is_stack(place) else None
             first = number % per * writer.part
             chosen.setdefault((place.owner, expert), []).extend(range(first, first + writer.part))
     return {
@@ -32,37 +29,26 @@ def held_inputs(loaded: Loaded, means: Mapping[At, torch.Tensor], parts: Mapping
     }
 
 
-def divergences(before: Any, after: Any, given: Input) -> tuple[str, torch.Tensor, float]:
+def divergences(before: Any, after: Any, first: int) -> tuple[str, torch.Tensor, float]:
     """Return what they are counted in, by sequence how far what a model says moved, and how much it says at all.
 
-    The last is how far what it says to an input is, in the mean, from what it says to all of them together.
+    The last is how far what it says to an input is, in the mean, from what it says to all of them together. The first
+    tokens do not count.
     """
-    predicts = given.kind == TEXT or given.predicted is not None
-    if predicts and hasattr(before, "logits") and before.logits.ndim == STACK:
-        return NATS, *_nats(before.logits, after.logits, given)
-    old, new = (_state(each).cpu().double().flatten(1) for each in (before, after))
+    if hasattr(before, "logits") and before.logits.ndim == STACK:
+        return NATS, *_nats(before.logits[:, first:], after.logits[:, first:])
+    old, new = (each[0].cpu().double().flatten(1) for each in (before, after))
     sizes = old.norm(dim=1).clamp(min=1e-30)
     return CHANGE, (old - new).norm(dim=1) / sizes, float(((old - old.mean(dim=0)).norm(dim=1) / sizes).mean())
 
 
-def _nats(before: torch.Tensor, after: torch.Tensor, given: Input) -> tuple[torch.Tensor, float]:
+def _nats(before: torch.Tensor, after: torch.Tensor) -> tuple[torch.Tensor, float]:
     """The divergence a token by sequence, and the information in what is said, a sequence at a time."""
-    where = given.predicted
-    if where is None:
-        where = torch.ones(before.shape[:2], dtype=torch.bool)
-        where[:, : given.first] = False
     moved, unsure, together = [], 0.0, torch.zeros(before.shape[-1], dtype=torch.float64)
-    for first, second, here in zip(before, after, where, strict=True):
-        old, new = (each[here].cpu().double().log_softmax(dim=-1) for each in (first, second))
-        moved.append((old.exp() * (old - new)).sum() / max(len(old), 1))
+    for first, second in zip(before, after, strict=True):
+        old, new = (each.cpu().double().log_softmax(dim=-1) for each in (first, second))
+        moved.append((old.exp() * (old - new)).sum() / len(old))
         unsure += float(torch.special.entr(old.exp()).sum())
         together += old.exp().sum(dim=0)
-    count = int(where.sum())
+    count = before.shape[:2].numel()
     return torch.stack(moved), float(torch.special.entr(together / count).sum()) - unsure / count
-
-
-def _state(output: Any) -> torch.Tensor:
-    state: torch.Tensor | None = getattr(output, "last_hidden_state", None)
-    state = getattr(output, "logits", None) if state is None else state
-    first: torch.Tensor = output[0] if state is None else state
-    return first

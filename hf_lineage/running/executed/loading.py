@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import json
 import math
+import os
 import re
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,18 @@ from safetensors import safe_open
 from transformers.conversion_mapping import get_model_conversion_mapping
 from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
 from transformers.integrations.accelerate import load_offloaded_parameter
+from transformers.models.auto import modeling_auto
 
 from hf_lineage.running.executed.request import Load, Writer
 
+HEADS = (
+    modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+    modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+)
+"""By type the class that predicts tokens; the first that lists a type counts."""
+UNUSED = re.compile(r"(^|\.)pooler\.|bias$")
+"""What may be missing: a bias is 0 then, and nothing here reads what a pooler says."""
 STACK = 3
 """Dimensions of a stack of experts."""
 OFFLOADED = "offloaded"
@@ -75,18 +86,6 @@ class Loaded:
         """Bytes of the weights that are read from disk whenever the model runs."""
         return sum(each.numel() * each.element_size() for each in self.model.parameters() if each.is_meta)
 
-    def weight(self, name: str) -> torch.Tensor:
-        """Return a matrix by its name in memory; one that lies on disk is read."""
-        return read_weight(self.model, name)
-
-
-def run_once(model: Any, given: Mapping[str, Any]) -> Any:
-    """Run a model on inputs that are put where its weights are: on the device of the first that are in memory."""
-    devices = (each.device for each in model.parameters() if not each.is_meta)
-    device = next(devices, torch.device("cpu"))
-    there = {name: each.to(device) if isinstance(each, torch.Tensor) else each for name, each in given.items()}
-    return model(**there)
-
 
 def read_weight(model: Any, name: str) -> torch.Tensor:
     """Return a matrix of a model; one that lies on disk is read."""
@@ -95,13 +94,42 @@ def read_weight(model: Any, name: str) -> torch.Tensor:
 
 
 def load(asked: Load, folder: Path) -> Loaded:
-    """Return a model that its own class has filled; raise NotJudgedError where that is not what was judged."""
-    beside = sys.modules.get(getattr(getattr(transformers, asked.whole, None), "__module__", ""))
-    build: Any = getattr(transformers, asked.architecture, None) or getattr(beside, asked.architecture, None)
-    if not isinstance(build, type) or not issubclass(build, transformers.PreTrainedModel):
+    """Return a model that a class of its type has filled; raise NotJudgedError where that is not what was judged.
+
+    The class that predicts tokens is asked first and, where the file does not fill it, the one without a head. Which
+    class `config.json` names counts where neither is filled: nothing else can load such a file.
+    """
+    problems = []
+    for build in _classes(asked):
+        try:
+            return _filled(build, asked, folder)
+        except CannotRunError as problem:
+            problems.append(problem.with_traceback(None))  # which would keep the model in memory
+    raise problems[-1]
+
+
+def _classes(asked: Load) -> list[Any]:
+    """The classes to be tried, in their order, all of which read text alone."""
+    declared = getattr(transformers, asked.architecture, None)
+    usual = getattr(getattr(declared, "config_class", None), "model_type", "")
+    kind = json.loads(Path(asked.folder, "config.json").read_text("utf-8")).get("model_type") or usual
+    base = modeling_auto.MODEL_MAPPING_NAMES.get(kind)
+    names = [next((each[kind] for each in HEADS if kind in each), ""), base[0] if isinstance(base, tuple) else base]
+    classes = [getattr(transformers, name, None) for name in names if name] + [declared]
+    found: list[Any] = [
+        each for each in classes if isinstance(each, type) and issubclass(each, transformers.PreTrainedModel)
+    ]
+    if not found:
         raise CannotRunError(f"transformers {transformers.__version__} has no class {asked.architecture}")
-    loader: Any = build
-    model, info = loader.from_pretrained(
+    for each in found:
+        if "input_ids" not in inspect.signature(each.forward).parameters or hasattr(each, "get_text_features"):
+            raise CannotRunError(f"it is run on text alone, and {each.__name__} reads something else")
+    return list(dict.fromkeys(found))
+
+
+def _filled(build: Any, asked: Load, folder: Path) -> Loaded:
+    """The model that a class makes of the files."""
+    model, info = build.from_pretrained(
         asked.folder,
         local_files_only=True,
         trust_remote_code=False,
@@ -114,8 +142,7 @@ def load(asked: Load, folder: Path) -> Loaded:
         **_devices(build, asked, folder),
     )
     for problem, keys in (("does not hold", info["missing_keys"]), ("holds in other shapes", info["mismatched_keys"])):
-        # A bias that is missing is not made up: it is 0.
-        if missing := sorted(name for name in map(str, keys) if not name.endswith("bias")):
+        if missing := sorted(name for name in map(str, keys) if not UNUSED.search(name)):
             in_layers = [name for name in missing if IN_LAYER.search(name)]
             raise (NotJudgedError if in_layers else CannotRunError)(
                 f"the file {problem} {len(missing)} tensors that the class builds, {(in_layers or missing)[0]} among "
@@ -127,7 +154,7 @@ def load(asked: Load, folder: Path) -> Loaded:
     _same_values(model, asked, places)
     left_out = [disk for disk, memory in names.items() if memory in set(info["unexpected_keys"])]
     own = sorted(disk.removeprefix(asked.prefix) for disk in left_out if disk.startswith(asked.prefix))
-    return Loaded(model.eval(), places, _layers(model, places), tuple(own))
+    return Loaded(model.eval(), places, _layers(places), tuple(own))
 
 
 def _mapping(asked: Load) -> dict[str, str] | None:
@@ -207,18 +234,14 @@ def _same_values(model: Any, asked: Load, places: tuple[Place, ...]) -> None:
                     raise NotJudgedError(f"what the class holds of {tensor} is not what is stored")
 
 
-def _layers(model: Any, places: tuple[Place, ...]) -> dict[int, str]:
+def _layers(places: tuple[Place, ...]) -> dict[int, str]:
     """By the number of a layer the name of the module that holds all that writes in it."""
-    owners: dict[int, list[list[str]]] = {}
+    owners: dict[int, list[str]] = {}
     for place in places:
-        owners.setdefault(place.writer.layer, []).append(place.owner.split("."))
+        owners.setdefault(place.writer.layer, []).append(f"{place.owner}.")
     layers = {}
     for layer, names in owners.items():
-        common = []
-        for parts in zip(*names, strict=False):
-            if len(set(parts)) > 1:
-                break
-            common.append(parts[0])
-        match = re.match(r"(.*\.)?\d+(?=\.|$)", ".".join(common))
-        layers[layer] = match[0] if match else ".".join(common)
+        common = os.path.commonprefix(names).rpartition(".")[0]  # noqa: RUF071 - cut at a dot
+        match = re.match(r"(.*\.)?\d+(?=\.|$)", common)
+        layers[layer] = match[0] if match else common
     return layers

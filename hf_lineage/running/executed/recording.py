@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from hf_lineage.running.executed.loading import STACK, CannotRunError, Loaded, Place, run_once
+from hf_lineage.running.executed.loading import STACK, CannotRunError, Loaded, Place, read_weight
 
 OFTEN = 0.9
 """A part counts with what it writes at most on this share of the tokens: one that is only loud on few is silent."""
@@ -71,24 +71,25 @@ class Running:
         self.record, self.inside = Record(), list[torch.nn.Module]()
         self._mixed: list[tuple[torch.Tensor, torch.Tensor] | None] = []
         """Of every module inside, which experts each token is sent to and what they are mixed by; None if not known."""
-        self._places: dict[torch.nn.Module, list[Place]] = {}
-        for place in loaded.places:
-            self._places.setdefault(place.module, []).append(place)
-        self._total = 0
+        self._places = {place.module: place for place in reversed(loaded.places)}
+        self._batch, self._length = 0, 1
 
     @torch.no_grad()
-    def go(self, given: Mapping[str, torch.Tensor]) -> Any:
-        """Run the model once and return what it gives out."""
-        self._total = _count(given)
+    def go(self, given: Mapping[str, Any]) -> Any:
+        """Run the model once, on the device of the first weights that are in memory, and return what it gives out."""
+        self._batch, self._length = given["input_ids"].shape
+        devices = (each.device for each in self._loaded.model.parameters() if not each.is_meta)
+        device = next(devices, torch.device("cpu"))
+        there = {name: each.to(device) if isinstance(each, torch.Tensor) else each for name, each in given.items()}
         with ExitStack() as stack:
             for hook in self._hooks():
                 stack.callback(hook.remove)
             stack.enter_context(_Stacks(self))
-            return run_once(self._loaded.model, given)
+            return self._loaded.model(**there)
 
     def _hooks(self) -> Iterator[Any]:
-        for module, places in self._places.items():
-            if self._is_stack(places[0]):
+        for module, place in self._places.items():
+            if is_stack(place):
                 yield module.register_forward_pre_hook(self._entered, with_kwargs=True)
                 yield module.register_forward_hook(lambda module, args, output: self._left())
             else:
@@ -110,43 +111,49 @@ class Running:
         self.inside.pop()
         self._mixed.pop()
 
-    def _shares(self, expert: int | None, rows: torch.Tensor) -> torch.Tensor | None:
-        """(n, 1): what an expert is mixed by on each row that it is given, in the order in which experts read them."""
-        if expert is None or not self._mixed or self._mixed[-1] is None:
-            return None
-        chosen, share = (each.mT for each in self._mixed[-1])
-        mixed = share[chosen == expert].abs().float()
-        return mixed[:, None] if len(mixed) == len(rows) else None
-
-    @staticmethod
-    def _is_stack(place: Place) -> bool:
-        return bool(getattr(place.module, place.parameter).ndim == STACK)
-
     def _streamed(self, layer: int) -> Any:
         def note(module: Any, args: Any, kwargs: Any, output: Any) -> None:
             parts = output if isinstance(output, tuple | list) else [output]
-            sizes = [_size(each) for each in (_stream((*args, *kwargs.values())), _stream(parts)) if each is not None]
-            self.record.streams[layer] = max([self.record.streams.get(layer, 0.0), *sizes])
+            sizes = [_size((*args, *kwargs.values())), _size(parts)]
+            self.record.streams[layer] = max(self.record.streams.get(layer, 0.0), *sizes)
 
         return note
 
     def _given(self, module: Any, args: Any) -> Any:
-        (place, *_) = self._places[module]
+        place = self._places[module]
         return (self._seen((place.owner, None), place, args[0]), *args[1:])
 
     def multiplied(self, into: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
         """Return what a matrix is to be given instead, if it is of the stack of experts that runs."""
         module = self.inside[-1]
-        for place in self._places[module][:1]:
-            stack = getattr(module, place.parameter)
-            if matrix.untyped_storage().data_ptr() != stack.untyped_storage().data_ptr():
-                return into
-            if matrix.ndim == STACK:
-                parts = [self._seen((place.owner, expert), place, each) for expert, each in enumerate(into)]
-                return torch.stack(parts)
-            expert = (matrix.storage_offset() - stack.storage_offset()) // stack.stride(0)
-            return self._seen((place.owner, expert), place, into)
-        return into
+        place = self._places[module]
+        stack = getattr(module, place.parameter)
+        if matrix.untyped_storage().data_ptr() != stack.untyped_storage().data_ptr():
+            return into
+        if matrix.ndim == STACK:
+            return torch.stack([self._seen((place.owner, expert), place, each) for expert, each in enumerate(into)])
+        expert = (matrix.storage_offset() - stack.storage_offset()) // stack.stride(0)
+        return self._seen((place.owner, expert), place, into)
+
+    def _counted(self, expert: int | None, given: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """(n, inputs): what a matrix is given of tokens that count, and the same as it is mixed in with others.
+
+        Experts read their tokens in the order in which the module was told them. Where that is not known, all count.
+        """
+        rows = given.reshape(-1, given.shape[-1]).float()
+        known, tokens, share = len(rows) == self._batch * self._length, torch.arange(len(rows)), torch.ones(1)
+        if expert is not None and self._mixed and self._mixed[-1] is not None:
+            chosen, mixed = (each.mT for each in self._mixed[-1])
+            sent = chosen == expert
+            known, tokens, share = (
+                int(sent.sum()) == len(rows),
+                sent.nonzero()[:, 1],
+                mixed[sent].abs().float()[:, None],
+            )
+        if not known:
+            return rows, rows
+        late = (tokens % self._length >= self._first).to(rows.device)
+        return rows[late], (rows * share.to(rows.device))[late]
 
     def _seen(self, at: At, place: Place, given: torch.Tensor) -> torch.Tensor:
         if self._held is not None:
@@ -156,14 +163,13 @@ class Running:
             changed = given.clone()
             changed[..., held.inputs.to(given.device)] = held.mean.to(given)
             return changed
-        counted = given[:, self._first :] if given.ndim > 2 and given.shape[1] > self._first else given
-        rows = counted.reshape(-1, given.shape[-1]).float()
+        rows, mixed = self._counted(at[1], given)
         if not len(rows):
             return given
         before = self.record.tokens.get(at, 0)
-        reached = min(1.0, len(rows) / max(self._total, 1)) if at[1] is not None else 1.0
-        shares = self._shares(at[1], rows)
-        size = reached * self._written(rows if shares is None else rows * shares, place, at[1]).cpu()
+        total = self._batch * max(self._length - self._first, 1)
+        reached = min(1.0, len(rows) / total) if at[1] is not None else 1.0
+        size = reached * self._written(mixed, place, at[1]).cpu()
         self.record.sizes[at] = size + self.record.sizes.get(at, torch.zeros_like(size)) if before else size
         mean = rows.mean(dim=0).cpu()
         old = self.record.means.get(at, mean)
@@ -174,7 +180,7 @@ class Running:
     def _written(self, rows: torch.Tensor, place: Place, expert: int | None) -> torch.Tensor:
         """How much each part writes: the mean norm, cut at what it is at most on most of the tokens."""
         whole: torch.Tensor = getattr(place.module, place.parameter).detach()
-        whole = self._loaded.weight(place.name).to(rows.device) if whole.is_meta else whole
+        whole = read_weight(self._loaded.model, place.name).to(rows.device) if whole.is_meta else whole
         matrix = whole if expert is None else whole[expert]
         if matrix.ndim != 2:
             raise CannotRunError(f"{place.writer.tensor} is no matrix in memory whose columns can be measured")
@@ -202,22 +208,15 @@ def _often(sizes: torch.Tensor) -> torch.Tensor:
     return torch.minimum(sizes, cut).mean(dim=0)
 
 
-def _stream(values: Sequence[Any]) -> torch.Tensor | None:
-    """The first that may be a stream, (batch, ..., width); else the first (tokens, width), where patches are packed."""
-    numbers = [each for each in values if isinstance(each, torch.Tensor) and each.is_floating_point() and each.ndim > 1]
-    return next((each for each in numbers if each.ndim > 2), next(iter(numbers), None))
+def is_stack(place: Place) -> bool:
+    """Return whether a place is in a stack of experts."""
+    return bool(getattr(place.module, place.parameter).ndim == STACK)
 
 
-def _size(stream: torch.Tensor) -> float:
-    """The mean norm of the vectors of a stream, (..., width); of pictures (batch, width, height, width)."""
-    rows = stream.movedim(1, -1) if stream.ndim == 4 else stream
-    return float(rows.float().norm(dim=-1).mean())
-
-
-def _count(given: Mapping[str, torch.Tensor]) -> int:
-    """How many tokens an input has; 0 of what has none."""
-    ids = given.get("decoder_input_ids", given.get("input_ids"))
-    return 0 if ids is None else ids.numel()
+def _size(values: Sequence[Any]) -> float:
+    """The mean norm of the vectors of the first that may be a stream, (batch, ..., width)."""
+    streams = (each for each in values if isinstance(each, torch.Tensor) and each.is_floating_point() and each.ndim > 2)
+    return next((float(each.float().norm(dim=-1).mean()) for each in streams), 0.0)
 
 
 def sizes_by_writer(loaded: Loaded, record: Record) -> dict[str, torch.Tensor]:
@@ -225,7 +224,7 @@ def sizes_by_writer(loaded: Loaded, record: Record) -> dict[str, torch.Tensor]:
     sizes = {}
     for place in loaded.places:
         writer = place.writer
-        if Running._is_stack(place):
+        if is_stack(place):
             experts: Sequence[int] = range(writer.experts) if place.expert is None else (place.expert,)
             per = writer.parts // len(experts)
             per_expert = [record.sizes.get((place.owner, expert), torch.zeros(per)) for expert in experts]

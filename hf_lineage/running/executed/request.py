@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-TEXT, RANDOM, NOISE = "text", "random", "noise"
-"""The kinds of input: text that the model writes itself, uniformly random tokens, and random pictures or sounds."""
-SEQUENCES, WRITTEN = 64, 8
-"""Sequences of text that a model writes, and how many tokens of each."""
-LONG, LENGTH = 2, 256
-"""Sequences of random tokens, and how many tokens each has at most."""
-
-PASSED = "passed"
-"""The line by which a process tells that its model has run once more."""
+SHORT, LONG = "short", "long"
+"""The kinds of input: windows of a text, each by itself, and the same windows behind other text."""
+TOKENIZER = "tokenizer.json"
+"""The file beside the weights that says what the tokens of a model are; without it, it reads bytes."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +37,7 @@ class Load:
     folder: str
     """It holds the judged files and no others."""
     architecture: str
+    """The class that it says it is, which is asked last."""
     files: Sequence[str]
     """Its files with weights."""
     writers: Sequence[Writer]
@@ -57,5 +53,3 @@ class Load:
     """Bytes that such layers may take in the folder of the process."""
     prefix: str = ""
     """What the names of its tensors begin with, where it is a part of the model in the files."""
-    whole: str = ""
-    """The class of that model."""

@@ -1,25 +1,21 @@
 """A model is run from the files that were judged, in a process of its own; why it is not run is said."""
 
-import itertools
 import json
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 from hf_lineage import Options
-from hf_lineage.checking.source.model import FromWeights, open_model
-from hf_lineage.checking.source.run import part_key, run_model, with_measured
+from hf_lineage.checking.source.measured import part_key
+from hf_lineage.checking.source.model import open_model
+from hf_lineage.checking.source.run import run_model
 from hf_lineage.errors import CheckpointError, NothingToCompare
-from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.judging.evaluation import evaluate
 from hf_lineage.hub import resolve
-from hf_lineage.running.executed.inputs import Source
-from hf_lineage.running.executed.recording import Running, sizes_by_writer
 from tests.models import EXAMPLES
-from tests.running.executed.models import loaded, opened, saved
+from tests.quantizing import repacked
+from tests.running.executed.models import opened, saved
 
 BASE = "acme/llama-base"
 
@@ -48,7 +44,7 @@ def test_what_parts_wrote_takes_the_place_of_what_they_could_write(folder):
         assert (units.measured.shape, heads.measured.shape) == ((256,), (4,))
         assert (units.measured > 0).all()
         assert opened.ran
-        assert model.ran.inputs == {"text": (64, 9), "random": (2, 256)}
+        assert model.ran.inputs == {"short": (32, 16), "long": (1, 1024)}
         signature = model.opened.signature([0])
         wanted = units.measured / units.measured.sum()
         np.testing.assert_allclose(signature.paths["mlp"].units[0].weight, wanted, rtol=1e-5)
@@ -87,27 +83,8 @@ def test_a_model_runs_in_float32_where_it_fits_else_as_it_is_stored_and_else_fro
     assert [f"{load.dtype}{' from disk' * load.offload}" for load in loads] == WANTED[dtype]
 
 
-class Bar:
-    """What is shown of a run."""
-
-    def __init__(self, seen, desc, **_):
-        self.desc, self.passed = desc, 0
-        seen.append(self)
-
-    def update(self):
-        self.passed += 1
-
-    def close(self):
-        pass
-
-
-def test_layers_beyond_max_memory_are_read_from_disk_in_at_most_16_passes_and_no_file_may_change_meanwhile(
-    folder, monkeypatch
-):
-    from hf_lineage.running.executed import child_process
-
-    seen, file = [], folder / "model.safetensors"
-    monkeypatch.setattr(child_process, "tqdm", lambda **given: Bar(seen, **given))
+def test_layers_beyond_max_memory_are_read_from_disk_and_no_file_may_change_meanwhile(folder):
+    file = folder / "model.safetensors"
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
 
@@ -119,47 +96,15 @@ def test_layers_beyond_max_memory_are_read_from_disk_in_at_most_16_passes_and_no
 
     with pytest.raises(CheckpointError, match=r"model\.safetensors changed while the model ran; run again"):
         run_and_change()
-    shown = " ".join(bar.desc for bar in seen)
-    assert (len(seen), sum(bar.passed for bar in seen), "about 0 min" in shown) == (3, 11, True)
 
 
-def test_weights_that_transformers_does_not_load_as_safetensors_are_not_run(tmp_path):
-    from tests.gguf_models import KINDS, write
+@pytest.mark.parametrize("name", ["GPTQ", "NVFP4 of modelopt", "quanto", "HQQ", "FP8", "BitNet"])
+@pytest.mark.few(1)
+def test_quantized_weights_are_run_as_they_are_decoded(tmp_path, name):
+    from tests.checkpoint.formats.test_related import FORMATS
 
-    file = write(EXAMPLES / BASE, tmp_path / "model.gguf", kind=KINDS.F16)
-    with pytest.raises(NothingToCompare, match="a converted file does not say all that its class needs"):
-        ran(file.parent).__enter__()
-
-
-def test_a_class_that_this_transformers_does_not_have_is_not_run(folder):
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"rope_parameters": {"rope_type": "nobody"}}))
-    with pytest.raises(NothingToCompare, match="could not be run: "):
-        ran(folder).__enter__()
-
-
-def independent(folder, seed):
-    """The signature of a random model that was run in this process."""
-
-    def anew(model):
-        torch.manual_seed(seed)
-        for parameter in model.parameters():
-            parameter.data.normal_(std=0.3)
-
-    model = loaded(saved(folder / str(seed), "LlamaForCausalLM", anew), "LlamaForCausalLM")
-    each = Source(model.model, seed).draw()[0]
-    run = Running(model, each.first)
-    run.go(each.given)
-    sizes = {key: size.double().numpy() for key, size in sizes_by_writer(model, run.record).items()}
-    by_weights = opened(folder / str(seed))
-    measured = replace(by_weights, layout=with_measured(by_weights.layout, sizes, {}), ran=True)
-    return FromWeights.from_opened(measured, Options(), False).signature()
-
-
-def test_p_of_independent_models_that_ran_is_uniform(tmp_path):
-    signatures = [independent(tmp_path, seed) for seed in range(10)]
-    p_values = [evaluate(a, b, Criteria()).evidence["mlp"].p_value for a, b in itertools.combinations(signatures, 2)]
-    assert len(p_values) == 45
-    assert 0.4 < np.mean(p_values) < 0.6
-    assert sum(p <= 0.1 for p in p_values) <= 10
-    assert sum(p <= 0.01 for p in p_values) <= 2
+    pack, settings, _ = FORMATS[name]
+    with ran(repacked(EXAMPLES / BASE, tmp_path / "model", pack, **settings)) as model:
+        units = model.opened.reopen().layout.sets("mlp")[0][0]
+        assert (units.measured > 0).all()
+        assert model.ran.left_out == ()

@@ -14,11 +14,11 @@ from tests.pages import document, measured, report, row, words
 from tests.report.findings.test_notes import TODAY
 
 RAN = tuple(
-    Ran(name, {"text": (64, 9), "random": (2, 96)}, 658_656, {0: 0.13, 1: 0.09}, {}, left)
+    Ran(name, {"short": (32, 16), "long": (1, 1024)}, 658_656, {0: 0.13, 1: 0.09}, {}, left)
     for name, left in (("org/base", ()), ("org/model", ("model.layers.0.more",)))
 )
 LOSSES = [Loss(np.array(nats), parts, weight) for nats, parts, weight in (([4.0, 4.2], 90, 0.9), ([0.5], 9, 0.1))]
-USED = Executed(RAN, Ablation("nats", "text", 2.0, LOSSES[0], LOSSES[1], LOSSES[1]), 7)
+USED = Executed(RAN, Ablation("nats", "short", 2.0, LOSSES[0], LOSSES[1], LOSSES[1]), 7)
 PROBLEM = Executed(problem="org/base could not be run: it needs 9000 MiB of memory, and 100 MiB are free")
 TOLD = ("text", "markdown", "html", "github", "sarif", "cyclonedx")
 

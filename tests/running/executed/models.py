@@ -7,22 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage import Options
+from hf_lineage.checking.source.measured import list_writers
 from hf_lineage.checking.source.model import open_model
-from hf_lineage.checking.source.run import list_writers
 from hf_lineage.hub import resolve
+from hf_lineage.running.executed.inputs import draw
 from hf_lineage.running.executed.loading import load
 from hf_lineage.running.executed.request import Load
 from tests.conformance.models import tiny_model
 
-ARCHITECTURES: dict[str, dict[str, Any]] = {
-    "LlamaForCausalLM": {},
-    "GPT2LMHeadModel": {},
-    "BertForMaskedLM": {},
-    "T5ForConditionalGeneration": {},
-    "ViTForImageClassification": {},
-    "MixtralForCausalLM": {},
-}
-"""One class of each kind, with what it is asked for."""
+MIXED = "MixtralForCausalLM"
+ARCHITECTURES = ("LlamaForCausalLM", "GPT2LMHeadModel", "BertForMaskedLM", "T5ForConditionalGeneration", MIXED)
+"""One class of each kind."""
 ROOM = 2**44
 
 
@@ -38,7 +33,7 @@ def asked(folder, name):
 
 def saved(folder: Path, name: str, edit: Callable[[Any], None] | None = None) -> Path:
     """A tiny model in a folder, after an edit of it."""
-    model = tiny_model(name, ARCHITECTURES.get(name, {}))
+    model = tiny_model(name, {})
     if edit:
         edit(model)
     model.save_pretrained(folder)
@@ -48,3 +43,8 @@ def saved(folder: Path, name: str, edit: Callable[[Any], None] | None = None) ->
 def loaded(folder, name):
     """A tiny model that is saved there, as a process loads it."""
     return load(asked(folder, name), folder)
+
+
+def inputs(model, tokenizer=Path("/nowhere"), seed=3):
+    """What a loaded model is given."""
+    return draw(model.model, tokenizer, seed)

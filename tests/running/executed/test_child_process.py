@@ -18,21 +18,14 @@ def answering(monkeypatch, code):
     monkeypatch.setattr(processes, "COMMAND", FAKE.format(code).replace("{", "{{").replace("}", "}}"))
 
 
-def test_answers_are_values_and_arrays(monkeypatch):
+def test_answers_are_values_and_arrays_and_what_is_done_is_told_before_them(monkeypatch, capsys):
     answering(monkeypatch, "print(json.dumps({'values': {'n': 1}}))")
-    with Process(NOTHING, 60) as process:
-        assert process.values == {"n": 1}
-        assert process.ask("measure", seed=1) == ({"n": 1}, {})
-
-
-def test_how_often_the_model_ran_is_told_before_the_answer(monkeypatch, capsys):
-    answering(monkeypatch, "print('passed\\npassed'); print(json.dumps({'values': {'n': 1}}))")
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setattr(processes, "are_progress_bars_disabled", lambda: False)  # another test may have done so
     with Process(NOTHING, 60) as process:
-        capsys.readouterr()
-        assert process.ask("measure", "running it, about 3 min", 10, seed=1)[0] == {"n": 1}
-    assert "running it, about 3 min:   0%|" in capsys.readouterr().err
+        assert (process.values, capsys.readouterr().err) == ({"n": 1}, "")
+        assert process.ask("measure", "running it", seed=1) == ({"n": 1}, {})
+    assert "running it:   0%|" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,17 @@ import pytest
 import torch
 
 from hf_lineage.running.executed.holding import divergences, held_inputs
-from hf_lineage.running.executed.inputs import Source
 from hf_lineage.running.executed.recording import Running
-from tests.running.executed.models import ARCHITECTURES, loaded, saved
+from tests.running.executed.models import ARCHITECTURES, inputs, loaded, saved
 
 
 def lost(model, parts):
     """What the first input loses if some parts are held at their mean."""
-    each = Source(model.model, 3).draw()[0]
+    each = inputs(model)[0]
     run = Running(model, each.first)
     before = run.go(each.given)
     held = held_inputs(model, run.record.means, parts)
-    return divergences(before, Running(model, each.first, held).go(each.given), each)
+    return divergences(before, Running(model, each.first, held).go(each.given), each.first)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -23,20 +22,25 @@ def test_nothing_is_lost_without_nothing_and_something_without_everything(tmp_pa
     model = loaded(saved(tmp_path, name), name)
     units = {each.writer.key: range(each.writer.parts) for each in model.places if each.writer.key.startswith("mlp")}
     unit, nothing, says = lost(model, {})
-    assert unit == ("change" if name == "ViTForImageClassification" else "nats")
+    assert unit == "nats"
     assert (float(nothing.abs().max()), says > 0) == (pytest.approx(0, abs=1e-9), True)
     assert float(lost(model, units)[1].mean()) > 1e-3 * says
 
 
-def test_a_loss_is_the_divergence_of_what_is_predicted_next(tmp_path):
-    model = loaded(saved(tmp_path, "LlamaForCausalLM"), "LlamaForCausalLM")
-    each = Source(model.model, 3).draw()[0]
+def test_a_loss_is_the_divergence_of_what_is_predicted_next():
     before, after = (torch.randn(64, 10, 64, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))
     outputs = [type("Output", (), {"logits": logits})() for logits in (before, after)]
-    unit, moved, _ = divergences(*outputs, each)
+    unit, moved, _ = divergences(*outputs, 1)
     by_hand = torch.distributions.kl_divergence(*(torch.distributions.Categorical(logits=x) for x in (before, after)))
     assert unit == "nats"
-    torch.testing.assert_close(moved.float(), by_hand[:, each.first :].mean(dim=1))
+    torch.testing.assert_close(moved.float(), by_hand[:, 1:].mean(dim=1))
+
+
+def test_without_a_head_a_loss_is_a_share_of_the_last_state():
+    states = torch.randn(4, 3, 5, generator=torch.Generator().manual_seed(1))
+    unit, moved, says = divergences((states,), (0.9 * states,), 1)
+    assert (unit, says > 0.1) == ("change", True)
+    torch.testing.assert_close(moved.float(), torch.full((4,), 0.1))
 
 
 def test_parts_that_always_write_the_same_are_no_loss(tmp_path):

@@ -1,101 +1,83 @@
-"""A model is given text of its own and random tokens, or what else its class takes, drawn by a seed."""
+"""A model is given a text of the verifier in its own tokens, at its first positions and behind other text."""
+
+from pathlib import Path
 
 import pytest
 import torch
+from tokenizers import Tokenizer, models, processors
 
-from hf_lineage.running.executed.inputs import Source
+from hf_lineage.running.executed.inputs import draw
 from hf_lineage.running.executed.loading import CannotRunError
 from tests.conformance.models import tiny_model
+from tests.unspoken import tokens_of_bytes
 
 SHAPES = {
-    "LlamaForCausalLM": {"text": (64, 10), "random": (2, 256)},
-    "GPT2LMHeadModel": {"text": (64, 10), "random": (2, 256)},
-    "T5ForConditionalGeneration": {"text": (64, 16), "random": (64, 16)},
-    "BertForMaskedLM": {"random": (64, 16)},
-    "BertModel": {"random": (64, 16)},
-    "ViTForImageClassification": {"noise": (8, 3, 24, 24)},
-    "LlavaForConditionalGeneration": {"text": (64, 10), "random": (2, 256)},
-    "Qwen3VLVisionModel": {"noise": (2048, 12)},
-    "Siglip2VisionModel": {"noise": (8, 64, 12)},
-    "VoxtralEncoder": {"noise": (2, 24, 288)},
-    "CLIPModel": {"noise": (8, 16)},
+    "LlamaForCausalLM": [(32, 16), (1, 1024)],
+    "GPT2LMHeadModel": [(32, 16), (1, 480)],
+    "T5ForConditionalGeneration": [(32, 16), (1, 1024)],
+    "BertForMaskedLM": [(32, 16), (1, 480)],
+    "LlavaModel": [(32, 16), (1, 1024)],
 }
+NOWHERE = Path("/nowhere")
 
 
-def drawn(name, seed=3, edit=None):
-    model = tiny_model(name, {})
-    if edit:
-        edit(model)
-    return {each.kind: each for each in Source(model, seed).draw()}
+def model(name="LlamaForCausalLM", **settings):
+    made = tiny_model(name, {})
+    for key, value in settings.items():
+        setattr(made.config, key, value)
+    return made
+
+
+def tokenizer(folder, around=(1, 1)):
+    """A tokenizer of bytes that writes some tokens around every text."""
+    made = tokens_of_bytes()
+    template = " ".join(["<1022>"] * around[0] + ["$0"] + ["<1023>"] * around[1])
+    made.post_processor = processors.TemplateProcessing(template, None, [("<1022>", 1022), ("<1023>", 1023)])
+    made.enable_truncation(8)
+    made.save(str(folder / "tokenizer.json"))
+    return folder / "tokenizer.json"
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_every_kind_of_class_is_given_what_it_takes(name):
-    seen = drawn(name)
-    assert {kind: tuple(next(iter(each.given.values())).shape) for kind, each in seen.items()} == SHAPES[name]
+def test_every_class_reads_windows_of_a_text_and_the_same_behind_other_text(name):
+    short, long = draw(model(name), NOWHERE, 3)
+    assert [tuple(each.given["input_ids"].shape) for each in (short, long)] == SHAPES[name]
+    behind = long.given["input_ids"][0, long.first :].view(-1, 16)
+    assert torch.equal(behind, short.given["input_ids"][: len(behind)])
+    assert (short.kind, short.first, long.kind, long.first) == ("short", 1, "long", len(behind) * 16)
 
 
-def test_no_configuration_keeps_a_run_short_where_positions_have_no_end():
-    def short(model):
-        model.config.max_position_embeddings = 12
-
-    assert drawn("LlamaForCausalLM", edit=short)["random"].given["input_ids"].shape == (2, 256)
-    assert drawn("GPT2LMHeadModel", edit=lambda model: setattr(model.config, "n_positions", 12))["random"].given[
-        "input_ids"
-    ].shape == (2, 12)
+def test_neither_settings_nor_weights_of_a_model_choose_what_it_reads():
+    plain = draw(model(), NOWHERE, 3)
+    settings = {"bos_token_id": 7, "temperature": 9.0, "max_position_embeddings": 12, "mask_token_id": 5}
+    for one, other in zip(plain, draw(model(**settings), NOWHERE, 3), strict=True):
+        assert torch.equal(one.given["input_ids"], other.given["input_ids"])
+    assert not torch.equal(plain[0].given["input_ids"], draw(model(), NOWHERE, 4)[0].given["input_ids"])
 
 
-def test_a_seed_draws_the_same_text_again_and_another_one_another():
-    texts = [drawn("LlamaForCausalLM", seed)["text"].given["input_ids"] for seed in (3, 3, 4)]
-    assert (torch.equal(texts[0], texts[1]), torch.equal(texts[0], texts[2])) == (True, False)
+def test_a_model_whose_places_end_is_read_to_their_end():
+    (only,) = draw(model("GPT2LMHeadModel", n_positions=12), NOWHERE, 3)
+    assert (only.kind, only.given["input_ids"].shape) == ("short", (32, 10))
+    with pytest.raises(CannotRunError, match="it reads too few tokens at once"):
+        draw(model("GPT2LMHeadModel", n_positions=3), NOWHERE, 3)
 
 
-def test_text_begins_with_the_begin_token_and_is_what_the_model_predicts():
-    def next_one(model):
-        """Whatever it reads, it says the number of the last token and one more."""
-        for parameter in model.model.layers.parameters():
-            parameter.data.zero_()
-        model.model.embed_tokens.weight.data = 30 * torch.eye(64)[:, :32].roll(0, 1)
-        model.lm_head.weight.data = torch.zeros(64, 32)
-        model.lm_head.weight.data[1:33] = 30 * torch.eye(32)
-        model.model.norm.weight.data.fill_(1)
-
-    text = drawn("LlamaForCausalLM", edit=next_one)["text"]
-    tokens = text.given["input_ids"]
-    assert (tokens[:, 0] == 1).all()
-    assert text.first == 1
-    known = tokens[tokens[:, 1] < 22]
-    assert len(known) > 5
-    assert (known[:, 2:] == known[:, 1:-1] + 1).all()
+def test_the_models_own_tokenizer_makes_its_tokens_and_those_around_a_text(tmp_path):
+    short, long = draw(model(vocab_size=1024), tokenizer(tmp_path), 3)
+    for each, skipped in ((short, 1), (long, 513)):
+        ids = each.given["input_ids"]
+        assert (ids[:, [0, -1]] == torch.tensor([1022, 1023])).all()
+        assert (int(ids[:, 1:-1].max()) < 256, each.first) == (True, skipped)
+    assert short.given["input_ids"].shape == (32, 18)
 
 
-def test_the_cache_of_keys_and_values_changes_no_text():
-    model = tiny_model("LlamaForCausalLM", {})
-    with_cache = Source(model, 3)._written().given["input_ids"]
-    plain = Source(model, 3)
-    plain._accepted = {key: value for key, value in plain._accepted.items() if key != "past_key_values"}
-    assert torch.equal(plain._written().given["input_ids"], with_cache)
+@pytest.mark.parametrize(("size", "around"), [(1023, (1, 1)), (1024, (20, 1))])
+def test_a_tokenizer_of_another_model_is_a_reason(tmp_path, size, around):
+    with pytest.raises(CannotRunError, match=f"its tokenizer is not one for its {size} tokens"):
+        draw(model(vocab_size=size), tokenizer(tmp_path, around), 3)
 
 
-def test_tokens_are_masked_where_the_configuration_names_a_token_for_that():
-    def named(model):
-        model.config.mask_token_id = 5
-
-    each = drawn("BertForMaskedLM", edit=named)["random"]
-    masked = each.given["input_ids"] == 5
-    assert 0.08 < float(each.predicted.float().mean()) < 0.25
-    assert bool(masked[each.predicted].all())
-
-
-def test_what_is_not_known_is_a_reason():
-    model = tiny_model("ASTForAudioClassification", {})
-    with pytest.raises(CannotRunError, match="what its class takes, besides tokens, square pictures and sounds"):
-        Source(model, 3).draw()
-
-
-def test_predictions_that_are_not_finite_are_a_reason():
-    def broken(model):
-        model.lm_head.weight.data.fill_(float("nan"))
-
-    with pytest.raises(CannotRunError, match="is not finite"):
-        drawn("LlamaForCausalLM", edit=broken)
+def test_a_tokenizer_that_makes_one_token_of_the_text_is_a_reason(tmp_path):
+    Tokenizer(models.WordLevel({"[UNK]": 0}, "[UNK]")).save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(CannotRunError, match="its tokenizer makes only 1 tokens of the text that is read"):
+        draw(model(), tmp_path / "tokenizer.json", 3)
