@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hf_lineage.architecture.loading.class_tensors import numberless, older
-from hf_lineage.architecture.registry.schema import Factorization, as_names, bare_name
+from hf_lineage.architecture.registry.schema import Factorization, as_names, bare_name, base_prefixes
 from tests.conformance.models import transformers  # which offers parts of models too
 from tests.tensors.explore import DEFAULT, DEPTHS, Seen
 from tests.tensors.fit import Key, Row, defaults_of, fit
@@ -154,10 +154,10 @@ def named_beside(factorization: Factorization, found: Loaded) -> set[tuple[str, 
     """Return the patterns of all names beside the layers without the prefix of a base model, one tensor's together."""
     inside = {name for _, _, name in by_layer(factorization, found.groups)}
     of_layers = {found.groups[name] for name in inside}
-    groups: dict[str, set[str]] = defaultdict(set)
+    groups, starts = defaultdict[str, set[str]](set), base_prefixes(factorization)
     for name, group in found.groups.items():
         if name not in inside and (group not in of_layers or name in found.saved):
-            groups[group].add(numberless(bare_name(factorization, older(name))))
+            groups[group].add(numberless(bare_name(older(name), starts)))
     return {tuple(sorted(names)) for names in groups.values()}
 
 

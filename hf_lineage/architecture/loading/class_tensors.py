@@ -16,7 +16,7 @@ import msgspec
 
 from hf_lineage.architecture.layers import Layer, Shape, find_layers
 from hf_lineage.architecture.loading.conditions import Condition, holds
-from hf_lineage.architecture.registry import Factorization, bare_name, listing, read_table, registry_root
+from hf_lineage.architecture.registry import Factorization, bare_name, base_prefixes, listing, read_table, registry_root
 from hf_lineage.errors import NothingToCompare, printable
 
 TABLES = "tensors"
@@ -162,9 +162,9 @@ def _unknown(
     factorization: Factorization, stored: Iterable[str], beside: Collection[str], meanings: Mapping[str, str]
 ) -> Iterator[str]:
     """Names beside the layers that the class does not know, and those that mean one tensor: a loader takes one."""
-    tensors = defaultdict[tuple[str, ...], list[str]](list)
+    tensors, starts = defaultdict[tuple[str, ...], list[str]](list), base_prefixes(factorization)
     for name in stored:
-        bare = bare_name(factorization, older(name))
+        bare = bare_name(older(name), starts)
         meaning = meanings.get(numberless(bare)) if name in beside else bare
         if meaning is None:
             yield name

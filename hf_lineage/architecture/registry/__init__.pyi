@@ -30,6 +30,7 @@ from .schema import as_names as as_names
 from .schema import as_sets as as_sets
 from .schema import as_stacks as as_stacks
 from .schema import bare_name as bare_name
+from .schema import base_prefixes as base_prefixes
 from .schema import fingerprint as fingerprint
 from .schema import prefixes as prefixes
 from .tables import read_table as read_table

@@ -148,11 +148,16 @@ def prefixes(factorization: Factorization) -> tuple[str, ...]:
     return tuple(prefix for names in as_stacks(factorization.layers).values() for prefix in names)
 
 
-def bare_name(factorization: Factorization, name: str) -> str:
-    """Return the name of a tensor without the prefix that a base model has where it is saved with a head."""
+def base_prefixes(factorization: Factorization) -> tuple[str, ...]:
+    """Return what names begin with where a base model is saved with a head, the longest first."""
     every = prefixes(factorization)
     starts = {one.removesuffix(other) for one in every for other in every if one.endswith(f".{other}")}
-    return name.removeprefix(max(filter(name.startswith, starts), key=len, default=""))
+    return tuple(sorted(starts, key=len, reverse=True))
+
+
+def bare_name(name: str, starts: tuple[str, ...]) -> str:
+    """Return the name of a tensor without the first of some prefixes that it has."""
+    return name.removeprefix(next(filter(name.startswith, starts), ""))
 
 
 def as_sets(sets: Sets) -> tuple[MatrixSet, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hf_lineage.architecture.registry import as_names, bare_name
+from hf_lineage.architecture.registry import as_names, bare_name, base_prefixes
 from hf_lineage.checking.relation.configurations import differing_settings
 from hf_lineage.checking.relation.unaccounted import unaccounted
 from hf_lineage.checking.source import Opened
@@ -83,8 +83,9 @@ def by_bare_name(model: Opened) -> dict[str, str]:
 
 def _names(model: Opened) -> dict[str, list[str]]:
     names: dict[str, list[str]] = {}
+    starts = base_prefixes(model.layout.factorization)
     for name in model.checkpoint.tensors:
-        names.setdefault(bare_name(model.layout.factorization, name), []).append(name)
+        names.setdefault(bare_name(name, starts), []).append(name)
     return names
 
 
@@ -101,7 +102,7 @@ def _renamed(model: Opened, name: str, known: Mapping[str, str], taken: set[str]
     possible = {
         known[bare]
         for alias in model.described.foreign.form.aliases(name)
-        for bare in (alias, bare_name(model.layout.factorization, alias))
+        for bare in (alias, bare_name(alias, base_prefixes(model.layout.factorization)))
         if bare in known and known[bare] not in taken
     }
     return possible.pop() if len(possible) == 1 else None
@@ -132,7 +133,7 @@ def _embeddings(model: Opened) -> Iterator[str]:
     for name in as_names(model.layout.factorization.embedding):
         if isinstance(name, str):
             yield f"{name}.weight"
-            yield bare_name(model.layout.factorization, f"{name}.weight")
+            yield bare_name(f"{name}.weight", base_prefixes(model.layout.factorization))
 
 
 def _same(checkpoint: Checkpoint, one: str, other: str) -> bool:
