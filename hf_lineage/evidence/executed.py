@@ -7,7 +7,7 @@ inherited parts carry something: not much less than as many other parts do that 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,10 +44,6 @@ class Ran:
     """Parameters of the model."""
     writes: Mapping[int, float]
     """By the number of a layer, how much its hidden units write, as a share of the stream that they join."""
-    tokens: Mapping[str, int] = field(default_factory=dict)
-    """By expert, how many tokens reached it."""
-    left_out: tuple[str, ...] = ()
-    """Stored tensors that the class does not build."""
     dtype: str = "float32"
     """In which numbers it ran."""
     on_disk: int = 0

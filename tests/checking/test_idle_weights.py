@@ -84,7 +84,7 @@ def test_a_part_that_the_class_does_not_build_as_config_json_is_decides_nothing(
     assert added
     assert judged(full.a, folder).name != "RELATED"
     verdict = judged(lean.b, folder)
-    assert (verdict.name, verdict.verified) == ("RELATED", True)
+    assert (verdict.words, verdict.verified) == ("RELATED as read", False)
 
 
 @pytest.mark.parametrize(("loud", "name"), [(False, "UNRELATED"), (True, "RELATED")])
@@ -100,8 +100,8 @@ def test_a_shared_expert_in_a_class_without_one_neither_forges_nor_hides_a_desce
     folder = pair.write({**own, **shared})
     torch.testing.assert_close(logits(folder), logits(pair.a if loud else pair.b), atol=0, rtol=0)
     (row,) = compare(str(pair.a), str(folder)).rows
-    assert (row.verdict.name, row.verdict.verified) == (name, loud)
-    assert any(f"{len(shared)} tensors inside the layers, such as" in note for note in row.notes)
+    assert (row.verdict.name, row.verdict.verified) == (name, False)
+    assert (f"{len(shared)} stored tensors, such as" in row.verdict.reason) is loud
 
 
 @pytest.mark.parametrize("name", ["mlp.gate_proj.bias", "mlp.up_proj.bias", "post_attention_layernorm.bias"])

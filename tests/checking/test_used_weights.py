@@ -123,7 +123,7 @@ def test_units_that_the_class_does_not_build_hide_no_copy(tmp_path):
     }
     folder = pair.write({**a, **extra})
     assert moved(outputs(folder, "Qwen3MoeForCausalLM"), outputs(pair.a, "Qwen3MoeForCausalLM")) == 0
-    assert [(verdict.words, verdict.verified) for verdict in judged(pair.a, folder)] == [("RELATED", True)] * 2
+    assert [(verdict.words, verdict.verified) for verdict in judged(pair.a, folder)] == [("RELATED as read", False)] * 2
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -1,7 +1,6 @@
 """Activation scales: how large an input a quantized matrix takes, beside what the norm before it gives.
 
-Inputs far above the largest number of the format are cut off, and inputs far below its step are 0: either takes the
-branch out of the stream, whatever its weights are.
+Inputs far above the largest number of the format are cut off, and those far below its step are 0: the branch is idle.
 """
 
 from __future__ import annotations

@@ -62,8 +62,7 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     layers: tuple[dict[str, tuple[_Group, ...]], ...]
     """By the name of a stack what its layers have."""
     others: tuple[tuple[tuple[str, ...], ...], ...]
-    """All names beside the layers of classes of one kind, those of one tensor together: with `*` for numbers, and
-    without the prefix of a base model."""
+    """All names beside the layers by kind of class, those of one tensor together: bare, and with `*` for numbers."""
 
     @functools.cached_property
     def meanings(self) -> tuple[Mapping[str, str], ...]:
@@ -83,17 +82,6 @@ class World:
     """Tensors of the layers, or beside them, that the class builds and the file does not hold."""
     unbiased: bool = False
     """Whether the class builds a bias that the file does not hold, which is then 0."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences about the tensors that are left out."""
-        if not self.outside:
-            return ()
-        return (
-            f"{len(self.outside)} tensors inside the layers, such as {printable(min(self.outside), 200)}, do not "
-            "belong to the class with this config.json, and transformers leaves them out; they were not judged, and "
-            "other engines may use them",
-        )
 
     @property
     def reservations(self) -> tuple[str, ...]:
@@ -140,7 +128,8 @@ def world(
             "fills all of them with random numbers"
         )
     outside = {name for layer in layers if layer not in loaded for name in layer.shapes}
-    missing, unbiased = list(_missing_beside(known_class.beside, shapes)), False
+    named = {older(name) for name in shapes}
+    missing, unbiased = [names[0] for names in known_class.beside if named.isdisjoint(names)], False
     depths = {stack: sum(layer.stack == stack for layer in layers) for stack in {layer.stack for layer in layers}}
     for layer in loaded:
         groups = table.layers[known_class.layers].get(layer.stack.name, ())
@@ -148,8 +137,10 @@ def world(
         stored = {name: older(relative(layer, name)) for name in layer.shapes}
         built = {name for group, met in answered if met is not False for name in (*group.names, *group.instead)}
         outside |= {name for name, pattern in stored.items() if pattern not in built}
-        needed = [group for group, met in answered if met and not group.optional]
-        absent = list(_missing(needed, set(stored.values())))
+        here = set(stored.values())
+        needed = (group for group, met in answered if met and not group.optional and here.isdisjoint(group.instead))
+        absent = [name for group in needed for name in group.names if name not in here]
+        # A missing bias is not random: transformers sets it to 0.
         missing += [f"{layer.prefix}.{name}" for name in absent if not name.endswith("bias")]
         unbiased = unbiased or any(name.endswith("bias") for name in absent)
     beside = shapes.keys() - {name for layer in layers for name in layer.shapes}
@@ -218,20 +209,3 @@ def numberless(name: str) -> str:
 def older(name: str) -> str:
     """Return the name that transformers takes a name of older files for."""
     return next((name.removesuffix(end) + new for end, new in OLDER.items() if name.endswith(end)), name)
-
-
-def _missing(needed: Iterable[_Group], stored: Collection[str]) -> Iterator[str]:
-    """The names of needed tensors that are not stored, by this or another name.
-
-    A missing bias is not random: transformers sets it to 0.
-    """
-    for group in needed:
-        if not any(name in stored for name in group.instead):
-            yield from (name for name in group.names if name not in stored)
-
-
-def _missing_beside(beside: Iterable[tuple[str, ...]], shapes: Mapping[str, Shape]) -> Iterator[str]:
-    stored = {older(name) for name in shapes}
-    for names in beside:
-        if stored.isdisjoint(names):
-            yield names[0]

@@ -63,12 +63,12 @@ def pair_tensors(base: Opened, candidate: Opened) -> Pairing:
             alone.remove(name)
     lacking = [name for name in known.values() if name not in taken]
     copies = dict(_copies(base, candidate, alone, lacking, pairs))
-    added = (name for name in alone if name not in copies and name not in pairs)
+    added = dict.fromkeys((*(name for name in alone if name not in pairs), *unaccounted(base, candidate)))
     return Pairing(
         base.checkpoint,
         candidate.checkpoint,
         tuple(pairs.items()),
-        tuple(dict.fromkeys((*added, *unaccounted(base, candidate)))),
+        tuple(name for name in added if name not in copies),
         tuple(name for name in lacking if name not in copies),
         tuple(f"{printable(name, 200)} is {what}" for name, what in copies.items()),
         differing_settings(base, candidate),

@@ -40,7 +40,7 @@ def unaccounted(base: Opened, candidate: Opened) -> Iterator[str]:
     here.prefetch(*read)
     there.prefetch(*read)
     equal = {name for name in read if all(map(np.array_equal, here.read_parts(name), there.read_parts(name)))}
-    yield from (name for name in own if name not in equal)
+    return (name for name in own if name not in equal)
 
 
 def _forms(model: Opened, info: TensorInfo) -> list[tuple[str, tuple[int, ...]]]:

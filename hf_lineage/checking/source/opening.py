@@ -23,7 +23,7 @@ from hf_lineage.architecture.registry import LISTED, Choice
 from hf_lineage.checking.source.describing import about, described
 from hf_lineage.checking.source.description import Described, holds_others, whole_config
 from hf_lineage.checkpoint import Checkpoint, TensorInfo, WeightFiles, open_weights, weights_in
-from hf_lineage.errors import CheckpointError, NothingToCompare
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub import RepoRef
 
 
@@ -97,41 +97,54 @@ def bound(model: Described) -> Opened:
             checkpoint = model.foreign.rename(model.factorization, model.config, checkpoint)
         if model.factorization.stored == "in_out":
             # What a quantizer transposed is transposed back.
-            tensors = checkpoint.tensors.items()
-            checkpoint = checkpoint.with_tensors({name: it.turned() if it.linear else it for name, it in tensors})
+            stored = checkpoint.tensors.items()
+            checkpoint = checkpoint.with_tensors({name: it.turned() if it.linear else it for name, it in stored})
         known = World()
         try:
             reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
             known = _world(model, reading.shapes)
             built = {name: shape for name, shape in reading.shapes.items() if name not in known.outside}
             layout = bind(model.factorization, built, model.config)
-            scales = set(
-                within_range(layout, known.unaccounted, checkpoint.shapes, checkpoint.read, checkpoint.prefetch)
-            )
+            read, ahead = checkpoint.read, checkpoint.prefetch
+            passing = frozenset(within_range(layout, known.unaccounted, checkpoint.shapes, read, ahead))
         except CheckpointError as error:
-            if doubt := weights.doubt or "; ".join(known.notes):
-                raise NothingToCompare(f"{doubt}; {error}") from None
+            if doubt := weights.doubt or (known.outside and f"{min(known.outside)} is none that the class loads"):
+                raise NothingToCompare(f"{printable(doubt, 300)}; {error}") from None
             raise
-    tensors = checkpoint.tensors
+    tensors, elsewhere = checkpoint.tensors, _other_parts(model)
     return Opened(
         model,
         weights,
         checkpoint.with_tensors({name: it for name, it in tensors.items() if name not in known.outside}),
         layout,
-        (*reading.notes, *known.notes, *others),
+        (*reading.notes, *others),
         known.reservations,
-        {name: tensors[name] for name in known.unaccounted},
-        scales,
+        {name: tensors[name] for name in known.unaccounted if not name.startswith(elsewhere)},
+        passing,
     )
 
 
 def _unread_parts(model: Described, checkpoint: Checkpoint) -> tuple[str, ...]:
     """A sentence about other parts of a model that has several; none of any other model."""
-    if model.repo.part or not (model.within or holds_others(model.config)):
+    if not _has_parts(model):
         return ()
     from hf_lineage.checking.source.components import unread_parts
 
     return unread_parts(model, checkpoint)
+
+
+def _other_parts(model: Described) -> tuple[str, ...]:
+    """What names begin with in other parts of a model that has several, which are judged by themselves."""
+    if not _has_parts(model):
+        return ()
+    from hf_lineage.checking.source.components import parts_of_class
+
+    parts = parts_of_class(whole_config(model)).values()
+    return tuple(prefix for part in parts if not part.read for prefix in part.prefixes if prefix)
+
+
+def _has_parts(model: Described) -> bool:
+    return not model.repo.part and (model.within is not None or holds_others(model.config))
 
 
 def _world(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> World:

@@ -225,19 +225,16 @@ def _understood(
             streams[int(layer)] = max(float(size), streams.get(int(layer), 0.0))
     shares = shares_of_stream(layout, least, streams)
     measured = replace(opened, layout=with_measured(layout, least, shares), ran=True)
-    tokens = {name: count for each in kinds.values() for name, count in each["tokens"].items()}
     ran = Ran(
         model.name,
         {kind: tuple(each["shape"]) for kind, each in kinds.items()},
         int(process.values["numbers"]),
         shares,
-        tokens,
-        tuple(process.values["unexpected"]),
         process.dtype,
         int(process.values["on_disk"]),
         tokens_of,
     )
-    judged = {name for layer_set in layout.everything for name in layer_set.tensors} & set(ran.left_out)
+    judged = {name for layer_set in layout.everything for name in layer_set.tensors} & set(process.values["unexpected"])
     if judged:
         raise NotJudged(f"transformers leaves out {printable(min(judged), 200)}, which was judged")
     return RunModel(process, FromWeights.from_opened(measured, options, cached=False), ran)

@@ -11,7 +11,7 @@ from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence import INPUTS, TOKENS, Ablation, Executed, Loss, Ran, amount
-from hf_lineage.report.findings.finding import Bar, Bars, Finding, Table
+from hf_lineage.report.findings.finding import Finding, Table
 from hf_lineage.report.words import wording
 
 COLUMNS = ("What writes its mean", "Parts", "Of all", "Lost", "From", "To")
@@ -40,8 +40,7 @@ def describe(_report: Report, row: Row) -> Finding | None:
         tuple(_sentences(row, executed)),
         tuple(_details(executed)),
         (_table(executed.ablation),) if executed.ablation else (),
-        _picture(row, executed),
-        _values(row, executed),
+        values=_values(row, executed),
     )
 
 
@@ -69,9 +68,6 @@ def _details(executed: Executed) -> Iterator[str]:
         if ran.on_disk:
             size = f"{ran.on_disk >> 20:,} MiB"
             yield f"{printable(ran.model, 200)} read {size} of weights from disk whenever it ran, for want of memory"
-        if ran.left_out:
-            left = printable(ran.left_out[0], 200)
-            yield f"transformers left out {len(ran.left_out)} stored tensors of {printable(ran.model, 200)}: {left}"
     if executed.models:
         yield f"windows were drawn by the seed {executed.seed}"
 
@@ -89,18 +85,6 @@ def _table(ablation: Ablation) -> Table:
     )
     title = f"What the model loses ({UNITS[ablation.unit]}, 99 % intervals)"
     return Table(title, COLUMNS, rows, (1, 2, 3, 4, 5))
-
-
-def _picture(row: Row, executed: Executed) -> Bars | None:
-    """How much each layer writes beside the stream that it joins."""
-    if not executed.models:
-        return None
-    origins = {layer for evidence in row.verdict.evidence.values() for layer in evidence.origins}
-    bars = tuple(
-        Bar(f"layer {layer}{', inherited' * (layer in origins)}", share, share, share, pale=layer not in origins)
-        for layer, share in executed.models[-1].writes.items()
-    )
-    return Bars(bars, "What the hidden units of each layer write, beside the stream that they join")
 
 
 def _values(row: Row, executed: Executed) -> dict[str, Any]:
@@ -123,8 +107,6 @@ def _model(ran: Ran) -> dict[str, Any]:
         "dtype": ran.dtype,
         "bytes_from_disk": ran.on_disk,
         "writes": {str(layer): share for layer, share in ran.writes.items()},
-        "tokens_by_expert": dict(ran.tokens),
-        "left_out": list(ran.left_out),
     }
 
 

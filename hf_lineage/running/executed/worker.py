@@ -89,9 +89,6 @@ class Server:
             kinds[each.kind] = {
                 "shape": list(each.given["input_ids"].shape),
                 "streams": {str(layer): size for layer, size in run.record.streams.items()},
-                "tokens": {
-                    f"{owner} {at}": count for (owner, at), count in run.record.tokens.items() if at is not None
-                },
             }
         return {"values": {"kinds": kinds}, "arrays": arrays}
 

@@ -132,7 +132,7 @@ def test_the_tower_of_the_base_in_a_part_that_nothing_uses_does_not_count(hub):
         lambda tensors: tensors.update({k.replace("vision_", "second_"): v for k, v in held.items()}),
     )
     report = check("fern/child", options=Options(local_hub=hub))
-    assert outcome(report) == {"language": "RELATED", "vision": "UNRELATED"}
+    assert outcome(report) == {"language": "RELATED as read", "vision": "UNRELATED"}
     assert any(
         "not looked at: multi_modal_projector, second_tower" in note for row in report.rows for note in row.notes
     )

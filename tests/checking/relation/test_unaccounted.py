@@ -75,8 +75,10 @@ EIGHT = {"num_bits": 8, "strategy": "channel"}
 
 @pytest.mark.parametrize(("scale", "verified"), [(0.05, True), (1e-12, False)])
 def test_inputs_that_are_cut_off_verify_nothing_and_strict_names_every_scale_of_inputs(scale, verified, tmp_path):
-    pack, inputs = compressed(INT, **EIGHT), {".input_scale": torch.tensor([scale])}
-    folder = repacked(BASE, tmp_path / "w8a8", lambda matrix: pack(matrix) | inputs, **settings(INT, **EIGHT))
+    def pack(matrix):
+        return compressed(INT, **EIGHT)(matrix) | {".input_scale": torch.tensor([scale])}
+
+    folder = repacked(BASE, tmp_path / "w8a8", pack, **settings(INT, **EIGHT))
     (row,) = compare(str(BASE), str(folder), Options(strict=True)).rows
     assert (row.verdict.name, row.verdict.verified) == ("RELATED", verified)
     assert ("down_proj.input_scale, are not among those that the class saves" in row.verdict.reason) is not verified

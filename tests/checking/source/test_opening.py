@@ -5,7 +5,6 @@ import shutil
 
 import numpy as np
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, compare
@@ -14,7 +13,7 @@ from hf_lineage.checking.source.opening import Opened, headers, opened
 from hf_lineage.checkpoint.foreign.forms import foreign_model
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.hub.reference import RepoRef, resolve
-from tests.models import WEIGHTS, edit_json, fine_tuned, spoil, tiny_gpt2, tiny_llama
+from tests.models import WEIGHTS, edit_json, fine_tuned, tiny_gpt2, tiny_llama
 
 
 def test_nothing_beside_the_weights_is_nothing_to_say(tmp_path):
@@ -23,15 +22,6 @@ def test_nothing_beside_the_weights_is_nothing_to_say(tmp_path):
     assert isinstance(model, Opened)
     assert isinstance(model.checkpoint, Checkpoint)
     assert model.notes == ()
-
-
-def test_a_signature_says_what_lay_beside_the_weights_it_was_made_from(tmp_path):
-    folder = tiny_llama(tmp_path / "model")
-    copy = shutil.copytree(folder, tmp_path / "copy")
-    spoil(copy, lambda tensors: tensors.update({"model.layers.0.mlp.up_proj.weight_scale": torch.ones(1)}))
-    (row,) = compare(str(folder), str(copy)).rows
-    (note,) = row.notes
-    assert note.startswith(f"{copy}: 1 tensors inside the layers, such as model.layers.0.mlp.up_proj.weight_scale, do")
 
 
 def quantized_gpt2(source, folder, pack, settings):

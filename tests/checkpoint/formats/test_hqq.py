@@ -45,6 +45,12 @@ def hqq(bits=4, axis=1, group=32):
     return pack
 
 
+PACKS = {
+    **{f"{bits} bits": (hqq(bits), SETTINGS) for bits in PACKINGS},
+    "4 bits, groups of columns": (hqq(4, axis=0), SETTINGS),
+}
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_matrix_is_decoded_as_hqq_does(case, tmp_path):
     ends = {name.removeprefix(f"{case}.") for name in VECTORS if name.startswith(f"{case}.")} - {"decoded"}

@@ -31,6 +31,9 @@ def rows(dtype):
     return pack
 
 
+PACKS = {"qint8": rows(torch.int8), "qfloat8": rows(torch.float8_e4m3fn)}
+
+
 def stored(name, folder):
     start = f"{name}."
     parts = {f"a.{key.removeprefix(start)}": part for key, part in VECTORS.items() if key.startswith(start)}

@@ -8,15 +8,11 @@ import pytest
 from hf_lineage.checking.results.policies import under
 from hf_lineage.evidence.executed import Ablation, Executed, Loss, Ran
 from hf_lineage.policy.file import parse
-from hf_lineage.report.findings.executed import describe
-from hf_lineage.report.page.finding import draw
 from tests.pages import document, measured, report, row, words
 from tests.report.findings.test_notes import TODAY
 
-RAN = tuple(
-    Ran(name, {"short": (32, 16), "long": (1, 1024)}, 658_656, {0: 0.13, 1: 0.09}, {}, left)
-    for name, left in (("org/base", ()), ("org/model", ("model.layers.0.more",)))
-)
+READ = {"short": (32, 16), "long": (1, 1024)}
+RAN = tuple(Ran(name, READ, 658_656, {0: 0.13, 1: 0.09}) for name in ("org/base", "org/model"))
 LOSSES = [Loss(np.array(nats), parts, weight) for nats, parts, weight in (([4.0, 4.2], 90, 0.9), ([0.5], 9, 0.1))]
 USED = Executed(RAN, Ablation("nats", "short", 2.0, LOSSES[0], LOSSES[1], LOSSES[1]), 7)
 PROBLEM = Executed(problem="org/base could not be run: it needs 9000 MiB of memory, and 100 MiB are free")
@@ -48,17 +44,9 @@ def test_the_report_for_machines_holds_everything_and_fits_its_schema(executed):
         assert (claim["executed"]["mark"], claim["executed"]["seed"]) == ("verified by running", 7)
         assert claim["executed"]["ablation"]["inherited"]["mean"] == pytest.approx(4.1)
         assert claim["executed"]["ablation"]["carries"] == 1.0
-        assert claim["executed"]["models"][1]["left_out"] == ["model.layers.0.more"]
+        assert claim["executed"]["models"][1]["writes"] == {"0": 0.13, "1": 0.09}
     if executed is None:
         assert claim["executed"] is None
-
-
-def test_the_picture_tells_layers_that_are_inherited_from_others():
-    evidence = measured(rows=1, columns=1, layers=((0,), (1,)))
-    one = row("org/base", mlp=replace(evidence, inherited=replace(evidence.inherited, partners=(0,))))
-    finding = describe(ran(), replace(one, verdict=replace(one.verdict, executed=USED)))
-    assert [(bar.label, bar.pale) for bar in finding.picture.bars] == [("layer 0", True), ("layer 1, inherited", False)]
-    assert [draw(bar).count('class="share pale"') for bar in finding.picture.bars] == [1, 0]
 
 
 def test_what_is_stored_and_not_used_is_not_verified_by_running():
