@@ -13,16 +13,14 @@ import numpy as np
 
 from hf_lineage.architecture.registry import as_names, bare_name, base_prefixes
 from hf_lineage.checking.relation.configurations import differing_settings
-from hf_lineage.checking.relation.unaccounted import unaccounted
+from hf_lineage.checking.relation.unaccounted import says_nothing, unaccounted
 from hf_lineage.checking.source import Opened
-from hf_lineage.checkpoint import Checkpoint, TensorInfo
+from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.errors import CheckpointError, printable
 
 TIED = "tie_word_embeddings"
 ROTARY = ("rope_scaling", "rope_parameters")
 SLOPE = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
-POSITIONS = 2**20
-"""The most positions that a list of them is read for."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,7 @@ def _copies(
                 if _same(base.checkpoint, name, rows):
                     yield name, "the embedding, to which it is tied"
                     continue
-            if what := _says_nothing(model.checkpoint, name, info) or _rotary(model.checkpoint, name, base):
+            if what := says_nothing(model.checkpoint, name, info) or _rotary(model.checkpoint, name, base):
                 yield name, what
 
 
@@ -138,19 +136,6 @@ def _embeddings(model: Opened) -> Iterator[str]:
 
 def _same(checkpoint: Checkpoint, one: str, other: str) -> bool:
     return np.array_equal(checkpoint.read(one), checkpoint.read(other))
-
-
-def _says_nothing(checkpoint: Checkpoint, name: str, info: TensorInfo) -> str:
-    """What a tensor is that every loader makes by itself; empty if it is none of these."""
-    if info.numbers > POSITIONS or len(info.parts) != 1:
-        return ""
-    stored = checkpoint.stored[info.parts[0]]
-    if info.refusal and stored.dtype in ("I64", "I32"):
-        numbers = checkpoint.read_parts(name)[0].ravel()
-        return "a list of positions" if np.array_equal(numbers, np.arange(numbers.size)) else ""
-    if name.endswith(".bias") and not info.refusal and not np.any(checkpoint.read(name)):
-        return "a bias of zeros"
-    return ""
 
 
 def _rotary(checkpoint: Checkpoint, name: str, base: Opened) -> str:

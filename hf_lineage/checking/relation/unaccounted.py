@@ -10,9 +10,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from hf_lineage.checking.source import Opened, OpenedModel
-from hf_lineage.checkpoint import TensorInfo
+from hf_lineage.checkpoint import Checkpoint, TensorInfo
 from hf_lineage.errors import printable
 
+POSITIONS = 2**20
+"""The most positions that a list of them is read for."""
 MOST_BYTES = 2**28
 """Of all such tensors together; what lies beyond is not held against the base."""
 
@@ -31,18 +33,35 @@ def doubts(base: OpenedModel, candidate: OpenedModel) -> Iterator[str]:
 
 
 def unaccounted(base: Opened, candidate: Opened) -> Iterator[str]:
-    """Yield the names of tensors that are not the class's own, without those that the base has, bit for bit."""
+    """Yield the names of tensors that are not the class's own, nor the base's bit for bit, and that say something."""
     own, others = candidate.unaccounted, {**base.checkpoint.tensors, **base.unaccounted}
-    alike = [name for name in own if name in others and _forms(base, others[name]) == _forms(candidate, own[name])]
+    alike = [name for name in own if name in others and others[name].shape == own[name].shape]
     sizes = np.cumsum([sum(candidate.checkpoint.stored[part].size for part in own[name].parts) for name in alike])
-    read = alike[: int(np.searchsorted(sizes, MOST_BYTES, side="right"))]
+    compared = alike[: int(np.searchsorted(sizes, MOST_BYTES, side="right"))]
     here, there = candidate.checkpoint.with_tensors(own), base.checkpoint.with_tensors(others)
-    here.prefetch(*read)
-    there.prefetch(*read)
-    equal = {name for name in read if all(map(np.array_equal, here.read_parts(name), there.read_parts(name)))}
-    return (name for name in own if name not in equal)
+    here.prefetch(*compared)
+    there.prefetch(*compared)
+    equal = {name for name in compared if _content(here, name) == _content(there, name)}
+    read = {tensor.removesuffix(".weight") for layer_set in candidate.layout.everything for tensor in layer_set.tensors}
+    for name in (name for name in own if name not in equal):
+        # Under a second name a bias of 0 may take the place of another; beside a matrix that was read it adds nothing.
+        second = name.endswith(".bias") and name.removesuffix(".bias") not in read
+        if second or not says_nothing(here, name, own[name]):
+            yield name
 
 
-def _forms(model: Opened, info: TensorInfo) -> list[tuple[str, tuple[int, ...]]]:
-    """The number format and the shape of each stored part."""
-    return [(part.dtype, part.shape) for part in map(model.checkpoint.stored.__getitem__, info.parts)]
+def _content(checkpoint: Checkpoint, name: str) -> list[tuple[object, ...]]:
+    return [(part.dtype, part.shape, part.tobytes()) for part in checkpoint.read_parts(name)]
+
+
+def says_nothing(checkpoint: Checkpoint, name: str, info: TensorInfo) -> str:
+    """Return what a tensor is that every loader makes by itself; empty if it is none of these."""
+    if info.numbers > POSITIONS or len(info.parts) != 1:
+        return ""
+    stored = checkpoint.stored[info.parts[0]]
+    if info.refusal and stored.dtype in ("I64", "I32"):
+        numbers = checkpoint.read_parts(name)[0].ravel()
+        return "a list of positions" if np.array_equal(numbers, np.arange(numbers.size)) else ""
+    if name.endswith(".bias") and not info.refusal and not np.any(checkpoint.read(name)):
+        return "a bias of zeros"
+    return ""

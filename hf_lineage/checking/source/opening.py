@@ -16,7 +16,6 @@ from hf_lineage.architecture.loading import (
     settings_notes,
     settings_reservations,
     usual_type,
-    within_range,
     world,
 )
 from hf_lineage.architecture.registry import LISTED, Choice
@@ -89,7 +88,7 @@ def bound(model: Described) -> Opened:
     """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
     weights = weights_in(model.repo, model.foreign)
     checkpoint = open_weights(weights, whole_config(model))
-    others = _unread_parts(model, checkpoint)
+    others, elsewhere = _unread_parts(model, checkpoint)
     with about(model.repo):
         if model.within:
             checkpoint = checkpoint.with_tensors(model.within.tensors(checkpoint.tensors))
@@ -105,13 +104,12 @@ def bound(model: Described) -> Opened:
             known = _world(model, reading.shapes)
             built = {name: shape for name, shape in reading.shapes.items() if name not in known.outside}
             layout = bind(model.factorization, built, model.config)
-            read, ahead = checkpoint.read, checkpoint.prefetch
-            passing = frozenset(within_range(layout, known.unaccounted, checkpoint.shapes, read, ahead))
+            passing = frozenset(_passing(layout, known.unaccounted, checkpoint)) if known.unaccounted else frozenset()
         except CheckpointError as error:
             if doubt := weights.doubt or (known.outside and f"{min(known.outside)} is none that the class loads"):
                 raise NothingToCompare(f"{printable(doubt, 300)}; {error}") from None
             raise
-    tensors, elsewhere = checkpoint.tensors, _other_parts(model)
+    tensors = checkpoint.tensors
     return Opened(
         model,
         weights,
@@ -124,27 +122,20 @@ def bound(model: Described) -> Opened:
     )
 
 
-def _unread_parts(model: Described, checkpoint: Checkpoint) -> tuple[str, ...]:
-    """A sentence about other parts of a model that has several; none of any other model."""
-    if not _has_parts(model):
-        return ()
-    from hf_lineage.checking.source.components import unread_parts
+def _passing(layout: Layout, names: tuple[str, ...], checkpoint: Checkpoint) -> Iterator[str]:
+    from hf_lineage.architecture.loading import within_range
 
-    return unread_parts(model, checkpoint)
+    return within_range(layout, names, checkpoint.shapes, checkpoint.read, checkpoint.prefetch)
 
 
-def _other_parts(model: Described) -> tuple[str, ...]:
-    """What names begin with in other parts of a model that has several, which are judged by themselves."""
-    if not _has_parts(model):
-        return ()
-    from hf_lineage.checking.source.components import parts_of_class
+def _unread_parts(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sentences about parts of a model that are not read, and the prefixes of those that are judged by themselves."""
+    if model.repo.part or not (model.within or holds_others(model.config)):
+        return (), ()
+    from hf_lineage.checking.source.components import parts_of_class, unread_parts
 
-    parts = parts_of_class(whole_config(model)).values()
-    return tuple(prefix for part in parts if not part.read for prefix in part.prefixes if prefix)
-
-
-def _has_parts(model: Described) -> bool:
-    return not model.repo.part and (model.within is not None or holds_others(model.config))
+    parts = (part for part in parts_of_class(whole_config(model)).values() if not part.read)
+    return unread_parts(model, checkpoint), tuple(prefix for part in parts for prefix in part.prefixes if prefix)
 
 
 def _world(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> World:

@@ -60,10 +60,12 @@ def test_a_second_name_with_which_the_loader_replaces_a_norm_verifies_nothing(mb
     assert row.verdict.verified
 
 
-def test_tensors_that_the_base_has_bit_for_bit_are_accounted_for_and_changed_ones_are_not(tmp_path):
+def test_what_the_base_has_bit_for_bit_or_every_loader_makes_is_accounted_for_and_changes_are_not(tmp_path):
     base = tiny_llama(tmp_path / "base")
-    spoil(base, lambda tensors: tensors.update({"another.weight": torch.ones(3, 4), "table": torch.arange(5)}))
+    spoil(base, lambda tensors: tensors.update({"another.weight": torch.ones(3, 4)}))
+    zeros = {"model.layers.0.mlp.up_proj.bias": torch.zeros(7), "table": torch.arange(5)}
     copy, changed = (shutil.copytree(base, tmp_path / name) for name in ("copy", "changed"))
+    spoil(copy, lambda tensors: tensors.update(zeros))
     spoil(changed, lambda tensors: tensors.update({"another.weight": torch.full((3, 4), 1.5)}))
     verdicts = [compare(str(base), str(folder)).rows[0].verdict for folder in (copy, changed)]
     assert [verdict.verified for verdict in verdicts] == [True, False]

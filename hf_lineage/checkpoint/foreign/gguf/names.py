@@ -102,7 +102,8 @@ def list_learned(metadata: Mapping[str, Any], factorization: registry.Factorizat
 def list_aliases(name: str) -> Iterator[str]:
     """Yield the names on the Hub's disk that a tensor may have, by the map of the package, in whatever architecture.
 
-    >>> sorted({name for name in list_aliases("output_norm.weight") if name.startswith("model.n")})
+    >>> names = {name for name in list_aliases("output_norm.weight") if name.endswith(".weight")}
+    >>> sorted(name for name in names if name.startswith("model.n"))
     ['model.norm.weight', 'model.norm_f.weight']
     """
     bare, suffix = SUFFIX.fullmatch(name).groups()  # type: ignore[union-attr]
