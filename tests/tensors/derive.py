@@ -151,13 +151,17 @@ def beside(factorization: Factorization, found: Loaded, prefixes: set[str]) -> l
 
 
 def named_beside(factorization: Factorization, found: Loaded) -> set[tuple[str, ...]]:
-    """Return the patterns of all names beside the layers without the prefix of a base model, one tensor's together."""
+    """Return the patterns of all names beside the layers without the prefix of a base model, one tensor's together.
+
+    Tensors that a converter joins or numbers anew have names of other modules or with other numbers, each by itself.
+    """
     inside = {name for _, _, name in by_layer(factorization, found.groups)}
     of_layers = {found.groups[name] for name in inside}
-    groups, starts = defaultdict[str, set[str]](set), base_prefixes(factorization)
+    groups, starts = defaultdict[tuple[str, int, str], set[str]](set), base_prefixes(factorization)
     for name, group in found.groups.items():
         if name not in inside and (group not in of_layers or name in found.saved):
-            groups[group].add(numberless(bare_name(older(name), starts)))
+            pattern = numberless(bare_name(older(name), starts))
+            groups[group, pattern.count("*"), name.split(".")[-2:][0]].add(pattern)
     return {tuple(sorted(names)) for names in groups.values()}
 
 

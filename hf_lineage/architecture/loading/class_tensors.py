@@ -144,7 +144,8 @@ def world(
         missing += [f"{layer.prefix}.{name}" for name in absent if not name.endswith("bias")]
         unbiased = unbiased or any(name.endswith("bias") for name in absent)
     beside = shapes.keys() - {name for layer in layers for name in layer.shapes}
-    unknown = outside | set(_unknown(factorization, shapes, beside, table.meanings[known_class.others]))
+    tied = {name for names in known_class.beside if "embed" in names[0] for name in names}  # saved under all names
+    unknown = outside | set(_unknown(factorization, shapes, beside, table.meanings[known_class.others])) - tied
     unaccounted = sorted(name for name in unknown if not DECIDES_NOTHING.fullmatch(name))
     return World(frozenset(outside), tuple(unaccounted), tuple(missing), unbiased)
 
