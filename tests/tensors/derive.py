@@ -151,10 +151,7 @@ def beside(factorization: Factorization, found: Loaded, prefixes: set[str]) -> l
 
 
 def named_beside(factorization: Factorization, found: Loaded) -> set[tuple[str, ...]]:
-    """Return the patterns of all names beside the layers without the prefix of a base model, one tensor's together.
-
-    Tensors that a converter joins or numbers anew have names of other modules or with other numbers, each by itself.
-    """
+    """Return the bare patterns of names beside the layers, those of one tensor together unless a converter joins it."""
     inside = {name for _, _, name in by_layer(factorization, found.groups)}
     of_layers = {found.groups[name] for name in inside}
     groups, starts = defaultdict[tuple[str, int, str], set[str]](set), base_prefixes(factorization)
