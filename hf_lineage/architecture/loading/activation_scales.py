@@ -32,26 +32,19 @@ def within_range(
     prefetch: Callable[..., None] = lambda *_: None,
 ) -> Iterator[str]:
     """Yield the names of activation scales, among some, with which inputs as a norm gives them reach the matrix."""
-    scales = [name for name in names if NAME.fullmatch(name) and np.prod(shapes[name], dtype=float) <= MOST_NUMBERS]
+    small = (name for name in names if np.prod(shapes[name], dtype=float) <= MOST_NUMBERS)
+    scales = {name: match for name in small if (match := NAME.fullmatch(name))}
     prefetch(*scales)
     norms = {
         slot.tensor.removesuffix(".weight"): layer_set.norm
         for layer_set in layout.everything
         for slot in layer_set.slots.values()
     }
-    for name, match in zip(scales, map(NAME.fullmatch, scales), strict=True):
-        if match and _passes(read(name), match["divides"], _gain(layout, norms.get(match["matrix"]), read)):
-            yield name
-
-
-def _gain(layout: Layout, norm: str | None, read: Callable[[str], NDArray[Any]]) -> float:
-    """The root mean square of a norm's gain; 1 where there is no norm."""
     added = layout.factorization.gain == "one_plus"
-    return float(np.sqrt(np.mean((read(norm).astype(np.float64) + added) ** 2))) if norm else 1.0
-
-
-def _passes(stored: NDArray[Any], divides: str | None, gain: float) -> bool:
-    with np.errstate(all="ignore"):
-        scales = stored.astype(np.float64)
-        reach = LARGEST * (1 / scales if divides else scales) / gain
-    return bool(reach.size and np.all((reach >= LEAST) & (reach <= MOST)))
+    for name, match in scales.items():
+        norm, scale = norms.get(match["matrix"]), read(name).astype(np.float64)
+        gain = read(norm).astype(np.float64) + added if norm else np.ones(1)
+        with np.errstate(all="ignore"):
+            reach = LARGEST * (1 / scale if match["divides"] else scale) / np.sqrt(np.mean(gain**2))
+        if reach.size and np.all((reach >= LEAST) & (reach <= MOST)):
+            yield name

@@ -26,6 +26,8 @@ DECIDES_NOTHING = re.compile(
     r"(.*\.)?((rotary_)?emb(eddings)?\.inv_freq|position_ids|masked_bias|attn\.bias|attention\.bias|attn_mask|relative_position_index)"
 )
 """Tables and masks that older versions of transformers stored, where the class does not load them under any name."""
+EMBEDDING = re.compile(r"(.*\.)?(?!\w*norm)\w*embed\w*\.weight", re.IGNORECASE)
+"""Tables that are tied may be stored under all their names, and are no second names."""
 NUMBER = re.compile(r"(?<![^.])[0-9]+(?![^.])")
 COUNTED = re.compile(r"((?<=experts\.)|(?<=expert_)|(?<=norms\.))[0-9]+(?![^.])")
 """Numbers in tensor names whose count `config.json` gives."""
@@ -144,7 +146,7 @@ def world(
         missing += [f"{layer.prefix}.{name}" for name in absent if not name.endswith("bias")]
         unbiased = unbiased or any(name.endswith("bias") for name in absent)
     beside = shapes.keys() - {name for layer in layers for name in layer.shapes}
-    tied = {name for names in known_class.beside if "embed" in names[0] for name in names}  # saved under all names
+    tied = {name for names in known_class.beside if EMBEDDING.fullmatch(names[0]) for name in names}
     unknown = outside | set(_unknown(factorization, shapes, beside, table.meanings[known_class.others])) - tied
     unaccounted = sorted(name for name in unknown if not DECIDES_NOTHING.fullmatch(name))
     return World(frozenset(outside), tuple(unaccounted), tuple(missing), unbiased)

@@ -17,7 +17,7 @@ from hf_lineage.checkpoint.lora import MAIN, Lora, open_lora
 from hf_lineage.claims import Claim, stated
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence import Kind, Verdict
-from hf_lineage.evidence.judging import as_read, clear, judge_trace, measure_trace, read_as
+from hf_lineage.evidence.judging import as_read, clear, judge_trace, measure_trace
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
@@ -91,7 +91,7 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
     if isinstance(base, Verdict):
         return Row(claim, base, source.commit, notes=(adapter.described,))
     places = adapted.find_places(base, adapter.lora)
-    outcome = as_read(_judged(adapter, base, places, options), read_as(base.described.read_as))
+    outcome = as_read(_judged(adapter, base, places, options), (base.described.read_as,))
     done = FromWeights.from_opened(base, Options(), cached=False).downloads()
     return Row(
         claim,

@@ -19,7 +19,7 @@ from hf_lineage.checking.results import attempt
 from hf_lineage.checking.source import OpenedModel
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
 from hf_lineage.evidence import Criteria, Kind, Verdict
-from hf_lineage.evidence.judging import as_read, read_as, reserved
+from hf_lineage.evidence.judging import as_read, reserved
 
 
 def _is_listed(pair: ModelPair, before: Verdict | None) -> bool:
@@ -61,7 +61,7 @@ def judge_models(
     pair = ModelPair.along_common_paths(base, candidate, options, declared)
     outcome = make_tests(pair, STAGES)
     outcome = reserved(outcome, (f"{model.name}: {why}" for model in (base, candidate) for why in model.reservations))
-    return as_read(outcome, (*read_as(base.read_as, candidate.read_as), *relation.doubts(base, candidate)))
+    return as_read(outcome, (base.read_as, candidate.read_as), relation.doubts(base, candidate))
 
 
 def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:

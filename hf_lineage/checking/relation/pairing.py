@@ -80,8 +80,7 @@ def by_bare_name(model: Opened) -> dict[str, str]:
 
 
 def _names(model: Opened) -> dict[str, list[str]]:
-    names: dict[str, list[str]] = {}
-    starts = base_prefixes(model.layout.factorization)
+    names, starts = dict[str, list[str]](), base_prefixes(model.layout.factorization)
     for name in model.checkpoint.tensors:
         names.setdefault(bare_name(name, starts), []).append(name)
     return names

@@ -11,7 +11,7 @@ import numpy as np
 
 from hf_lineage.checking.source import Opened, OpenedModel
 from hf_lineage.checkpoint import Checkpoint, TensorInfo
-from hf_lineage.errors import printable
+from hf_lineage.evidence import judging
 
 POSITIONS = 2**20
 """The most positions that a list of them is read for."""
@@ -20,16 +20,12 @@ MOST_BYTES = 2**28
 
 
 def doubts(base: OpenedModel, candidate: OpenedModel) -> Iterator[str]:
-    """Yield a sentence about the unaccounted tensors of a candidate, if it has any."""
+    """Return a sentence about the unaccounted tensors of a candidate, if it has any."""
     names = candidate.unaccounted
-    if names and base.reopen and candidate.reopen:
-        unlike = set(unaccounted(base.reopen(), candidate.reopen()))
-        names = tuple(name for name in names if name in unlike)
-    if names:
-        yield (
-            f"{len(names)} stored tensors, such as {printable(names[0], 200)}, are not among those that the class "
-            "saves, and the base has no equal ones: which of them a loader takes is not known; remove them"
-        )
+    if not (names and base.reopen and candidate.reopen):
+        return judging.unaccounted(names)
+    unlike = set(unaccounted(base.reopen(), candidate.reopen()))
+    return judging.unaccounted([name for name in names if name in unlike], ", and the base has no equal ones")
 
 
 def unaccounted(base: Opened, candidate: Opened) -> Iterator[str]:

@@ -100,7 +100,7 @@ class Reading:
             without={path: layout.without(path) for path in paths if layout.without(path)},
             notes=self._model.notes,
             reservations=self._model.reservations,
-            unaccounted=tuple(name for name in self._model.unaccounted if name not in self._model.passing),
+            unaccounted=self._model.doubtful,
             own_code=self._model.own_code,
             read_as=self._model.described.read_as,
         )

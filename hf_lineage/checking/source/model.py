@@ -95,7 +95,7 @@ class FromWeights(OpenedModel):
             origin=WEIGHTS,
             notes=model.notes,
             reservations=model.reservations,
-            unaccounted=tuple(name for name in model.unaccounted if name not in model.passing),
+            unaccounted=model.doubtful,
             own_code=model.own_code,
             read_as=model.described.read_as,
             repo=repo,

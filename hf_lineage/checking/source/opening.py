@@ -46,6 +46,11 @@ class Opened:
     """Whether parts weigh what they wrote when the model ran."""
 
     @property
+    def doubtful(self) -> tuple[str, ...]:
+        """Names of the stored tensors by which nothing is verified unless the base has equal ones."""
+        return tuple(name for name in self.unaccounted if name not in self.passing)
+
+    @property
     def own_code(self) -> str:
         """A sentence about code that the repository brings; empty if it has none."""
         return own_code(whole_config(self.described))
@@ -125,6 +130,7 @@ def bound(model: Described) -> Opened:
 def _passing(layout: Layout, names: tuple[str, ...], checkpoint: Checkpoint) -> Iterator[str]:
     from hf_lineage.architecture.loading import within_range
 
+    names = tuple(name for name in names if not checkpoint.tensors[name].refusal)
     return within_range(layout, names, checkpoint.shapes, checkpoint.read, checkpoint.prefetch)
 
 
@@ -135,7 +141,8 @@ def _unread_parts(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, 
     from hf_lineage.checking.source.components import parts_of_class, unread_parts
 
     parts = (part for part in parts_of_class(whole_config(model)).values() if not part.read)
-    return unread_parts(model, checkpoint), tuple(prefix for part in parts for prefix in part.prefixes if prefix)
+    elsewhere = () if model.within else tuple(prefix for part in parts for prefix in part.prefixes if prefix)
+    return unread_parts(model, checkpoint), elsewhere
 
 
 def _world(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> World:

@@ -9,9 +9,9 @@ from .evaluation import evaluate as evaluate
 from .evaluation import judge_merge as judge_merge
 from .evaluation import judge_signatures as judge_signatures
 from .evaluation import named as named
-from .evaluation import read_as as read_as
 from .evaluation import reserved as reserved
 from .evaluation import spans as spans
+from .evaluation import unaccounted as unaccounted
 from .measurement import Pair as Pair
 from .measurement import same_recipe as same_recipe
 from .unit_verdict import CALIBRATION as CALIBRATION

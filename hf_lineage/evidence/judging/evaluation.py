@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from hf_lineage.errors import printable
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.measurement import measure
 from hf_lineage.evidence.units import Inherited, together
@@ -38,9 +39,10 @@ def reserved(outcome: Verdict, reservations: Iterable[str]) -> Verdict:
     return Verdict(Kind.INCONCLUSIVE, "; ".join(reasons), outcome.evidence, outcome.by_path, framed=outcome.framed)
 
 
-def as_read(outcome: Verdict, doubts: Iterable[str]) -> Verdict:
-    """Return a verdict on two models as they were read: RELATED verifies nothing where a loader may read others."""
-    reasons = list(dict.fromkeys(filter(None, doubts)))
+def as_read(outcome: Verdict, classes: Iterable[str], doubts: Iterable[str] = ()) -> Verdict:
+    """Return a verdict on two models, read as these classes, if any: RELATED with doubts verifies nothing."""
+    reasons = [f"read as {name}; its own code decides what it computes" for name in dict.fromkeys(classes) if name]
+    reasons += doubts
     if not reasons or not outcome.is_related:
         return outcome
     by_path = {path: _read_as(single) for path, single in outcome.by_path.items()}
@@ -48,15 +50,19 @@ def as_read(outcome: Verdict, doubts: Iterable[str]) -> Verdict:
     return replace(_read_as(outcome), reason=reason, by_path=by_path)
 
 
-def read_as(*classes: str) -> Iterator[str]:
-    """Yield a sentence for each class whose tensors a model of an unlisted one has; empty names say nothing."""
-    return (f"read as {name}; its own code decides what it computes" for name in classes if name)
+def unaccounted(names: Sequence[str], compared: str = "") -> Iterator[str]:
+    """Yield a sentence about stored tensors that are not their class's own, if there are any."""
+    if names:
+        yield (
+            f"{len(names)} stored tensors, such as {printable(names[0], 200)}, are not among those that the class "
+            f"saves{compared}: which of them a loader takes is not known; remove them"
+        )
 
 
 def judge_signatures(base: Signature, candidate: Signature, criteria: Criteria) -> Verdict:
     """Return the verdict on two signatures of all layers, with what they leave open by how they were read."""
     outcome = reserved(evaluate(base, candidate, criteria), (*base.reservations, *candidate.reservations))
-    return as_read(outcome, read_as(base.read_as, candidate.read_as))
+    return as_read(outcome, (base.read_as, candidate.read_as), unaccounted(candidate.unaccounted))
 
 
 def _read_as(outcome: Verdict) -> Verdict:

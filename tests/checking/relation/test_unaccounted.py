@@ -6,8 +6,9 @@ import pytest
 import torch
 import transformers
 
-from hf_lineage import Options, compare
+from hf_lineage import Options, compare, extract
 from hf_lineage.architecture.loading import class_tensors
+from hf_lineage.evidence import Criteria, judging
 from tests.checkpoint.formats.test_compressed import INT, compressed, settings
 from tests.conformance import tiny_model
 from tests.models import spoil, tiny_llama
@@ -70,6 +71,7 @@ def test_what_the_base_has_bit_for_bit_or_every_loader_makes_is_accounted_for_an
     verdicts = [compare(str(base), str(folder)).rows[0].verdict for folder in (copy, changed)]
     assert [verdict.verified for verdict in verdicts] == [True, False]
     assert "1 stored tensors, such as another.weight, are not among" in verdicts[1].reason
+    assert not judging.judge_signatures(extract(str(base)), extract(str(changed)), Criteria(paths=("mlp",))).verified
 
 
 EIGHT = {"num_bits": 8, "strategy": "channel"}
