@@ -1,16 +1,25 @@
 """The proof behind the factorizations of diffusers and timm: every product is what their real modules compute."""
 
+import inspect
+import json
 import re
+import shutil
 from collections import defaultdict
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
+from hf_lineage import Options, compare
 from hf_lineage.architecture.loading.settings import timm_architectures
+from hf_lineage.architecture.registry import registry_table
 from hf_lineage.architecture.registry.lookups import factorizations
+from hf_lineage.checking import relation
 from hf_lineage.checking.adapters.unlisted_pairs import outside
+from hf_lineage.checking.relation import unaccounted
 from hf_lineage.checking.source.describing import described
 from hf_lineage.checking.source.opening import opened
 from hf_lineage.checkpoint.lora.module_names import flat
@@ -22,6 +31,7 @@ from tests.conformance.tables import adds_fixed_table
 from tests.conformance.timm import FAMILIES, build_timm, library, measured
 from tests.conformance.tiny import read_back
 from tests.long import LONG, first_of
+from tests.models import edit_json
 
 OUTSIDE = re.compile(r".*(resnets|downsamplers|upsamplers)\.\d+")
 """Convolutions around the blocks of a U-Net, which no factorization reads."""
@@ -162,3 +172,61 @@ def test_modules_are_found_by_the_names_of_the_original_unet_as_diffusers_unders
         (understood,) = _maybe_map_sgm_blocks_to_diffusers({name: None}, SimpleNamespace(layers_per_block=2))
         renamed = understood.replace("input_blocks", "down_blocks").replace("output_blocks", "up_blocks")
         assert renamed.replace("middle_block", "mid_block") == f"lora_unet_{part}_{rest}"
+
+
+def test_what_a_class_of_diffusers_leaves_out_is_known():
+    """Its defaults, which `registry/loading/diffusers.json` holds."""
+    import diffusers
+
+    asked = {name: inspect.signature(getattr(diffusers, name)).parameters for name in KINDS}
+    defaults = {name: {key: one.default for key, one in each.items()} for name, each in asked.items()}
+    assert registry_table(unaccounted.DEFAULTS, dict[str, dict[str, Any]]) == json.loads(json.dumps(defaults))
+
+
+@pytest.fixture
+def unet(tmp_path):
+    """A folder of diffusers, and a function that changes a copy of it."""
+    build_diffuser("UNet2DConditionModel", KINDS["UNet2DConditionModel"][0], tmp_path / "base")
+
+    def copy(settings=(), **added):
+        folder = shutil.copytree(tmp_path / "base", tmp_path / "copy")
+        file = folder / "diffusion_pytorch_model.safetensors"
+        save_file({**load_file(file), **added}, file)
+        edit_json(folder / "config.json", **dict(settings))
+        return folder
+
+    return tmp_path / "base", copy
+
+
+def judged(base, candidate):
+    return compare(str(base), str(candidate), Options(permutations=199)).rows[0].verdict
+
+
+@pytest.mark.parametrize(
+    ("settings", "added", "named"),
+    [
+        ({}, {}, ""),
+        ({"sample_size": 8, "_diffusers_version": "0.1", "dropout": 0.0, "attention_type": "default"}, {}, ""),
+        ({"mid_block_scale_factor": 1e-9}, {}, "mid_block_scale_factor is 1e-09, and 1 in the base"),
+        ({}, {"old.weight": torch.ones(3)}, "1 stored tensors, such as old.weight"),
+    ],
+)
+def test_settings_and_names_that_the_base_of_diffusers_does_not_have_verify_nothing(unet, settings, added, named):
+    base, copy = unet
+    found = judged(base, copy(settings, **added))
+    assert (found.verified, named in found.reason) == (not named, True)
+
+
+def test_blocks_that_a_class_of_diffusers_does_not_build_verify_nothing(unet, monkeypatch):
+    """Without the rule they do, though nothing of them is in the model."""
+    from diffusers import UNet2DConditionModel
+
+    base, copy = unet
+    names = {end: [f"{end.title()}Block2D"] * 3 for end in ("down", "up")}
+    settings = {"mid_block_type": "UNetMidBlock2D"} | {f"{end}_block_types": kinds for end, kinds in names.items()}
+    folder = copy(settings)
+    model = UNet2DConditionModel.from_pretrained(folder)
+    assert not [name for name in model.state_dict() if "transformer_blocks" in name]
+    assert not judged(base, folder).verified
+    monkeypatch.setattr(relation, "doubts", lambda *_: ())
+    assert judged(base, folder).verified

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from hf_lineage.architecture.registry.lookups import listing
+from hf_lineage.checking import relation
 from hf_lineage.checking.judge import stage
 from hf_lineage.checking.source import opening as opened
 from hf_lineage.evidence.units import inherited
@@ -88,6 +89,9 @@ RULES = {
     "a layer counts as a layer": Rule(by_writes, "LlamaForCausalLM", "shut"),
     "heads are compared beside units": Rule(
         replaced(stage, "resolve_paths", lambda *_: ("mlp",)), "LlamaForCausalLM", "scaled", alone=False
+    ),
+    "a second name of a tensor is unaccounted for": Rule(
+        replaced(relation, "doubts", lambda *_: ()), "Gemma3ForConditionalGeneration", "renamed", alone=False
     ),
     "settings that take a branch out of the stream are reservations": Rule(
         replaced(opened, "settings_reservations", lambda *_: ()), "Inkling2ForCausalLM", "set"

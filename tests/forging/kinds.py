@@ -201,6 +201,48 @@ def _seen(model: Any, gate: str) -> Tensor:
     return torch.cat(seen)
 
 
-KINDS: dict[str, tuple[Kind, int]] = {"added": (added, 2), "set": (set_to, 5), "scaled": (scaled, 5), "shut": (shut, 1)}
+def renamed(subject: Subject, random: Random) -> Case:
+    """All matrices of A, and beside them what a loader may take in their place, or in that of what shuts them out."""
+    everything = subject.everything
+    tensors = everything.of(subject.a, subject.b)
+    beside = [names for names in _families(tensors, set(everything.rows)).values() if tensors[names[0]].ndim < 2]
+    shut = beside and not random.randrange(3)
+    source = {name: torch.zeros_like(tensors[name]) for name in random.choice(beside)} if shut else subject.b
+    ways = [(f"renaming {one.target_patterns}", functools.partial(_back, one)) for one in subject.renamings]
+    ways += _habits(subject)
+    how, second = "", dict[str, Tensor]()
+    while not second:
+        how, rename = ways.pop(random.randrange(len(ways)))
+        second = {rename(name): source[name].clone() for name in (source if shut else everything.rows)}
+        second = {name: tensor for name, tensor in second.items() if name not in tensors}
+    noise = (subject.whole if shut else everything).noise(tensors)
+    said = f"B with all matrices of A, and {sorted(second)[:2]} by {how}"
+    return Case(said, {**tensors, **second}, part=Part("renamed", {}), noise={**noise, **second})
+
+
+def _back(renaming: Any, name: str) -> str:
+    return str(renaming.rename_source_key(name)[0])
+
+
+def _habits(subject: Subject) -> list[tuple[str, functools.partial[str]]]:
+    """What people and programs do to names: prefixes that come and go, older words, wrappers of modules."""
+    starts = {f"{name.partition('.')[0]}." for name in subject.a} | {"model.", "transformer.", "module.", "_orig_mod."}
+    starts |= {f"{subject.build.base_model_prefix}.", "base_model.model.", "language_model.", "model.language_model."}
+    pairs = [("weight", "gamma"), ("bias", "beta"), ("weight", "weight_g"), ("weight", "base_layer.weight")]
+    pairs += [("weight", "original.weight"), ("weight", "parametrizations.weight.original"), ("weight", "qweight")]
+    return [
+        *((f"a prefix {start}", functools.partial(re.sub, "^", start)) for start in sorted(starts)),
+        *((f"no {start}", functools.partial(re.sub, re.escape(start), "", count=1)) for start in sorted(starts)),
+        *((f"{new} for {old}", functools.partial(re.sub, f"{old}$", new)) for old, new in pairs),
+    ]
+
+
+KINDS: dict[str, tuple[Kind, int]] = {
+    "added": (added, 2),
+    "renamed": (renamed, 3),
+    "set": (set_to, 5),
+    "scaled": (scaled, 5),
+    "shut": (shut, 1),
+}
 """By its name what makes a case, and how often its turn comes."""
 TURNS = tuple(itertools.chain.from_iterable([name] * turns for name, (_, turns) in KINDS.items()))

@@ -22,6 +22,7 @@ from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.reference import resolve
 from tests.decoys import Pair, Tensors
 from tests.forging.outputs import AT_WORK, EXACT, Outputs, run, said_of, swap
+from tests.tensors.names import renamers
 
 WHOLE = "all MLPs"
 LOUD = 30.0
@@ -177,11 +178,27 @@ class Subject:
         found = (each.biases.get(each.slots["output"].tensor) for each in sets)
         return [name for name in found if name]
 
+    @functools.cached_property
+    def renamings(self) -> list[Any]:
+        """What transformers renames when it loads the class, back to how it was."""
+        return renamers(self.load(self.pair.a))[2]
+
+    @property
+    def everything(self) -> Part:
+        """Every matrix that is compared."""
+        return _part(
+            "all matrices", [each for own in self.opened.layout.branches.values() for sets in own for each in sets]
+        )
+
+    @property
+    def whole(self) -> Part:
+        """All MLPs."""
+        return _part(WHOLE, [each for own in self.opened.layout.sets("mlp") for each in own])
+
     def parts(self) -> Iterator[Part]:
-        """What of a model may stand in another one: all MLPs, those of a kind, half of the experts, one layer."""
+        """What of a model may stand in another one: all matrices, MLPs, those of a kind, half the experts, a layer."""
         sets = [(number, each) for number, own in enumerate(self.opened.layout.sets("mlp")) for each in own]
-        whole = _part(WHOLE, [each for _, each in sets])
-        yield whole
+        yield from (self.whole,) if self.alone else (self.everything, self.whole)
         kinds: dict[str, list[LayerSet]] = defaultdict(list)
         for _, each in sets:
             kinds[re.sub(r"\d+", "N", each.slots["down"].tensor)].append(each)

@@ -6,7 +6,7 @@ import pytest
 import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from hf_lineage.checking.relation.configurations import _differing
+from hf_lineage.checking.relation.configurations import differing
 from hf_lineage.running.configuration import complete
 
 
@@ -50,7 +50,7 @@ def test_a_full_file_and_one_that_leaves_out_what_is_usual_mean_the_same():
             continue
         full, less = (complete(kind, file) for file in files)
         assert full is not None, kind
-        assert not [*_differing(full, less), *_differing(less, full)], kind
+        assert not [*differing(full, less), *differing(less, full)], kind
         tried += 1
     assert tried > 700
 

@@ -69,17 +69,19 @@ MOST_KNOWN = 100
 """Most settings change no name, and what the loader makes of the same names is the same."""
 
 
+def targets(model: Any, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield those of these names on disk that the loader takes, each with what it becomes in memory."""
+    state, ways = model.state_dict(), renamers(model)[:2]
+    for name in names:
+        for some in (ways, ([], [])) if name in state else (ways,):
+            found = str(core_model_loading.rename_source_key(name, *some, model.base_model_prefix, state)[0])
+            if found in state:
+                yield name, found
+                break
+
+
 def _loaded(model: Any, state: dict[str, Any], alike: list[set[str]]) -> Loaded:
-    renamings, converters, back, back_converters = renamers(model)
-
-    def becomes(name: str, ways: tuple[list[Any], list[Any]]) -> str:
-        return str(core_model_loading.rename_source_key(name, *ways, model.base_model_prefix, state)[0])
-
-    def target(name: str) -> str | None:
-        found = becomes(name, (renamings, converters))
-        if found not in state and name in state:
-            found = becomes(name, ([], []))
-        return found if found in state else None
+    _, _, back, back_converters = renamers(model)
 
     def together(name: str) -> str:
         return str(core_model_loading.apply_converters(name, back_converters)[0])
@@ -93,7 +95,7 @@ def _loaded(model: Any, state: dict[str, Any], alike: list[set[str]]) -> Loaded:
     return Loaded(
         config={},
         saved=frozenset(saved),
-        groups={name: together(found) for name in sorted(names) if (found := target(name))},
+        groups={name: together(found) for name, found in targets(model, sorted(names))},
         optional=frozenset(together(name) for name in state if name in free or _not_missed(model, name)),
         tied={together(name): together(min(pair)) for pair in alike for name in pair},
         vectors=frozenset(name for name, tensor in known.items() if tensor.ndim == 1),

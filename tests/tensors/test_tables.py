@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from collections import Counter, defaultdict
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage.architecture.layers import find_layers
-from hf_lineage.architecture.loading.class_tensors import world
+from hf_lineage.architecture.loading.class_tensors import DECIDES_NOTHING, world
 from hf_lineage.architecture.registry.lookups import factorizations, listing, slots
 from hf_lineage.architecture.registry.schema import as_names, prefixes
 from hf_lineage.errors import CheckpointError
@@ -17,7 +18,7 @@ from tests.conformance import known_classes, required, tiny_model, variants
 from tests.conformance.models import transformers  # which offers parts of models too
 from tests.long import first_of
 from tests.tensors.explore import explored
-from tests.tensors.names import loaded, module
+from tests.tensors.names import loaded, module, targets
 
 ANEW = "run `python -m tests.tensors` and look at what has changed in registry/tensors"
 JUNK = "a_part_that_no_class_has.weight"
@@ -78,6 +79,20 @@ def test_a_class_builds_what_the_tables_say_and_nothing_else(listed, some):
                 unlike, missing = differences(listed, name, found, names)
                 assert not unlike, f"{name} loads {min(unlike)}, and registry/tensors does not say so: {ANEW}"
                 assert not missing, f"{name} does not build {missing[0]}, as registry/tensors says: {ANEW}"
+
+
+@pytest.mark.parametrize(("listed", "name"), KNOWN)
+@pytest.mark.few(4)
+def test_a_name_that_decides_nothing_leads_to_no_parameter_or_is_unaccounted_for_beside_it(listed, name):
+    """Under every module of a class, by every renaming of transformers."""
+    for variant in variants(name) if name in known_classes() else ():
+        model = module(name, required(listed, name, variant))
+        found, parameters = loaded(model), dict(model.named_parameters()).keys()
+        modules = {"", *(name[: dot.start() + 1] for name in found.groups for dot in re.finditer(r"\.", name))}
+        names = {f"{start}{end[1:]}" for start in modules for end in DECIDES_NOTHING} - found.saved
+        second = {name for name, target in targets(model, names) if target in parameters}
+        known = world(name, listed, dict.fromkeys(found.saved | second, (1,)), found.config)
+        assert second <= {*known.unaccounted}
 
 
 def sets_by_prefix():

@@ -7,7 +7,9 @@ from .kinds import scalar_reservations as scalar_reservations
 from .kinds import settings_reservations as settings_reservations
 from .layers import as_loaded as as_loaded
 from .layers import refuse_hidden as refuse_hidden
+from .settings import DIFFUSERS as DIFFUSERS
 from .settings import QUANTIZED as QUANTIZED
+from .settings import TIMM as TIMM
 from .settings import as_listed as as_listed
 from .settings import classes_of_type as classes_of_type
 from .settings import of_diffusers as of_diffusers

@@ -22,10 +22,14 @@ from hf_lineage.errors import NothingToCompare, printable
 TABLES = "tensors"
 OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 """Ends of names that transformers takes for others, whatever the class."""
-DECIDES_NOTHING = re.compile(
-    r"(.*\.)?((rotary_)?emb(eddings)?\.inv_freq|position_ids|masked_bias|attn\.bias|attention\.bias|attn_mask|relative_position_index)"
+DECIDES_NOTHING = tuple(
+    f".{end}"
+    for end in (
+        *("rotary_emb.inv_freq", "rotary_embeddings.inv_freq", "emb.inv_freq", "embeddings.inv_freq", "position_ids"),
+        *("masked_bias", "attn.bias", "attention.bias", "attn_mask", "relative_position_index"),
+    )
 )
-"""Tables and masks that older versions of transformers stored, where the class does not load them under any name."""
+"""Ends of names of tables and masks that older versions of transformers stored, where the class has no such tensor."""
 EMBEDDING = re.compile(r"(.*\.)?(?!\w*norm)\w*embed\w*\.weight", re.IGNORECASE)
 """Tables that are tied may be stored under all their names, and are no second names."""
 NUMBER = re.compile(r"(?<![^.])[0-9]+(?![^.])")
@@ -147,9 +151,13 @@ def world(
         unbiased = unbiased or any(name.endswith("bias") for name in absent)
     beside = shapes.keys() - {name for layer in layers for name in layer.shapes}
     tied = {name for names in known_class.beside if EMBEDDING.fullmatch(names[0]) for name in names}
-    unknown = outside | set(_unknown(factorization, shapes, beside, table.meanings[known_class.others])) - tied
-    unaccounted = sorted(name for name in unknown if not DECIDES_NOTHING.fullmatch(name))
+    unknown = set(_unknown(factorization, shapes, beside, table.meanings[known_class.others])) - tied
+    unaccounted = sorted(unknown | {name for name in outside if not _decides_nothing(name)})
     return World(frozenset(outside), tuple(unaccounted), tuple(missing), unbiased)
+
+
+def _decides_nothing(name: str) -> bool:
+    return f".{name}".endswith(DECIDES_NOTHING)
 
 
 def _unknown(
@@ -160,10 +168,10 @@ def _unknown(
     for name in stored:
         bare = bare_name(older(name), starts)
         meaning = meanings.get(numberless(bare)) if name in beside else bare
-        if meaning is None:
-            yield name
-        else:
+        if meaning:
             tensors[meaning, *NUMBER.findall(bare)].append(name)
+        elif not _decides_nothing(name):
+            yield name
     yield from (name for names in tensors.values() for name in names if len(names) > 1)
 
 

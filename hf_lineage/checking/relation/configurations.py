@@ -38,10 +38,10 @@ def differing_settings(base: Opened, candidate: Opened) -> tuple[str, ...]:
     first, second = dict(base.described.config), dict(candidate.described.config)
     code, of_base = second.pop(OWN_CODE, None) or None, first.pop(OWN_CODE, None)
     other = () if code in (None, of_base) else (f"{OWN_CODE} names code of the repository that the base does not have",)
-    compare: Callable[[Settings, Settings], Iterator[str]] = _differing
+    compare: Callable[[Settings, Settings], Iterator[str]] = differing
     if _is_metadata(base) or _is_metadata(candidate):
         compare = functools.partial(_of_metadata, few=1 if _is_metadata(candidate) else 0)
-    is_known = compare is not _differing and (ROTARY in (*first, *second) or THETA in first.keys() & second.keys())
+    is_known = compare is not differing and (ROTARY in (*first, *second) or THETA in first.keys() & second.keys())
     if _stated(first) == _stated(second) or (is_known and not [*compare(first, second)]):
         return other
     if not all(map(find_spec, ("torch", "transformers"))):
@@ -67,13 +67,14 @@ def _stated(settings: Settings) -> Settings:
     return {key: value for key, value in settings.items() if key not in STORAGE}
 
 
-def _differing(first: Settings, second: Settings, within: str = "") -> Iterator[str]:
+def differing(first: Settings, second: Settings, within: str = "") -> Iterator[str]:
+    """Yield as a phrase each setting of the second model that is another in the first."""
     for key in dict.fromkeys((*second, *first)):
         if key in STORAGE:
             continue
         one, other = (settings.get(key, _rotary(settings, key)) for settings in (first, second))
         if isinstance(one, Mapping) and isinstance(other, Mapping):
-            yield from _differing(one, other, f"{within}{key}.")
+            yield from differing(one, other, f"{within}{key}.")
         elif not _alike(*(None if each is NOTHING else each for each in (one, other))):
             yield _phrase(f"{within}{key}", one, other)
 

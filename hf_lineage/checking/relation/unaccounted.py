@@ -1,14 +1,19 @@
 """Unaccounted: stored tensors of a model that are neither its class's own nor equal to the base's.
 
 A loader may rename them to what the class builds, and take them in place of what was compared: they verify nothing.
+No table says what classes of diffusers and timm build: there the base says it, by its names and its settings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from hf_lineage.architecture.loading import DIFFUSERS, TIMM
+from hf_lineage.architecture.registry import registry_table
+from hf_lineage.checking.relation.configurations import differing
 from hf_lineage.checking.source import Opened, OpenedModel
 from hf_lineage.checkpoint import Checkpoint, TensorInfo
 from hf_lineage.evidence import judging
@@ -17,15 +22,35 @@ POSITIONS = 2**20
 """The most positions that a list of them is read for."""
 MOST_BYTES = 2**28
 """Of all such tensors together; what lies beyond is not held against the base."""
+DEFAULTS, SIZES = "loading/diffusers.json", {"sample_size"}
+"""What classes of diffusers leave out of their settings, and the settings that say nothing of their layers."""
 
 
 def doubts(base: OpenedModel, candidate: OpenedModel) -> Iterator[str]:
     """Return a sentence about the unaccounted tensors of a candidate, if it has any."""
     names = candidate.unaccounted
-    if not (names and base.reopen and candidate.reopen):
+    if not (base.reopen and candidate.reopen):
         return judging.unaccounted(names)
-    unlike = set(unaccounted(base.reopen(), candidate.reopen()))
+    both = base.reopen(), candidate.reopen()
+    if both[1].described.architecture.startswith((DIFFUSERS, TIMM)) and not any(one.described.foreign for one in both):
+        return _unlike(*both)
+    unlike = set(unaccounted(*both) if names else ())
     return judging.unaccounted([name for name in names if name in unlike], ", and the base has no equal ones")
+
+
+def _unlike(base: Opened, candidate: Opened) -> Iterator[str]:
+    yield from judging.unaccounted(sorted(candidate.checkpoint.tensors.keys() - base.checkpoint.tensors.keys()))
+    for setting in [*differing(_settings(base), _settings(candidate))][:1]:
+        yield f"config.json is not that of the base, and no rule knows what its class makes of it: {setting}"
+
+
+def _settings(model: Opened) -> dict[str, Any]:
+    """The settings of a class of diffusers, with what it leaves out, or those of timm that say what it builds."""
+    (name,), config = model.described.config["architectures"], model.described.config
+    if name.startswith(TIMM):
+        return {"architecture": config["architecture"].partition(".")[0], "model_args": config.get("model_args")}
+    stated = {key: value for key, value in config.items() if not key.startswith("_") and key not in SIZES}
+    return {**registry_table(DEFAULTS, dict[str, dict[str, Any]])[name.removeprefix(DIFFUSERS)], **stated}
 
 
 def unaccounted(base: Opened, candidate: Opened) -> Iterator[str]:
