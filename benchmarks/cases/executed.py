@@ -17,7 +17,7 @@ from benchmarks.tasks import graphics
 LIMIT = 4
 """GiB that `max-memory` allows where layers are to be read from disk: two of them are for torch and inputs."""
 TOKENS = 32 * 16 + 1024
-"""Tokens of the two passes in which what parts write is measured."""
+"""Tokens of the two passes of a run."""
 ROUNDS = 3
 
 
@@ -34,7 +34,7 @@ def rows(bench: Bench) -> Iterator[Row]:
         taken, peak, dtype, on_disk = isolated(run, folders[0], limit)
         least = isolated(roofline, shape, dtype)
         note = (
-            f"{duration(taken)} to load and measure it in {dtype}, 2 passes, {on_disk / 1e9:.2g} GB of weights read "
+            f"{duration(taken)} to load and run it in {dtype}, 2 passes, {on_disk / 1e9:.2g} GB of weights read "
             f"from disk in each; one pass over {TOKENS} tokens cannot take less than {duration(least)}; once"
         )
         yield Row(f"run 1.3B {words}, next to one forward pass", Target(), taken / least, "× roofline", note)
@@ -42,14 +42,14 @@ def rows(bench: Bench) -> Iterator[Row]:
             note = f"{peak / 2**30:.2f} GiB, mapped files included; the weights take {shape.bytes / 2**30:.2f} GiB"
             yield Row("peak memory, run 1.3B under max-memory", Target(high=1.0), peak / 2**30 / LIMIT, "× limit", note)
     seconds, words, lost = isolated(compare_run, *folders, f"{LIMIT}GiB")
-    note = f"{words}, without what is common {lost}; layers from disk, both models"
+    note = f"{words}, without what is common {lost}; layers from disk"
     yield Row("compare two 1.3B, --run, from disk", Target(), seconds / 60, "min", note)
     if isolated_on_gpu(graphics) is None:
         yield Row("run 7B on a GPU", Target(), None, "× roofline", "not measured: no GPU here")
 
 
 def run(folder: Path, limit: str | None) -> tuple[float, int, str, int]:
-    """Return the seconds of loading and measuring a model, the peak of its process, its numbers, bytes on disk."""
+    """Return the seconds of loading and running a model, the peak of its process, its numbers, bytes on disk."""
     from hf_lineage import Options
     from hf_lineage.checking.source.model import open_model
     from hf_lineage.checking.source.run import run_model
@@ -57,7 +57,7 @@ def run(folder: Path, limit: str | None) -> tuple[float, int, str, int]:
 
     options = Options(run=True, order_seed=0, max_memory=limit)
     model, start = open_model(resolve(str(folder)), options), time.perf_counter()
-    with run_model(model, options) as done:
+    with run_model(model, model, options) as done:
         taken = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     return taken, peak, done.ran.dtype, done.ran.on_disk

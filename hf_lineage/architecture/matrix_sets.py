@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hf_lineage.architecture.layers import Layer
 from hf_lineage.architecture.registry import MatrixSet, Norms, Sets, Slot, as_names, as_sets, slots
 from hf_lineage.errors import CheckpointError
@@ -44,8 +41,6 @@ class LayerSet:
     """The number of the expert, where each expert is stored by itself."""
     biases: Mapping[str, str] = field(default_factory=dict)
     """Matrix or norm -> the vector that is added to its output, where there is one."""
-    measured: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
-    """(parts,): how much each hidden unit or head wrote when the model ran; None where it was not run."""
 
     @property
     def units(self) -> int:

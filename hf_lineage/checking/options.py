@@ -111,23 +111,15 @@ class Options(Spec):
         if self.budget == "quick" and (self.nulls or self.recipe.probes is None):
             raise OptionError("--null and probes=exact need all layers; leave --budget quick out")
         if self.run:
-            self._refuse_run()
+            from hf_lineage.running.executed import refuse_without_extra
+
+            refuse_without_extra()
         if self.registry is not None and not self.registry.is_dir():
             raise OptionError(f"--registry {self.registry} is not a folder; give the folder with the factorizations")
         if self.as_class and not self.registry and not any(listing(self.as_class)):
             meant = similar(self.as_class)
             instead = f"did you mean {meant}?" if meant else "`hf-lineage registry` lists them"
             raise OptionError(f"--as {printable(self.as_class, 200)} is not a class of the registry; {instead}")
-
-    def _refuse_run(self) -> None:
-        """Raise OptionError where models cannot be run, or what is measured then would not be used."""
-        from hf_lineage.running.executed import refuse_without_extra
-
-        refuse_without_extra()
-        if not self.recipe.cap:
-            raise OptionError(
-                f"--run weighs units by what they do, and recipe {self.recipe.name} does not; leave one out"
-            )
 
     def _refuse_values(self) -> None:
         """Raise OptionError for a value out of range."""

@@ -31,8 +31,8 @@ AUDIT = "Compare all layers along all paths, for a model that may hide its desce
 
 
 RUN = (
-    "Load and run both models on a text, never code of their own, so that the verdict rests on what their parts do; "
-    "needs the extra `run`."
+    "Run the model on a text, never code of its own, and verify nothing if it does not use what it has in common with "
+    "the base; needs the extra `run`."
 )
 
 STRICT = (

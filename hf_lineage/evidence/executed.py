@@ -1,7 +1,7 @@
-"""Executed evidence: what a model and its base wrote when they ran, and what the model loses without what it inherits.
+"""Executed evidence: what a model loses when the parts that it inherits write the same for every token.
 
 Weights that are stored and do nothing may be like any others. So a claim is verified by running only where the
-inherited parts carry something: not much less than as many other parts do that write as much.
+inherited parts carry something: not much less than as many other parts do.
 """
 
 from __future__ import annotations
@@ -42,8 +42,6 @@ class Ran:
     """By kind of input, its shape: sequences and tokens."""
     numbers: int
     """Parameters of the model."""
-    writes: Mapping[int, float]
-    """By the number of a layer, how much its hidden units write, as a share of the stream that they join."""
     dtype: str = "float32"
     """In which numbers it ran."""
     on_disk: int = 0
@@ -54,12 +52,10 @@ class Ran:
 
 @dataclass(frozen=True)
 class Loss:
-    """How far what a model says moves when some of its parts write what they write in the mean."""
+    """How far what a model says moves when some of its parts write the same for every token."""
 
     by_sequence: NDArray[np.float64]
     parts: int
-    weight: float
-    """What these parts write, as a share of what all parts of the layers that were read write."""
 
     @property
     def mean(self) -> float:
@@ -76,24 +72,24 @@ class Loss:
 
 @dataclass(frozen=True)
 class Ablation:
-    """What a model loses without what it inherits, beside what it loses without other parts that write as much."""
+    """What a model loses without what it inherits, beside what it loses without other parts."""
 
     unit: str
     """NATS or CHANGE."""
     kind: str
     """The kind of input."""
     says: float
-    """How much the model says at all: how far what it says to an input is, in the mean, from the mean of all."""
+    """How much the model says at all: how far what it says to a token is, in the mean, from the mean of all."""
     inherited: Loss
     """Without all inherited parts of the layers that were read."""
     equal: Loss | None = None
-    """Without so many of them that these write as much as the other parts do; None where there are no others."""
+    """Without as many of them as there are others, or all if these are more; None where there are no others."""
     others: Loss | None = None
     """Without those others."""
 
     @property
     def carries(self) -> float | None:
-        """What inherited parts carry, as a share of what other parts carry that write as much; None without others."""
+        """What inherited parts carry, as a share of what as many others carry; None without others."""
         if self.equal is None or self.others is None or not self.others.mean > 0:
             return None
         return self.equal.mean / self.others.mean
@@ -109,11 +105,6 @@ class Ablation:
         if self.is_silent or not self.inherited.mean >= LEAST * self.says:
             return False
         return self.carries is None or self.carries >= CARRIES or self.inherited.mean >= self.others_mean
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether hardly anything else carries anything, as where a copy of the base stands beside loud idle parts."""
-        return self.others_mean < CARRIES * self.inherited.mean
 
     @property
     def others_mean(self) -> float:
@@ -137,12 +128,12 @@ def amount(unit: str, mean: float) -> str:
 
 @dataclass(frozen=True)
 class Executed:
-    """What was seen when both models of a claim ran."""
+    """What was seen when the candidate of a claim ran."""
 
-    models: tuple[Ran, ...] = ()
-    """The base and the candidate; none where either could not be run."""
+    ran: Ran | None = None
+    """None where it could not be run, or has nothing that could be taken out."""
     ablation: Ablation | None = None
-    """None where nothing is inherited, or parts could not be told apart."""
+    """On the kind of input where what is inherited carries least; None where nothing was taken out."""
     seed: int = 0
     """Of the inputs."""
     problem: str = ""
@@ -150,5 +141,5 @@ class Executed:
 
     @property
     def complete(self) -> bool:
-        """Whether the verdict rests on what both models did when they ran, and something is lost without the common."""
+        """Whether the model ran, and something is lost without what it inherits."""
         return not self.problem and self.ablation is not None and self.ablation.is_used

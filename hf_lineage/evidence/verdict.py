@@ -223,12 +223,12 @@ class Verdict:
 
     @property
     def _not_run(self) -> bool:
-        """Whether it would rest on what is stored alone, although both models were to be run; an adapter never runs."""
+        """Whether it would rest on what is stored alone, although the model was to be run; an adapter never runs."""
         return self.kind is Kind.RELATED and self.executed is not None and bool(self.executed.problem)
 
     @property
     def verified_by_running(self) -> bool:
-        """Whether the claim is verified by what both models do when they run, and not only by what they store."""
+        """Whether the claim is verified by what the model does when it runs, and not only by what it stores."""
         return self.verified and self.executed is not None and self.executed.complete
 
     @property

@@ -6,8 +6,8 @@ import pytest
 from hf_lineage.evidence.executed import CHANGE, NATS, Ablation, Executed, Loss, Ran, amount
 
 
-def loss(*nats, weight=0.5):
-    return Loss(np.array(nats), 10, weight)
+def loss(*nats):
+    return Loss(np.array(nats), 10)
 
 
 def ablation(inherited, equal=None, others=None, unit=NATS, says=1.0):
@@ -50,9 +50,9 @@ def test_a_loss_is_told_in_its_unit():
     assert ablation(loss(0.07), unit=CHANGE).amount == "7.0% of its last state"
 
 
-def test_evidence_is_complete_only_where_both_ran_and_something_was_taken_out():
-    ran = Ran("m", {"short": (32, 16)}, 100, {0: 0.5})
-    assert Executed((ran, ran), ablation(loss(1.0))).complete
-    assert not Executed((ran, ran)).complete
-    assert not Executed((ran, ran), ablation(loss(0.001))).complete
+def test_evidence_is_complete_only_where_it_ran_and_something_was_taken_out():
+    ran = Ran("m", {"short": (32, 16)}, 100)
+    assert Executed(ran, ablation(loss(1.0))).complete
+    assert not Executed(ran).complete
+    assert not Executed(ran, ablation(loss(0.001))).complete
     assert not Executed(problem="it has no safetensors files").complete

@@ -27,8 +27,8 @@ from hf_lineage import Options, Recipe, compare
 CLEAN = Edit("clean", (), tuple(STEPS))
 KEPT = {"gains": 0.99, "means": 0.99, "cap": 0.9}
 """What a step leaves of the clean score under the edit that it undoes: the cap lets the median of a unit stay."""
-PRICE = 0.8
-"""What every step leaves at least of a clean score; capping costs a pruned model most."""
+PRICE = 0.7
+"""What every step leaves at least of a clean score; capping, so that units count alike, costs a pruned GPT-2 most."""
 FALSE = 0.03
 """The largest share of verdicts on strangers that may be RELATED; α is 0.01, and edits of one stranger go together."""
 SHORTER = "Llama, two blocks dropped, robust"

@@ -113,10 +113,10 @@ def judge_pair(
 ) -> Row:
     """Return the row of a claim on two models; `commit` is that of a base of which nothing can be compared."""
     other = candidate()
-    outcome = judge_models(base, other, options, declared := claim.sources != NAMED)
+    outcome = judge_models(base, other, options, claim.sources != NAMED)
     notes = file_notes(base, other)
     if options.run:
-        outcome = import_module(f"{__package__}.executed").judge_executed(base, other, outcome, options, declared)
+        outcome = import_module(f"{__package__}.executed").judge_executed(base, other, outcome, options)
     if outcome.kind is Kind.UNRELATED and outcome.framed and not outcome.framed.searched:
         notes = (*notes, NOT_FITTED.format(printable(claim.base, 200)))
     strict = import_module(f"{__package__}.strict").judge_strict(base, other) if options.strict else None

@@ -123,8 +123,7 @@ class ModelPair:
 def _sizes(model: FromWeights, options: Options) -> tuple[int, ...]:
     """How many units each layer has along every path; empty if not all of it can be read some rows at a time."""
     layout, checkpoint = model.opened.layout, model.opened.checkpoint
-    # What parts wrote when a model ran is known of all of them, and not of a sample.
-    if model.opened.ran or not all(fits(layout, checkpoint, path) for path in options.paths):
+    if not all(fits(layout, checkpoint, path) for path in options.paths):
         return ()
     return tuple(layout.parts(path, layer) for path in options.paths for layer in range(layout.layers))
 

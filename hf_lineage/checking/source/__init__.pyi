@@ -3,7 +3,6 @@ from .describing import model_config as model_config
 from .description import SAVED as SAVED
 from .description import holds_others as holds_others
 from .lazy_signature import Downloads as Downloads
-from .measured import part_key as part_key
 from .model import FromWeights as FromWeights
 from .model import OpenedModel as OpenedModel
 from .model import open_candidate as open_candidate
@@ -40,3 +39,4 @@ from .submodels import part_of as part_of
 from .submodels import parts_of as parts_of
 from .submodels import unchanged as unchanged
 from .submodels import with_parts as with_parts
+from .writers import part_key as part_key

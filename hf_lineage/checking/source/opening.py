@@ -42,8 +42,6 @@ class Opened:
     """Stored tensors that are not the class's own: which of them a loader takes is not known."""
     passing: frozenset[str] = frozenset()
     """Those of them that scale the inputs of matrices, and let pass what a norm gives."""
-    ran: bool = False
-    """Whether parts weigh what they wrote when the model ran."""
 
     @property
     def doubtful(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Run: a model is loaded by its own class, in a process of its own, and what its parts write replaces expectations.
+"""Run: a model is loaded by its own class, in a process of its own, and run with and without some of its parts.
 
 The process sees a folder with the files that were judged and no others. A file that changes between the beginning
 and the end of the run is an error.
@@ -11,7 +11,7 @@ import json
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ import numpy as np
 
 from hf_lineage.architecture.loading import QUANTIZED
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.source.measured import list_writers, shares_of_stream, with_measured
-from hf_lineage.checking.source.model import FromWeights, OpenedModel
+from hf_lineage.checking.source.model import OpenedModel
 from hf_lineage.checking.source.opening import Opened
+from hf_lineage.checking.source.writers import list_writers
 from hf_lineage.checkpoint import Checkpoint, weight_files
 from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
@@ -52,20 +52,19 @@ class RunModel:
     """A model that runs, with the process that holds it."""
 
     process: Process
-    opened: OpenedModel
-    """The model, whose parts weigh what they wrote."""
     ran: Ran
 
-    def hold(self, parts: Mapping[str, Sequence[int]]) -> tuple[Mapping[str, Any], Any]:
-        """Return what a loss is counted in and beside, and by sequence what is lost if these parts write their mean."""
+    def hold(self, parts: Mapping[str, Sequence[int]]) -> tuple[Mapping[str, Any], Arrays]:
+        """Return by kind of input what is lost, by sequence, if these parts write the same for every token.
+
+        Beside it stands what that is counted in, and how much the model says at all.
+        """
         held = {key: list(map(int, each)) for key, each in parts.items()}
-        doing = f"running {printable(self.ran.model, 60)} without some parts"
-        values, arrays = self.process.ask("hold", doing, parts=held)
-        return values, arrays["moved"]
+        return self.process.ask("hold", f"running {printable(self.ran.model, 60)} without some parts", parts=held)
 
 
 @contextlib.contextmanager
-def run_model(model: OpenedModel, options: Options, base: OpenedModel | None = None) -> Iterator[RunModel]:
+def run_model(model: OpenedModel, base: OpenedModel, options: Options) -> Iterator[RunModel]:
     """Run a model; raise NothingToCompare, which says why, where it cannot be, CheckpointError where a file changed.
 
     A model without a tokenizer reads the tokens of that of its base.
@@ -75,15 +74,23 @@ def run_model(model: OpenedModel, options: Options, base: OpenedModel | None = N
     opened = model.reopen()
     if opened.described.within and (opened.described.read_as or opened.described.notes):
         raise NothingToCompare(f"{model.name} could not be run: no class is run that is not listed")
-    others = base.reopen().described.repo if base and base.reopen else None
+    others = base.reopen().described.repo if base.reopen else None
     try:
         with _folder(opened) as (folder, files), _process(opened, options, folder, files) as process:
             tokens = _copy_tokenizer(opened.described.repo, others, folder)
-            doing = f"running {printable(model.name, 60)}"
-            values, arrays = process.ask("measure", doing, seed=options.order_seed or 0)
-            yield _understood(process, model, opened, options, values["kinds"], arrays, tokens)
+            shapes, _ = process.ask("run", f"running {printable(model.name, 60)}", seed=options.order_seed or 0)
+            _refuse_left_out(opened, process.values["unexpected"])
+            numbers, on_disk = (int(process.values[key]) for key in ("numbers", "on_disk"))
+            inputs = {kind: tuple(shape) for kind, shape in shapes.items()}
+            yield RunModel(process, Ran(model.name, inputs, numbers, process.dtype, on_disk, tokens))
     except NothingToCompare as error:
         raise type(error)(f"{model.name} could not be run: {error}") from None
+
+
+def _refuse_left_out(opened: Opened, unexpected: Collection[str]) -> None:
+    judged = {name for layer_set in opened.layout.everything for name in layer_set.tensors}
+    if left_out := judged.intersection(unexpected):
+        raise NotJudged(f"transformers leaves out {printable(min(left_out), 200)}, which was judged")
 
 
 def _copy_tokenizer(own: RepoRef, base: RepoRef | None, folder: str) -> str:
@@ -200,41 +207,3 @@ def _plain(config: Any) -> Any:
     if isinstance(config, dict):
         return {key: _plain(value) for key, value in config.items() if key not in (*LEFT_OUT, *QUANTIZED)}
     return [_plain(value) for value in config] if isinstance(config, list) else config
-
-
-def _understood(
-    process: Process,
-    model: OpenedModel,
-    opened: Opened,
-    options: Options,
-    kinds: Mapping[str, Any],
-    arrays: Arrays,
-    tokens_of: str,
-) -> RunModel:
-    """The model with what its parts wrote: of several kinds of input the one on which each wrote least."""
-    layout = opened.layout
-    least: Arrays = {}
-    for name, sizes in arrays.items():
-        _, _, writer = name.partition(" ")
-        least[writer] = np.minimum(sizes, least.get(writer, np.inf))
-    if not all(np.isfinite(sizes).all() for sizes in least.values()):
-        raise NothingToCompare("what it writes is not finite")
-    streams: dict[int, float] = {}
-    for each in kinds.values():
-        for layer, size in each["streams"].items():
-            streams[int(layer)] = max(float(size), streams.get(int(layer), 0.0))
-    shares = shares_of_stream(layout, least, streams)
-    measured = replace(opened, layout=with_measured(layout, least, shares), ran=True)
-    ran = Ran(
-        model.name,
-        {kind: tuple(each["shape"]) for kind, each in kinds.items()},
-        int(process.values["numbers"]),
-        shares,
-        process.dtype,
-        int(process.values["on_disk"]),
-        tokens_of,
-    )
-    judged = {name for layer_set in layout.everything for name in layer_set.tensors} & set(process.values["unexpected"])
-    if judged:
-        raise NotJudged(f"transformers leaves out {printable(min(judged), 200)}, which was judged")
-    return RunModel(process, FromWeights.from_opened(measured, options, cached=False), ran)

@@ -1,4 +1,4 @@
-"""What both models did when they ran, and what the model loses without what it has in common with the base."""
+"""Sentences on what a model loses when it runs without what it has in common with the base."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hf_lineage.evidence import INPUTS, TOKENS, Ablation, Executed, Loss, Ran, a
 from hf_lineage.report.findings.finding import Finding, Table
 from hf_lineage.report.words import wording
 
-COLUMNS = ("What writes its mean", "Parts", "Of all", "Lost", "From", "To")
+COLUMNS = ("What is held", "Parts", "Lost", "From", "To")
 UNITS = {"nats": "nats a token", "change": "relative change of the last state"}
 
 
@@ -30,12 +30,12 @@ class RecordedRun(msgspec.Struct, frozen=True):
 
 
 def describe(_report: Report, row: Row) -> Finding | None:
-    """Return what was seen when both models ran; None where nobody asked for it."""
+    """Return what was seen when the model ran; None where nobody asked for it."""
     executed = row.verdict.executed
     if executed is None:
         return None
     return Finding(
-        "When the models run",
+        "When the model runs",
         wording.about(row),
         tuple(_sentences(row, executed)),
         tuple(_details(executed)),
@@ -50,41 +50,37 @@ def _sentences(row: Row, executed: Executed) -> Iterator[str]:
         return
     if ablation := executed.ablation:
         likewise = ablation.others and amount(ablation.unit, ablation.others.mean)
-        others = f"; without other parts that write as much, {likewise}" if likewise else ""
+        others = f"; without other parts, {likewise}" if likewise else ""
         name = printable(row.claim.base, 200)
         yield f"without what it has in common with {name} this model loses {ablation.amount}{others}"
     if row.verdict.verified_by_running:
-        yield "verified by running: the share counts what units wrote when both models ran"
+        yield "verified by running: what is common is used"
     elif row.verdict.verified:
-        why = "is stored and not used" if executed.ablation else "could not be taken out part by part"
-        yield f"not verified by running: what is common {why}"
+        yield "not verified by running: what is common could not be taken out part by part"
 
 
 def _details(executed: Executed) -> Iterator[str]:
-    for ran in executed.models:
+    if ran := executed.ran:
         inputs = (f"{INPUTS[kind]} ({' x '.join(map(str, shape))})" for kind, shape in ran.inputs.items())
-        read = f"{' and '.join(inputs)} in {TOKENS[ran.tokens_of]}"
-        yield f"{printable(ran.model, 200)} read {read}; of each part the smaller activity counts"
+        yield f"it read {' and '.join(inputs)} in {TOKENS[ran.tokens_of]}; the smaller loss counts"
         if ran.on_disk:
-            size = f"{ran.on_disk >> 20:,} MiB"
-            yield f"{printable(ran.model, 200)} read {size} of weights from disk whenever it ran, for want of memory"
-    if executed.models:
+            yield f"it read {ran.on_disk >> 20:,} MiB of weights from disk whenever it ran, for want of memory"
         yield f"windows were drawn by the seed {executed.seed}"
 
 
 def _table(ablation: Ablation) -> Table:
     named = {
         "all that is inherited": ablation.inherited,
-        "some of it": ablation.equal,
-        "others that write as much": ablation.others,
+        "as much of it as others": ablation.equal,
+        "all others": ablation.others,
     }
     rows = tuple(
-        (name, f"{loss.parts:,}", f"{loss.weight:.0%}", f"{loss.mean:.3g}", *(f"{end:.3g}" for end in loss.interval))
+        (name, f"{loss.parts:,}", f"{loss.mean:.3g}", *(f"{end:.3g}" for end in loss.interval))
         for name, loss in named.items()
         if loss
     )
     title = f"What the model loses ({UNITS[ablation.unit]}, 99 % intervals)"
-    return Table(title, COLUMNS, rows, (1, 2, 3, 4, 5))
+    return Table(title, COLUMNS, rows, (1, 2, 3, 4))
 
 
 def _values(row: Row, executed: Executed) -> dict[str, Any]:
@@ -93,12 +89,12 @@ def _values(row: Row, executed: Executed) -> dict[str, Any]:
         "verified": row.verdict.verified_by_running,
         "problem": executed.problem or None,
         "seed": executed.seed,
-        "models": list(map(_model, executed.models)),
+        "ran": executed.ran and _ran(executed.ran),
         "ablation": executed.ablation and _ablation(executed.ablation),
     }
 
 
-def _model(ran: Ran) -> dict[str, Any]:
+def _ran(ran: Ran) -> dict[str, Any]:
     return {
         "model": ran.model,
         "inputs": {kind: list(shape) for kind, shape in ran.inputs.items()},
@@ -106,7 +102,6 @@ def _model(ran: Ran) -> dict[str, Any]:
         "parameters": ran.numbers,
         "dtype": ran.dtype,
         "bytes_from_disk": ran.on_disk,
-        "writes": {str(layer): share for layer, share in ran.writes.items()},
     }
 
 
@@ -124,4 +119,4 @@ def _ablation(ablation: Ablation) -> dict[str, Any]:
 
 def _loss(loss: Loss) -> dict[str, Any]:
     low, high = loss.interval
-    return {"mean": loss.mean, "low": low, "high": high, "parts": loss.parts, "weight": loss.weight}
+    return {"mean": loss.mean, "low": low, "high": high, "parts": loss.parts}

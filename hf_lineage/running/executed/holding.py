@@ -1,4 +1,4 @@
-"""Holding: parts of a model write what they write in the mean, and what the model says is held against before."""
+"""Holding: parts of a model write the same for every token, and what the model says is held against before."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ NATS, CHANGE = "nats", "change"
 """What a divergence is counted in: nats a token or, without a head that predicts tokens, a share of the last state."""
 
 
-def held_inputs(loaded: Loaded, means: Mapping[At, torch.Tensor], parts: Mapping[str, Sequence[int]]) -> dict[At, Held]:
-    """Return which inputs of which matrices hold their mean, given parts by the key of their writer."""
+def held_inputs(
+    loaded: Loaded, medians: Mapping[At, torch.Tensor], parts: Mapping[str, Sequence[int]]
+) -> dict[At, Held]:
+    """Return which inputs of which matrices hold their median, given parts by the key of their writer."""
     chosen: dict[At, list[int]] = {}
     for place in loaded.places:
         writer = place.writer
@@ -24,22 +26,27 @@ def held_inputs(loaded: Loaded, means: Mapping[At, torch.Tensor], parts: Mapping
             expert = (number // per if place.expert is None else place.expert) if is_stack(place) else None
             first = number % per * writer.part
             chosen.setdefault((place.owner, expert), []).extend(range(first, first + writer.part))
-    return {
-        at: Held(torch.tensor(inputs), means[at][inputs]) for at, inputs in chosen.items() if at in means and inputs
-    }
+    known = {at: inputs for at, inputs in chosen.items() if at in medians and inputs}
+    return {at: Held(torch.tensor(inputs), medians[at][inputs]) for at, inputs in known.items()}
 
 
 def divergences(before: Any, after: Any, first: int) -> tuple[str, torch.Tensor, float]:
     """Return what they are counted in, by sequence how far what a model says moved, and how much it says at all.
 
-    The last is how far what it says to an input is, in the mean, from what it says to all of them together. The first
+    The last is how far what it says to a token is, in the mean, from what it says to all of them together. The first
     tokens do not count.
     """
     if hasattr(before, "logits") and before.logits.ndim == STACK:
         return NATS, *_nats(before.logits[:, first:], after.logits[:, first:])
-    old, new = (each[0].cpu().double().flatten(1) for each in (before, after))
-    sizes = old.norm(dim=1).clamp(min=1e-30)
-    return CHANGE, (old - new).norm(dim=1) / sizes, float(((old - old.mean(dim=0)).norm(dim=1) / sizes).mean())
+    old, new = (_rows(each[0], first) for each in (before, after))
+    sizes = old.norm(dim=-1).clamp(min=1e-30)
+    says = ((old - old.mean(dim=(0, 1))).norm(dim=-1) / sizes).mean()
+    return CHANGE, ((old - new).norm(dim=-1) / sizes).mean(dim=1), float(says)
+
+
+def _rows(given: torch.Tensor, first: int) -> torch.Tensor:
+    """(sequences, tokens, width): what a model gives out for each token that counts, or for all of them together."""
+    return (given[:, first:] if given.ndim == STACK else given[:, None]).cpu().double()
 
 
 def _nats(before: torch.Tensor, after: torch.Tensor) -> tuple[torch.Tensor, float]:

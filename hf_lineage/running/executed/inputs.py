@@ -21,6 +21,8 @@ from hf_lineage.running.executed.request import LONG, SHORT
 TEXT = Path(__file__).with_name("text.txt")
 WINDOWS, WIDTH = 32, 16
 """Windows of the text, and tokens in each."""
+KEPT, LAST = "logits_to_keep", 2 * WIDTH
+"""What tells a model for how many tokens it is to say what follows, and for how many behind other text."""
 SPARE = 2
 """Positions that a model may keep for padding."""
 POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions")
@@ -34,7 +36,7 @@ class Input:
     kind: str
     given: dict[str, Any]
     first: int
-    """Tokens at the beginning of each sequence that are not counted."""
+    """Tokens at the beginning of what the model gives out that are not counted."""
 
 
 def draw(model: Any, tokenizer: Path, seed: int) -> list[Input]:
@@ -52,10 +54,11 @@ def draw(model: Any, tokenizer: Path, seed: int) -> list[Input]:
     batches = [(SHORT, windows[:, :room], 0)]
     if count := min(WINDOWS, room // (2 * WIDTH)):
         batches.append((LONG, torch.cat([others[:count], windows[:count]]).view(1, -1), count * WIDTH))
-    return [
-        Input(kind, _given(model, _between(before, rows, after), kind), max(1, len(before) + skipped))
-        for kind, rows, skipped in batches
-    ]
+    inputs = []
+    for kind, rows, skipped in batches:
+        given = _given(model, _between(before, rows, after), kind)
+        inputs.append(Input(kind, given, 0 if KEPT in given else max(1, len(before) + skipped)))
+    return inputs
 
 
 def _encode(file: Path, size: int) -> tuple[Ids, Ids, Ids]:
@@ -92,8 +95,8 @@ def _given(model: Any, ids: torch.Tensor, kind: str) -> dict[str, Any]:
     if "decoder_input_ids" in accepted and model.config.is_encoder_decoder:
         start = torch.full_like(ids[:, :1], getattr(model.config, "decoder_start_token_id", None) or 0)
         given["decoder_input_ids"] = torch.cat([start, ids[:, :-1]], dim=1)
-    elif "logits_to_keep" in accepted and kind == LONG:
-        given["logits_to_keep"] = 1  # a row of them for each token may take more memory than all else
+    elif KEPT in accepted and kind == LONG:
+        given[KEPT] = LAST  # rows of all tokens may take more memory than all else
     return given
 
 

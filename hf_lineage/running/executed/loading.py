@@ -6,7 +6,6 @@ import functools
 import inspect
 import json
 import math
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -76,8 +75,6 @@ class Loaded:
 
     model: Any
     places: tuple[Place, ...]
-    layers: dict[int, str]
-    """By the number of a layer the name of its module."""
     unexpected: tuple[str, ...]
     """Stored tensors that the class does not build."""
 
@@ -85,12 +82,6 @@ class Loaded:
     def on_disk(self) -> int:
         """Bytes of the weights that are read from disk whenever the model runs."""
         return sum(each.numel() * each.element_size() for each in self.model.parameters() if each.is_meta)
-
-
-def read_weight(model: Any, name: str) -> torch.Tensor:
-    """Return a matrix of a model; one that lies on disk is read."""
-    weight: torch.Tensor = model.get_parameter(name).detach()
-    return load_offloaded_parameter(model, name) if weight.is_meta else weight
 
 
 def load(asked: Load, folder: Path) -> Loaded:
@@ -154,7 +145,7 @@ def _filled(build: Any, asked: Load, folder: Path) -> Loaded:
     _same_values(model, asked, places)
     left_out = [disk for disk, memory in names.items() if memory in set(info["unexpected_keys"])]
     own = sorted(disk.removeprefix(asked.prefix) for disk in left_out if disk.startswith(asked.prefix))
-    return Loaded(model.eval(), places, _layers(places), tuple(own))
+    return Loaded(model.eval(), places, tuple(own))
 
 
 def _mapping(asked: Load) -> dict[str, str] | None:
@@ -219,7 +210,7 @@ def _place(model: Any, state: dict[str, Any], names: dict[str, str], writer: Wri
 def _same_values(model: Any, asked: Load, places: tuple[Place, ...]) -> None:
     """Raise NotJudgedError unless the first rows of every matrix in memory are those on disk."""
     wanted = {place.writer.tensor: place for place in places}
-    read = functools.lru_cache(1)(functools.partial(read_weight, model))  # once for all experts of a stack
+    read = functools.lru_cache(1)(functools.partial(_weight, model))  # once for all experts of a stack
     for file in asked.files:
         with safe_open(Path(asked.folder, file), "pt") as stored:
             for tensor in sorted(wanted.keys() & set(stored.keys()), key=lambda name: wanted[name].name):
@@ -234,14 +225,7 @@ def _same_values(model: Any, asked: Load, places: tuple[Place, ...]) -> None:
                     raise NotJudgedError(f"what the class holds of {tensor} is not what is stored")
 
 
-def _layers(places: tuple[Place, ...]) -> dict[int, str]:
-    """By the number of a layer the name of the module that holds all that writes in it."""
-    owners: dict[int, list[str]] = {}
-    for place in places:
-        owners.setdefault(place.writer.layer, []).append(f"{place.owner}.")
-    layers = {}
-    for layer, names in owners.items():
-        common = os.path.commonprefix(names).rpartition(".")[0]  # noqa: RUF071 - cut at a dot
-        match = re.match(r"(.*\.)?\d+(?=\.|$)", common)
-        layers[layer] = match[0] if match else common
-    return layers
+def _weight(model: Any, name: str) -> torch.Tensor:
+    """A matrix of a model; one that lies on disk is read."""
+    weight: torch.Tensor = model.get_parameter(name).detach()
+    return load_offloaded_parameter(model, name) if weight.is_meta else weight

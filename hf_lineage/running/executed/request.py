@@ -16,8 +16,7 @@ class Writer:
     """One stored matrix that writes into the stream, and what its columns are."""
 
     key: str
-    """The path, the number of the layer and that of the set in it: what is measured is returned under this name."""
-    layer: int
+    """The path, the number of the layer and that of the set in it: its parts are held under this name."""
     tensor: str
     """Its name on disk."""
     part: int

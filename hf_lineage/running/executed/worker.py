@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hf_lineage.running.executed.request import SHORT, TOKENIZER, Load, Writer
+from hf_lineage.running.executed.request import TOKENIZER, Load, Writer
 
 NEW_NETWORK = 0x10000000 | 0x40000000
 """CLONE_NEWUSER and CLONE_NEWNET: a name space with no network in it."""
@@ -51,14 +51,14 @@ class Server:
         self._folder, self._number = folder, 0
         self._loaded: Any = None
         self._tokenizer = Path()
-        self._short: Any = None
-        """The input on which parts are held at their mean, the means, and what the model says to it."""
+        self._ran: list[Any] = []
+        """By kind the input, what the model gave out, and the medians of what its matrices were given."""
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to one request; an exception says why there is none."""
         actions: dict[str, Callable[..., dict[str, Any]]] = {
             "load": self._load,
-            "measure": self._measure,
+            "run": self._run,
             "hold": self._hold,
         }
         return actions[request["action"]](**request["given"])
@@ -73,34 +73,27 @@ class Server:
         unexpected = list(self._loaded.unexpected)
         return {"values": {"unexpected": unexpected, "numbers": numbers, "on_disk": self._loaded.on_disk}}
 
-    def _measure(self, seed: int) -> dict[str, Any]:
-        """What every part writes on each kind of input, by the kind and the key of its writer."""
+    def _run(self, seed: int) -> dict[str, Any]:
+        """Run the model on each kind of input, and return their shapes."""
         from hf_lineage.running.executed.inputs import draw
-        from hf_lineage.running.executed.recording import Running, sizes_by_writer
+        from hf_lineage.running.executed.recording import Running
 
-        arrays, kinds = {}, {}
         for each in draw(self._loaded.model, self._tokenizer, seed):
-            run = Running(self._loaded, each.first)
-            output = run.go(each.given)
-            if each.kind == SHORT:
-                self._short = each, run.record.means, output
-            for key, sizes in sizes_by_writer(self._loaded, run.record).items():
-                arrays[f"{each.kind} {key}"] = sizes
-            kinds[each.kind] = {
-                "shape": list(each.given["input_ids"].shape),
-                "streams": {str(layer): size for layer, size in run.record.streams.items()},
-            }
-        return {"values": {"kinds": kinds}, "arrays": arrays}
+            run = Running(self._loaded)
+            self._ran.append((each, run.go(each.given), run.medians))
+        return {"values": {each.kind: list(each.given["input_ids"].shape) for each, _, _ in self._ran}}
 
     def _hold(self, parts: dict[str, list[int]]) -> dict[str, Any]:
-        """How far what the model says moves, by sequence, when parts of these writers hold what they are given."""
+        """How far what the model says moves, by kind of input and sequence, when parts of these writers are held."""
         from hf_lineage.running.executed.holding import divergences, held_inputs
         from hf_lineage.running.executed.recording import Running
 
-        each, means, output = self._short
-        after = Running(self._loaded, each.first, held_inputs(self._loaded, means, parts)).go(each.given)
-        unit, moved, says = divergences(output, after, each.first)
-        return {"values": {"unit": unit, "kind": each.kind, "says": says}, "arrays": {"moved": moved}}
+        values, arrays = {}, {}
+        for each, output, medians in self._ran:
+            after = Running(self._loaded, held_inputs(self._loaded, medians, parts)).go(each.given)
+            unit, arrays[each.kind], says = divergences(output, after, each.first)
+            values[each.kind] = {"unit": unit, "says": says}
+        return {"values": values, "arrays": arrays}
 
     def write(self, arrays: Mapping[str, Any]) -> str:
         """Write arrays to a new file and return its name."""

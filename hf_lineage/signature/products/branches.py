@@ -16,7 +16,7 @@ from hf_lineage.architecture import LayerSet, Layout
 from hf_lineage.architecture.registry import PATHS, Path
 from hf_lineage.signature.products.matrices import Matrix, Read, by_rows, gain, reader, writer
 from hf_lineage.signature.products.matrix_product import MatrixProduct, Rows
-from hf_lineage.signature.recipe import Array, Recipe, Vector
+from hf_lineage.signature.recipe import Array, Recipe
 
 
 def matrix_products(layout: Layout, path: str, layer: int, recipe: Recipe, read: Read) -> Iterator[MatrixProduct]:
@@ -92,12 +92,7 @@ class _Set:
             unit_gain=self._folded(layer_set.inner_norm),
             centred=self._centred,
             gate=self._gate(path),
-            measured=self._measured,
         )
-
-    @property
-    def _measured(self) -> Vector | None:
-        return self.layer_set.measured if self.recipe.cap else None
 
     def _gate(self, path: Path) -> Rows | None:
         """The other reader of gated units; None where there is none, or the recipe does not compare it."""
@@ -110,7 +105,7 @@ class _Set:
         """The term of a path whose two matrices both read the stream."""
         norm, size = self._folded(self.layer_set.norm), self.layer_set.heads[path.writer].size
         out, inn = (np.asarray(self._reads(role)) for role in (path.writer, path.reader))
-        return MatrixProduct(out.mT, inn, size, norm, norm, centred=self._centred, measured=self._measured)
+        return MatrixProduct(out.mT, inn, size, norm, norm, centred=self._centred)
 
     def _reads(self, role: str) -> Matrix:
         return reader(self.layout, self.layer_set, role, self.read, self.recipe.gains)

@@ -18,8 +18,6 @@ UNITS = 2048
 """Hidden units of a writer of which some rows are taken at a time."""
 SMALLEST, LARGEST = 1e-12, 1e17
 """A norm between these is correct in float32: no square underflowed and none overflowed."""
-ON_HOST = frozenset({"measured"})
-"""Values by hidden unit, which NumPy uses."""
 FEWEST = 4
 """Tiles of a term, so that there is work for more threads than one."""
 
@@ -96,8 +94,6 @@ class MatrixProduct:
     """Whether the mean over the width is removed from both."""
     gate: Rows | None = None
     """The other reader of gated units; None where there is none, or it is not compared."""
-    measured: Vector | None = None
-    """(h / part,): how much each part wrote when the model ran, in place of its norm."""
 
     def on(self, device: Device) -> MatrixProduct:
         """Return the term with everything that tiles are made of on a device."""
@@ -159,7 +155,7 @@ def _on(part: Any, device: Device) -> Any:
         value = getattr(part, field.name)
         if isinstance(value, StoredRows):
             moved[field.name] = on_device(np.asarray(value), device)
-        elif isinstance(value, np.ndarray) and field.name not in ON_HOST:
+        elif isinstance(value, np.ndarray):
             moved[field.name] = on_device(value, device)
         elif isinstance(value, (Rows, MatrixProduct)):
             moved[field.name] = _on(value, device)

@@ -47,7 +47,7 @@ def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, s
     R = M - a I - b 11ᵀ is the projection off span{I, 11ᵀ} (b = 0 unless the recipe says `ones`; paper, equation 4).
     """
     measured = [(term, measure_units(term, probes, share)) for term in branch]
-    if recipe.cap and not any(term.measured is not None for term, _ in measured):
+    if recipe.cap:
         cap([units for _, units in measured])
     codes = unit_codes([units for _, units in measured])
     product, corner = multiply(measured, probes, share)

@@ -111,8 +111,6 @@ def measure_units(term: MatrixProduct, probes: Probes, share: Share) -> UnitStat
     share(note, term.starts)
     if units.outer.shape[1]:
         share(functools.partial(_outer, term, units, probes), pieces(len(term.reader), UNITS))
-    if term.measured is not None:
-        units.scale(np.divide(term.measured, units.norm, out=np.zeros_like(units.norm), where=units.norm > 0))
     return units
 
 

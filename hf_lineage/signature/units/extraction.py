@@ -131,8 +131,7 @@ def unit_rows(
 
 def _weights(branch: Sequence[MatrixProduct], share: Share) -> Vector:
     surveys = [measure_units(term, Probes.draw(LIGHT, term.reader.shape[1]), share) for term in branch]
-    if not any(term.measured is not None for term in branch):
-        cap(surveys)
+    cap(surveys)
     return np.concatenate([units.norm for units in surveys])
 
 

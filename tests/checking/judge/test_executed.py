@@ -1,15 +1,13 @@
-"""A verdict by what both models do when they run: descendants stay related, and layers that do nothing do not count."""
+"""Where a model loses nothing without what it inherits, nothing is verified; else running changes no verdict."""
 
 import re
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 from hf_lineage import Options, compare
-from hf_lineage.checking.judge.executed import _by_set
 from tests import positions, unspoken
 from tests.checking.test_used_weights import load
 from tests.decoys import made
@@ -35,13 +33,14 @@ def test_a_descendant_is_verified_by_running_and_loses_much_without_what_it_inhe
     assert (verdict.words, verdict.verified_by_running, executed.complete) == ("RELATED", True, True)
     assert executed.ablation.inherited.mean > 1
     assert executed.ablation.others.mean < 0.5
-    assert [ran.model for ran in executed.models] == [str(BASE), str(EXAMPLES / "moss/llama-continued")]
+    assert executed.ablation.equal.parts == executed.ablation.others.parts
+    assert executed.ran.model == str(EXAMPLES / "moss/llama-continued")
     assert 0.8 < verdict.evidence["mlp"].inherited.share < 1
 
 
 def test_an_independent_model_stays_unrelated_and_nothing_is_taken_out():
     verdict = judged(INDEPENDENT)
-    assert (verdict.words, verdict.executed.ablation, verdict.executed.problem) == ("UNRELATED", None, "")
+    assert (verdict.words, verdict.executed.ran, verdict.executed.problem) == ("UNRELATED", None, "")
     assert verdict.evidence["mlp"].p_value > 0.01
 
 
@@ -82,7 +81,7 @@ def test_units_that_only_tokens_open_which_no_text_holds_verify_nothing(tmp_path
     assert judged(tmp_path / "forged", tmp_path / "base", options).verified
     verdict = judged(tmp_path / "forged", tmp_path / "base", replace(options, run=True))
     assert (verdict.verified, verdict.executed.problem) == (False, "")
-    assert [model.tokens_of for model in verdict.executed.models] == ["own", tokenizer]
+    assert verdict.executed.ran.tokens_of == tokenizer
 
 
 NOT_BUILT = {name for name in ROWS if re.search("shared|turns off|no experts", name)}
@@ -108,7 +107,7 @@ def test_each_switch_is_found_by_running_with_the_rules_turned_off_without_which
         assert re.search(f"could not be run: {why}", verdict.executed.problem)
     else:
         assert verdict.executed.problem == ""
-        assert [model.model for model in verdict.executed.models] == [str(pair.a), str(pair.folder)]
+        assert verdict.executed.ran.model == str(pair.folder)
     assert judged(pair.folder, pair.a, MLP).verified == (name not in FEWER)
 
 
@@ -116,9 +115,9 @@ def test_what_cannot_be_run_is_not_verified_and_the_reason_is_told(tmp_path):
     from tests.gguf_models import KINDS, write
 
     file = write(EXAMPLES / "fern/llama-finetune-a", tmp_path / "model.gguf", kind=KINDS.F16)
-    verdict = judged(BASE, base=file)  # which is run first, so that nothing is
+    verdict = judged(file)
     assert (verdict.words, verdict.verified, verdict.exit_code) == ("RELATED", False, 3)
-    assert judged(BASE, base=file, options=STORED).verified
+    assert judged(file, options=STORED).verified
     assert "could not be run: transformers is given safetensors files and a whole config" in verdict.executed.problem
 
 
@@ -126,7 +125,3 @@ def test_an_adapter_is_not_run_and_the_reason_is_told():
     verdict = judged(EXAMPLES / "fern/llama-lora")
     assert (verdict.is_related, verdict.verified_by_running) == (True, False)
     assert verdict.executed.problem.startswith("an adapter is judged by the factors that it stores; to run it, merge")
-
-
-def test_parts_of_a_layer_are_parts_of_its_sets():
-    assert _by_set("mlp", 3, [2, 3], np.array([0, 2, 4])) == {"mlp 3 0": [0], "mlp 3 1": [0, 2]}

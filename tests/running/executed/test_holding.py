@@ -9,12 +9,11 @@ from tests.running.executed.models import ARCHITECTURES, inputs, loaded, saved
 
 
 def lost(model, parts):
-    """What the first input loses if some parts are held at their mean."""
-    each = inputs(model)[0]
-    run = Running(model, each.first)
+    """What the first input loses if some parts are held at their median."""
+    each, run = inputs(model)[0], Running(model)
     before = run.go(each.given)
-    held = held_inputs(model, run.record.means, parts)
-    return divergences(before, Running(model, each.first, held).go(each.given), each.first)
+    after = Running(model, held_inputs(model, run.medians, parts)).go(each.given)
+    return divergences(before, after, each.first)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -57,7 +56,7 @@ def test_parts_that_always_write_the_same_are_no_loss(tmp_path):
 
 def test_one_expert_of_a_stack_is_held_and_no_other(tmp_path):
     model = loaded(saved(tmp_path, "MixtralForCausalLM"), "MixtralForCausalLM")
-    means = {("model.layers.0.mlp.experts", 2): torch.arange(24.0)}
-    (only,) = held_inputs(model, means, {"mlp 0 2": [3, 5], "mlp 0 1": [4]}).items()
+    medians = {("model.layers.0.mlp.experts", 2): torch.arange(24.0)}
+    (only,) = held_inputs(model, medians, {"mlp 0 2": [3, 5], "mlp 0 1": [4]}).items()
     assert only[0] == ("model.layers.0.mlp.experts", 2)
-    assert (only[1].inputs.tolist(), only[1].mean.tolist()) == ([3, 5], [3.0, 5.0])
+    assert (only[1].inputs.tolist(), only[1].median.tolist()) == ([3, 5], [3.0, 5.0])

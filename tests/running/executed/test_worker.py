@@ -1,9 +1,8 @@
-"""The process answers three requests: to load a model, to measure it, and to hold some of its parts at their mean."""
+"""The process answers three requests: to load a model, to run it, and to hold some of its parts."""
 
 from dataclasses import asdict
 
 import pytest
-from safetensors.numpy import load_file
 
 from hf_lineage.running.executed import worker
 from hf_lineage.running.executed.worker import Server
@@ -19,15 +18,11 @@ def server(tmp_path, monkeypatch):
     return served
 
 
-def test_it_measures_every_kind_of_input_and_holds_parts_on_the_short_one(server, tmp_path):
-    answer = server.answer({"action": "measure", "given": {"seed": 4}})
-    kinds = answer["values"]["kinds"]
-    assert {kind: each["shape"] for kind, each in kinds.items()} == {"short": [32, 16], "long": [1, 1024]}
-    arrays = load_file(tmp_path / server.write(answer["arrays"]))
-    assert arrays["short mlp 1 0"].shape == (40,)
-    assert arrays["long value_output 0 0"].shape == (4,)
+def test_it_runs_every_kind_of_input_and_holds_parts_on_each(server):
+    assert server.answer({"action": "run", "given": {"seed": 4}}) == {"values": {"short": [32, 16], "long": [1, 1024]}}
     held = server.answer({"action": "hold", "given": {"parts": {"mlp 0 0": list(range(40))}}})
-    assert (held["values"]["unit"], held["values"]["kind"], held["arrays"]["moved"].shape) == ("nats", "short", (32,))
+    assert {kind: each["unit"] for kind, each in held["values"].items()} == {"short": "nats", "long": "nats"}
+    assert {kind: each.shape for kind, each in held["arrays"].items()} == {"short": (32,), "long": (1,)}
 
 
 def test_it_answers_nothing_else(server):

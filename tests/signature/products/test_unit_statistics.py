@@ -42,36 +42,6 @@ def test_the_norm_of_a_part_without_weight_is_zero():
     assert part_norms(np.zeros((4, WIDTH), np.float32), random(4, WIDTH), 2).tolist() == [0.0, 0.0]
 
 
-def test_a_unit_weighs_what_it_wrote_when_the_model_ran():
-    (plain,) = branch(hidden=4)
-    written = np.array([0.5, 0.0, 0.25, 1.0])
-    weighed, whole = measured_units(replace(plain, measured=written)), measured_units(plain)
-    factors = (written / whole[0].norm).astype(np.float32)
-    np.testing.assert_allclose(weighed[0].norm, written, rtol=1e-7)
-    np.testing.assert_allclose(weighed[0].seen, whole[0].seen * factors[:, None], rtol=1e-6)
-    np.testing.assert_allclose(weighed[0].trace, whole[0].trace * factors, rtol=1e-6)
-
-
-def first_unit(size):
-    """A term whose first unit wrote nothing and has weights of a size."""
-    (plain,) = branch(hidden=4)
-    writer, reader = plain.writer.copy(), plain.reader.copy()
-    writer[:, 0], reader[0] = size, size
-    return replace(plain, measured=np.array([0.0, 1.0, 1.0, 1.0]), writer=writer, reader=reader)
-
-
-def test_a_unit_that_wrote_nothing_adds_nothing_though_its_product_is_too_large_for_float32():
-    (found,) = measured_units(first_unit(1e30))
-    assert (found.norm[0], found.trace[0]) == (0, 0)
-    assert not found.seen[0].any()
-
-
-@pytest.mark.parametrize("size", [float("inf"), float("nan")])
-def test_a_unit_that_is_no_finite_number_stays_none_though_it_wrote_nothing(size):
-    (found,) = measured_units(first_unit(size))
-    assert np.isnan(found.norm[0])
-
-
 SCALED = ("seen", "corner", "trace", "total")
 
 
