@@ -51,7 +51,7 @@ class Opened:
     @property
     def own_code(self) -> str:
         """A sentence about code that the repository brings; empty if it has none."""
-        return own_code(whole_config(self.described))
+        return own_code(whole_config(self.described), self.described.repo.offers)
 
 
 def opened(model: Described, headers: Opened | None = None) -> Opened:
