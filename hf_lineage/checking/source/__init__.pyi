@@ -22,6 +22,7 @@ from .opening import Opened as Opened
 from .opening import headers as headers
 from .opening import opened as opened
 from .run import RunModel as RunModel
+from .run import part_key as part_key
 from .run import run_model as run_model
 from .submodels import CHECKPOINT as CHECKPOINT
 from .submodels import CONFIG as CONFIG
@@ -39,4 +40,3 @@ from .submodels import part_of as part_of
 from .submodels import parts_of as parts_of
 from .submodels import unchanged as unchanged
 from .submodels import with_parts as with_parts
-from .writers import part_key as part_key
