@@ -46,11 +46,11 @@ def _unlike(base: Opened, candidate: Opened) -> Iterator[str]:
 
 def _settings(model: Opened) -> dict[str, Any]:
     """The settings of a class of diffusers, with what it leaves out, or those of timm that say what it builds."""
-    (name,), config = model.described.config["architectures"], model.described.config
+    name, config = model.described.architecture, model.described.config
     if name.startswith(TIMM):
-        return {"architecture": config["architecture"].partition(".")[0], "model_args": config.get("model_args")}
+        return {"name": str(config.get("architecture")).partition(".")[0], "model_args": config.get("model_args")}
     stated = {key: value for key, value in config.items() if not key.startswith("_") and key not in SIZES}
-    return {**registry_table(DEFAULTS, dict[str, dict[str, Any]])[name.removeprefix(DIFFUSERS)], **stated}
+    return {**registry_table(DEFAULTS, dict[str, dict[str, Any]]).get(name.removeprefix(DIFFUSERS), {}), **stated}
 
 
 def unaccounted(base: Opened, candidate: Opened) -> Iterator[str]:
