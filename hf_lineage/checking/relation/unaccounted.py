@@ -28,13 +28,14 @@ DEFAULTS, SIZES = "loading/diffusers.json", {"sample_size"}
 
 def doubts(base: OpenedModel, candidate: OpenedModel) -> Iterator[str]:
     """Return a sentence about the unaccounted tensors of a candidate, if it has any."""
-    names = candidate.unaccounted
-    if not (base.reopen and candidate.reopen):
+    names, listed = candidate.unaccounted, candidate.factorization.classes if candidate.factorization else ()
+    unknown = any(name.startswith((DIFFUSERS, TIMM)) for name in listed)
+    if not (names or unknown) or not (base.reopen and candidate.reopen):
         return judging.unaccounted(names)
     both = base.reopen(), candidate.reopen()
-    if both[1].described.architecture.startswith((DIFFUSERS, TIMM)) and not any(one.described.foreign for one in both):
+    if unknown and not any(one.described.foreign for one in both):
         return _unlike(*both)
-    unlike = set(unaccounted(*both) if names else ())
+    unlike = set(unaccounted(*both))
     return judging.unaccounted([name for name in names if name in unlike], ", and the base has no equal ones")
 
 
