@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from hf_lineage.architecture.registry import listing
 from hf_lineage.checking.contents.model import Asked, Compared, Judged, Source
 from hf_lineage.checking.judge import Candidate, base_once, judge_claim, judge_pair, opened_once
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation import parts_notes
 from hf_lineage.checking.results import VERDICTS, Row, attempt
-from hf_lineage.checking.source import CONFIG, Parts, holds_others, part_of, unchanged, with_parts
+from hf_lineage.checking.source import CONFIG, Parts, holds_others, named_class, part_of, unchanged, with_parts
 from hf_lineage.claims import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Kind, Verdict
@@ -70,10 +71,11 @@ def _is_of(base: object, parts: Parts, part: str) -> bool:
 
 
 def with_copies(judged: Judged, repo: RepoRef, asked: Asked) -> Judged:
-    """Return what was judged of a model, RELATED where it is not read, and its files are those of a base."""
+    """Return what was judged of a model, RELATED where nobody listed its class, and its files are those of a base."""
     rows = list(judged.rows)
+    name = named_class(repo.config()) if repo.has(CONFIG) else None
     for at, row in enumerate(rows):
-        unread = row.verdict.kind is Kind.UNVERIFIABLE and not row.claim.problem
+        unread = row.verdict.kind is Kind.UNVERIFIABLE and name and not any(listing(name)) and not row.claim.problem
         base = base_once(row.claim, asked.options.local_hub)() if unread else None
         if isinstance(base, RepoRef) and base.identity != repo.identity and _is_copy(repo, base):
             same = COPY.format(row.verdict.reason)

@@ -110,15 +110,14 @@ def bound(model: Described) -> Opened:
         wide = [(layout.width, 2 * layout.width), (layout.width, 3 * layout.width)]
         if draft := find_known("drafts", [name for name in known.unaccounted if checkpoint.shapes[name] in wide]):
             raise NothingToCompare(draft)
-    tensors = checkpoint.tensors
     return Opened(
         model,
         weights,
-        checkpoint.with_tensors({name: it for name, it in tensors.items() if name not in known.outside}),
+        checkpoint.with_tensors({name: it for name, it in checkpoint.tensors.items() if name not in known.outside}),
         layout,
         (*reading.notes, *others),
         known.reservations,
-        {name: tensors[name] for name in known.unaccounted if not name.startswith(elsewhere)},
+        {name: checkpoint.tensors[name] for name in known.unaccounted if not name.startswith(elsewhere)},
         passing,
     )
 
