@@ -213,7 +213,7 @@ class RepoRef:
         try:
             return self.cache.json_object(self.path(file), largest, lambda: self.read_text(file, largest))
         except ValueError as error:
-            raise CheckpointError(f"{self}: {file} {error}; download it again") from None
+            raise CheckpointError(f"{self}: {file} {error}; have it saved again") from None
 
     def config(self) -> dict[str, Any]:
         """Return `config.json`; raise RepositoryError if there is none."""

@@ -8,20 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from hf_lineage.architecture.registry import listing
 from hf_lineage.checking.contents.model import Asked, Compared, Judged, Source
 from hf_lineage.checking.judge import Candidate, base_once, judge_claim, judge_pair, opened_once
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation import parts_notes
 from hf_lineage.checking.results import VERDICTS, Row, attempt
-from hf_lineage.checking.source import CONFIG, Parts, holds_others, part_of, unchanged, with_parts
+from hf_lineage.checking.source import CONFIG, Parts, holds_others, named_class, part_of, unchanged, with_parts
 from hf_lineage.claims import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Kind, Verdict
+from hf_lineage.evidence.judging import as_related
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
 
 NOT_JUDGED = "its use by the rest of the model was not judged"
 """What a row about a part says nothing of."""
+COPY = (
+    "the same bytes: all files with weights are those of the base, and so is config.json; nothing was compared, for {}"
+)
 
 
 def check_folders(parts: Parts, asked: Asked) -> Judged:
@@ -62,9 +67,25 @@ def _is_of(base: object, parts: Parts, part: str) -> bool:
     """Whether a part that is not read equals that of the base, byte for byte; no if that is not known."""
     if not isinstance(base, RepoRef) or not _has(base, part):
         return False
-    root = replace(parts.models[0], subfolder="")
-    same = attempt(lambda: unchanged(part_of(root, part), part_of(base, part)), *VERDICTS)
-    return same is True
+    return _is_copy(part_of(replace(parts.models[0], subfolder=""), part), part_of(base, part))
+
+
+def with_copies(judged: Judged, repo: RepoRef, asked: Asked) -> Judged:
+    """Return what was judged of a model, RELATED where nobody listed its class, and its files are those of a base."""
+    rows = list(judged.rows)
+    name = named_class(repo.config()) if repo.has(CONFIG) else None
+    for at, row in enumerate(rows):
+        unread = row.verdict.kind is Kind.UNVERIFIABLE and name and not any(listing(name)) and not row.claim.problem
+        base = base_once(row.claim, asked.options.local_hub)() if unread else None
+        if isinstance(base, RepoRef) and base.identity != repo.identity and _is_copy(repo, base):
+            same = COPY.format(row.verdict.reason)
+            rows[at] = replace(row, verdict=as_related(Kind.LISTED, same, asked.options.criteria(analyses=1)))
+    return replace(judged, rows=tuple(rows))
+
+
+def _is_copy(part: RepoRef, base: RepoRef) -> bool:
+    """Whether a part equals that of the base, byte for byte; no if that is not known."""
+    return attempt(lambda: unchanged(part, base), *VERDICTS) is True
 
 
 def compare_folders(parts: Parts, compared: Compared) -> Judged:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hf_lineage.checking.source import FromWeights, OpenedModel, adapter_beside
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
+from hf_lineage.checkpoint.formats import SETTINGS
 from hf_lineage.claims import CARD, MERGE_CONFIG, RELATIONS, Claim, read_claims
 from hf_lineage.errors import LineageError, printable
 from hf_lineage.evidence import Verdict
@@ -15,8 +16,6 @@ from hf_lineage.hub import ADAPTER_CONFIG, RepoRef, hub_name
 
 WHOLE = frozenset({"F64", "F32", "F16", "BF16"})
 """The types of stored numbers that are not quantized."""
-SCALES = ("quantization_config", "quantization", "compression_config")
-"""Keys of `config.json` that say how weights are quantized."""
 
 
 def relation_notes(
@@ -87,4 +86,4 @@ def _has_weights(repo: RepoRef) -> bool:
 def _is_whole(model: FromWeights) -> bool:
     config = model.opened.described.config
     types = {tensor.dtype for tensor in model.opened.checkpoint.stored.values()}
-    return types <= WHOLE and not any(config.get(key) for key in SCALES)
+    return types <= WHOLE and not any(map(config.get, SETTINGS))

@@ -2,6 +2,7 @@ from .describing import described as described
 from .describing import model_config as model_config
 from .description import SAVED as SAVED
 from .description import holds_others as holds_others
+from .description import named_class as named_class
 from .lazy_signature import Downloads as Downloads
 from .model import FromWeights as FromWeights
 from .model import OpenedModel as OpenedModel

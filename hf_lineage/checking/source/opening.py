@@ -18,7 +18,7 @@ from hf_lineage.architecture.loading import (
     usual_type,
     world,
 )
-from hf_lineage.architecture.registry import LISTED, Choice
+from hf_lineage.architecture.registry import LISTED, Choice, find_known
 from hf_lineage.checking.source.describing import about, described
 from hf_lineage.checking.source.description import Described, holds_others, whole_config
 from hf_lineage.checkpoint import Checkpoint, TensorInfo, WeightFiles, open_weights, weights_in
@@ -65,7 +65,7 @@ def opened(model: Described, headers: Opened | None = None) -> Opened:
     checkpoint = headers.checkpoint
     with about(model.repo):
         refuse_hidden(headers.layout)
-    notes = (*model.notes, *settings, *headers.notes, *_wrapped(checkpoint), *headers.weights.notes())
+    notes = (*model.notes, *settings, *headers.notes, *checkpoint.notes, *headers.weights.notes())
     reservations = (*headers.reservations, *_reservations(headers))
     return replace(headers, notes=notes, reservations=reservations)
 
@@ -78,13 +78,6 @@ def _reservations(headers: Opened) -> Iterator[str]:
     with about(model.repo):
         inside = parts(model.config, usual)
         yield from scalar_reservations(headers.layout, checkpoint.shapes, checkpoint.read, inside, checkpoint.prefetch)
-
-
-def _wrapped(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """A sentence about a prefix of all names that only some loaders take off; none if there is no such prefix."""
-    if not checkpoint.wrapping:
-        return ()
-    return (f"the name of every tensor begins with {checkpoint.wrapping}; it was removed, but transformers does not",)
 
 
 def bound(model: Described) -> Opened:
@@ -109,18 +102,22 @@ def bound(model: Described) -> Opened:
             layout = bind(model.factorization, built, model.config)
             passing = frozenset(_passing(layout, known.unaccounted, checkpoint)) if known.unaccounted else frozenset()
         except CheckpointError as error:
+            if instead := find_known("tensors", {*known.outside, *known.unaccounted} or checkpoint.stored):
+                raise NothingToCompare(f"{error}; {instead}") from None
             if doubt := weights.doubt or (known.outside and f"{min(known.outside)} is none that the class loads"):
                 raise NothingToCompare(f"{printable(doubt, 300)}; {error}") from None
             raise
-    tensors = checkpoint.tensors
+        wide = [(layout.width, 2 * layout.width), (layout.width, 3 * layout.width)]
+        if draft := find_known("drafts", [name for name in known.unaccounted if checkpoint.shapes[name] in wide]):
+            raise NothingToCompare(draft)
     return Opened(
         model,
         weights,
-        checkpoint.with_tensors({name: it for name, it in tensors.items() if name not in known.outside}),
+        checkpoint.with_tensors({name: it for name, it in checkpoint.tensors.items() if name not in known.outside}),
         layout,
         (*reading.notes, *others),
         known.reservations,
-        {name: tensors[name] for name in known.unaccounted if not name.startswith(elsewhere)},
+        {name: checkpoint.tensors[name] for name in known.unaccounted if not name.startswith(elsewhere)},
         passing,
     )
 

@@ -194,10 +194,11 @@ def _is_read(library: str, name: str) -> bool:
 
 
 def unchanged(part: RepoRef, base: RepoRef) -> bool:
-    """Return whether a part has the files with weights of its counterpart, byte for byte, and its configuration."""
-    files = [name for name in part.files() if name == CONFIG or name.endswith(WEIGHT_FILES)]
-    alike = [name for name in base.files() if name == CONFIG or name.endswith(WEIGHT_FILES)]
-    return len(files) > 1 and files == alike and all(part.sha256(name) == base.sha256(name) for name in files)
+    """Return whether a part has the weights of its counterpart, byte for byte, its settings and code."""
+    ends = (*WEIGHT_FILES, ".py")
+    files, alike = ([name for name in one.files() if name == CONFIG or name.endswith(ends)] for one in (part, base))
+    weights = any(name.endswith(WEIGHT_FILES) for name in files)
+    return weights and files == alike and all(part.sha256(name) == base.sha256(name) for name in files)
 
 
 def _checkpoints(repo: RepoRef) -> Parts | None:

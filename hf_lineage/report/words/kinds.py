@@ -67,9 +67,9 @@ KINDS = {
     Kind.LISTED: Shown(
         tone="part",
         headline="Holds the same stored data as",
-        says="The Hub lists the same SHA-256 for the files with weights of both models, and the configurations agree. "
+        says="The files with weights of both models have the same SHA-256, and the configurations agree. "
         "A repository that was copied has such files.",
-        says_not=f"It says what a server lists: the bytes of the files were not read. {NO_WRONG}",
+        says_not=f"On the Hub it says what a server lists: the bytes of the files were not read. {NO_WRONG}",
         rule=Rule(
             "related-by-listing",
             "note",
