@@ -200,6 +200,8 @@ def other_format(repo: RepoRef) -> str | None:
     """Return what a repository without usable weights holds instead and what to do about it; None if unknown."""
     files = repo.files()
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
+        if "adapter_config.json" not in files:
+            return f"{repo} holds an adapter without its adapter_config.json; save it with peft's `save_pretrained`"
         return f"{repo} holds only a LoRA adapter; `hf-lineage check {repo.typed}` checks it on its base"
     pickled = next((name for name in files if name.endswith(PICKLES) and not NO_WEIGHTS.fullmatch(name)), None)
     if pickled:
