@@ -205,6 +205,8 @@ def other_format(repo: RepoRef) -> str | None:
     """
     files = repo.files()
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
+        if "adapter_config.json" not in files:
+            return f"{repo} holds an adapter without its adapter_config.json; save it with peft's `save_pretrained`"
         return f"{repo} holds only a LoRA adapter; `hf-lineage check {repo.typed}` checks it on its base"
     if place := find_known("places", repo.folders()):
         raise NoModelError(f"{repo}: {place}")

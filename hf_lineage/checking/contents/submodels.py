@@ -32,8 +32,8 @@ COPY = (
 def check_folders(parts: Parts, asked: Asked) -> Judged:
     """Return whether the models in folders come from the bases that are claimed."""
     claims, options = asked.declared.claims, asked.options
-    candidates = {part.subfolder: opened_once(part, options) for part in parts.models}
-    notes = parts_notes(claims, {part: candidates[part.subfolder]() for part in parts.models})
+    candidates = {part.file or part.subfolder: opened_once(part, options) for part in parts.models}
+    notes = parts_notes(claims, {part: candidates[part.file or part.subfolder]() for part in parts.models})
     return Judged(tuple(row for claim in claims for row in _judge(parts, candidates, claim, options)), notes)
 
 
@@ -46,7 +46,8 @@ def _judge(parts: Parts, candidates: Mapping[str, Candidate], claim: Claim, opti
     located = base_once(claim, options.local_hub)
     rows = [judge_claim(candidate, claim, options, part, located) for part, candidate in candidates.items()]
     base = None if claim.problem else located()
-    judged = [row for row in rows if row.verdict.kind is not Kind.UNVERIFIABLE or _has(base, row.part)]
+    every = parts.models[0].each  # the user asks for each of these files
+    judged = [row for row in rows if every or row.verdict.kind is not Kind.UNVERIFIABLE or _has(base, row.part)]
     judged = judged if any(row.verdict.kind is not Kind.UNVERIFIABLE for row in judged) else rows
     left_out = (
         f"{row.part} was not judged: {row.verdict.reason}" for row in rows if not any(row is one for one in judged)
@@ -93,7 +94,7 @@ def compare_folders(parts: Parts, compared: Compared) -> Judged:
 
     def judge(part: RepoRef) -> Row:
         base, candidate = compared.opened(part.subfolder), opened_once(part, compared.options)
-        return judge_pair(compared.claim, base, candidate, compared.options, part.subfolder)
+        return judge_pair(compared.claim, base, candidate, compared.options, part.file or part.subfolder)
 
     return Judged(tuple(map(judge, parts.models)))
 

@@ -80,10 +80,11 @@ def _contradictions(
 
 def _has_weights(repo: RepoRef) -> bool:
     """Whether there are weights besides those of an adapter."""
-    return any(name.endswith(WEIGHT_FILES) and not name.startswith("adapter_model.") for name in repo.files())
+    weights = (name for name in repo.files() if name.endswith(WEIGHT_FILES))
+    return any(not name.startswith(("adapter_model.", "adapters.")) for name in weights)
 
 
 def _is_whole(model: FromWeights) -> bool:
-    config = model.opened.described.config
+    config, converted = model.opened.described.config, model.opened.described.foreign  # which the Hub calls quantized
     types = {tensor.dtype for tensor in model.opened.checkpoint.stored.values()}
-    return types <= WHOLE and not any(map(config.get, SETTINGS))
+    return not converted and types <= WHOLE and not any(map(config.get, SETTINGS))

@@ -28,7 +28,6 @@ from .run import run_model as run_model
 from .submodels import CHECKPOINT as CHECKPOINT
 from .submodels import CONFIG as CONFIG
 from .submodels import INDEX as INDEX
-from .submodels import MODULES as MODULES
 from .submodels import Parts as Parts
 from .submodels import adapter_beside as adapter_beside
 from .submodels import adapter_folders as adapter_folders

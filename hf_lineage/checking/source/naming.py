@@ -19,7 +19,7 @@ from hf_lineage.checking.source.submodels import only, part_of
 from hf_lineage.checkpoint import content_of
 from hf_lineage.checkpoint.foreign import nameable
 from hf_lineage.claims import Claim, Claims
-from hf_lineage.errors import OptionError, RepositoryError, SignatureError, printable
+from hf_lineage.errors import EVERY, OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files import is_file, is_folder, refuse_within, typed
 from hf_lineage.hub import RepoRef, hub_name, resolve, spelled
 from hf_lineage.signature import Signature, sources
@@ -88,7 +88,7 @@ def locate(
 def _named(repo: RepoRef, subfolder: str, file: str | None) -> RepoRef:
     """The folder and the file of a repository that are meant."""
     repo = part_of(repo, subfolder) if subfolder else repo
-    return replace(repo, file=file) if file is not None else repo
+    return replace(repo, file=EVERY if file == "all" else file) if file is not None else repo
 
 
 def _signature(file: Path) -> Signature:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from hf_lineage.architecture.registry import listing
 from hf_lineage.checkpoint import INDICES
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
-from hf_lineage.errors import NothingToCompare, RepositoryError, printable
+from hf_lineage.errors import EVERY, NothingToCompare, RepositoryError, printable
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
 from hf_lineage.signature import Signature
 
@@ -26,7 +26,7 @@ FOLDER = re.compile(r"(?!\.)[\w.+-]{1,100}(/(?!\.)[\w.+-]{1,100}){0,3}")
 Source = TypeVar("Source", RepoRef, RepoRef | Signature)
 MAIN = ("unet", "transformer", "prior")
 """Where a pipeline has the model that makes the picture."""
-ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
+ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin", "adapters.safetensors")
 MOST = 20
 """Parts of one repository that are judged."""
 
@@ -87,6 +87,12 @@ def adapter_folders(repo: RepoRef) -> list[str]:
 
 def parts_of(repo: RepoRef | Signature) -> Parts:
     """Return the models in the folders of a repository; none where the repository is a model itself."""
+    if isinstance(repo, RepoRef) and repo.file == EVERY:
+        from hf_lineage.checkpoint.foreign.gguf import list_models
+
+        files = list_models(repo)
+        notes = (f"only the first {MOST} of {len(files)} GGUF files were judged",) if len(files) > MOST else ()
+        return Parts(tuple(replace(repo, file=file, each=True) for file in files[:MOST]), notes)
     if isinstance(repo, Signature) or repo.subfolder or repo.has(CONFIG):
         return Parts(())
     layouts = (_modules, _pipeline, _checkpoints, _folders)
@@ -239,4 +245,4 @@ def _json(repo: RepoRef, file: str) -> Any:
 
 
 def _listed(models: Sequence[RepoRef]) -> str:
-    return printable(", ".join(model.subfolder for model in models), 300)
+    return printable(", ".join(model.file or model.subfolder for model in models), 300)

@@ -24,7 +24,9 @@ PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 """The files that transformers loads if there is no safetensors file of the usual name."""
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 """The ends of the names of files that torch.save wrote."""
-NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model)\.\w+")
+NO_WEIGHTS = re.compile(
+    r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model|(\d+_)?adapters)\.\w+"
+)
 """Files beside a model that are not models."""
 WEIGHT_FILES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
 """How files with weights end, whichever library loads them."""
@@ -175,11 +177,11 @@ class ForeignModel:
         files = self.repo.files()
         others = {*list_files(self.repo, self.end), *(file for file in files if file.endswith(WEIGHT_FILES))}
         unread = [file for file in others - {*read} if not NO_WEIGHTS.fullmatch(file)]
-        if not unread:
+        if not unread or self.repo.each:
             return remarks
         how = "as it was named" if self.repo.file else f"{self.form.how}; name another {ONE_FILE}"
-        more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
-        left = f"{printable(min(unread), 200)}{more} may hold weights too and was not read"
+        were = "was" if len(unread) == 1 else "were"
+        left = f"{printable(', '.join(sorted(unread)), 1000)} may hold weights too and {were} not read"
         return (*remarks, f"{name} was read, {how}; {left}")
 
 

@@ -140,7 +140,7 @@ def test_layers_that_predict_further_tokens_are_not_counted():
             {"general.architecture": 7},
             "the GGUF file has the architecture 7, which hf-lineage cannot read; check the safete",
         ),
-        (LLAMA | {"general.type": "adapter"}, "the GGUF file has the type adapter, not a model; name one by its p"),
+        (LLAMA | {"general.type": "adapter"}, "the GGUF file has the type adapter, not a model; check the adapter"),
     ],
 )
 def test_what_is_not_read_says_why(metadata, why):
