@@ -63,9 +63,9 @@ PACKS = {
 }
 
 
-def each(change: Callable[[Path, str, Any], object]) -> Callable[[Path, dict[str, Any]], None]:
+def each(change: Callable[[Path, str, Any], object]) -> Callable[[Path, dict[str, Any]], object]:
     """A step that changes one thing after the other, each by its name."""
-    return lambda folder, given: [change(folder, name, value) for name, value in given.items()] and None
+    return lambda folder, given: [change(folder, name, value) for name, value in given.items()]
 
 
 def write(folder, name, content):
