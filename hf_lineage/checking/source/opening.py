@@ -108,7 +108,8 @@ def bound(model: Described) -> Opened:
                 raise NothingToCompare(f"{printable(doubt, 300)}; {error}") from None
             raise
         wide = [(layout.width, 2 * layout.width), (layout.width, 3 * layout.width)]
-        if draft := find_known("drafts", [name for name in known.unaccounted if checkpoint.shapes[name] in wide]):
+        beside = [name for name in known.unaccounted if checkpoint.shapes[name] in wide]
+        if layout.layers == 1 and (draft := find_known("drafts", beside)):  # a model of more is none, whatever it adds
             raise NothingToCompare(draft)
     return Opened(
         model,
