@@ -107,9 +107,7 @@ def bound(model: Described) -> Opened:
             if doubt := weights.doubt or (known.outside and f"{min(known.outside)} is none that the class loads"):
                 raise NothingToCompare(f"{printable(doubt, 300)}; {error}") from None
             raise
-        wide = [(layout.width, 2 * layout.width), (layout.width, 3 * layout.width)]
-        beside = [name for name in known.unaccounted if checkpoint.shapes[name] in wide]
-        if layout.layers == 1 and (draft := find_known("drafts", beside)):  # a model of more is none, whatever it adds
+        if draft := _draft(layout, known, checkpoint):
             raise NothingToCompare(draft)
     return Opened(
         model,
@@ -121,6 +119,13 @@ def bound(model: Described) -> Opened:
         {name: checkpoint.tensors[name] for name in known.unaccounted if not name.startswith(elsewhere)},
         passing,
     )
+
+
+def _draft(layout: Layout, known: World, checkpoint: Checkpoint) -> str:
+    """A sentence about a draft head; a model of more layers than one is none, whatever it stores beside them."""
+    wide = [(layout.width, 2 * layout.width), (layout.width, 3 * layout.width)]
+    beside = [name for name in known.unaccounted if checkpoint.shapes[name] in wide]
+    return find_known("drafts", beside) if layout.layers == 1 else ""
 
 
 def _passing(layout: Layout, names: tuple[str, ...], checkpoint: Checkpoint) -> Iterator[str]:
