@@ -165,10 +165,11 @@ def _in_card(repo: RepoRef) -> Iterable[Name]:
 
 
 def _in_merge(file: str, repo: RepoRef) -> Iterable[Name]:
-    """The parents of a merge; of several in one file each has a name, by which the later ones mean it."""
+    """The parents of a merge; of several in one file each has a name, by which the others mean it."""
     merges = _documents(repo, file, repo.read_text(file, LARGEST))
-    made = {merge.get("name") for merge in merges}
-    return [name for merge in merges for name in parents_in(merge) if name.base not in made]
+    for merge in merges:
+        made = [other.get("name") for other in merges if other is not merge]
+        yield from (name for name in parents_in(merge) if name.base not in made)
 
 
 def merge_recipe(repo: RepoRef) -> MergeRecipe | None:
