@@ -30,23 +30,23 @@ def held_inputs(
     return {at: Held(torch.tensor(inputs), medians[at][inputs]) for at, inputs in known.items()}
 
 
-def divergences(before: Any, after: Any, first: int) -> tuple[str, torch.Tensor, float]:
+def divergences(before: Any, after: Any, counted: int) -> tuple[str, torch.Tensor, float]:
     """Return what they are counted in, by sequence how far what a model says moved, and how much it says at all.
 
-    The last is how far what it says to a token is, in the mean, from what it says to all of them together. The first
-    tokens do not count.
+    The last is how far what it says to a token is, in the mean, from what it says to all of them together. So many
+    tokens at the end of each sequence count.
     """
     if hasattr(before, "logits") and before.logits.ndim == STACK:
-        return NATS, *_nats(before.logits[:, first:], after.logits[:, first:])
-    old, new = (_rows(each[0], first) for each in (before, after))
+        return NATS, *_nats(before.logits[:, -counted:], after.logits[:, -counted:])
+    old, new = (_rows(each[0], counted) for each in (before, after))
     sizes = old.norm(dim=-1).clamp(min=1e-30)
     says = ((old - old.mean(dim=(0, 1))).norm(dim=-1) / sizes).mean()
     return CHANGE, ((old - new).norm(dim=-1) / sizes).mean(dim=1), float(says)
 
 
-def _rows(given: torch.Tensor, first: int) -> torch.Tensor:
+def _rows(given: torch.Tensor, counted: int) -> torch.Tensor:
     """(sequences, tokens, width): what a model gives out for each token that counts, or for all of them together."""
-    return (given[:, first:] if given.ndim == STACK else given[:, None]).cpu().double()
+    return (given[:, -counted:] if given.ndim == STACK else given[:, None]).cpu().double()
 
 
 def _nats(before: torch.Tensor, after: torch.Tensor) -> tuple[torch.Tensor, float]:

@@ -35,8 +35,8 @@ class Input:
 
     kind: str
     given: dict[str, Any]
-    first: int
-    """Tokens at the beginning of what the model gives out that are not counted."""
+    counted: int
+    """Tokens at the end of each sequence that count."""
 
 
 def draw(model: Any, tokenizer: Path, seed: int) -> list[Input]:
@@ -57,7 +57,8 @@ def draw(model: Any, tokenizer: Path, seed: int) -> list[Input]:
     inputs = []
     for kind, rows, skipped in batches:
         given = _given(model, _between(before, rows, after), kind)
-        inputs.append(Input(kind, given, 0 if KEPT in given else max(1, len(before) + skipped)))
+        counted = given["input_ids"].shape[1] - max(1, len(before) + skipped)
+        inputs.append(Input(kind, given, min(counted, given.get(KEPT, counted))))
     return inputs
 
 

@@ -1,5 +1,8 @@
 """Recording: the median of what each writing matrix is given while a model runs, or a run in which parts hold theirs.
 
+Only the tokens that count do so here too: what acts on the others alone is held at what it does on these. Experts that
+are stacked read their tokens in an order of their own, so that all of theirs count.
+
 A module that multiplies with one matrix is seen by a hook on it. A stack of experts is multiplied one by one inside
 their module, so that the functions of torch are watched there: the matrix tells by its place in memory which it is.
 """
@@ -18,6 +21,8 @@ from hf_lineage.running.executed.loading import STACK, Loaded, Place
 
 MULTIPLIES = {"linear": (0, 1), "matmul": (0, 1), "__matmul__": (0, 1), "bmm": (0, 1), "mm": (0, 1), "addmm": (1, 2)}
 """Function -> where it takes what it multiplies, and the matrix."""
+SEQUENCES = 3
+"""Dimensions of what a matrix is given for whole sequences, (batch, tokens, inputs)."""
 At = tuple[str, int | None]
 """The name of a matrix in memory, and which expert of a stack it is."""
 
@@ -50,8 +55,8 @@ class _Stacks(TorchFunctionMode):
 class Running:
     """One run of a model, recorded, or with some parts held at their medians."""
 
-    def __init__(self, loaded: Loaded, held: Mapping[At, Held] | None = None) -> None:
-        self._model, self._held = loaded.model, held
+    def __init__(self, loaded: Loaded, counted: int, held: Mapping[At, Held] | None = None) -> None:
+        self._model, self._counted, self._held = loaded.model, counted, held
         self.medians, self.inside = dict[At, torch.Tensor](), list[torch.nn.Module]()
         self._places = {place.module: place for place in reversed(loaded.places)}
 
@@ -71,9 +76,12 @@ class Running:
         for module, place in self._places.items():
             if is_stack(place):
                 yield module.register_forward_pre_hook(lambda module, _: self.inside.append(module))
-                yield module.register_forward_hook(lambda *_: self.inside.pop() and None)
+                yield module.register_forward_hook(self._left)
             else:
                 yield module.register_forward_pre_hook(self._given)
+
+    def _left(self, *_: Any) -> None:
+        self.inside.pop()
 
     def _given(self, module: Any, args: Any) -> Any:
         return (self._seen((self._places[module].owner, None), args[0]), *args[1:])
@@ -92,8 +100,9 @@ class Running:
 
     def _seen(self, at: At, given: torch.Tensor) -> torch.Tensor:
         if self._held is None:
-            if given.numel():
-                self.medians[at] = given.reshape(-1, given.shape[-1]).float().median(dim=0).values.cpu()
+            rows = given[:, -self._counted :] if given.ndim == SEQUENCES else given
+            if rows.numel():
+                self.medians[at] = rows.reshape(-1, rows.shape[-1]).float().median(dim=0).values.cpu()
             return given
         held = self._held.get(at)
         if held is None:

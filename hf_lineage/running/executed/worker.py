@@ -76,11 +76,15 @@ class Server:
     def _run(self, seed: int) -> dict[str, Any]:
         """Run the model on each kind of input, and return their shapes."""
         from hf_lineage.running.executed.inputs import draw
+        from hf_lineage.running.executed.loading import CannotRunError
         from hf_lineage.running.executed.recording import Running
 
         for each in draw(self._loaded.model, self._tokenizer, seed):
-            run = Running(self._loaded)
-            self._ran.append((each, run.go(each.given), run.medians))
+            run = Running(self._loaded, each.counted)
+            output = run.go(each.given)
+            if not output[0].isfinite().all():
+                raise CannotRunError("what it says is not finite")
+            self._ran.append((each, output, run.medians))
         return {"values": {each.kind: list(each.given["input_ids"].shape) for each, _, _ in self._ran}}
 
     def _hold(self, parts: dict[str, list[int]]) -> dict[str, Any]:
@@ -90,8 +94,9 @@ class Server:
 
         values, arrays = {}, {}
         for each, output, medians in self._ran:
-            after = Running(self._loaded, held_inputs(self._loaded, medians, parts)).go(each.given)
-            unit, arrays[each.kind], says = divergences(output, after, each.first)
+            held = held_inputs(self._loaded, medians, parts)
+            after = Running(self._loaded, each.counted, held).go(each.given)
+            unit, arrays[each.kind], says = divergences(output, after, each.counted)
             values[each.kind] = {"unit": unit, "says": says}
         return {"values": values, "arrays": arrays}
 

@@ -10,10 +10,11 @@ from tests.running.executed.models import ARCHITECTURES, inputs, loaded, saved
 
 def lost(model, parts):
     """What the first input loses if some parts are held at their median."""
-    each, run = inputs(model)[0], Running(model)
+    each = inputs(model)[0]
+    run = Running(model, each.counted)
     before = run.go(each.given)
-    after = Running(model, held_inputs(model, run.medians, parts)).go(each.given)
-    return divergences(before, after, each.first)
+    after = Running(model, each.counted, held_inputs(model, run.medians, parts)).go(each.given)
+    return divergences(before, after, each.counted)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -29,7 +30,7 @@ def test_nothing_is_lost_without_nothing_and_something_without_everything(tmp_pa
 def test_a_loss_is_the_divergence_of_what_is_predicted_next():
     before, after = (torch.randn(64, 10, 64, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))
     outputs = [type("Output", (), {"logits": logits})() for logits in (before, after)]
-    unit, moved, _ = divergences(*outputs, 1)
+    unit, moved, _ = divergences(*outputs, 9)
     by_hand = torch.distributions.kl_divergence(*(torch.distributions.Categorical(logits=x) for x in (before, after)))
     assert unit == "nats"
     torch.testing.assert_close(moved.float(), by_hand[:, 1:].mean(dim=1))
@@ -37,7 +38,7 @@ def test_a_loss_is_the_divergence_of_what_is_predicted_next():
 
 def test_without_a_head_a_loss_is_a_share_of_the_last_state():
     states = torch.randn(4, 3, 5, generator=torch.Generator().manual_seed(1))
-    unit, moved, says = divergences((states,), (0.9 * states,), 1)
+    unit, moved, says = divergences((states,), (0.9 * states,), 2)
     assert (unit, says > 0.1) == ("change", True)
     torch.testing.assert_close(moved.float(), torch.full((4,), 0.1))
 

@@ -45,8 +45,8 @@ def test_every_class_reads_windows_of_a_text_and_the_same_behind_other_text(name
     ids = long.given["input_ids"][0]
     behind = ids[len(ids) // 2 :].view(-1, 16)
     assert torch.equal(behind, short.given["input_ids"][: len(behind)])
-    assert (short.kind, short.first, long.kind) == ("short", 1, "long")
-    assert (long.first, long.given.get("logits_to_keep")) in ((0, 32), (len(behind) * 16, None))
+    assert (short.kind, short.counted, long.kind) == ("short", 15, "long")
+    assert (long.counted, long.given.get("logits_to_keep")) in ((32, 32), (len(behind) * 16, None))
 
 
 def test_neither_settings_nor_weights_of_a_model_choose_what_it_reads():
@@ -66,10 +66,10 @@ def test_a_model_whose_places_end_is_read_to_their_end():
 
 def test_the_models_own_tokenizer_makes_its_tokens_and_those_around_a_text(tmp_path):
     short, long = draw(model(vocab_size=1024), tokenizer(tmp_path), 3)
-    for each, skipped in ((short, 1), (long, 0)):
+    for each, counted in ((short, 17), (long, 32)):
         ids = each.given["input_ids"]
         assert (ids[:, [0, -1]] == torch.tensor([1022, 1023])).all()
-        assert (int(ids[:, 1:-1].max()) < 256, each.first) == (True, skipped)
+        assert (int(ids[:, 1:-1].max()) < 256, each.counted) == (True, counted)
     assert short.given["input_ids"].shape == (32, 18)
 
 

@@ -72,11 +72,12 @@ def test_layers_that_are_read_from_disk_write_what_they_write_in_memory(tmp_path
     on_disk = replace(request, offload=True, memory={"cpu": stored // 2}, disk=2**20)
     seen = []
     for model in (load(request, tmp_path), load(on_disk, tmp_path)):
-        given, run = inputs(model)[0], Running(model)
+        given = inputs(model)[0]
+        run = Running(model, given.counted)
         output = run.go(given.given)
         parts = {model.places[0].writer.key: range(8)}
-        after = Running(model, held_inputs(model, run.medians, parts)).go(given.given)
-        seen.append((run.medians, divergences(output, after, given.first)[1], model.on_disk))
+        after = Running(model, given.counted, held_inputs(model, run.medians, parts)).go(given.given)
+        seen.append((run.medians, divergences(output, after, given.counted)[1], model.on_disk))
     assert (seen[0][2], seen[1][2] > stored // 8) == (0, True)
     assert all(torch.equal(size, seen[1][0][key]) for key, size in seen[0][0].items())
     assert torch.equal(seen[0][1], seen[1][1])

@@ -3,8 +3,10 @@
 from dataclasses import asdict
 
 import pytest
+import torch
 
 from hf_lineage.running.executed import worker
+from hf_lineage.running.executed.loading import CannotRunError
 from hf_lineage.running.executed.worker import Server
 from tests.running.executed.models import asked, saved
 
@@ -23,6 +25,12 @@ def test_it_runs_every_kind_of_input_and_holds_parts_on_each(server):
     held = server.answer({"action": "hold", "given": {"parts": {"mlp 0 0": list(range(40))}}})
     assert {kind: each["unit"] for kind, each in held["values"].items()} == {"short": "nats", "long": "nats"}
     assert {kind: each.shape for kind, each in held["arrays"].items()} == {"short": (32,), "long": (1,)}
+
+
+def test_what_is_not_finite_is_a_reason(server):
+    server._loaded.model.lm_head.weight.data[:] = torch.inf
+    with pytest.raises(CannotRunError, match="what it says is not finite"):
+        server.answer({"action": "run", "given": {"seed": 4}})
 
 
 def test_it_answers_nothing_else(server):
