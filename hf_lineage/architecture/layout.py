@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -63,9 +62,7 @@ class Layout:
 
     def parts(self, path: str, number: int) -> int:
         """Return how many interchangeable parts a branch has: hidden units, or heads, of all experts."""
-        return sum(
-            layer_set.units // layer_set.part * math.prod(layer_set.stacked) for layer_set in self.sets(path)[number]
-        )
+        return sum(layer_set.parts for layer_set in self.sets(path)[number])
 
     def numbers(self, path: str) -> tuple[int, ...]:
         """Return the numbers of the layers that have a path: all layers, unless they are of several kinds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -52,6 +53,11 @@ class LayerSet:
     def part(self) -> int:
         """How many consecutive hidden units are interchangeable together: one, or the size of a head."""
         return self.heads["query"].size if "query" in self.heads else 1
+
+    @property
+    def parts(self) -> int:
+        """How many interchangeable parts it has, of all experts that are stacked in it."""
+        return self.units // self.part * math.prod(self.stacked)
 
     @property
     def tensors(self) -> tuple[str, ...]:

@@ -71,10 +71,6 @@ class _Parts:
     """For each layer the parts that were looked up."""
     inherited: tuple[Flags, ...]
 
-    def chosen(self, flags: Sequence[Flags]) -> list[NDArray[np.int64]]:
-        """Return by layer the numbers of some parts."""
-        return [numbers[some] for numbers, some in zip(self.numbers, flags, strict=True)]
-
 
 def _ablated(running: RunModel, candidate: OpenedModel, parts: _Parts, seed: int) -> Ablation | None:
     """What the candidate loses without what it inherits, on the input where that is least; None where nothing is."""
@@ -83,7 +79,8 @@ def _ablated(running: RunModel, candidate: OpenedModel, parts: _Parts, seed: int
     layers = candidate.reopen().layout.sets(parts.path)  # type: ignore[misc]
 
     def lost(flags: Sequence[Flags]) -> tuple[Mapping[str, Any], Mapping[str, Loss]]:
-        held, chosen = dict[str, list[int]](), parts.chosen(flags)
+        held = dict[str, list[int]]()
+        chosen = [numbers[some] for numbers, some in zip(parts.numbers, flags, strict=True)]
         for layer, numbers in zip(parts.layers, chosen, strict=True):
             held |= _by_set(parts.path, layer, layers[layer], numbers)
         values, moved = running.hold(held)
@@ -103,8 +100,7 @@ def _ablated(running: RunModel, candidate: OpenedModel, parts: _Parts, seed: int
 
 def _by_set(path: str, layer: int, sets: Sequence[LayerSet], numbers: NDArray[np.int64]) -> dict[str, list[int]]:
     """By the name of each set of a layer which of its parts are meant, given their numbers in the layer."""
-    sizes = [one.units // one.part * int(np.prod(one.stacked)) for one in sets]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
+    starts = np.concatenate([[0], np.cumsum([one.parts for one in sets])])
     return {
         part_key(path, layer, number): (numbers[(numbers >= start) & (numbers < stop)] - start).tolist()
         for number, (start, stop) in enumerate(pairwise(starts.tolist()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import shutil
 import tempfile
 from collections import Counter
@@ -69,12 +70,10 @@ def list_writers(layout: Layout) -> Iterator[Writer]:
     """Yield every matrix that writes into the stream, along the paths whose parts can be held."""
     for path, role in WRITERS.items():
         for layer, sets in enumerate(layout.sets(path)):
-            for number, layer_set in enumerate(sets):
-                if role not in layer_set.slots:
-                    continue
-                experts = int(np.prod(layer_set.stacked)) if layer_set.stacked else 1
-                parts, tensor = layer_set.units // layer_set.part * experts, layer_set.slots[role].tensor
-                yield Writer(part_key(path, layer, number), tensor, layer_set.part, parts, experts, layer_set.expert)
+            for number, one in enumerate(sets):
+                if role in one.slots:
+                    key, experts = part_key(path, layer, number), math.prod(one.stacked)
+                    yield Writer(key, one.slots[role].tensor, one.part, one.parts, experts, one.expert)
 
 
 def part_key(path: str, layer: int, number: int) -> str:
