@@ -11,6 +11,7 @@ from .ranges import LARGEST_RANGE as LARGEST_RANGE
 from .ranges import Downloads as Downloads
 from .ranges import RangedFile as RangedFile
 from .reference import ADAPTER_CONFIG as ADAPTER_CONFIG
+from .reference import EVERY as EVERY
 from .reference import LARGEST_CONFIG as LARGEST_CONFIG
 from .reference import SMALL_FILES as SMALL_FILES
 from .reference import RepoRef as RepoRef

@@ -30,12 +30,9 @@ from hf_lineage.errors import NothingToCompare, printable
 TABLES = "tensors"
 OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 """Ends of names that transformers takes for others, whatever the class."""
-DECIDES_NOTHING = tuple(
-    f".{end}"
-    for end in (
-        *("rotary_emb.inv_freq", "rotary_embeddings.inv_freq", "emb.inv_freq", "embeddings.inv_freq", "position_ids"),
-        *("masked_bias", "attn.bias", "attention.bias", "attn_mask", "relative_position_index"),
-    )
+DECIDES_NOTHING = (
+    *(".rotary_emb.inv_freq", ".rotary_embeddings.inv_freq", ".emb.inv_freq", ".embeddings.inv_freq", ".position_ids"),
+    *(".masked_bias", ".attn.bias", ".attention.bias", ".attn_mask", ".relative_position_index"),
 )
 """Ends of names of tables and masks that older versions of transformers stored, where the class has no such tensor."""
 EMBEDDING = re.compile(r"(.*\.)?(?!\w*norm)\w*embed\w*\.weight", re.IGNORECASE)

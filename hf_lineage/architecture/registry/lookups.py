@@ -26,11 +26,10 @@ from hf_lineage.architecture.registry.schema import (
     as_stacks,
     prefixes,
 )
-from hf_lineage.architecture.registry.tables import registry_root
+from hf_lineage.architecture.registry.tables import parse_yaml, registry_root
 from hf_lineage.errors import NothingToCompare, RegistryError, UnlistedClass
 from hf_lineage.files import open_regular
 
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml reads the registry about eight times as fast as PyYAML does alone."""
 
 USUAL_TASK = "forcausallm"
@@ -116,7 +115,7 @@ def _text(file: Path) -> str:
 @functools.cache
 def _parse(path: Path, text: str) -> Factorization:
     try:
-        content = yaml.load(text, Loader=LOADER)  # noqa: S506 - both are safe loaders
+        content = parse_yaml(text)
         factorization = msgspec.convert(dict(**content, name=path.stem), Factorization)
     except (yaml.YAMLError, msgspec.ValidationError, AttributeError, TypeError, ValueError) as error:
         raise RegistryError(f"{path.name}: {error}; registry/README.md documents the schema") from None

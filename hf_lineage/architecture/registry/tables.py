@@ -19,6 +19,7 @@ import yaml
 from hf_lineage.errors import RegistryError, printable
 
 T = TypeVar("T")
+parse_yaml = functools.partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 @functools.cache
@@ -41,7 +42,7 @@ def read_table(root: Path, file: str, kind: Any) -> Any:
 
     Raise RegistryError if it is missing or holds anything else.
     """
-    parse = json.loads if file.endswith(".json") else yaml.safe_load
+    parse = json.loads if file.endswith(".json") else parse_yaml
     try:
         return msgspec.convert(parse((root / file).read_text(encoding="utf-8")), kind)
     except (OSError, ValueError, yaml.YAMLError, msgspec.ValidationError, AttributeError, TypeError) as error:

@@ -19,9 +19,9 @@ from hf_lineage.checking.source.submodels import only, part_of
 from hf_lineage.checkpoint import content_of
 from hf_lineage.checkpoint.foreign import nameable
 from hf_lineage.claims import Claim, Claims
-from hf_lineage.errors import EVERY, OptionError, RepositoryError, SignatureError, printable
+from hf_lineage.errors import OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files import is_file, is_folder, refuse_within, typed
-from hf_lineage.hub import RepoRef, hub_name, resolve, spelled
+from hf_lineage.hub import EVERY, RepoRef, hub_name, resolve, spelled
 from hf_lineage.signature import Signature, sources
 
 SUFFIX = ".lineage.safetensors"

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from hf_lineage.architecture.registry import listing
 from hf_lineage.checkpoint import INDICES
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
-from hf_lineage.errors import EVERY, NothingToCompare, RepositoryError, printable
-from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
+from hf_lineage.errors import NothingToCompare, RepositoryError, printable
+from hf_lineage.hub import ADAPTER_CONFIG, EVERY, RepoRef
 from hf_lineage.signature import Signature
 
 MODULES, INDEX, CONFIG = "modules.json", "model_index.json", "config.json"

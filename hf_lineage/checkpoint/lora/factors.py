@@ -123,13 +123,14 @@ def open_lora(repo: RepoRef) -> Lora:
     sizes = {module: 1 if whole else math.sqrt(one.rank) if rooted else one.rank for module, one in plain.items()}
     modules = {module: replace(one, scale=alpha / sizes[module]) for module, one in plain.items()}
     start = config.get("init_lora_weights", True)
+    begins = forms()["starts"][_family(start)]
     return Lora(
         checkpoint,
         modules,
         _kind(config, start) + (f" ({form['name']})" if whole else ""),
         beside=len(checkpoint.tensors) - 2 * len(modules),
-        calibrated=forms()["starts"][_family(start)] != "matrices",
-        order_matters=str(start) if forms()["starts"][_family(start)] == "order" else "",
+        calibrated=begins != "matrices",
+        order_matters=str(start) if begins == "order" else "",
         stacked=stacked,
         idle=find_idle(config, modules),
         on_head=config.get("task_type") not in BASES,
@@ -181,14 +182,8 @@ def _family(start: Any) -> str:
 
 
 def _kind(config: Mapping[str, Any], start: Any) -> str:
-    base = (
-        "DoRA"
-        if config.get("use_dora") or config["peft_type"] == "dora"
-        else "rsLoRA"
-        if config.get("use_rslora")
-        else "LoRA"
-    )
-    family = _family(start)
+    decomposed = config.get("use_dora") or config["peft_type"] == "dora"
+    base, family = "DoRA" if decomposed else "rsLoRA" if config.get("use_rslora") else "LoRA", _family(start)
     return base if family in ("True", "true") else f"{base} from {'random factors' if family == 'False' else family}"
 
 

@@ -18,9 +18,9 @@ from hf_lineage.checkpoint.foreign.form import (
     unreadable_file,
 )
 from hf_lineage.checkpoint.foreign.gguf.header import GgufHeader, parse, texts
-from hf_lineage.errors import EVERY, ONE_FILE, CheckpointError, NothingToCompare, printable
+from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, printable
 from hf_lineage.files import OPEN_FILES, Stamp, open_regular
-from hf_lineage.hub import HEAD, Downloads, RangedFile, RepoRef
+from hf_lineage.hub import EVERY, HEAD, Downloads, RangedFile, RepoRef
 
 SUFFIX = ".gguf"
 BESIDE = re.compile(r"(?:^|[-_./])(?:mmproj|imatrix|vocab|lora|adapter|mtp|draft)(?=[-_.]|$)", re.IGNORECASE)
