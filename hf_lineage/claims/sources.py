@@ -168,7 +168,7 @@ def _in_merge(file: str, repo: RepoRef) -> Iterable[Name]:
     """The parents of a merge; of several in one file each has a name, by which the others mean it."""
     merges = _documents(repo, file, repo.read_text(file, LARGEST))
     for merge in merges:
-        made = [other.get("name") for other in merges if other is not merge]
+        made = [one.get("name") for one in merges if one is not merge]
         yield from (name for name in parents_in(merge) if name.base not in made)
 
 
@@ -233,7 +233,6 @@ def _front_matter(repo: RepoRef) -> dict[str, Any]:
 
 
 def _yaml(repo: RepoRef, file: str, text: str | None) -> dict[str, Any]:
-    """The one mapping of a file; empty if there is none."""
     return next(iter(_documents(repo, file, text, most=1)), {})
 
 

@@ -28,7 +28,6 @@ from hf_lineage.hub.addresses import HUB_NAME, held
 LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24
 """Bytes: the index of 100,000 tensors takes ten million, a configuration that names 22,000 classes two million."""
 ADAPTER_CONFIG, EVERY = "adapter_config.json", "*.gguf"
-"""The configuration of an adapter, and the name that stands for each GGUF file."""
 MERGES = ("mergekit_config.yml", "mergekit_moe_config.yml")
 SMALL_FILES = ("config.json", "README.md", ADAPTER_CONFIG, *MERGES, "model.safetensors.index.json")
 """The files that are fetched from the Hub first; the weights follow when they are needed."""
@@ -48,9 +47,8 @@ class RepoRef:
     subfolder: str = ""
     """The folder of the repository that is meant; empty for the repository itself."""
     file: str | None = None
-    """The GGUF file that the user names, or one of several that are judged in turn."""
+    """The GGUF file that the user names, EVERY for all, or one of these where `each` is true."""
     each: bool = False
-    """Whether it is one of several, and the user asks for each."""
     part: str = ""
     """The part of the model that is meant, such as its vision; empty for the model itself."""
     allow_pickle: bool = False
