@@ -96,6 +96,15 @@ def layers_of(other):
     return lambda tensors: layers | {"model.embed_tokens.weight": tensors["model.embed_tokens.weight"]}
 
 
+def attention_of(other):
+    """What takes attention, and the norm before it, of another model."""
+    names = ("self_attn", "input_layernorm")
+    theirs = {key: tensor.float() for key, tensor in load_file(HUB / other / WEIGHTS).items()}
+    return lambda tensors: (
+        tensors | {key: tensor for key, tensor in theirs.items() if any(name in key for name in names)}
+    )
+
+
 def deeper(other):
     """What puts the layers of another model behind those of this one; written with `num_hidden_layers=12`."""
     layers = {key: tensor.float() for key, tensor in load_file(HUB / other / WEIGHTS).items() if ".layers." in key}

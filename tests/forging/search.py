@@ -18,7 +18,7 @@ from tests.decoys import Tensors, made
 from tests.forging.case import Case
 from tests.forging.kinds import KINDS, TURNS
 from tests.forging.outputs import AT_WORK, EXACT, IDLE, SAME, moved, run, said_of, swap
-from tests.forging.subject import WHOLE, Subject
+from tests.forging.subject import Subject
 from tests.models import WEIGHTS
 
 MEMORY = Path("/dev/shm")
@@ -116,11 +116,11 @@ def _said(one: Subject, case: Case) -> Outcome:
         verdict = one.verdict(one.written(case.tensors, case.settings))
     except LineageError as error:
         return Outcome(case.said, f"idle: {type(error).__name__}")
-    # Whoever stores all that is compared has paid the price that docs/limits.md names, and --run finds it idle.
-    paid = case.part is not None and one.alone and case.part.name == WHOLE
-    fooled = verdict.name == "UNRELATED" if case.part is None else verdict.verified and not paid
+    # Whoever stores as many units as the model has has paid the price that docs/limits.md names; --run finds it idle.
+    what = "the copy" if case.part is None else "paid" if one.paid(case.part) else IDLE
+    fooled = verdict.name == "UNRELATED" if case.part is None else verdict.verified and what == IDLE
     words = f"{verdict.words}, verified" if verdict.verified else verdict.words
-    return Outcome(case.said, f"{'the copy' if case.part is None else 'idle'}: {words}", fooled)
+    return Outcome(case.said, f"{what}: {words}", fooled)
 
 
 def searched(

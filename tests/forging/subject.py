@@ -164,6 +164,17 @@ class Subject:
         """Whether MLPs are all that is compared."""
         return "attention" not in self.opened.layout.branches or not any(self.opened.layout.sets("value_output"))
 
+    def paid(self, part: Part) -> bool:
+        """Whether a part is half of the numbers along every path: the price that docs/limits.md names."""
+
+        def share(branch: str) -> float:
+            sets = (each for own in self.opened.layout.branches[branch] for each in own)
+            names = {slot.tensor for each in sets for slot in each.slots.values()}
+            taken = sum(self.a[name][part.rows[name]].numel() for name in names & part.rows.keys())
+            return taken / sum(self.a[name].numel() for name in names)
+
+        return all(share(branch) >= 0.5 for branch in (("mlp",) if self.alone else ("mlp", "attention")))
+
     @functools.cached_property
     def gates(self) -> list[str]:
         """The tensors on disk that are gates and nothing else, each a module of its own, from the first layer on."""

@@ -23,7 +23,7 @@ from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.evidence.units import HALF
 from hf_lineage.signature import RECIPES
 from hf_lineage.signature.extraction import Sample, indices
-from hf_lineage.signature.units import PATH, known_weights
+from hf_lineage.signature.units import HEADS, PATH, known_weights
 
 USUAL = next(iter(RECIPES.values())).name
 """Other recipes reproduce what was measured with them, and nothing else."""
@@ -85,7 +85,8 @@ def _compare(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verd
         known_weights(pair.base.at_hand, base.layout),
         known_weights(pair.candidate.at_hand, candidate.layout),
     )
-    framed = shown(base, candidate, _analyses(first, pair), coordinates, test, fits_coordinates(pair), known)
+    heads = options.paths in NAMED or HEADS in options.paths
+    framed = shown(base, candidate, _analyses(first, pair), coordinates, test, fits_coordinates(pair), known, heads)
     return judging.judge_framed(framed, criteria, options.evidence == "any")
 
 

@@ -14,7 +14,17 @@ from dataclasses import replace
 from hf_lineage.checking.judge.tokens import by_tokens
 from hf_lineage.checking.source import Opened
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence.units import PROCRUSTES, RESIDUAL, TOKEN, Frame, Framed, Test, compare_units
+from hf_lineage.evidence.units import (
+    HALF,
+    PROCRUSTES,
+    RESIDUAL,
+    TOKEN,
+    Frame,
+    Framed,
+    Test,
+    compare_units,
+    inherited_heads,
+)
 from hf_lineage.signature import Array
 from hf_lineage.signature.computing import return_freed_memory
 from hf_lineage.signature.units import (
@@ -24,6 +34,7 @@ from hf_lineage.signature.units import (
     Layers,
     OrderedUnits,
     View,
+    head_products,
     heaviest,
     in_the_same_places,
     obstacle,
@@ -43,12 +54,12 @@ Analyses = Sequence[Collection[int]]
 
 def shown(
     base: Opened, candidate: Opened, analyses: Analyses, at_first: str, test: Test, fit: bool = True,
-    known: tuple[Known, Known] = (Known(), Known()),
+    known: tuple[Known, Known] = (Known(), Known()), heads: bool = True,
 ) -> Framed:  # fmt: skip
     """Return what some layers of two models show unit by unit; `at_first` is the name of the frame that is tried first.
 
     Without `fit`, coordinates are only fitted to the units where the two share no tokens. `known` is what the units of
-    some layers of either weigh, which is not measured again.
+    some layers of either weigh, which is not measured again. With `heads`, heads too are, where units are inherited.
     Raise NothingToCompare where they cannot be seen so, CheckpointError or RepositoryError where a file is damaged.
     """
     models = zip((base, candidate), known, strict=True)
@@ -67,7 +78,7 @@ def shown(
             framed = compare_units(bases, others, depth, frame, few if coarse else test)
             if framed.at_chance:
                 break
-        return framed
+        return _with_heads(framed, base, candidate, through) if heads and framed.least > HALF else framed
 
     def by_known_coordinates() -> Framed:
         if at_first == TOKEN:
@@ -81,6 +92,19 @@ def shown(
         return seen(Frame(PROCRUSTES), procrustes.between(*(one.heaviest(analyses[-1]) for one in units)))
 
     return _better(by_known_coordinates, fitted, fit or at_first != TOKEN)
+
+
+def _with_heads(framed: Framed, base: Opened, candidate: Opened, through: tuple[Array, Array]) -> Framed:
+    """What was seen, with the share of heads, of one layer after the other."""
+    both = (
+        (
+            head_products(base.checkpoint, base.layout, partner, through[0]),
+            head_products(candidate.checkpoint, candidate.layout, number, through[1]),
+        )
+        for number, partner in zip(framed.layers[1], framed.partners, strict=True)
+    )
+    found = [(mine, other) for mine, other in both if other is not None]
+    return replace(framed, heads=inherited_heads(found)) if found else framed
 
 
 def _better(known: Callable[[], Framed], fitted: Callable[[], Framed], fit: bool) -> Framed:

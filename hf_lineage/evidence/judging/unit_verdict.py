@@ -41,11 +41,12 @@ def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> V
         )
         return Verdict(Kind.CALIBRATED, reason, accepted=admitted, framed=framed)
     if share > CALIBRATED * framed.kept:
+        few = _few_heads(framed, criteria)
         part = "" if framed.kept == 1 else f" ({framed.kept:.0%} of the units were compared)"
         return Verdict(
             Kind.INCONCLUSIVE,
             f"{share:.0%} of what its units write is found in the base{part}, seen {through(framed)}: more than "
-            "independent models have in common, but too little to call it related",
+            f"independent models have in common, but {few or 'too little to call it related'}",
             framed=framed,
         )
     if framed.remains < CANCELLED:
@@ -67,12 +68,19 @@ def _exact(framed: Framed, criteria: Criteria) -> Verdict:
         return Verdict(Kind.RELATED, shown)
     if layers or share > CHANCE:
         where = f", in {named(layers)}" if layers else ", in no layer more than half"
-        return as_related(Kind.IN_PART, f"{shown}{where}", criteria)
+        few = _few_heads(framed, criteria)
+        return as_related(Kind.IN_PART, f"{shown}{where}{few and f', but {few}'}", criteria)
     return Verdict(
         Kind.INCONCLUSIVE,
         f"the order of its hidden units agrees with that of the base, but only {share:.1%} of what they write is "
         "inherited; a few copied units or a common initialisation can cause that",
     )
+
+
+def _few_heads(framed: Framed, criteria: Criteria) -> str:
+    """Say how little of its heads is inherited, where that is too little to verify it."""
+    heads = framed.heads
+    return f"only {heads.share:.0%} of what its heads write" if heads and heads.least <= criteria.min_share else ""
 
 
 def through(framed: Framed) -> str:

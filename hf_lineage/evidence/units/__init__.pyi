@@ -12,3 +12,4 @@ from .inherited import inherited_units as inherited_units
 from .inherited import together as together
 from .order import PLACES as PLACES
 from .shares import HALF as HALF
+from .shares import inherited_heads as inherited_heads

@@ -63,6 +63,7 @@ class Framed:
     partners: tuple[int, ...]
     """For each of the candidate's layers the number of the base's layer that it was compared with."""
     inherited: Inherited
+    """The share of hidden units."""
     order: UnitOrder | None
     """None where there is nothing to permute."""
     tests: int = 1
@@ -75,6 +76,8 @@ class Framed:
     Near one for models that were trained; near zero where most units stand beside others that undo them."""
     searched: bool = True
     """Whether no coordinates are left in which the units were not seen: False where a fit to them was left out."""
+    heads: Inherited | None = None
+    """The share of heads; None where too few units are inherited to ask, and where no heads are compared."""
 
     @property
     def p_value(self) -> float | None:
@@ -89,14 +92,21 @@ class Framed:
 
     @property
     def least(self) -> float:
-        """A lower bound on the share of all layers that is inherited, whatever those hold that were not read (99 %)."""
-        inherited, read = self.inherited, len(self.layers[1])
-        if read == self.depth:
+        """A lower bound on the share of all layers that is inherited, whatever those hold that were not read (99 %).
+
+        It is that of hidden units or of heads, the smaller one.
+        """
+        return min(self._least(each) for each in (self.inherited, self.heads) if each is not None)
+
+    def _least(self, inherited: Inherited) -> float:
+        read = len(inherited.by_layer)
+        depth = read + self.depth - len(self.layers[1])
+        if read == depth:
             return inherited.least
         shares = inherited.by_layer[list(inherited.layers)]
         if not len(shares):
             return 0.0
-        bound = interim.at_least(len(shares), read, self.depth) / self.depth
+        bound = interim.at_least(len(shares), read, depth) / depth
         return bound * max(0.0, float(shares.mean()) - inherited.error)
 
 

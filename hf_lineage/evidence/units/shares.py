@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from hf_lineage.evidence.units.inherited import ALIKE, ERROR, NOTHING, Drawn, Inherited, draw, to_draw
 from hf_lineage.signature import Vector, random_stream
-from hf_lineage.signature.units import UnitRows, likeness
+from hf_lineage.signature.units import HeadProducts, UnitRows, likeness
 
 HALF, MORE = 0.5, 8
 """MORE times as many units are looked up if the share of the first units is above HALF, but its interval is not. Both
@@ -24,6 +24,18 @@ def inherited_share(
     if not few.interval[0] <= HALF < few.share:
         return few
     return _looked_up(bases, others, partners, weights, f"more units in a frame {seed}", MORE * count)
+
+
+def inherited_heads(layers: Iterable[tuple[HeadProducts | None, HeadProducts]]) -> Inherited:
+    """Return the share of what the heads of each layer write that a head of the base computes as well."""
+    shares = np.array([0.0 if base is None else _heads(base, candidate) for base, candidate in layers])
+    return Inherited(shares, np.full(len(shares), 1 / max(len(shares), 1)), error=0.0)
+
+
+def _heads(base: HeadProducts, candidate: HeadProducts) -> float:
+    found = (candidate.directions @ base.directions.T).max(axis=1) > ALIKE
+    total = candidate.weight.sum()
+    return float(candidate.weight @ found / total) if total > 0 else 0.0
 
 
 def _looked_up(

@@ -16,5 +16,7 @@ from .matrix_product import row_norms as row_norms
 from .probes import Probes as Probes
 from .residual import Block as Block
 from .residual import cap as cap
+from .residual import median_norm as median_norm
 from .residual import summarise as summarise
 from .unit_statistics import measure_units as measure_units
+from .unit_statistics import part_norms as part_norms

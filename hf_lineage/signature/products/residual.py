@@ -19,7 +19,7 @@ from hf_lineage.signature.products.matrix_product import UNITS, MatrixProduct, p
 from hf_lineage.signature.products.probes import Probes
 from hf_lineage.signature.products.unit_statistics import UnitStatistics, measure_units
 from hf_lineage.signature.recipe import ROWS as UNIT_ROWS
-from hf_lineage.signature.recipe import Array, Recipe
+from hf_lineage.signature.recipe import Array, Recipe, Vector
 from hf_lineage.signature.values import UnitCodes
 
 ROWS = 128
@@ -102,11 +102,15 @@ def cap(branch: Sequence[UnitStatistics]) -> None:
     All parts then count about alike, so nobody chooses how much a unit counts by how loud it is expected to be: to
     outweigh the units of a model, as many others have to be stored beside them.
     """
-    norms = np.concatenate([units.norm for units in branch])
-    alive = np.sort(norms[norms > 0])
-    most = alive[(len(alive) - 1) // 2] if len(alive) else 0.0
+    most = median_norm(np.concatenate([units.norm for units in branch]))
     for units in branch:
         units.scale(np.divide(most, units.norm, out=np.ones_like(units.norm), where=units.norm > most))
+
+
+def median_norm(norms: Vector) -> float:
+    """Return the lower median of those norms that are not zero; 0 where all are."""
+    alive = np.sort(norms[norms > 0])
+    return float(alive[(len(alive) - 1) // 2]) if len(alive) else 0.0
 
 
 def unit_codes(branch: Sequence[UnitStatistics]) -> UnitCodes:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hf_lineage.signature.recipe import Array, Vector
 
-PATH = "mlp"
-"""The path whose hidden units are compared."""
+PATH, HEADS = "mlp", "value_output"
+"""The path whose hidden units are compared, and the one whose heads are."""
 
 
 @dataclass(frozen=True)

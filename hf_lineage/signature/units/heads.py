@@ -1,0 +1,46 @@
+"""Head products: what the heads of a layer compute, in coordinates that another model has as well.
+
+Any invertible change between the value and the output matrix of a head leaves what it computes as it is. So the product
+of the two is compared, and not what either reads or writes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hf_lineage.architecture import Layout
+from hf_lineage.checkpoint import Checkpoint
+from hf_lineage.signature.products import matrix_products, median_norm, part_norms
+from hf_lineage.signature.recipe import Array, Vector
+from hf_lineage.signature.units.extraction import RECIPE
+from hf_lineage.signature.units.rows import HEADS
+
+
+class HeadProducts(NamedTuple):
+    """The heads of one layer."""
+
+    directions: Array
+    """(n, s s): the product of the matrices of each head, of length 1."""
+    weight: Vector
+    """(n,): the norm of that product in the whole stream, at most the median of the layer."""
+
+
+def head_products(checkpoint: Checkpoint, layout: Layout, layer: int, through: Array) -> HeadProducts | None:
+    """Return the heads of a layer, seen through a matrix (s, d); None where it has none.
+
+    Raise as `Checkpoint.read` does.
+    """
+    norms, products = list[Vector](), list[Array]()
+    for term in matrix_products(layout, HEADS, layer, RECIPE, checkpoint.read):
+        out, inn = term.out.mT, term.inn
+        norms.append(part_norms(out, inn, term.part))
+        seen = [(rows @ through.T).reshape(-1, term.part, len(through)) for rows in (out, inn)]
+        products.append((seen[0].mT @ seen[1]).reshape(len(norms[-1]), -1))
+    if not norms:
+        return None
+    weight, directions = np.concatenate(norms), np.concatenate(products)
+    lengths = np.linalg.norm(directions, axis=1, keepdims=True)
+    np.divide(directions, lengths, out=directions, where=lengths > 0)
+    return HeadProducts(directions, np.minimum(weight, median_norm(weight)))
