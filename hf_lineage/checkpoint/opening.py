@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hf_lineage.architecture.loading import older
 from hf_lineage.checkpoint.files import WeightFiles
 from hf_lineage.checkpoint.foreign import PICKLES, read_header, without_wrapper
 from hf_lineage.checkpoint.formats import PLAIN
@@ -38,7 +39,9 @@ def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
     lost = sorted(set(weights.index) - set(checkpoint.stored))
     if lost:
         raise CheckpointError(f"{repo}: its index names the tensor {lost[0]}, which no shard holds; download it again")
-    return without_wrapper(checkpoint)
+    checkpoint = without_wrapper(checkpoint)
+    known = checkpoint.tensors
+    return checkpoint.with_tensors({name if (new := older(name)) in known else new: known[name] for name in known})
 
 
 def open_file(repo: RepoRef, file: str) -> Checkpoint:
