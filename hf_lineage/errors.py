@@ -18,6 +18,8 @@ import errno
 LONGEST = 2000
 ONE_FILE = "by its path, or with --file for the model that is judged"
 """How one of several files is named; that of a base by its path alone."""
+EVERY = "*.gguf"
+"""The name that stands for each GGUF file."""
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """What the system says where a disk, a share of it or a file is full."""
 

@@ -9,10 +9,11 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from hf_lineage.checking.source.opening import headers
-from hf_lineage.checkpoint.lora.factors import WEIGHTS, open_lora
+from hf_lineage.checkpoint.lora.factors import open_lora
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 from tests.models import HIDDEN, WIDTH
 
+WEIGHTS = "adapter_model.safetensors"
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 TEXT = Path(__file__).parents[1] / "LICENSE"
 """A text that does not change, so that no adapter does."""

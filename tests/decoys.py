@@ -1,4 +1,4 @@
-"""Decoys: folders that hold two independent models, and what transformers makes of them: `python -m tests.decoys`.
+"""Decoys: folders that hold two independent models, and what transformers makes of them.
 
 A is the base, B an independent model. Each kind of decoy puts both into one folder, or one of them in an unusual place.
 transformers' own loader tells which of them the folder is: the oracle of what a verdict may say.
@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,15 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, compare
 from hf_lineage.architecture.layers import find_layers
-from hf_lineage.architecture.registry.lookups import factorizations, lookup
+from hf_lineage.architecture.registry.lookups import lookup
 from hf_lineage.architecture.registry.schema import Factorization, as_stacks
 from hf_lineage.errors import LineageError
-from tests.conformance import required, tiny_model, variants
+from tests.conformance import tiny_model
 from tests.models import WEIGHTS, edit_json, shard
 
 Tensors = dict[str, torch.Tensor]
@@ -190,44 +187,3 @@ def verdict(folder: Path, pair: Pair) -> str:
 def fooled(loads: str, says: str) -> bool:
     """Whether a verdict is not about the model that loads."""
     return (loads == "B" and says == "RELATED") or (loads == "A" and says == "UNRELATED")
-
-
-def everything(most: int | None) -> Iterator[tuple[str, str, str, str]]:
-    """Class, decoy, which model loads and what the verdict is, of so many classes of every factorization."""
-    known = [(listed, [name for name in listed.classes if hasattr(transformers, name)]) for listed in factorizations()]
-    for listed, name in ((listed, name) for listed, names in known for name in names[:most]):
-        for kind, make in GENERAL.items():
-            with tempfile.TemporaryDirectory() as folder:
-                try:
-                    pair = made(name, required(listed, name, variants(name)[0]), Path(folder))
-                    if not (pair.a / WEIGHTS).exists():
-                        continue
-                    where = make(pair)
-                except Exception as error:
-                    yield f"{listed.name} {name}", kind, "not made", repr(error)[:200]
-                    continue
-                yield (
-                    f"{listed.name} {name}",
-                    kind,
-                    whose(where, pair, getattr(transformers, name)),
-                    verdict(where, pair),
-                )
-
-
-def main() -> int:
-    """Print every case that fooled us, and how many there were of each outcome; `--all` takes every class."""
-    most = None if "--all" in sys.argv else 1
-    counts: Counter[tuple[str, str, str]] = Counter()
-    wrong = 0
-    for name, kind, loads, says in everything(most):
-        counts[kind, loads, says.partition(" ")[0]] += 1
-        if fooled(loads, says) or loads == "not made" or says.startswith("error"):
-            wrong += fooled(loads, says)
-            print("FOOLED" if fooled(loads, says) else "look at", name, kind, loads, says, flush=True)
-    for (kind, loads, says), count in sorted(counts.items()):
-        print(f"{kind:18} loads {loads:12} {says:14} {count}")
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -80,7 +80,7 @@ def _without_gap(numbers: set[int], where: str, what: str) -> range:
     everything = range(max(numbers, default=-1) + 1)
     missing = next((number for number in everything if number not in numbers), None)
     if missing is not None:
-        raise CheckpointError(f"{where} no {what} {missing} but {what} {everything[-1]}; download the weights again")
+        raise CheckpointError(f"{where} no {what} {missing} but {what} {everything[-1]}; have the weights saved again")
     return everything
 
 

@@ -1,6 +1,7 @@
 from .codes import Codes as Codes
 from .files import INDICES as INDICES
 from .files import WeightFiles as WeightFiles
+from .files import content_of as content_of
 from .files import other_format as other_format
 from .files import weight_files as weight_files
 from .files import weights_in as weights_in

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hf_lineage.architecture.loading import of_diffusers
+from hf_lineage.architecture.registry import find_known
 from hf_lineage.checkpoint.foreign import (
     NO_WEIGHTS,
     PICKLED,
@@ -15,9 +16,10 @@ from hf_lineage.checkpoint.foreign import (
     ForeignModel,
     Layout,
     foreign_model,
+    list_files,
     unusual,
 )
-from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.errors import CheckpointError, NoModelError, NothingToCompare, printable
 from hf_lineage.hub import RepoRef
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -30,8 +32,8 @@ NAMED = "transformers_weights"
 """The key of `config.json` with which transformers loads another file than these two."""
 RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")
 """Parts of a distributed checkpoint, which transformers prefers to everything else in a folder."""
-FRAMEWORKS = {".h5": "TensorFlow", ".msgpack": "Flax", ".onnx": "ONNX"}
-"""Endings of files with weights for another framework -> its name."""
+PICKLE_BEGINS, BEGINNING = ("PK\x03\x04", *(f"\ufffd{chr(protocol)}" for protocol in range(2, 6))), 64
+"""How files of torch.save begin as text, with an archive or the mark of a pickle, and how much of a file is read."""
 PICKLE_READ = "{} is a pickle; its tensors were read and nothing was run (--allow-pickle)"
 CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
 
@@ -174,7 +176,7 @@ def _in_file(repo: RepoRef, named: str) -> tuple[dict[str, str], list[str]]:
 def _listed(repo: RepoRef, index: Mapping[str, object], file: str = INDEX) -> dict[str, str]:
     weight_map = index.get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(shard, str) for shard in weight_map.values()):
-        raise CheckpointError(f"{repo}: {file} has no `weight_map` from tensor names to file names; download it again")
+        raise CheckpointError(f"{repo}: {file} has no `weight_map` from tensor names to file names; save it again")
     return weight_map
 
 
@@ -192,22 +194,43 @@ def _shards(
         )
     missing = next((shard for shard in shards if not repo.offers(shard)), None)
     if missing is not None:
-        raise CheckpointError(f"{repo}: {file} names the shard {missing}, which is missing; download it again")
+        raise CheckpointError(f"{repo}: {file} names the shard {missing}, which is missing; fetch it, or a newer index")
     return weight_map, shards
 
 
 def other_format(repo: RepoRef) -> str | None:
-    """Return what a repository without usable weights holds instead and what to do about it; None if unknown."""
+    """Return what a repository without usable weights holds instead and what to do about it; None if unknown.
+
+    Raise NoModelError for a part of the Hub's cache, which is no repository.
+    """
     files = repo.files()
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
+        if "adapter_config.json" not in files:
+            return f"{repo} holds an adapter without its adapter_config.json; save it with peft's `save_pretrained`"
         return f"{repo} holds only a LoRA adapter; `hf-lineage check {repo.typed}` checks it on its base"
-    pickled = next((name for name in files if name.endswith(PICKLES) and not NO_WEIGHTS.fullmatch(name)), None)
-    if pickled:
+    if place := find_known("places", repo.folders()):
+        raise NoModelError(f"{repo}: {place}")
+    if known := find_known("files", [*list_files(repo, ""), *repo.folders()]):
+        return f"{repo}: {known}"
+    pickled = [name for name in files if name.endswith(PICKLES) and not NO_WEIGHTS.fullmatch(name)]
+    others = {name: what for name in pickled if (what := _no_pickle(repo, name))}
+    if name := next((name for name in pickled if name not in others), None):
         return (
-            f"{repo} holds its weights as a pickle ({pickled}), which is never loaded; {CONVERT}, or let "
-            "--allow-pickle read its tensors without running it"
+            f"{repo} holds its weights as a pickle ({name}), which is never loaded; {CONVERT}, or let --allow-pickle "
+            "read its tensors without running it"
         )
-    other = next(((name, kind) for end, kind in FRAMEWORKS.items() for name in files if name.endswith(end)), None)
-    if other:
-        return f"{repo} holds its weights for {other[1]} ({other[0]}), which is not decoded; {CONVERT}"
-    return None
+    first = next(iter(others.items()), None)
+    return first and f"{repo} holds no weights: {first[0]} is {first[1]}, and no pickle as its name says"
+
+
+def content_of(repo: RepoRef, file: str) -> str:
+    """Return what a file is, as it begins; empty where that is not known, or the file is not here."""
+    return find_known("contents", [repo.read_head(file, BEGINNING) or ""])
+
+
+def _no_pickle(repo: RepoRef, file: str) -> str:
+    """What a file is that has the name of a pickle, but does not begin as one; empty for what transformers loads."""
+    begins = repo.read_head(file, BEGINNING)
+    if begins is None or file.startswith("pytorch_model") or begins.startswith(PICKLE_BEGINS):
+        return ""
+    return content_of(repo, file) or "of no form that is known here"

@@ -31,8 +31,8 @@ class Checkpoint:
         """Name -> tensor as a file holds it."""
         self.tensors = tensors
         """Name -> tensor as the model loads it, which may be decoded from several stored ones."""
-        self.wrapping = ""
-        """The prefix that a tool left before the name of every stored tensor, and that `tensors` do not have."""
+        self.notes: tuple[str, ...] = ()
+        """Sentences about how the tensors are known, where that is not as transformers knows them."""
 
     def content(self, file: Path) -> str:
         """Return how the Hub names the content of a file, by its SHA-256 if it is large; empty if unknown."""

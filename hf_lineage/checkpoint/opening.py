@@ -15,7 +15,7 @@ from hf_lineage.checkpoint.formats import PLAIN
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import DTYPES, WIDER, TensorInfo, as_stored
-from hf_lineage.errors import CheckpointError, NothingToCompare
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files import LARGEST_HEADER
 from hf_lineage.hub import RepoRef
 
@@ -35,13 +35,21 @@ def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
         return foreign.open()
     if pickles := [file for file in weights.files if file.endswith(PICKLES)]:
         repo.fetch(*pickles)  # the list of an archive is at its end
-    checkpoint = _opened(repo, weights.files, config)
+    note = ""
+    if any("quant" in name for name in repo.files()):
+        from hf_lineage.checkpoint.formats import beside
+
+        config, note = beside(repo, config)
+    checkpoint = without_wrapper(_opened(repo, weights.files, config))
+    known = checkpoint.tensors
+    renamed = {name if (new := older(name)) in known else new: known[name] for name in known}
+    checkpoint = checkpoint.with_tensors(renamed)
     lost = sorted(set(weights.index) - set(checkpoint.stored))
     if lost:
-        raise CheckpointError(f"{repo}: its index names the tensor {lost[0]}, which no shard holds; download it again")
-    checkpoint = without_wrapper(checkpoint)
-    known = checkpoint.tensors
-    return checkpoint.with_tensors({name if (new := older(name)) in known else new: known[name] for name in known})
+        shown = f"{printable(lost[0], 200)}{f' and {len(lost) - 1} more' * (len(lost) > 1)}"
+        checkpoint.notes += (f"the index names {shown}, which no shard holds; transformers loads the others",)
+    checkpoint.notes += (note,) if note and checkpoint.decoded else ()
+    return checkpoint
 
 
 def open_file(repo: RepoRef, file: str) -> Checkpoint:

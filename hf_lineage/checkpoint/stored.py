@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import threading
@@ -14,9 +15,10 @@ import numpy as np
 import safetensors
 from numpy.typing import NDArray
 
+from hf_lineage.architecture.registry import find_known
 from hf_lineage.checkpoint.tensor import DTYPES, without_smallest
 from hf_lineage.errors import CheckpointError, remedy
-from hf_lineage.files import HeaderLengthError, Stamp, opened_header, prefetch, read_into
+from hf_lineage.files import LARGEST_HEADER, HeaderLengthError, Stamp, opened_header, prefetch, read_into
 
 LFS_POINTER = b"version "
 """The beginning of the text file that git writes in place of the weights where git-lfs is missing."""
@@ -166,10 +168,25 @@ def header(file: Path, shown: str) -> Iterator[tuple[str, StoredTensor]]:
             raise CheckpointError(
                 f"{shown} is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder"
             ) from None
-        raise CheckpointError(f"{shown}: {error}; truncated or not a safetensors file, download it again") from None
+        if error.length <= LARGEST_HEADER:
+            raise CheckpointError(f"{shown}: {error}; it is cut off, download it again") from None
+        what = find_known("contents", [error.start.decode(errors="replace")]) or f"of no known form: {error}"
+        raise CheckpointError(f"{shown} is no safetensors file but {what}; put the weights there") from None
     except OSError as error:
         raise CheckpointError(
             f"{shown} cannot be read: {error.strerror or error}; {remedy(error, 'check its permissions')}"
         ) from None
     except (safetensors.SafetensorError, ValueError, OverflowError) as error:
-        raise CheckpointError(f"{shown} is damaged: {error}; download it again") from None
+        what = "it is cut off, download it again" if _is_cut(file) else "have it saved again"
+        raise CheckpointError(f"{shown} is damaged: {error}; {what}") from None
+
+
+def _is_cut(file: Path) -> bool:
+    """Whether a file ends before a tensor that its header names."""
+    with contextlib.suppress(OSError, ValueError):
+        read_into(file, 0, memoryview(length := bytearray(8)), None)
+        header = bytearray(min(int.from_bytes(length, "little"), LARGEST_HEADER))
+        read_into(file, 8, memoryview(header), None)
+        ends = re.findall(rb'"data_offsets":\s*\[\d+,\s*(\d+)\]', header)
+        return 8 + len(header) + max(map(int, ends)) > Stamp.take(file).size
+    return False

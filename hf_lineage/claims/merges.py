@@ -61,6 +61,8 @@ def parents_in(config: Mapping[str, Any]) -> Iterator[Name]:
     for part in _parts(config):
         for entry in _entries(part.get("models")):
             yield from _model_name(entry.get("model"))
+        for entry in (*_entries(part.get("experts")), *_entries(part.get("shared_experts"))):
+            yield from _model_name(entry.get("source_model"))
         for piece in _entries(part.get("slices")):
             for entry in _entries(piece.get("sources")):
                 yield from _model_name(entry.get("model"))

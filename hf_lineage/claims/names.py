@@ -31,6 +31,8 @@ PAGE = "it is a page of the Hub that is not about one model"
 ELSEWHERE = "it is an address of another site, and hf-lineage never contacts other sites"
 UNLIKE = "it is not a model name such as org/model"
 WORD = "it is a word for no model"
+SEVERAL = "it is several names in one text; write them as a list, one a line"
+PREFIXED = "it begins with the name of the Hub; write org/model alone"
 
 _NUMBER = re.compile(r"[-+]?[\d_.]+")
 _TAG = re.compile(rf"base_model:(?:(?P<relation>{'|'.join(RELATIONS)}):)?(?P<name>.+)", re.IGNORECASE)
@@ -44,6 +46,8 @@ _CACHED = re.compile(
     r"(?:^|[/\\])models--(?P<name>[\w.-]+?(?:--[\w.-]+?)?)(?:[/\\](?:snapshots[/\\](?P<commit>[0-9a-f]{40}))?.*)?$"
 )
 _PATH = re.compile(r"[/~$%\\]|\.{1,2}(?:[/\\]|$)|[A-Za-z]:[/\\]|file:|.*\\|.*/.*/|(?:.*/)?checkpoint-\d+/?$")
+_BETWEEN = re.compile(r"(?:[\s,;|+&]|(?<=\s)and(?=\s))+")
+_PREFIX = re.compile(r"(?:huggingface(?:_hub)?|hf)/[^/]+/[^/]+/?", re.IGNORECASE)
 _NO_MODELS = frozenset({"api", "blog", "collections", "docs", "learn", "models", "papers", "posts", "spaces"})
 _PARTS = frozenset({"blob", "raw", "resolve", "tree", "commit", "commits", "discussions", "edit"})
 """What follows the name of a model in the address of one of its pages."""
@@ -104,7 +108,8 @@ def tagged(tags: object) -> Iterator[Name]:
 
 def bases_of_adapter(config: Mapping[str, Any]) -> Iterable[Name]:
     """Return the base that the configuration of an adapter names, at the revision that it states."""
-    bases, revision = names_in(config.get("base_model_name_or_path"), "adapter"), config.get("revision")
+    named, revision = config.get("base_model_name_or_path", config.get("model")), config.get("revision")
+    bases = names_in(named, "adapter")
     if not isinstance(revision, str) or revision in {*NO_VALUE, "main"}:
         return bases
     return (_at(base, revision) for base in bases)
@@ -123,6 +128,9 @@ def _meaning(text: str) -> tuple[str, str]:
     """The name of a model on the Hub, or what the text is instead."""
     if text.casefold() in NO_MODEL:
         return "", WORD
+    names = [name for name in _BETWEEN.split(text) if name]
+    if len(names) > 1 and all("/" in name and not _meaning(name)[1] for name in names):
+        return "", SEVERAL
     if address := _HUB.fullmatch(text):
         return _at_address(address["rest"] if address["rest"] is not None else address["file"])
     if cached := _CACHED.search(text):
@@ -132,6 +140,8 @@ def _meaning(text: str) -> tuple[str, str]:
         return "", PATH if scheme and scheme["scheme"].lower() == "file" else ELSEWHERE
     if re.match(r"datasets/[^/]+/[^/]+/?$", text):
         return "", DATA_SET
+    if _PREFIX.fullmatch(text):
+        return "", PREFIXED
     if _PATH.match(text.rstrip("/") or "/"):
         return "", PATH
     return _checked(text.rstrip("/"))

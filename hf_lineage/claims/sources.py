@@ -5,6 +5,7 @@ To read another file that declares bases, add an entry to the table SOURCES; no 
 
 from __future__ import annotations
 
+import functools
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ from hf_lineage.errors import CheckpointError
 from hf_lineage.files import plain_yaml
 from hf_lineage.hub import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef, hub_name
 
-CARD, MERGE_CONFIG, CONFIG = "README.md", "mergekit_config.yml", "config.json"
+CARD, CONFIG, MERGE_CONFIG, MOE_CONFIG = "README.md", "config.json", "mergekit_config.yml", "mergekit_moe_config.yml"
 GGUF = "GGUF metadata"
 GGUF_SOURCE = ("general.source.repo_url", "general.source.huggingface.repository", "general.source.url")
 """The keys of metadata that name the model from which a file was made; the first that is there counts."""
@@ -163,8 +164,11 @@ def _in_card(repo: RepoRef) -> Iterable[Name]:
     return named or list(tagged(metadata.get("tags")))
 
 
-def _in_merge(repo: RepoRef) -> Iterable[Name]:
-    return parents_in(_yaml(repo, MERGE_CONFIG, repo.read_text(MERGE_CONFIG, LARGEST)))
+def _in_merge(file: str, repo: RepoRef) -> Iterable[Name]:
+    """The parents of a merge; of several in one file each has a name, by which the later ones mean it."""
+    merges = _documents(repo, file, repo.read_text(file, LARGEST))
+    made = {merge.get("name") for merge in merges}
+    return [name for merge in merges for name in parents_in(merge) if name.base not in made]
 
 
 def merge_recipe(repo: RepoRef) -> MergeRecipe | None:
@@ -205,7 +209,7 @@ def _own(repo: RepoRef) -> set[str]:
 SOURCES = [
     ClaimSource(CARD, _in_card),
     ClaimSource(ADAPTER_CONFIG, lambda repo: bases_of_adapter(repo.read_json(ADAPTER_CONFIG, LARGEST) or {}), rank=1),
-    ClaimSource(MERGE_CONFIG, _in_merge, rank=1),
+    *(ClaimSource(file, functools.partial(_in_merge, file), rank=1) for file in (MERGE_CONFIG, MOE_CONFIG)),
     ClaimSource(GGUF, _in_gguf, rank=1),
     ClaimSource(CONFIG, _in_config, rank=LAST),
 ]
@@ -214,7 +218,10 @@ SOURCES = [
 
 def _front_matter(repo: RepoRef) -> dict[str, Any]:
     """The metadata of the model card, empty if there is none."""
-    _, lines = parted(repo.read_head(CARD, LARGEST) or "")
+    text = repo.read_head(CARD, LARGEST) or ""
+    if "\0" in text:
+        raise CheckpointError(f"{repo}: {CARD} is not UTF-8 text; save it as UTF-8, or name the base with --base")
+    _, lines = parted(text)
     start, stop = front_matter(lines) or (0, 0)
     if not stop and opens(lines):
         raise CheckpointError(
@@ -225,18 +232,19 @@ def _front_matter(repo: RepoRef) -> dict[str, Any]:
 
 
 def _yaml(repo: RepoRef, file: str, text: str | None) -> dict[str, Any]:
+    """The one mapping of a file; empty if there is none."""
+    return next(iter(_documents(repo, file, text, most=1)), {})
+
+
+def _documents(repo: RepoRef, file: str, text: str | None, most: int = MOST_CLAIMS) -> list[dict[str, Any]]:
     """Mappings and lists of plain text, which is enough for names and safe for untrusted input."""
     try:
-        content = plain_yaml.load(text or "")
+        contents = [content for content in plain_yaml.documents(text or "", most) if content]
     except yaml.YAMLError as error:
         line = plain_yaml.line(error)
         where = f", line {line} of its YAML" if line else ""
         what = plain_yaml.problem(error)
         raise CheckpointError(f"{repo}: {file}{where}: {what}; correct it, or name the base with --base") from None
-    if not content:
-        return {}
-    if not isinstance(content, dict):
-        raise CheckpointError(
-            f"{repo}: {file} holds a {type(content).__name__} where keys and values belong; correct it"
-        )
-    return content
+    if other := next((type(content).__name__ for content in contents if not isinstance(content, dict)), None):
+        raise CheckpointError(f"{repo}: {file} holds a {other} where keys and values belong; correct it")
+    return contents

@@ -64,7 +64,7 @@ ON_HUB = click.option("--on-hub", is_flag=True, help="MODEL is a name on the Hub
 CONVERTED_FILE = click.option(
     "--file",
     metavar="NAME",
-    help="The GGUF or ONNX file of MODEL, or of B, to read; by default the most precise by name.",
+    help="The GGUF or ONNX file of MODEL, or of B, to read; all: each GGUF file. By default the most precise by name.",
 )
 ALLOW_PICKLE = click.option(
     "--allow-pickle",

@@ -31,13 +31,18 @@ _UNREADABLE = (UnicodeEncodeError, ValueError, OverflowError)
 
 def load(text: str) -> Any:
     """Return the one document of a text as dict, list and str, None if there is none; raise yaml.YAMLError."""
+    return next(iter(documents(text, most=1)), None)
+
+
+def documents(text: str, most: int = MOST_NODES) -> list[Any]:
+    """Return the documents of a text as dict, list and str; raise yaml.YAMLError, as for more than `most` of them."""
     _bounded(text)
     try:
-        return _Builder(text, FAST).build()
+        return _Builder(text, FAST).build(most)
     except yaml.YAMLError:
         if FAST is yaml.BaseLoader or len(text) > SHORT:
             raise
-    return _Builder(text, yaml.BaseLoader).build()
+    return _Builder(text, yaml.BaseLoader).build(most)
 
 
 def events(text: str, loader: Any = FAST) -> Iterator[Any]:
@@ -75,24 +80,24 @@ def _problem(what: str, event: Any) -> yaml.MarkedYAMLError:
 
 
 class _Builder:
-    """One document, built from the events of its text."""
+    """The documents of a text, built from its events."""
 
     def __init__(self, text: str, loader: Any) -> None:
         self._events = events(text, loader)
         self._anchors: dict[str, tuple[Any, int] | None] = {}
         """Anchor -> the value that it names and how many values that holds; None while it is still being built."""
 
-    def build(self) -> Any:
-        """Return the document, None for an empty text."""
-        document, documents = None, 0
+    def build(self, most: int) -> list[Any]:
+        """Return the documents; none for an empty text."""
+        built: list[Any] = []
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
-                documents += 1
-                if documents > 1:
+                self._anchors = {}
+                if len(built) == most:
                     raise _problem("expected a single document in the stream", event)
             elif isinstance(event, yaml.NodeEvent):
-                document, _ = self._node(event)
-        return document
+                built.append(self._node(event)[0])
+        return built
 
     def _node(self, event: Any) -> tuple[Any, int]:
         """The value that begins with an event, and how many values it holds; `events` bounds the recursion."""

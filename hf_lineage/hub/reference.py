@@ -28,7 +28,8 @@ from hf_lineage.hub.addresses import HUB_NAME, held
 LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24
 """Bytes: the index of 100,000 tensors takes ten million, a configuration that names 22,000 classes two million."""
 ADAPTER_CONFIG = "adapter_config.json"
-SMALL_FILES = ("config.json", "README.md", ADAPTER_CONFIG, "mergekit_config.yml", "model.safetensors.index.json")
+MERGES = ("mergekit_config.yml", "mergekit_moe_config.yml")
+SMALL_FILES = ("config.json", "README.md", ADAPTER_CONFIG, *MERGES, "model.safetensors.index.json")
 """The files that are fetched from the Hub first; the weights follow when they are needed."""
 
 
@@ -46,7 +47,8 @@ class RepoRef:
     subfolder: str = ""
     """The folder of the repository that is meant; empty for the repository itself."""
     file: str | None = None
-    """The GGUF file that the user names."""
+    """The GGUF file that the user names, or one of several that are judged in turn."""
+    each: bool = False
     part: str = ""
     """The part of the model that is meant, such as its vision; empty for the model itself."""
     allow_pickle: bool = False
@@ -213,7 +215,7 @@ class RepoRef:
         try:
             return self.cache.json_object(self.path(file), largest, lambda: self.read_text(file, largest))
         except ValueError as error:
-            raise CheckpointError(f"{self}: {file} {error}; download it again") from None
+            raise CheckpointError(f"{self}: {file} {error}; have it saved again") from None
 
     def config(self) -> dict[str, Any]:
         """Return `config.json`; raise RepositoryError if there is none."""

@@ -36,7 +36,7 @@ def test_every_layer_has_its_own_tensors_in_the_order_of_its_number():
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["h.0.up", "h.2.up"], "the weights have no layer 1 but layer 2; download the weights again"),
+        (["h.0.up", "h.2.up"], "the weights have no layer 1 but layer 2; have the weights saved again"),
         (["h.1.up"], "the weights have no layer 0 but layer 1"),
         (["h.999999.up", "h.0.up"], "the weights have no layer 1 but layer 999999"),
     ],
@@ -94,7 +94,7 @@ def test_experts_are_counted_over_all_names_without_a_gap():
     assert here.experts(["e.{expert}.up", "e.{expert}.down"]) == range(2)
     assert here.experts(["up"]) == range(1)
     assert layer("h.3.up").experts(["e.{expert}.up"]) == range(0)
-    with pytest.raises(CheckpointError, match=r"h\.3 has no expert 0 but expert 2; download the weights again"):
+    with pytest.raises(CheckpointError, match=r"h\.3 has no expert 0 but expert 2; have the weights saved again"):
         layer("h.3.e.2.up").experts(["e.{expert}.up"])
 
 

@@ -129,7 +129,7 @@ def test_key_heads_that_do_not_line_up_with_the_query_heads_are_refused():
 
 
 def test_a_missing_layer_is_named():
-    assert refusal(layer(0) | layer(2)) == "the weights have no layer 1 but layer 2; download the weights again"
+    assert refusal(layer(0) | layer(2)) == "the weights have no layer 1 but layer 2; have the weights saved again"
 
 
 def test_weights_of_another_class_are_refused():
@@ -332,7 +332,7 @@ def test_a_shared_expert_counts_beside_the_others():
 
 def test_a_missing_expert_is_named():
     said = refusal(without() | experts(0, 2), EXPERTS)
-    assert said == "h.0 has no expert 1 but expert 2; download the weights again"
+    assert said == "h.0 has no expert 1 but expert 2; have the weights saved again"
 
 
 def test_an_expert_of_which_a_part_is_missing_is_refused():

@@ -167,7 +167,9 @@ ELSEWHERE = [
     {"attn_implementation": "someone/their-attention"},
     {"_attn_implementation": {"": "sdpa", "text_config": "someone/their-attention@main:fast"}},
     {"experts_implementation": "someone/their-experts"},
+    {},
 ]
+"""Settings that name code; without any it is a file that a loader runs by its name."""
 
 
 def test_transformers_takes_a_repository_for_the_code_of_attention():
@@ -181,6 +183,9 @@ def test_transformers_takes_a_repository_for_the_code_of_attention():
 @pytest.mark.parametrize(("kept", "unmet"), [("accept", 0), ("refuse", 1)])
 def test_a_policy_may_refuse_code_that_a_repository_brings_or_names(pair, kept, unmet, named):
     folder = pair.write(pair.tensors()[0], **named)
+    if not named:
+        (folder / "custom_generate").mkdir()
+        (folder / "custom_generate/generate.py").write_text("raise SystemExit")
     policy = parse(f"own-code: {kept}", "lineage.yaml")
     report = under(compare(str(pair.a), str(folder)), policy, datetime.date(2026, 1, 1))
     assert (len(report.rows[0].unmet), int(report.status)) == (unmet, 3 if unmet else 0)

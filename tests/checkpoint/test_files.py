@@ -170,5 +170,5 @@ class TestPickles:
     def test_a_shard_that_is_missing_is_damage(self, single):
         (single / "pytorch_model.bin").unlink()
         edit_json(single / "pytorch_model.bin.index.json", weight_map={"a": "gone.bin"})
-        with pytest.raises(CheckpointError, match=r"names the shard gone\.bin, which is missing; download it again"):
+        with pytest.raises(CheckpointError, match=r"names the shard gone\.bin, which is missing; fetch it"):
             open_checkpoint(self.allowed(single))

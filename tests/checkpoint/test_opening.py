@@ -65,7 +65,7 @@ def test_weights_that_are_no_file_are_never_waited_for(tmp_path, make):
 @pytest.mark.parametrize(
     ("weight_map", "message"),
     [
-        (None, "has no `weight_map` from tensor names to file names; download it again"),
+        (None, "has no `weight_map` from tensor names to file names; save it again"),
         ("text", "has no `weight_map` from tensor names to file names"),
         ({"a": 7}, "has no `weight_map` from tensor names to file names"),
         ({"a": ["x"]}, "has no `weight_map` from tensor names to file names"),
@@ -78,10 +78,12 @@ def test_weights_that_are_no_file_are_never_waited_for(tmp_path, make):
         ({"a": "pytorch_model.bin"}, f"{STRANGE}: pytorch_model.bin"),
         ({"a": ""}, f"{STRANGE}: ; do not trust this model"),
         ({"a": ".."}, f"{STRANGE}: ..; do not trust this model"),
-        ({"a": "gone.safetensors"}, "names the shard gone.safetensors, which is missing; download it again"),
+        (
+            {"a": "gone.safetensors"},
+            "names the shard gone.safetensors, which is missing; fetch it, or a newer index",
+        ),
         ({"a": f"{'x' * 300}.safetensors"}, f"names the shard {'x' * 300}.safetensors, which is missing"),
         ({"a": "\ud800.safetensors"}, r"names the shard \ud800.safetensors, which is missing"),
-        ({"a": FIRST}, "names the tensor a, which no shard holds; download it again"),
     ],
 )
 def test_an_index_that_lies_is_refused(sharded, weight_map, message):

@@ -86,7 +86,7 @@ def test_prefetching_asks_the_system_for_the_bytes_of_the_tensors_alone(sharded,
 )
 def test_a_header_that_lies_is_refused(tmp_path, header, data, length):
     raw_safetensors(tmp_path / WEIGHTS, header, data, length)
-    with pytest.raises(CheckpointError, match=r"model\.safetensors.*download it again"):
+    with pytest.raises(CheckpointError, match=r"model\.safetensors.*(download it again|saved again|weights there)$"):
         opened(tmp_path)
 
 
@@ -95,7 +95,7 @@ def test_of_a_name_that_comes_twice_nothing_is_trusted(tmp_path):
         b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
     )
     raw_safetensors(tmp_path / WEIGHTS, twice, b"\0" * 8)
-    with pytest.raises(CheckpointError, match=r"model\.safetensors is damaged: .*; download it again"):
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is damaged: .*; have it saved again"):
         opened(tmp_path)
 
 

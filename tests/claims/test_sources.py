@@ -11,6 +11,7 @@ from hf_lineage.claims.sources import Claim, Claims, ClaimSource, read_claims
 from hf_lineage.errors import CheckpointError
 from hf_lineage.files.folder_cache import FolderCache
 from hf_lineage.hub.reference import RepoRef
+from tests.published.spellings import TABLES
 
 CARD, LORA, MERGE = "README.md", "adapter_config.json", "mergekit_config.yml"
 NOTHING = Claims((), ())
@@ -34,66 +35,19 @@ def test_a_card_declares_its_base_and_the_relation(model):
     assert declared(model, card=front) == Claims((Claim("org/base", "finetune", (CARD,)),), ())
 
 
-@pytest.mark.parametrize(
-    ("value", "bases"),
-    [
-        ("org/base", ["org/base"]),
-        ("'org/base@v1.0'", ["org/base@v1.0"]),
-        ("gpt2", ["gpt2"]),
-        ("  org/base  ", ["org/base"]),
-        ("\n- org/a\n- org/b\n- org/a", ["org/a", "org/b"]),
-        ("[org/a, '', ~, org/b]", ["org/a", "org/b"]),
-        ("2024-13-45", ["2024-13-45"]),
-        ("no", ["no"]),
-        ("&base org/base\ncopy: *base", ["org/base"]),
-        ("!!timestamp tomorrow", ["tomorrow"]),
-        ("!!python/object/apply:os.system [id]", ["id"]),
-        ("", []),
-        ("''", []),
-        ("None", []),
-        ("[n/a]", []),
-        ("'  '", []),
-        ("~", []),
-        ("null", []),
-        ("[]", []),
-        ("['', ~]", []),
-    ],
-)
+@pytest.mark.parametrize(("value", "bases"), TABLES["values"])
 def test_any_text_is_a_name_and_no_value_is_none(model, value, bases):
     claims = declared(model, card=f"---\nbase_model: {value}\n---\n")
     assert [(claim.base, claim.problem) for claim in claims.claims] == [(base, "") for base in bases]
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        ("{nom: org/base}", "a mapping without a name"),
-        ("[[org/base]]", "list"),
-        (r'"org/base\nand more"', r"org/base\nand more"),
-        (r'"\e[31morg/base"', r"\x1b[31morg/base"),
-        (r'"org/base\0"', r"org/base\x00"),
-        (r'"org/\u202Eesab"', r"org/\u202eesab"),
-        (r'"org/\uD800"', r"org/\ud800"),
-    ],
-)
+@pytest.mark.parametrize(("value", "shown"), TABLES["no_names"])
 def test_what_is_no_name_is_a_claim_that_cannot_be_followed(model, value, shown):
     (claim,) = declared(model, card=f"---\nbase_model: {value}\n---\n").claims
     assert (claim.base, claim.problem) == (shown, f"base_model must be a model name such as org/model, not {shown}")
 
 
-@pytest.mark.parametrize(
-    "card",
-    [
-        "",
-        "# Title\n\nNo metadata.\n",
-        "---\n---\n# Title\n",
-        "---\n\n---\n",
-        "---\n# only a comment\n---\n",
-        "----\nbase_model: org/base\n----\n",
-        "Text first\n---\nbase_model: org/base\n---\n",
-        "---\nlicense: mit\n---\n",
-    ],
-)
+@pytest.mark.parametrize("card", TABLES["cards_without_a_base"])
 def test_a_card_without_a_base_declares_nothing(model, card):
     assert declared(model, card=card) == NOTHING
 
@@ -207,17 +161,7 @@ def test_a_lora_adapter_whose_base_is_a_number_cannot_be_followed(model):
     assert (claim.base, claim.problem) == ("int", "base_model must be a model name such as org/model, not int")
 
 
-@pytest.mark.parametrize(
-    ("merge", "bases"),
-    [
-        ("base_model: org/a\nmodels:\n- model: org/a\n- model: org/b\n", ["org/a", "org/b"]),
-        ("slices:\n- sources:\n  - {model: org/a, layer_range: [0, 8]}\n  - model: org/b\n", ["org/a", "org/b"]),
-        ("models:\n- model: org/a+org/lora\n- model: {model: {path: org/b}}\n- model: {path: org/c}\n",
-         ["org/a", "org/b", "org/c"]),
-        ("models: org/a\nslices: [1, {sources: 2}]\n", []),
-        ("", []),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("merge", "bases"), TABLES["merges"])
 def test_a_merge_declares_its_parents(model, merge, bases):
     claims = declared(model, merge=merge)
     assert claims == Claims(tuple(Claim(base, "merge", (MERGE,)) for base in bases), ())
@@ -330,53 +274,13 @@ def test_a_file_that_is_added_to_the_table_declares_bases(model, monkeypatch):
     assert declared(model) == Claims((Claim("org/parent", "copy", ("PARENT",)),), ())
 
 
-NOT_A_NAME = "base_model must be a model name such as org/model, not "
-ADDRESS = "https://huggingface.co/org/base"
-
-
-@pytest.mark.parametrize(
-    ("metadata", "claims"),
-    [
-        ({}, []),
-        ({"general.base_model.0.repo_url": ADDRESS}, [("org/base", None, "")]),
-        ({"general.base_model.0.repo_url": f"{ADDRESS}/tree/main"}, [("org/base", None, "")]),
-        ({"general.base_model.0.repo_url": "https://hf.co/org/base/"}, [("org/base", None, "")]),
-        ({"general.base_model.0.repo_url": "org/base"}, [("org/base", None, "")]),
-        (
-            {"general.base_model.0.repo_url": ADDRESS, "general.base_model.1.repo_url": "org/two"},
-            [("org/base", None, ""), ("org/two", None, "")],
-        ),
-        ({"general.source.repo_url": ADDRESS}, [("org/base", "quantized", "")]),
-        ({"general.source.huggingface.repository": "org/base"}, [("org/base", "quantized", "")]),
-        ({"general.source.url": ADDRESS, "general.base_model.0.repo_url": "org/one"}, [("org/one", None, "")]),
-        ({"general.source.repo_url": "org/model"}, []),
-        ({"general.base_model.0.name": "A Base", "general.name": "A Name"}, []),
-        ({"general.name": "org/base"}, [("org/base", "quantized", "")]),
-        ({"general.name": "org/base", "general.source.url": "org/one"}, [("org/one", "quantized", "")]),
-        ({"general.name": "gpt2"}, []),
-        ({"general.name": "./models/base"}, []),
-        ({"general.name": "org/model"}, []),
-        ({"general.name": 7}, []),
-        (
-            {"general.base_model.0.repo_url": 7},
-            [("int", None, f"{NOT_A_NAME}int")],
-        ),
-        (
-            {"general.source.url": "https://example.org/a/b"},
-            [
-                (
-                    "https://example.org/a/b",
-                    "quantized",
-                    "it is an address of another site, and hf-lineage never contacts other sites",
-                )
-            ],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("metadata", "claims"), TABLES["metadata"])
 def test_metadata_of_a_gguf_file_declare_a_base(model, monkeypatch, metadata, claims):
     model.path("a-Q8_0.gguf").touch()
     model.heads["a-Q8_0.gguf"] = Head(GgufHeader(metadata, ()), None)
-    assert [(claim.base, claim.relation, claim.problem) for claim in read_claims(model).claims] == claims
+    assert [(claim.base, claim.relation, claim.problem) for claim in read_claims(model).claims] == list(
+        map(tuple, claims)
+    )
     assert all(claim.sources == ("GGUF metadata",) for claim in read_claims(model).claims)
 
 

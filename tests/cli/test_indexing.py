@@ -123,7 +123,7 @@ def test_the_base_of_an_adapter_is_found_and_which_of_its_relatives_is_left_open
     shown = lineage("identify", "fern/llama-lora", "--index", index, *HUB)
     assert shown.code == 0
     words = " ".join(shown.out.split())
-    assert "Trained on acme/llama-base or on a near relative of it; the trace does not say which one" in words
+    assert "Made with acme/llama-base or with a near relative of it; the trace does not say which one" in words
     assert "fern/llama-finetune-a, fern/llama-finetune-b are near it by their keys, and were not tested" in words
     assert "4 of 4 models in the index have a stream 96 wide, as the adapter needs" in words
     assert "each for those near it: 1; not tested: 1; p is corrected for 2" in words

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from hf_lineage.architecture.layers import find_layers
 from hf_lineage.architecture.loading.class_tensors import DECIDES_NOTHING, older, patterns_in_memory, world
 from hf_lineage.architecture.loading.in_memory import places
-from hf_lineage.architecture.registry.lookups import factorizations, listing, slots
+from hf_lineage.architecture.registry.lookups import factorizations, listing, settled, slots
 from hf_lineage.architecture.registry.schema import as_names, prefixes
 from hf_lineage.errors import CheckpointError
 from tests.conformance import known_classes, required, tiny_model, variants
@@ -64,7 +64,7 @@ def differences(listed, name, found, names):
     if not layers:
         return set(), ()
     junk = f"{layers[0].prefix}.{JUNK}"
-    known = world(name, listed, {**shapes, junk: (1,), JUNK: (1,)}, found.config)
+    known = world(name, settled(found.config, listed), {**shapes, junk: (1,), JUNK: (1,)}, found.config)
     return (known.outside ^ {junk}) | ({*known.unaccounted} ^ {junk, JUNK}), known.missing
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hf_lineage.architecture.layers import Shape
 from hf_lineage.architecture.layout import Layout
 
-NAME = re.compile(r"(?P<matrix>.+)\.(?:input|output|activation|k|v)(?P<divides>_global)?_scale(?:_ub)?")
+NAME = re.compile(r"(?P<matrix>.+)\.(?:input|output|activation|q|k|v|kv)(?P<divides>_global)?_scale(?:_ub)?")
 LARGEST = 448.0
 """The largest number of E4M3; of the other formats it is 3 times less to 6 times more."""
 LEAST, MOST = 1e-2, 1e6

@@ -16,7 +16,15 @@ import msgspec
 
 from hf_lineage.architecture.layers import Layer, Shape, find_layers
 from hf_lineage.architecture.loading.conditions import Condition, holds
-from hf_lineage.architecture.registry import Factorization, bare_name, base_prefixes, listing, read_table, registry_root
+from hf_lineage.architecture.registry import (
+    Factorization,
+    bare_name,
+    base_prefixes,
+    listing,
+    read_table,
+    registry_root,
+    settled,
+)
 from hf_lineage.errors import NothingToCompare, printable
 
 TABLES, MEMORY = "tensors", "in_memory"
@@ -113,9 +121,11 @@ def _read(folder: str, name: str, kind: Any) -> Any:
     return read_table(registry_root(), file, kind) if (registry_root() / file).is_file() else None
 
 
-def _of_class(architecture: str, factorization: Factorization) -> tuple[_Table, _Class] | None:
+def _of_class(
+    architecture: str, factorization: Factorization, config: Mapping[str, Any]
+) -> tuple[_Table, _Class] | None:
     """What is known of a class; None if nothing is, or if a user reads it by another factorization."""
-    if factorization not in listing(architecture):
+    if not any(factorization in (listed, settled(config, listed)) for listed in listing(architecture)):
         return None
     table = _table(factorization.name)
     rows = (row for row in table.classes if architecture in row.classes) if table else iter(())
@@ -135,7 +145,7 @@ def world(
 
     Raise NothingToCompare if it loads no layer of them.
     """
-    known = _of_class(architecture, factorization)
+    known = _of_class(architecture, factorization, config)
     if known is None:
         return World()
     table, known_class = known

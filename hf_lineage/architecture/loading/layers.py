@@ -16,7 +16,7 @@ from hf_lineage.architecture.layers import Layer, Shape, Stack, find_layers
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.loading.settings import default_depth
 from hf_lineage.architecture.registry import Factorization, as_stacks, setting
-from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
 ALIASES = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 """Names that configurations give to the number of layers; transformers treats them as one key."""
@@ -87,13 +87,11 @@ def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[st
     prefix = re.sub(r"\d+(?=\D*$)", "{layer}", layers[0].prefix)
     keys = named.get(stack.name) or named.get(prefix) or named.get("")
     if keys:
-        counts = [_count(setting(config, stack.named(key))) for key in keys]
+        counts = [_count(config, stack.named(key)) for key in keys]
         missing = 0 if any(_lists_stages(config, key) for key in keys) else None
         return next((count for count in counts if count is not None), missing)
     outer_keys = list(dict.fromkeys(_prefixes(factorization, stack)))
-    entries = {
-        f"{outer_key}{key}": _count(setting(config, f"{outer_key}{key}")) for outer_key in outer_keys for key in ALIASES
-    }
+    entries = {f"{outer_key}{key}": _count(config, f"{outer_key}{key}") for outer_key in outer_keys for key in ALIASES}
     depths = {key: count for key, count in entries.items() if count is not None}
     if len(set(depths.values())) > 1:
         raise NothingToCompare(
@@ -118,10 +116,16 @@ def _prefixes(factorization: Factorization, stack: Stack) -> Iterator[str]:
         yield f"{outer}." if outer else ""
 
 
-def _count(value: Any) -> int | None:
-    """A number of layers, or the length of a list or text with an entry for each; 0 for other values, None for none."""
+def _count(config: Mapping[str, Any], key: str) -> int | None:
+    """A number of layers, or the length of a list or text with an entry for each; 0 for other values, None for none.
+
+    Raise CheckpointError for a number that is written as a text.
+    """
+    value = setting(config, key)
     if value is None:
         return None
+    if isinstance(value, str) and value.strip().isdecimal():
+        raise CheckpointError(f"config.json: `{key}` is the text {value[:20]!r}; leave out its quotes")
     if isinstance(value, list | str):
         return len(value)
     return max(value, 0) if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from hf_lineage.architecture.registry import Factorization, lookup, registry_tab
 from hf_lineage.errors import NothingToCompare, printable
 
 MODEL_TYPES, MULTIPLIERS = "loading/model_types.json", "loading/multipliers.yaml"
-WEIGHTS, CODE = "transformers_weights", "_implementation"
+WEIGHTS, CODE, GENERATE = "transformers_weights", "_implementation", "custom_generate/generate.py"
 QUANTIZED = ("quantization_config", "compression_config")
 """Keys at the top of `config.json` that say how all weights are stored."""
 
@@ -135,9 +135,9 @@ def _alike(kind: str, config: Mapping[str, Any], factorization: Factorization) -
     return names == {factorization.name}
 
 
-def own_code(config: Mapping[str, Any]) -> str:
-    """Return a sentence about code that `config.json` leads to, here or in another repository; empty if to none."""
-    named, waiting = set[str](), list[tuple[str, Any]]([("", config)])
+def own_code(config: Mapping[str, Any], offers: Callable[[str], bool]) -> str:
+    """Return a sentence about code that a loader is led to, here or in another repository; empty if to none."""
+    named, waiting = {f"of {GENERATE}"} if offers(GENERATE) else set[str](), list[tuple[str, Any]]([("", config)])
     while waiting:
         key, value = waiting.pop()
         if key == "auto_map" and value:
@@ -147,7 +147,7 @@ def own_code(config: Mapping[str, Any]) -> str:
         elif key.endswith(CODE) and isinstance(value, str) and "/" in value:
             named.add(f"of {value} ({key})")
     told, as_loaded = printable(" and ".join(sorted(named)), 200), "the verdict is on the weights as transformers loads"
-    return told and f"config.json names code {told}, which hf-lineage never runs: {as_loaded} them by itself"
+    return told and f"it is loaded with code {told}, which hf-lineage never runs: {as_loaded} them by itself"
 
 
 def _refuse_dead(config: Mapping[str, Any], usual: str | None) -> None:

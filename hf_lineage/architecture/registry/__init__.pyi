@@ -33,6 +33,7 @@ from .schema import bare_name as bare_name
 from .schema import base_prefixes as base_prefixes
 from .schema import fingerprint as fingerprint
 from .schema import prefixes as prefixes
+from .tables import find_known as find_known
 from .tables import read_table as read_table
 from .tables import registry_root as registry_root
 from .tables import registry_table as registry_table

@@ -1,20 +1,22 @@
 """Tables: the files of the registry that stand beside the factorizations, each checked against a type.
 
-One of them has the classes that no factorization can list, each with its reason.
+One of them has the classes that no factorization can list, each with its reason; another one what people publish in
+the place of a model, or of a tensor, with what to do about it.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import msgspec
 import yaml
 
-from hf_lineage.errors import RegistryError
+from hf_lineage.errors import RegistryError, printable
 
 T = TypeVar("T")
 
@@ -44,6 +46,28 @@ def read_table(root: Path, file: str, kind: Any) -> Any:
         return msgspec.convert(parse((root / file).read_text(encoding="utf-8")), kind)
     except (OSError, ValueError, yaml.YAMLError, msgspec.ValidationError, AttributeError, TypeError) as error:
         raise RegistryError(f"{file}: {error}; registry/README.md documents the schema") from None
+
+
+class _Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Names, and a sentence about what has one of them."""
+
+    names: tuple[str, ...]
+    sentence: str
+    beside: str = ".*"
+    without: str = "(?!)"
+    """Patterns of another name that has to be there, and of names of which none may be."""
+
+
+def find_known(kind: str, names: Collection[str]) -> str:
+    """Return what a list of `loading/known.yaml` says of the first of these names that it has; empty for none."""
+    for row in registry_table("loading/known.yaml", dict[str, tuple[_Known, ...]])[kind] if names else ():
+        found, beside, without = (
+            next(filter(re.compile(pattern).fullmatch, sorted(names)), None)
+            for pattern in ("|".join(row.names), row.beside, row.without)
+        )
+        if found is not None and beside is not None and without is None:
+            return row.sentence.format(printable(found, 200))
+    return ""
 
 
 FOLDER = "unsupported"

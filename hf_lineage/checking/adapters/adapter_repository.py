@@ -14,7 +14,7 @@ from hf_lineage.checking.adapters.adapters import Adapter, Found, judge_adapter,
 from hf_lineage.checking.judge import Base, base_once
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import VERDICTS, Row, attempt
-from hf_lineage.checking.source import CHECKPOINT, CONFIG, INDEX, MODULES, adapter_folders, model_folders, part_of
+from hf_lineage.checking.source import CHECKPOINT, CONFIG, INDEX, adapter_folders, model_folders, part_of
 from hf_lineage.checkpoint import open_file
 from hf_lineage.checkpoint.foreign import NO_WEIGHTS, SHARD, WEIGHT_FILES
 from hf_lineage.checkpoint.lora import is_lora_file, open_lora_file
@@ -29,7 +29,7 @@ MOST = 20
 LORA_FILE = "pytorch_lora_weights.safetensors"
 """How diffusers calls the file with an adapter."""
 END = ".safetensors"
-MODELS = (CONFIG, INDEX, MODULES)
+MODELS = (CONFIG, INDEX)
 """Files of a repository that is a model or a pipeline itself."""
 MODEL_FILES = ("model", "diffusion_pytorch_model", "consolidated", "adapter_model")
 """Beginnings of the names of files that hold no adapter without a configuration."""

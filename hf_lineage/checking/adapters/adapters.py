@@ -113,7 +113,7 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
 
 
 def _judged(adapter: Adapter, base: Opened, places: adapted.Places, options: Options) -> Verdict:
-    if obstacle := _obstacle(places, base):
+    if obstacle := _obstacle(adapter, places, base):
         return obstacle
     testable = adapted.testable(places, base)
     if not testable:
@@ -128,7 +128,7 @@ def _judged(adapter: Adapter, base: Opened, places: adapted.Places, options: Opt
     return attempt(lambda: _tested(adapter, base, testable, products, options), *VERDICTS)
 
 
-def _obstacle(places: adapted.Places, base: Opened) -> Verdict | None:
+def _obstacle(adapter: Adapter, places: adapted.Places, base: Opened) -> Verdict | None:
     """The verdict on an adapter that cannot be put on this base; None if it can."""
     name = base.described.repo.name
     if places.unfit:
@@ -148,7 +148,10 @@ def _obstacle(places: adapted.Places, base: Opened) -> Verdict | None:
             "because no module of this class has that name",
         )
     if not places.everything:
-        what = printable((*places.absent, "matrices outside the layers")[0], 200)
+        what = printable((*places.absent, *adapter.lora.modules)[0], 200)
+        if not any(re.search(r"[._]\d+[._]", module) for module in adapter.lora.modules):
+            why = f"the adapter changes only matrices outside the layers ({what}), where no trace is tested"
+            return Verdict(Kind.UNVERIFIABLE, why)
         return Verdict(
             Kind.UNVERIFIABLE,
             f"the adapter is for {what}, but no matrix in the layers of {name} has such a name: the adapter is for "

@@ -61,7 +61,7 @@ class Contents:
         if isinstance(self.source, Signature):
             yield check_signature(self.source, asked)
         elif self.is_model:
-            yield check_model(self.source, asked)
+            yield submodels.with_copies(check_model(self.source, asked), self.source, asked)
         elif self.source.part:
             yield submodels.check_named(self.source, asked)
         if self.adapters:

@@ -8,27 +8,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from hf_lineage.architecture.registry import listing
 from hf_lineage.checking.contents.model import Asked, Compared, Judged, Source
 from hf_lineage.checking.judge import Candidate, base_once, judge_claim, judge_pair, opened_once
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation import parts_notes
 from hf_lineage.checking.results import VERDICTS, Row, attempt
-from hf_lineage.checking.source import CONFIG, Parts, holds_others, part_of, unchanged, with_parts
+from hf_lineage.checking.source import CONFIG, Parts, holds_others, named_class, part_of, unchanged, with_parts
 from hf_lineage.claims import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Kind, Verdict
+from hf_lineage.evidence.judging import as_related
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
 
 NOT_JUDGED = "its use by the rest of the model was not judged"
 """What a row about a part says nothing of."""
+COPY = (
+    "the same bytes: all files with weights are those of the base, and so is config.json; nothing was compared, for {}"
+)
 
 
 def check_folders(parts: Parts, asked: Asked) -> Judged:
     """Return whether the models in folders come from the bases that are claimed."""
     claims, options = asked.declared.claims, asked.options
-    candidates = {part.subfolder: opened_once(part, options) for part in parts.models}
-    notes = parts_notes(claims, {part: candidates[part.subfolder]() for part in parts.models})
+    candidates = {part.file or part.subfolder: opened_once(part, options) for part in parts.models}
+    notes = parts_notes(claims, {part: candidates[part.file or part.subfolder]() for part in parts.models})
     return Judged(tuple(row for claim in claims for row in _judge(parts, candidates, claim, options)), notes)
 
 
@@ -41,7 +46,8 @@ def _judge(parts: Parts, candidates: Mapping[str, Candidate], claim: Claim, opti
     located = base_once(claim, options.local_hub)
     rows = [judge_claim(candidate, claim, options, part, located) for part, candidate in candidates.items()]
     base = None if claim.problem else located()
-    judged = [row for row in rows if row.verdict.kind is not Kind.UNVERIFIABLE or _has(base, row.part)]
+    every = parts.models[0].each  # the user asks for each of these files
+    judged = [row for row in rows if every or row.verdict.kind is not Kind.UNVERIFIABLE or _has(base, row.part)]
     judged = judged if any(row.verdict.kind is not Kind.UNVERIFIABLE for row in judged) else rows
     left_out = (
         f"{row.part} was not judged: {row.verdict.reason}" for row in rows if not any(row is one for one in judged)
@@ -62,9 +68,25 @@ def _is_of(base: object, parts: Parts, part: str) -> bool:
     """Whether a part that is not read equals that of the base, byte for byte; no if that is not known."""
     if not isinstance(base, RepoRef) or not _has(base, part):
         return False
-    root = replace(parts.models[0], subfolder="")
-    same = attempt(lambda: unchanged(part_of(root, part), part_of(base, part)), *VERDICTS)
-    return same is True
+    return _is_copy(part_of(replace(parts.models[0], subfolder=""), part), part_of(base, part))
+
+
+def with_copies(judged: Judged, repo: RepoRef, asked: Asked) -> Judged:
+    """Return what was judged of a model, RELATED where nobody listed its class, and its files are those of a base."""
+    rows = list(judged.rows)
+    name = named_class(repo.config()) if repo.has(CONFIG) else None
+    for at, row in enumerate(rows):
+        unread = row.verdict.kind is Kind.UNVERIFIABLE and name and not any(listing(name)) and not row.claim.problem
+        base = base_once(row.claim, asked.options.local_hub)() if unread else None
+        if isinstance(base, RepoRef) and base.identity != repo.identity and _is_copy(repo, base):
+            same = COPY.format(row.verdict.reason)
+            rows[at] = replace(row, verdict=as_related(Kind.LISTED, same, asked.options.criteria(analyses=1)))
+    return replace(judged, rows=tuple(rows))
+
+
+def _is_copy(part: RepoRef, base: RepoRef) -> bool:
+    """Whether a part equals that of the base, byte for byte; no if that is not known."""
+    return attempt(lambda: unchanged(part, base), *VERDICTS) is True
 
 
 def compare_folders(parts: Parts, compared: Compared) -> Judged:
@@ -72,7 +94,7 @@ def compare_folders(parts: Parts, compared: Compared) -> Judged:
 
     def judge(part: RepoRef) -> Row:
         base, candidate = compared.opened(part.subfolder), opened_once(part, compared.options)
-        return judge_pair(compared.claim, base, candidate, compared.options, part.subfolder)
+        return judge_pair(compared.claim, base, candidate, compared.options, part.file or part.subfolder)
 
     return Judged(tuple(map(judge, parts.models)))
 

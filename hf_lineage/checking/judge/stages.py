@@ -59,7 +59,7 @@ def judge_models(
     if isinstance(candidate, Verdict):
         return candidate
     pair = ModelPair.along_common_paths(base, candidate, options, declared)
-    outcome = make_tests(pair, STAGES)
+    outcome = relation.name_broken(make_tests(pair, STAGES), (base, candidate))
     outcome = reserved(outcome, (f"{model.name}: {why}" for model in (base, candidate) for why in model.reservations))
     return as_read(outcome, (base.read_as, candidate.read_as), relation.doubts(base, candidate))
 

@@ -8,6 +8,7 @@ from .declared import names_in as names_in
 from .declared import parts_notes as parts_notes
 from .declared import relation_notes as relation_notes
 from .derivation import derived as derived
+from .matrices import name_broken as name_broken
 from .pairing import Pairing as Pairing
 from .pairing import pair_tensors as pair_tensors
 from .unaccounted import doubts as doubts

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hf_lineage.checking.source import FromWeights, OpenedModel, adapter_beside
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
+from hf_lineage.checkpoint.formats import SETTINGS
 from hf_lineage.claims import CARD, MERGE_CONFIG, RELATIONS, Claim, read_claims
 from hf_lineage.errors import LineageError, printable
 from hf_lineage.evidence import Verdict
@@ -15,8 +16,6 @@ from hf_lineage.hub import ADAPTER_CONFIG, RepoRef, hub_name
 
 WHOLE = frozenset({"F64", "F32", "F16", "BF16"})
 """The types of stored numbers that are not quantized."""
-SCALES = ("quantization_config", "quantization", "compression_config")
-"""Keys of `config.json` that say how weights are quantized."""
 
 
 def relation_notes(
@@ -81,10 +80,11 @@ def _contradictions(
 
 def _has_weights(repo: RepoRef) -> bool:
     """Whether there are weights besides those of an adapter."""
-    return any(name.endswith(WEIGHT_FILES) and not name.startswith("adapter_model.") for name in repo.files())
+    weights = (name for name in repo.files() if name.endswith(WEIGHT_FILES))
+    return any(not name.startswith(("adapter_model.", "adapters.")) for name in weights)
 
 
 def _is_whole(model: FromWeights) -> bool:
-    config = model.opened.described.config
+    config, converted = model.opened.described.config, model.opened.described.foreign  # which the Hub calls quantized
     types = {tensor.dtype for tensor in model.opened.checkpoint.stored.values()}
-    return types <= WHOLE and not any(config.get(key) for key in SCALES)
+    return not converted and types <= WHOLE and not any(map(config.get, SETTINGS))

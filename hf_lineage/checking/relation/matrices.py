@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from hf_lineage.architecture import LayerSet, is_transposed
 from hf_lineage.architecture.registry import Slot
-from hf_lineage.checking.source import FromWeights
+from hf_lineage.checking.source import FromWeights, Opened, OpenedModel
 from hf_lineage.checkpoint import Checkpoint, single
+from hf_lineage.errors import printable
+from hf_lineage.evidence import Verdict
 from hf_lineage.evidence.derivation import DIGITS, Matrix
 from hf_lineage.signature.extraction import Runs, Sample, runs
 
@@ -68,6 +72,22 @@ def bits_of(checkpoint: Checkpoint, name: str) -> float:
     if name not in checkpoint.decoded:
         return 0.0
     return 8 * sum(part.size for part in checkpoint.parts([name]).values()) / checkpoint.tensors[name].numbers
+
+
+def name_broken(outcome: Verdict, models: Sequence[OpenedModel]) -> Verdict:
+    """Return a verdict that names the first tensor of each model by which a layer is not finite, if there is one."""
+    broken = [{path: one.not_finite[side] for path, one in outcome.evidence.items()} for side in range(len(models))]
+    pairs = [(model, layers) for model, layers in zip(models, broken, strict=True) if any(layers.values())]
+    found = [next(_broken(model.reopen(), layers), "") for model, layers in pairs if model.reopen]
+    return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *found))))
+
+
+def _broken(opened: Opened, layers: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    for layer_set in (one for path, row in layers.items() for at in row for one in opened.layout.sets(path)[at]):
+        for name in layer_set.tensors:
+            numbers = opened.checkpoint.read(name)
+            if lost := numbers.size - np.count_nonzero(np.isfinite(numbers)):
+                yield f"{lost} of the {numbers.size} numbers of {printable(name, 200)} are not finite"
 
 
 def _turned(model: FromWeights, slot: Slot) -> bool:

@@ -28,13 +28,14 @@ DEFAULTS, SIZES = "loading/diffusers.json", {"sample_size"}
 
 def doubts(base: OpenedModel, candidate: OpenedModel) -> Iterator[str]:
     """Return a sentence about the unaccounted tensors of a candidate, if it has any."""
-    names = candidate.unaccounted
-    if not (base.reopen and candidate.reopen):
+    names, listed = candidate.unaccounted, candidate.factorization.classes if candidate.factorization else ()
+    unknown = any(name.startswith((DIFFUSERS, TIMM)) for name in listed)
+    if not (names or unknown) or not (base.reopen and candidate.reopen):
         return judging.unaccounted(names)
     both = base.reopen(), candidate.reopen()
-    if both[1].described.architecture.startswith((DIFFUSERS, TIMM)) and not any(one.described.foreign for one in both):
+    if unknown and not any(one.described.foreign for one in both):
         return _unlike(*both)
-    unlike = set(unaccounted(*both) if names else ())
+    unlike = set(unaccounted(*both))
     return judging.unaccounted([name for name in names if name in unlike], ", and the base has no equal ones")
 
 
@@ -46,11 +47,11 @@ def _unlike(base: Opened, candidate: Opened) -> Iterator[str]:
 
 def _settings(model: Opened) -> dict[str, Any]:
     """The settings of a class of diffusers, with what it leaves out, or those of timm that say what it builds."""
-    (name,), config = model.described.config["architectures"], model.described.config
+    name, config = model.described.architecture, model.described.config
     if name.startswith(TIMM):
-        return {"architecture": config["architecture"].partition(".")[0], "model_args": config.get("model_args")}
+        return {"name": str(config.get("architecture")).partition(".")[0], "model_args": config.get("model_args")}
     stated = {key: value for key, value in config.items() if not key.startswith("_") and key not in SIZES}
-    return {**registry_table(DEFAULTS, dict[str, dict[str, Any]])[name.removeprefix(DIFFUSERS)], **stated}
+    return {**registry_table(DEFAULTS, dict[str, dict[str, Any]]).get(name.removeprefix(DIFFUSERS), {}), **stated}
 
 
 def unaccounted(base: Opened, candidate: Opened) -> Iterator[str]:

@@ -2,6 +2,7 @@ from .describing import described as described
 from .describing import model_config as model_config
 from .description import SAVED as SAVED
 from .description import holds_others as holds_others
+from .description import named_class as named_class
 from .lazy_signature import Downloads as Downloads
 from .model import FromWeights as FromWeights
 from .model import OpenedModel as OpenedModel
@@ -22,11 +23,11 @@ from .opening import Opened as Opened
 from .opening import headers as headers
 from .opening import opened as opened
 from .run import RunModel as RunModel
+from .run import part_key as part_key
 from .run import run_model as run_model
 from .submodels import CHECKPOINT as CHECKPOINT
 from .submodels import CONFIG as CONFIG
 from .submodels import INDEX as INDEX
-from .submodels import MODULES as MODULES
 from .submodels import Parts as Parts
 from .submodels import adapter_beside as adapter_beside
 from .submodels import adapter_folders as adapter_folders
@@ -39,4 +40,3 @@ from .submodels import part_of as part_of
 from .submodels import parts_of as parts_of
 from .submodels import unchanged as unchanged
 from .submodels import with_parts as with_parts
-from .writers import part_key as part_key

@@ -16,9 +16,10 @@ from pathlib import Path, PurePath
 
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.submodels import only, part_of
+from hf_lineage.checkpoint import content_of
 from hf_lineage.checkpoint.foreign import nameable
 from hf_lineage.claims import Claim, Claims
-from hf_lineage.errors import OptionError, RepositoryError, SignatureError, printable
+from hf_lineage.errors import EVERY, OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files import is_file, is_folder, refuse_within, typed
 from hf_lineage.hub import RepoRef, hub_name, resolve, spelled
 from hf_lineage.signature import Signature, sources
@@ -87,7 +88,7 @@ def locate(
 def _named(repo: RepoRef, subfolder: str, file: str | None) -> RepoRef:
     """The folder and the file of a repository that are meant."""
     repo = part_of(repo, subfolder) if subfolder else repo
-    return replace(repo, file=file) if file is not None else repo
+    return replace(repo, file=EVERY if file == "all" else file) if file is not None else repo
 
 
 def _signature(file: Path) -> Signature:
@@ -95,14 +96,16 @@ def _signature(file: Path) -> Signature:
     try:
         return sources.load_signature(file)
     except SignatureError:
-        if file.name.endswith(SUFFIX) or file.suffix not in WEIGHTS:
+        what = content_of(RepoRef(file.name, file.parent), file.name)
+        if file.name.endswith(SUFFIX) or (file.suffix not in WEIGHTS and not what):
             raise
         beside = next((name for name in CONFIGS if is_file(str(file.parent / name))), "")
         folder = (
             f"{shlex.quote(str(file.parent))}, where its {beside} is" if beside else "with its config.json beside it"
         )
         raise RepositoryError(
-            f"{file} cannot be read as a signature; to name the model with these weights, give its folder, {folder}"
+            f"{file} {f'is {what}' if what else 'cannot be read as a signature'}; to name the model with these "
+            f"weights, give its folder, {folder}"
         ) from None
 
 

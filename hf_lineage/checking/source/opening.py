@@ -19,7 +19,7 @@ from hf_lineage.architecture.loading import (
     usual_type,
     world,
 )
-from hf_lineage.architecture.registry import LISTED, Choice
+from hf_lineage.architecture.registry import LISTED, Choice, find_known
 from hf_lineage.checking.source.describing import about, described
 from hf_lineage.checking.source.description import Described, holds_others, whole_config
 from hf_lineage.checkpoint import Checkpoint, TensorInfo, WeightFiles, open_weights, weights_in
@@ -52,7 +52,7 @@ class Opened:
     @property
     def own_code(self) -> str:
         """A sentence about code that the repository brings; empty if it has none."""
-        return own_code(whole_config(self.described))
+        return own_code(whole_config(self.described), self.described.repo.offers)
 
 
 def opened(model: Described, headers: Opened | None = None) -> Opened:
@@ -66,7 +66,7 @@ def opened(model: Described, headers: Opened | None = None) -> Opened:
     checkpoint = headers.checkpoint
     with about(model.repo):
         refuse_hidden(headers.layout)
-    notes = (*model.notes, *settings, *headers.notes, *_wrapped(checkpoint), *headers.weights.notes())
+    notes = (*model.notes, *settings, *headers.notes, *checkpoint.notes, *headers.weights.notes())
     reservations = (*headers.reservations, *_reservations(headers))
     return replace(headers, notes=notes, reservations=reservations)
 
@@ -79,13 +79,6 @@ def _reservations(headers: Opened) -> Iterator[str]:
     with about(model.repo):
         inside = parts(model.config, usual)
         yield from scalar_reservations(headers.layout, checkpoint.shapes, checkpoint.read, inside, checkpoint.prefetch)
-
-
-def _wrapped(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """A sentence about a prefix of all names that only some loaders take off; none if there is no such prefix."""
-    if not checkpoint.wrapping:
-        return ()
-    return (f"the name of every tensor begins with {checkpoint.wrapping}; it was removed, but transformers does not",)
 
 
 def bound(model: Described) -> Opened:
@@ -114,20 +107,30 @@ def bound(model: Described) -> Opened:
             layout = bind(model.factorization, built, model.config)
             passing = frozenset(_passing(layout, known.unaccounted, checkpoint)) if known.unaccounted else frozenset()
         except CheckpointError as error:
+            if instead := find_known("tensors", {*known.outside, *known.unaccounted} or checkpoint.stored):
+                raise NothingToCompare(f"{error}; {instead}") from None
             if doubt := weights.doubt or (known.outside and f"{min(known.outside)} is none that the class loads"):
                 raise NothingToCompare(f"{printable(doubt, 300)}; {error}") from None
             raise
-    tensors = checkpoint.tensors
+        if draft := _draft(layout, known, checkpoint):
+            raise NothingToCompare(draft)
     return Opened(
         model,
         weights,
-        checkpoint.with_tensors({name: it for name, it in tensors.items() if name not in known.outside}),
+        checkpoint.with_tensors({name: it for name, it in checkpoint.tensors.items() if name not in known.outside}),
         layout,
         (*reading.notes, *others),
         known.reservations,
-        {name: tensors[name] for name in known.unaccounted if not name.startswith(elsewhere)},
+        {name: checkpoint.tensors[name] for name in known.unaccounted if not name.startswith(elsewhere)},
         passing,
     )
+
+
+def _draft(layout: Layout, known: World, checkpoint: Checkpoint) -> str:
+    """A sentence about a draft head; a model of more layers than one is none, whatever it stores beside them."""
+    wide = [(layout.width, 2 * layout.width), (layout.width, 3 * layout.width)]
+    beside = [name for name in known.unaccounted if checkpoint.shapes[name] in wide]
+    return find_known("drafts", beside) if layout.layers == 1 else ""
 
 
 def _passing(layout: Layout, names: tuple[str, ...], checkpoint: Checkpoint) -> Iterator[str]:

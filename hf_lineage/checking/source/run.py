@@ -19,19 +19,21 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from hf_lineage.architecture import Layout
 from hf_lineage.architecture.loading import QUANTIZED
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.model import OpenedModel
 from hf_lineage.checking.source.opening import Opened
-from hf_lineage.checking.source.writers import list_writers
 from hf_lineage.checkpoint import Checkpoint, weight_files
 from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence import Ran
 from hf_lineage.hub import RepoRef
-from hf_lineage.running.executed import TOKENIZER, Arrays, Load, NotJudged, Process
+from hf_lineage.running.executed import TOKENIZER, Arrays, Load, NotJudged, Process, Writer
 from hf_lineage.signature.computing import CPU, budgets
 
+WRITERS = {"mlp": "down", "value_output": "output"}
+"""By path the role that writes into the stream."""
 CONFIG = "config.json"
 LEFT_OUT = ("auto_map", "_name_or_path", "_attn_implementation", "attn_implementation", "_experts_implementation")
 """Keys of `config.json` that name code or another repository; the process does not see them."""
@@ -61,6 +63,23 @@ class RunModel:
         """
         held = {key: list(map(int, each)) for key, each in parts.items()}
         return self.process.ask("hold", f"running {printable(self.ran.model, 60)} without some parts", parts=held)
+
+
+def list_writers(layout: Layout) -> Iterator[Writer]:
+    """Yield every matrix that writes into the stream, along the paths whose parts can be held."""
+    for path, role in WRITERS.items():
+        for layer, sets in enumerate(layout.sets(path)):
+            for number, layer_set in enumerate(sets):
+                if role not in layer_set.slots:
+                    continue
+                experts = int(np.prod(layer_set.stacked)) if layer_set.stacked else 1
+                parts, tensor = layer_set.units // layer_set.part * experts, layer_set.slots[role].tensor
+                yield Writer(part_key(path, layer, number), tensor, layer_set.part, parts, experts, layer_set.expert)
+
+
+def part_key(path: str, layer: int, number: int) -> str:
+    """Return the name under which parts of a set of a layer are held along a path."""
+    return f"{path} {layer} {number}"
 
 
 @contextlib.contextmanager

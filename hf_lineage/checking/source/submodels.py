@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from hf_lineage.architecture.registry import listing
 from hf_lineage.checkpoint import INDICES
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
-from hf_lineage.errors import NothingToCompare, RepositoryError, printable
+from hf_lineage.errors import EVERY, NothingToCompare, RepositoryError, printable
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
 from hf_lineage.signature import Signature
 
@@ -26,7 +26,7 @@ FOLDER = re.compile(r"(?!\.)[\w.+-]{1,100}(/(?!\.)[\w.+-]{1,100}){0,3}")
 Source = TypeVar("Source", RepoRef, RepoRef | Signature)
 MAIN = ("unet", "transformer", "prior")
 """Where a pipeline has the model that makes the picture."""
-ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
+ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin", "adapters.safetensors")
 MOST = 20
 """Parts of one repository that are judged."""
 
@@ -87,6 +87,12 @@ def adapter_folders(repo: RepoRef) -> list[str]:
 
 def parts_of(repo: RepoRef | Signature) -> Parts:
     """Return the models in the folders of a repository; none where the repository is a model itself."""
+    if isinstance(repo, RepoRef) and repo.file == EVERY:
+        from hf_lineage.checkpoint.foreign.gguf import list_models
+
+        files = list_models(repo)
+        notes = (f"only the first {MOST} of {len(files)} GGUF files were judged",) if len(files) > MOST else ()
+        return Parts(tuple(replace(repo, file=file, each=True) for file in files[:MOST]), notes)
     if isinstance(repo, Signature) or repo.subfolder or repo.has(CONFIG):
         return Parts(())
     layouts = (_modules, _pipeline, _checkpoints, _folders)
@@ -194,10 +200,11 @@ def _is_read(library: str, name: str) -> bool:
 
 
 def unchanged(part: RepoRef, base: RepoRef) -> bool:
-    """Return whether a part has the files with weights of its counterpart, byte for byte, and its configuration."""
-    files = [name for name in part.files() if name == CONFIG or name.endswith(WEIGHT_FILES)]
-    alike = [name for name in base.files() if name == CONFIG or name.endswith(WEIGHT_FILES)]
-    return len(files) > 1 and files == alike and all(part.sha256(name) == base.sha256(name) for name in files)
+    """Return whether a part has the weights of its counterpart, byte for byte, its settings and code."""
+    ends = (*WEIGHT_FILES, ".py")
+    files, alike = ([name for name in one.files() if name == CONFIG or name.endswith(ends)] for one in (part, base))
+    weights = any(name.endswith(WEIGHT_FILES) for name in files)
+    return weights and files == alike and all(part.sha256(name) == base.sha256(name) for name in files)
 
 
 def _checkpoints(repo: RepoRef) -> Parts | None:
@@ -238,4 +245,4 @@ def _json(repo: RepoRef, file: str) -> Any:
 
 
 def _listed(models: Sequence[RepoRef]) -> str:
-    return printable(", ".join(model.subfolder for model in models), 300)
+    return printable(", ".join(model.file or model.subfolder for model in models), 300)

@@ -1,3 +1,4 @@
+from .form import list_files as list_files
 from .forms import NO_WEIGHTS as NO_WEIGHTS
 from .forms import PICKLED as PICKLED
 from .forms import PICKLES as PICKLES

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hf_lineage.architecture.registry import Factorization
+from hf_lineage.architecture.registry import Factorization, find_known
 from hf_lineage.checkpoint.foreign import gguf, onnx, pickles
-from hf_lineage.checkpoint.foreign.form import PREFERRED, ForeignForm, ListedForm, list_files
+from hf_lineage.checkpoint.foreign.form import ForeignForm, ListedForm, list_files
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor, header
 from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, OptionError, printable
@@ -24,7 +24,9 @@ PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 """The files that transformers loads if there is no safetensors file of the usual name."""
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 """The ends of the names of files that torch.save wrote."""
-NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model)\.\w+")
+NO_WEIGHTS = re.compile(
+    r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model|(\d+_)?adapters)\.\w+"
+)
 """Files beside a model that are not models."""
 WEIGHT_FILES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
 """How files with weights end, whichever library loads them."""
@@ -109,7 +111,8 @@ def without_wrapper(checkpoint: Checkpoint) -> Checkpoint:
     prefix = wrapping(checkpoint.tensors)
     if prefix:
         checkpoint.tensors = {name.removeprefix(prefix): tensor for name, tensor in checkpoint.tensors.items()}
-        checkpoint.wrapping = prefix
+        note = f"the name of every tensor begins with {prefix}; it was removed, but transformers does not"
+        checkpoint.notes += (note,)
     return checkpoint
 
 
@@ -134,10 +137,6 @@ FORMS: list[ListedForm] = [
     ListedForm(".onnx", lambda: onnx.ONNX),
 ]
 """All foreign forms."""
-CTRANSLATE2, VOCABULARY = "model.bin", re.compile(r"(?:shared_|source_|target_)?vocabulary\.(?:json|txt)")
-"""The file of CTranslate2, and what its converter writes beside it."""
-PARAMS, ORIGINAL = "params.json", re.compile(r"consolidated[\w.-]*\.(?:safetensors|pth|pt)")
-"""The settings of an original checkpoint of Meta or Mistral, and its weights."""
 
 
 @dataclass(frozen=True)
@@ -178,11 +177,11 @@ class ForeignModel:
         files = self.repo.files()
         others = {*list_files(self.repo, self.end), *(file for file in files if file.endswith(WEIGHT_FILES))}
         unread = [file for file in others - {*read} if not NO_WEIGHTS.fullmatch(file)]
-        if not unread:
+        if not unread or self.repo.each:
             return remarks
         how = "as it was named" if self.repo.file else f"{self.form.how}; name another {ONE_FILE}"
-        more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
-        left = f"{printable(min(unread), 200)}{more} may hold weights too and was not read"
+        were = "was" if len(unread) == 1 else "were"
+        left = f"{printable(', '.join(sorted(unread)), 1000)} may hold weights too and {were} not read"
         return (*remarks, f"{name} was read, {how}; {left}")
 
 
@@ -206,23 +205,9 @@ def foreign_model(repo: RepoRef) -> ForeignModel | None:
     if len(by_library) > 1:
         names = ", ".join(printable(model.files[0], 100) for model in by_library.values())
         raise NothingToCompare(f"{repo} holds models for several libraries ({names}); name one {ONE_FILE}")
-    if not by_library:
-        _refuse_unread(repo, held)
+    if not by_library and (unread := find_known("originals", held if {"model.bin", "params.json"} & {*held} else ())):
+        raise CheckpointError(f"{repo}: {unread}")
     return next(iter(by_library.values()), None)
-
-
-def _refuse_unread(repo: RepoRef, held: Collection[str]) -> None:
-    """Raise CheckpointError for a model that is there only in a form that is not read."""
-    if CTRANSLATE2 in held and any(map(VOCABULARY.fullmatch, held)) and not any(map(PREFERRED.fullmatch, held)):
-        raise CheckpointError(
-            f"{repo}: it is a CTranslate2 model ({CTRANSLATE2}), which is not read; check the original of the same "
-            "model"
-        )
-    if PARAMS in held and "config.json" not in held and any(map(ORIGINAL.fullmatch, held)):
-        raise CheckpointError(
-            f"{repo}: it is an original checkpoint with {PARAMS}, which is not read; check the release of the same "
-            "model that has a config.json"
-        )
 
 
 def nameable(file: str) -> bool:

@@ -22,6 +22,8 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 
 BYTES, INTEGERS, SINGLE = frozenset({"U8"}), frozenset({"I8"}), frozenset({"F32"})
+PACKED = BYTES | {"BF16", "F16", "F32"}
+"""What `bnb_4bit_quant_storage` calls bytes, so that FSDP has tensors of one type; their bits are the same."""
 NF4 = (
     *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453),
     *(-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0),
@@ -65,7 +67,8 @@ def four_bits(module: Module, stated: Settings) -> TensorInfo:
     end = next(end for end in STATES if end in module.parts)
     state = _state(module.start, module.described[end])
     numbers = math.prod(state.shape)
-    if math.prod(module.shape(".weight", BYTES)) != -(-numbers // 2):
+    module.shape(".weight", PACKED)
+    if module.parts[".weight"].size != -(-numbers // 2):
         raise module.damaged(f"does not hold as many numbers as its shape {state.shape} needs")
     blocks = -(-numbers // state.block)
     ends = [end, ".weight", ".weight.absmax", ".weight.quant_map"]
@@ -96,14 +99,14 @@ def _decode_four_bits(name: str, kind: str, state: State, parts: Sequence[NDArra
     if replace(own, offset=state.offset) != state:
         raise CheckpointError(f"{name} has another shape or other blocks than matrices of this name in other layers")
     if not np.allclose(code, CODES[kind], rtol=0, atol=CLOSE):
-        raise CheckpointError(f"{name}.weight.quant_map is not the code of {kind}; download the weights again")
+        raise CheckpointError(f"{name}.weight.quant_map is not the code of {kind}; have the weights saved again")
     if nested:
         scales = _unnested(name, own, scales, *nested)
     numbers = math.prod(state.shape)
     grid = Grid((len(scales), state.block), (1, state.block))
     table, half = pairs(False, *CODES[kind]), state.block // 2
     whole = np.zeros((len(scales), half), np.uint8)
-    whole.reshape(-1)[: packed.size] = packed.reshape(-1)
+    whole.reshape(-1)[: packed.nbytes] = packed.reshape(-1).view(np.uint8)
 
     def unpack(rows: slice, target: NDArray[np.float32]) -> None:
         write_pairs(table, whole[rows], target)
@@ -133,7 +136,7 @@ def _state(name: str, stored: NDArray[Any]) -> State:
     sizes = (rows, columns, block, nested or 1)
     if not all(type(size) is int and 0 < size < 2**31 for size in sizes) or block % 2 or not math.isfinite(offset):
         raise CheckpointError(
-            f"{name}.weight.quant_state does not give the shape and the blocks of a matrix; download the weights again"
+            f"{name}.weight.quant_state does not give the shape and the blocks of a matrix; have it saved again"
         )
     return State((rows, columns), block, nested, offset)
 

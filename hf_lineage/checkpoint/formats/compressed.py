@@ -168,7 +168,7 @@ def _reordered(name: str, grid: Grid, groups: NDArray[Any]) -> Grid:
     if (groups == -1).any():
         return grid
     if groups.min() < 0 or groups.max() >= grid.cells[1]:
-        raise CheckpointError(f"{name}{ORDER} names a group that is not among its {grid.cells[1]}; download it again")
+        raise CheckpointError(f"{name}{ORDER} names a group that is not among its {grid.cells[1]}; have it saved again")
     return Grid(grid.shape, grid.block, columns=groups.astype(np.intp))
 
 
@@ -187,7 +187,7 @@ def _fitting(module: Module, shape: tuple[int, int], bits: int, stated: Settings
                 return scheme, grid
     raise CheckpointError(
         f"{module.start} has {bits} bits, shape {shape} and scales of shape {scales}, which no group of "
-        "`config_groups` in config.json describes; download the weights and config.json again"
+        "`config_groups` in config.json describes; have both saved again"
     )
 
 

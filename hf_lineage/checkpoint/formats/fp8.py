@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.codes import ONE, Codes, Levels, filled_ends, slack, table
 from hf_lineage.checkpoint.formats.grid import E2M1, PAIRS, Grid, exponents, finite, write_pairs
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, pair
+from hf_lineage.checkpoint.formats.plain import not_decoded
 from hf_lineage.checkpoint.tensor import DTYPES, Decode, TensorInfo, single
-from hf_lineage.errors import CheckpointError
+from hf_lineage.errors import CheckpointError, printable
 
 BYTES, SMALL, SINGLE = frozenset({"U8"}), frozenset({"F8_E4M3"}), frozenset({"F32"})
 NV = 16
@@ -125,8 +126,8 @@ GPT_OSS = Quantized("MXFP4", frozenset({"mxfp4"}), ("_blocks",), ("_scales",), e
 EIGHT, FOUR = frozenset({"F8_E4M3", "F8_E5M2"}), frozenset({"I8"})
 POWERS = frozenset({"F8_E8M0", "U8"})
 SCALES = POWERS | {"F32", "F16", "BF16"}
-MX = 32
-"""Numbers of one row that share a power of two."""
+MX, BLOCK = 32, (128, 128)
+"""Numbers of one row that share a power of two, and the blocks of those who do not say their size."""
 SCALE_ENDS = (".weight_scale_inv", ".weight_scale")
 STACK_ENDS = ("_scale_inv", "_scale")
 """The ends of the names of scales beside a stack of experts."""
@@ -141,6 +142,10 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     end, *others = (end for end in SCALE_ENDS if end in module.parts)
     if others:
         raise module.damaged(f"has its scales twice, as {end} and as {others[0]}")
+    if ".weight" in module.parts and module.parts[".weight"].dtype in BYTES:
+        if module.parts[end].dtype in POWERS:
+            return mxfp4(module, ".weight", end)
+        raise not_decoded(f"by modelopt as {printable(stated.get('quant_algo'), 50)}, which is not decoded")
     rows, columns = module.matrix(".weight", EIGHT | FOUR)
     packed = module.parts[".weight"].dtype in FOUR
     shape = (rows, 2 * columns if packed else columns)
@@ -191,10 +196,12 @@ def _block(
     rows, columns = shape
     if math.prod(scales) == 1:
         return rows, columns
+    if len(scales) == 4:  # of blocks, as modelopt stores them with dimensions of one
+        scales = scales[::2]
     if scales in ((rows,), (rows, 1)):
         return 1, columns
     size_stated = stated.get("weight_block_size")
-    sizes = ((1, MX) if module.parts[end].dtype in POWERS else None, pair(size_stated))
+    sizes = ((1, MX) if module.parts[end].dtype in POWERS else None, pair(size_stated), BLOCK)
     block = next((size for size in sizes if size and Grid(shape, size).cells == scales), None)
     if block is None:
         raise CheckpointError(

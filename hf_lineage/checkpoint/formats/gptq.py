@@ -72,7 +72,7 @@ def _order(packed: _Packed, indices: NDArray[Any] | None = None) -> NDArray[np.i
         return None
     if indices.min() < 0 or indices.max() >= packed.groups:
         raise CheckpointError(
-            f"{packed.name}.g_idx names a group that is not among its {packed.groups}; download the weights again"
+            f"{packed.name}.g_idx names a group that is not among its {packed.groups}; have it saved again"
         )
     return indices.astype(np.intp)
 

@@ -177,5 +177,5 @@ def finite(name: str, stored: NDArray[Any]) -> NDArray[np.float32]:
     """Return scales in float32; raise CheckpointError if one of them is infinite or not a number."""
     scales = single(stored)
     if not np.isfinite(scales).all():
-        raise CheckpointError(f"{name} holds scales that are not finite; the weights are damaged, download them again")
+        raise CheckpointError(f"{name} holds scales that are not finite; the weights are damaged, save them again")
     return scales

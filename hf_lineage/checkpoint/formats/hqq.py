@@ -92,7 +92,7 @@ def _stored(name: str, described: Sequence[NDArray[Any] | None]) -> _Stored:
     missing = next((end for end, part in zip(DESCRIBED, described, strict=True) if part is None), None)
     if missing:
         raise CheckpointError(
-            f"{shown}{missing} is missing, and {shown} cannot be decoded without it; download it again"
+            f"{shown}{missing} is missing, and {shown} cannot be decoded without it; have it saved again"
         )
     shape, group, axis, packing, viewed = (part.ravel().tolist() for part in described if part is not None)
     named = "".join(chr(letter) for letter in packing if type(letter) is int and 0 <= letter < 128)
@@ -102,7 +102,7 @@ def _stored(name: str, described: Sequence[NDArray[Any] | None]) -> _Stored:
     sizes = [*shape, *group]
     whole = all(type(size) is int and 0 < size < 2**31 for size in sizes) and len(shape) == 2 and len(group) == 1
     if not whole or axis not in ([0], [1]) or math.prod(shape) % group[0]:
-        raise CheckpointError(f"{shown} does not say its shape and its groups; download the weights again")
+        raise CheckpointError(f"{shown} does not say its shape and its groups; have the weights saved again")
     return _Stored((shape[0], shape[1]), group[0], axis[0], BITS[named])
 
 

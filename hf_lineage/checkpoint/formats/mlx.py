@@ -95,4 +95,4 @@ def _settings(config: Mapping[str, Any]) -> Settings:
     return {} if "quant_method" in stated or SIZE not in stated or "bits" not in stated else stated
 
 
-MLX = Mlx("MLX", frozenset(), (".biases",), (".weight", ".scales"), matrix)
+MLX = Mlx("MLX", frozenset(), (".biases", ".scales"), (".weight",), matrix)

@@ -110,7 +110,7 @@ class Module:
         part, name = self.parts.get(end), printable(f"{self.start}{end}", 200)
         if part is None:
             beside = printable(f"{self.start}{next(iter(self.parts))}", 200)
-            raise CheckpointError(f"{name} is missing, and {beside} cannot be decoded without it; download it again")
+            raise CheckpointError(f"{name} is missing, and {beside} cannot be decoded without it; have it saved again")
         if part.dtype not in dtypes:
             raise CheckpointError(
                 f"{name} is stored as {part.dtype}, but its format needs {' or '.join(sorted(dtypes))}"
@@ -133,7 +133,7 @@ class Module:
         part = self.parts.get(end)
         if part is not None and part.size > LARGEST_DESCRIPTION:
             name = printable(f"{self.start}{end}", 200)
-            raise CheckpointError(f"{name} takes {part.size} bytes, too many for a description; download it again")
+            raise CheckpointError(f"{name} takes {part.size} bytes, too many for a description; have it saved again")
 
     def read(self, end: str) -> NDArray[Any]:
         """Return a small part as it is stored; raise CheckpointError where it cannot be read."""
@@ -150,7 +150,7 @@ class Module:
 
     def damaged(self, what: str) -> CheckpointError:
         """Return an error about this matrix."""
-        return CheckpointError(f"{printable(self.start, 200)} {what}; download the weights again")
+        return CheckpointError(f"{printable(self.start, 200)} {what}; have the weights saved again")
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class Quantized:
                 )
             if tensor.dtype in CAST:
                 raise CheckpointError(
-                    f"{printable(name, 200)} is stored as {tensor.dtype} without its scales; download the weights again"
+                    f"{printable(name, 200)} is stored as {tensor.dtype} without its scales; have it saved again"
                 )
         return tensors | dict(PLAIN.tensors(rest, config))
 

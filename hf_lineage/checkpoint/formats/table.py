@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
+from hf_lineage.architecture.registry import registry_table
 from hf_lineage.checkpoint.formats.awq import AUTO_ROUND, AWQ
 from hf_lineage.checkpoint.formats.bitnet import BITNET
 from hf_lineage.checkpoint.formats.bnb import EIGHT_BITS, FOUR_BITS
@@ -19,49 +20,19 @@ from hf_lineage.checkpoint.formats.fp8 import FP8, GPT_OSS
 from hf_lineage.checkpoint.formats.gptq import GPTQ
 from hf_lineage.checkpoint.formats.hqq import HQQ
 from hf_lineage.checkpoint.formats.mlx import MLX
-from hf_lineage.checkpoint.formats.modules import method, settings
-from hf_lineage.checkpoint.formats.plain import CAST, FLOATS, INSTEAD, PLAIN, not_decoded
+from hf_lineage.checkpoint.formats.modules import Quantized, method, settings
+from hf_lineage.checkpoint.formats.plain import CAST, FLOATS, INSTEAD, PLAIN, SETTINGS, not_decoded
 from hf_lineage.checkpoint.formats.quanto import QUANTO
 from hf_lineage.checkpoint.formats.torchao import TORCHAO
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.hub import RepoRef
 
-BY_METHOD = {
-    "aqlm": "AQLM",
-    "auto-round": "AutoRound",
-    "eetq": "EETQ",
-    "exl2": "EXL2",
-    "exl3": "EXL3",
-    "fouroversix": "Four Over Six",
-    "fp_quant": "FP-Quant",
-    "gguf": "GGUF",
-    "higgs": "HIGGS",
-    "hqq": "HQQ",
-    "intel/auto-round": "AutoRound",
-    "marlin": "Marlin",
-    "quanto": "quanto",
-    "quark": "Quark",
-    "quip": "QuIP#",
-    "sinq": "SINQ",
-    "spqr": "SpQR",
-    "vptq": "VPTQ",
-}
+TABLE = registry_table("loading/quantized.yaml", dict[str, dict[str, Any]])
+BY_METHOD = TABLE["methods"]
 """What `quant_method` of config.json calls them -> their names."""
-BY_END = {
-    ".q_invperm": "EXL2",
-    ".q_groups": "EXL2",
-    ".trellis": "EXL3",
-    ".codebooks": "AQLM",
-    ".Qidxs": "QuIP#",
-    ".dense_weights": "SpQR",
-    ".bitmask": "sparse compressed-tensors",
-    ".weight_packed": "compressed-tensors",
-    ".weight_qdata": "torchao",
-    "._weight_qdata": "torchao",
-    ".W_q": "HQQ",
-    ".B_24": "Marlin 2:4",
-}
+BY_END = TABLE["ends"]
 """The ends of names that only one format has -> its name; some repositories do not name the format otherwise."""
 
 
@@ -118,14 +89,6 @@ class Format(Protocol):
         """Return every tensor of the model with its stored parts; raise NothingToCompare if they do not fit."""
 
 
-@runtime_checkable
-class Describing(Protocol):
-    """A format in which some stored tensors describe others, so that they have to be read with the headers."""
-
-    def first_read(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> list[str]:
-        """Return the names of these tensors."""
-
-
 FORMATS: list[Format] = [
     *(FP8, GPTQ, AWQ, AUTO_ROUND, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, BITNET, TORCHAO, HQQ, QUANTO, MLX),
     *(UNDECODED, PLAIN),
@@ -133,10 +96,29 @@ FORMATS: list[Format] = [
 """The first that recognises a checkpoint reads it."""
 
 
+def beside(repo: RepoRef, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """Return `config.json` with what a file beside it says of the quantization, and a sentence about that file.
+
+    What `config.json` says counts. Raise NothingToCompare for several such files: which one counts, no loader tells.
+    """
+    held = [] if any(map(config.get, SETTINGS)) else [name for name in TABLE["side_files"] if repo.offers(name)]
+    if len(held) > 1:
+        raise NothingToCompare(f"{repo}: {' and '.join(held)} say how the weights are quantized; keep one of them")
+    if not held:
+        return config, ""
+    repo.fetch(*held)
+    known, stated = TABLE["side_files"][held[0]], repo.read_json(held[0]) or {}
+    own, names = stated.get(known["at"]) if "at" in known else stated, known.get("renamed", {})
+    said = {names.get(key, key): value for key, value in (own if isinstance(own, dict) else {}).items()}
+    said["quant_method"] = said.get("quant_method") or known.get("method")
+    note = f"{held[0]} says how the weights are quantized, and config.json does not; transformers reads that alone"
+    return {**config, "quantization_config": said}, note
+
+
 def first_read(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> list[str]:
     """Return the names of the stored tensors whose bytes `tensors_of` reads; of most formats there are none."""
     storage = _recognised(stored, config)
-    return storage.first_read(stored, config) if isinstance(storage, Describing) else []
+    return storage.first_read(stored, config) if isinstance(storage, Quantized) else []
 
 
 def _recognised(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> Format | None:

@@ -16,30 +16,19 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.foreign import NO_WEIGHTS, WEIGHT_FILES
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.lora.module_names import FACTOR
+from hf_lineage.checkpoint.lora.forms import form_of, forms, instead, read_pairs
 from hf_lineage.checkpoint.lora.targets import BASES, find_idle
 from hf_lineage.checkpoint.opening import open_file
 from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
 
-WEIGHTS = "adapter_model.safetensors"
 LARGEST_RANK = 2048
 """More is no low rank any more, and would take minutes to decompose."""
 MOST_MODULES = 100_000
 """Several times those of the largest models of experts."""
 LARGEST_SCALE = 1e9
 """No adapter multiplies what it adds by so much."""
-ANOTHER_FORM = ("layer_replication", "use_bdlora", "use_qalora", "kasa_config", "monteclora_config")
-"""Settings with which factors have other shapes, belong to other layers, or are trained for something else."""
-WITHOUT_BASE = ("True", "true", "False", "gaussian", "orthogonal")
-"""Initialisations that know nothing of the base, by their values in the configuration."""
-FROM_BASE = ("pissa", "olora", "eva", "corda", "lora_ga")
-"""Initialisations computed from the base in a way that treats all of its units and coordinates alike."""
-FROM_ITS_MATRICES = ("pissa", "olora", "corda", "lora_ga")
-"""Those with which B starts from the base's matrices or gradients: training adds only a small part of it."""
-NOT_ALIKE = ("loftq",)
-"""Initialisations that do not treat them alike: a blockwise quantization rounds depending on the order of rows."""
 
 
 @dataclass(frozen=True)
@@ -118,31 +107,29 @@ def open_lora(repo: RepoRef) -> Lora:
 
     Raise NothingToCompare for an adapter that is no LoRA, and CheckpointError for a damaged one.
     """
-    config = repo.read_json(ADAPTER_CONFIG) or {}
+    form, config = form_of(repo.read_json(ADAPTER_CONFIG) or {})
     _refuse_other(repo, config)
-    _refuse_files(repo)
-    checkpoint = open_file(repo, WEIGHTS)
-    pairs: dict[str, dict[str, str]] = {}
-    for name, info in checkpoint.tensors.items():
-        match = FACTOR.fullmatch(name)
-        if match and len(info.shape) == 2 and not info.refusal:
-            pairs.setdefault(match["module"], {})[match["which"]] = name
+    _refuse_files(repo, form["file"])
+    checkpoint, pairs = read_pairs(open_file(repo, form["file"]), form)
     refuse_many(repo, pairs)
+    where = f"{repo}: {form['file']}"
+    if not pairs:
+        usual = "holds no pair of LoRA factors of a matrix (lora_A and lora_B)"
+        raise NothingToCompare(f"{where} {next(instead(checkpoint.tensors), usual)}")
     ranks, stacked = _ranks(repo, config), bool(config.get("target_parameters"))
     alpha, rooted = _alpha(repo, config), bool(config.get("use_rslora"))
-    plain = {module: _factors(repo, checkpoint, pair, ranks, stacked) for module, pair in pairs.items()}
-    sizes = {module: math.sqrt(one.rank) if rooted else one.rank for module, one in plain.items()}
+    plain = {module: fit_factors(where, checkpoint, pair, ranks, stacked) for module, pair in pairs.items()}
+    whole = bool(form["settings"])  # they hold the scale itself
+    sizes = {module: 1 if whole else math.sqrt(one.rank) if rooted else one.rank for module, one in plain.items()}
     modules = {module: replace(one, scale=alpha / sizes[module]) for module, one in plain.items()}
-    if not modules:
-        raise NothingToCompare(f"{repo}: {WEIGHTS} holds no pair of LoRA factors of a matrix (lora_A and lora_B)")
     start = config.get("init_lora_weights", True)
     return Lora(
         checkpoint,
         modules,
-        _kind(config, start),
+        _kind(config, start) + (f" ({form['name']})" if whole else ""),
         beside=len(checkpoint.tensors) - 2 * len(modules),
-        calibrated=_family(start) not in FROM_ITS_MATRICES,
-        order_matters=str(start) if _family(start) in NOT_ALIKE else "",
+        calibrated=forms()["starts"][_family(start)] != "matrices",
+        order_matters=str(start) if forms()["starts"][_family(start)] == "order" else "",
         stacked=stacked,
         idle=find_idle(config, modules),
         on_head=config.get("task_type") not in BASES,
@@ -155,7 +142,7 @@ def refuse_many(repo: RepoRef, modules: Collection[str]) -> None:
         raise NothingToCompare(f"{repo}: adapters of more than {MOST_MODULES} matrices are not compared")
 
 
-def _refuse_files(repo: RepoRef) -> None:
+def _refuse_files(repo: RepoRef, file: str) -> None:
     """Raise NothingToCompare for other weights that some loaders would read, and for factors in another format."""
     others = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
     if others and only_lora(repo):
@@ -163,25 +150,25 @@ def _refuse_files(repo: RepoRef) -> None:
             f"{repo} holds {printable(others[0], 200)} beside an adapter and no config.json: some loaders read the "
             "one, some the other; publish them separately"
         )
-    if not repo.offers(WEIGHTS):
+    if not repo.offers(file):
         raise NothingToCompare(
-            f"{repo} has no {WEIGHTS}, and no other adapter file is read; save it with peft's `save_pretrained`"
+            f"{repo} has no {file}, and no other adapter file is read; save it with peft's `save_pretrained`"
         )
 
 
 def _refuse_other(repo: RepoRef, config: Mapping[str, Any]) -> None:
     """Raise NothingToCompare for an adapter whose factors are not those of a LoRA of the named layers."""
     kind = config.get("peft_type")
-    if kind != "LORA":
+    if kind not in ("LORA", "lora", "dora"):
         raise NothingToCompare(
             f"{repo} holds an adapter of the kind {printable(str(kind), 50)}; hf-lineage tests only LoRA adapters for "
             "a trace of their base"
         )
-    other = next((key for key in ANOTHER_FORM if config.get(key)), None)
+    other = next((key for key in forms()["unlike"] if config.get(key)), None)
     if other is not None:
         raise NothingToCompare(f"{repo}: {ADAPTER_CONFIG} sets `{other}`, so the factors are not those of a plain LoRA")
     start = config.get("init_lora_weights", True)
-    if _family(start) not in {*WITHOUT_BASE, *FROM_BASE, *NOT_ALIKE}:
+    if _family(start) not in forms()["starts"]:
         raise NothingToCompare(
             f"{repo}: {ADAPTER_CONFIG} sets `init_lora_weights` to {printable(str(start), 50)}, whose effect on the "
             "test is not known"
@@ -194,7 +181,13 @@ def _family(start: Any) -> str:
 
 
 def _kind(config: Mapping[str, Any], start: Any) -> str:
-    base = "DoRA" if config.get("use_dora") else "rsLoRA" if config.get("use_rslora") else "LoRA"
+    base = (
+        "DoRA"
+        if config.get("use_dora") or config["peft_type"] == "dora"
+        else "rsLoRA"
+        if config.get("use_rslora")
+        else "LoRA"
+    )
     family = _family(start)
     return base if family in ("True", "true") else f"{base} from {'random factors' if family == 'False' else family}"
 
@@ -228,22 +221,25 @@ def _alpha(repo: RepoRef, config: Mapping[str, Any]) -> float:
     return max(abs(float(value)) for value in values)
 
 
-def _factors(
-    repo: RepoRef, checkpoint: Checkpoint, pair: Mapping[str, str], ranks: frozenset[int], stacked: bool
+def fit_factors(
+    where: str, checkpoint: Checkpoint, pair: Mapping[str, str], ranks: Collection[int] = (), stacked: bool = False
 ) -> Factors:
-    """The factors of one module, whose shapes fit each other and the configuration.
+    """Return the factors of one module; CheckpointError unless their shapes fit each other and the ranks, if known.
 
     Those of stacked experts have the rank of all of them together.
     """
     if pair.keys() != {"A", "B"}:
         name = printable(next(iter(pair.values())), 200)
-        raise CheckpointError(f"{repo}: {WEIGHTS} holds {name} without its other factor; save the adapter again")
+        raise CheckpointError(f"{where} holds {name} without its other factor; save the adapter again")
     (rank, columns), (rows, inner) = (checkpoint.tensors[pair[which]].shape for which in "AB")
-    each = max((one for one in ranks if one == rank or (stacked and rank % one == 0)), default=0)
-    if rank != inner or not each or 0 in (rows, columns):
+    each = max((one for one in ranks or [rank] if one == rank or (stacked and rank % one == 0)), default=0)
+    if rank != inner or 0 in (each, rows, columns):
+        given = ", ".join(map(str, sorted(ranks)[:5]))
+        known = f" of a rank that {ADAPTER_CONFIG} gives ({given})" if ranks else ""
         raise CheckpointError(
-            f"{repo}: {printable(pair['A'], 200)} of shape {(rank, columns)} and its other factor of shape "
-            f"{(rows, inner)} do not multiply to a matrix of a rank that {ADAPTER_CONFIG} gives "
-            f"({', '.join(map(str, sorted(ranks)[:5]))}); save the adapter again"
+            f"{where}: {printable(pair['A'], 200)} of shape {(rank, columns)} and its other factor of shape "
+            f"{(rows, inner)} do not multiply to a matrix{known}; save the adapter again"
         )
+    if each > LARGEST_RANK:
+        raise NothingToCompare(f"{where}: adapters of a rank above {LARGEST_RANK} are not compared")
     return Factors(pair["A"], pair["B"], rows, columns, each, scale=1.0, experts=rank // each)

@@ -7,40 +7,26 @@ beside the factors the scale where it is not one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.lora.factors import LARGEST_RANK, Factors, Lora, refuse_many
+from hf_lineage.checkpoint.lora.factors import Lora, fit_factors, refuse_many
+from hf_lineage.checkpoint.lora.forms import forms, instead
 from hf_lineage.checkpoint.opening import open_file
 from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub import RepoRef
 
-FACTOR = re.compile(
-    r"(?P<module>[^\s]+?)(?:\.lora_linear_layer\.|\.lora\.|_lora\.|\.lora_)(?P<which>A|B|down|up)(?:\.default)?\.weight"
-)
-"""The names of peft, of diffusers before it used peft, and of kohya's trainer."""
-WHICH = {"A": "A", "down": "A", "B": "B", "up": "B"}
+WHICH = {"A": "A", "a": "A", "down": "A", "B": "B", "b": "B", "up": "B"}
 PROCESSOR = re.compile(r"\.processor\.(to_\w+|add_\w+_proj)")
 """How diffusers once named the matrices of attention."""
 OUTPUT = ".to_out"
 """The name there of what is the first module of a list."""
-OTHER_FORMS = re.compile(r"\.(hada_|lokr_|oft_|glora_|diff\b|lora_mid\b|boft)")
-"""Products of other forms, which have no two factors."""
-MAGNITUDES = ("dora_scale", "lora_magnitude_vector")
 ALPHA = ".alpha"
 """The end of the name of a scale, which is divided by the rank."""
 MAIN = ""
 """The model of a pipeline that makes the picture."""
-COMPONENTS = {
-    **{f"{name}.": (MAIN, False) for name in ("unet", "transformer", "prior", "base_model.model")},
-    **{f"{name}.": (name, False) for name in ("text_encoder", "text_encoder_2", "text_encoder_3")},
-    **{f"lora_{name}_": (MAIN, True) for name in ("unet", "transformer", "prior")},
-    **{f"lora_te{number}_": ("text_encoder", True) for number in ("", "1")},
-    **{f"lora_te{number}_": (f"text_encoder_{number}", True) for number in (2, 3)},
-}
-"""Beginning of a name -> the folder of the pipeline, and whether the rest has underscores in place of points."""
 
 
 @dataclass
@@ -56,7 +42,8 @@ class _Model:
 
 def is_lora_file(checkpoint: Checkpoint) -> bool:
     """Return whether a file holds factors, or products of other forms, by the names of its tensors."""
-    return any(FACTOR.fullmatch(name) or OTHER_FORMS.search(name) for name in checkpoint.tensors)
+    held = checkpoint.tensors
+    return bool(held) and (any(map(_factor, held)) or any(True for _ in instead(held)))
 
 
 def open_lora_file(repo: RepoRef, file: str) -> Mapping[str, Lora]:
@@ -71,12 +58,11 @@ def open_lora_file(repo: RepoRef, file: str) -> Mapping[str, Lora]:
     refuse_many(repo, [module for lora in loras.values() for module in lora.modules])
     if loras:
         return loras
-    if other := next((match[1] for name in checkpoint.tensors if (match := OTHER_FORMS.search(name))), None):
-        raise NothingToCompare(
-            f"{where} holds products of another form ({other.strip('_')}: LoHa, LoKr, OFT or a whole difference); "
-            "hf-lineage tests only pairs of LoRA factors"
-        )
-    raise NothingToCompare(f"{where} holds no pair of LoRA factors of a matrix")
+    raise NothingToCompare(f"{where} {next(instead(checkpoint.tensors), 'holds no pair of LoRA factors of a matrix')}")
+
+
+def _factor(name: str) -> re.Match[str] | None:
+    return next(filter(None, (re.fullmatch(pattern, name) for pattern in forms()["alone"])), None)
 
 
 def _with_numbers(checkpoint: Checkpoint) -> Checkpoint:
@@ -99,7 +85,7 @@ def _models(checkpoint: Checkpoint, where: str) -> Mapping[str, _Model]:
     for name, info in checkpoint.tensors.items():
         folder, flattened, rest = _component(name)
         mine = held.setdefault(folder, _Model(flattened))
-        match = FACTOR.fullmatch(rest)
+        match = _factor(rest)
         if mine.flattened != flattened:
             raise NothingToCompare(f"{where} names the matrices of one model in two ways; publish them separately")
         if match and len(info.shape) == 2 and not info.refusal:
@@ -110,15 +96,16 @@ def _models(checkpoint: Checkpoint, where: str) -> Mapping[str, _Model]:
             mine.alphas[_module(rest.removesuffix(ALPHA))] = name
         else:
             mine.beside += 1
-            mine.magnitudes |= any(part in rest for part in MAGNITUDES)
+            mine.magnitudes |= any(part in rest for part in forms()["magnitudes"])
     return held
 
 
 def _component(name: str) -> tuple[str, bool, str]:
     """The folder of the pipeline for which a tensor is, whether its name is flattened, and the rest of the name."""
-    for start, (folder, flattened) in COMPONENTS.items():
-        if name.startswith(start):
-            return folder, flattened, name[len(start) :]
+    for flattened, starts in enumerate((forms()["components"], forms()["flattened"])):
+        for start, folder in starts.items():
+            if name.startswith(start):
+                return folder, bool(flattened), name[len(start) :]
     return MAIN, False, name
 
 
@@ -129,28 +116,11 @@ def _module(name: str) -> str:
 
 
 def _lora(checkpoint: Checkpoint, held: _Model, where: str) -> Lora:
-    return Lora(
-        checkpoint,
-        dict(_factors(checkpoint, held, where)),
-        "DoRA" if held.magnitudes else "LoRA",
-        beside=held.beside,
-        flattened=held.flattened,
-    )
-
-
-def _factors(checkpoint: Checkpoint, held: _Model, where: str) -> Iterator[tuple[str, Factors]]:
-    """Yield every module with its factors; CheckpointError unless they are two that fit each other."""
-    for module, pair in held.pairs.items():
-        if pair.keys() != {"A", "B"}:
-            name = printable(next(iter(pair.values())), 200)
-            raise CheckpointError(f"{where} holds {name} without its other factor; save it again")
-        (rank, columns), (rows, inner) = (checkpoint.tensors[pair[which]].shape for which in "AB")
-        if rank != inner or 0 in (rank, rows, columns):
-            raise CheckpointError(
-                f"{where}: {printable(pair['A'], 200)} of shape {(rank, columns)} and its other factor of shape "
-                f"{(rows, inner)} do not multiply to a matrix; save it again"
-            )
-        if rank > LARGEST_RANK:
-            raise NothingToCompare(f"{where}: adapters of a rank above {LARGEST_RANK} are not compared")
-        alpha = held.alphas.get(module, "")
-        yield module, Factors(pair["A"], pair["B"], rows, columns, rank, 1 / rank if alpha else 1.0, alpha=alpha)
+    modules = {module: fit_factors(where, checkpoint, pair) for module, pair in held.pairs.items()}
+    scaled = {
+        module: replace(modules[module], scale=1 / modules[module].rank, alpha=alpha)
+        for module, alpha in held.alphas.items()
+        if module in modules
+    }
+    kind = "DoRA" if held.magnitudes else "LoRA"
+    return Lora(checkpoint, {**modules, **scaled}, kind, beside=held.beside, flattened=held.flattened)

@@ -6,8 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Hashable
 
-FACTOR = re.compile(r"(?:base_model\.model\.)?(?P<module>.+)\.lora_(?P<which>[AB])(?P<left>\.default)?\.weight")
-"""The name of a factor; `default` is the name that peft gives an adapter and that some trainers leave in."""
 LAYERED = re.compile(r"(?P<before>(?:[^.]+\.)*?)(?P<layer>[^.]+\.\d+\..+)")
 """The name of what is in a layer."""
 WEIGHT = ".weight"

@@ -136,11 +136,14 @@ def find_grid(matrix: Matrix, digits: int) -> Grid | None:
     `digits` are the binary digits with which they were stored.
     """
     divided = [(cells, _Groups.some(cells)) for cells in _divisions(matrix)]
-    for cells, some, levels in ((*both, levels) for table in TABLES for both in divided for levels in table):
-        number = _fitting(some.numbers, levels, *levels.fits(some), digits)
-        if number is not None:
+    likely = ((row, at, *rest) for at, (_, some) in enumerate(divided) for row, *rest in _likely(some, digits))
+    for row, at, place, fit in sorted(likely):
+        (cells, some), levels = divided[at], TABLES[row][place]
+        scale, zero = (every[fit] for every in levels.fits(some))
+        counted, share = _shares(some.numbers, _Placed.on(levels, some.numbers, scale, zero), digits)
+        if counted >= FEWEST and share >= SHARE:
             groups = _Groups.every(cells)
-            scale, zero = (every[number] for every in levels.fits(groups))
+            scale, zero = (every[fit] for every in levels.fits(groups))
             _, below, above = levels.nearest((groups.numbers - zero) / np.where(scale > 0, scale, 1))
             step = single(scale * (below + above) / 2)
             whole = (
@@ -199,27 +202,46 @@ TABLES = (
 """In the order in which they are looked for: a finer grid holds the numbers of a coarser one."""
 
 
-def _fitting(numbers: Matrix, levels: Levels, scales: Matrix, zeros: Matrix, digits: int) -> int | None:
-    """The first of f grids (f, g, 1) on which nearly all numbers (g, n) lie; a few of them are looked at first."""
-    few = np.s_[:: -(-len(numbers) // 16)]
-    counted, share = _shares(numbers[few, ::64], levels, scales[:, few], zeros[:, few], digits)
-    for number in np.flatnonzero((counted == 0) | (share >= FAR)):
-        counted, share = _shares(numbers, levels, scales[number], zeros[number], digits)
-        if counted >= FEWEST and share >= SHARE:
-            return int(number)
-    return None
+def _likely(some: _Groups, digits: int) -> Iterator[tuple[int, int, int]]:
+    """Yield each row and place in TABLES, and the number of a fit, by which a few numbers may lie on a grid."""
+    few = _Groups(*(each[:: -(-len(some.numbers) // 16)] for each in some))
+    numbers, owners, placed = few.numbers[:, ::64], list[tuple[int, int, int]](), list[_Placed]()
+    for row, table in enumerate(TABLES):
+        for place, levels in enumerate(table):
+            placed.append(_Placed.on(levels, numbers, *levels.fits(few)))
+            owners += ((row, place, fit) for fit in range(len(placed[-1].scale)))
+    counted, share = _shares(numbers, _Placed(*map(np.concatenate, zip(*placed, strict=True))), digits)
+    return (owners[number] for number in np.flatnonzero((counted == 0) | (share >= FAR)))
 
 
-def _shares(numbers: Matrix, levels: Levels, scale: Matrix, zero: Matrix, digits: int) -> tuple[Vector, Vector]:
+class _Placed(NamedTuple):
+    """Numbers on grids."""
+
+    scale: Matrix
+    """(f, g, 1)."""
+    zero: Matrix
+    at: Matrix
+    """(f, g, n): in units of the scale."""
+    nearest: Matrix
+    gap: Matrix
+    """From the nearest level to the next one on the side of the number."""
+
+    @classmethod
+    def on(cls, levels: Levels, numbers: Matrix, scale: Matrix, zero: Matrix) -> _Placed:
+        """Return numbers (g, n) on the grids of some levels."""
+        at = np.asarray((numbers - zero) / np.where(scale > 0, scale, 1), np.float32)
+        nearest, below, above = levels.nearest(at)
+        return cls(scale, zero, at, nearest, np.where(at < nearest, below, above))
+
+
+def _shares(numbers: Matrix, placed: _Placed, digits: int) -> tuple[Vector, Vector]:
     """How many numbers count, and which share of them is close to a level; (f,) for scales (f, g, 1).
 
     Zeros do not count, nor do numbers that storing moved too far.
     """
-    places = (numbers - zero) / np.where(scale > 0, scale, 1)
-    nearest, below, above = levels.nearest(places)
-    gap = np.where(places < nearest, below, above)
+    scale, zero, at, nearest, gap = placed
     counted = (nearest * scale + zero != 0) & ((numbers != 0) | (zero == 0))
     counted &= np.abs(numbers) <= DRIFT * 2.0**digits * gap * scale
-    close = counted & (np.abs(places - nearest) <= CLOSE * gap)
+    close = counted & (np.abs(at - nearest) <= CLOSE * gap)
     counts = counted.sum(axis=(-2, -1))
     return counts, close.sum(axis=(-2, -1)) / np.maximum(counts, 1)

@@ -92,7 +92,8 @@ def _related(trace: Trace, criteria: Criteria) -> Verdict:
     if not doubts:
         return Verdict(
             Kind.ADAPTER,
-            "the adapter carries the trace of this base: it was trained on it or on a near relative of it",
+            "the adapter carries the trace of this base: it was trained on it or a near relative, or extracted from a "
+            "difference to it",
             trace=trace,
         )
     weak = f"the adapter shows a trace of this base, but a weak one: {'; '.join(doubts)}"

@@ -124,7 +124,7 @@ def kind_of(measured: Evidence, criteria: Criteria) -> Verdict:
         return as_related(
             Kind.BASIS_ONLY, "a signature holds no hidden units, so it is not known how many are inherited", criteria
         )
-    if inherited.interval[0] > criteria.min_share:
+    if inherited.least > criteria.min_share:
         return as_related(Kind.RELATED, "", criteria)
     candidate = measured.layers[1]
     layers = [candidate[row] for row in inherited.layers]
@@ -165,9 +165,9 @@ def _parents(measured: Sequence[Evidence], min_share: float) -> bool:
     least = 1 / (2 * len(measured))
     if len(inherited) < len(measured) or any(share.interval[0] < least for share in inherited):
         return False
-    one = any(share.interval[0] > min_share for share in inherited)
+    one = any(share.least > min_share for share in inherited)
     everything = together(inherited)
-    return one or (everything is not None and everything.interval[0] > min_share)
+    return one or (everything is not None and everything.least > min_share)
 
 
 def _as_parent(verdict: Verdict, reason: str) -> Verdict:

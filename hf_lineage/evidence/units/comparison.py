@@ -92,7 +92,7 @@ class Framed:
         """A lower bound on the share of all layers that is inherited, whatever those hold that were not read (99 %)."""
         inherited, read = self.inherited, len(self.layers[1])
         if read == self.depth:
-            return inherited.interval[0]
+            return inherited.least
         shares = inherited.by_layer[list(inherited.layers)]
         if not len(shares):
             return 0.0

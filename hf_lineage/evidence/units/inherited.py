@@ -81,6 +81,11 @@ class Inherited:
         return max(0.0, self.share - self.error), min(1.0, self.share + self.error)
 
     @property
+    def least(self) -> float:
+        """The lower end of the interval, and no more than reports print of it: what prints as one half is not more."""
+        return min(self.interval[0], round(self.interval[0], 2))
+
+    @property
     def is_even(self) -> bool:
         """Whether no layer that counts has less than a third of the share, nor more than three times as much."""
         counted = self.by_layer[self.weights > 0]

@@ -91,7 +91,7 @@ def _sentences(result: AdapterBases, against: Against | None) -> Iterator[str]:
         if one.verdict.verified:
             near = untested(one.group)
             others = f"; {near}" if near else ""
-            yield f"Trained on {name} or on a near relative of it; the trace does not say which one{others}"
+            yield f"Made with {name} or with a near relative of it; the trace does not say which one{others}"
         elif one.verdict.reason:
             yield f"{name}: {reason(one, against)}"
     wide = " or ".join(map(str, result.width))

@@ -53,13 +53,13 @@ KINDS = {
         tone="good",
         headline="Carries the trace of",
         says="An adapter is made of gradients, and gradients pass through the weights of the model that is trained. "
-        "The weights of this base left their trace in this adapter: it was trained on this base, or on a near "
-        "relative such as a fine-tune.",
-        says_not=f"It does not say on which of several near relatives it was trained. {NO_WRONG}",
+        "The weights of this base left their trace in this adapter: it was trained on this base or a near relative, "
+        "or extracted from a difference to it.",
+        says_not=f"It does not say which of them, nor on which of several near relatives. {NO_WRONG}",
         rule=Rule(
             "related-adapter",
             "none",
-            "The adapter was trained on the base it declares, or on a near relative of it.",
+            "The adapter was trained on the base it declares or a near relative, or extracted from a difference to it.",
             "What the adapter adds fits the weights of the base in a way that an adapter of an independent model "
             "practically never does.",
         ),
@@ -67,9 +67,9 @@ KINDS = {
     Kind.LISTED: Shown(
         tone="part",
         headline="Holds the same stored data as",
-        says="The Hub lists the same SHA-256 for the files with weights of both models, and the configurations agree. "
+        says="The files with weights of both models have the same SHA-256, and the configurations agree. "
         "A repository that was copied has such files.",
-        says_not=f"It says what a server lists: the bytes of the files were not read. {NO_WRONG}",
+        says_not=f"On the Hub it says what a server lists: the bytes of the files were not read. {NO_WRONG}",
         rule=Rule(
             "related-by-listing",
             "note",

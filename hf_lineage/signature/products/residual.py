@@ -57,7 +57,8 @@ def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, s
     ones = (total - trace) / (probes.width * (probes.width - 1)) if recipe.ones else 0.0
     identity = trace / probes.width - ones
     probes.centre(product, identity, ones)
-    if not all(np.isfinite(value).all() for value in (product, corner, norm)):
+    whole: list[NDArray[np.floating]] = [product, corner, *(units.norm for _, units in measured)]
+    if not (math.isfinite(norm) and all(np.isfinite(value).all() for value in whole)):
         return Block(np.zeros_like(product), np.zeros_like(corner), math.nan, math.nan, codes)
     return Block(product, corner, trace, norm, codes)
 

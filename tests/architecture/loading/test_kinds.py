@@ -35,7 +35,8 @@ def test_the_settings_of_every_type_are_those_that_were_tried():
     assert changed == set(), f"transformers gave them other settings: {COMMAND}"
 
 
-@pytest.mark.parametrize("name", ["Gemma4TextModel", "DbrxModel"])
+@pytest.mark.parametrize("name", ["DbrxModel", "Gemma4TextModel"])
+@pytest.mark.few(1)
 def test_what_is_stored_is_what_the_module_does(name, tmp_path):
     found = []
     for number, (listed, _, _, wanted) in enumerate([case for case in cases() if case[1] == name]):

@@ -224,13 +224,6 @@ def test_one_of_several_files_can_be_named(hub, tmp_path):
     assert [row.part for row in compare(base, str(tmp_path), Options(file="b.safetensors")).rows] == ["b.safetensors"]
 
 
-def test_products_of_another_form_have_their_reason(hub, tmp_path):
-    save_file({"lora_unet_x.hada_w1_a": torch.ones(2, 2)}, tmp_path / "style.safetensors")
-    (row,) = compare(str(hub / "acme" / "pictures"), str(tmp_path)).rows
-    assert row.verdict.name == "UNVERIFIABLE"
-    assert "products of another form (hada" in row.verdict.reason
-
-
 def test_on_the_hub_adapters_in_folders_are_found(online, adapters):
     online.publish("fern/several", adapters)
     report = check("fern/several", options=Options(order_seed=0))

@@ -59,7 +59,7 @@ def test_an_adapter_is_unrelated_to_an_independent_model_of_the_same_shape(adapt
 def test_an_adapter_is_related_to_a_near_relative_of_its_base_too_and_the_report_says_so(adapter):
     row = judged(TUNED, adapter)
     assert row.verdict.name == "RELATED"
-    assert row.verdict.reason.endswith("it was trained on it or on a near relative of it")
+    assert row.verdict.reason.endswith("it was trained on it or a near relative, or extracted from a difference to it")
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ UP = "model.layers.0.mlp.up_proj"
         ([("h.0.mlp.c_fc", 64, 32)], "UNVERIFIABLE", "peft passes over the factors of h.0.mlp.c_fc, because"),
         ([(UP, 48, 32), (UP.replace("0", "7"), 48, 32)], "INCOMPATIBLE", "is for model.layers.7.mlp.up_proj, a"),
         ([("model.layers.0.self_attn.q_proj", 32, 32)], "UNVERIFIABLE", "changes no matrix whose trace can be tested"),
-        ([("model.embed_tokens", 50, 32)], "UNVERIFIABLE", "is for matrices outside the layers, but no"),
+        ([("model.embed_tokens", 50, 32)], "UNVERIFIABLE", "only matrices outside the layers (model.embed_tokens)"),
     ],
 )
 def test_an_adapter_that_does_not_belong_on_a_base_gets_a_verdict_with_its_reason(

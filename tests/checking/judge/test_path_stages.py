@@ -168,7 +168,8 @@ def test_a_layer_that_is_not_finite_is_a_reason_and_no_verdict(models, tmp_path)
     row = judged(base, tmp_path / "poisoned", FULL)
     assert (row.verdict.name, row.verdict.reason) == (
         "INCONCLUSIVE",
-        "weights in layer 3 of the candidate are not finite, or too large for float32",
+        "weights in layer 3 of the candidate are not finite, or too large for float32; 1536 of the 1536 numbers of "
+        "model.layers.3.mlp.up_proj.weight are not finite",
     )
 
 

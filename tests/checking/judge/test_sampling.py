@@ -149,6 +149,7 @@ def test_no_sample_of_a_model_is_read_again_for_its_next_base(base, tmp_path, mo
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.few(2)
 def test_copied_layers_with_other_units_first_or_in_other_places_are_not_unrelated(base, tmp_path, seed):
     """A quarter of the layers, their units in another order, each in the place of the layer before it."""
     own = load_file(base / WEIGHTS)
@@ -195,7 +196,9 @@ def test_a_copy_of_a_base_around_a_few_units_that_do_the_work_is_not_verified(ba
     assert not judged(base, model, replace(QUICK, order_seed=SEEDS[0])).verdict.verified
 
 
-def test_a_copy_of_the_base_in_some_coordinates_is_not_verified(base, tmp_path):
+@pytest.mark.parametrize("changes", [{"budget": "full"}, *({"order_seed": seed} for seed in SEEDS)])
+@pytest.mark.few(2)
+def test_a_copy_of_the_base_in_some_coordinates_is_not_verified(base, tmp_path, changes):
     """The first half of the stream is read and written as by the base, all else is foreign, as in a graft."""
 
     def half(layer, gate, up, down):
@@ -205,8 +208,7 @@ def test_a_copy_of_the_base_in_some_coordinates_is_not_verified(base, tmp_path):
         return new_gate, new_up, new_down
 
     model = changed(base, tmp_path / "half", half)
-    ways = [*(replace(QUICK, order_seed=seed) for seed in SEEDS), replace(QUICK, budget="full")]
-    assert not [options for options in ways if judged(base, model, options).verdict.verified]
+    assert not judged(base, model, replace(QUICK, **changes)).verdict.verified
 
 
 def test_weights_that_are_not_finite_are_seen_by_whole_layers(base, tmp_path):
@@ -217,7 +219,7 @@ def test_weights_that_are_not_finite_are_seen_by_whole_layers(base, tmp_path):
     row = judged(base, changed(base, tmp_path / "broken", overflow))
     assert (row.verdict.words, row.verdict.verified, sampled(row)) == ("RELATED in part", False, False)  # by attention
     assert row.verdict.reason.startswith("along mlp, weights in layers 0-")
-    assert row.verdict.reason.endswith("of the candidate are not finite, or too large for float32")
+    assert "of the candidate are not finite, or too large for float32; 65536 of the 65536 numbers" in row.verdict.reason
 
 
 def test_over_the_network_the_sample_is_that_from_disk_and_little_moves(base, tmp_path, online, monkeypatch):

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check
-from hf_lineage.checkpoint.lora.factors import WEIGHTS as ADAPTER
+from tests.adapters import WEIGHTS as ADAPTER
 from tests.blends import BASE, B, blended
 from tests.models import EXAMPLES, WEIGHTS, card, fine_tuned, tiny_llama
 

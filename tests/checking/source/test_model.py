@@ -110,5 +110,5 @@ def test_a_folder_without_config_is_an_error_but_a_lora_adapter_is_nothing_to_co
     with pytest.raises(RepositoryError, match=r"has no config\.json"):
         headers(RepoRef("org/model", model))
     (model / WEIGHTS).rename(model / "adapter_model.safetensors")
-    with pytest.raises(NothingToCompare, match=r"org/model holds only a LoRA adapter"):
+    with pytest.raises(NothingToCompare, match=r"org/model holds an adapter without its adapter_config"):
         headers(RepoRef("org/model", model))

@@ -9,8 +9,7 @@ import torch
 
 from hf_lineage import Options
 from hf_lineage.checking.source.model import open_model
-from hf_lineage.checking.source.run import run_model
-from hf_lineage.checking.source.writers import part_key
+from hf_lineage.checking.source.run import part_key, run_model
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub import resolve
 from tests.models import EXAMPLES

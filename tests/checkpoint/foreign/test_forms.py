@@ -26,7 +26,6 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError
 from hf_lineage.hub.reference import RepoRef
 from tests.checkpoint.foreign.onnx.test_products import product
-from tests.invoking import lineage
 from tests.models import WEIGHTS, family, fine_tuned, open_checkpoint, shard, tiny_llama
 
 INDEX = "model.safetensors.index.json"
@@ -140,7 +139,7 @@ def wrapped(folder, prefix, keep=()):
 def test_a_prefix_of_the_whole_file_is_taken_off(model, tmp_path, prefix):
     wrapped(model, prefix)
     same(model, tmp_path)
-    assert open_checkpoint(repository(model)).wrapping == prefix
+    assert prefix in "".join(open_checkpoint(repository(model)).notes)
 
 
 def test_a_prefix_in_the_index_is_taken_off_as_well(model, tmp_path):
@@ -151,7 +150,7 @@ def test_a_prefix_in_the_index_is_taken_off_as_well(model, tmp_path):
 def test_a_prefix_of_some_tensors_is_none(model):
     wrapped(model, "module.", keep={"model.norm.weight"})
     checkpoint = open_checkpoint(repository(model))
-    assert (checkpoint.wrapping, "module.model.embed_tokens.weight" in checkpoint.tensors) == ("", True)
+    assert (checkpoint.notes, "module.model.embed_tokens.weight" in checkpoint.tensors) == ((), True)
 
 
 def test_no_name_is_unwrapped_without_end():
@@ -280,26 +279,6 @@ def test_an_encoder_is_read_with_the_decoder_that_is_stored_like_it(folder):
 def test_what_transformers_loads_comes_first(folder, names, form):
     model = foreign_model(folder(*names))
     assert (model and model.form.name) == form
-
-
-@pytest.mark.parametrize(
-    ("names", "told"),
-    [
-        (
-            ("model.bin", "shared_vocabulary.txt"),
-            "it is a CTranslate2 model (model.bin), which is not read; check the original of the same model",
-        ),
-        (
-            ("params.json", "consolidated.00.pth"),
-            "it is an original checkpoint with params.json, which is not read; check the release of the same "
-            "model that has a config.json",
-        ),
-    ],
-)
-def test_a_form_that_is_not_read_is_named_with_what_to_do(folder, names, told):
-    repo = folder(*names)
-    result = lineage("check", str(repo.folder), "--base", "org/base")
-    assert (result.code, result.error) == (2, f"{repo.folder}: {told}")
 
 
 @pytest.mark.parametrize(("file", "form"), [("onnx/model_q4.onnx", "onnx"), ("a-Q8_0.gguf", "gguf")])

@@ -66,7 +66,7 @@ UP = "model.layers.0.mlp.up_proj"
 @pytest.mark.parametrize(
     ("end", "part", "message"),
     [
-        (".weight_scale", torch.ones(2), f"{UP} has 2 scales, not one; download the weights again"),
+        (".weight_scale", torch.ones(2), f"{UP} has 2 scales, not one; have the weights saved again"),
         (".weight_scale", torch.tensor([torch.nan]), f"{UP}.weight_scale holds scales that are not finite"),
         (".weight_scale", torch.ones(1, dtype=torch.int8), f"{UP}.weight_scale is stored as I8, but its format needs"),
         (

@@ -346,8 +346,8 @@ def test_a_quantized_stack_is_related_and_an_independent_one_is_not(tmp_path):
 @pytest.mark.parametrize(
     ("scales", "message"),
     [
-        (torch.ones(3, 2, 1), "which do not fit stacked experts; download the weights again"),
-        (torch.ones(()), "which do not fit stacked experts; download the weights again"),
+        (torch.ones(3, 2, 1), "which do not fit stacked experts; have the weights saved again"),
+        (torch.ones(()), "which do not fit stacked experts; have the weights saved again"),
         (torch.full((4,), torch.nan), f"{STACK}_scale_inv holds scales that are not finite"),
         (torch.ones(4, 3, 7), f"{STACK}_scale_inv has shape (3, 7), which does not fit the blocks of a matrix"),
     ],

@@ -188,7 +188,7 @@ DAMAGE = {
     "no zero points": (change(".qzeros", None), f"{UP}.qzeros is missing"),
     "too few words": (
         change(".qweight", torch.zeros(11, 256, dtype=torch.int32)),
-        f"{UP} is packed in 11 words a column, too few or many for 96 integers of 4 bits; download the weights again",
+        f"{UP} is packed in 11 words a column, too few or many for 96 integers of 4 bits; have the weights saved again",
     ),
     "too few groups": (change(".scales", torch.ones(2, 256).half()), f"{UP} has scales for 2 groups, where 96 inputs"),
     "scales of another width": (change(".scales", torch.ones(3, 255).half()), f"{UP}.scales has shape (3, 255), but"),

@@ -111,9 +111,9 @@ def part(end, change):
 
 
 DAMAGED = {
-    "other groups": (settings(group_size=64), "which do not make 4 groups of 64 integers of 4 bits; download"),
-    "other bits": (settings(bits=8), "which do not make 4 groups of 32 integers of 8 bits; download"),
-    "bits that are none": (settings(bits=7), "which do not make 4 groups of 32 integers of 7 bits; download"),
+    "other groups": (settings(group_size=64), "which do not make 4 groups of 64 integers of 4 bits; have"),
+    "other bits": (settings(bits=8), "which do not make 4 groups of 32 integers of 8 bits; have"),
+    "bits that are none": (settings(bits=7), "which do not make 4 groups of 32 integers of 7 bits; have"),
     "no number of bits": (settings(bits="4"), "`bits` of quantization_config must be a positive integer, not '4'"),
     "no scales": (part("scales", lambda scales: None), f"{NAME}.scales is missing, and"),
     "few scales": (part("scales", lambda scales: scales[:1]), f"{NAME}.scales has shape (1, 4), but the rest of"),

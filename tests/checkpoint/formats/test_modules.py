@@ -163,7 +163,7 @@ def test_a_matrix_that_is_stored_in_two_ways_is_not_judged(twin):
 
 
 def test_eight_bit_floats_left_over_lack_their_scales():
-    with pytest.raises(CheckpointError, match=r"b\.weight is stored as F8_E4M3 without its scales; download"):
+    with pytest.raises(CheckpointError, match=r"b\.weight is stored as F8_E4M3 without its scales; have"):
         TOY.tensors(WHOLE | {"b.weight": stored("F8_E4M3", 2, 3)}, CONFIG)
 
 
@@ -182,4 +182,4 @@ def test_a_part_that_is_missing_or_stored_otherwise_is_named():
     ):
         with pytest.raises(CheckpointError, match=message):
             wrong()
-    assert str(module.damaged("holds no order")) == "a holds no order; download the weights again"
+    assert str(module.damaged("holds no order")) == "a holds no order; have the weights saved again"

@@ -8,10 +8,10 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from hf_lineage.checking.adapters.adjacent_matrices import finite
-from hf_lineage.checkpoint.lora.factors import LARGEST_RANK, WEIGHTS, only_lora, open_lora
+from hf_lineage.checkpoint.lora.factors import LARGEST_RANK, only_lora, open_lora
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
-from tests.adapters import LINEAR, change, pair, trained, written
+from tests.adapters import LINEAR, WEIGHTS, change, pair, trained, written
 from tests.models import edit_json, spoil, tiny_gpt2, tiny_llama
 
 UP = "model.layers.0.mlp.up_proj"
@@ -153,8 +153,9 @@ def swapped(factors):
     [
         (swapped, CheckpointError, "do not multiply"),
         (lambda factors: factors.pop(min(factors)), CheckpointError, "without its other factor"),
-        (lambda factors: factors.update({k: v[:, :0] for k, v in factors.items()}), CheckpointError, "do not multiply"),
-        (lambda factors: [factors.pop(name) for name in list(factors)], NothingToCompare, "no pair of LoRA factors"),
+        (lambda factors: factors.update({k: v[:, :0] for k, v in factors.items()}), NothingToCompare, "of size 0"),
+        (lambda factors: factors.update({min(factors): torch.ones(2, 0)}), CheckpointError, "without its other factor"),
+        (lambda factors: [factors.pop(name) for name in list(factors)], NothingToCompare, "holds no tensors"),
     ],
 )
 def test_factors_that_do_not_fit_each_other_are_damaged(tmp_path, edit, error, message):

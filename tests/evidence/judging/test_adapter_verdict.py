@@ -33,7 +33,8 @@ def test_a_trace_makes_the_adapter_related_and_verifies_its_claim():
     assert (outcome.kind, outcome.name, outcome.verified) == (Kind.ADAPTER, "RELATED", True)
     assert outcome.exit_code is ExitCode.RELATED
     assert outcome.reason == (
-        "the adapter carries the trace of this base: it was trained on it or on a near relative of it"
+        "the adapter carries the trace of this base: it was trained on it or a near relative, or extracted from a "
+        "difference to it"
     )
 
 

@@ -36,7 +36,7 @@ def words(*results):
 
 def test_a_base_is_told_with_those_near_it():
     shown = words(bases())
-    assert "Trained on org/base or on a near relative of it; the trace does not say which one; near/0, near/1" in shown
+    assert "Made with org/base or with a near relative of it; the trace does not say which one; near/0, near/1" in shown
     assert "x/org/base: org/base is gone" in shown
     assert "9 of 20 models in the index have a stream 96 wide, as the adapter needs" in shown
     assert "each for those near it: 1; not tested: 4 (--top); p is corrected for 2" in shown

@@ -8,7 +8,7 @@ from typing import Any
 
 from hf_lineage import Options
 from hf_lineage.checking.source.model import open_model
-from hf_lineage.checking.source.writers import list_writers
+from hf_lineage.checking.source.run import list_writers
 from hf_lineage.hub import resolve
 from hf_lineage.running.executed.inputs import draw
 from hf_lineage.running.executed.loading import load

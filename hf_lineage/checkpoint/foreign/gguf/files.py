@@ -18,7 +18,7 @@ from hf_lineage.checkpoint.foreign.form import (
     unreadable_file,
 )
 from hf_lineage.checkpoint.foreign.gguf.header import GgufHeader, parse, texts
-from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, printable
+from hf_lineage.errors import EVERY, ONE_FILE, CheckpointError, NothingToCompare, printable
 from hf_lineage.files import OPEN_FILES, Stamp, open_regular
 from hf_lineage.hub import HEAD, Downloads, RangedFile, RepoRef
 
@@ -55,19 +55,27 @@ def choose_files(repo: RepoRef) -> tuple[str, ...]:
     if repo.file is None and any(map(PREFERRED.fullmatch, repo.files())):
         return ()
     files = list_files(repo, SUFFIX)
-    if repo.file is not None:
+    if repo.file not in (None, EVERY):
         if not repo.file.endswith(SUFFIX):
             return ()
         return _parts(repo, require_file(repo, repo.file, files, "GGUF "), files)
-    models = [file for file in files if not BESIDE.search(file)]
-    if not models:
+    if not (models := list_models(repo) or ([] if "config.json" in repo.files() else files)):
         return ()
     stems = sorted({LABEL.sub("", _bare(file)).casefold() for file in models})
-    if len(stems) > 1:
+    if len(stems) > 1 and repo.file is None:
         raise NothingToCompare(
-            f"{repo} holds several models as GGUF ({printable(', '.join(models[:10]), 500)}); name one {ONE_FILE}"
+            f"{repo} holds several models as GGUF ({printable(', '.join(models[:10]), 500)}); name one {ONE_FILE}; "
+            "--file all judges each"
         )
     return _parts(repo, max(models, key=_precision), files)
+
+
+def list_models(repo: RepoRef) -> list[str]:
+    """Return the GGUF files of all models of a repository, of several parts the first; OptionError if there is none."""
+    files = [file for file in list_files(repo, SUFFIX) if not BESIDE.search(file)]
+    if repo.file == EVERY and not files:
+        require_file(repo, EVERY, files, "GGUF ")
+    return sorted({PART.sub(r"\g<stem>", file): file for file in reversed(files)}.values())
 
 
 def read_head(repo: RepoRef, file: str) -> Head:

@@ -80,5 +80,5 @@ GGUF: ForeignForm = ForeignForm(
     _config,
     aliases=list_aliases,
     tokens=_tokens,
-    how="the most precise GGUF file by its name",
+    how="the most precise GGUF file by its name (--file all judges each)",
 )

@@ -112,7 +112,7 @@ class _Reader(BoundedReader):
         """The number of tensors and the number of keys."""
         start = self.take(4)
         if start != MAGIC:
-            raise HeaderError("is not a GGUF file; download it again")
+            raise HeaderError("is not a GGUF file; have it saved again")
         version = self.number("<I")
         if version not in VERSIONS:
             big = int.from_bytes(version.to_bytes(4, "little"), "big") in VERSIONS

@@ -56,11 +56,9 @@ def config_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
     Raise NothingToCompare for an architecture that is not read, or a file that holds no model.
     """
-    kind = metadata.get(TYPE, "model")
-    if kind != "model":
-        raise NothingToCompare(
-            f"the GGUF file has the type {printable(str(kind), 50)}, not a model; name one {ONE_FILE}"
-        )
+    if (kind := str(metadata.get(TYPE, "model"))) != "model":
+        what = "check the adapter that was converted" if kind == "adapter" else f"name one {ONE_FILE}"
+        raise NothingToCompare(f"the GGUF file has the type {printable(kind, 50)}, not a model; {what}")
     named, entry = _architecture(metadata)
     values = {key: metadata.get(f"{named}.{source}") for key, source in _table().settings.items()}
     config = {key: value for key, value in values.items() if isinstance(value, int | float)}

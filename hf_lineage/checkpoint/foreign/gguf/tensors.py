@@ -66,7 +66,7 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
         for tensor in head.header.tensors:
             if tensor.name in tensors:
                 raise CheckpointError(
-                    f"{repo}: {printable(tensor.name, 200)} is in two parts of the model; download them again"
+                    f"{repo}: {printable(tensor.name, 200)} is in two parts of the model; have them saved again"
                 )
             parts = dict(_parts(tensor, places[file], head.stamp))
             stored |= parts
@@ -74,7 +74,7 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
     total = next(iter(heads.values())).header.metadata.get(TOTAL)
     held = sum(len(head.header.tensors) for head in heads.values())
     if isinstance(total, int) and total != held:
-        raise CheckpointError(f"{repo}: its parts hold {held} tensors of {total}; download them again")
+        raise CheckpointError(f"{repo}: its parts hold {held} tensors of {total}; have them saved again")
     if not remote_files:
         return Checkpoint(stored, tensors)
     return RemoteCheckpoint(stored, tensors, {file.path: file for file in remote_files}, pool, downloads)

@@ -85,7 +85,7 @@ def parse(stream: BinaryIO, size: int) -> OnnxGraph:
     walker = Walker(stream, size)
     graphs = [value for number, value in walker.fields(walker.whole) if number == 7]
     if len(graphs) != 1:
-        raise HeaderError("is not an ONNX file with one graph; download it again")
+        raise HeaderError("is not an ONNX file with one graph; have it saved again")
     reader = _Reader(walker)
     reader.graph.outputs = reader.read(graphs[0], 0)
     return reader.graph

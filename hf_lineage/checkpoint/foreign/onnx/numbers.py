@@ -74,7 +74,7 @@ def _whole_numbers(tensor: OnnxTensor, content: Array) -> Array:
     starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
     lengths = ends + 1 - starts
     if len(ends) != wanted or (wanted and (lengths.max() > 10 or ends[-1] != len(content) - 1)):
-        raise CheckpointError(f"{tensor.name} holds {len(ends)} of {wanted} numbers; download the ONNX file again")
+        raise CheckpointError(f"{tensor.name} holds {len(ends)} of {wanted} numbers; have the ONNX file saved again")
     numbers = np.zeros(wanted, np.uint64)
     for place in range(int(lengths.max()) if wanted else 0):
         longer = lengths > place

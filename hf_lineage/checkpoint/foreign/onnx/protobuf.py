@@ -66,7 +66,7 @@ class Walker:
             elif wire in FIXED:
                 value, position = Span(position, FIXED[wire]), position + FIXED[wire]
             else:
-                raise HeaderError("is damaged or of another format; download it again")
+                raise HeaderError("is damaged or of another format; have it saved again")
             if position > stop:
                 raise HeaderError("is truncated or damaged: a field is longer than its message; download it again")
             yield number, value
@@ -86,7 +86,7 @@ class Walker:
         """Return a float32."""
         content = self.content(value)
         if len(content) != struct.calcsize("<f"):
-            raise HeaderError("is damaged: a number has a wrong length; download it again")
+            raise HeaderError("is damaged: a number has a wrong length; have it saved again")
         return float(struct.unpack("<f", content)[0])
 
     def text(self, value: Value) -> str:
@@ -117,5 +117,5 @@ class Walker:
 
 def _place(value: Value) -> Span:
     if not isinstance(value, Span):
-        raise HeaderError("is damaged: it has a number in place of a text or a message; download it again")
+        raise HeaderError("is damaged: it has a number in place of a text or a message; have it saved again")
     return value

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from hf_lineage.architecture.registry import registry_table
 from hf_lineage.checkpoint.foreign.pickles.values import Call, DamagedError, Name, Persistent, UnknownError, read
 from hf_lineage.checkpoint.stored import LFS_POINTER, StoredTensor
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
@@ -30,24 +31,7 @@ MAGIC = 0x1950A86A20F9469CFC6C
 TENSOR, WITH_TYPE, PARAMETER = (
     f"torch._utils.{name}" for name in ("_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_parameter")
 )
-TYPES = {
-    "torch.DoubleStorage": "F64",
-    "torch.FloatStorage": "F32",
-    "torch.HalfStorage": "F16",
-    "torch.BFloat16Storage": "BF16",
-    "torch.LongStorage": "I64",
-    "torch.IntStorage": "I32",
-    "torch.ShortStorage": "I16",
-    "torch.CharStorage": "I8",
-    "torch.ByteStorage": "U8",
-    "torch.BoolStorage": "BOOL",
-    "torch.storage.UntypedStorage": "U8",
-    "torch.float8_e4m3fn": "F8_E4M3",
-    "torch.float8_e5m2": "F8_E5M2",
-    "torch.uint16": "U16",
-    "torch.uint32": "U32",
-    "torch.uint64": "U64",
-}
+TYPES = registry_table("loading/torch.yaml", dict[str, str])
 """How torch calls a storage or the type of a tensor -> the number format, in safetensors' spelling."""
 MOST_DIMENSIONS, LARGEST_DIMENSION = 8, 2**48
 CALLS = frozenset({TENSOR, WITH_TYPE, PARAMETER})

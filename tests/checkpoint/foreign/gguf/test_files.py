@@ -10,6 +10,7 @@ from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError
 from hf_lineage.hub.reference import RepoRef, resolve
 from tests.gguf_models import write
 from tests.models import EXAMPLES
+from tests.published.spellings import TABLES
 
 
 @pytest.fixture
@@ -26,33 +27,9 @@ def folder(tmp_path):
     return made
 
 
-@pytest.mark.parametrize(
-    ("names", "chosen"),
-    [
-        ([], ()),
-        (["README.md"], ()),
-        (["model.gguf"], ("model.gguf",)),
-        (["a-Q4_K_M.gguf", "a-Q8_0.gguf", "a-IQ4_XS.gguf"], ("a-Q8_0.gguf",)),
-        (["a-Q4_K_M.gguf", "a-Q4_K_S.gguf", "a-Q4_0.gguf"], ("a-Q4_K_M.gguf",)),
-        (["a-UD-Q4_K_XL.gguf", "a-Q4_K_M.gguf"], ("a-UD-Q4_K_XL.gguf",)),
-        (["a-BF16.gguf", "a-F16.gguf", "a-Q8_0.gguf"], ("a-BF16.gguf",)),
-        (["a.f16.gguf", "a.f32.gguf"], ("a.f32.gguf",)),
-        (["a.gguf", "a-q2_k.gguf"], ("a-q2_k.gguf",)),
-        (["a-3b-TQ1_0.gguf", "a-3b-MXFP4_MOE.gguf"], ("a-3b-MXFP4_MOE.gguf",)),
-        (["a-Q8_0.gguf", "mmproj-a-F16.gguf", "imatrix.gguf"], ("a-Q8_0.gguf",)),
-        (["mmproj-a-F16.gguf"], ()),
-        (["a-Q8_0.gguf", "model.safetensors"], ()),
-        (["a-Q8_0.gguf", "model-00001-of-00002.safetensors"], ()),
-        (["a-Q8_0.gguf", "pytorch_model.bin"], ()),
-        (["a-Q8_0.gguf", "training_args.bin"], ("a-Q8_0.gguf",)),
-        (
-            ["Q8_0/a-Q8_0-00001-of-00002.gguf", "Q8_0/a-Q8_0-00002-of-00002.gguf", "a-Q4_0.gguf"],
-            ("Q8_0/a-Q8_0-00001-of-00002.gguf", "Q8_0/a-Q8_0-00002-of-00002.gguf"),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("names", "chosen"), TABLES["gguf_files"])
 def test_the_most_precise_file_by_its_name_is_the_model(folder, names, chosen):
-    assert choose_files(folder(*names)) == chosen
+    assert choose_files(folder(*names)) == tuple(chosen)
 
 
 def test_several_models_are_refused_with_their_names(folder):
@@ -60,7 +37,7 @@ def test_several_models_are_refused_with_their_names(folder):
         choose_files(folder("a-1b-Q8_0.gguf", "a-7b-Q8_0.gguf"))
     assert str(caught.value) == (
         "org/model holds several models as GGUF (a-1b-Q8_0.gguf, a-7b-Q8_0.gguf); name one by its path, or "
-        "with --file for the model that is judged"
+        "with --file for the model that is judged; --file all judges each"
     )
 
 

@@ -100,8 +100,9 @@ def test_the_claim_in_the_metadata_is_checked_and_the_report_says_which_file_was
     (row,) = check("me/child-GGUF", options=Options(local_hub=hub, order_seed=0)).rows
     assert (row.claim.base, row.claim.sources, row.verdict.name) == ("acme/llama-base", ("GGUF metadata",), "RELATED")
     assert row.notes == (
-        "me/child-GGUF: child-F16.gguf was read, the most precise GGUF file by its name; name another by its path, "
-        "or with --file for the model that is judged; child-Q4_0.gguf and 1 more may hold weights too and was not read",
+        "me/child-GGUF: child-F16.gguf was read, the most precise GGUF file by its name (--file all judges each); name "
+        "another by its path, or with --file for the model that is judged; child-Q4_0.gguf, child-Q8_0.gguf may hold "
+        "weights too and were not read",
     )
 
 
@@ -110,8 +111,8 @@ def test_another_file_may_be_named(hub):
     assert found.code == 0
     (claim,) = json.loads(found.out)["claims"]
     assert claim["notes"] == [
-        "me/child-GGUF: child-Q4_0.gguf was read, as it was named; child-F16.gguf and 1 more may hold weights too and "
-        "was not read"
+        "me/child-GGUF: child-Q4_0.gguf was read, as it was named; child-F16.gguf, child-Q8_0.gguf may hold weights "
+        "too and were not read"
     ]
     options = Options(local_hub=hub, order_seed=0)
     whole, other = (

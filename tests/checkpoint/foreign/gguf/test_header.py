@@ -130,7 +130,7 @@ def test_another_alignment_moves_the_numbers(tmp_path):
 
 
 HOSTILE = {
-    "not a GGUF file;": (b"version https://git-lfs", "is not a GGUF file; download it again"),
+    "not a GGUF file;": (b"version https://git-lfs", "is not a GGUF file; have it saved again"),
     "nothing at all": (b"", "is truncated: it ends within its header; download it again"),
     "the first version": (
         header(version=1),

@@ -13,8 +13,9 @@ import torch
 from hf_lineage import Options, extract
 from hf_lineage.architecture.registry.lookups import lookup
 from hf_lineage.checking.judge.strict import judge_strict
+from hf_lineage.checking.source.describing import described
 from hf_lineage.checking.source.model import FromWeights
-from hf_lineage.checking.source.opening import headers
+from hf_lineage.checking.source.opening import headers, opened
 from hf_lineage.checkpoint.foreign.gguf.names import _table, architectures, config_of, name_tensors
 from hf_lineage.errors import NothingToCompare, RegistryError
 from hf_lineage.hub.reference import resolve
@@ -58,6 +59,26 @@ def test_a_file_has_the_signature_of_the_model_it_was_made_from(architecture, na
     assert {re.sub(r"\d+", "0", name) for name in strict.lacking} == DROPPED.get(architecture, set())
     assert replace(strict, lacking=()).holds, (strict.beyond, strict.added, strict.settings, strict.unbound)
     shutil.rmtree(tmp_path)
+
+
+DEAD = [
+    ("granite", "residual_scale"),
+    ("granite", "embedding_scale"),
+    ("granite", "attention.layer_norm_rms_epsilon"),
+    ("dots1", "expert_weights_scale"),
+    ("glm4moe", "expert_weights_scale"),
+    ("olmo", "attention.clamp_kqv"),
+]
+
+
+@pytest.mark.parametrize(("architecture", "key"), DEAD)
+def test_metadata_that_take_the_layers_out_leave_nothing_to_judge(architecture, key, tmp_path):
+    tiny_model(_table().architectures[architecture].name, {}).save_pretrained(tmp_path / "plain")
+    value = 1e9 if "epsilon" in key else 1e-9
+    write(tmp_path / "plain", tmp_path / "gguf/model.gguf", architecture, said={f"{architecture}.{key}": value})
+    model = described(resolve(str(tmp_path / "gguf")))
+    with pytest.raises(NothingToCompare, match=r"have (hardly any|no) effect; correct it"):
+        opened(model)
 
 
 def test_every_architecture_is_one_that_gguf_knows_and_every_class_one_of_the_registry():
@@ -119,7 +140,7 @@ def test_layers_that_predict_further_tokens_are_not_counted():
             {"general.architecture": 7},
             "the GGUF file has the architecture 7, which hf-lineage cannot read; check the safete",
         ),
-        (LLAMA | {"general.type": "adapter"}, "the GGUF file has the type adapter, not a model; name one by its p"),
+        (LLAMA | {"general.type": "adapter"}, "the GGUF file has the type adapter, not a model; check the adapter"),
     ],
 )
 def test_what_is_not_read_says_why(metadata, why):

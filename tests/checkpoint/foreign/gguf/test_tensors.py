@@ -190,7 +190,7 @@ def test_parts_of_a_model_have_to_belong_together(tmp_path):
     assert np.array_equal(found.read("blk.5.ffn_up.weight"), whole.read("blk.5.ffn_up.weight"))
     kept = files[2].read_bytes()
     files[2].write_bytes(files[1].read_bytes())
-    with pytest.raises(CheckpointError, match="is in two parts of the model; download them again"):
+    with pytest.raises(CheckpointError, match="is in two parts of the model; have them saved again"):
         open_checkpoint(RepoRef("org/parts", parts))
     write(source, tmp_path / "other/a.gguf", split_max_tensors=25)
     files[2].write_bytes(kept)
