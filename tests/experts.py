@@ -1,5 +1,6 @@
 """Tiny mixtures of experts, and edits of them that leave what they compute as it is."""
 
+import functools
 import json
 import re
 from collections import defaultdict
@@ -25,6 +26,7 @@ QWEN = {
     "num_experts": EXPERTS, "mlp_only_layers": [], "decoder_sparse_step": 1,
 }  # fmt: skip
 OLMOE = {"intermediate_size": HIDDEN, "num_experts": EXPERTS}
+GLM = {"intermediate_size": 96, "moe_intermediate_size": HIDDEN, "n_routed_experts": EXPERTS, "head_dim": 16}
 DEEPSEEK = {
     "intermediate_size": 96, "moe_intermediate_size": HIDDEN, "n_routed_experts": EXPERTS, "n_shared_experts": 2,
     "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1, "kv_lora_rank": 16, "q_lora_rank": None,
@@ -33,8 +35,8 @@ DEEPSEEK = {
 GRANITE = {"intermediate_size": HIDDEN, "num_local_experts": EXPERTS}
 DENSE = {"intermediate_size": HIDDEN}
 KINDS = {
-    "Mixtral": MIXTRAL, "Qwen2Moe": QWEN, "Olmoe": OLMOE, "DeepseekV2": DEEPSEEK, "GraniteMoe": GRANITE,
-    "Mistral": DENSE,
+    "Mixtral": MIXTRAL, "Qwen2Moe": QWEN, "Qwen3Moe": QWEN, "Olmoe": OLMOE, "DeepseekV2": DEEPSEEK, "Glm4Moe": GLM,
+    "GraniteMoe": GRANITE, "Mistral": DENSE, "Bert": DENSE,
 }  # fmt: skip
 WRITERS = ("o_proj", "down_proj", "w2", "output_linear")
 NO_READERS = ("kv_b_proj", "norm", "bias")
@@ -46,13 +48,25 @@ def made(folder, kind="Mixtral", seed=0, **settings):
 
     torch.manual_seed(seed)
     config = getattr(transformers, f"{kind}Config")(**SETTINGS | KINDS[kind] | settings)
-    model = getattr(transformers, f"{kind}ForCausalLM")(config)
+    model = transformers.AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.ndim == 1 and "norm" in name:
                 parameter.uniform_(0.5, 1.5)
     model.save_pretrained(folder)
     return folder
+
+
+def renamed(folder: Path) -> Path:
+    """A model beside another one, its tensors as Transformers has them in memory and its norms as in files of old."""
+    import transformers
+
+    target, of_old = folder.with_name(f"{folder.name}-other"), {"weight": "gamma", "bias": "beta"}
+    transformers.AutoModelForCausalLM.from_pretrained(folder).save_pretrained(target, save_original_format=False)
+    tensors = load_file(target / WEIGHTS).items()
+    norm = functools.partial(re.compile(r"(?<=LayerNorm\.)\w+$").sub, lambda end: of_old[end[0]])
+    save_file({norm(name): tensor for name, tensor in tensors}, target / WEIGHTS, {"format": "pt"})
+    return target
 
 
 def logits(folder):

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.stored import Memory, StoredRows, StoredTensor, unreadable
 from hf_lineage.checkpoint.tensor import ByRows, TensorInfo, as_stored
-from hf_lineage.errors import NothingToCompare
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+
+if TYPE_CHECKING:
+    from hf_lineage.architecture.loading import Place
 
 
 class Checkpoint:
@@ -61,6 +66,16 @@ class Checkpoint:
         """Return the same files with other tensors decoded from them."""
         other = copy.copy(self)
         other.tensors = tensors
+        return other
+
+    def with_places(self, places: Mapping[str, Place]) -> Checkpoint:
+        """Return the same files with tensors that are parts of some, or several of them joined, in place of those."""
+        used, stored = {one for place in places.values() for one in place.names}, dict(self.stored)
+        others = {name: info for name, info in self.tensors.items() if name not in used}
+        views = {name: _view([self.tensors[one] for one in at.names], at, stored) for name, at in places.items()}
+        other = self.with_tensors(others | views)
+        lost = self.parts(used).keys() - {part for info in other.tensors.values() for part in info.parts}
+        other.stored = {name: tensor for name, tensor in stored.items() if name not in lost}
         return other
 
     def release(self) -> None:
@@ -137,3 +152,30 @@ class Checkpoint:
             return tensor.decode([part.read(memory or Memory()) for part in self.parts([name]).values()])
         except OSError as error:
             raise unreadable(name, error) from None
+
+
+def _view(infos: Sequence[TensorInfo], place: Place, stored: dict[str, StoredTensor]) -> TensorInfo:
+    """Some tensors joined, or rows of one, or all of it; of experts that are stored apart only the one is read."""
+    info, rows, expert = infos[0], place.rows, place.expert
+    if len(infos) > 1:
+        height, refusals = sum(one.shape[0] for one in infos), filter(None, (one.refusal for one in infos))
+        parts = tuple(part for one in infos for part in one.parts)
+        return TensorInfo((height, *info.shape[1:]), parts, functools.partial(_join, infos), 4, next(refusals, ""))
+    if rows is None:
+        return info
+    shape, pieces = info.shape[expert is not None :], {part: stored[part] for part in info.parts}
+    if expert is not None and all(one.shape[:1] == info.shape[:1] for one in pieces.values()):
+        pieces = {f"{name}[{expert}]": one.rows(slice(expert, expert + 1)) for name, one in pieces.items()}
+        expert = 0
+    if plain := info.decode is as_stored:
+        pieces = {f"{name}[{rows.start}:]": replace(one, shape=shape).rows(rows) for name, one in pieces.items()}
+    if any(stored.setdefault(name, one) != one for name, one in pieces.items()):
+        raise CheckpointError(f"a tensor is named like {printable(next(iter(pieces)), 200)}; do not trust the file")
+    at = rows if expert is None else (expert, rows)
+    decode = as_stored if plain else lambda given: info.decode(given)[at]
+    return replace(info, shape=(rows.stop - rows.start, *shape[1:]), parts=(*pieces,), decode=decode, codes="")
+
+
+def _join(infos: Sequence[TensorInfo], parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    left = iter(parts)
+    return np.concatenate([info.decode([next(left) for _ in info.parts]) for info in infos])

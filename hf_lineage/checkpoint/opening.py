@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hf_lineage.architecture.loading import older
 from hf_lineage.checkpoint.files import WeightFiles
 from hf_lineage.checkpoint.foreign import PICKLES, read_header, without_wrapper
 from hf_lineage.checkpoint.formats import PLAIN
@@ -40,6 +41,9 @@ def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
 
         config, note = beside(repo, config)
     checkpoint = without_wrapper(_opened(repo, weights.files, config))
+    known = checkpoint.tensors
+    renamed = {name if (new := older(name)) in known else new: known[name] for name in known}
+    checkpoint = checkpoint.with_tensors(renamed)
     lost = sorted(set(weights.index) - set(checkpoint.stored))
     if lost:
         shown = f"{printable(lost[0], 200)}{f' and {len(lost) - 1} more' * (len(lost) > 1)}"

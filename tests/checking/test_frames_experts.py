@@ -6,7 +6,7 @@ import torch
 from hf_lineage import Options, compare
 from hf_lineage.checking.judge import unit_stage, units
 from tests import experts
-from tests.experts import HIDDEN, WIDTH, edited, made, noised, reordered, rotated, seen_by, shuffled, turn
+from tests.experts import HIDDEN, WIDTH, edited, made, noised, renamed, reordered, rotated, seen_by, shuffled, turn
 
 SEEDED = Options(order_seed=0)
 widened = seen_by(torch.cat([turn(), torch.zeros(WIDTH, 32)], dim=1))
@@ -54,6 +54,19 @@ def test_shared_dense_and_stacked_experts_are_read_too(tmp_path, kind):
     parent = made(tmp_path / "base", kind)
     verdict = judged(parent, edited(parent, tmp_path / "model", noised(0.02), rotated))
     assert (verdict.words, verdict.verified) == ("RELATED", True)
+
+
+@pytest.mark.parametrize("kind", ["Mixtral", "Qwen3Moe", "Olmoe", "Glm4Moe", "Bert"])
+def test_names_in_memory_and_those_of_old_are_read_as_the_published_ones_and_never_beside_them(tmp_path, kind):
+    parent, other = made(tmp_path / "base", kind), made(tmp_path / "other", kind, seed=5)
+    child = edited(parent, tmp_path / "child", noised(0.02))
+    found = [judged(parent, renamed(child)), judged(renamed(parent), child), judged(parent, renamed(other))]
+    assert [(one.words, one.verified) for one in found] == [("RELATED", True), ("RELATED", True), ("UNRELATED", False)]
+    (row,) = compare(str(parent), str(renamed(parent)), Options(strict=True)).rows
+    assert row.verdict.strict.what == "the same numbers as"
+    second = experts.load_file(renamed(parent) / experts.WEIGHTS)
+    twice = judged(parent, edited(child, tmp_path / "twice", lambda tensors: second | tensors))
+    assert (twice.verified, "which of them a loader takes is not known" in twice.reason) == (False, True)
 
 
 def test_an_independent_mixture_is_unrelated_also_if_all_its_experts_are_copies(base, tmp_path):

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 import torch
 
+from hf_lineage.architecture.loading.in_memory import Place
 from hf_lineage.checkpoint.tensor import single
-from hf_lineage.errors import NothingToCompare
+from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import RepoRef
 from tests.models import open_checkpoint, spoil, tiny_llama
 
@@ -55,3 +56,12 @@ def test_a_checkpoint_of_a_folder_moves_nothing_over_a_network(tmp_path):
 def test_parts_that_several_tensors_share_are_named_once(tmp_path):
     found = opened(tiny_llama(tmp_path))
     assert list(found.parts(["model.norm.weight", "model.norm.weight"])) == ["model.norm.weight"]
+
+
+def test_a_tensor_with_the_name_of_some_rows_of_another_is_not_taken_for_them(tmp_path):
+    name, place = "model.norm.weight", Place(("model.norm.weight",), slice(8, 16), None)
+    folder = tiny_llama(tmp_path)
+    np.testing.assert_array_equal(opened(folder).with_places({"some": place}).read("some"), np.ones(8))
+    twice = opened(spoil(folder, lambda tensors: tensors.update({f"{name}[8:]": torch.zeros(8)})))
+    with pytest.raises(CheckpointError, match=r"named like model\.norm\.weight\[8:\]; do not trust the file"):
+        twice.with_places({"some": place})

@@ -10,7 +10,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage.architecture.layers import find_layers
-from hf_lineage.architecture.loading.class_tensors import DECIDES_NOTHING, world
+from hf_lineage.architecture.loading.class_tensors import DECIDES_NOTHING, older, patterns_in_memory, world
+from hf_lineage.architecture.loading.in_memory import places
 from hf_lineage.architecture.registry.lookups import factorizations, listing, settled, slots
 from hf_lineage.architecture.registry.schema import as_names, prefixes
 from hf_lineage.errors import CheckpointError
@@ -19,10 +20,16 @@ from tests.conformance.models import transformers  # which offers parts of model
 from tests.long import first_of
 from tests.tensors.explore import explored
 from tests.tensors.names import loaded, module, targets
+from tools.in_memory import both_layouts
 
 ANEW = "run `python -m tests.tensors` and look at what has changed in registry/tensors"
 JUNK = "a_part_that_no_class_has.weight"
 EXPERTS = 4
+NONE = torch.ones(0, 0, 0)
+LEFT_OUT = (
+    r"conv1d\.weight|w13_weight|experts\.gate_up_proj|attn_queries\.\d|attention_input\.query|conv2d\d|\.convs\.\d"
+)
+"""Names of tensors that transformers makes of others in ways that no table says."""
 UNEXPLAINED = {
     "SwitchTransformersForConditionalGeneration",
     "SwitchTransformersModel",
@@ -79,6 +86,23 @@ def test_a_class_builds_what_the_tables_say_and_nothing_else(listed, some):
                 unlike, missing = differences(listed, name, found, names)
                 assert not unlike, f"{name} loads {min(unlike)}, and registry/tensors does not say so: {ANEW}"
                 assert not missing, f"{name} does not build {missing[0]}, as registry/tensors says: {ANEW}"
+
+
+@pytest.mark.parametrize(("listed", "name"), KNOWN)
+@pytest.mark.few(40)
+def test_what_is_in_memory_is_read_number_by_number_as_it_is_published(listed, name):
+    for variant in variants(name) if name in known_classes() else ():
+        held, published = both_layouts(module(name, required(listed, name, variant)))
+        read, shapes = dict(held), {one: tuple(tensor.shape) for one, tensor in held.items()}
+        for one, (names, rows, expert) in places(patterns_in_memory(name, listed), shapes).items():
+            whole = torch.cat([held[part] for part in names]) if names[1:] else held[names[0]]
+            whole = whole if expert is None else whole[expert]
+            read = {part: tensor for part, tensor in read.items() if part not in names}
+            read[one] = whole if rows is None else whole[rows]
+        unlike = {one for one, tensor in published.items() if not torch.equal(read.pop(older(one), NONE), tensor)}
+        assert {one for one in (*unlike, *read) if not re.search(LEFT_OUT, one)} == set(), (
+            "run `python -m tools.in_memory`"
+        )
 
 
 @pytest.mark.parametrize(("listed", "name"), KNOWN)

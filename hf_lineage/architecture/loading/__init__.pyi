@@ -1,7 +1,11 @@
 from .activation_scales import within_range as within_range
 from .class_tensors import World as World
 from .class_tensors import exact_classes as exact_classes
+from .class_tensors import older as older
+from .class_tensors import patterns_in_memory as patterns_in_memory
 from .class_tensors import world as world
+from .in_memory import Place as Place
+from .in_memory import places as places
 from .kinds import parts as parts
 from .kinds import scalar_reservations as scalar_reservations
 from .kinds import settings_reservations as settings_reservations

@@ -27,7 +27,9 @@ from hf_lineage.architecture.registry import (
 )
 from hf_lineage.errors import NothingToCompare, printable
 
-TABLES = "tensors"
+TABLES, MEMORY = "tensors", "in_memory"
+Patterns = dict[str, tuple[str, ...]]
+"""Names in memory -> the published ones; several of one side are the rows of the other, in their order."""
 OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 """Ends of names that transformers takes for others, whatever the class."""
 DECIDES_NOTHING = (
@@ -105,10 +107,15 @@ class World:
         )
 
 
-@functools.cache
 def _table(name: str) -> _Table | None:
-    file = f"{TABLES}/{name}.json"
-    return read_table(registry_root(), file, _Table) if (registry_root() / file).is_file() else None
+    table: _Table | None = _read(TABLES, name, _Table)
+    return table
+
+
+@functools.cache
+def _read(folder: str, name: str, kind: Any) -> Any:
+    file = f"{folder}/{name}.json"
+    return read_table(registry_root(), file, kind) if (registry_root() / file).is_file() else None
 
 
 def _of_class(
@@ -120,6 +127,12 @@ def _of_class(
     table = _table(factorization.name)
     rows = (row for row in table.classes if architecture in row.classes) if table else iter(())
     return next(((table, row) for row in rows if table), None)
+
+
+def patterns_in_memory(architecture: str, factorization: Factorization) -> Patterns:
+    """Return what transformers has in memory otherwise than a class publishes it; empty if that is nothing."""
+    kinds: dict[str, Patterns] = _read(MEMORY, factorization.name, dict[str, Patterns]) or {}
+    return next((patterns for classes, patterns in kinds.items() if architecture in classes.split()), {})
 
 
 def world(
@@ -149,8 +162,9 @@ def world(
         answered = [(group, holds(group.when, config, layer.number, depths[layer.stack])) for group in groups]
         stored = {name: older(relative(layer, name)) for name in layer.shapes}
         built = {name for group, met in answered if met is not False for name in (*group.names, *group.instead)}
-        outside |= {name for name, pattern in stored.items() if pattern not in built}
         here = set(stored.values())
+        second = {one for group, _ in answered if not here.isdisjoint(group.names) for one in group.instead}
+        outside |= {name for name, pattern in stored.items() if pattern not in built - second}
         needed = (group for group, met in answered if met and not group.optional and here.isdisjoint(group.instead))
         absent = [name for group in needed for name in group.names if name not in here]
         # A missing bias is not random: transformers sets it to 0.

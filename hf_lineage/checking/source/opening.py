@@ -11,6 +11,7 @@ from hf_lineage.architecture.loading import (
     as_loaded,
     own_code,
     parts,
+    patterns_in_memory,
     refuse_hidden,
     scalar_reservations,
     settings_notes,
@@ -90,6 +91,10 @@ def bound(model: Described) -> Opened:
             checkpoint = checkpoint.with_tensors(model.within.tensors(checkpoint.tensors))
         if model.foreign:
             checkpoint = model.foreign.rename(model.factorization, model.config, checkpoint)
+        elif patterns := patterns_in_memory(model.architecture, model.factorization):
+            from hf_lineage.architecture.loading import places
+
+            checkpoint = checkpoint.with_places(places(patterns, checkpoint.shapes))
         if model.factorization.stored == "in_out":
             # What a quantizer transposed is transposed back.
             stored = checkpoint.tensors.items()

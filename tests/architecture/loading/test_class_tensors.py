@@ -119,12 +119,6 @@ def test_old_names_are_those_of_today():
     assert older("layer_scale.gamma") == "layer_scale.gamma"
 
 
-def test_stacked_experts_stand_for_single_ones():
-    stacked = QWEN - SPARSE | {"mlp.gate.weight", "mlp.experts.gate_up_proj", "mlp.experts.down_proj"}
-    known = tensors_of("Qwen3MoeForCausalLM", stacked)
-    assert (known.outside, known.missing) == (frozenset(), ())
-
-
 def test_nothing_is_known_of_a_class_of_another_library_or_of_another_factorization():
     _, llama = lookup({"architectures": ["LlamaForCausalLM"]})
     shapes = dict.fromkeys((f"{LAYER}.{name}" for name in LLAMA | SHARED), (4, 4))

@@ -12,6 +12,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from hf_lineage.architecture.loading.in_memory import Place
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError
 from tests.models import WEIGHTS, edit_json, spoil
@@ -331,6 +332,9 @@ def test_a_stack_of_experts_is_decoded_as_transformers_does(size, tmp_path):
     scales = parts[1] if size == SIZE else parts[1].reshape(-1, 1, 1)
     expected = Fp8Dequantize(None)._dequantize_one(parts[0], scales, torch.float32)
     np.testing.assert_array_equal(checkpoint.read(STACK), expected.numpy())
+    one = checkpoint.with_places({"one": Place((STACK,), slice(8, 16), 2)})
+    np.testing.assert_array_equal(one.read("one"), expected[2, 8:16].numpy())
+    assert [part.shape[0] for part in one.parts(["one"]).values()] == [1, 1]  # no other expert is read
 
 
 def test_a_quantized_stack_is_related_and_an_independent_one_is_not(tmp_path):

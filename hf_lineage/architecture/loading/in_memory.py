@@ -1,0 +1,59 @@
+"""In memory: where published tensors are in a file that holds them as transformers does in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from hf_lineage.architecture.layers import Shape
+from hf_lineage.architecture.loading.class_tensors import COUNTED, NUMBER, Patterns, numberless
+from hf_lineage.errors import CheckpointError, printable
+
+MOST_EXPERTS = 2**12
+"""Of one stack, ten times those of the largest models."""
+
+
+class Place(NamedTuple):
+    """Where a published tensor is in memory: all of some tensors, one below the other, or rows of one."""
+
+    names: tuple[str, ...]
+    rows: slice | None
+    expert: int | None
+    """Which one of a stack has these rows."""
+
+
+def places(patterns: Patterns, shapes: Mapping[str, Shape]) -> dict[str, Place]:
+    """Return the place of each published tensor, given the patterns of names in memory, with blanks between them.
+
+    What stands under both names is left out, and is two; raise CheckpointError for shapes that are not those of rows.
+    """
+    by_first, found = {names.split()[0]: (names.split(), of) for names, of in patterns.items()}, dict[str, Place]()
+    present = {*shapes, *(COUNTED.sub("*", name) for name in shapes)}
+    for name, shape in shapes.items():
+        numbers = (*NUMBER.findall(name), "*")
+        of_name = by_first.get(numberless(name), ((), ()))
+        held, published = (tuple(one.replace("*", "{}").format(*numbers) for one in names) for names in of_name)
+        if not held or not shapes.keys() >= {*held} or not present.isdisjoint(published):
+            continue
+        stacked, parts = "*" in published[0], len(published)
+        if not stacked and parts + len(held) == 2:
+            found[published[0]] = Place(held, None, None)
+            continue
+        alike = len({(len(shapes[one]), *shapes[one][1:]) for one in held}) == 1
+        if (
+            not alike
+            or len(shape) <= stacked
+            or 0 in shape
+            or shape[stacked] % parts
+            or shape[0] ** stacked > MOST_EXPERTS
+        ):
+            raise CheckpointError(
+                f"{printable(name, 200)} has shape {shape}, which does not fit {' and '.join(published)}, as which "
+                "its class publishes it: the weights are not those of the class that config.json names"
+            )
+        height = shape[stacked] // parts
+        for expert in range(shape[0]) if stacked else (None,):
+            for start, one in zip(range(0, shape[stacked], height), published, strict=True):
+                rows = None if held[1:] else slice(start, start + height)
+                found[one.replace("*", str(expert))] = Place(held, rows, expert)
+    return found
