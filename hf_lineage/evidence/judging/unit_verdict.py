@@ -15,7 +15,7 @@ from hf_lineage.evidence.verdict import Kind, Verdict
 
 CALIBRATION = "benchmarks/results/ours-frames.json"
 """The measurement of the shares of independent models, from which the two figures below come."""
-PAIRS, LARGEST = 1035, 0.06
+PAIRS, LARGEST = 1035, 0.03
 """Pairs of independent models, and the largest share that one of them inherits from the other."""
 CALIBRATED = 0.1
 """With a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated."""
