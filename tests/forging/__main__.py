@@ -23,6 +23,7 @@ import transformers
 
 from hf_lineage.architecture.registry.lookups import listing
 from hf_lineage.architecture.registry.schema import Factorization
+from tests.forging.formats import FORMATS
 from tests.forging.kinds import TURNS
 from tests.forging.search import Outcome, classes, searched, subject
 
@@ -40,6 +41,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=60, help="of each class")
     parser.add_argument("--form", type=int, default=0, help="of the forms in which a class is proved the one to forge")
     parser.add_argument("--kinds", nargs="*", default=TURNS, help="some kinds of cases instead of all")
+    parser.add_argument("--stored", choices=FORMATS, default="plain", help="the format that folders are judged in")
     parser.add_argument("--out", type=Path, default=None, help="write what came out as JSON")
     parser.add_argument("named", nargs="*", metavar="CLASS", help="some classes instead of all")
     asked = parser.parse_args()
@@ -51,7 +53,7 @@ def main() -> int:
     torch.set_num_threads(1)
     begun, counts, left_out, fooled = time.monotonic(), Counter[tuple[str, str]](), dict[str, str](), list[Any]()
     done, said = 0, dict[str, Any]()
-    for listed, name in _asked(asked.named, asked.first, asked.classes):
+    for listed, name in _asked(asked):
         if time.monotonic() - begun > asked.seconds:
             break
         try:
@@ -67,7 +69,12 @@ def main() -> int:
             print(f"left out {name}: {left_out[name]}", flush=True)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-        said = _said(counts, fooled) | {"seed": asked.seed, "classes": done, "left_out": left_out}
+        said = _said(counts, fooled) | {
+            "seed": asked.seed,
+            "stored": asked.stored,
+            "classes": done,
+            "left_out": left_out,
+        }
         said |= {"transformers": transformers.__version__, "seconds": round(time.monotonic() - begun)}
         if asked.out:  # after each class, so that a run that is interrupted leaves what it found
             asked.out.write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
@@ -79,15 +86,18 @@ def _too_long(*_: object) -> None:
     raise TimeoutError(f"its cases took more than {LONGEST} s")
 
 
-def _asked(named: list[str], first: int, most: int | None) -> Iterator[tuple[Factorization, str]]:
-    if named:
-        return ((next(iter(listing(name))), name) for name in named)
-    return itertools.islice(classes(), first, None if most is None else first + most)
+def _asked(asked: argparse.Namespace) -> Iterator[tuple[Factorization, str]]:
+    if asked.named:
+        return ((next(iter(listing(name))), name) for name in asked.named)
+    known = FORMATS[asked.stored].classes
+    able = ((listed, name) for listed, name in classes() if known is None or name in known)
+    return itertools.islice(able, asked.first, None if asked.classes is None else asked.first + asked.classes)
 
 
 def _of_class(name: str, listed: Factorization, asked: argparse.Namespace) -> Iterator[tuple[str, Outcome]]:
-    with subject(name, listed, asked.form) as one:
-        yield from searched(one, asked.seed, asked.cases, tuple(asked.kinds))
+    kinds = tuple(kind for kind in asked.kinds if kind in (FORMATS[asked.stored].kinds or TURNS))
+    with subject(name, listed, asked.form, asked.stored) as one:
+        yield from searched(one, asked.seed, asked.cases, kinds)
 
 
 def _said(counts: Counter[tuple[str, str]], fooled: list[Any]) -> dict[str, Any]:

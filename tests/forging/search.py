@@ -16,6 +16,7 @@ from hf_lineage.errors import LineageError
 from tests.conformance import known_classes, required, variants
 from tests.decoys import Tensors, made
 from tests.forging.case import Case
+from tests.forging.formats import FORMATS
 from tests.forging.kinds import KINDS, TURNS
 from tests.forging.outputs import AT_WORK, EXACT, IDLE, SAME, moved, run, said_of, swap
 from tests.forging.subject import Subject
@@ -47,14 +48,14 @@ def classes() -> Iterator[tuple[Factorization, str]]:
 
 
 @contextmanager
-def subject(name: str, listed: Factorization, form: int = 0) -> Iterator[Subject]:
+def subject(name: str, listed: Factorization, form: int = 0, stored: str = "plain") -> Iterator[Subject]:
     """A subject in a folder that lives as long; of the forms of a class the one with this number."""
     asked = variants(name)
     with _bounded(), tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
         pair = made(name, required(listed, name, asked[form % len(asked)]), Path(folder))
         if not (pair.a / WEIGHTS).exists():
             raise ValueError(f"{name} is stored in several files")
-        yield Subject(name, pair)
+        yield Subject(name, pair, FORMATS[stored])
 
 
 @contextmanager
@@ -112,8 +113,13 @@ def _first_judged(one: Subject, case: Case, noise: Tensors) -> Outcome:
 
 def _said(one: Subject, case: Case) -> Outcome:
     """What is said of a folder, and whether that fools us if the part in question does nothing."""
+    folder = one.written(case.tensors, case.settings)
     try:
-        verdict = one.verdict(one.written(case.tensors, case.settings))
+        one.stored.step(folder)
+    except (IndexError, ValueError, RuntimeError) as error:
+        return Outcome(case.said, f"not stored: {type(error).__name__}")
+    try:
+        verdict = one.verdict(folder)
     except LineageError as error:
         return Outcome(case.said, f"idle: {type(error).__name__}")
     # Whoever stores as many units as the model has has paid the price that docs/limits.md names; --run finds it idle.

@@ -21,6 +21,7 @@ from hf_lineage.checking.source.opening import Opened, headers
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.reference import resolve
 from tests.decoys import Pair, Tensors
+from tests.forging.formats import Format
 from tests.forging.outputs import AT_WORK, EXACT, Outputs, run, said_of, swap
 from tests.tensors.names import renamers
 
@@ -96,6 +97,7 @@ class Subject:
 
     name: str
     pair: Pair
+    stored: Format
     memory: dict[str, Tensors] = field(default_factory=dict)
     """By part what of the state in memory belongs to it: noise in its place."""
     models: dict[str, Kept] = field(default_factory=dict)
@@ -145,7 +147,7 @@ class Subject:
         return comparing(str(self.pair.a), resolve(str(self.pair.a)), options)
 
     def verdict(self, folder: Path) -> Verdict:
-        """What a comparison of A with a folder says."""
+        """What a comparison of A says of a folder, which has weights in one file that transformers loads."""
         report = self._judge(str(folder), resolve(str(folder)))
         found: Verdict = report.rows[0].verdict
         return found
