@@ -15,16 +15,7 @@ import yaml
 
 from hf_lineage.claims.card import front_matter, opens, parted
 from hf_lineage.claims.merges import MergeRecipe, parents_in, recipe_in, recipe_in_card
-from hf_lineage.claims.names import (
-    PATH,
-    WORD,
-    Name,
-    at_revisions,
-    bases_of_adapter,
-    names_in,
-    relation_in,
-    tagged,
-)
+from hf_lineage.claims.names import PATH, WORD, Name, at_revisions, bases_of_adapter, names_in, relation_in, tagged
 from hf_lineage.errors import CheckpointError
 from hf_lineage.files import plain_yaml
 from hf_lineage.hub import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef, hub_name

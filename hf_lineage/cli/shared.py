@@ -67,9 +67,7 @@ CONVERTED_FILE = click.option(
     help="The GGUF or ONNX file of MODEL, or of B, to read; all: each GGUF file. By default the most precise by name.",
 )
 ALLOW_PICKLE = click.option(
-    "--allow-pickle",
-    is_flag=True,
-    help="Also read tensors from pickles, of bases too; nothing in them is run.",
+    "--allow-pickle", is_flag=True, help="Also read tensors from pickles, of bases too; nothing in them is run."
 )
 PATHS_OF_LAYERS, PATHS_OF_INDEX = (
     click.option(

@@ -131,9 +131,7 @@ def kind_of(measured: Evidence, criteria: Criteria) -> Verdict:
     if layers or inherited.share > CHANCE:
         return as_related(Kind.IN_PART, _in_part(inherited, layers), criteria)
     return as_related(
-        Kind.BASIS_ONLY,
-        f"{inherited.share:.0%} of what its units write is inherited: {SHARED_BASIS}",
-        criteria,
+        Kind.BASIS_ONLY, f"{inherited.share:.0%} of what its units write is inherited: {SHARED_BASIS}", criteria
     )
 
 

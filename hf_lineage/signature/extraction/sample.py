@@ -212,12 +212,7 @@ def indices(runs: Runs) -> NDArray[np.int64]:
 
 
 def sampled(
-    checkpoint: Checkpoint,
-    layout: Layout,
-    recipe: Recipe,
-    path: str,
-    layers: Collection[int],
-    sample: Sample,
+    checkpoint: Checkpoint, layout: Layout, recipe: Recipe, path: str, layers: Collection[int], sample: Sample
 ) -> PathSignature:
     """Return the signature of a path as if every layer consisted of the units and coordinates of a sample.
 
