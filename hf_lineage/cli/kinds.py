@@ -20,7 +20,6 @@ from hf_lineage.files import link_on_the_way
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 Group = TypeVar("Group", bound="DataclassInstance")
 

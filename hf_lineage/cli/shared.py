@@ -28,8 +28,6 @@ EPILOG = (
 )
 EXAMPLES = "Examples:"
 AUDIT = "Compare all layers along all paths, for a model that may hide its descent: --budget full --paths all."
-
-
 RUN = (
     "Run the model on a text, never code of its own, and verify nothing if it does not use what it has in common with "
     "the base; needs the extra `run`."

@@ -32,12 +32,8 @@ CONFIGS = ("config.json", "adapter_config.json")
 """Files that say how weights are used."""
 FOLDER = "onnx"
 """Where exporters put the graphs of a repository whose `config.json` stays at its root."""
-
-
 _PART = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/\w[\w.-]*)/(?P<subfolder>\w[\w.-]*)(?P<revision>@[\w./-]+)?")
 """A folder of a repository on the Hub, such as org/name/text_encoder."""
-
-
 Model = str | os.PathLike[str]
 """A model as people name it: org/name, org/name@revision, or the path of a folder or a file."""
 

@@ -22,7 +22,6 @@ from hf_lineage.errors import OptionError
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
-
 T = TypeVar("T")
 
 
@@ -73,8 +72,6 @@ Device = int | str
 CPU: Device = "cpu"
 Budgets = Mapping[Device, int]
 """Bytes by device."""
-
-
 DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")
 """A file of the driver of each kind of GPU that is used: NVIDIA's (also under WSL) and AMD's."""
 EXTRA = ("accelerate", "torch")

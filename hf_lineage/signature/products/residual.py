@@ -24,8 +24,6 @@ from hf_lineage.signature.values import UnitCodes
 
 ROWS = 128
 """Residual coordinates of a writer that are multiplied at a time."""
-
-
 MeasuredBranch = Sequence[tuple[MatrixProduct, UnitStatistics]]
 """The terms of a branch, each with the measurements of its units."""
 
