@@ -5,12 +5,13 @@ GPUs share layers by accelerate's device map.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -65,6 +66,16 @@ def workers() -> Iterator[Share]:
                 done.result()
 
         yield share
+
+
+def return_freed_memory() -> None:
+    """Give memory that is no longer used back to the system, where the C library can (malloc_trim of glibc).
+
+    It is done between two parts of a comparison that use other arrays, and not between layers, where the same memory
+    serves again.
+    """
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 Device = int | str
