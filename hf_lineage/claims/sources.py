@@ -109,11 +109,9 @@ def read_claims(repo: RepoRef) -> Claims:
 
 def _weighed(repo: RepoRef, declared: Declared, counting: int | None, unread: Sequence[str]) -> Claims:
     """The claims of the rank that counts, with every file that agrees, and what else is declared."""
-    rank = (
-        next((source.rank for source in declared if any(name.problem != WORD for name in declared[source])), None)
-        if counting is None
-        else counting
-    )
+    rank = counting
+    if rank is None:
+        rank = next((one.rank for one, names in declared.items() if any(name.problem != WORD for name in names)), None)
     claims: dict[str, Claim] = {}
     besides: dict[str, Claim] = {}
     notes = list(unread)

@@ -96,9 +96,8 @@ def _signature(file: Path) -> Signature:
         if file.name.endswith(SUFFIX) or (file.suffix not in WEIGHTS and not what):
             raise
         beside = next((name for name in CONFIGS if is_file(str(file.parent / name))), "")
-        folder = (
-            f"{shlex.quote(str(file.parent))}, where its {beside} is" if beside else "with its config.json beside it"
-        )
+        shown = shlex.quote(str(file.parent))
+        folder = f"{shown}, where its {beside} is" if beside else "with its config.json beside it"
         raise RepositoryError(
             f"{file} {f'is {what}' if what else 'cannot be read as a signature'}; to name the model with these "
             f"weights, give its folder, {folder}"

@@ -63,8 +63,7 @@ NEXT = {
     Kind.INCONCLUSIVE: (
         UNDECIDED,
         "The reason above says why the check could not decide. A check of all layers along all paths takes longer "
-        "and may "
-        "decide.",
+        "and may decide.",
     ),
     Kind.INCOMPATIBLE: (
         UNDECIDED,
