@@ -141,8 +141,7 @@ def _tell(environ: Environment, checked: Mapping[str, Any], folder: Path, files:
     if named["sarif-path"]:
         named["sarif-path"] = str(_alerts(Path(named["sarif-path"])))
     _set(environ, checked["outputs"] | {"report-path": str(folder)} | named)
-    if summary := environ.get("GITHUB_STEP_SUMMARY"):
-        runner.add_summary(Path(summary), checked["summary"] + "\n")
+    _summarise(environ, checked["summary"] + "\n")
 
 
 def _alerts(file: Path) -> Path:
@@ -158,8 +157,7 @@ def _alerts(file: Path) -> Path:
 def _failed(environ: Environment, problem: str) -> int:
     """Report why there is no verdict in the outputs, the summary and an annotation, and return the exit status."""
     _set(environ, {"verdict": FAILED})
-    if summary := environ.get("GITHUB_STEP_SUMMARY"):
-        runner.add_summary(Path(summary), f"### Lineage could not be checked\n\n{markdown.paragraph(problem)}\n")
+    _summarise(environ, f"### Lineage could not be checked\n\n{markdown.paragraph(problem)}\n")
     _say(runner.command("error", problem, title="Lineage could not be checked"))
     return int(ExitCode.ERROR)
 
@@ -167,8 +165,7 @@ def _failed(environ: Environment, problem: str) -> int:
 def _without_model(environ: Environment, problem: str) -> int:
     """Report a repository that holds no model where no outcome fails the step: it is unverifiable, and no error."""
     _set(environ, {"verdict": Kind.UNVERIFIABLE.word, "verified": "false"})
-    if summary := environ.get("GITHUB_STEP_SUMMARY"):
-        runner.add_summary(Path(summary), f"### Lineage is unverifiable\n\n{markdown.paragraph(problem)}\n")
+    _summarise(environ, f"### Lineage is unverifiable\n\n{markdown.paragraph(problem)}\n")
     _say(runner.command("warning", problem, title="Lineage is unverifiable"))
     return int(ExitCode.RELATED)
 
@@ -197,6 +194,11 @@ def _use(inputs: Inputs) -> None:
 def _set(environ: Environment, values: Mapping[str, str]) -> None:
     if file := environ.get("GITHUB_OUTPUT"):
         runner.set_outputs(Path(file), values)
+
+
+def _summarise(environ: Environment, text: str) -> None:
+    if file := environ.get("GITHUB_STEP_SUMMARY"):
+        runner.add_summary(Path(file), text)
 
 
 def _say(line: str) -> None:

@@ -22,8 +22,6 @@ from hf_lineage.files import LARGEST_HEADER, HeaderLengthError, Stamp, opened_he
 
 LFS_POINTER = b"version "
 """The beginning of the text file that git writes in place of the weights where git-lfs is missing."""
-
-
 ALIGNMENT = 64
 """Bytes: a cache line, and a multiple of the size of every number format."""
 

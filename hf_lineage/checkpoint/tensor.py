@@ -36,8 +36,6 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype(np.bool_),
 }
 """The number formats of safetensors -> those of NumPy."""
-
-
 LOST = 2.0**-25
 """Numbers of at most this size are 0 in float16."""
 WIDER: dict[np.dtype[Any], type[np.unsignedinteger[Any]]] = {

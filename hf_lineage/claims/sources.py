@@ -15,16 +15,7 @@ import yaml
 
 from hf_lineage.claims.card import front_matter, opens, parted
 from hf_lineage.claims.merges import MergeRecipe, parents_in, recipe_in, recipe_in_card
-from hf_lineage.claims.names import (
-    PATH,
-    WORD,
-    Name,
-    at_revisions,
-    bases_of_adapter,
-    names_in,
-    relation_in,
-    tagged,
-)
+from hf_lineage.claims.names import PATH, WORD, Name, at_revisions, bases_of_adapter, names_in, relation_in, tagged
 from hf_lineage.errors import CheckpointError
 from hf_lineage.files import plain_yaml
 from hf_lineage.hub import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef, hub_name
@@ -118,11 +109,9 @@ def read_claims(repo: RepoRef) -> Claims:
 
 def _weighed(repo: RepoRef, declared: Declared, counting: int | None, unread: Sequence[str]) -> Claims:
     """The claims of the rank that counts, with every file that agrees, and what else is declared."""
-    rank = (
-        next((source.rank for source in declared if any(name.problem != WORD for name in declared[source])), None)
-        if counting is None
-        else counting
-    )
+    rank = counting
+    if rank is None:
+        rank = next((one.rank for one, names in declared.items() if any(name.problem != WORD for name in names)), None)
     claims: dict[str, Claim] = {}
     besides: dict[str, Claim] = {}
     notes = list(unread)

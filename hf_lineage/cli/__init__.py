@@ -41,8 +41,6 @@ DEBUG = click.option(
     help="After an error, also show the traceback.",
 )
 HELP = {"help_option_names": ["-h", "--help"]}
-
-
 MODULES = {
     **{"check": "judging", "compare": "judging", "annotate": "annotating"},
     **{"identify": "indexing", "tree": "building", "index": "indexing"},

@@ -16,8 +16,7 @@ from hf_lineage.errors import printable
 BUILDING = with_examples(
     "LIST is a file of models, one a line, or - for standard input: org/name, org/name@commit or a folder. Each "
     "model is added as soon as it is read, and models in the index are not read again, so a stopped run continues "
-    "where it stopped, and tries again what could not be read. Exit codes: 0 all are in the index, "
-    f"{CODES}",
+    f"where it stopped, and tries again what could not be read. Exit codes: 0 all are in the index, {CODES}",
     "hf-lineage index build --from models.txt --workers 4",
     "hf-lineage index build --from models.txt --engine ray --workers 64 --rate 600",
 )

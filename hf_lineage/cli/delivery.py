@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from hf_lineage.policy import Policy
     from hf_lineage.signature import Signature
 
-
 POLICY = click.option(
     "--policy",
     metavar="FILE",
@@ -58,8 +57,6 @@ def under(report: Report, policy: Policy | None) -> Report:
 
 Reports = tuple[tuple[str, Path], ...]
 """Formats, each with the file that it goes to."""
-
-
 FORMAT = click.option(
     "--format",
     "form",

@@ -172,11 +172,8 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     models = [open_model(whole, options), *_readable(parts, options)]
     criteria = Criteria(alpha=options.alpha)
     signatures = [model.signature() for model in models]
-    results = [
-        searching.identify(signature, path, catalogue, criteria, top)
-        for signature in signatures
-        for path in signature.paths
-    ]
+    along = [(signature, path) for signature in signatures for path in signature.paths]
+    results = [searching.identify(signature, path, catalogue, criteria, top) for signature, path in along]
     results = [parents.weighed(results[0], models[0], options), *results[1:]]
     return identification.FORMATS, (results,), any(result.related for result in results)
 

@@ -20,7 +20,6 @@ from hf_lineage.files import link_on_the_way
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 Group = TypeVar("Group", bound="DataclassInstance")
 
@@ -50,11 +49,9 @@ def path_option(name: str, metavar: str, text: str, **more: Any) -> Callable[[Co
     return click.option(name, type=click.Path(path_type=Path), metavar=metavar, help=text, **more)
 
 
-def count_option(
-    name: str, text: str, default: int, least: int = 1, most: int | None = None
-) -> Callable[[Command], Command]:
-    """Return an option for a number of things."""
-    number = click.IntRange(least, most)
+def count_option(name: str, text: str, default: int, most: int) -> Callable[[Command], Command]:
+    """Return an option for a number of things, at least one."""
+    number = click.IntRange(1, most)
     return click.option(name, type=number, default=default, show_default=True, metavar="N", help=text)
 
 

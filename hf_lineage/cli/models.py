@@ -36,9 +36,7 @@ INSPECTING = with_examples(
     "hf-lineage inspect ./folder --format json -o model.json",
 )
 LISTING = with_examples(
-    f"Exit codes: 0 the class is listed, {CODES}",
-    "hf-lineage registry",
-    "hf-lineage registry --format json",
+    f"Exit codes: 0 the class is listed, {CODES}", "hf-lineage registry", "hf-lineage registry --format json"
 )
 FORM = format_option("text", "json")
 

@@ -28,8 +28,6 @@ EPILOG = (
 )
 EXAMPLES = "Examples:"
 AUDIT = "Compare all layers along all paths, for a model that may hide its descent: --budget full --paths all."
-
-
 RUN = (
     "Run the model on a text, never code of its own, and verify nothing if it does not use what it has in common with "
     "the base; needs the extra `run`."
@@ -67,9 +65,7 @@ CONVERTED_FILE = click.option(
     help="The GGUF or ONNX file of MODEL, or of B, to read; all: each GGUF file. By default the most precise by name.",
 )
 ALLOW_PICKLE = click.option(
-    "--allow-pickle",
-    is_flag=True,
-    help="Also read tensors from pickles, of bases too; nothing in them is run.",
+    "--allow-pickle", is_flag=True, help="Also read tensors from pickles, of bases too; nothing in them is run."
 )
 PATHS_OF_LAYERS, PATHS_OF_INDEX = (
     click.option(

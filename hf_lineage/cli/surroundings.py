@@ -17,8 +17,6 @@ Messages may be lost, so they are written there; a report may not, so that writi
 """
 WHOLE_NUMBERS = ("HF_HUB_DOWNLOAD_TIMEOUT", "HF_HUB_ETAG_TIMEOUT")
 """Variables of which the client of the Hub makes a number when it is imported, and fails for want of one."""
-
-
 ENDPOINT, PROTOCOLS = "HF_ENDPOINT", ("http", "https")
 
 

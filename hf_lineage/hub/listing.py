@@ -20,7 +20,6 @@ from hf_lineage.hub.addresses import hub_name
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
 
-
 DATASET = "dataset"
 """The kind of a repository of data."""
 MOST_ASKED = 500

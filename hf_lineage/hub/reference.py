@@ -13,16 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage.errors import CheckpointError, NoModelError, RepositoryError, printable
-from hf_lineage.files import (
-    FolderCache,
-    inside,
-    is_file,
-    is_folder,
-    open_regular,
-    refuse_within,
-    sha256,
-    typed,
-)
+from hf_lineage.files import FolderCache, inside, is_file, is_folder, open_regular, refuse_within, sha256, typed
 from hf_lineage.hub.addresses import HUB_NAME, held
 
 LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24

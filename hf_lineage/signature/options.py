@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import overload
 
 from hf_lineage.architecture.registry import NAMED, PATHS, USUAL
 from hf_lineage.errors import OptionError
@@ -20,12 +20,6 @@ from hf_lineage.signature.recipe import RECIPES, Recipe
 class _Field:
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
-
-    def _stored(self, instance: object) -> Any:
-        return vars(instance)[self._name]
-
-    def _keep(self, instance: object, value: object) -> None:
-        vars(instance)[self._name] = value
 
 
 class OptionalPath(_Field):
@@ -37,12 +31,12 @@ class OptionalPath(_Field):
     def __get__(self, instance: object, owner: type) -> Path | None: ...
     def __get__(self, instance: object | None, owner: type) -> Path | None:
         """Return the path of an instance, or the default, None, for the class itself."""
-        path: Path | None = None if instance is None else self._stored(instance)
+        path: Path | None = None if instance is None else vars(instance)[self._name]
         return path
 
     def __set__(self, instance: object, value: str | os.PathLike[str] | None) -> None:
         """Keep a path."""
-        self._keep(instance, value)
+        vars(instance)[self._name] = value
 
 
 class Names(_Field):
@@ -57,12 +51,12 @@ class Names(_Field):
     def __get__(self, instance: object, owner: type) -> tuple[str, ...]: ...
     def __get__(self, instance: object | None, owner: type) -> tuple[str, ...]:
         """Return the names of an instance, or the default for the class itself."""
-        names: tuple[str, ...] = self._default if instance is None else self._stored(instance)
+        names: tuple[str, ...] = self._default if instance is None else vars(instance)[self._name]
         return names
 
     def __set__(self, instance: object, value: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> None:
         """Keep names."""
-        self._keep(instance, value)
+        vars(instance)[self._name] = value
 
 
 @dataclass(frozen=True, kw_only=True)

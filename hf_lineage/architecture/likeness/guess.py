@@ -39,9 +39,7 @@ def branches(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, 
         for kind, sets in _of_layer(layer, familiar, group.width).items():
             both: list[YamlSet | None] = [*sets] if sets else [None]
             guesses[kind] += [yaml_set for yaml_set in both if yaml_set not in guesses[kind]]
-    return {
-        kind: sorted(sets, key=lambda yaml_set: yaml_set is None)[:MOST] for kind, sets in guesses.items() if any(sets)
-    }
+    return {kind: sorted(sets, key=lambda one: one is None)[:MOST] for kind, sets in guesses.items() if any(sets)}
 
 
 def norms(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, YamlSet]:

@@ -28,6 +28,7 @@ from hf_lineage.architecture.registry import (
 from hf_lineage.errors import NothingToCompare, printable
 
 TABLES, MEMORY = "tensors", "in_memory"
+Config = Mapping[str, Any]
 Patterns = dict[str, tuple[str, ...]]
 """Names in memory -> the published ones; several of one side are the rows of the other, in their order."""
 OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
@@ -118,9 +119,7 @@ def _read(folder: str, name: str, kind: Any) -> Any:
     return read_table(registry_root(), file, kind) if (registry_root() / file).is_file() else None
 
 
-def _of_class(
-    architecture: str, factorization: Factorization, config: Mapping[str, Any]
-) -> tuple[_Table, _Class] | None:
+def _of_class(architecture: str, factorization: Factorization, config: Config) -> tuple[_Table, _Class] | None:
     """What is known of a class; None if nothing is, or if a user reads it by another factorization."""
     if not any(factorization in (listed, settled(config, listed)) for listed in listing(architecture)):
         return None
@@ -135,9 +134,7 @@ def patterns_in_memory(architecture: str, factorization: Factorization) -> Patte
     return next((patterns for classes, patterns in kinds.items() if architecture in classes.split()), {})
 
 
-def world(
-    architecture: str, factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]
-) -> World:
+def world(architecture: str, factorization: Factorization, shapes: Mapping[str, Shape], config: Config) -> World:
     """Return what transformers makes of these tensors, as far as that is known of the class.
 
     Raise NothingToCompare if it loads no layer of them.
@@ -196,9 +193,7 @@ def _unknown(
     yield from (name for names in tensors.values() for name in names if len(names) > 1)
 
 
-def exact_classes(
-    factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]
-) -> tuple[str, ...]:
+def exact_classes(factorization: Factorization, shapes: Mapping[str, Shape], config: Config) -> tuple[str, ...]:
     """Return the classes of a factorization that build just these tensors in their layers, no more and no fewer."""
     table = _table(factorization.name)
     return tuple(
@@ -209,9 +204,7 @@ def exact_classes(
     )
 
 
-def _is_exact(
-    row: _Class, factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]
-) -> bool:
+def _is_exact(row: _Class, factorization: Factorization, shapes: Mapping[str, Shape], config: Config) -> bool:
     try:
         built = world(row.classes[0], factorization, shapes, config)
     except NothingToCompare:

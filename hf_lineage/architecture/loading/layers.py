@@ -50,12 +50,9 @@ def as_loaded(factorization: Factorization, shapes: Mapping[str, Shape], config:
         depth = _depth(factorization, layers, config)
         if depth is not None and len(layers) != depth:
             dropped |= {name: 0 for layer in _beyond(layers, depth, stack, config) for name in layer.shapes}
-    notes = (
-        ()
-        if not dropped
-        else (f"{len(dropped)} tensors of layers that only predict further tokens are left out, as in transformers",)
-    )
-    return Reading({name: shape for name, shape in shapes.items() if name not in dropped}, notes)
+    note = f"{len(dropped)} tensors of layers that only predict further tokens are left out, as in transformers"
+    left = {name: shape for name, shape in shapes.items() if name not in dropped}
+    return Reading(left, (note,) if dropped else ())
 
 
 def _on_disk(pattern: str, shapes: Mapping[str, Shape]) -> bool:

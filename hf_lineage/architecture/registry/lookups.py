@@ -30,8 +30,6 @@ from hf_lineage.architecture.registry.tables import parse_yaml, registry_root
 from hf_lineage.errors import NothingToCompare, RegistryError, UnlistedClass
 from hf_lineage.files import open_regular
 
-"""libyaml reads the registry about eight times as fast as PyYAML does alone."""
-
 USUAL_TASK = "forcausallm"
 """What the names of most classes end with, in small letters."""
 

@@ -165,9 +165,8 @@ def judge_each_on(adapters: Adapters, claim: Claim, base: RepoRef | Signature, o
         for part, adapter in open_place(place):
             yield replace(judge_on(adapter, claim, base, options), part=part)
     if adapters.left_out:
-        yield Row(
-            claim, Verdict(Kind.UNVERIFIABLE, f"other weights of the repository were not read: {adapters.left_out}")
-        )
+        reason = f"other weights of the repository were not read: {adapters.left_out}"
+        yield Row(claim, Verdict(Kind.UNVERIFIABLE, reason))
 
 
 def _claims(place: Place, declared: Claims) -> Sequence[Claim]:

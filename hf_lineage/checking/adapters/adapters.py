@@ -160,9 +160,8 @@ def _obstacle(adapter: Adapter, places: adapted.Places, base: Opened) -> Verdict
     known = {re.sub(r"\d+", "#", place.module) for place in places.everything}
     beyond = next((module for module in places.absent if re.sub(r"\d+", "#", module) in known), None)
     if beyond is not None:
-        return Verdict(
-            Kind.INCOMPATIBLE, f"the adapter is for {printable(beyond, 200)}, a layer that {name} does not have"
-        )
+        why = f"the adapter is for {printable(beyond, 200)}, a layer that {name} does not have"
+        return Verdict(Kind.INCOMPATIBLE, why)
     return None
 
 

@@ -49,10 +49,8 @@ def _judge(parts: Parts, candidates: Mapping[str, Candidate], claim: Claim, opti
     every = parts.models[0].each  # the user asks for each of these files
     judged = [row for row in rows if every or row.verdict.kind is not Kind.UNVERIFIABLE or _has(base, row.part)]
     judged = judged if any(row.verdict.kind is not Kind.UNVERIFIABLE for row in judged) else rows
-    left_out = (
-        f"{row.part} was not judged: {row.verdict.reason}" for row in rows if not any(row is one for one in judged)
-    )
-    notes = (*parts.notes, *left_out)
+    left = (f"{row.part} was not judged: {row.verdict.reason}" for row in rows if not any(row is one for one in judged))
+    notes = (*parts.notes, *left)
     yield from (replace(row, notes=(*row.notes, *notes)) for row in judged)
     if names := [f"{part} ({name})" for part, name in parts.others.items() if not _is_of(base, parts, part)]:
         reason = f"parts that were not read may come from elsewhere: {printable(', '.join(names), 500)}"
@@ -120,13 +118,8 @@ def _row(part: RepoRef, claim: Claim, base: Source | Verdict, options: Options) 
 
 def check_parts(parts: Sequence[RepoRef], asked: Asked) -> Judged:
     """Return the rows of the parts of a model, each on the fitting part of each base."""
-    claims, hub = asked.declared.claims, asked.options.local_hub
-    pairs = [
-        (part, claim, _fitting(part, base_once(claim, hub)()))
-        for part in parts
-        for claim in claims
-        if not claim.problem
-    ]
+    hub, claims = asked.options.local_hub, [claim for claim in asked.declared.claims if not claim.problem]
+    pairs = [(part, claim, _fitting(part, base_once(claim, hub)())) for part in parts for claim in claims]
     return _judged(pairs, asked.options)
 
 
@@ -145,11 +138,8 @@ def _judged(pairs: Sequence[tuple[RepoRef, Claim, Source | Verdict]], options: O
 def check_named(part: RepoRef, asked: Asked) -> Judged:
     """Return whether a part that is named comes from the fitting parts of the bases that are claimed."""
     options = asked.options
-    rows = [
-        _row(part, claim, _fitting(part, base_once(claim, options.local_hub)()), options)
-        for claim in asked.declared.claims
-    ]
-    return Judged(tuple(rows))
+    bases = [(claim, _fitting(part, base_once(claim, options.local_hub)())) for claim in asked.declared.claims]
+    return Judged(tuple(_row(part, claim, base, options) for claim, base in bases))
 
 
 def compare_named(part: RepoRef, compared: Compared) -> Judged:

@@ -120,9 +120,7 @@ def judge_pair(
     if outcome.kind is Kind.UNRELATED and outcome.framed and not outcome.framed.searched:
         notes = (*notes, NOT_FITTED.format(printable(claim.base, 200)))
     strict = import_module(f"{__package__}.strict").judge_strict(base, other) if options.strict else None
-    opened_base, opened_candidate = both = [
-        model if isinstance(model, OpenedModel) else None for model in (base, other)
-    ]
+    opened_base, opened_candidate = both = [one if isinstance(one, OpenedModel) else None for one in (base, other)]
     brought = tuple(f"{model.name}: {model.own_code}" for model in both if model and model.own_code)
     return Row(
         claim,

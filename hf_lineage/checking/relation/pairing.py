@@ -119,7 +119,7 @@ def _copies(
                 if model is candidate:
                     pairs[name] = rows
                     continue
-                if _same(base.checkpoint, name, rows):
+                if np.array_equal(base.checkpoint.read(name), base.checkpoint.read(rows)):
                     yield name, "the embedding, to which it is tied"
                     continue
             if what := says_nothing(model.checkpoint, name, info) or _rotary(model.checkpoint, name, base):
@@ -131,10 +131,6 @@ def _embeddings(model: Opened) -> Iterator[str]:
         if isinstance(name, str):
             yield f"{name}.weight"
             yield bare_name(f"{name}.weight", base_prefixes(model.layout.factorization))
-
-
-def _same(checkpoint: Checkpoint, one: str, other: str) -> bool:
-    return np.array_equal(checkpoint.read(one), checkpoint.read(other))
 
 
 def _rotary(checkpoint: Checkpoint, name: str, base: Opened) -> str:

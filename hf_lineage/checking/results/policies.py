@@ -104,9 +104,8 @@ def _unmet(row: Row, policy: policies.Policy) -> Iterator[str]:
     relation, declared = row.claim.relation, row.claim.sources != NAMED
     yield from policy.lacks(row.verdict.kind, relation, declared, row.own_code)
     if policy.requires == policies.STRICT and not row.verdict.verified_by_numbers:
-        why = (
-            "the numbers were not compared (--strict)" if row.verdict.strict is None else "its numbers do not show that"
-        )
+        compared = row.verdict.strict is not None
+        why = "its numbers do not show that" if compared else "the numbers were not compared (--strict)"
         yield f"the policy asks for models that are the base's numbers and nothing else, but {why}"
     if policy.requires == policies.EXECUTED and not row.verdict.verified_by_running:
         ran = row.verdict.executed

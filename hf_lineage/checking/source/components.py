@@ -59,15 +59,14 @@ def inside(repo: RepoRef, config: Mapping[str, Any], part: Part) -> Described:
     """Return a part of a model as a model of its own class: that of the type in its settings, else the usual one."""
     within = Within(part.prefixes, part.settings)
     settings = within.config(config)
-    kinds = [
-        name for name in classes_of_type(settings.get("model_type")) if not parts_of_class({"architectures": [name]})
-    ]
+    of_type = classes_of_type(settings.get("model_type"))
+    kinds = [name for name in of_type if not parts_of_class({"architectures": [name]})]
     name = (
         part.usual
         if part.usual in kinds or not kinds
         else as_listed({**settings, "architectures": None})["architectures"][0]
     )
-    if name not in classes_of_type(settings.get("model_type")):
+    if name not in of_type:
         settings.pop("model_type", None)
     _, factorization = lookup({**settings, "architectures": [name]})
     own = named_class(config) or ""

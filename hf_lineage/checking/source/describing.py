@@ -8,12 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hf_lineage.architecture.loading import as_listed
-from hf_lineage.architecture.registry import (
-    LISTED,
-    Choice,
-    choose,
-    lookup,
-)
+from hf_lineage.architecture.registry import LISTED, Choice, choose, lookup
 from hf_lineage.checking.source.description import Described, holds_others, named_class
 from hf_lineage.checkpoint import open_weights, other_format, weights_in
 from hf_lineage.checkpoint.foreign import ForeignModel, foreign_model

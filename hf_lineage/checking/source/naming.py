@@ -32,12 +32,8 @@ CONFIGS = ("config.json", "adapter_config.json")
 """Files that say how weights are used."""
 FOLDER = "onnx"
 """Where exporters put the graphs of a repository whose `config.json` stays at its root."""
-
-
 _PART = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/\w[\w.-]*)/(?P<subfolder>\w[\w.-]*)(?P<revision>@[\w./-]+)?")
 """A folder of a repository on the Hub, such as org/name/text_encoder."""
-
-
 Model = str | os.PathLike[str]
 """A model as people name it: org/name, org/name@revision, or the path of a folder or a file."""
 
@@ -100,9 +96,8 @@ def _signature(file: Path) -> Signature:
         if file.name.endswith(SUFFIX) or (file.suffix not in WEIGHTS and not what):
             raise
         beside = next((name for name in CONFIGS if is_file(str(file.parent / name))), "")
-        folder = (
-            f"{shlex.quote(str(file.parent))}, where its {beside} is" if beside else "with its config.json beside it"
-        )
+        shown = shlex.quote(str(file.parent))
+        folder = f"{shown}, where its {beside} is" if beside else "with its config.json beside it"
         raise RepositoryError(
             f"{file} {f'is {what}' if what else 'cannot be read as a signature'}; to name the model with these "
             f"weights, give its folder, {folder}"

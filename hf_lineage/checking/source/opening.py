@@ -87,22 +87,13 @@ def bound(model: Described) -> Opened:
     checkpoint = open_weights(weights, whole_config(model))
     others, elsewhere = _unread_parts(model, checkpoint)
     with about(model.repo):
-        if model.within:
-            checkpoint = checkpoint.with_tensors(model.within.tensors(checkpoint.tensors))
-        if model.foreign:
-            checkpoint = model.foreign.rename(model.factorization, model.config, checkpoint)
-        elif patterns := patterns_in_memory(model.architecture, model.factorization):
-            from hf_lineage.architecture.loading import places
-
-            checkpoint = checkpoint.with_places(places(patterns, checkpoint.shapes))
-        if model.factorization.stored == "in_out":
-            # What a quantizer transposed is transposed back.
-            stored = checkpoint.tensors.items()
-            checkpoint = checkpoint.with_tensors({name: it.turned() if it.linear else it for name, it in stored})
+        checkpoint = _rename(model, checkpoint)
         known = World()
         try:
             reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
-            known = _world(model, reading.shapes)
+            # Nothing is known of what another program than transformers loads.
+            if not model.foreign:
+                known = world(model.architecture, model.factorization, reading.shapes, model.config)
             built = {name: shape for name, shape in reading.shapes.items() if name not in known.outside}
             layout = bind(model.factorization, built, model.config)
             passing = frozenset(_passing(layout, known.unaccounted, checkpoint)) if known.unaccounted else frozenset()
@@ -124,6 +115,23 @@ def bound(model: Described) -> Opened:
         {name: checkpoint.tensors[name] for name in known.unaccounted if not name.startswith(elsewhere)},
         passing,
     )
+
+
+def _rename(model: Described, checkpoint: Checkpoint) -> Checkpoint:
+    """The tensors of a model by their names on the Hub's disk, as they stand there."""
+    if model.within:
+        checkpoint = checkpoint.with_tensors(model.within.tensors(checkpoint.tensors))
+    if model.foreign:
+        checkpoint = model.foreign.rename(model.factorization, model.config, checkpoint)
+    elif patterns := patterns_in_memory(model.architecture, model.factorization):
+        from hf_lineage.architecture.loading import places
+
+        checkpoint = checkpoint.with_places(places(patterns, checkpoint.shapes))
+    if model.factorization.stored == "in_out":
+        # What a quantizer transposed is transposed back.
+        stored = checkpoint.tensors.items()
+        checkpoint = checkpoint.with_tensors({name: it.turned() if it.linear else it for name, it in stored})
+    return checkpoint
 
 
 def _draft(layout: Layout, known: World, checkpoint: Checkpoint) -> str:
@@ -149,13 +157,6 @@ def _unread_parts(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, 
     parts = (part for part in parts_of_class(whole_config(model)).values() if not part.read)
     elsewhere = () if model.within else tuple(prefix for part in parts for prefix in part.prefixes if prefix)
     return unread_parts(model, checkpoint), elsewhere
-
-
-def _world(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> World:
-    """What transformers makes of these tensors; nothing is known of what another program loads."""
-    if model.foreign:
-        return World()
-    return world(model.architecture, model.factorization, shapes, model.config)
 
 
 def headers(repo: RepoRef, choice: Choice = LISTED) -> Opened:

@@ -103,9 +103,8 @@ def unreadable_file(repo: RepoRef, file: str, error: HeaderError | OSError) -> C
     """Return what is raised about a file whose header is damaged, or that cannot be read."""
     if isinstance(error, HeaderError):
         return CheckpointError(f"{repo}: {printable(file, 200)} {error}")
-    return CheckpointError(
-        f"{repo}: {printable(file, 200)} cannot be read: {error.strerror or error}; check its permissions"
-    )
+    why = error.strerror or error
+    return CheckpointError(f"{repo}: {printable(file, 200)} cannot be read: {why}; check its permissions")
 
 
 def parse_once(repo: RepoRef, file: str, parse: Callable[[BinaryIO, int], T]) -> tuple[T, Stamp]:

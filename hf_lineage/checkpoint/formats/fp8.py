@@ -26,8 +26,6 @@ from hf_lineage.errors import CheckpointError, printable
 BYTES, SMALL, SINGLE = frozenset({"U8"}), frozenset({"F8_E4M3"}), frozenset({"F32"})
 NV = 16
 """Numbers of one row that share a scale in NVFP4."""
-
-
 FOUR_BITS = table(E2M1)
 ENDS = {"F8_E4M3": (0xFE, 0x7E), "F8_E5M2": (0xFB, 0x7B)}
 """Bytes that hold the least finite number of each format, and the largest."""
@@ -121,8 +119,6 @@ def _decode_experts(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 GPT_OSS = Quantized("MXFP4", frozenset({"mxfp4"}), ("_blocks",), ("_scales",), experts, target="")
-
-
 EIGHT, FOUR = frozenset({"F8_E4M3", "F8_E5M2"}), frozenset({"I8"})
 POWERS = frozenset({"F8_E8M0", "U8"})
 SCALES = POWERS | {"F32", "F16", "BF16"}

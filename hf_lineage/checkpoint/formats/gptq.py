@@ -51,9 +51,8 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
         raise not_decoded(f"as GPTQ in the layout {printable(str(kind), 50)}, which is not decoded")
     packed = _packed(module, stated, ADDED[kind])
     ends = (".qweight", ".qzeros", ".scales", *([".g_idx"] if ".g_idx" in module.parts else []))
-    return TensorInfo(
-        packed.shape[::-1], module.names(*ends), functools.partial(decode, packed), itemsize=4, codes=UNBOUND
-    )
+    names, decoded = module.names(*ends), functools.partial(decode, packed)
+    return TensorInfo(packed.shape[::-1], names, decoded, itemsize=4, codes=UNBOUND)
 
 
 def decode(packed: _Packed, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:

@@ -235,9 +235,8 @@ class Quantized:
         return {end: module.read(end) for end in self.described if end in module.parts}
 
     def _modules(self, stored: Mapping[str, StoredTensor]) -> Iterator[Module]:
-        marked = (
-            (name, mark) for name in stored if (mark := next(filter(name.endswith, (*self.mark, *self.stacked)), None))
-        )
+        marks = (*self.mark, *self.stacked)
+        marked = ((name, mark) for name in stored if (mark := next(filter(name.endswith, marks), None)))
         for name, mark in {name.removesuffix(mark): mark for name, mark in marked}.items():
             if mark in self.stacked and name not in stored:
                 continue

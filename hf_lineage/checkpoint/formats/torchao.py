@@ -37,9 +37,8 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     grid, names = Grid(shape, (rows // down, columns // across)), module.names(*ends)
     decoded = functools.partial(decode, grid, names[1])
     dtypes = module.parts[MATRIX].dtype, module.parts[SCALE].dtype
-    return TensorInfo(
-        shape, names, decoded, itemsize=4, codes=eight_bits("torchao", decoded, grid, dtypes, ZERO in ends)
-    )
+    codes = eight_bits("torchao", decoded, grid, dtypes, ZERO in ends)
+    return TensorInfo(shape, names, decoded, itemsize=4, codes=codes)
 
 
 def eight_bits(name: str, decoded: Decode, grid: Grid, dtypes: tuple[str, str], both: bool = False) -> Codes:

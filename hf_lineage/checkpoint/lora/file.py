@@ -67,10 +67,8 @@ def _factor(name: str) -> re.Match[str] | None:
 
 def _with_numbers(checkpoint: Checkpoint) -> Checkpoint:
     """Return a checkpoint in which scales may be integers, as converters write them."""
-    scales = (name for name in checkpoint.tensors if name.endswith(ALPHA))
-    plain = {
-        name: TensorInfo(checkpoint.stored[name].shape, (name,)) for name in scales if _is_number(checkpoint, name)
-    }
+    scales = (name for name in checkpoint.tensors if name.endswith(ALPHA) and _is_number(checkpoint, name))
+    plain = {name: TensorInfo(checkpoint.stored[name].shape, (name,)) for name in scales}
     return checkpoint.with_tensors({**checkpoint.tensors, **plain})
 
 

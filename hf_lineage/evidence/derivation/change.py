@@ -10,16 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hf_lineage.evidence.derivation.rounding import (
-    DIGITS,
-    STORED,
-    Grid,
-    Matrix,
-    find_grid,
-    rounded,
-    shortest,
-    spacing,
-)
+from hf_lineage.evidence.derivation.rounding import DIGITS, STORED, Grid, Matrix, find_grid, rounded, shortest, spacing
 from hf_lineage.signature import Vector
 
 FEW = 3

@@ -112,9 +112,8 @@ class Derivation:
 
     def _told(self) -> Iterator[tuple[Means, str]]:
         if self.reordered or self.rescaled:
-            how = " and ".join(
-                word for word, is_so in (("reordered", self.reordered), ("rescaled", self.rescaled)) if is_so
-            )
+            done = {"reordered": self.reordered, "rescaled": self.rescaled}
+            how = " and ".join(word for word, is_so in done.items() if is_so)
             yield Means.REORDERED, f"hidden units {how}"
         if self.folded:
             yield Means.REORDERED, "gains of norms moved into matrices"

@@ -109,9 +109,8 @@ def _merges_from(gram: Vector, ancestor: int) -> list[Merge]:
             continue
         lies = cosines[model] >= SIBLINGS
         lies[[model, ancestor]] = False
-        beyond = np.divide(
-            inner[model][None, :] - inner, sizes[model] * sizes, out=np.zeros_like(inner), where=sizes > 0
-        )
+        apart = inner[model][None, :] - inner
+        beyond = np.divide(apart, sizes[model] * sizes, out=np.zeros_like(inner), where=sizes > 0)
         pairs = np.outer(lies, lies) & (cosines < SIBLINGS) & (beyond >= BEYOND) & (beyond.T >= BEYOND)
         if pairs.any():
             parents = np.flatnonzero(pairs.any(axis=1))

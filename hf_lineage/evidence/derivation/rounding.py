@@ -146,9 +146,7 @@ def find_grid(matrix: Matrix, digits: int) -> Grid | None:
             scale, zero = (every[fit] for every in levels.fits(groups))
             _, below, above = levels.nearest((groups.numbers - zero) / np.where(scale > 0, scale, 1))
             step = single(scale * (below + above) / 2)
-            whole = (
-                np.broadcast_to(values, groups.numbers.shape).reshape(cells.shape) for values in (scale, zero, step)
-            )
+            whole = (np.broadcast_to(one, groups.numbers.shape).reshape(cells.shape) for one in (scale, zero, step))
             return Grid(levels, *(values.swapaxes(1, 2).reshape(matrix.shape) for values in whole))
     return None
 

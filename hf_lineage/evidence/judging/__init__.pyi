@@ -2,10 +2,10 @@ from .adapter_verdict import clear as clear
 from .adapter_verdict import judge_trace as judge_trace
 from .adapter_verdict import least_effect as least_effect
 from .adapter_verdict import measure_trace as measure_trace
-from .equal_verdict import judge_equal as judge_equal
 from .evaluation import as_read as as_read
 from .evaluation import as_related as as_related
 from .evaluation import evaluate as evaluate
+from .evaluation import judge_equal as judge_equal
 from .evaluation import judge_merge as judge_merge
 from .evaluation import judge_signatures as judge_signatures
 from .evaluation import named as named

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hf_lineage.errors import printable
 from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.equal_numbers import EqualNumbers
 from hf_lineage.evidence.judging.measurement import measure
 from hf_lineage.evidence.units import Inherited, together
 from hf_lineage.evidence.verdict import Evidence, Kind, Verdict
@@ -131,15 +132,36 @@ def kind_of(measured: Evidence, criteria: Criteria) -> Verdict:
     if layers or inherited.share > CHANCE:
         return as_related(Kind.IN_PART, _in_part(inherited, layers), criteria)
     return as_related(
-        Kind.BASIS_ONLY,
-        f"{inherited.share:.0%} of what its units write is inherited: {SHARED_BASIS}",
-        criteria,
+        Kind.BASIS_ONLY, f"{inherited.share:.0%} of what its units write is inherited: {SHARED_BASIS}", criteria
     )
 
 
 def _in_part(inherited: Inherited, layers: list[int]) -> str:
     where = f"in {named(layers)}" if layers else ALIKE_IN_ALL if inherited.is_even else "in no layer more than half"
     return f"{inherited.share:.0%} of what its units write is inherited, {where}"
+
+
+def judge_equal(measured: EqualNumbers, before: Verdict, criteria: Criteria) -> Verdict | None:
+    """Return the verdict after the one before, None where equal numbers change nothing of it.
+
+    Where more of them stand in their places than chance puts there, UNRELATED is never said. They verify nothing: a
+    layer inherits at least their share, and perhaps no more.
+    """
+    if measured.p_value > criteria.alpha:
+        return None
+    low, high = (f"{end:.1%}" for end in (measured.at_least.min(), measured.at_least.max()))
+    reason = (
+        f"{float(measured.equal.mean()):.1%} of the numbers that were compared are the base's, bit for bit "
+        f"(p = {measured.p_value:.3g}): by their energy a layer inherits at least {low}, and one at least {high}"
+    )
+    clear = measured.share >= criteria.minimum_effect
+    if before.kind is Kind.IN_PART:
+        return replace(before, reason=f"{before.reason}; {reason}" if clear else before.reason, equal=measured)
+    if clear:
+        return replace(as_related(Kind.IN_PART, reason, criteria), equal=measured)
+    why = "a shared initialisation, distant ancestry or a few copied numbers can cause that"
+    inconclusive = Verdict(Kind.INCONCLUSIVE, f"{reason}; {why}", equal=measured)
+    return inconclusive if before.kind is Kind.UNRELATED else None
 
 
 def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Verdict]:

@@ -19,12 +19,8 @@ AT_A_TIME = 2**17
 """Numbers of a sketch that are widened to float64 at a time: they stay in the processor's cache."""
 PARTS, LEAST = 8, 512
 """Into how many parts the rows of a sketch are divided among threads, and how many rows a part has at least."""
-
-
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 """(n,) each: rows of A's layers, and the row of B's that each is paired with."""
-
-
 Products = tuple[Vector, Vector, Vector]
 """⟨φ_i^A, φ_j^B⟩, (L, M), and the squared norm of every column of A's sketch and of B's, (L, k) and (M, k)."""
 

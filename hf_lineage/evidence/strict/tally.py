@@ -39,9 +39,7 @@ class Coded:
     def step(self, raw: bool) -> Array:
         """One step of the scales, as a size, of each number."""
         decode = self.codes.decode if raw else self.info.decode
-        pairs = [
-            [single(decode(fill(self.parts))) for fill in pair] for pair in (step.fills for step in self.codes.steps)
-        ]
+        pairs = [[single(decode(fill(self.parts))) for fill in step.fills] for step in self.codes.steps]
         steps: Array = np.sum([np.abs(one - other) for one, other in pairs], axis=0, dtype=np.float32)
         return steps
 

@@ -179,16 +179,12 @@ def root_of(links: Links, arcs: Sequence[Arc], models: int) -> int:
     )
 
 
-def oriented(links: Links, root: int) -> Iterator[Arc]:
-    """Yield every edge from the root on, children of one node by their distance."""
-    yield from _below(links, root, None)
-
-
-def _below(links: Links, node: int, parent: int | None) -> Iterator[Arc]:
-    for child in sorted(links[node], key=lambda other: (links[node][other], other)):
+def oriented(links: Links, root: int, parent: int | None = None) -> Iterator[Arc]:
+    """Yield every edge from the root on but that to its parent, children of one node by their distance."""
+    for child in sorted(links[root], key=lambda other: (links[root][other], other)):
         if child != parent:
-            yield node, child
-            yield from _below(links, child, node)
+            yield root, child
+            yield from oriented(links, child, root)
 
 
 def crossed(links: Links, arcs: Sequence[Arc], edge: Arc) -> bool:

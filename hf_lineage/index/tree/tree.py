@@ -189,9 +189,8 @@ def _merges(gram: Vector, claims: Sequence[Arc]) -> list[derivation.Merge]:
         if not candidates:
             return aside
         best = min(candidates, key=lambda one: (-sum((at, one.model) in claims for at in one.parents), -one.strength))
-        twins = [
-            one for one in aside if derivation.along(gram, best.ancestor)[best.model, one.model] >= derivation.TWIN
-        ]
+        cosines = derivation.along(gram, best.ancestor)[best.model]
+        twins = [one for one in aside if cosines[one.model] >= derivation.TWIN]
         aside.append(derivation.Merge(best.model, (twins[0].model,), best.ancestor, best.strength) if twins else best)
 
 
@@ -202,10 +201,8 @@ def _merged(
     names, apart = [tests.members[at].name for at in own], derivation.distances(gram)
     for merge in aside:
         several = len(merge.parents) > 1
-        given = (
-            tests.shares(own[merge.model], [own[at] for at in (*merge.parents, merge.ancestor)]) if several else [""]
-        )
-        for parent, share in zip(merge.parents, given, strict=False):
+        gave = tests.shares(own[merge.model], [own[at] for at in (*merge.parents, merge.ancestor)]) if several else [""]
+        for parent, share in zip(merge.parents, gave, strict=False):
             edge = _declared_edge(tests, declared, names[parent], names[merge.model])
             seen = f"a contribution{share and f' of {share}'} to a merge" if several else ""
             yield replace(edge, length=float(apart[parent, merge.model]), seen=seen)

@@ -35,9 +35,8 @@ def describe(report: Report, row: Row) -> Finding | None:
         Table("projections by layer", columns, tuple(_layer_cells(trace)), tuple(range(len(columns)))),
     )
     values = _values(trace, report.options.alpha)
-    return Finding(
-        "Adapter", wording.about(row), tuple(_sentences(trace, row.layers)), (MEANING,), tables, values=values
-    )
+    sentences = tuple(_sentences(trace, row.layers))
+    return Finding("Adapter", wording.about(row), sentences, (MEANING,), tables, values=values)
 
 
 def _cells(trace: Trace) -> Iterator[tuple[str, ...]]:

@@ -53,8 +53,8 @@ def describe(report: Report) -> Finding | None:
     blended = report.blended
     if blended is None or not any(isinstance(share, Share) for share in blended.blend.shares.parents):
         return None
-    undeclared = blended.undeclared
-    sentences = describe_blend(blended) if undeclared or not _merges(report) else ()
+    undeclared, told_by_claim = blended.undeclared, any(row.parent for row in report.rows)
+    sentences = describe_blend(blended) if undeclared or not told_by_claim else ()
     return Finding(
         UNDECLARED if undeclared else TITLE, sentences=sentences, values=blend_values(blended), first=bool(undeclared)
     )
@@ -81,7 +81,8 @@ def describe_sum(blended: Blended) -> str:
         for share, name in sorted(told, key=lambda one: -one[0].value)
     ]
     verb = "explain" if len(parts) > 1 else "explains"
-    return f"{_listed(parts)} {verb} {_part(blended.blend.explained)} of the model"
+    explained = min(MOST_EXPLAINED, int(1000 * blended.blend.explained) / 1000)
+    return f"{_listed(parts)} {verb} {explained:.1%} of the model"
 
 
 def describe_rest(blend: Blend) -> str:
@@ -121,15 +122,6 @@ def _each(blended: Blended) -> Iterator[str]:
     for name, share in zip(blended.parents, blended.blend.shares.parents, strict=True):
         if isinstance(share, str):
             yield f"what {printable(name, 200)} gave cannot be told: {share}"
-
-
-def _merges(report: Report) -> bool:
-    """Whether what each parent gave is told claim by claim."""
-    return any(row.parent for row in report.rows)
-
-
-def _part(value: float) -> str:
-    return f"{min(MOST_EXPLAINED, int(1000 * value) / 1000):.1%}"
 
 
 def _listed(words: list[str]) -> str:

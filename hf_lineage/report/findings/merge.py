@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -30,22 +30,6 @@ MOST_SPANS = 8
 """Groups of layers that are named."""
 IN_SHARES = 2
 """Decimals of a share in a record: units are drawn, and one per cent is about what the draw leaves open."""
-
-
-class Interval(Protocol):
-    """A share, measured or recorded."""
-
-    @property
-    def low(self) -> float:
-        """The least that it may be."""
-
-    @property
-    def high(self) -> float:
-        """The most that it may be."""
-
-    @property
-    def detected(self) -> bool:
-        """Whether it differs from zero."""
 
 
 class RecordedShare(msgspec.Struct, frozen=True):
@@ -96,7 +80,7 @@ def describe_merge(report: Report) -> Finding | None:
     )
 
 
-def describe_share(is_base: bool, value: float, share: Interval) -> str:
+def describe_share(is_base: bool, value: float, share: derivation.Share | RecordedShare) -> str:
     """Return in words what one parent gave along one path."""
     between = f"{figure(share.low)} to {figure(share.high)}"
     if is_base:

@@ -80,8 +80,9 @@ def _beyond(strict: Strict, is_related: bool) -> Iterator[str]:
         yield f"{name} {first.why}"
     elif first.beyond:
         place = ", ".join(map(str, first.place))
+        steps = f"{first.excess:.3g} steps" if math.isfinite(first.excess) else "infinitely many steps"
         yield (
-            f"{name} at ({place}) is {_steps(first.excess)} further from the base's number than its format leaves, and "
+            f"{name} at ({place}) is {steps} further from the base's number than its format leaves, and "
             f"{first.beyond:,} of its {first.numbers:,} numbers are"
         )
     else:
@@ -91,10 +92,6 @@ def _beyond(strict: Strict, is_related: bool) -> Iterator[str]:
         how = ", as an edit leaves" if strict.is_edit else ", as training or another quantization leaves"
         differ = f"of {len(strict.beyond):,} tensors that differ, {wide:,} do in more than 1 % of their numbers"
         yield differ + how * is_related
-
-
-def _steps(excess: float) -> str:
-    return f"{excess:.3g} steps" if math.isfinite(excess) else "infinitely many steps"
 
 
 def _are(names: Sequence[str]) -> str:

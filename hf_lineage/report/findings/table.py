@@ -37,24 +37,17 @@ class Maker:
     """The value of `claim_key` if there is no finding."""
 
 
-def _late(module: str, measured: Callable[[Row], object]) -> OfClaim:
-    """What describes in another module what few claims have; it is imported for a claim that has it."""
-    return lambda report, row: (
-        None if measured(row) is None else import_module(f"{__package__}.{module}").describe(report, row)
-    )
-
-
-def _late_of_report(module: str, measured: Callable[[Report], object]) -> OfReport:
-    """The same of a report."""
-    return lambda report: (
-        None if measured(report) is None else import_module(f"{__package__}.{module}").describe(report)
+def _late(module: str, measured: Callable[[Any], object]) -> Callable[..., Finding | None]:
+    """What describes in another module what few claims, or reports, have; it is imported for one that has it."""
+    return lambda *about: (
+        None if measured(about[-1]) is None else import_module(f"{__package__}.{module}").describe(*about)
     )
 
 
 MAKERS = (
     Maker("strict", _late("strict", lambda row: row.verdict.strict), claim_key="strict"),
-    Maker("blend", of_report=_late_of_report("blend", lambda report: report.blended), report_key="blend"),
-    Maker("parts", of_report=_late_of_report("part_by_part", lambda report: report.parts or None)),
+    Maker("blend", of_report=_late("blend", lambda report: report.blended), report_key="blend"),
+    Maker("parts", of_report=_late("part_by_part", lambda report: report.parts or None)),
     Maker("descent", descent.describe),
     Maker("adapter", _late("adapter", lambda row: row.verdict.trace), claim_key="adapter"),
     Maker("merge", merge.describe_parent, merge.describe_merge, claim_key="parent"),

@@ -62,9 +62,7 @@ def checksums(report: Report, explain: bool = False) -> str:
     `actions/attest` over lines without a space (src/subject.ts, getSubjectFromChecksumsString).
     """
     del explain
-    comments = (
-        f"# {printable(sentence)}.".replace(" ", "\N{NO-BREAK SPACE}") for sentence in state_all(public(report))
-    )
+    comments = (f"# {printable(told)}.".replace(" ", "\N{NO-BREAK SPACE}") for told in state_all(public(report)))
     return "".join(f"{comment}\n" for comment in comments) + "".join(
         f"{subject['digest']['sha256']}  {subject['name']}\n" for subject in subjects(report)
     )

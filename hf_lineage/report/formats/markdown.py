@@ -17,9 +17,8 @@ from hf_lineage.report.words import commands as command
 def render(report: Report, explain: bool = False) -> str:
     """Return the report as GitHub-flavoured Markdown."""
     repeat, report = command.of_report(report, "--format", "markdown"), public(report)
-    blocks = [
-        f"### {'Compared with' if any(row.model for row in report.rows) else 'Lineage of'} {escaped(report.model)}"
-    ]
+    headline = "Compared with" if any(row.model for row in report.rows) else "Lineage of"
+    blocks = [f"### {headline} {escaped(report.model)}"]
     if report.commit:
         blocks.append(f"At commit {escaped(report.commit)}.")
     if report.rows:

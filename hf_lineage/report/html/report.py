@@ -35,9 +35,8 @@ class Line:
 
 def overview_line(report: Report, row: Row) -> Line:
     """Return one claim at a glance."""
-    return Line(
-        row, tuple(_bars(row)), next(map(page.whole, state_beside(report, row)), "") or _first(wording.reason(row))
-    )
+    about = next(map(page.whole, state_beside(report, row)), "") or _first(wording.reason(row))
+    return Line(row, tuple(_bars(row)), about)
 
 
 def _bars(row: Row) -> Iterator[tuple[Markup | str, str]]:

@@ -12,6 +12,7 @@ from hf_lineage.index.search import Identification, Relative
 from hf_lineage.index.storage import Entry
 from hf_lineage.report.findings import blend_values, describe_blend
 from hf_lineage.report.formats import folded, table, wrapped
+from hf_lineage.report.single.bases import named
 from hf_lineage.report.words import indented, wording
 
 SCHEMA_VERSION = 3
@@ -37,7 +38,7 @@ def _cells(result: Identification, one: Relative) -> tuple[str, ...]:
     along = f"{one.along:.2f}" if related and one is not result.ancestor else "-"
     distance = f"{one.distance:.3f}" if related else "-"
     shown = wording.inherited(evidence)
-    return _named(one.entry), distance, along, shown, f"{evidence.p_value:.3g}", one.verdict.words
+    return named(one.entry), distance, along, shown, f"{evidence.p_value:.3g}", one.verdict.words
 
 
 def _sentences(result: Identification) -> Iterator[str]:
@@ -50,24 +51,20 @@ def _sentences(result: Identification) -> Iterator[str]:
     yield f"{searched}; p is corrected for the {len(result.related) + len(result.others)} that were tested"
     ancestor = result.ancestor
     nearest = min(result.related, key=lambda one: one.distance)
-    yield f"Nearest known relative: {_named(nearest.entry)} (distance {nearest.distance:.3f})"
+    yield f"Nearest known relative: {named(nearest.entry)} (distance {nearest.distance:.3f})"
     through = [one for one in result.related if one is not ancestor and one.along >= SIBLINGS]
     if through:
-        named = " and ".join(f"{one.along**2:.0%} is also in {_named(one.entry)}" for one in through)
+        shares = " and ".join(f"{one.along**2:.0%} is also in {named(one.entry)}" for one in through)
         between = "them" if through[1:] else "that model"
         yield (
-            f"Of its difference from {_named(ancestor.entry)} {named}: it may come from there through {between}, or "
+            f"Of its difference from {named(ancestor.entry)} {shares}: it may come from there through {between}, or "
             "the reverse. Weights do not tell which came first"
         )
     else:
-        yield f"No other known model lies between it and {_named(ancestor.entry)}"
+        yield f"No other known model lies between it and {named(ancestor.entry)}"
     if result.blended:
         yield from (f"By all weights {sentence}" for sentence in describe_blend(result.blended))
     yield from _unsearched(result)
-
-
-def _named(entry: Entry) -> str:
-    return printable(entry.model, 200)
 
 
 def json(results: Sequence[Identification]) -> str:
@@ -118,9 +115,7 @@ def _relative(result: Identification, one: Relative) -> dict[str, Any]:
 
 def list_text(entries: Sequence[Entry]) -> str:
     """Return the models of an index as a table."""
-    cells = [
-        (_named(entry), entry.commit[:12] or "-", entry.path, str(entry.width), str(entry.layers)) for entry in entries
-    ]
+    cells = [(named(one), one.commit[:12] or "-", one.path, str(one.width), str(one.layers)) for one in entries]
     counted = len({(entry.model, entry.commit) for entry in entries})
     shown = table(("Model", "Commit", "Path", "Width", "Layers"), cells, numeric=(3, 4), whole=(2,)) + "\n"
     return (shown if entries else "") + f"{counted} models\n"

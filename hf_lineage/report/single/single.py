@@ -19,9 +19,8 @@ def inspection_text(inspection: Inspection) -> str:
     share = inspection.bytes_read / max(inspection.bytes_stored, 1)
     head = (
         f"{printable(inspection.model, 200)}: {printable(inspection.architecture, 100)}, "
-        f"factorization {inspection.factorization}, {inspection.layers} layers, "
-        f"width {inspection.width}, {inspection.heads} heads; branches take {share:.0%} of "
-        f"{inspection.bytes_stored / 1e6:.1f} MB"
+        f"factorization {inspection.factorization}, {inspection.layers} layers, width {inspection.width}, "
+        f"{inspection.heads} heads; branches take {share:.0%} of {inspection.bytes_stored / 1e6:.1f} MB"
     )
     rows = [
         (path, "-", "-", "-")

@@ -74,9 +74,8 @@ def svg(tree: Tree) -> str:
 
 def drawn(tree: Tree) -> Markup:
     """Return the picture of a tree: one row for each model, below the one that it comes from."""
-    return picture(
-        [_node(row, tree) for row in rows(tree)], f"Family tree of {len(tree.models)} models", _described(tree)
-    )
+    title = f"Family tree of {len(tree.models)} models"
+    return picture([_node(row, tree) for row in rows(tree)], title, _described(tree))
 
 
 def _node(row: Row, tree: Tree) -> Node:
@@ -92,10 +91,8 @@ def _node(row: Row, tree: Tree) -> Node:
 
 
 def _described(tree: Tree) -> str:
-    described = (
-        f"{printable(edge.child, 100)} from {printable(edge.parent, 100)}: {edge.mark.value}" for edge in tree.edges
-    )
-    return "; ".join(described) or "no two of them are related"
+    told = (f"{printable(one.child, 100)} from {printable(one.parent, 100)}: {one.mark.value}" for one in tree.edges)
+    return "; ".join(told) or "no two of them are related"
 
 
 def html(tree: Tree) -> str:

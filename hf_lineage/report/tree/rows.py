@@ -25,9 +25,8 @@ TONES = {
     Mark.CONTRADICTED: "bad",
 }
 """By mark, the tone in which it is shown."""
-COLOURS = {
-    mark: {"good": "#12642c", "part": "#6b4a00", "open": "#404a57", "bad": "#a3122a"}[TONES[mark]] for mark in Mark
-}
+_OF_TONE = {"good": "#12642c", "part": "#6b4a00", "open": "#404a57", "bad": "#a3122a"}
+COLOURS = {mark: _OF_TONE[tone] for mark, tone in TONES.items()}
 """By mark, its colour where there is no style sheet."""
 CLAIMS = (Mark.DECLARED, Mark.NOT_JUDGED, Mark.NO_TRACE, Mark.CONTRADICTED)
 """Marks of edges that no weights bear out, which are no part of a tree and drawn in dashes."""

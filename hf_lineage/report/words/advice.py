@@ -63,8 +63,7 @@ NEXT = {
     Kind.INCONCLUSIVE: (
         UNDECIDED,
         "The reason above says why the check could not decide. A check of all layers along all paths takes longer "
-        "and may "
-        "decide.",
+        "and may decide.",
     ),
     Kind.INCOMPATIBLE: (
         UNDECIDED,
@@ -95,8 +94,6 @@ UNDECLARED = (
     "If the model is yours, and was made from another one: declare that one as base_model in its card.",
 )
 """Where nothing is declared."""
-
-
 LIMITS = (
     "The verdict is on the weights as transformers loads them. Tensors that it leaves out are named, and other "
     "engines may use them. Code of a repository is never run.",

@@ -31,12 +31,10 @@ def null_sentences(evidence: Evidence) -> Iterator[str]:
     yield f"score {evidence.comparison.score:.4f}" + (f", standard error of the {of} {error:.1g}" if error else "")
     for null in evidence.nulls:
         decides = null is evidence.decided_by
-        corrected = (
-            f", {evidence.p_value:.3g} after {corrections(evidence)}" if evidence.p_value != null.p_value else ""
-        )
+        after = f", {evidence.p_value:.3g} after {corrections(evidence)}" if evidence.p_value != null.p_value else ""
         yield (
             f"{null.name} null: {null.describe()}, p = {null.p_value:.3g}"
-            + (corrected if decides else f"; {null.objection or 'another null decides'}")
+            + (after if decides else f"; {null.objection or 'another null decides'}")
         )
 
 
@@ -48,14 +46,11 @@ def came_from(evidence: Evidence) -> Iterator[str]:
 
 def of_each(evidence: Evidence) -> str:
     """Return how much of each layer was read, as a phrase that follows the layers; empty where that is all of it."""
-    part = evidence.sampled
+    if (part := evidence.sampled) is None:
+        return ""
     return (
-        ""
-        if part is None
-        else (
-            f", and in each of them {part.units:,} of {part.of_units:,} hidden units on {part.coordinates:,} of "
-            f"{part.of_coordinates:,} coordinates at random"
-        )
+        f", and in each of them {part.units:,} of {part.of_units:,} hidden units on {part.coordinates:,} of "
+        f"{part.of_coordinates:,} coordinates at random"
     )
 
 

@@ -56,11 +56,7 @@ class Server:
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to one request; an exception says why there is none."""
-        actions: dict[str, Callable[..., dict[str, Any]]] = {
-            "load": self._load,
-            "run": self._run,
-            "hold": self._hold,
-        }
+        actions: dict[str, Callable[..., dict[str, Any]]] = {"load": self._load, "run": self._run, "hold": self._hold}
         return actions[request["action"]](**request["given"])
 
     def _load(self, writers: list[dict[str, Any]], **given: Any) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from .devices import Share as Share
 from .devices import alone as alone
 from .devices import budgets as budgets
 from .devices import linear_algebra as linear_algebra
+from .devices import return_freed_memory as return_freed_memory
 from .devices import workers as workers
-from .freed import return_freed_memory as return_freed_memory
+from .square import compute_whitening as compute_whitening
 from .square import mirror as mirror
 from .square import sum_squares as sum_squares
-from .whitening import compute_whitening as compute_whitening

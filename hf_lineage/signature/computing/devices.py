@@ -5,12 +5,13 @@ GPUs share layers by accelerate's device map.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -21,7 +22,6 @@ from hf_lineage.errors import OptionError
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
-
 
 T = TypeVar("T")
 
@@ -68,13 +68,21 @@ def workers() -> Iterator[Share]:
         yield share
 
 
+def return_freed_memory() -> None:
+    """Give memory that is no longer used back to the system, where the C library can (malloc_trim of glibc).
+
+    It is done between two parts of a comparison that use other arrays, and not between layers, where the same memory
+    serves again.
+    """
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 Device = int | str
 """A GPU's number, or "cpu", where NumPy computes; any other name is a device of torch's."""
 CPU: Device = "cpu"
 Budgets = Mapping[Device, int]
 """Bytes by device."""
-
-
 DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")
 """A file of the driver of each kind of GPU that is used: NVIDIA's (also under WSL) and AMD's."""
 EXTRA = ("accelerate", "torch")

@@ -212,21 +212,15 @@ def indices(runs: Runs) -> NDArray[np.int64]:
 
 
 def sampled(
-    checkpoint: Checkpoint,
-    layout: Layout,
-    recipe: Recipe,
-    path: str,
-    layers: Collection[int],
-    sample: Sample,
+    checkpoint: Checkpoint, layout: Layout, recipe: Recipe, path: str, layers: Collection[int], sample: Sample
 ) -> PathSignature:
     """Return the signature of a path as if every layer consisted of the units and coordinates of a sample.
 
     It has a row for each of these layers, in ascending order. The means of a LayerNorm are taken over the coordinates
     of the sample.
     """
-    views = [
-        _View(checkpoint, layout, layout.sets(path)[layer][0], recipe, path, layer, sample) for layer in sorted(layers)
-    ]
+    sets = layout.sets(path)
+    views = [_View(checkpoint, layout, sets[layer][0], recipe, path, layer, sample) for layer in sorted(layers)]
     first = views[0]
     size = len(indices(first.coordinates))
     result, units = empty(len(views), (size, size), size), dict[int, UnitCodes]()

@@ -50,12 +50,8 @@ def read_by_rows(layout: Layout, path: str, layer: int) -> set[str]:
 
 def numbers_made(layout: Layout, path: str, layer: int) -> int:
     """Return how many numbers one branch computes: heads that read a latent are multiplied out to the stream."""
-    through = (
-        layer_set
-        for layer_set in layout.sets(path)[layer]
-        for role in PATHS[path].roles
-        if layer_set.slots[role].latent
-    )
+    sets, roles = layout.sets(path)[layer], PATHS[path].roles
+    through = (layer_set for layer_set in sets for role in roles if layer_set.slots[role].latent)
     return sum(layer_set.width * layer_set.units for layer_set in through)
 
 

@@ -27,12 +27,7 @@ class Probes:
 
     @classmethod
     def draw(
-        cls,
-        recipe: Recipe,
-        width: int,
-        device: Device = CPU,
-        columns: slice = slice(None),
-        most: int | None = None,
+        cls, recipe: Recipe, width: int, device: Device = CPU, columns: slice = slice(None), most: int | None = None
     ) -> Probes:
         """Return a recipe's probes on a device; in exact mode those columns of the identity. S has at most `most`."""
         matrix, coordinates = recipe.probe_matrix(width), recipe.test_coordinates(width, most)

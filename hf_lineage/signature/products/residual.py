@@ -24,8 +24,6 @@ from hf_lineage.signature.values import UnitCodes
 
 ROWS = 128
 """Residual coordinates of a writer that are multiplied at a time."""
-
-
 MeasuredBranch = Sequence[tuple[MatrixProduct, UnitStatistics]]
 """The terms of a branch, each with the measurements of its units."""
 
@@ -118,9 +116,8 @@ def unit_codes(branch: Sequence[UnitStatistics]) -> UnitCodes:
     weights = np.concatenate([units.norm for units in branch])
     total = weights.sum()
     shares = weights / total if 0 < total < math.inf else np.zeros_like(weights)
-    return UnitCodes(
-        shares.astype(np.float32), *(_packed([getattr(units, row) for units in branch]) for row in UNIT_ROWS)
-    )
+    rows = (_packed([getattr(units, row) for units in branch]) for row in UNIT_ROWS)
+    return UnitCodes(shares.astype(np.float32), *rows)
 
 
 def _packed(signs: Sequence[NDArray[np.bool_]]) -> NDArray[np.uint8]:

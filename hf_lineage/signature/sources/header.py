@@ -119,26 +119,21 @@ def check_bounds(metadata: Provenance, arrays: Mapping[str, StoredArray]) -> Non
         if widths and (len(widths) != rows or not 2 <= min(widths) <= max(widths) <= dimension):
             raise ValueError(f"{path} has {len(widths)} widths for {rows} layers, or widths outside 2 to {dimension}")
         m = min(metadata.recipe.coordinates, dimension, *widths)
-        shapes: list[tuple[int, ...] | None] = [
-            (rows, dimension, metadata.recipe.columns(metadata.width)),
-            (rows, m, m),
-        ]
+        shapes: list[tuple[int, ...]] = [(rows, dimension, metadata.recipe.columns(metadata.width)), (rows, m, m)]
         shapes += [(rows,)] * (2 + len(UNITS))
         for (part, dtype), shape in zip(metadata.parts.items(), shapes, strict=True):
-            _fits(metadata, f"{path}.{part}", arrays.get(f"{path}.{part}"), dtype, None if part in PER_UNIT else shape)
+            known = None if part in PER_UNIT else shape
+            _fits(metadata.model, f"{path}.{part}", arrays.get(f"{path}.{part}"), dtype, known)
 
 
-def _fits(
-    metadata: Provenance, name: str, array: StoredArray | None, dtype: str, shape: tuple[int, ...] | None
-) -> None:
+def _fits(model: str, name: str, array: StoredArray | None, dtype: str, shape: tuple[int, ...] | None) -> None:
     """Raise unless an array is there, in this number format and of this shape, if it has to have one."""
     if array is None or array.dtype != dtype:
         stored = f"stored as {array.dtype}" if array else "missing"
         raise ValueError(f"{name} is {stored}, not stored as {dtype}")
     if shape is not None and array.shape != shape:
-        raise SignatureError(
-            f"{printable(metadata.model, 200)}: {name} has shape {array.shape}, but its recipe needs {shape}"
-        )
+        shown = printable(model, 200)
+        raise SignatureError(f"{shown}: {name} has shape {array.shape}, but its recipe needs {shape}")
 
 
 def read(file: Path, stored: StoredArray, stamp: Stamp) -> np.ndarray[Any, Any]:

@@ -51,12 +51,8 @@ def encode(signature: Signature) -> bytes:
         )
     fields = {name: getattr(signature, name) for name in Provenance.__struct_fields__ if hasattr(signature, name)}
     fields |= {"format": FORMAT, "version": VERSION, "paths": tuple(signature.paths)}
-    metadata = Provenance(
-        **fields,
-        widths={
-            path: path_signature.widths for path, path_signature in signature.paths.items() if path_signature.widths
-        },
-    )
+    widths = {path: one.widths for path, one in signature.paths.items() if one.widths}
+    metadata = Provenance(**fields, widths=widths)
     tensors = {
         f"{path}.{part}": np.ascontiguousarray(rows)
         for path, path_signature in signature.paths.items()
@@ -88,12 +84,8 @@ def load_signature(file: str | PathLike[str]) -> Signature:
     if not all(map(_usable, arrays.values())):
         raise SignatureError(f"{file} holds numbers that are not finite; extract it again")
     fields = {name: getattr(metadata, name) for name in Signature.__dataclass_fields__ if name != "paths"}
-    return Signature(
-        **fields,
-        paths={
-            path: _path(file, path, path_arrays, metadata.widths.get(path, ())) for path, path_arrays in arrays.items()
-        },
-    )
+    paths = {path: _path(file, path, held, metadata.widths.get(path, ())) for path, held in arrays.items()}
+    return Signature(**fields, paths=paths)
 
 
 def _arrays(path: PathSignature) -> dict[str, np.ndarray[Any, Any]]:

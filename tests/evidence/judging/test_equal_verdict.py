@@ -7,7 +7,7 @@ import pytest
 
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.equal_numbers import EqualNumbers
-from hf_lineage.evidence.judging.equal_verdict import judge_equal
+from hf_lineage.evidence.judging.evaluation import judge_equal
 from hf_lineage.evidence.nulls.permutation import Tried
 from hf_lineage.evidence.verdict import Kind, Verdict
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hf_lineage.signature.computing.whitening import compute_whitening
+from hf_lineage.signature.computing.square import compute_whitening
 
 WIDTH = 50
 TURN = np.linalg.qr(np.random.default_rng(0).standard_normal((WIDTH, WIDTH)))[0]

@@ -66,9 +66,7 @@ def parse(stream: BinaryIO, size: int) -> GgufHeader:
         raise HeaderError("has two tensors of one name; do not trust it")
     alignment = _alignment(metadata)
     begin = -(-reader.position // alignment) * alignment
-    misplaced = next(
-        (entry for entry in entries if entry.start % alignment or entry.start + begin >= max(size, 1)), None
-    )
+    misplaced = next((one for one in entries if one.start % alignment or one.start + begin >= max(size, 1)), None)
     if misplaced is not None:
         raise HeaderError(
             f"is truncated or damaged: its {misplaced.name} does not begin within the file; download it again"

@@ -139,9 +139,8 @@ class _Reader:
         kind, constant = words[4], attributes.pop("value", None)
         if kind == "Constant" and outputs and isinstance(constant, OnnxTensor):
             self._keep(replace(constant, name=outputs[0]))
-        self.graph.nodes.append(
-            OnnxNode(kind, words[7], words[3], tuple(inputs), tuple(outputs), attributes, scope, inner)
-        )
+        node = OnnxNode(kind, words[7], words[3], tuple(inputs), tuple(outputs), attributes, scope, inner)
+        self.graph.nodes.append(node)
         if len(self.graph.nodes) > MOST_NODES:
             raise HeaderError(f"has more than {MOST_NODES} nodes; do not trust it")
 

@@ -66,9 +66,10 @@ def torch_header(file: Path, shown: str) -> Iterator[tuple[str, StoredTensor]]:
         with open_regular(file) as stream:
             stamp = Stamp.take(stream)
             start = stream.read(len(LFS_POINTER))
+            if start == LFS_POINTER:
+                raise DamagedError("it is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder")
             stream.seek(0)
-            kind = _pointer if start == LFS_POINTER else _archive if start.startswith(ZIP) else _sequence
-            content, places = kind(stream, stamp.size)
+            content, places = (_archive if start.startswith(ZIP) else _sequence)(stream, stamp.size)
             for name, view in _views(content).items():
                 yield name, _stored(name, view, places, file, stamp)
     except UnknownError as error:
@@ -79,10 +80,6 @@ def torch_header(file: Path, shown: str) -> Iterator[tuple[str, StoredTensor]]:
         raise CheckpointError(f"{shown} is damaged: {printable(error, 300)}; download it again") from None
     except OSError as error:
         raise CheckpointError(f"{shown} cannot be read: {error.strerror or error}; check its permissions") from None
-
-
-def _pointer(_stream: BinaryIO, _size: int) -> tuple[Any, Places]:
-    raise DamagedError("it is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder")
 
 
 def _archive(stream: BinaryIO, size: int) -> tuple[Any, Places]:
