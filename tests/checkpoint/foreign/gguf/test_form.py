@@ -10,9 +10,8 @@ import pytest
 from hf_lineage import Options, check, compare
 from hf_lineage.checking.source.describing import described
 from hf_lineage.checking.source.opening import opened
-from hf_lineage.checkpoint.foreign.forms import foreign_model
 from hf_lineage.errors import CheckpointError
-from hf_lineage.hub.reference import RepoRef, resolve
+from hf_lineage.hub.reference import resolve
 from tests import models
 from tests.gguf_blocks import quantized
 from tests.gguf_models import KINDS, write
@@ -121,22 +120,6 @@ def test_another_file_may_be_named(hub):
     assert scores(whole)["mlp"] > scores(other)["mlp"] + 1e-3
 
 
-def test_a_file_that_is_not_there_is_a_usage_error(hub):
-    found = lineage("check", "me/child-GGUF", "--file", "nothing.gguf", "--local-hub", hub)
-    assert (found.code, found.out) == (2, "")
-    assert found.error == (
-        "me/child-GGUF has no GGUF file nothing.gguf (it has child-F16.gguf, child-Q4_0.gguf, "
-        "child-Q8_0.gguf); name another"
-    )
-
-
-def test_a_false_claim_is_unrelated(hub):
-    write(EXAMPLES / "otter/llama-independent", hub / "me/liar/liar-Q8_0.gguf", kind=KINDS.Q8_0)
-    card(hub / "me/liar", "acme/llama-base", "quantized")
-    (row,) = check("me/liar", options=Options(local_hub=hub, order_seed=0)).rows
-    assert row.verdict.name == "UNRELATED"
-
-
 def test_one_file_is_inspected_and_extracted_as_any_model(tmp_path):
     file = write(CHILDREN["llama"], tmp_path / "child.gguf", kind=KINDS.Q8_0)
     assert "LlamaForCausalLM, factorization llama, 6 layers, width 96" in lineage("inspect", file).out
@@ -186,8 +169,3 @@ def test_heads_that_are_no_number_are_refused(tmp_path):
     assert str(caught.value).endswith(
         "the GGUF file says attention.head_count_kv: two, not a number of heads; do not trust it"
     )
-
-
-def test_of_another_repository_nothing_is_changed(tmp_path):
-    repo = RepoRef("org/model", tiny_llama(tmp_path / "model"))
-    assert foreign_model(repo) is None
