@@ -41,7 +41,6 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
         (["--set", "max-memory=nanGB"], "max-memory nanGB is not a size"),
         (["--set", "max-memory=1KB"], "one layer needs 0 MiB and no device has that much; raise --set max-memory"),
         (["--null", "/no/such"], "/no/such is neither a folder nor a Hub name such as org/model or org/model@revision"),
-        (["--null", "acme/base"], "--null acme/base is the base itself; name models that are independent of both"),
         (["--local-hub", "/no/such"], "/no/such is not a folder, so it cannot be a local hub; check --local-hub"),
         (["-o", "/no/such/report"], "there is no folder '/no/such' that can be written to; make it first"),
         (["-o", "/"], "Invalid value for '-o' / '--output': File '/' is a directory"),
