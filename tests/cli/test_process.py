@@ -43,7 +43,7 @@ def test_a_terminal_without_line_drawing_is_an_error_and_no_traceback(hub):
 def test_a_name_that_is_no_unicode_is_shown_escaped(hub):
     odd = os.fsdecode(os.fsencode(hub) + b"/\xff")
     (hub / "fern/child").rename(odd)
-    done = process("check", odd, "--local-hub", hub)
+    done = lineage("check", odd, "--local-hub", hub)
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(rf"{hub}/\udcff")
 
