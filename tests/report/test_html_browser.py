@@ -86,6 +86,7 @@ def test_a_page_asks_for_nothing_but_itself(window, pages, name):
 
 @pytest.mark.parametrize(("width", "scheme"), WAYS)
 @pytest.mark.parametrize("name", VERDICTS)
+@pytest.mark.crossed("width", "name")
 def test_axe_finds_nothing_that_keeps_people_from_reading(window, pages, checker, name, width, scheme):
     assert_whole(window, pages[name], checker, width, scheme)
 
