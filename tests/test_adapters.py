@@ -27,21 +27,11 @@ def filled(number, factor="lora"):
     return {name: tensor * 0 + number if factor in name else tensor for name, tensor in FACTORS.items()}
 
 
-def swapped():
-    names = sorted(FACTORS)
-    return dict(zip(names, (FACTORS[name] for name in reversed(names)), strict=True))
-
-
 @pytest.mark.parametrize(
     ("factors", "settings", "line"),
     [
         (FACTORS, {"r": 0}, "gives the rank 0, which must be a positive integer"),
-        (FACTORS, {"r": [2]}, "gives the rank [2], which must be a positive integer"),
-        (FACTORS, {"lora_alpha": "x"}, "gives the scale 'x', not a number"),
         (filled(torch.nan), {}, "the factors of model.layers.0.mlp.up_proj are not finite"),
-        (filled(torch.inf, "lora_B"), {}, "the factors of model.layers.0.mlp.up_proj are not finite"),
-        (swapped(), {}, "do not multiply to a matrix of a rank"),
-        (dict(list(FACTORS.items())[:1]), {}, "without its other factor"),
     ],
 )
 def test_a_damaged_adapter_is_one_clear_line_and_code_2(tmp_path, base, factors, settings, line):
@@ -52,17 +42,11 @@ def test_a_damaged_adapter_is_one_clear_line_and_code_2(tmp_path, base, factors,
     ("factors", "settings", "code", "words"),
     [
         (pair(UP, 48, 32, rank=100), {"r": 100}, 3, "INCONCLUSIVE"),
-        (pair(UP, 48, 32, rank=3000), {"r": 3000}, 3, "adapters of a rank above 2048 are not compared"),
-        (FACTORS | pair(UP.replace("0", "9"), 48, 32), {}, 3, "a layer that"),
-        (pair("no.such.name", 48, 32), {}, 3, "changes only matrices outside the layers (no.such.name)"),
-        (pair(UP, 48, 32, rank=0), {}, 3, "holds factors of size 0, as DeepSpeed ZeRO-3 leaves"),
         (pair("model.layers.0.\x1b[31m.up_proj", 48, 32), {}, 3, r"the adapter is for model.layers.0.\x1b[31m.up_proj"),
         (pair("model.layers.0.mlp.experts", 48, 32, rank=8), {"target_parameters": ["x"]}, 3, "UNVERIFIABLE"),
-        (filled(0, "lora_B"), {}, 3, "the adapter adds zero to every matrix"),
         (filled(3e38), {}, 3, "INCONCLUSIVE"),
         (filled(1e-40), {}, 3, "INCONCLUSIVE"),
         (pair(UP, 64, 40), {}, 1, "by shape: model.layers.0.mlp.up_proj is 64 x 40, not 48 x 32"),
-        (FACTORS, {"peft_type": ["LORA"]}, 3, "holds an adapter of the kind ['LORA']"),
     ],
 )
 def test_a_strange_adapter_gets_a_verdict_with_its_reason(tmp_path, base, factors, settings, code, words):
@@ -119,13 +103,6 @@ def test_a_weak_trace_is_undecided_unless_it_is_accepted_and_no_format_calls_it_
         assert (claim["verdict"], claim["kind"], claim["verified"]) == ("RELATED", "weak", False)
         assert claim["adapter"]["p_value"] <= 0.001
         assert claim["adapter"]["effect"] < claim["adapter"]["least_effect"]
-
-
-def test_a_policy_accepts_a_weak_trace_until_a_day(weak, tmp_path):
-    entry = "{base: acme/llama-base, verdict: weak, reason: one layer alone, expires: 2999-01-01}"
-    (tmp_path / "p.yaml").write_text(f"accepted: [{entry}]\n", encoding="utf-8")
-    ended = lineage("check", weak, "--local-hub", HUB, "--policy", tmp_path / "p.yaml")
-    assert (ended.code, "RELATED by trace, weakly" in " ".join(ended.out.split())) == (0, True)
 
 
 def test_the_section_of_a_card_says_that_a_trace_is_weak_and_gives_a_command_that_says_so_too(weak, tmp_path):

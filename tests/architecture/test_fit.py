@@ -116,7 +116,13 @@ def test_packed_roles_share_the_rows_of_their_matrix():
     packed = {role: slot("qkv", "query", "key", "value") for role in ("query", "key", "value")}
     found = fit(qkv=((HEADS + 2 + 2) * SIZE, WIDTH)).attention(attention(**packed))
     assert found.heads == {"query": Heads(HEADS, SIZE), "key": Heads(2, SIZE), "value": Heads(2, SIZE)}
-    assert said(fit(qkv=((HEADS + 3) * SIZE, WIDTH)).attention, attention(**packed)).startswith("qkv has shape (21, 8)")
+    for rows, message in (
+        (3, "qkv has shape (21, 8), but"),
+        (6, "o: 4 query, 3 key, 3 value"),
+        (0, "o: 4 query, 0 key"),
+    ):
+        found = fit(qkv=((HEADS + rows) * SIZE, WIDTH))
+        assert said(found.attention, attention(**packed)).startswith(message)
 
 
 def test_a_latent_is_as_wide_as_what_reads_it_and_made_from_the_stream():

@@ -76,29 +76,13 @@ def switched_off(pair, change, **settings):
     return judged(pair, pair.folder)
 
 
-@pytest.mark.parametrize("scale", [0.0, 1e-20])
-def test_experts_that_a_scale_of_their_own_multiplies_with_nothing_verify_nothing(tmp_path, scale):
+def test_experts_that_a_scale_of_their_own_multiplies_with_nothing_verify_nothing(tmp_path):
     def scaled(name, tensor):
-        return torch.full_like(tensor, scale) if name.endswith("per_expert_scale") else tensor
+        return torch.full_like(tensor, 1e-20) if name.endswith("per_expert_scale") else tensor
 
     verdict = switched_off(made(GEMMA, MIXED, tmp_path), scaled)
     assert verdict.name == "INCONCLUSIVE"
     assert "layers.0.router.per_expert_scale holds numbers of the size" in verdict.reason
-
-
-@pytest.mark.parametrize("scale", [1e-7])
-def test_a_scale_of_experts_far_from_what_training_leaves_verifies_nothing(tmp_path, scale):
-    pair = made(GEMMA, MIXED, tmp_path)
-    a = pair.tensors()[0]
-    scaled = {name: tensor * scale if name.endswith("per_expert_scale") else tensor for name, tensor in a.items()}
-    assert judged(pair, pair.write(scaled)).name == "INCONCLUSIVE"
-
-
-def test_a_norm_on_what_all_branches_of_a_layer_write_that_writes_nothing_verifies_nothing(tmp_path):
-    pair = made(GEMMA, MIXED, tmp_path)
-    a = pair.tensors()[0]
-    quiet = {name: t * 1e-7 if name.endswith("post_feedforward_layernorm.weight") else t for name, t in a.items()}
-    assert "layers.0.post_feedforward_layernorm.weight holds" in judged(pair, pair.write(quiet)).reason
 
 
 def test_no_experts_of_a_token_verify_nothing(tmp_path):
@@ -112,7 +96,6 @@ def test_no_experts_of_a_token_verify_nothing(tmp_path):
     [
         (NANO, {"activation_sparsity_pattern": [1.0 - 1e-7] * 2}, "leaves almost nothing of the hidden units"),
         (GRANITE, {"embedding_multiplier": 1e7}, "so large that the other parts of the layers add almost nothing:"),
-        (GRANITE, {"residual_multiplier": 1e-7}, "takes the layers out of the model"),
     ],
 )
 def test_multipliers_beside_which_layers_are_nothing_are_refused(tmp_path, name, settings, said):

@@ -136,12 +136,6 @@ def test_an_index_names_no_verified_relative_of_a_model_with_idle_layers_of_the_
     assert [one.entry.model for one in result.related if one.verdict.verified] == []
 
 
-def test_what_is_said_of_an_idle_layer_of_the_base_is_said_of_the_base_itself(tmp_path):
-    """The forgeries are of what is at work in the base: the base is verified, the independent model is not."""
-    assert [verdict.verified for verdict in judged(EXAMPLES / BASE, EXAMPLES / BASE)] == [True, True]
-    assert [verdict.name for verdict in judged(EXAMPLES / BASE, EXAMPLES / INDEPENDENT)] == ["UNRELATED"] * 2
-
-
 @pytest.mark.parametrize("name", ["GemmaForCausalLM", "T5ForConditionalGeneration", "OPTForCausalLM"])
 def test_an_embedding_that_is_large_by_its_class_takes_no_word_from_a_copy(tmp_path, name):
     """Gemma multiplies it with the root of the width, T5 begins with large rows, OPT adds places."""

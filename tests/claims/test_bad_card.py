@@ -8,19 +8,9 @@ from tests.invoking import check
 from tests.models import WEIGHTS, card, spoil, tiny_llama
 
 
-@pytest.mark.parametrize(
-    ("front", "message"),
-    [
-        (
-            "base_model: [acme/base",
-            "line 1 of its YAML: expected ',' or ']', but got '<stream end>'; correct it",
-        ),
-        ("x: y\n" * 300_000, "the metadata at the top of README.md has no line of --- at its end within 1 MiB"),
-    ],
-)
-def test_a_broken_card_is_an_error(hub, front, message):
-    (hub / "fern/child/README.md").write_text(f"---\n{front}\n---\n")
-    assert message in check(hub).error
+def test_a_broken_card_is_an_error(hub):
+    (hub / "fern/child/README.md").write_text("---\nbase_model: [acme/base\n---\n")
+    assert "line 1 of its YAML: expected ',' or ']', but got '<stream end>'; correct it" in check(hub).error
 
 
 def test_a_broken_card_does_not_matter_where_the_base_is_named(hub):
@@ -40,13 +30,9 @@ def test_a_card_that_is_no_file_is_an_error_and_never_waited_for(hub, make):
 
 NO_NAME = {
     "mapping": ({"nom": "acme/base"}, "a mapping without a name"),
-    "integer": (7, "7"),
-    "number": (2.5, "2.5"),
     "two lines": ("acme/base\n# RELATED", r"acme/base\n#"),
     "escape sequence": ("\x1b[2Jacme/base", r"\x1b[2Jacme/base"),
-    "null byte": ("acme/base\0", r"acme/base\x00"),
     "half a pair": ("acme/\ud800", r"acme/\ud800"),
-    "5,000 characters": ("x" * 5000, "xxxxx"),
 }
 """What a card declares, and how that is shown."""
 

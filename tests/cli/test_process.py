@@ -21,12 +21,6 @@ from tests.models import WEIGHTS, edit_json, raw_safetensors, shard, spoil, tiny
 FULL = "what is to be written finds no room ([Errno 28] No space left on device)"
 
 
-def test_an_error_is_one_line_without_traceback(tmp_path):
-    assert process("check", tmp_path).error == (
-        f"{tmp_path} has no config.json, so it is not a transformers model; check the path"
-    )
-
-
 def test_where_nobody_reads_the_report_the_code_is_not_that_of_a_verdict(hub):
     script = 'exec 3>&1; { "$@"; echo $? >&3; } | true'
     done = shell(script, "check", hub / "fern/child", "--local-hub", hub)
@@ -43,7 +37,7 @@ def test_a_terminal_without_line_drawing_is_an_error_and_no_traceback(hub):
 def test_a_name_that_is_no_unicode_is_shown_escaped(hub):
     odd = os.fsdecode(os.fsencode(hub) + b"/\xff")
     (hub / "fern/child").rename(odd)
-    done = process("check", odd, "--local-hub", hub)
+    done = lineage("check", odd, "--local-hub", hub)
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(rf"{hub}/\udcff")
 

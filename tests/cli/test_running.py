@@ -4,13 +4,6 @@ from tests.invoking import lineage
 from tests.models import EXAMPLES
 
 
-def test_a_check_by_running_says_so_and_how_to_make_it_again():
-    done = lineage("check", "fern/llama-finetune-a", "--local-hub", EXAMPLES, "--run", "--set", "order-seed=4")
-    assert done.code == 0
-    assert "without what it has in common with acme/llama-base this model loses" in done.sentences
-    assert "verified by running" in done.sentences
-
-
 def test_what_it_needs_is_one_line(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *_: None)
     refused = lineage("check", EXAMPLES / "acme/llama-base", "--run")

@@ -130,10 +130,6 @@ def test_a_hub_that_answers_nothing_says_nothing_about_a_model(online, monkeypat
         assert error.endswith("; check the connection and try again")
 
 
-def test_a_missing_base_is_unverifiable(online):
-    assert lineage("check", "fern/child", "--base", "no/such-model").rows[0][-1] == "UNVERIFIABLE"
-
-
 def test_a_shard_that_the_hub_has_not_is_an_error(online, tmp_path):
     (tmp_path / "base/model-00002-of-00002.safetensors").unlink()
     assert (

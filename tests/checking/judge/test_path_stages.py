@@ -123,7 +123,7 @@ def with_layers(donor, of, folder, layers, scale=1.0):
 
 
 @pytest.mark.parametrize("start", [0, 3, 11, 24])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_graft_of_adjacent_layers_is_related_in_part_and_its_layers_are_named(models, tmp_path, start):
     base, child, other = models
     grafted = range(start, start + int(GRAFT * LAYERS))

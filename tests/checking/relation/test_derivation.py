@@ -87,37 +87,9 @@ def low_rank(rank, size=0.1):
     return add
 
 
-@pytest.mark.parametrize("rank", [4, 16, 64])
-@pytest.mark.few(2)
-def test_a_merged_adapter_shows_its_rank(tmp_path, rank):
-    derived = made(BASE, changed(tmp_path / "child", low_rank(rank)))
-    assert (means(derived), derived.rank, derived.certain) == (["low_rank"], rank, True)
-
-
 def test_a_rank_is_not_claimed_where_rounding_hides_it(tmp_path):
     derived = made(BASE, changed(tmp_path / "child", low_rank(16, 0.0005)))
     assert (means(derived)[0], derived.rank) == ("sparse", None)
-
-
-@pytest.mark.parametrize("share", [0.3, 0.5, 0.7, 0.85])
-@pytest.mark.few(2)
-def test_pruning_shows_its_share(tmp_path, share):
-    def prune(matrix, _):
-        return np.where(np.abs(matrix) < np.quantile(np.abs(matrix), share), 0, matrix)
-
-    derived = made(BASE, changed(tmp_path / "child", prune))
-    assert means(derived) == ["pruned"]
-    assert derived.zeros == pytest.approx(share, abs=0.02)
-
-
-@pytest.mark.parametrize(("bits", "group"), [(8, 0), (8, 32), (4, 32), (4, 0)])
-@pytest.mark.few(3)
-def test_rounded_weights_show_their_bits(tmp_path, bits, group):
-    def round_off(matrix, _):
-        return quantized(matrix, bits, group or matrix.shape[1])
-
-    derived = made(BASE, changed(tmp_path / "child", round_off))
-    assert (means(derived), derived.bits) == (["quantized"], bits)
 
 
 GGUF = {

@@ -58,7 +58,7 @@ def test_where_the_model_names_nothing_whoever_asks_names_the_bases_and_the_inde
 
 
 @pytest.mark.parametrize("model", [A, "fern/llama-lora-merged", "heron/llama-int8-rounded", "heron/llama-pruned-50"])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_siblings_are_not_accused_by_each_other(model, catalogue):
     report = searched(model, catalogue)
     assert (report.undeclared, report.exit_code) == ((), ExitCode.RELATED)

@@ -13,12 +13,11 @@ import pytest
 from hf_lineage.signature.sources import cache
 from hf_lineage.signature.sources.store import load_signature, save_signature
 from hf_lineage.signature.values import PARTS
-from tests.invoking import COMMAND, lineage
+from tests.invoking import lineage
 from tests.models import card, fine_tuned, tiny_llama
 from tests.parts import seeing
 from tests.published.steps import torch_file
 from tests.server import serving
-from tests.server.client import remote
 
 BASE, CHILD = "acme/base", "fern/child"
 QUIET = ("--set", "permutations=199")
@@ -109,25 +108,8 @@ def test_models_of_unlike_depth_are_read_whole_and_both_are_cached(online, tmp_p
         (("--paths", "mlp"), ("--paths", "mlp,value_output"), False),
         ((), ("--set", "recipe=paper"), False),
         ((), ("--set", "probes=16"), False),
-        (
-            (),
-            (
-                "--set",
-                "recompute=yes",
-            ),
-            False,
-        ),
-        (
-            (
-                "--set",
-                "probes=exact",
-            ),
-            (
-                "--set",
-                "probes=exact",
-            ),
-            False,
-        ),
+        ((), ("--set", "recompute=yes"), False),
+        (("--set", "probes=exact"), ("--set", "probes=exact"), False),
     ],
 )
 def test_it_serves_what_it_was_made_for_and_no_more(online, first, second, hit):
@@ -278,20 +260,6 @@ def test_where_nothing_can_be_written_the_check_goes_on(online, tmp_path, monkey
     monkeypatch.setenv("HF_LINEAGE_CACHE", str(tmp_path / "file"))
     found = lineage("check", CHILD, *QUIET)
     assert (found.code, found.rows[0][-1]) == (0, "RELATED")
-
-
-def test_two_processes_may_fill_it_at_once(served, tmp_path):
-    home = tmp_path / "home"
-    command = [*COMMAND, "check", CHILD, *QUIET, "--format", "json"]
-    running = [
-        subprocess.Popen(command, env=remote(served, home), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        for _ in range(2)
-    ]
-    outputs = [json.loads(each.communicate(timeout=60)[0])["claims"][0] for each in running]
-    assert [output["verdict"] for output in outputs] == ["RELATED"] * 2
-    files = [file for file in (home / "lineage").rglob("*") if file.is_file()]
-    assert [file.suffix for file in files] == [".safetensors"] * 4
-    assert {load_signature(file).model for file in files} == {BASE, CHILD}
 
 
 def test_extract_takes_it_and_writes_the_same_bytes(online, tmp_path):
