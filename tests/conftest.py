@@ -49,15 +49,16 @@ def pytest_collect_file():
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark as long the cases of a test that show the same as the few that `make test` runs."""
-    counted = Counter()
+    counted, first = Counter(), {}
     for item in items:
+        test = item.nodeid.partition("[")[0]
         if few := item.get_closest_marker("few"):
-            test = item.nodeid.partition("[")[0]
             counted[test] += 1
             if counted[test] > few.args[0]:
                 item.add_marker("long")
         crossed = item.get_closest_marker("crossed")
-        if crossed and all(item.callspec.indices[name] for name in crossed.args):
+        values = {name: item.callspec.params[name] for name in crossed.args} if crossed else {}
+        if values and all(value is not first.setdefault((test, name), value) for name, value in values.items()):
             item.add_marker("long")
 
 

@@ -4,12 +4,12 @@ from .extraction import View as View
 from .extraction import known_weights as known_weights
 from .extraction import obstacle as obstacle
 from .extraction import unit_rows as unit_rows
-from .heads import HeadProducts as HeadProducts
 from .heads import head_products as head_products
 from .pairs import Numbers as Numbers
 from .pairs import OrderedUnits as OrderedUnits
 from .rows import HEADS as HEADS
 from .rows import PATH as PATH
+from .rows import HeadProducts as HeadProducts
 from .rows import Layers as Layers
 from .rows import UnitRows as UnitRows
 from .rows import cosines as cosines

@@ -6,8 +6,6 @@ of the two is compared, and not what either reads or writes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from hf_lineage.architecture import Layout
@@ -15,16 +13,7 @@ from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.signature.products import matrix_products, median_norm, part_norms
 from hf_lineage.signature.recipe import Array, Vector
 from hf_lineage.signature.units.extraction import RECIPE
-from hf_lineage.signature.units.rows import HEADS
-
-
-class HeadProducts(NamedTuple):
-    """The heads of one layer."""
-
-    directions: Array
-    """(n, s s): the product of the matrices of each head, of length 1."""
-    weight: Vector
-    """(n,): the norm of that product in the whole stream, at most the median of the layer."""
+from hf_lineage.signature.units.rows import HEADS, HeadProducts
 
 
 def head_products(checkpoint: Checkpoint, layout: Layout, layer: int, through: Array) -> HeadProducts | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,15 @@ from hf_lineage.signature.recipe import Array, Vector
 
 PATH, HEADS = "mlp", "value_output"
 """The path whose hidden units are compared, and the one whose heads are."""
+
+
+class HeadProducts(NamedTuple):
+    """The heads of one layer."""
+
+    directions: Array
+    """(n, s s): the product of the matrices of each head, of length 1."""
+    weight: Vector
+    """(n,): the norm of that product in the whole stream, at most the median of the layer."""
 
 
 @dataclass(frozen=True)
