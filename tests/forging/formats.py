@@ -36,11 +36,10 @@ def _as_gguf(kind: str) -> Format:
     return Format(change, ("scaled", "shut"), frozenset(names))
 
 
-PACKED = ("awq", "bnb_eight_bits", "bnb_four_bits", "bfloat16", "fp8", "gptq", "torchao")
 FORMATS: dict[str, Format] = {
     "plain": Format(lambda _: None),
     "gguf": _as_gguf("F32"),
     "gguf_eight_bits": _as_gguf("Q8_0"),
-    **{name: Format(STEPS[name]) for name in PACKED},
+    **{name: Format(STEPS[name]) for name in "awq bnb_eight_bits bnb_four_bits bfloat16 fp8 gptq torchao".split()},
 }
 """By the name that `--stored` takes."""
