@@ -29,7 +29,7 @@ CLASSES = 34
 """Of so many factorizations a class is tried, with so many cases."""
 CASES = 12
 PLAIN = 0, 10, 20, 1, 11, 21
-MOST = 500
+MOST, PAID = 500, "paid: RELATED, verified"
 """Cases after which a forger gives up."""
 
 
@@ -119,9 +119,9 @@ def test_a_rule_that_is_switched_off_is_found_out(monkeypatch, rule):
             with monkeypatch.context() as patch:
                 rule.off(patch)
                 ((_, outcome),) = searched(without, 0, number + 1, (rule.kind,), first=number)
-            if outcome.fooled:
+            if outcome.fooled or outcome.came == PAID:
                 ((_, outcome),) = searched(one, 0, number + 1, (rule.kind,), first=number)
-                if not outcome.fooled:
+                if not outcome.fooled and outcome.came != PAID:
                     return
     pytest.fail("no forger found it out")
 
