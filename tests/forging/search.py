@@ -24,8 +24,6 @@ from tests.models import WEIGHTS
 
 MEMORY = Path("/dev/shm")
 """A file system in memory, where there is one."""
-
-
 MOST_MEMORY = 12 * 2**30
 """Bytes of addresses that a process may have."""
 
@@ -116,7 +114,7 @@ def _said(one: Subject, case: Case) -> Outcome:
     folder = one.written(case.tensors, case.settings)
     try:
         one.stored.step(folder)
-    except (IndexError, ValueError, RuntimeError) as error:
+    except (LookupError, ValueError, RuntimeError) as error:
         return Outcome(case.said, f"not stored: {type(error).__name__}")
     try:
         verdict = one.verdict(folder)

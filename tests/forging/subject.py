@@ -123,7 +123,8 @@ class Subject:
 
     def written(self, tensors: Tensors, settings: dict[str, Any]) -> Path:
         """A folder with these weights and nothing of the case before."""
-        shutil.rmtree(self.pair.folder, ignore_errors=True)
+        for name in (self.pair.folder.name, "plain"):
+            shutil.rmtree(self.pair.folder.with_name(name), ignore_errors=True)
         return self.pair.write(tensors, **settings)
 
     def load(self, folder: Path) -> Any:
