@@ -29,8 +29,9 @@ CLASSES = 34
 """Of so many factorizations a class is tried, with so many cases."""
 CASES = 12
 PLAIN = 0, 10, 20, 1, 11, 21
-MOST, PAID = 500, "paid: RELATED, verified"
+MOST = 500
 """Cases after which a forger gives up."""
+PAID = "paid: RELATED, verified"
 
 
 @pytest.fixture(autouse=True)

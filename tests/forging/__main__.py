@@ -1,4 +1,4 @@
-"""python -m tests.forging [--seed K] [--seconds S] [--first N] [--classes N] [--cases N] [--form F] [CLASS ...] ...
+"""python -m tests.forging [--seed K] [--seconds S] [--first N] [--classes N] [--cases N] [--stored F] [CLASS ...] ...
 
 Classes take turns, those of one factorization after those of another. A case that fooled us is printed with what makes
 it again; the exit status is that of all cases.
@@ -10,6 +10,7 @@ import argparse
 import itertools
 import json
 import logging
+import shlex
 import signal
 import sys
 import time
@@ -52,7 +53,7 @@ def main() -> int:
     signal.signal(signal.SIGPROF, _too_long)
     torch.set_num_threads(1)
     begun, counts, left_out, fooled = time.monotonic(), Counter[tuple[str, str]](), dict[str, str](), list[Any]()
-    done, said = 0, dict[str, Any]()
+    done, said, command = 0, dict[str, Any](), shlex.join(["python", "-m", "tests.forging", *sys.argv[1:]])
     for listed, name in _asked(asked):
         if time.monotonic() - begun > asked.seconds:
             break
@@ -69,12 +70,7 @@ def main() -> int:
             print(f"left out {name}: {left_out[name]}", flush=True)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-        said = _said(counts, fooled) | {
-            "seed": asked.seed,
-            "stored": asked.stored,
-            "classes": done,
-            "left_out": left_out,
-        }
+        said = _said(counts, fooled) | {"command": command, "classes": done, "left_out": left_out}
         said |= {"transformers": transformers.__version__, "seconds": round(time.monotonic() - begun)}
         if asked.out:  # after each class, so that a run that is interrupted leaves what it found
             asked.out.write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")

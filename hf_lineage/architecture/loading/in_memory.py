@@ -32,21 +32,16 @@ def places(patterns: Patterns, shapes: Mapping[str, Shape]) -> dict[str, Place]:
     for name, shape in shapes.items():
         numbers = (*NUMBER.findall(name), "*")
         of_name = by_first.get(numberless(name), ((), ()))
-        held, published = (tuple(one.replace("*", "{}").format(*numbers) for one in names) for names in of_name)
-        if not held or not shapes.keys() >= {*held} or not present.isdisjoint(published):
+        sources, published = (tuple(one.replace("*", "{}").format(*numbers) for one in names) for names in of_name)
+        if not sources or not shapes.keys() >= {*sources} or not present.isdisjoint(published):
             continue
         stacked, parts = "*" in published[0], len(published)
-        if not stacked and parts + len(held) == 2:
-            found[published[0]] = Place(held, None, None)
+        if not stacked and parts + len(sources) == 2:
+            found[published[0]] = Place(sources, None, None)
             continue
-        alike = len({(len(shapes[one]), *shapes[one][1:]) for one in held}) == 1
-        if (
-            not alike
-            or len(shape) <= stacked
-            or 0 in shape
-            or shape[stacked] % parts
-            or shape[0] ** stacked > MOST_EXPERTS
-        ):
+        alike = len({(len(shapes[one]), *shapes[one][1:]) for one in sources}) == 1
+        whole = len(shape) > stacked and 0 not in shape and not shape[stacked] % parts
+        if not (alike and whole and shape[0] ** stacked <= MOST_EXPERTS):
             raise CheckpointError(
                 f"{printable(name, 200)} has shape {shape}, which does not fit {' and '.join(published)}, as which "
                 "its class publishes it: the weights are not those of the class that config.json names"
@@ -54,6 +49,6 @@ def places(patterns: Patterns, shapes: Mapping[str, Shape]) -> dict[str, Place]:
         height = shape[stacked] // parts
         for expert in range(shape[0]) if stacked else (None,):
             for start, one in zip(range(0, shape[stacked], height), published, strict=True):
-                rows = None if held[1:] else slice(start, start + height)
-                found[one.replace("*", str(expert))] = Place(held, rows, expert)
+                rows = None if sources[1:] else slice(start, start + height)
+                found[one.replace("*", str(expert))] = Place(sources, rows, expert)
     return found

@@ -10,7 +10,7 @@ import numpy as np
 
 from hf_lineage.architecture import Layout
 from hf_lineage.checkpoint import Checkpoint
-from hf_lineage.signature.products import matrix_products, median_norm, part_norms
+from hf_lineage.signature.products import matrix_products, median_norm, part_norms, tensors
 from hf_lineage.signature.recipe import Array, Vector
 from hf_lineage.signature.units.extraction import RECIPE
 from hf_lineage.signature.units.rows import HEADS, HeadProducts
@@ -22,11 +22,12 @@ def head_products(checkpoint: Checkpoint, layout: Layout, layer: int, through: A
     Raise as `Checkpoint.read` does.
     """
     norms, products = list[Vector](), list[Array]()
+    checkpoint.prefetch(*tensors(layout, HEADS, layer, RECIPE))
     for term in matrix_products(layout, HEADS, layer, RECIPE, checkpoint.read):
-        out, inn = term.out.mT, term.inn
-        norms.append(part_norms(out, inn, term.part))
-        seen = [(rows @ through.T).reshape(-1, term.part, len(through)) for rows in (out, inn)]
-        products.append((seen[0].mT @ seen[1]).reshape(len(norms[-1]), -1))
+        for tile in term.tiles():
+            norms.append(part_norms(tile.out, tile.inn, term.part))
+            out, inn = ((rows @ through.T).reshape(-1, term.part, len(through)) for rows in (tile.out, tile.inn))
+            products.append((out.mT @ inn).reshape(len(out), -1))
     if not norms:
         return None
     weight, directions = np.concatenate(norms), np.concatenate(products)
