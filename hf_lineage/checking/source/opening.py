@@ -118,7 +118,7 @@ def bound(model: Described) -> Opened:
 
 
 def _rename(model: Described, checkpoint: Checkpoint) -> Checkpoint:
-    """The tensors of a model by their names on the Hub's disk, as they stand there."""
+    """Return the tensors of a model under the names that its class publishes, none transposed by a quantizer."""
     if model.within:
         checkpoint = checkpoint.with_tensors(model.within.tensors(checkpoint.tensors))
     if model.foreign:
