@@ -163,7 +163,7 @@ def run(case: Case, build: Build, folder: Path) -> Outcome:
     bases = [f"{OWNER}/{case.against}"] if case.against else []
     report = _searched(check(f"{OWNER}/{case.name}", bases, options), hub, known)
     told = " ".join(text.render(report).split()).replace(f"{OWNER}/", "")
-    return Outcome([row.verdict.name for row in report.rows], int(report.exit_code), told)
+    return Outcome([row.verdict.word for row in report.rows], int(report.exit_code), told)
 
 
 def _searched(report: Report, hub: Path, known: list[str]) -> Report:

@@ -56,7 +56,7 @@ def cost(base: Path, candidate: Path) -> Cost:
     used = resource.getrusage(resource.RUSAGE_SELF)
     framed = row.verdict.framed
     return Cost(
-        row.verdict.words,
+        row.verdict.label,
         framed.frame.name if framed else "",
         time.perf_counter() - start,
         used.ru_utime + used.ru_stime,

@@ -10,7 +10,10 @@ LineageError
 ├── SignatureError     not a signature, or two signatures that must not be compared
 ├── OptionError        an option out of its range
 ├── CardError          a model card that cannot be edited without harm
-└── NothingToCompare   nothing wrong, yet nothing to judge: becomes an UNVERIFIABLE verdict
+└── NothingToCompare   nothing wrong, yet nothing to judge: becomes a verdict with its code
+    ├── NoWeights      no file with weights
+    ├── Ambiguous      several models, or files that loaders read in two ways
+    └── UnlistedClass  no class of the registry
 """
 
 import errno
@@ -55,12 +58,17 @@ def remedy(error: Exception, usual: str) -> str:
 class LineageError(Exception):
     """Base of all errors raised on purpose; `str(error)` is one printable line."""
 
+    code = "internal"
+    """Its name in reports, which never changes; of errors that become verdicts, a code of theirs."""
+
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
 
 
 class RepositoryError(LineageError):
     """No such model, or a folder that is not a model repository."""
+
+    code = "no-base"
 
 
 class NoModelError(RepositoryError):
@@ -74,29 +82,55 @@ class BranchMovedError(RepositoryError):
 class NetworkError(LineageError):
     """Something on the Hub cannot be fetched; this says nothing about the model."""
 
+    code = "network"
+
 
 class CheckpointError(LineageError):
     """Files of a model that are there but damaged, hostile or unreadable."""
+
+    code = "damaged"
 
 
 class RegistryError(LineageError):
     """A registry file that breaks the schema."""
 
+    code = "registry"
+
 
 class SignatureError(LineageError):
     """A file that is not a signature, or signatures whose recipes differ."""
+
+    code = "signature"
 
 
 class OptionError(LineageError):
     """An option out of its range."""
 
+    code = "option"
+
 
 class CardError(LineageError):
     """A model card, or the record beside it, that cannot be edited without harm."""
 
+    code = "card"
 
-class NothingToCompare(LineageError):  # noqa: N818 - not a failure: it becomes an UNVERIFIABLE verdict
-    """There is nothing to judge: no weights, an unsupported format, a class that is not in the registry."""
+
+class NothingToCompare(LineageError):  # noqa: N818 - not a failure: it becomes a verdict
+    """Nothing can be judged: no weights, an unsupported format, a class that is not in the registry."""
+
+    code = "unsupported"
+
+
+class NoWeights(NothingToCompare):
+    """A model without a file of weights."""
+
+    code = "no-weights"
+
+
+class Ambiguous(NothingToCompare):
+    """Several models where one is needed, or files that loaders read in two ways."""
+
+    code = "ambiguous"
 
 
 class UnlistedClass(NothingToCompare):

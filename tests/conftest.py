@@ -14,7 +14,7 @@ from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import judge
-from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.reference import resolve
 from tests import hostile
 from tests.example_evidence import evidence
@@ -116,10 +116,10 @@ def every_kind(folder):
             base="other/base",
             sources=("--base",),
         ),
-        row(Verdict(Kind.INCONCLUSIVE, "only 1 of 6 layers hold finite weights")),
-        row(Verdict(Kind.INCOMPATIBLE, "6 layers of width 96 against 4 of width 64")),
-        row(Verdict(Kind.UNVERIFIABLE, "no weights"), sources=("adapter_config.json", "README.md")),
-        row(Verdict(Kind.UNREADABLE, "truncated")),
+        row(Verdict(Code.INCONCLUSIVE, "only 1 of 6 layers hold finite weights")),
+        row(Verdict(Code.INCOMPATIBLE, "6 layers of width 96 against 4 of width 64")),
+        row(Verdict(Code.UNVERIFIABLE, "no weights"), sources=("adapter_config.json", "README.md")),
+        row(Verdict(Code.DAMAGED, "truncated")),
     )
     return Report(
         "model", None, rows, ("README.md declares a/b; adapter_config.json declares c/d",), Options(), resolve("model")
@@ -134,7 +134,7 @@ def hostile_report(tmp_path, monkeypatch):
     (model / "README.md").write_text(hostile.card(), encoding="utf-8")
     found = check(str(model))
     short = tuple(name for name in hostile.NAMES if len(name) < 200)
-    verdicts = (Verdict(Kind.UNRELATED, short[0]), Verdict(Kind.INCONCLUSIVE, "\n".join(short)))
+    verdicts = (Verdict(Code.UNRELATED, short[0]), Verdict(Code.INCONCLUSIVE, "\n".join(short)))
     more = tuple(Row(Claim(name, name[:40], ("README.md",)), verdict) for name in hostile.NAMES for verdict in verdicts)
     return Report(found.model, None, found.rows + more, short, found.options, found.source)
 

@@ -181,7 +181,7 @@ def verdict(folder: Path, pair: Pair) -> str:
         (row,) = compare(str(pair.a), str(folder), Options(permutations=999)).rows
     except LineageError as error:
         return f"error {error}"
-    return row.verdict.name
+    return row.verdict.word
 
 
 def fooled(loads: str, says: str) -> bool:

@@ -14,7 +14,7 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import judge
 from hf_lineage.evidence.nulls.empirical import EmpiricalNull
 from hf_lineage.evidence.paths.comparison import Comparison, assign
-from hf_lineage.evidence.verdict import Evidence, Kind, Verdict
+from hf_lineage.evidence.verdict import Evidence, Code, Verdict
 from hf_lineage.report import FORMATS
 from hf_lineage.report.formats.json import SCHEMA
 from tests.example_evidence import inheriting, null, nulls
@@ -79,6 +79,6 @@ def hostile_report(name):
     null = EmpiricalNull({name: 0.01}, name)
     claims = (
         row(name, name, (name, name), name, mlp=measured(), value_output=measured(empirical=null)),
-        Row(Claim(name, name, (name,)), Verdict(Kind.UNVERIFIABLE, f"a reason: {name}"), name),
+        Row(Claim(name, name, (name,)), Verdict(Code.UNVERIFIABLE, f"a reason: {name}"), name),
     )
     return report(*claims, model=name, commit=name, conflicts=(name,), options=Options(nulls=(name,)))

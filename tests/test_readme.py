@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from hf_lineage.cli.shared import INTERRUPTED
-from hf_lineage.evidence.verdict import ExitCode, Kind
+from hf_lineage.evidence.verdict import ExitCode, Code
 from hf_lineage.report import names
 from tests.screenshots import LARGEST, SHOWN, picture
 from tools.docs import BLOCKS, PAGES, README, ROOT, block
@@ -88,13 +88,13 @@ def test_every_link_to_a_heading_of_a_page_on_github_leads_to_one(text):
 @pytest.mark.parametrize("file", [README, PAGES / "verdicts.md"], ids=["README", "verdicts"])
 def test_every_verdict_and_every_exit_code_is_told(file):
     heading = {README: "## Read the result", PAGES / "verdicts.md": "## The verdicts"}[file]
-    assert [row[0] for row in rows(file, heading)] == list(dict.fromkeys(kind.word for kind in Kind))
+    assert [row[0] for row in rows(file, heading)] == list(dict.fromkeys(kind.word for kind in Code))
     codes = re.findall(r"^\| (\d+) \|", file.read_text(encoding="utf-8"), re.MULTILINE)
     assert codes == [str(int(code)) for code in (*sorted(ExitCode), INTERRUPTED)]
 
 
 def test_every_kind_of_related_is_told():
-    related = [kind for kind in Kind if kind.word == "RELATED"]
+    related = [kind for kind in Code if kind.word == "RELATED"]
     told = rows(PAGES / "verdicts.md", "## How much is inherited")
     assert [(row[0], row[2], int(row[4].split(",")[0])) for row in told] == [
         (kind.words, f"`{kind.identifier}`", int(kind.exit_code)) for kind in related

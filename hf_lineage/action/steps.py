@@ -21,7 +21,7 @@ from hf_lineage.action.inputs import Card, Inputs, read_inputs
 from hf_lineage.checking.source import is_path, locate
 from hf_lineage.claims import read_claims
 from hf_lineage.errors import LineageError, NoModelError, printable
-from hf_lineage.evidence import ExitCode, Kind
+from hf_lineage.evidence import Code, ExitCode
 from hf_lineage.files import write_output
 from hf_lineage.hub import RepoRef, resolve
 from hf_lineage.policy import status
@@ -71,7 +71,7 @@ def run_check(environ: Environment) -> int:
         return _without_model(environ, problem) if excused else _failed(environ, problem)
     fail_on = inputs.fail_on or checked["fail_on"] or "unrelated"
     code = status(ExitCode(checked["unaccepted"]), checked["unmet"], fail_on, checked["undeclared_parent"])
-    level = "error" if code else "notice" if checked["exit_code"] == ExitCode.RELATED else "warning"
+    level = "error" if code else "notice" if checked["exit_code"] == ExitCode.VERIFIED else "warning"
     _say(runner.command(level, checked["message"], title=checked["title"]))
     return int(code)
 
@@ -164,10 +164,10 @@ def _failed(environ: Environment, problem: str) -> int:
 
 def _without_model(environ: Environment, problem: str) -> int:
     """Report a repository that holds no model where no outcome fails the step: it is unverifiable, and no error."""
-    _set(environ, {"verdict": Kind.UNVERIFIABLE.word, "verified": "false"})
+    _set(environ, {"verdict": Code.NO_WEIGHTS.word, "code": Code.NO_WEIGHTS.value, "verified": "false"})
     _summarise(environ, f"### Lineage is unverifiable\n\n{markdown.paragraph(problem)}\n")
     _say(runner.command("warning", problem, title="Lineage is unverifiable"))
-    return int(ExitCode.RELATED)
+    return int(ExitCode.VERIFIED)
 
 
 def _on_the_hub(source: RepoRef, inputs: Inputs) -> list[str]:

@@ -55,7 +55,7 @@ class Annotation:
     def verdicts(self) -> str:
         """One line for each claim, with its verdict."""
         claims = record.build(self.report, self.repo.commit, self.today, self.names).claims
-        return "".join(f"{claim.base}: {claim.words}\n" for claim in claims)
+        return "".join(f"{claim.base}: {claim.label}\n" for claim in claims)
 
     def changes(self, before: Mapping[str, bytes]) -> dict[str, bytes]:
         """Return the new content of the files that have to change, given the content that they have now."""
@@ -209,7 +209,7 @@ def _supported(report: Report, repair: Repair) -> tuple[Report, Repair]:
     (row,) = report.rows
     if not row.verdict.verified:
         raise CardError(
-            f"{row.claim.base} is {row.verdict.words}, but --repair-base declares verified bases only; leave "
+            f"{row.claim.base} is {row.verdict.label}, but --repair-base declares verified bases only; leave "
             "--repair-base out"
         )
     claim = replace(row.claim, relation=repair.relation or row.claim.relation)

@@ -19,7 +19,7 @@ from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.claims import card
 from hf_lineage.errors import CardError, printable
-from hf_lineage.evidence import Evidence, Kind
+from hf_lineage.evidence import Evidence
 from hf_lineage.hub import client
 from hf_lineage.report.findings import RecordedParent
 from hf_lineage.report.record import FILE, Inherited, PathEvidence, Record, RecordedClaim
@@ -125,7 +125,7 @@ def refuse_to_forget(old: Record | None, report: Report) -> None:
         return
     verified = {claim.base for claim in old.claims if claim.verified}
     for row in report.rows:
-        if row.claim.base in verified and row.verdict.kind is Kind.UNVERIFIABLE:
+        if row.claim.base in verified and row.verdict.code.is_unjudged:
             raise CardError(
                 f"{printable(row.claim.base, 200)} was verified before ({FILE} records it), but cannot be read now "
                 "because HF_HUB_OFFLINE forbids requests; unset HF_HUB_OFFLINE to keep the record"

@@ -20,7 +20,7 @@ SHARES_MEAN = (
 NONE = "–"
 INHERITED = (
     "*Inherited* is the share of what the model's hidden units write that has a counterpart in the base. A base is "
-    "verified if it is RELATED and more than {:.0%} is inherited."
+    "VERIFIED if more than {:.0%} is inherited, by an exact test."
 )
 NO_MORE = "UNRELATED says only that the two models could be independent by their weights."
 
@@ -65,7 +65,7 @@ def _cells(claim: RecordedClaim) -> tuple[str, ...]:
     return (
         claim.base,
         claim.relation or NONE,
-        f"{claim.words} ({claim.mark})",
+        claim.label,
         score,
         share(claim.inherited.share if claim.inherited else None),
         p_value,

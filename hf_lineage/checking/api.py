@@ -29,6 +29,7 @@ from hf_lineage.checking.source import (
 from hf_lineage.claims import Claim, Claims, stated
 from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.evidence import Executed, Verdict
+from hf_lineage.evidence.judging import with_strict
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
@@ -52,10 +53,10 @@ def check(
 
     >>> from hf_lineage import Options, check
     >>> report = check("fern/llama-finetune-a", options=Options(local_hub="examples/hub"))
-    >>> [(row.claim.base, row.verdict.name) for row in report.rows]
+    >>> [(row.claim.base, row.verdict.word) for row in report.rows]
     [('acme/llama-base', 'RELATED')]
     >>> report.exit_code
-    <ExitCode.RELATED: 0>
+    <ExitCode.VERIFIED: 0>
     >>> check("examples/hub/fern/llama-finetune-a", "examples/hub/otter/llama-independent")
     <Report on examples/hub/fern/llama-finetune-a: examples/hub/otter/llama-independent is UNRELATED>
     """
@@ -89,7 +90,7 @@ def compare(a: Model, b: Model | Sequence[Model], options: Options | None = None
     >>> from hf_lineage import compare
     >>> hub = "examples/hub"
     >>> (row,) = compare(f"{hub}/acme/llama-base", f"{hub}/otter/llama-independent").rows
-    >>> row.verdict.name, row.verdict.evidence["mlp"].p_value > 0.01
+    >>> row.verdict.word, row.verdict.evidence["mlp"].p_value > 0.01
     ('UNRELATED', True)
     """
     options = ordered(options or Options())
@@ -183,7 +184,7 @@ def _asked(verdict: Verdict, options: Options) -> Verdict:
     if options.strict and verdict.strict is None:
         from hf_lineage.evidence.strict import Strict
 
-        verdict = replace(verdict, strict=Strict("", problem=NOT_READ))
+        verdict = with_strict(verdict, Strict("", problem=NOT_READ))
     return verdict
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from hf_lineage.architecture.registry import Choice, listing, similar
 from hf_lineage.checking.settings import settle
 from hf_lineage.errors import OptionError, printable
-from hf_lineage.evidence import ACCEPTABLE, ADMITTED, Admitted, Budget, Criteria
+from hf_lineage.evidence import ACCEPTABLE, Budget, Criteria
 from hf_lineage.files import places
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Names, OptionalPath, Spec
@@ -54,9 +54,7 @@ class Options(Spec):
     min_share: float = Criteria.min_share
     """A claim is verified only if more than this share of what the model's units write is inherited."""
     accept: Names = Names()
-    """Kinds of RELATED that are accepted though they verify no claim: part, basis, weak, listed."""
-    evidence: Admitted = "any"
-    """`exact`: what rests on a threshold from independent models alone, RELATED calibrated, is not accepted."""
+    """Codes that are accepted though they verify no claim, of `evidence.ACCEPTABLE`."""
     order_seed: int | None = None
     """Seed of the order in which layers are read and of the units that are drawn; None: a new one for each report."""
 
@@ -123,11 +121,9 @@ class Options(Spec):
 
     def _refuse_values(self) -> None:
         """Raise OptionError for a value out of range."""
-        unaccepted = [kind for kind in self.accept if kind not in ACCEPTABLE]
+        unaccepted = [code for code in self.accept if code not in ACCEPTABLE]
         if unaccepted:
             raise OptionError(f"accept must be one of {', '.join(ACCEPTABLE)}, not {unaccepted[0]}")
-        if self.evidence not in ADMITTED:
-            raise OptionError(f"evidence must be {' or '.join(ADMITTED)}, not {self.evidence}")
         if not 0 < self.min_share < 1:
             raise OptionError(f"min_share must lie between 0 and 1, not at {self.min_share:g}")
         for name, seed in (("seed", self.seed), ("order_seed", self.order_seed)):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage.errors import OptionError, printable
-from hf_lineage.evidence import ADMITTED, BUDGETS
+from hf_lineage.evidence import BUDGETS
 from hf_lineage.signature import PARAMETERS
 
 
@@ -121,10 +121,6 @@ SETTINGS: Mapping[str, Setting] = {
     "budget": Setting(_or_none(ValueKind(" or ".join(BUDGETS), _one_of(BUDGETS)))),
     "min_share": Setting(NUMBER, "Verify a claim only if more than this share of the model is inherited."),
     "accept": Setting(NAMES),
-    "evidence": Setting(
-        ValueKind("text", _text, " or ".join(ADMITTED), _one_of(ADMITTED), "|".join(ADMITTED)),
-        "exact accepts only exact tests, and returns 3 for RELATED, calibrated.",
-    ),
     "order_seed": Setting(
         _or_none(WHOLE),
         "Seed of the order of layers and of the sample of hidden units; by default a new one for each run.",

@@ -19,7 +19,7 @@ from hf_lineage.checkpoint.foreign import (
     list_files,
     unusual,
 )
-from hf_lineage.errors import CheckpointError, NoModelError, NothingToCompare, printable
+from hf_lineage.errors import Ambiguous, CheckpointError, NoModelError, NothingToCompare, NoWeights, printable
 from hf_lineage.hub import RepoRef
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -111,7 +111,7 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
     if named is not None:
         usual = [name for name in (single, index_file) if repo.offers(name)]
         if any(name != named for name in usual):
-            raise NothingToCompare(
+            raise Ambiguous(
                 f"{repo}: transformers loads {printable(named, 200)}, which config.json names (`{NAMED}`), and other "
                 f"loaders load {next(name for name in usual if name != named)}; keep one of them"
             )
@@ -124,10 +124,10 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
             return *pickled, None
         layout = unusual(repo)
         if layout is None:
-            raise NothingToCompare(other_format(repo) or f"{repo} holds no weights ({single} or {index_file})")
+            raise NoWeights(other_format(repo) or f"{repo} holds no weights ({single} or {index_file})")
         return {}, list(layout.files), layout
     if index is not None and set(_listed(repo, index, index_file).values()) != {single}:
-        raise NothingToCompare(
+        raise Ambiguous(
             f"{repo} holds {single}, and its {index_file} names other files: transformers loads the file, other "
             "loaders follow the index; keep one of them"
         )

@@ -6,6 +6,8 @@ import contextlib
 import errno
 import functools
 import importlib
+import itertools
+import json
 import os
 import sys
 import traceback
@@ -16,9 +18,9 @@ import click
 
 from hf_lineage import __version__
 from hf_lineage.cli.kinds import QUIET
-from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED, with_examples
+from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED, TRY_AGAIN, with_examples
 from hf_lineage.cli.surroundings import fill_closed_streams, refuse_unusable_variables
-from hf_lineage.errors import printable, told
+from hf_lineage.errors import LineageError, NetworkError, printable, told
 
 
 @dataclass
@@ -102,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     No error ends with 1, which means UNRELATED.
     """
-    asked = _Asked()
+    asked, words = _Asked(), list(sys.argv[1:] if arguments is None else arguments)
     try:
         fill_closed_streams()
         return int(cli.main(arguments, prog_name="hf-lineage", standalone_mode=False, obj=asked) or 0)
@@ -110,13 +112,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.debug:
             with contextlib.suppress(OSError, ValueError):
                 traceback.print_exc()
-        return _failed(error)
+        return _failed(error, words)
     finally:
         _flush()
 
 
-def _failed(error: BaseException) -> int:
-    """Print what went wrong, if standard error is open, and return the exit code."""
+def _failed(error: BaseException, words: Sequence[str]) -> int:
+    """Print the error, as JSON as well where that format is wanted, and return the exit code."""
     if isinstance(error, SystemExit) and error.code == 0:  # so click leaves where a shell has asked for completions
         return 0
     with contextlib.suppress(OSError, ValueError):
@@ -124,7 +126,19 @@ def _failed(error: BaseException) -> int:
             error.show()
         elif not isinstance(error, SystemExit):  # so click leaves where nobody reads standard output any more
             click.echo(f"hf-lineage: {printable(_told(error))}", err=True)
-    return INTERRUPTED if isinstance(error, click.Abort | KeyboardInterrupt) else ERROR
+            if "--format=json" in words or ("--format", "json") in itertools.pairwise(words):
+                click.echo(_as_json(error))
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        return INTERRUPTED
+    return TRY_AGAIN if isinstance(error, NetworkError) else ERROR
+
+
+def _as_json(error: BaseException) -> str:
+    """Return an error as JSON: its code, which never changes, what went wrong, and what to do."""
+    usage = isinstance(error, click.ClickException)
+    code = "usage" if usage else error.code if isinstance(error, LineageError) else "internal"
+    message, _, remedy = printable(_told(error)).rpartition("; ")
+    return json.dumps({"error": {"code": code, "message": message or remedy, "remedy": remedy if message else ""}})
 
 
 def _told(error: BaseException) -> str:

@@ -159,6 +159,12 @@ class Delivery:
         if self.as_name and not (is_folder(model) or is_file(model)):
             raise OptionError(f"--as-name is for a folder, and {printable(model, 200)} is not one; leave it out")
 
+    @property
+    def only_one(self) -> str:
+        """The first option that is about one model; empty if none was given."""
+        given = {"--explain": self.explain, "--as-name": self.as_name, "--report": self.reports}
+        return next((name for name, value in given.items() if value), "")
+
     def refuse_several(self) -> None:
         """Raise OptionError for what is about one model, where several are compared."""
         single = [form for form in (self.form, *(form for form, _ in self.reports)) if form not in OF_SEVERAL]

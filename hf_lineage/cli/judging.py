@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,12 +22,16 @@ from hf_lineage.cli.shared import (
     with_options,
 )
 
+if TYPE_CHECKING:
+    from hf_lineage.checking import Report
+
 CHECKING = with_examples(
     EPILOG,
     "hf-lineage check org/model",
     "hf-lineage check org/model@v2 --explain",
     "hf-lineage check ./folder --base org/base --format json",
     "hf-lineage check org/model --report html=page.html --report sarif=lineage.sarif",
+    "hf-lineage check org/one org/two ./three",
 )
 COMPARING = with_examples(
     EPILOG,
@@ -45,11 +49,11 @@ NEAREST = click.option(
 
 
 @click.command(epilog=CHECKING)
-@click.argument("model", type=MODEL)
+@click.argument("models", type=MODEL, nargs=-1, required=True, metavar="MODEL...")
 @with_options(BASES, NEAREST, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, *REPORT)
 @with_options(POLICY, FAILS)
 def check(
-    model: str,
+    models: tuple[str, ...],
     bases: tuple[str, ...],
     index: str | None,
     on_hub: bool,
@@ -57,19 +61,27 @@ def check(
     fail_on: str | None,
     **settings: Any,
 ) -> int:
-    """Verify what MODEL declares about its base: one row for each claim."""
+    """Verify what MODEL declares about its base: one row for each claim. Several models make one table."""
     from hf_lineage.checking import api
     from hf_lineage.checking.source import located
 
     delivery, options, search = Delivery.take(settings), make_options(**settings), None
-    delivery.refuse(model)
+    delivery.refuse(models[0])
     if index is not None:
         from hf_lineage.index.search import adoption as nearer
 
         search = nearer.searched(index)
-    governed = policy_of(policy, fail_on, lambda: located(model, options, on_hub))
-    report = api.check(model, bases, options, on_hub=on_hub)
-    return delivery.deliver(under(search(report) if search else report, governed))
+
+    def governed(model: str) -> Report:
+        asked = policy_of(policy, fail_on, lambda: located(model, options, on_hub))
+        report = api.check(model, bases, options, on_hub=on_hub)
+        return under(search(report) if search else report, asked)
+
+    if models[1:]:
+        from hf_lineage.cli.several import check_several
+
+        return check_several(models, governed, delivery.form, delivery.output, delivery.only_one)
+    return delivery.deliver(governed(models[0]))
 
 
 @click.command(epilog=COMPARING)

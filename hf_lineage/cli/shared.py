@@ -19,12 +19,12 @@ from hf_lineage.signature import PARAMETERS
 if TYPE_CHECKING:
     from hf_lineage.checking import Options
 
-ERROR, UNDECIDED, INTERRUPTED = 2, 3, 130
+ERROR, UNDECIDED, TRY_AGAIN, INTERRUPTED = 2, 3, 4, 130
 
 EPILOG = (
     "A model is org/name, org/name@revision, a folder as ./name, or a signature file that `extract` wrote. "
-    "Exit codes: 0 every claim verified, 1 a claim UNRELATED, 2 usage or input error, 3 undecided or RELATED in part, "
-    "130 interrupted."
+    "Exit codes: 0 every claim VERIFIED, 1 a claim UNRELATED, 2 usage or input error, 3 RELATED or UNDECIDED, "
+    "4 the Hub or the network failed, 130 interrupted."
 )
 EXAMPLES = "Examples:"
 AUDIT = "Compare all layers along all paths, for a model that may hide its descent: --budget full --paths all."
@@ -167,7 +167,7 @@ TEST = (
         "--accept",
         multiple=True,
         type=click.Choice(ACCEPTABLE),
-        help="Also return 0 for RELATED in part, by the basis only, or by trace weakly; repeatable.",
+        help="Also return 0 for a claim that is RELATED with this code; repeatable.",
     ),
     click.option(
         "--null",

@@ -1,9 +1,7 @@
 from .criteria import ACCEPTABLE as ACCEPTABLE
-from .criteria import ADMITTED as ADMITTED
 from .criteria import BUDGETS as BUDGETS
 from .criteria import FAIL_ON as FAIL_ON
 from .criteria import MINIMUM_EFFECT as MINIMUM_EFFECT
-from .criteria import Admitted as Admitted
 from .criteria import Budget as Budget
 from .criteria import Criteria as Criteria
 from .equal_numbers import Rows as Rows
@@ -16,7 +14,8 @@ from .executed import Loss as Loss
 from .executed import Ran as Ran
 from .executed import amount as amount
 from .verdict import SEVERITY as SEVERITY
+from .verdict import Code as Code
 from .verdict import Evidence as Evidence
 from .verdict import ExitCode as ExitCode
-from .verdict import Kind as Kind
 from .verdict import Verdict as Verdict
+from .verdict import Word as Word

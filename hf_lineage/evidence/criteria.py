@@ -14,10 +14,8 @@ if TYPE_CHECKING:
 
 Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = get_args(Budget)
-Admitted = Literal["any", "exact"]
-ADMITTED: tuple[Admitted, ...] = get_args(Admitted)
-ACCEPTABLE = ("part", "basis", "weak", "listed")
-"""Kinds of RELATED that a user may accept."""
+ACCEPTABLE = ("part", "embedding", "calibrated", "weak", "listed")
+"""Codes of RELATED that a user may accept."""
 FAIL_ON: tuple[str, ...] = ("unrelated", "undeclared-parent", "undecided", "never")
 """What makes a check fail: UNRELATED or a damaged base; also a parent that the model does not name; also what is not
 verified or accepted; or nothing."""
@@ -33,7 +31,7 @@ class Criteria:
     min_share: float = 0.5
     """A claim is verified only if more than this share of what the candidate's units write is inherited."""
     accept: tuple[str, ...] = ()
-    """Identifiers of kinds of RELATED that the user accepts although they do not verify a claim."""
+    """Codes that the user accepts although they do not verify a claim."""
     minimum_effect: float = MINIMUM_EFFECT
     paths: tuple[str, ...] = ("mlp",)
     permutations: int = 999

@@ -1,4 +1,4 @@
-"""Verdict: what the evidence shows about shared ancestry, or why it shows nothing.
+"""Verdict: a word and a code for what the evidence shows about shared ancestry.
 
 A verdict is about ancestry that two models share: never about direction, ownership or wrongdoing.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING
 
 from hf_lineage.errors import printable
@@ -25,16 +25,17 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """What the command returns; of several claims the most severe counts, in the order of SEVERITY."""
+    """Values that the command returns; of several claims the most severe counts, in the order of SEVERITY."""
 
-    RELATED = 0
+    VERIFIED = 0
     UNRELATED = 1
     ERROR = 2
     UNDECIDED = 3
+    TRY_AGAIN = 4
 
 
-SEVERITY = (ExitCode.RELATED, ExitCode.UNDECIDED, ExitCode.UNRELATED, ExitCode.ERROR)
-"""From the least severe to the most severe."""
+SEVERITY = (ExitCode.VERIFIED, ExitCode.UNDECIDED, ExitCode.UNRELATED, ExitCode.TRY_AGAIN, ExitCode.ERROR)
+"""Exit codes from the least severe to the most severe."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,107 +101,139 @@ class Evidence:
         return len(self.layers[1])
 
 
-class Kind(Enum):
-    """Every kind of verdict; those of models that share ancestry come first, from the strongest to the weakest.
+class Word(StrEnum):
+    """Outcomes of a check."""
 
-    The table in `hf_lineage.report.words.kinds` adds how reports show each kind.
+    VERIFIED = "VERIFIED"
+    RELATED = "RELATED"
+    UNRELATED = "UNRELATED"
+    UNDECIDED = "UNDECIDED"
+
+
+class Code(StrEnum):
+    """Reasons of an outcome, whose names never change; those of related models go from the strongest to the weakest.
+
+    `report/verdicts.yaml` says what each means to a reader.
     """
 
-    RELATED = "related", "RELATED", "RELATED", ExitCode.RELATED
-    ADAPTER = "adapter", "RELATED", "RELATED by trace", ExitCode.RELATED
-    LISTED = "listed", "RELATED", "RELATED by the listing", ExitCode.UNDECIDED
-    CALIBRATED = "calibrated", "RELATED", "RELATED, calibrated", ExitCode.UNDECIDED
-    WEAK = "weak", "RELATED", "RELATED by trace, weakly", ExitCode.UNDECIDED
-    IN_PART = "part", "RELATED", "RELATED in part", ExitCode.UNDECIDED
-    BASIS_ONLY = "basis", "RELATED", "RELATED by the basis only", ExitCode.UNDECIDED
-    READ_AS = "as", "RELATED", "RELATED as read", ExitCode.UNDECIDED
-    UNRELATED = "unrelated", "UNRELATED", "UNRELATED", ExitCode.UNRELATED
-    INCONCLUSIVE = "inconclusive", "INCONCLUSIVE", "INCONCLUSIVE", ExitCode.UNDECIDED
-    INCOMPATIBLE = "incompatible", "INCOMPATIBLE", "INCOMPATIBLE", ExitCode.UNDECIDED
-    UNVERIFIABLE = "unverifiable", "UNVERIFIABLE", "UNVERIFIABLE", ExitCode.UNDECIDED
-    UNREADABLE = "unreadable", "UNREADABLE", "UNREADABLE", ExitCode.ERROR
+    INHERITED = "inherited"
+    MERGE = "merge"
+    ADAPTER = "adapter"
+    LISTED = "listed"
+    CALIBRATED = "calibrated"
+    WEAK = "weak"
+    PART = "part"
+    EMBEDDING = "embedding"
+    UNLISTED_CLASS = "unlisted-class"
+    UNUSED = "unused"
+    CHANGED = "changed"
+    UNRELATED = "unrelated"
+    INCONCLUSIVE = "inconclusive"
+    INCOMPATIBLE = "incompatible"
+    UNSUPPORTED = "unsupported"
+    NO_BASE = "no-base"
+    NO_WEIGHTS = "no-weights"
+    AMBIGUOUS = "ambiguous"
+    UNDECLARED = "undeclared"
+    DAMAGED = "damaged"
 
-    def __init__(self, identifier: str, word: str, words: str, exit_code: ExitCode) -> None:
-        self.identifier: str = identifier
-        """For options and the key `kind` of reports; it distinguishes the kinds of RELATED."""
-        self.word = word
-        """For programs."""
-        self.words = words
-        """For readers."""
-        self.exit_code = exit_code
-        """What the command returns for a claim of this verdict."""
+    @property
+    def word(self) -> Word:
+        """The outcome that it belongs to."""
+        if self is Code.UNRELATED:
+            return Word.UNRELATED
+        return Word.VERIFIED if self in VERIFYING else Word.RELATED if self in RELATING else Word.UNDECIDED
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code of a claim with this code."""
+        return ExitCode.ERROR if self is Code.DAMAGED else EXIT_CODES[self.word]
+
+    @property
+    def label(self) -> str:
+        """Word and code as reports print them.
+
+        >>> Code.PART.label, Code.UNRELATED.label
+        ('RELATED part', 'UNRELATED')
+        """
+        return self.word if self == self.word.lower() else f"{self.word} {self}"
 
     @property
     def is_related(self) -> bool:
-        """Whether models of such a verdict share ancestry."""
-        return self.word == Kind.RELATED.word
+        """Whether models with this code share ancestry."""
+        return self.word in (Word.VERIFIED, Word.RELATED)
 
-    @classmethod
-    def parse(cls, identifier: str | None, word: str) -> Kind | None:
-        """Return the kind with this word and this identifier, else the first with this word, None if there is none.
+    @property
+    def is_unjudged(self) -> bool:
+        """Whether nothing was compared."""
+        return self in UNJUDGED
 
-        An identifier alone says nothing: a file that holds it beside another word contradicts itself.
-        """
-        kinds = [kind for kind in cls if kind.word == word]
-        return next((kind for kind in kinds if kind.identifier == identifier), next(iter(kinds), None))
+
+VERIFYING = frozenset({Code.INHERITED, Code.MERGE, Code.ADAPTER})
+"""Codes of claims that are verified."""
+RELATING = frozenset(list(Code)[len(VERIFYING) : list(Code).index(Code.UNRELATED)])
+"""Codes of models that share ancestry, and of claims that are not verified."""
+UNJUDGED = frozenset({Code.UNSUPPORTED, Code.NO_BASE, Code.NO_WEIGHTS, Code.AMBIGUOUS, Code.UNDECLARED})
+"""Codes of claims of which nothing was compared."""
+EXIT_CODES = {
+    Word.VERIFIED: ExitCode.VERIFIED,
+    Word.RELATED: ExitCode.UNDECIDED,
+    Word.UNRELATED: ExitCode.UNRELATED,
+    Word.UNDECIDED: ExitCode.UNDECIDED,
+}
+"""Exit code of each outcome."""
 
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
-    """What the evidence shows about one claim; `reason` is empty where the evidence needs no explanation."""
+    """Outcome of one claim; `reason` is empty where the evidence needs no explanation."""
 
-    kind: Kind
+    code: Code
     reason: str = ""
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
     """By path."""
     by_path: Mapping[str, Verdict] = field(default_factory=dict)
     """The verdict of each path by itself."""
     trace: adapters.Trace | None = None
-    """What was measured of an adapter that was not merged; `evidence` and `by_path` are empty then."""
+    """Measurements of an adapter that was not merged; `evidence` and `by_path` are empty then."""
     framed: units.Framed | None = None
-    """What the two models show unit by unit, where the paths do not decide; None if it was not measured."""
+    """Comparison unit by unit, where the paths do not decide; None if it was not made."""
     equal: EqualNumbers | None = None
-    """Which numbers are the base's, bit for bit; None where they were not compared, or show nothing."""
+    """Numbers that are the base's, bit for bit; None where they were not compared, or show nothing."""
     accepted: bool = False
-    """Whether the user accepts this kind of RELATED although it does not verify the claim."""
+    """Whether the user accepts this code although it does not verify the claim."""
     executed: Executed | None = None
-    """What was seen when both models ran; None where nobody asked for it."""
+    """Observations of the running model; None where nobody asked for it."""
     strict: Strict | None = None
-    """How every number compares with the base's; None where nobody asked for it."""
+    """Comparison of every number with the base's; None where nobody asked for it."""
 
     def __repr__(self) -> str:
-        return f"<{self.words}{f': {printable(self.reason, 200)}' if self.reason else ''}>"
+        return f"<{self.label}{f': {printable(self.reason, 200)}' if self.reason else ''}>"
 
     @property
     def exit_code(self) -> ExitCode:
-        """What the command returns for this claim: RELATED if it is verified or its kind is accepted.
-
-        Where it was asked whether the model is the base's numbers and nothing else, it also has to be that, and where
-        it was asked to run both models, they also have to run.
-        """
-        code = ExitCode.RELATED if self.accepted else self.kind.exit_code
-        refused = (self.strict is not None and not self.strict.holds) or self._not_run
-        return max(code, ExitCode.UNDECIDED, key=SEVERITY.index) if refused else code
+        """The exit code of this claim: VERIFIED where the user accepts its code."""
+        return ExitCode.VERIFIED if self.accepted else self.code.exit_code
 
     @property
-    def name(self) -> str:
-        """The word for programs."""
-        return self.kind.word
+    def word(self) -> str:
+        """The outcome, for programs."""
+        return str(self.code.word)
 
     @property
-    def words(self) -> str:
-        """The words that reports print."""
-        return self.kind.words
+    def label(self) -> str:
+        """Word and code as reports print them."""
+        return self.code.label
 
     @property
     def is_related(self) -> bool:
         """Whether the models share ancestry, in whatever way."""
-        return self.kind.is_related
+        return self.code.is_related
 
     @property
     def by_units(self) -> bool:
         """Whether the verdict rests on the hidden units alone, and not on the products of the paths."""
-        return self.framed is not None and not (self.evidence and self.kind is Kind.UNRELATED)
+        return self.framed is not None and not (self.evidence and self.code is Code.UNRELATED)
 
     @property
     def decisive(self) -> str | None:
@@ -208,37 +241,23 @@ class Verdict:
 
         It has the highest score of those that say by themselves what all of them say together.
         """
-        alike = [path for path, single in self.by_path.items() if single.words == self.words]
-        named = [path for path, single in self.by_path.items() if single.name == self.name]
-        paths = alike or named or list(self.evidence)
+        alike = [path for path, single in self.by_path.items() if single.label == self.label]
+        same_word = [path for path, single in self.by_path.items() if single.word == self.word]
+        related = [path for path, single in self.by_path.items() if single.is_related and self.is_related]
+        paths = alike or same_word or related or list(self.evidence)
         return max(paths, key=lambda path: self.evidence[path].comparison.score, default=None)
 
     @property
     def verified(self) -> bool:
-        """Whether the claim is verified: RELATED by the exact test, and more than the required share is inherited.
-
-        An adapter that was not merged inherits no units; its own exact test and the size of its trace verify its claim.
-        """
-        return self.kind in (Kind.RELATED, Kind.ADAPTER) and not self._not_run
+        """Whether the claim is verified."""
+        return self.code.word is Word.VERIFIED
 
     @property
-    def _not_run(self) -> bool:
-        """Whether it would rest on what is stored alone, although the model was to be run; an adapter never runs."""
-        return self.kind is Kind.RELATED and self.executed is not None and bool(self.executed.problem)
-
-    @property
-    def verified_by_running(self) -> bool:
-        """Whether the claim is verified by what the model does when it runs, and not only by what it stores."""
+    def is_executed(self) -> bool:
+        """Whether the claim is verified, and the model was seen to use what it inherits."""
         return self.verified and self.executed is not None and self.executed.complete
 
     @property
-    def verified_by_numbers(self) -> bool:
+    def is_strict(self) -> bool:
         """Whether the claim is verified, and every number of the model is the base's as its format stores it."""
         return self.verified and self.strict is not None and self.strict.holds
-
-    @property
-    def mark(self) -> str:
-        """Whether the claim is verified, and by what, in words."""
-        if self.verified_by_numbers:
-            return "verified by every number"
-        return "verified by running" if self.verified_by_running else "verified" if self.verified else "not verified"

@@ -12,17 +12,19 @@ import yaml
 
 from hf_lineage.claims import RELATIONS
 from hf_lineage.errors import OptionError, printable
-from hf_lineage.evidence import FAIL_ON, Kind
+from hf_lineage.evidence import FAIL_ON, Code, Word
 from hf_lineage.files import plain_yaml
 from hf_lineage.hub import hub_name
-from hf_lineage.policy.policy import ACCEPTED, CALIBRATED, EXACT, EXECUTED, REFUSED, STRICT, Policy, Waiver
+from hf_lineage.policy.policy import ACCEPTED, EXECUTED, REFUSED, STRICT, Policy, Waiver
 
 LARGEST = plain_yaml.SHORT
 """Bytes of a file at most."""
 MOST, LONGEST = 100, 500
 """Findings that are accepted, and characters of one value, at most."""
-ACCEPTABLE = {kind.identifier: kind for kind in Kind if kind not in (Kind.RELATED, Kind.ADAPTER)}
-"""What may be accepted, by the word in a file: every kind of verdict that does not verify a claim."""
+ACCEPTABLE: dict[str, Code] = {
+    code: code for code in Code if code.word is not Word.VERIFIED and code is not Code.UNDECLARED
+}
+"""What may be accepted, by its name in a file: every code of a claim that is not verified."""
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 Reader = Callable[[Any, str], Any]
 """Takes a value and its place, and returns what it means."""
@@ -68,7 +70,7 @@ def _text(value: Any, where: str) -> str:
     return printable(" ".join(value.split()))
 
 
-def _kind(value: Any, where: str) -> Kind:
+def _code(value: Any, where: str) -> Code:
     word = value.lower() if isinstance(value, str) else ""
     if word not in ACCEPTABLE:
         shown = printable(value, 60)
@@ -109,7 +111,6 @@ def _relations(value: Any, where: str) -> tuple[str, ...]:
 TOP = {
     "accepted": ("accepted", _accepted),
     "relation": ("relations", _relations),
-    "evidence": ("evidence", _one_of((EXACT, CALIBRATED))),
     "require": ("requires", _one_of((EXECUTED, STRICT))),
     "own-code": ("own_code", _one_of((ACCEPTED, REFUSED))),
     "undeclared-parent": ("undeclared_parent", _one_of((ACCEPTED, REFUSED))),
@@ -118,14 +119,14 @@ TOP = {
 """Key of a file -> the field that it is for, and what reads it."""
 ENTRY = {
     "base": ("base", _text),
-    "verdict": ("kind", _kind),
+    "code": ("code", _code),
     "reason": ("reason", _text),
     "expires": ("expires", _day),
     "model": ("model", _model),
     "part": ("part", _text),
 }
 """The same of one finding that is accepted."""
-NEEDED = ("base", "kind", "reason", "expires")
+NEEDED = ("base", "code", "reason", "expires")
 
 
 def _spelled(field: str) -> str:

@@ -10,12 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hf_lineage.errors import printable
-from hf_lineage.evidence import SEVERITY, ExitCode, Kind
+from hf_lineage.evidence import SEVERITY, Code, ExitCode
 
 ACCEPTED, REFUSED = "accept", "refuse"
 """What a policy makes of code that a repository brings."""
-EXACT, CALIBRATED = "exact", "calibrated"
-"""The least evidence on which RELATED may rest."""
 UNDECLARED = "undeclared-parent"
 """What fails where a parent shows that the model does not name, and where a claim is contradicted."""
 EXECUTED, STRICT = "executed", "strict"
@@ -35,7 +33,7 @@ class Waiver:
     """One finding that is accepted although it verifies no claim."""
 
     base: str
-    kind: Kind
+    code: Code
     reason: str
     expires: datetime.date
     """The last day (UTC) on which it counts."""
@@ -44,9 +42,9 @@ class Waiver:
     part: str = ""
     """The folder or file of the repository that it is about; empty for the repository itself."""
 
-    def covers(self, base: str, kind: Kind, part: str = "") -> bool:
+    def covers(self, base: str, code: Code, part: str = "") -> bool:
         """Return whether it is about this finding, on whatever day."""
-        return (self.base.casefold(), self.kind, self.part) == (base.casefold(), kind, part)
+        return (self.base.casefold(), self.code, self.part) == (base.casefold(), code, part)
 
     def concerns(self, model: str) -> bool:
         """Return whether it is about this model, which may be named with its revision."""
@@ -55,7 +53,7 @@ class Waiver:
     def __str__(self) -> str:
         """What it accepts, as the object of a sentence."""
         part = f" ({printable(self.part, 100)})" if self.part else ""
-        return f"that {self.base}{part} is {self.kind.words}"
+        return f"that {self.base}{part} is {self.code.label}"
 
     def expired(self, today: datetime.date) -> bool:
         """Return whether it counts no more."""
@@ -71,7 +69,6 @@ class Policy:
     accepted: tuple[Waiver, ...] = ()
     relations: tuple[str, ...] = ()
     """The relations of which each claim has to declare one; empty if any will do."""
-    evidence: str = CALIBRATED
     requires: str = ""
     """EXECUTED where every claim has to be verified by running, STRICT where by every number; empty for neither."""
     own_code: str = ACCEPTED
@@ -81,22 +78,18 @@ class Policy:
     fail_on: str | None = None
     """What makes a check fail, one of FAIL_ON; None if the policy does not say."""
 
-    def waiver(self, model: str, base: str, kind: Kind, part: str, today: datetime.date) -> Waiver | None:
+    def waiver(self, model: str, base: str, code: Code, part: str, today: datetime.date) -> Waiver | None:
         """Return what accepts a finding, None if nothing does; what has expired does not."""
-        return next((one for one in self.covering(model, base, kind, part) if not one.expired(today)), None)
+        return next((one for one in self.covering(model, base, code, part) if not one.expired(today)), None)
 
-    def covering(self, model: str, base: str, kind: Kind, part: str) -> Iterator[Waiver]:
+    def covering(self, model: str, base: str, code: Code, part: str) -> Iterator[Waiver]:
         """Yield what accepts a finding, or did until a day that is past."""
-        return (one for one in self.accepted if one.covers(base, kind, part) and one.concerns(model))
+        return (one for one in self.accepted if one.covers(base, code, part) and one.concerns(model))
 
-    def lacks(
-        self, kind: Kind, relation: str | None, declared: bool = True, own_code: Sequence[str] = ()
-    ) -> Iterator[str]:
+    def lacks(self, relation: str | None, declared: bool = True, own_code: Sequence[str] = ()) -> Iterator[str]:
         """Yield what is asked for and a claim is not; a base that nothing declares has no relation to be asked of."""
         if self.own_code == REFUSED:
             yield from (f"the policy refuses code of the repository, but {brought}" for brought in own_code)
-        if self.evidence == EXACT and kind is Kind.CALIBRATED:
-            yield "the policy asks for exact evidence, but the verdict rests on a calibrated threshold"
         if declared and self.relations and relation not in self.relations:
             instead = printable(relation, 40) if relation else "none"
             yield f"the policy asks for the relation {' or '.join(self.relations)}, but the claim declares {instead}"
@@ -109,7 +102,7 @@ def status(code: ExitCode, unmet: bool, fail_on: str, undeclared: bool = False) 
     says whether a parent shows that the model does not name.
     """
     if fail_on == "never":
-        return ExitCode.RELATED
+        return ExitCode.VERIFIED
     worst = max(code, ExitCode.UNDECIDED if unmet else code, key=SEVERITY.index)
     fails = unmet or worst in FAILING[fail_on] or (undeclared and fail_on == UNDECLARED)
-    return worst if fails else ExitCode.RELATED
+    return worst if fails else ExitCode.VERIFIED

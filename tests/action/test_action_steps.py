@@ -61,7 +61,7 @@ def outputs(report, folder, **files):
     """What the action puts out of a report with one claim; `files` are those that were asked for besides."""
     evidence = report.rows[0].verdict.evidence["mlp"]
     return {
-        "verdict": report.rows[0].verdict.name,
+        "verdict": report.rows[0].verdict.word,
         "verified": str(report.rows[0].verdict.verified).lower(),
         "kind": own_json.kind(report.rows[0].verdict) or "",
         "undeclared-parents": "",

@@ -101,7 +101,7 @@ def test_models_of_unlike_widths_are_told_apart(tmp_path, recipe):
     options = Options(recipe=recipe)
     (related,) = compare(base, noised(base, tmp_path / "child"), options).rows
     (unrelated,) = compare(base, other, options).rows
-    assert (related.verdict.name, unrelated.verdict.name) == ("RELATED", "UNRELATED")
+    assert (related.verdict.word, unrelated.verdict.word) == ("RELATED", "UNRELATED")
     similarity = related.verdict.evidence["mlp"].comparison.similarity
     assert not similarity[:3, 3:].any()
     assert not similarity[3:, :3].any()
@@ -122,13 +122,13 @@ def test_layers_of_unlike_widths_are_all_read_however_quick_it_is_to_be(tmp_path
     for model, verdict in ((noised(base, tmp_path / "child"), "RELATED"), (other, "UNRELATED")):
         (row,) = compare(base, model, Options(budget="quick")).rows
         found = row.verdict.evidence["mlp"]
-        assert (row.verdict.name, found.analyses, len(found.layers[1])) == (verdict, 1, 12)
+        assert (row.verdict.word, found.analyses, len(found.layers[1])) == (verdict, 1, 12)
 
 
 def test_models_with_unlike_stages_are_incompatible(tmp_path):
     base = resnet(tmp_path / "base")
     (row,) = compare(base, resnet(tmp_path / "other", depths=[4, 3])).rows
-    assert row.verdict.name == "INCOMPATIBLE"
+    assert row.verdict.word == "INCOMPATIBLE"
     assert "has mlp in 6 layers of widths 16, 16, 16, 24, 24, 24" in row.verdict.reason
 
 

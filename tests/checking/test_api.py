@@ -30,7 +30,7 @@ def test_a_true_claim_is_related_and_names_where_it_stands():
     report = check(TUNED, options=OPTIONS)
     row = only_row(report)
     assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "finetune", ("README.md",))
-    assert (row.verdict.name, report.exit_code) == ("RELATED", 0)
+    assert (row.verdict.word, report.exit_code) == ("RELATED", 0)
     assert row.verdict.evidence["mlp"].p_value == 0.003
 
 
@@ -43,7 +43,7 @@ def test_text_and_paths_name_models_alike(tmp_path):
         check(tuned, [base], options),
         compare(base, tuned, options),
     ]
-    assert {row.verdict.name for report in reports for row in report.rows} == {"RELATED"}
+    assert {row.verdict.word for report in reports for row in report.rows} == {"RELATED"}
     assert {report.to_dict()["claims"][0]["score"] for report in reports} == {
         reports[0].to_dict()["claims"][0]["score"]
     }
@@ -65,25 +65,25 @@ def test_pickles_are_read_of_every_model_where_the_options_allow_it(tmp_path):
         shutil.copytree(HUB / name, tmp_path / name)
     for folder in (base, tuned):
         torch_file("pytorch_model.bin")(folder)
-    assert only_row(compare(str(base), str(tuned))).verdict.name == "UNVERIFIABLE"
+    assert only_row(compare(str(base), str(tuned))).verdict.word == "UNVERIFIABLE"
     allowed = Options(allow_pickle=True, local_hub=tmp_path)
     for report in (
         compare(str(base), str(tuned), allowed),
         check(TUNED, options=allowed),
         check(names[2], options=allowed),
     ):
-        assert (only_row(report).verdict.name, report.exit_code) == ("RELATED", 0)
-    assert only_row(check(names[2], options=replace(allowed, allow_pickle=False))).verdict.name == "UNVERIFIABLE"
+        assert (only_row(report).verdict.word, report.exit_code) == ("RELATED", 0)
+    assert only_row(check(names[2], options=replace(allowed, allow_pickle=False))).verdict.word == "UNVERIFIABLE"
     assert extract(str(tuned), allowed).layers == 6
 
 
 def test_a_false_claim_is_unrelated():
     report = check("magpie/llama-liar", options=OPTIONS)
-    assert (only_row(report).verdict.name, report.exit_code) == ("UNRELATED", 1)
+    assert (only_row(report).verdict.word, report.exit_code) == ("UNRELATED", 1)
 
 
 def test_a_base_named_instead_is_checked_instead():
-    assert only_row(check(OTHER, [BASE], OPTIONS)).verdict.name == "UNRELATED"
+    assert only_row(check(OTHER, [BASE], OPTIONS)).verdict.word == "UNRELATED"
     assert only_row(check(TUNED, [OTHER], OPTIONS)).claim.base == OTHER
 
 
@@ -94,7 +94,7 @@ def test_nothing_declared_is_undecided():
 
 def test_a_merge_has_a_row_for_each_parent():
     report = check("fern/llama-merge-a-b", options=OPTIONS)
-    assert [(row.claim.base, row.verdict.name) for row in report.rows] == [
+    assert [(row.claim.base, row.verdict.word) for row in report.rows] == [
         ("fern/llama-finetune-a", "RELATED"),
         ("fern/llama-finetune-b", "RELATED"),
     ]
@@ -132,7 +132,7 @@ def test_a_merge_of_two_independent_models_is_verified_though_neither_gave_more_
     report = check(str(merge), options=Options(order_seed=0, local_hub=tmp_path / "hub"))
     assert report.exit_code == 0
     for row in report.rows:
-        assert (row.claim.relation, row.verdict.words, row.verdict.verified) == ("merge", "RELATED", True)
+        assert (row.claim.relation, row.verdict.label, row.verdict.verified) == ("merge", "RELATED", True)
         assert row.verdict.reason.startswith("one of 2 parents of a merge")
         assert 0.3 < row.verdict.evidence["mlp"].inherited.share < 0.45
 
@@ -140,7 +140,7 @@ def test_a_merge_of_two_independent_models_is_verified_though_neither_gave_more_
 def test_one_of_its_parents_alone_is_a_base_in_part(parents, tmp_path):
     merge = merge_of(tmp_path / "merge", parents, lambda layer: 0 if layer < 3 else 1)
     report = check(str(merge), [str(parents[0])], Options(order_seed=0))
-    assert (only_row(report).verdict.words, report.exit_code) == ("RELATED in part", 3)
+    assert (only_row(report).verdict.label, report.exit_code) == ("RELATED in part", 3)
     assert only_row(report).verdict.reason.startswith("38% of what its units write is inherited, in layers 0-2; ")
 
 
@@ -149,7 +149,7 @@ def test_nobody_makes_a_merge_of_an_independent_model_by_naming_a_parent_and_its
     copy = shutil.copytree(parents[0], parents[0].with_name("copy"))
     merge = merge_of(tmp_path / "merge", [parents[0], copy], lambda layer: 0 if layer < 3 else None)
     report = check(str(merge), options=Options(order_seed=0, local_hub=tmp_path / "hub"))
-    assert [row.verdict.words for row in report.rows] == ["RELATED in part"] * 2
+    assert [row.verdict.label for row in report.rows] == ["RELATED in part"] * 2
     assert report.exit_code == 3
 
 
@@ -166,7 +166,7 @@ def test_every_path_tells_descendants_from_independent_models(recipe, tests):
 def test_an_empirical_null_from_a_named_model_is_applied():
     row = only_row(check(TUNED, options=replace(OPTIONS, nulls=(OTHER,), paths=("mlp",))))
     null = row.verdict.evidence["mlp"].empirical
-    assert row.verdict.name == "RELATED"
+    assert row.verdict.word == "RELATED"
     assert list(null.scores) == [OTHER]
     assert abs(null.threshold) < 0.1
     assert null.p_value == 0.5
@@ -213,7 +213,7 @@ def test_a_model_without_some_layers_is_related_either_way(tmp_path):
     for pair, shape in (((str(HUB / BASE), few), (6, 5)), ((few, str(HUB / BASE)), (5, 6))):
         verdict = only_row(compare(*pair)).verdict
         evidence = verdict.evidence["mlp"]
-        assert (verdict.name, evidence.comparison.similarity.shape) == ("RELATED", shape)
+        assert (verdict.word, evidence.comparison.similarity.shape) == ("RELATED", shape)
         assert evidence.comparison.score == pytest.approx(1)
 
 
@@ -230,13 +230,13 @@ def test_a_report_says_which_depths_were_compared(tmp_path):
 
 
 def test_independent_models_of_unlike_depth_are_unrelated(tmp_path):
-    assert only_row(compare(str(HUB / "otter/llama-independent"), shallower(tmp_path))).verdict.name == "UNRELATED"
+    assert only_row(compare(str(HUB / "otter/llama-independent"), shallower(tmp_path))).verdict.word == "UNRELATED"
 
 
 def test_a_model_of_unlike_depth_has_no_empirical_null(tmp_path):
     options = replace(OPTIONS, nulls=(str(HUB / "otter/llama-independent"),))
     verdict = only_row(compare(str(HUB / BASE), shallower(tmp_path), options)).verdict
-    assert verdict.name == "INCOMPATIBLE"
+    assert verdict.word == "INCOMPATIBLE"
     assert verdict.reason.endswith("in 5 layers; leave --null out")
 
 

@@ -82,7 +82,7 @@ def test_a_part_that_the_class_does_not_build_as_config_json_is_decides_nothing(
     assert added
     assert judged(full.a, folder).name != "RELATED"
     verdict = judged(lean.b, folder)
-    assert (verdict.words, verdict.verified) == ("RELATED as read", False)
+    assert (verdict.label, verdict.verified) == ("RELATED as read", False)
 
 
 @pytest.mark.parametrize(("loud", "name"), [(False, "UNRELATED"), (True, "RELATED")])
@@ -98,7 +98,7 @@ def test_a_shared_expert_in_a_class_without_one_neither_forges_nor_hides_a_desce
     folder = pair.write({**own, **shared})
     torch.testing.assert_close(logits(folder), logits(pair.a if loud else pair.b), atol=0, rtol=0)
     (row,) = compare(str(pair.a), str(folder)).rows
-    assert (row.verdict.name, row.verdict.verified) == (name, False)
+    assert (row.verdict.word, row.verdict.verified) == (name, False)
     assert (f"{len(shared)} stored tensors, such as" in row.verdict.reason) is loud
 
 
@@ -117,7 +117,7 @@ def test_what_transformers_makes_up_verifies_and_contradicts_nothing(tmp_path):
     for tensors in pair.tensors():
         folder = pair.write({name: each for name, each in tensors.items() if name != "model.norm.weight"})
         verdict = judged(pair.a, folder)
-        assert verdict.name == "INCONCLUSIVE"
+        assert verdict.word == "INCONCLUSIVE"
         assert "model.norm.weight: transformers fills them with random" in verdict.reason
 
 

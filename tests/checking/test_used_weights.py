@@ -64,7 +64,7 @@ def test_layers_of_the_base_that_drown_verify_nothing_in_a_converted_file_either
     file = write(tmp_path / "drowned", tmp_path / "drowned.gguf", kind=getattr(KINDS, kind))
     for seed in range(4):
         (row,) = compare(str(EXAMPLES / BASE), str(file), Options(order_seed=seed)).rows
-        assert (row.verdict.name, row.verdict.verified) == ("INCONCLUSIVE", False)
+        assert (row.verdict.word, row.verdict.verified) == ("INCONCLUSIVE", False)
 
 
 INSERTED = {
@@ -91,13 +91,13 @@ def test_one_loud_layer_that_does_nothing_takes_no_word_from_a_copy(tmp_path, cr
     attack = partial(forgeries.inserted, crude=crude)
     assert edited(tmp_path, BASE, attack, INDEPENDENT) < SAME
     verdicts = judged(EXAMPLES / BASE, tmp_path)
-    assert [(verdict.words, verdict.verified) for verdict in verdicts] == [("RELATED", True)] * 2
+    assert [(verdict.label, verdict.verified) for verdict in verdicts] == [("RELATED", True)] * 2
 
 
 def test_a_third_of_loud_layers_that_do_nothing_makes_no_copy_unrelated(tmp_path):
     attack = partial(forgeries.inserted, crude=False, count=3)
     assert edited(tmp_path, BASE, attack, INDEPENDENT) < SAME
-    assert "UNRELATED" not in [verdict.name for verdict in judged(EXAMPLES / BASE, tmp_path)]
+    assert "UNRELATED" not in [verdict.word for verdict in judged(EXAMPLES / BASE, tmp_path)]
 
 
 @pytest.mark.parametrize("factor", [1e4, 1e6])
@@ -123,7 +123,7 @@ def test_units_that_the_class_does_not_build_hide_no_copy(tmp_path):
     }
     folder = pair.write({**a, **extra})
     assert moved(outputs(folder, "Qwen3MoeForCausalLM"), outputs(pair.a, "Qwen3MoeForCausalLM")) == 0
-    assert [(verdict.words, verdict.verified) for verdict in judged(pair.a, folder)] == [("RELATED as read", False)] * 2
+    assert [(verdict.label, verdict.verified) for verdict in judged(pair.a, folder)] == [("RELATED as read", False)] * 2
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -66,7 +66,7 @@ def flattened(model: Any, batch: int, length: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Kind:
+class Code:
     """What a class is built from, and what makes its inputs."""
 
     settings: dict[str, Any]
@@ -82,26 +82,26 @@ FLATTENED = SIZES | {
     **{"patch_size": 1, "in_channels": CHANNELS, "num_layers": 3, "num_single_layers": 2, "axes_dims_rope": [2, 2, 4]},
     **dict.fromkeys(("joint_attention_dim", "pooled_projection_dim"), TEXT_WIDTH),
 }
-KINDS: dict[str, list[Kind]] = {
+KINDS: dict[str, list[Code]] = {
     "UNet2DConditionModel": [
-        Kind(STAGES | {"attention_head_dim": HEADS}, conditioned),
-        Kind(STAGES | {"attention_head_dim": [2, 4, 8], "use_linear_projection": True}, conditioned),
-        Kind(STAGES | {"attention_head_dim": HEADS, "transformer_layers_per_block": [1, 2, 3]}, conditioned),
+        Code(STAGES | {"attention_head_dim": HEADS}, conditioned),
+        Code(STAGES | {"attention_head_dim": [2, 4, 8], "use_linear_projection": True}, conditioned),
+        Code(STAGES | {"attention_head_dim": HEADS, "transformer_layers_per_block": [1, 2, 3]}, conditioned),
     ],
-    "DiTTransformer2DModel": [Kind(PATCHES | {"num_embeds_ada_norm": 10}, of_a_class)],
+    "DiTTransformer2DModel": [Code(PATCHES | {"num_embeds_ada_norm": 10}, of_a_class)],
     "PixArtTransformer2DModel": [
-        Kind(
+        Code(
             PATCHES | {"caption_channels": TEXT_WIDTH, "cross_attention_dim": WIDTH, "num_embeds_ada_norm": 10},
             described,
         )
     ],
-    "SD3Transformer2DModel": [Kind(JOINT, pooled), Kind(JOINT | {"dual_attention_layers": (0, 1)}, pooled)],
-    "FluxTransformer2DModel": [Kind(FLATTENED, flattened)],
+    "SD3Transformer2DModel": [Code(JOINT, pooled), Code(JOINT | {"dual_attention_layers": (0, 1)}, pooled)],
+    "FluxTransformer2DModel": [Code(FLATTENED, flattened)],
 }
 """Class of diffusers -> the forms in which it is proved."""
 
 
-def tiny_diffuser(name: str, kind: Kind) -> Any:
+def tiny_diffuser(name: str, kind: Code) -> Any:
     """A tiny model of diffusers, every parameter random, whose attention says what it scores."""
     import diffusers
     from diffusers.models import attention_processor
@@ -116,7 +116,7 @@ def tiny_diffuser(name: str, kind: Kind) -> Any:
     return model
 
 
-def build_diffuser(name: str, kind: Kind, folder: Path) -> TinyModel:
+def build_diffuser(name: str, kind: Code, folder: Path) -> TinyModel:
     """A tiny model of diffusers beside the same one read back from disk."""
     model = tiny_diffuser(name, kind)
     model.save_pretrained(folder)

@@ -2,15 +2,15 @@
 
 import pytest
 
-from hf_lineage.evidence.verdict import ExitCode, Kind, Verdict
+from hf_lineage.evidence.verdict import ExitCode, Code, Verdict
 
-RELATED = [kind for kind in Kind if kind.word == "RELATED"]
-OTHERS = [kind for kind in Kind if kind.word != "RELATED"]
+RELATED = [kind for kind in Code if kind.word == "RELATED"]
+OTHERS = [kind for kind in Code if kind.word != "RELATED"]
 
 
 def test_the_exit_codes_are_the_documented_ones():
-    assert {kind.word: Verdict(kind).exit_code for kind in (Kind.RELATED, *OTHERS)} == {
-        "RELATED": ExitCode.RELATED,
+    assert {kind.word: Verdict(kind).exit_code for kind in (Code.INHERITED, *OTHERS)} == {
+        "RELATED": ExitCode.VERIFIED,
         "UNRELATED": ExitCode.UNRELATED,
         "INCONCLUSIVE": ExitCode.UNDECIDED,
         "INCOMPATIBLE": ExitCode.UNDECIDED,
@@ -21,9 +21,9 @@ def test_the_exit_codes_are_the_documented_ones():
 
 
 def test_only_related_models_of_which_enough_is_inherited_are_verified():
-    assert Verdict(Kind.RELATED).verified
-    assert Verdict(Kind.ADAPTER).verified, "an adapter inherits no units, its own exact test verifies it"
-    weaker = [Verdict(kind, accepted=True) for kind in RELATED if kind not in (Kind.RELATED, Kind.ADAPTER)]
+    assert Verdict(Code.INHERITED).verified
+    assert Verdict(Code.ADAPTER).verified, "an adapter inherits no units, its own exact test verifies it"
+    weaker = [Verdict(kind, accepted=True) for kind in RELATED if kind not in (Code.INHERITED, Code.ADAPTER)]
     assert not any(each.verified for each in [*weaker, *map(Verdict, OTHERS)])
     assert all(Verdict(kind).is_related for kind in RELATED)
     assert not any(Verdict(kind).is_related for kind in OTHERS)
@@ -41,20 +41,20 @@ def test_the_words_of_every_verdict():
         "RELATED as read",
     ]
     assert {Verdict(kind).name for kind in RELATED} == {"RELATED"}
-    assert (Verdict(Kind.UNRELATED).words, Verdict(Kind.INCONCLUSIVE).words) == ("UNRELATED", "INCONCLUSIVE")
+    assert (Verdict(Code.UNRELATED).words, Verdict(Code.INCONCLUSIVE).words) == ("UNRELATED", "INCONCLUSIVE")
 
 
 @pytest.mark.parametrize("kind", RELATED, ids=[kind.name for kind in RELATED])
 def test_a_kind_that_is_accepted_passes_and_one_that_is_not_leaves_the_claim_undecided(kind):
-    assert Verdict(kind, accepted=True).exit_code == ExitCode.RELATED
-    verified = kind in (Kind.RELATED, Kind.ADAPTER)
-    assert Verdict(kind).exit_code == (ExitCode.RELATED if verified else ExitCode.UNDECIDED)
+    assert Verdict(kind, accepted=True).exit_code == ExitCode.VERIFIED
+    verified = kind in (Code.INHERITED, Code.ADAPTER)
+    assert Verdict(kind).exit_code == (ExitCode.VERIFIED if verified else ExitCode.UNDECIDED)
 
 
 def test_every_verdict_is_known_by_its_identifier_and_every_word_stands_for_one():
-    assert all(Kind.parse(kind.identifier, kind.word) is kind for kind in Kind)
-    assert Kind.parse(None, "RELATED") is Kind.RELATED
-    assert Kind.parse("of a later version", "UNRELATED") is Kind.UNRELATED
-    assert Kind.parse(None, "SOMETHING") is None
-    assert Kind.parse("related", "SOMETHING") is None
-    assert Kind.parse("related", "UNRELATED") is Kind.UNRELATED, "an identifier does not outrank the verdict"
+    assert all(Code.parse(kind.identifier, kind.word) is kind for kind in Code)
+    assert Code.parse(None, "RELATED") is Code.INHERITED
+    assert Code.parse("of a later version", "UNRELATED") is Code.UNRELATED
+    assert Code.parse(None, "SOMETHING") is None
+    assert Code.parse("related", "SOMETHING") is None
+    assert Code.parse("related", "UNRELATED") is Code.UNRELATED, "an identifier does not outrank the verdict"

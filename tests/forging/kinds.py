@@ -37,7 +37,7 @@ COMMON = 30.0
 """By so much more than usual attention adds the same to all tokens: trained streams have much in common too."""
 MOST_BESIDE = 4
 """Small tensors of one module that are changed together."""
-Kind = Callable[[Subject, Random], Case]
+Code = Callable[[Subject, Random], Case]
 Change = tuple[str, Callable[[Tensor], Tensor]]
 
 
@@ -237,7 +237,7 @@ def _habits(subject: Subject) -> list[tuple[str, functools.partial[str]]]:
     ]
 
 
-KINDS: dict[str, tuple[Kind, int]] = {
+KINDS: dict[str, tuple[Code, int]] = {
     "added": (added, 2),
     "renamed": (renamed, 3),
     "set": (set_to, 5),

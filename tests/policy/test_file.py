@@ -5,7 +5,7 @@ import datetime
 import pytest
 
 from hf_lineage.errors import OptionError
-from hf_lineage.evidence.verdict import Kind
+from hf_lineage.evidence.verdict import Code
 from hf_lineage.policy.file import ACCEPTABLE, MOST, parse
 from hf_lineage.policy.policy import EXACT, Policy, Waiver
 
@@ -40,11 +40,11 @@ def test_everything_that_a_file_may_hold():
         accepted=(
             Waiver(
                 "org/base",
-                Kind.UNRELATED,
+                Code.UNRELATED,
                 "the student was trained from fresh weights on its answers",
                 datetime.date(2027, 3, 31),
             ),
-            Waiver("org/other", Kind.IN_PART, "half is new", datetime.date(2027, 1, 1), "me/model", "unet"),
+            Waiver("org/other", Code.PART, "half is new", datetime.date(2027, 1, 1), "me/model", "unet"),
         ),
     )
 
@@ -54,7 +54,7 @@ def test_one_relation_needs_no_list():
 
 
 def test_every_kind_that_verifies_no_claim_can_be_accepted():
-    assert {*Kind} - {*ACCEPTABLE.values()} == {Kind.RELATED, Kind.ADAPTER}
+    assert {*Code} - {*ACCEPTABLE.values()} == {Code.INHERITED, Code.ADAPTER}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import datetime
 import pytest
 
 from hf_lineage.evidence.criteria import FAIL_ON
-from hf_lineage.evidence.verdict import ExitCode, Kind
+from hf_lineage.evidence.verdict import ExitCode, Code
 from hf_lineage.policy.policy import EXACT, FAILING, Policy, Waiver, status
 
 DAY = datetime.date(2026, 11, 22)
@@ -13,10 +13,10 @@ RELATED, UNRELATED, ERROR, UNDECIDED = ExitCode
 
 
 def waiver(expires=DAY, **more):
-    return Waiver("org/base", Kind.UNRELATED, "distilled from it", expires, **more)
+    return Waiver("org/base", Code.UNRELATED, "distilled from it", expires, **more)
 
 
-def accepts(waiver, base="org/base", kind=Kind.UNRELATED, part="", model="me/model"):
+def accepts(waiver, base="org/base", kind=Code.UNRELATED, part="", model="me/model"):
     return Policy(accepted=(waiver,)).waiver(model, base, kind, part, DAY) is waiver
 
 
@@ -28,7 +28,7 @@ def test_a_finding_is_accepted_until_the_end_of_its_day():
 def test_only_what_is_named_is_accepted():
     assert accepts(waiver(), base="Org/Base")
     assert not accepts(waiver(), base="org/base2")
-    assert not accepts(waiver(), kind=Kind.INCONCLUSIVE)
+    assert not accepts(waiver(), kind=Code.INCONCLUSIVE)
     assert not accepts(waiver(), part="unet")
     assert accepts(waiver(part="unet"), part="unet")
     assert not accepts(waiver(part="unet"))
@@ -42,23 +42,23 @@ def test_a_model_is_known_by_its_name_whatever_its_revision():
 
 def test_one_that_expired_does_not_hide_one_that_counts():
     expired, counting = waiver(DAY - datetime.timedelta(days=1)), waiver()
-    assert Policy(accepted=(expired, counting)).waiver("m", "org/base", Kind.UNRELATED, "", DAY) is counting
+    assert Policy(accepted=(expired, counting)).waiver("m", "org/base", Code.UNRELATED, "", DAY) is counting
 
 
 def test_what_is_asked_for_and_is_not_so():
     policy = Policy(evidence=EXACT, relations=("finetune", "quantized"))
-    assert list(policy.lacks(Kind.RELATED, "finetune")) == []
-    assert list(policy.lacks(Kind.CALIBRATED, "quantized")) == [
+    assert list(policy.lacks(Code.INHERITED, "finetune")) == []
+    assert list(policy.lacks(Code.CALIBRATED, "quantized")) == [
         "the policy asks for exact evidence, but the verdict rests on a calibrated threshold"
     ]
-    assert list(policy.lacks(Kind.RELATED, "merge")) == [
+    assert list(policy.lacks(Code.INHERITED, "merge")) == [
         "the policy asks for the relation finetune or quantized, but the claim declares merge"
     ]
-    assert list(policy.lacks(Kind.RELATED, None)) == [
+    assert list(policy.lacks(Code.INHERITED, None)) == [
         "the policy asks for the relation finetune or quantized, but the claim declares none"
     ]
-    assert list(policy.lacks(Kind.RELATED, None, declared=False)) == []
-    assert list(Policy().lacks(Kind.CALIBRATED, None)) == []
+    assert list(policy.lacks(Code.INHERITED, None, declared=False)) == []
+    assert list(Policy().lacks(Code.CALIBRATED, None)) == []
 
 
 @pytest.mark.parametrize(

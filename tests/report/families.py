@@ -6,7 +6,7 @@ from hf_lineage.checking.results.claim_result import NAMED, Row
 from hf_lineage.checking.results.report import Relative
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.derivation.contributions import Parent, Share
-from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.evidence.verdict import Code, Verdict
 from tests.pages import measured, report, row
 
 
@@ -19,7 +19,7 @@ def unrelated(base, sources=("README.md",)):
 
 
 def unread(base, sources=("README.md",)):
-    return Row(Claim(base, "merge", sources), Verdict(Kind.UNVERIFIABLE, "no weights"))
+    return Row(Claim(base, "merge", sources), Verdict(Code.UNVERIFIABLE, "no weights"))
 
 
 def gave(base, value):

@@ -14,7 +14,7 @@ from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import judge
 from hf_lineage.evidence.nulls.empirical import EmpiricalNull
-from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.report import FORMATS
 from hf_lineage.report.formats.markdown import escaped
 from tests.example_evidence import evidence, inheriting
@@ -40,13 +40,13 @@ def every_verdict():
     return report(
         row(judge(measured, Criteria())),
         row(
-            Verdict(Kind.UNRELATED, "", {"mlp": evidence(score=-0.004, p=0.453)}, {"mlp": Verdict(Kind.UNRELATED)}),
+            Verdict(Code.UNRELATED, "", {"mlp": evidence(score=-0.004, p=0.453)}, {"mlp": Verdict(Code.UNRELATED)}),
             base="a" * 96 + "/" + "b" * 96,
         ),
-        row(Verdict(Kind.INCONCLUSIVE, "only 1 of 6 layers hold finite weights")),
-        row(Verdict(Kind.INCOMPATIBLE, "6 layers of width 96 against 4 of width 64")),
-        row(Verdict(Kind.UNVERIFIABLE, "no weights"), relation=None),
-        row(Verdict(Kind.UNREADABLE, "truncated"), base=HOSTILE),
+        row(Verdict(Code.INCONCLUSIVE, "only 1 of 6 layers hold finite weights")),
+        row(Verdict(Code.INCOMPATIBLE, "6 layers of width 96 against 4 of width 64")),
+        row(Verdict(Code.UNVERIFIABLE, "no weights"), relation=None),
+        row(Verdict(Code.DAMAGED, "truncated"), base=HOSTILE),
         conflicts=("README.md declares a/b; adapter_config.json declares c/d",),
     )
 

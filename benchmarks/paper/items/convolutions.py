@@ -128,7 +128,7 @@ def rows(bench: Bench) -> Sequence[Row]:
 
 def verdicts(judgements: Sequence[Judged], name: str) -> str:
     """Return how many of some pairs have a verdict, of how many."""
-    return f"{sum(pair.verdict.name == name for pair in judgements)}/{len(judgements)}"
+    return f"{sum(pair.verdict.word == name for pair in judgements)}/{len(judgements)}"
 
 
 def draw(bench: Bench, related: Pairs, unrelated: Pairs) -> None:

@@ -164,7 +164,7 @@ def figures(case: Case, base: Path, released: Path, corpus: Corpus) -> Iterator[
     yield Row(f"{case.name}: loss", None, loss(model, corpus), "nats a byte of held-out text")
     yield Row(f"{case.name}: score", None, measured.comparison.score, f"p = {measured.p_value:.3g}")
     yield Row(f"{case.name}: units inherited", None, origins_of(verdict)[1])
-    yield Row(f"{case.name}: verdict", None, verdict.words, verdict.reason)
+    yield Row(f"{case.name}: verdict", None, verdict.label, verdict.reason)
     yield Row(f"{case.name}: verdict over all paths", None, everywhere.words, everywhere.reason)
     yield Row(f"{case.name}: verdict if declared", None, quick.words, quick.reason)
 

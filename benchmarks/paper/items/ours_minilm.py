@@ -67,7 +67,7 @@ def rows(bench: Bench) -> Sequence[Row]:
         version = importlib.metadata.version(model.package)
         command = f"hf-lineage compare all-MiniLM-L6-v2 {file.name} --as {CLASS} --paths {','.join(PATHS)}"
         note = f"{command}, of {model.package} {version}; p corrected for both paths (Westfall and Young 1993)"
-        measured.append(Row(f"{model.name}: verdict", None, judged.verdict.words, note))
+        measured.append(Row(f"{model.name}: verdict", None, judged.verdict.label, note))
         for path, evidence in judged.verdict.evidence.items():
             measured.append(Row(f"{model.name}: {path}: score", None, evidence.comparison.score))
             measured.append(Row(f"{model.name}: {path}: p", None, evidence.p_value))

@@ -71,7 +71,7 @@ def seen(pairs: Sequence[Pair], recipe: Recipe, permutations: int) -> Seen:
     return Seen(
         [found.comparison.score for found in evidence],
         [found.p_value for found in evidence],
-        sum(verdict.name == "RELATED" for verdict in verdicts),
+        sum(verdict.word == "RELATED" for verdict in verdicts),
     )
 
 
@@ -147,7 +147,7 @@ def dropped(bench: Bench) -> list[Row]:
     verdict = compare(str(HUB / LLAMA), str(shorter), Options(order_seed=0)).rows[0].verdict
     note = "the blocks that are left are paired; the paper compares models of one depth"
     return [
-        Row(f"{SHORTER}: verdict", None, verdict.name, note),
+        Row(f"{SHORTER}: verdict", None, verdict.word, note),
         Row(f"{SHORTER}: score", None, verdict.evidence["mlp"].comparison.score, note),
     ]
 

@@ -51,8 +51,8 @@ def evidence(reference: Path | str, suspect: Path | str, options: Options) -> tu
     """Return the verdict of the library on two models, and what it rests on; raise NothingToCompare without any."""
     (row,) = compare(str(reference), str(suspect), options).rows
     if "mlp" not in row.verdict.evidence:
-        raise NothingToCompare(f"{row.verdict.name}: {row.verdict.reason}")
-    return row.verdict.name, row.verdict.evidence["mlp"]
+        raise NothingToCompare(f"{row.verdict.word}: {row.verdict.reason}")
+    return row.verdict.word, row.verdict.evidence["mlp"]
 
 
 def lineage(reference: Path | str, suspect: Path | str) -> float:

@@ -68,7 +68,7 @@ class Rated:
 
     def count(self, name: str) -> int:
         """Return how many verdicts have a name."""
-        return sum(verdict.name == name for verdict in self.verdicts)
+        return sum(verdict.word == name for verdict in self.verdicts)
 
     @property
     def p_values(self) -> Sequence[float]:
@@ -78,13 +78,13 @@ class Rated:
     @property
     def words(self) -> str:
         """How often each verdict was given, in the words that reports print."""
-        words = [verdict.words for verdict in self.verdicts]
+        words = [verdict.label for verdict in self.verdicts]
         return ", ".join(f"{words.count(each)} {each}" for each in dict.fromkeys(words))
 
     @property
     def ranks(self) -> list[float]:
         """1 for RELATED, 0 for UNRELATED."""
-        return [RANKS.get(verdict.name, UNDECIDED) for verdict in self.verdicts]
+        return [RANKS.get(verdict.word, UNDECIDED) for verdict in self.verdicts]
 
 
 def separation(related: Rated, others: Rated) -> dict[str, float]:

@@ -46,7 +46,7 @@ def tested(
     (row,) = compare(str(workshop.base(family, base)), str(adapter), options).rows
     if row.verdict.trace is None:
         raise ValueError(f"{family.name}, {configuration.name}: {row.verdict.reason}")
-    return Pair(family, configuration, steps, own, base, row.verdict.name, row.verdict.verified, row.verdict.trace)
+    return Pair(family, configuration, steps, own, base, row.verdict.word, row.verdict.verified, row.verdict.trace)
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ def ours(suspect: Path, reference: Path) -> Said:
     (row,) = compare(str(reference), str(suspect), Options(order_seed=0)).rows
     verdict = row.verdict
     figures = [f"score {found.comparison.score:.3f}, p = {found.p_value:.3f}" for found in verdict.evidence.values()]
-    related = {"RELATED": True, "UNRELATED": False}.get(verdict.name)
-    return Said(verdict.name, related, "; ".join(figures) or "no score")
+    related = {"RELATED": True, "UNRELATED": False}.get(verdict.word)
+    return Said(verdict.word, related, "; ".join(figures) or "no score")
 
 
 def printed(rival: Rival, place: Path, home: Path, suspect: Path, reference: Path) -> str:

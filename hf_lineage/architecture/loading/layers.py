@@ -16,7 +16,7 @@ from hf_lineage.architecture.layers import Layer, Shape, Stack, find_layers
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.loading.settings import default_depth
 from hf_lineage.architecture.registry import Factorization, as_stacks, setting
-from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 
 ALIASES = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 """Names that configurations give to the number of layers; transformers treats them as one key."""
@@ -40,7 +40,7 @@ def as_loaded(factorization: Factorization, shapes: Mapping[str, Shape], config:
     for patterns in as_stacks(factorization.layers).values():
         names = [pattern for pattern in dict.fromkeys(patterns) if _on_disk(pattern, shapes)]
         if len(names) > 1:
-            raise NothingToCompare(
+            raise Ambiguous(
                 f"layers stand under {names[0]} and under {names[1]}: loaders disagree on which of them are the "
                 "model; remove the others"
             )
@@ -91,7 +91,7 @@ def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[st
     entries = {f"{outer_key}{key}": _count(config, f"{outer_key}{key}") for outer_key in outer_keys for key in ALIASES}
     depths = {key: count for key, count in entries.items() if count is not None}
     if len(set(depths.values())) > 1:
-        raise NothingToCompare(
+        raise Ambiguous(
             f"config.json counts the layers twice, {' and '.join(f'{key}: {count}' for key, count in depths.items())}: "
             "loaders disagree on which count to use; make them agree"
         )

@@ -15,7 +15,7 @@ import msgspec
 
 from hf_lineage.architecture.loading.kinds import kinds, parts
 from hf_lineage.architecture.registry import Factorization, lookup, registry_table
-from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.errors import Ambiguous, NothingToCompare, printable
 
 MODEL_TYPES, MULTIPLIERS = "loading/model_types.json", "loading/multipliers.yaml"
 WEIGHTS, CODE, GENERATE = "transformers_weights", "_implementation", "custom_generate/generate.py"
@@ -83,7 +83,7 @@ def settings_notes(config: Mapping[str, Any], architecture: str, factorization: 
 
 def _refuse_other_files(config: Mapping[str, Any]) -> None:
     if config.get("configuration_files"):
-        raise NothingToCompare(
+        raise Ambiguous(
             "config.json refers to other files for some versions of transformers (`configuration_files`), so it is "
             "not clear which file counts; keep one config.json"
         )
@@ -95,7 +95,7 @@ def _refuse_other_files(config: Mapping[str, Any]) -> None:
     inside = {key: value for key, value in config.items() if key != WEIGHTS}
     for _, value in _entries(inside, {}, frozenset({WEIGHTS})):
         if value is not None:
-            raise NothingToCompare(
+            raise Ambiguous(
                 f"config.json names the weights {printable(str(value), 200)} only for a part of the model "
                 "(`transformers_weights`): loaders disagree on which file to use; name it once, at the top"
             )

@@ -20,7 +20,7 @@ from hf_lineage.checkpoint.foreign import NO_WEIGHTS, SHARD, WEIGHT_FILES
 from hf_lineage.checkpoint.lora import is_lora_file, open_lora_file
 from hf_lineage.claims import Claim, Claims, read_claims
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
-from hf_lineage.evidence import Kind, Verdict
+from hf_lineage.evidence import Code, Verdict
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
 from hf_lineage.signature import Signature
 
@@ -149,7 +149,7 @@ def judge_all(adapters: Adapters, declared: Claims, options: Options, named: boo
                 yield replace(_judged(adapter, claim, options, base(claim), alone), part=part)
     if adapters.left_out:
         reason = f"other weights of the repository may come from elsewhere: {adapters.left_out}"
-        yield from (Row(claim, Verdict(Kind.UNVERIFIABLE, reason)) for claim in declared.claims)
+        yield from (Row(claim, Verdict(Code.UNSUPPORTED, reason)) for claim in declared.claims)
 
 
 def _judged(adapter: Found, claim: Claim, options: Options, base: Base, alone: bool) -> Row:
@@ -166,7 +166,7 @@ def judge_each_on(adapters: Adapters, claim: Claim, base: RepoRef | Signature, o
             yield replace(judge_on(adapter, claim, base, options), part=part)
     if adapters.left_out:
         reason = f"other weights of the repository were not read: {adapters.left_out}"
-        yield Row(claim, Verdict(Kind.UNVERIFIABLE, reason))
+        yield Row(claim, Verdict(Code.UNSUPPORTED, reason))
 
 
 def _claims(place: Place, declared: Claims) -> Sequence[Claim]:

@@ -16,7 +16,7 @@ from hf_lineage.checking.source import FromWeights, Opened, component_of, descri
 from hf_lineage.checkpoint.lora import MAIN, Lora, open_lora
 from hf_lineage.claims import Claim, stated
 from hf_lineage.errors import NothingToCompare, printable
-from hf_lineage.evidence import Kind, Verdict
+from hf_lineage.evidence import Code, Verdict
 from hf_lineage.evidence.judging import as_read, clear, judge_trace, measure_trace
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.hub import RepoRef
@@ -68,7 +68,7 @@ def open_adapter(repo: RepoRef) -> Found:
 def judge_adapter(adapter: Found, claim: Claim, options: Options, base: Base) -> Row:
     """Return the row of one claim: an error of the base is its verdict, one of the adapter is raised."""
     if claim.problem:
-        return Row(claim, Verdict(Kind.UNVERIFIABLE, f"{claim.problem}{claim.remedy}"))
+        return Row(claim, Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}"))
     if isinstance(adapter, Verdict):
         return Row(claim, adapter)
     source = base()
@@ -83,7 +83,7 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
         return Row(claim, adapter)
     if isinstance(source, Signature):
         why = "an adapter is tested against the weights of its base, but a signature does not hold them; name the model"
-        return Row(claim, Verdict(Kind.UNVERIFIABLE, why), notes=(adapter.described,))
+        return Row(claim, Verdict(Code.UNSUPPORTED, why), notes=(adapter.described,))
     part = attempt(lambda: component_of(source, adapter.component), *VERDICTS)
     if isinstance(part, Verdict):
         return Row(claim, part, source.commit, notes=(adapter.described,))
@@ -118,13 +118,13 @@ def _judged(adapter: Adapter, base: Opened, places: adapted.Places, options: Opt
     testable = adapted.testable(places, base)
     if not testable:
         return Verdict(
-            Kind.UNVERIFIABLE,
+            Code.UNSUPPORTED,
             "the adapter changes no matrix whose trace can be tested; such matrices make hidden units or values, or "
             "write into the stream",
         )
     products = partners.products(adapter.lora, testable)
     if not any(product.rows.shape[1] for product in products.values()):
-        return Verdict(Kind.INCONCLUSIVE, "the adapter adds zero to every matrix, as before any training")
+        return Verdict(Code.INCONCLUSIVE, "the adapter adds zero to every matrix, as before any training")
     return attempt(lambda: _tested(adapter, base, testable, products, options), *VERDICTS)
 
 
@@ -133,16 +133,16 @@ def _obstacle(adapter: Adapter, places: adapted.Places, base: Opened) -> Verdict
     name = base.described.repo.name
     if places.unfit:
         first = printable(places.unfit[0], 200)
-        return Verdict(Kind.UNRELATED, f"by shape: {first}, so that the adapter was not trained on {name}")
+        return Verdict(Code.UNRELATED, f"by shape: {first}, so that the adapter was not trained on {name}")
     if places.ambiguous:
         return Verdict(
-            Kind.UNVERIFIABLE,
+            Code.AMBIGUOUS,
             f"the adapter names {printable(places.ambiguous[0], 200)}, with underscores in place of points, and "
             f"several matrices of {name} may be meant",
         )
     if places.idle and not places.everything:
         return Verdict(
-            Kind.UNVERIFIABLE,
+            Code.UNSUPPORTED,
             f"this adapter changes 0 of the modules of {name}: peft passes over the factors of "
             f"{printable(places.idle[0], 200)}, because the adapter's configuration does not name that module, or "
             "because no module of this class has that name",
@@ -151,9 +151,9 @@ def _obstacle(adapter: Adapter, places: adapted.Places, base: Opened) -> Verdict
         what = printable((*places.absent, *adapter.lora.modules)[0], 200)
         if not any(re.search(r"[._]\d+[._]", module) for module in adapter.lora.modules):
             why = f"the adapter changes only matrices outside the layers ({what}), where no trace is tested"
-            return Verdict(Kind.UNVERIFIABLE, why)
+            return Verdict(Code.UNSUPPORTED, why)
         return Verdict(
-            Kind.UNVERIFIABLE,
+            Code.UNSUPPORTED,
             f"the adapter is for {what}, but no matrix in the layers of {name} has such a name: the adapter is for "
             "another class, or transformers renames the modules of this class",
         )
@@ -161,7 +161,7 @@ def _obstacle(adapter: Adapter, places: adapted.Places, base: Opened) -> Verdict
     beyond = next((module for module in places.absent if re.sub(r"\d+", "#", module) in known), None)
     if beyond is not None:
         why = f"the adapter is for {printable(beyond, 200)}, a layer that {name} does not have"
-        return Verdict(Kind.INCOMPATIBLE, why)
+        return Verdict(Code.INCOMPATIBLE, why)
     return None
 
 

@@ -17,7 +17,7 @@ from hf_lineage.checking.results import VERDICTS, Row, attempt
 from hf_lineage.checking.source import CONFIG, Parts, holds_others, named_class, part_of, unchanged, with_parts
 from hf_lineage.claims import Claim
 from hf_lineage.errors import printable
-from hf_lineage.evidence import Kind, Verdict
+from hf_lineage.evidence import Code, Verdict
 from hf_lineage.evidence.judging import as_related
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
@@ -47,14 +47,14 @@ def _judge(parts: Parts, candidates: Mapping[str, Candidate], claim: Claim, opti
     rows = [judge_claim(candidate, claim, options, part, located) for part, candidate in candidates.items()]
     base = None if claim.problem else located()
     every = parts.models[0].each  # the user asks for each of these files
-    judged = [row for row in rows if every or row.verdict.kind is not Kind.UNVERIFIABLE or _has(base, row.part)]
-    judged = judged if any(row.verdict.kind is not Kind.UNVERIFIABLE for row in judged) else rows
+    judged = [row for row in rows if every or not row.verdict.code.is_unjudged or _has(base, row.part)]
+    judged = judged if any(not row.verdict.code.is_unjudged for row in judged) else rows
     left = (f"{row.part} was not judged: {row.verdict.reason}" for row in rows if not any(row is one for one in judged))
     notes = (*parts.notes, *left)
     yield from (replace(row, notes=(*row.notes, *notes)) for row in judged)
     if names := [f"{part} ({name})" for part, name in parts.others.items() if not _is_of(base, parts, part)]:
         reason = f"parts that were not read may come from elsewhere: {printable(', '.join(names), 500)}"
-        yield Row(claim, Verdict(Kind.UNVERIFIABLE, reason))
+        yield Row(claim, Verdict(Code.UNSUPPORTED, reason))
 
 
 def _has(base: object, part: str) -> bool:
@@ -74,11 +74,11 @@ def with_copies(judged: Judged, repo: RepoRef, asked: Asked) -> Judged:
     rows = list(judged.rows)
     name = named_class(repo.config()) if repo.has(CONFIG) else None
     for at, row in enumerate(rows):
-        unread = row.verdict.kind is Kind.UNVERIFIABLE and name and not any(listing(name)) and not row.claim.problem
+        unread = row.verdict.code.is_unjudged and name and not any(listing(name)) and not row.claim.problem
         base = base_once(row.claim, asked.options.local_hub)() if unread else None
         if isinstance(base, RepoRef) and base.identity != repo.identity and _is_copy(repo, base):
             same = COPY.format(row.verdict.reason)
-            rows[at] = replace(row, verdict=as_related(Kind.LISTED, same, asked.options.criteria(analyses=1)))
+            rows[at] = replace(row, verdict=as_related(Code.LISTED, same, asked.options.criteria(analyses=1)))
     return replace(judged, rows=tuple(rows))
 
 

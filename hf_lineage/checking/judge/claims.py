@@ -16,7 +16,7 @@ from hf_lineage.checking.results import MERGE, NAMED, VERDICTS, Row, attempt
 from hf_lineage.checking.source import FromWeights, OpenedModel, counterpart, locate, open_candidate, open_model
 from hf_lineage.claims import Claim, read_claims, stated
 from hf_lineage.errors import CheckpointError, NetworkError, NothingToCompare, RepositoryError, UnlistedClass, printable
-from hf_lineage.evidence import Kind, Verdict
+from hf_lineage.evidence import Code, Verdict
 from hf_lineage.evidence.judging import judge_merge
 from hf_lineage.hub import RepoRef, resolve
 from hf_lineage.signature import Signature
@@ -48,7 +48,7 @@ def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str 
     `part` is the folder in which the candidate is; `base` finds the repository of the base where several ask for it.
     """
     if claim.problem:
-        return Row(claim, Verdict(Kind.UNVERIFIABLE, f"{claim.problem}{claim.remedy}"), part=part)
+        return Row(claim, Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}"), part=part)
     usual = candidate()
     if isinstance(usual, Verdict):
         return Row(claim, usual, part=part)
@@ -58,7 +58,7 @@ def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str 
         return Row(claim, source, part=part)
     model = _open_base(source, options)
     if isinstance(model, OpenedModel) and model.identity == usual.identity is not None and claim.sources != NAMED:
-        itself = Verdict(Kind.UNVERIFIABLE, "the model declares itself as its base")
+        itself = Verdict(Code.NO_BASE, "the model declares itself as its base")
         return Row(claim, itself, source.commit, part=part)
     row = judge_pair(claim, model, candidate, options, part, source.commit)
     return replace(row, notes=(*row.notes, *_renamed(source)))
@@ -70,7 +70,7 @@ def _open_base(source: RepoRef | Signature, options: Options) -> OpenedModel | V
         return attempt(lambda: open_model(source, options), RepositoryError, CheckpointError)
     except NothingToCompare as error:
         further = "" if isinstance(error, UnlistedClass) or isinstance(source, Signature) else _declared(source)
-        return Verdict(Kind.UNVERIFIABLE, f"{error}{further}")
+        return Verdict(Code(error.code), f"{error}{further}")
 
 
 def _declared(source: RepoRef) -> str:
@@ -117,14 +117,15 @@ def judge_pair(
     notes = file_notes(base, other)
     if options.run:
         outcome = import_module(f"{__package__}.executed").judge_executed(base, other, outcome, options)
-    if outcome.kind is Kind.UNRELATED and outcome.framed and not outcome.framed.searched:
+    if options.strict:
+        outcome = import_module(f"{__package__}.strict").judge_strict(base, other, outcome)
+    if outcome.code is Code.UNRELATED and outcome.framed and not outcome.framed.searched:
         notes = (*notes, NOT_FITTED.format(printable(claim.base, 200)))
-    strict = import_module(f"{__package__}.strict").judge_strict(base, other) if options.strict else None
     opened_base, opened_candidate = both = [one if isinstance(one, OpenedModel) else None for one in (base, other)]
     brought = tuple(f"{model.name}: {model.own_code}" for model in both if model and model.own_code)
     return Row(
         claim,
-        replace(_saying(outcome, brought), strict=strict),
+        _saying(outcome, brought),
         own_code=brought,
         base_commit=opened_base.commit if opened_base else commit,
         layers=opened_candidate.layers if opened_candidate else None,

@@ -18,10 +18,9 @@ from hf_lineage.architecture import LayerSet
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source import FromWeights, OpenedModel, RunModel, part_key, run_model
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence import Ablation, Executed, Loss, Verdict, amount
-from hf_lineage.evidence.judging import Pair, named, reserved
+from hf_lineage.evidence import Ablation, Code, Executed, Loss, Verdict, amount
+from hf_lineage.evidence.judging import Pair, downgrade, named, with_run
 from hf_lineage.evidence.units import have_counterparts
-from hf_lineage.running.executed import NotJudged
 from hf_lineage.signature import random_stream
 
 ABLATED = ("mlp", "value_output")
@@ -43,11 +42,9 @@ def judge_executed(
             parts = _parts(base, candidate, stored, options)
             ablation = _ablated(running, candidate, parts, seed) if parts else None
     except NothingToCompare as error:
-        # Nothing is verified by what the class does not load.
-        outcome = reserved(stored, (str(error),)) if isinstance(error, NotJudged) else stored
-        return replace(outcome, executed=Executed(seed=seed, problem=str(error)))
+        return with_run(stored, Executed(seed=seed, problem=str(error)))
     if stored.verified and ablation is not None and not ablation.is_used:
-        outcome = reserved(stored, (_unused(candidate.name, ablation),))
+        outcome = downgrade(stored, Code.UNUSED, (_unused(candidate.name, ablation),))
     return replace(outcome, executed=Executed(running.ran, ablation, seed))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from hf_lineage.checking.judge.stage import ModelPair
 from hf_lineage.checking.source import SAVED, FromWeights, OpenedModel
-from hf_lineage.evidence import Criteria, Kind, Verdict
+from hf_lineage.evidence import Code, Criteria, Verdict
 from hf_lineage.evidence.judging import as_related
 from hf_lineage.hub import client
 
@@ -28,7 +28,7 @@ def judge_listing(pair: ModelPair, criteria: Criteria) -> Verdict | None:
     if not base or base != candidate or _settings(pair.base) != _settings(pair.candidate):
         return None
     files = len({content for content, *_ in base.values()})
-    return as_related(Kind.LISTED, SAME.format(f"{files} file{'s' * (files > 1)}"), criteria)
+    return as_related(Code.LISTED, SAME.format(f"{files} file{'s' * (files > 1)}"), criteria)
 
 
 def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hf_lineage.checking.judge.stage import ModelPair, Stage
 from hf_lineage.checking.source import OpenedModel
-from hf_lineage.evidence import Criteria, Evidence, Kind, Verdict
+from hf_lineage.evidence import Code, Criteria, Evidence, Verdict
 from hf_lineage.evidence.judging import evaluate, same_recipe
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.signature import Signature
@@ -34,7 +34,7 @@ def _clear(outcome: Verdict, read: int, layers: int, criteria: Criteria) -> bool
         (null := measured.decided_by) is None or null.p_value <= interim.DOUBTFUL
         for measured in outcome.evidence.values()
     )
-    return outcome.kind is Kind.UNRELATED and read >= interim.enough(layers) and not doubtful
+    return outcome.code is Code.UNRELATED and read >= interim.enough(layers) and not doubtful
 
 
 def _bound(measured: Evidence, read: int, layers: int) -> float:
@@ -68,7 +68,7 @@ def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | Non
     if sample is None or read not in stops:
         return None
     outcome = evaluate(*sample.signatures(order[:read], all_units=True), criteria)
-    unrelated = outcome.kind is Kind.UNRELATED and _clear(outcome, read, len(order), criteria)
+    unrelated = outcome.code is Code.UNRELATED and _clear(outcome, read, len(order), criteria)
     return outcome if unrelated else None
 
 

@@ -18,7 +18,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import attempt
 from hf_lineage.checking.source import OpenedModel
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
-from hf_lineage.evidence import Criteria, Kind, Verdict
+from hf_lineage.evidence import Code, Criteria, Verdict
 from hf_lineage.evidence.judging import as_read, reserved
 
 
@@ -68,11 +68,11 @@ def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:
     """Return the verdict after some of the stages; alpha is divided among all that are possible."""
     possible = [stage for stage in STAGES if stage.possible(pair)]
     criteria = divide_alpha(pair, possible)
-    outcome = Verdict(Kind.INCOMPATIBLE, pair.incompatible) if pair.incompatible else None
+    outcome = Verdict(Code.INCOMPATIBLE, pair.incompatible) if pair.incompatible else None
     for stage in stages:
         if stage in possible and stage.called_for(pair, outcome):
             outcome = _after(stage, pair, criteria, outcome)
-    return outcome or Verdict(Kind.UNVERIFIABLE, "no test is possible")
+    return outcome or Verdict(Code.UNSUPPORTED, "no test is possible")
 
 
 def divide_alpha(pair: ModelPair, possible: Sequence[Stage]) -> Criteria:
@@ -91,7 +91,7 @@ def divide_alpha(pair: ModelPair, possible: Sequence[Stage]) -> Criteria:
 def _against_null_model(pair: ModelPair, other: OpenedModel) -> Verdict:
     """The verdict on the base and a model that is named as independent of it."""
     if unlike := replace(pair, candidate=other).unlike_layers:
-        return Verdict(Kind.INCOMPATIBLE, unlike)
+        return Verdict(Code.INCOMPATIBLE, unlike)
     options = replace(pair.options, nulls=(), budget="full")
     return make_tests(ModelPair.along_common_paths(pair.base, other, options), BY_PATHS)
 
@@ -113,7 +113,7 @@ def decide(before: Verdict, after: Verdict, alpha: float) -> Verdict:
 
     What was measured before is kept.
     """
-    if after.kind is Kind.UNRELATED and is_faint(before, alpha):
+    if after.code is Code.UNRELATED and is_faint(before, alpha):
         return replace(before, framed=after.framed)
     return replace(after, evidence=before.evidence, by_path=before.by_path, equal=after.equal or before.equal)
 

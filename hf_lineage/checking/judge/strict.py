@@ -19,6 +19,7 @@ from hf_lineage.checking.source import Opened, OpenedModel, opened
 from hf_lineage.checkpoint import Checkpoint, Codes, TensorInfo, single
 from hf_lineage.errors import OptionError, printable
 from hf_lineage.evidence import Verdict
+from hf_lineage.evidence.judging import with_strict
 from hf_lineage.evidence.strict import AT_ONCE, CASTS, Beyond, Coded, Strict, Tally
 from hf_lineage.hub import client
 
@@ -30,16 +31,16 @@ UNKNOWN = "hf-lineage knows no bound for the rounding of its format"
 LONG = frozenset({"F32", "F64"})
 
 
-def judge_strict(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict) -> Strict | None:
-    """Return how every number of a model compares with the base's; None where one of them could not be opened.
+def judge_strict(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, outcome: Verdict) -> Verdict:
+    """Return a verdict with the comparison of every number, not verified where one is not the base's.
 
     Raise OptionError where only a signature is there, CheckpointError where a file cannot be read.
     """
     if isinstance(base, Verdict) or isinstance(candidate, Verdict):
-        return None
+        return outcome
     named = f"{base.name} at commit {base.commit}" if base.commit else base.name
     first, second = (_weights(model) for model in (base, candidate))
-    return _compared(named, pair_tensors(first, second))
+    return with_strict(outcome, _compared(named, pair_tensors(first, second)))
 
 
 def _weights(model: OpenedModel) -> Opened:

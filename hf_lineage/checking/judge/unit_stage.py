@@ -17,7 +17,7 @@ from hf_lineage.checking.judge.stage import ModelPair, Stage
 from hf_lineage.checking.relation import rows_beside, weights_of
 from hf_lineage.checking.source import Opened, OpenedModel
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence import Criteria, Kind, Rows, Verdict, compare_numbers, judging, units
+from hf_lineage.evidence import Code, Criteria, Rows, Verdict, compare_numbers, judging, units
 from hf_lineage.evidence.nulls import PermutationNull
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.evidence.units import HALF
@@ -30,7 +30,7 @@ USUAL = next(iter(RECIPES.values())).name
 FEWER = 2
 """So many times fewer layers are read at first where the candidate declares the base: then its stream may have been
 rotated by a tool, as a whole, but nobody rotates a part of a model to hide what is declared."""
-NOT_VERIFIED = (Kind.UNRELATED, Kind.BASIS_ONLY, Kind.IN_PART)
+NOT_VERIFIED = (Code.UNRELATED, Code.EMBEDDING, Code.PART)
 """What equal numbers may change."""
 
 
@@ -46,13 +46,13 @@ def _coordinates(pair: ModelPair, first: Verdict | None) -> str | None:
     """The coordinates that are tried first; None if the paths decide, or a null that the user named refuses."""
     if first is None:
         return None
-    if first.kind is Kind.INCOMPATIBLE and pair.base.width != pair.candidate.width:
+    if first.code is Code.INCOMPATIBLE and pair.base.width != pair.candidate.width:
         return units.TOKEN
     if any(not isinstance(null, PermutationNull) for one in first.evidence.values() for null in one.nulls):
         return None
-    if first.kind is Kind.INCONCLUSIVE and first.evidence and not is_exchangeable(pair):
+    if first.code is Code.INCONCLUSIVE and first.evidence and not is_exchangeable(pair):
         return units.RESIDUAL if all(one.decided_by is None for one in first.evidence.values()) else None
-    return units.TOKEN if first.kind is Kind.UNRELATED or is_faint(first, pair.options.alpha) else None
+    return units.TOKEN if first.code is Code.UNRELATED or is_faint(first, pair.options.alpha) else None
 
 
 def is_exchangeable(pair: ModelPair) -> bool:
@@ -63,9 +63,9 @@ def is_exchangeable(pair: ModelPair) -> bool:
 
 def is_faint(first: Verdict, alpha: float) -> bool:
     """Return whether equal numbers or paths are only just significant, as paths are after some signs were changed."""
-    if first.equal is not None and first.kind is Kind.INCONCLUSIVE:
+    if first.equal is not None and first.code is Code.INCONCLUSIVE:
         return True
-    return first.kind is Kind.INCONCLUSIVE and any(
+    return first.code is Code.INCONCLUSIVE and any(
         one.decided_by is not None and one.p_value <= alpha and not any(one.not_finite)
         for one in first.evidence.values()
     )
@@ -87,7 +87,7 @@ def _compare(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verd
     )
     heads = options.paths in NAMED or HEADS in options.paths
     framed = shown(base, candidate, _analyses(first, pair), coordinates, test, fits_coordinates(pair), known, heads)
-    return judging.judge_framed(framed, criteria, options.evidence == "any")
+    return judging.judge_framed(framed, criteria)
 
 
 def fits_coordinates(pair: ModelPair) -> bool:
@@ -170,7 +170,7 @@ EQUAL: Stage = Stage(
         before
         and before.evidence
         and not any(any(one.not_finite) for one in before.evidence.values())
-        and (before.kind in NOT_VERIFIED or is_faint(before, pair.options.alpha))
+        and (before.code in NOT_VERIFIED or is_faint(before, pair.options.alpha))
     ),
     run=_compare_numbers,
 )

@@ -179,7 +179,7 @@ def _obstacle(row: Row, model: OpenedModel | Verdict, options: Options) -> str:
     """Why nothing can be measured of one parent; empty if it can."""
     outcome = row.verdict
     if not outcome.is_related:
-        return f"it is {outcome.words}"
+        return f"it is {outcome.label}"
     if not outcome.evidence:
         return NOT_COMPARED
     return "" if all(weights_of(one, options) for one in (row.opened, model)) else NOT_READ

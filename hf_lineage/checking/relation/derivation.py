@@ -17,7 +17,7 @@ from hf_lineage.checking.relation.beside import rows_beside
 from hf_lineage.checking.relation.matrices import UNSEEN, WRITERS, bits_of, digits_of, matrix, rows_of
 from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.checkpoint import Checkpoint
-from hf_lineage.evidence import Evidence, Kind, Verdict
+from hf_lineage.evidence import Code, Evidence, Verdict
 from hf_lineage.evidence.derivation import Aligned, Change, Derivation, EqualShare, Matrix, align, measure_change
 from hf_lineage.signature.extraction import Sample
 from hf_lineage.signature.products import gain
@@ -26,7 +26,7 @@ NEARER = 0.5
 """How much nearer a matrix is with the gains of a norm than without them, if it took them over."""
 LAYERS = 3
 """Layers that are compared, spread over those that were paired."""
-WITH_LAYERS = (Kind.RELATED, Kind.IN_PART)
+WITH_LAYERS = (Code.INHERITED, Code.PART)
 """The kinds of verdict that find matrices of the base in the candidate."""
 
 
@@ -67,7 +67,7 @@ def derived(
     Both have to be read from their weights, and the base must not be quantized: its own rounding would count as a
     change.
     """
-    if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights) or verdict.kind not in WITH_LAYERS:
+    if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights) or verdict.code not in WITH_LAYERS:
         return None
     path = verdict.decisive
     if path is None or verdict.by_units:

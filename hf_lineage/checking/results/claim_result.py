@@ -10,7 +10,7 @@ from hf_lineage import policy
 from hf_lineage.checking.source import Downloads, OpenedModel
 from hf_lineage.claims import Claim
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, RepositoryError, printable
-from hf_lineage.evidence import SEVERITY, ExitCode, Kind, Verdict
+from hf_lineage.evidence import SEVERITY, Code, ExitCode, Verdict
 from hf_lineage.evidence import derivation as derivations
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature.sources import Origin
@@ -65,8 +65,7 @@ class Row:
 
     def __str__(self) -> str:
         part = f" ({printable(self.part, 100)})" if self.part else ""
-        verified = f", {self.verdict.mark}" if self.verdict.verified else ""
-        return f"{printable(self.claim.base, 200)}{part} is {self.verdict.words}{verified}"
+        return f"{printable(self.claim.base, 200)}{part} is {self.verdict.label}"
 
     def __repr__(self) -> str:
         return f"<Row: {self}>"
@@ -74,23 +73,19 @@ class Row:
 
 def worst(rows: Sequence[Row], accepted: bool = False) -> ExitCode:
     """Return the most severe exit code, undecided of no rows; what is accepted counts as a verified claim."""
-    codes = [ExitCode.RELATED if accepted and row.waiver else row.verdict.exit_code for row in rows]
+    codes = [ExitCode.VERIFIED if accepted and row.waiver else row.verdict.exit_code for row in rows]
     return max(codes or [ExitCode.UNDECIDED], key=SEVERITY.index)
 
 
 T = TypeVar("T")
 
-VERDICTS: dict[type[LineageError], Kind] = {
-    NothingToCompare: Kind.UNVERIFIABLE,
-    RepositoryError: Kind.UNVERIFIABLE,
-    CheckpointError: Kind.UNREADABLE,
-}
-"""The kind of verdict for each error of a base; of the candidate only the first becomes one, the others are raised."""
+VERDICTS: tuple[type[LineageError], ...] = (NothingToCompare, RepositoryError, CheckpointError)
+"""Errors of a base that become verdicts; of the candidate only the first becomes one, the others are raised."""
 
 
 def attempt(action: Callable[[], T], *expected: type[LineageError]) -> T | Verdict:
-    """Return what an action returns or, where it raises one of the expected errors, the verdict that says why."""
+    """Return the result of an action or, where it raises one of the expected errors, the verdict with its code."""
     try:
         return action()
     except expected as error:
-        return Verdict(next(kind for known, kind in VERDICTS.items() if isinstance(error, known)), str(error))
+        return Verdict(Code(error.code), str(error))

@@ -90,8 +90,8 @@ def under(report: Report, policy: policies.Policy | None, today: datetime.date) 
 
 
 def _governed(model: str, row: Row, policy: policies.Policy, today: datetime.date) -> Row:
-    finding = model, row.claim.base, row.verdict.kind, row.part
-    if row.verdict.exit_code is not ExitCode.RELATED:
+    finding = model, row.claim.base, row.verdict.code, row.part
+    if row.verdict.exit_code is not ExitCode.VERIFIED:
         waiver = policy.waiver(*finding, today)
         if waiver is not None:
             return replace(row, waiver=waiver)
@@ -102,12 +102,12 @@ def _governed(model: str, row: Row, policy: policies.Policy, today: datetime.dat
 def _unmet(row: Row, policy: policies.Policy) -> Iterator[str]:
     """The requirements of a policy that a claim does not meet, by its declarations and by its weights."""
     relation, declared = row.claim.relation, row.claim.sources != NAMED
-    yield from policy.lacks(row.verdict.kind, relation, declared, row.own_code)
-    if policy.requires == policies.STRICT and not row.verdict.verified_by_numbers:
+    yield from policy.lacks(relation, declared, row.own_code)
+    if policy.requires == policies.STRICT and not row.verdict.is_strict:
         compared = row.verdict.strict is not None
         why = "its numbers do not show that" if compared else "the numbers were not compared (--strict)"
         yield f"the policy asks for models that are the base's numbers and nothing else, but {why}"
-    if policy.requires == policies.EXECUTED and not row.verdict.verified_by_running:
+    if policy.requires == policies.EXECUTED and not row.verdict.is_executed:
         ran = row.verdict.executed
         why = "it was not run (--run)" if ran is None else ran.problem or "running did not verify it"
         yield f"the policy asks for claims that are verified by running, but {why}"
@@ -131,7 +131,7 @@ def _idle(model: str, rows: Sequence[Row], policy: policies.Policy, today: datet
     for waiver in policy.accepted:
         if not waiver.concerns(model):
             continue
-        matched = any(waiver.covers(row.claim.base, row.verdict.kind, row.part) for row in rows)
+        matched = any(waiver.covers(row.claim.base, row.verdict.code, row.part) for row in rows)
         if waiver.expired(today):
             now = "this check found the same again" if matched else "this check did not find it"
             yield f"{policy.source} accepts {waiver} until {waiver.expires}, and that day has passed; {now}"

@@ -12,7 +12,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.results.claim_result import Row, worst
 from hf_lineage.checking.results.clock import now
 from hf_lineage.errors import printable
-from hf_lineage.evidence import SEVERITY, ExitCode
+from hf_lineage.evidence import SEVERITY, Code, ExitCode
 from hf_lineage.files import is_file
 from hf_lineage.hub import RepoRef
 
@@ -69,6 +69,14 @@ class Report:
         shown = ", ".join(map(str, self.rows[:MOST_SHOWN])) or "nothing is declared"
         more = len(self.rows) - MOST_SHOWN
         return f"<Report on {printable(self.model, 200)}: {shown}{f' and {more} more' if more > 0 else ''}>"
+
+    @property
+    def code(self) -> Code:
+        """The code of the worst claim; UNDECLARED where there is none, or a parent of a verified model is not named."""
+        worst = max(self.rows, key=_severity, default=None)
+        if worst is None or (self.undeclared and worst.verdict.exit_code is ExitCode.VERIFIED):
+            return Code.UNDECLARED
+        return worst.verdict.code
 
     @property
     def exit_code(self) -> ExitCode:
@@ -151,6 +159,11 @@ class Report:
         """Return the report in a format that `--format` knows, such as sarif; OptionError for any other name."""
         text: str = import_module(REPORT).renderer(form)(self, explain)
         return text
+
+
+def _severity(row: Row) -> tuple[int, bool]:
+    """Order rows by their exit codes; a code that is only accepted is worse than one that verifies its claim."""
+    return SEVERITY.index(row.verdict.exit_code), not row.verdict.verified
 
 
 MOST_SHOWN = 5

@@ -17,7 +17,7 @@ from hf_lineage.checking.source.description import Described
 from hf_lineage.checking.source.lazy_signature import Downloads, Reading
 from hf_lineage.checking.source.opening import Opened, bound, opened
 from hf_lineage.checking.source.submodels import adapter_beside
-from hf_lineage.errors import NothingToCompare, SignatureError
+from hf_lineage.errors import Ambiguous, SignatureError
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature, Spec, some_layers
 from hf_lineage.signature.sources import CACHE, FILE, WEIGHTS, Origin
@@ -209,7 +209,7 @@ def open_candidate(source: RepoRef | Signature, options: Options) -> OpenedModel
     """Open a model that is judged, as `open_model`; NothingToCompare for one that is loaded with an adapter."""
     model = open_model(source, options)
     if isinstance(source, RepoRef) and adapter_beside(source):
-        raise NothingToCompare(
+        raise Ambiguous(
             f"{source} holds an adapter beside its weights, which transformers applies where peft is installed: merge "
             "it into the weights, or remove it"
         )

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from hf_lineage.architecture.registry import listing
 from hf_lineage.checkpoint import INDICES
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
-from hf_lineage.errors import NothingToCompare, RepositoryError, printable
+from hf_lineage.errors import Ambiguous, NothingToCompare, RepositoryError, printable
 from hf_lineage.hub import ADAPTER_CONFIG, EVERY, RepoRef
 from hf_lineage.signature import Signature
 
@@ -122,9 +122,7 @@ def counterpart(base: Source, subfolder: str) -> Source:
     if len(models) == 1:
         return models[0]
     if models:
-        raise NothingToCompare(
-            f"{base} holds several models, in {_listed(models)}, and none in {subfolder or 'its root'}"
-        )
+        raise Ambiguous(f"{base} holds several models, in {_listed(models)}, and none in {subfolder or 'its root'}")
     return base
 
 
@@ -165,7 +163,7 @@ def only(repo: Source) -> Source:
     """Return the one model of a repository, which may be in a folder; NothingToCompare if there are several."""
     models = parts_of(repo).models
     if len(models) > 1:
-        raise NothingToCompare(f"{repo} holds several models, in {_listed(models)}; name one with --subfolder")
+        raise Ambiguous(f"{repo} holds several models, in {_listed(models)}; name one with --subfolder")
     return models[0] if models else repo
 
 

@@ -17,7 +17,7 @@ from hf_lineage.checkpoint.foreign import gguf, onnx, pickles
 from hf_lineage.checkpoint.foreign.form import ForeignForm, ListedForm, list_files
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor, header
-from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, OptionError, printable
+from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, NothingToCompare, OptionError, printable
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
 
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -70,7 +70,7 @@ def unusual(repo: RepoRef) -> Layout | None:
     # Where transformers loads no file at all, people load the one of another library.
     beside = [name for name in held if name.endswith(WEIGHT_FILES) and name not in files]
     if len(groups) > 1 or beside:
-        raise NothingToCompare(
+        raise Ambiguous(
             f"{repo}: it is not clear which file is the model: {_listed([*files, *beside])}; transformers loads none "
             f"of them. Rename the right one to model.safetensors, or name one {ONE_FILE}"
         )
@@ -204,7 +204,7 @@ def foreign_model(repo: RepoRef) -> ForeignModel | None:
             by_library[form.name] = ForeignModel(repo, listed.end, form, files)
     if len(by_library) > 1:
         names = ", ".join(printable(model.files[0], 100) for model in by_library.values())
-        raise NothingToCompare(f"{repo} holds models for several libraries ({names}); name one {ONE_FILE}")
+        raise Ambiguous(f"{repo} holds models for several libraries ({names}); name one {ONE_FILE}")
     if not by_library and (unread := find_known("originals", held if {"model.bin", "params.json"} & {*held} else ())):
         raise CheckpointError(f"{repo}: {unread}")
     return next(iter(by_library.values()), None)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.formats.plain import CAST, FLOATS, PLAIN
 from hf_lineage.checkpoint.stored import Memory, StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
-from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 
 KEYS = ("modules_to_not_convert", "llm_int8_skip_modules", "ignore")
 MOST = 2**12
@@ -192,7 +192,7 @@ class Quantized:
         for module in self._modules(stored):
             name = module.start if "" in module.parts else f"{module.start}{self.target}"
             if skipped(module.start):
-                raise NothingToCompare(
+                raise Ambiguous(
                     f"{printable(name, 200)} is stored as {self.name}, but config.json leaves it out of the "
                     "quantization: loaders disagree on how to read it; make the two agree"
                 )
@@ -204,7 +204,7 @@ class Quantized:
         rest = {name: tensor for name, tensor in stored.items() if name not in used}
         for name, tensor in rest.items():
             if name in tensors:
-                raise NothingToCompare(
+                raise Ambiguous(
                     f"{printable(name, 200)} is stored in two ways, once as {self.name}: loaders disagree on which one "
                     "to use; remove one of them"
                 )

@@ -26,7 +26,7 @@ from hf_lineage.checkpoint.formats.quanto import QUANTO
 from hf_lineage.checkpoint.formats.torchao import TORCHAO
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
-from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 from hf_lineage.hub import RepoRef
 
 TABLE = registry_table("loading/quantized.yaml", dict[str, dict[str, Any]])
@@ -103,7 +103,7 @@ def beside(repo: RepoRef, config: Mapping[str, Any]) -> tuple[Mapping[str, Any],
     """
     held = [] if any(map(config.get, SETTINGS)) else [name for name in TABLE["side_files"] if repo.offers(name)]
     if len(held) > 1:
-        raise NothingToCompare(f"{repo}: {' and '.join(held)} say how the weights are quantized; keep one of them")
+        raise Ambiguous(f"{repo}: {' and '.join(held)} say how the weights are quantized; keep one of them")
     if not held:
         return config, ""
     repo.fetch(*held)

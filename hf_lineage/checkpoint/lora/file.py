@@ -15,7 +15,7 @@ from hf_lineage.checkpoint.lora.factors import Lora, fit_factors, refuse_many
 from hf_lineage.checkpoint.lora.forms import forms, instead
 from hf_lineage.checkpoint.opening import open_file
 from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo
-from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
 from hf_lineage.hub import RepoRef
 
 WHICH = {"A": "A", "a": "A", "down": "A", "B": "B", "b": "B", "up": "B"}
@@ -85,7 +85,7 @@ def _models(checkpoint: Checkpoint, where: str) -> Mapping[str, _Model]:
         mine = held.setdefault(folder, _Model(flattened))
         match = _factor(rest)
         if mine.flattened != flattened:
-            raise NothingToCompare(f"{where} names the matrices of one model in two ways; publish them separately")
+            raise Ambiguous(f"{where} names the matrices of one model in two ways; publish them separately")
         if match and len(info.shape) == 2 and not info.refusal:
             pair = mine.pairs.setdefault(_module(match["module"]), {})
             if pair.setdefault(WHICH[match["which"]], name) != name:

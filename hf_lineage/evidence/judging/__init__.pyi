@@ -4,6 +4,7 @@ from .adapter_verdict import least_effect as least_effect
 from .adapter_verdict import measure_trace as measure_trace
 from .evaluation import as_read as as_read
 from .evaluation import as_related as as_related
+from .evaluation import downgrade as downgrade
 from .evaluation import evaluate as evaluate
 from .evaluation import judge_equal as judge_equal
 from .evaluation import judge_merge as judge_merge
@@ -12,6 +13,8 @@ from .evaluation import named as named
 from .evaluation import reserved as reserved
 from .evaluation import spans as spans
 from .evaluation import unaccounted as unaccounted
+from .evaluation import with_run as with_run
+from .evaluation import with_strict as with_strict
 from .measurement import Pair as Pair
 from .measurement import same_recipe as same_recipe
 from .unit_verdict import CALIBRATION as CALIBRATION

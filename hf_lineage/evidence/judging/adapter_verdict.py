@@ -14,7 +14,7 @@ from hf_lineage.evidence.adapters import Block, Trace, trace
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import as_related
 from hf_lineage.evidence.nulls import DOUBTFUL
-from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.evidence.verdict import Code, Verdict
 
 POWER = 0.99
 """UNRELATED needs a test that detects a trace with this probability."""
@@ -52,7 +52,7 @@ def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Ve
     """Return the verdict on an adapter and a base; `order_matters` names an initialisation for which no null holds."""
     if order_matters:
         return Verdict(
-            Kind.INCONCLUSIVE,
+            Code.INCONCLUSIVE,
             f"the adapter started from {order_matters}, which depends on the order of the rows of the base, so the "
             "permutation null does not hold",
             trace=trace,
@@ -61,21 +61,21 @@ def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Ve
         return _related(trace, criteria)
     if not trace.calibrated:
         return Verdict(
-            Kind.INCONCLUSIVE,
+            Code.INCONCLUSIVE,
             "the adapter shows no trace of this base, but it is not known how strong a trace such adapters show",
             trace=trace,
         )
     power = trace.power(criteria.alpha)
     if power < POWER:
         return Verdict(
-            Kind.INCONCLUSIVE,
+            Code.INCONCLUSIVE,
             "the adapter shows no trace of this base, but with this rank and size in these matrices it would show "
             f"one only with a predicted probability of {power:.2f}",
             trace=trace,
         )
     above = f"of {power:.2f}" if power < 0.995 else "above 0.99"
     return Verdict(
-        Kind.UNRELATED,
+        Code.UNRELATED,
         "the adapter carries no trace of this base; one trained on it would show it with a predicted probability "
         f"{above}",
         trace=trace,
@@ -91,13 +91,13 @@ def _related(trace: Trace, criteria: Criteria) -> Verdict:
     ]
     if not doubts:
         return Verdict(
-            Kind.ADAPTER,
+            Code.ADAPTER,
             "the adapter carries the trace of this base: it was trained on it or a near relative, or extracted from a "
             "difference to it",
             trace=trace,
         )
     weak = f"the adapter shows a trace of this base, but a weak one: {'; '.join(doubts)}"
-    return replace(as_related(Kind.WEAK, weak, criteria), trace=trace)
+    return replace(as_related(Code.WEAK, weak, criteria), trace=trace)
 
 
 def clear(outcome: Verdict) -> bool:
@@ -105,4 +105,4 @@ def clear(outcome: Verdict) -> bool:
     trace = outcome.trace
     if outcome.verified or trace is None:
         return True
-    return outcome.kind is Kind.UNRELATED and trace.p_value > DOUBTFUL * trace.analyses
+    return outcome.code is Code.UNRELATED and trace.p_value > DOUBTFUL * trace.analyses

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hf_lineage.errors import printable
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.equal_numbers import EqualNumbers
+from hf_lineage.evidence.executed import Executed
 from hf_lineage.evidence.judging.measurement import measure
 from hf_lineage.evidence.units import Inherited, together
-from hf_lineage.evidence.verdict import Evidence, Kind, Verdict
+from hf_lineage.evidence.verdict import Code, Evidence, Verdict
 from hf_lineage.signature import Signature
 
+if TYPE_CHECKING:
+    from hf_lineage.evidence.strict import Strict
+
+DOWNGRADED = frozenset({Code.UNLISTED_CLASS, Code.UNUSED, Code.CHANGED})
+"""Codes of models whose weights are enough, and that something else keeps from being verified."""
 CHANCE = 0.1
 """A shared basis or a narrow model alone can give a share up to this, but never more than half in a layer."""
 
@@ -33,22 +40,28 @@ def evaluate(base: Signature, candidate: Signature, criteria: Criteria) -> Verdi
 
 
 def reserved(outcome: Verdict, reservations: Iterable[str]) -> Verdict:
-    """Return a verdict on two models, INCONCLUSIVE if a reservation forbids to verify or contradict a claim."""
+    """Return a verdict on two models, inconclusive if a reservation forbids to verify or contradict a claim."""
     reasons = tuple(dict.fromkeys(reservations))
-    if not reasons or not (outcome.is_related or outcome.kind is Kind.UNRELATED):
+    if not reasons or not (outcome.is_related or outcome.code is Code.UNRELATED):
         return outcome
-    return Verdict(Kind.INCONCLUSIVE, "; ".join(reasons), outcome.evidence, outcome.by_path, framed=outcome.framed)
+    return Verdict(Code.INCONCLUSIVE, "; ".join(reasons), outcome.evidence, outcome.by_path, framed=outcome.framed)
 
 
 def as_read(outcome: Verdict, classes: Iterable[str], doubts: Iterable[str] = ()) -> Verdict:
-    """Return a verdict on two models, read as these classes, if any: RELATED with doubts verifies nothing."""
+    """Return a verdict on two models that were read as these classes, not verified if there are any, or doubts."""
     reasons = [f"read as {name}; its own code decides what it computes" for name in dict.fromkeys(classes) if name]
+    code = Code.UNLISTED_CLASS if reasons else Code.UNUSED
     reasons += doubts
-    if not reasons or not outcome.is_related:
+    return downgrade(outcome, code, reasons) if reasons else outcome
+
+
+def downgrade(outcome: Verdict, code: Code, reasons: Iterable[str]) -> Verdict:
+    """Return a verdict with these reasons, and with another code if it was verified; unchanged if not RELATED."""
+    if not outcome.is_related:
         return outcome
-    by_path = {path: _read_as(single) for path, single in outcome.by_path.items()}
+    by_path = {path: _downgraded(single, code) for path, single in outcome.by_path.items()}
     reason = "; ".join(filter(None, (outcome.reason, *reasons)))
-    return replace(_read_as(outcome), reason=reason, by_path=by_path)
+    return replace(_downgraded(outcome, code), reason=reason, by_path=by_path)
 
 
 def unaccounted(names: Sequence[str], compared: str = "") -> Iterator[str]:
@@ -66,8 +79,20 @@ def judge_signatures(base: Signature, candidate: Signature, criteria: Criteria) 
     return as_read(outcome, (base.read_as, candidate.read_as), unaccounted(candidate.unaccounted))
 
 
-def _read_as(outcome: Verdict) -> Verdict:
-    return replace(outcome, kind=Kind.READ_AS if outcome.verified else outcome.kind, accepted=False)
+def with_strict(outcome: Verdict, strict: Strict) -> Verdict:
+    """Return a verdict with the comparison of every number, not verified where one is not the base's."""
+    reasons = [strict.problem] if strict.problem else []
+    return replace(outcome if strict.holds else downgrade(outcome, Code.CHANGED, reasons), strict=strict)
+
+
+def with_run(outcome: Verdict, executed: Executed) -> Verdict:
+    """Return a verdict with the observations of the running model, not verified where it could not be run."""
+    reasons = [executed.problem] if executed.problem else []
+    return replace(downgrade(outcome, Code.UNUSED, reasons) if reasons else outcome, executed=executed)
+
+
+def _downgraded(outcome: Verdict, code: Code) -> Verdict:
+    return replace(outcome, code=code if outcome.verified else outcome.code, accepted=False)
 
 
 def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
@@ -78,19 +103,19 @@ def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
     singles = {path: judge_path(measured, criteria) for path, measured in evidence.items()}
     related = [single for single in singles.values() if single.is_related]
     if related:
-        weakest = max(related, key=lambda single: list(Kind).index(single.kind))
+        weakest = max(related, key=lambda single: list(Code).index(single.code))
         others = [
             f"along {path}, {single.reason or 'no relation is visible'}"
             for path, single in singles.items()
             if not single.is_related
         ]
-        if others and weakest.kind is Kind.RELATED:
-            weakest = as_related(Kind.IN_PART, "; ".join(others), criteria)
+        if others and weakest.code is Code.INHERITED:
+            weakest = as_related(Code.PART, "; ".join(others), criteria)
         return replace(weakest, evidence=evidence, by_path=singles)
     for single in singles.values():
-        if single.kind is Kind.INCONCLUSIVE:
+        if single.code is Code.INCONCLUSIVE:
             return replace(single, evidence=evidence, by_path=singles)
-    return Verdict(Kind.UNRELATED, "", evidence, singles)
+    return Verdict(Code.UNRELATED, "", evidence, singles)
 
 
 def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
@@ -100,18 +125,18 @@ def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
     for who, numbers in zip(("base", "candidate"), measured.not_finite, strict=True):
         if numbers:
             return Verdict(
-                Kind.INCONCLUSIVE, f"weights in {named(numbers)} of the {who} are not finite, or too large for float32"
+                Code.INCONCLUSIVE, f"weights in {named(numbers)} of the {who} are not finite, or too large for float32"
             )
     if usable * 2 <= layers or not layers:
-        return Verdict(Kind.INCONCLUSIVE, f"only {usable} of {layers} layers hold weights that are not zero")
+        return Verdict(Code.INCONCLUSIVE, f"only {usable} of {layers} layers hold weights that are not zero")
     if deciding is None:
-        return Verdict(Kind.INCONCLUSIVE, measured.nulls[-1].objection)
+        return Verdict(Code.INCONCLUSIVE, measured.nulls[-1].objection)
     if measured.p_value > criteria.alpha or not all(null.admits for null in measured.nulls if null is not deciding):
-        return Verdict(Kind.UNRELATED)
+        return Verdict(Code.UNRELATED)
     # The test coordinates have no sketch error, and the score covers more than the test coordinates: both have to pass.
     if min(comparison.score, measured.permutation.effect) < criteria.minimum_effect:
         return Verdict(
-            Kind.INCONCLUSIVE,
+            Code.INCONCLUSIVE,
             f"significant, but the score is less than {criteria.minimum_effect:g} above chance; "
             "a shared initialisation, distant ancestry or training on hidden states can cause that",
         )
@@ -123,16 +148,16 @@ def kind_of(measured: Evidence, criteria: Criteria) -> Verdict:
     inherited = measured.inherited
     if inherited is None:
         return as_related(
-            Kind.BASIS_ONLY, "a signature holds no hidden units, so it is not known how many are inherited", criteria
+            Code.EMBEDDING, "a signature holds no hidden units, so it is not known how many are inherited", criteria
         )
     if inherited.least > criteria.min_share:
-        return as_related(Kind.RELATED, "", criteria)
+        return as_related(Code.INHERITED, "", criteria)
     candidate = measured.layers[1]
     layers = [candidate[row] for row in inherited.layers]
     if layers or inherited.share > CHANCE:
-        return as_related(Kind.IN_PART, _in_part(inherited, layers), criteria)
+        return as_related(Code.PART, _in_part(inherited, layers), criteria)
     return as_related(
-        Kind.BASIS_ONLY, f"{inherited.share:.0%} of what its units write is inherited: {SHARED_BASIS}", criteria
+        Code.EMBEDDING, f"{inherited.share:.0%} of what its units write is inherited: {SHARED_BASIS}", criteria
     )
 
 
@@ -155,30 +180,31 @@ def judge_equal(measured: EqualNumbers, before: Verdict, criteria: Criteria) -> 
         f"(p = {measured.p_value:.3g}): by their energy a layer inherits at least {low}, and one at least {high}"
     )
     clear = measured.share >= criteria.minimum_effect
-    if before.kind is Kind.IN_PART:
+    if before.code is Code.PART:
         return replace(before, reason=f"{before.reason}; {reason}" if clear else before.reason, equal=measured)
     if clear:
-        return replace(as_related(Kind.IN_PART, reason, criteria), equal=measured)
+        return replace(as_related(Code.PART, reason, criteria), equal=measured)
     why = "a shared initialisation, distant ancestry or a few copied numbers can cause that"
-    inconclusive = Verdict(Kind.INCONCLUSIVE, f"{reason}; {why}", equal=measured)
-    return inconclusive if before.kind is Kind.UNRELATED else None
+    inconclusive = Verdict(Code.INCONCLUSIVE, f"{reason}; {why}", equal=measured)
+    return inconclusive if before.code is Code.UNRELATED else None
 
 
 def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Verdict]:
-    """Return the verdicts on all parents that a merge declares, verified if the parents together are enough.
+    """Return the verdicts on all parents that a merge declares, verified as a merge if the parents are enough together.
 
     Each of n parents must have given at least 1/(2n) of what the merge's units write, and all together more than is
     asked of one base. What several parents have in common counts once, or naming copies of one parent would verify it.
     """
     related = [verdict for verdict in verdicts if verdict.is_related]
     paths = {tuple(verdict.evidence) for verdict in related}
-    counted = not any(verdict.kind is Kind.READ_AS or verdict.framed for verdict in related)
+    counted = not any(verdict.code in DOWNGRADED or verdict.framed for verdict in related)
+    singly = [replace(verdict, code=Code.MERGE) if verdict.verified else verdict for verdict in verdicts]
     if len(related) < len(verdicts) or len(verdicts) < 2 or len(paths) != 1 or not all(paths) or not counted:
-        return list(verdicts)
+        return singly
     if not all(_parents([verdict.evidence[path] for verdict in related], min_share) for path in next(iter(paths))):
-        return list(verdicts)
+        return singly
     reason = f"one of {len(related)} parents of a merge, which inherits more than {min_share:.0%} from all together"
-    return [verdict if verdict.verified else _as_parent(verdict, reason) for verdict in related]
+    return [verdict if verdict.verified else _as_parent(verdict, reason) for verdict in singly]
 
 
 def _parents(measured: Sequence[Evidence], min_share: float) -> bool:
@@ -194,10 +220,10 @@ def _parents(measured: Sequence[Evidence], min_share: float) -> bool:
 
 def _as_parent(verdict: Verdict, reason: str) -> Verdict:
     by_path = {
-        path: replace(single, kind=Kind.RELATED, reason=reason) if single.is_related else single
+        path: replace(single, code=Code.MERGE, reason=reason) if single.is_related else single
         for path, single in verdict.by_path.items()
     }
-    return replace(verdict, kind=Kind.RELATED, reason=reason, by_path=by_path)
+    return replace(verdict, code=Code.MERGE, reason=reason, by_path=by_path)
 
 
 def named(numbers: Sequence[int]) -> str:
@@ -221,6 +247,6 @@ def spans(numbers: Sequence[int]) -> str:
     return ", ".join(str(start) if start == end else f"{start}-{end}" for start, end in pairs)
 
 
-def as_related(kind: Kind, reason: str, criteria: Criteria) -> Verdict:
-    """Return a verdict of RELATED of a kind that verifies nothing, which the user may have accepted."""
-    return Verdict(kind, reason, accepted=kind.identifier in criteria.accept)
+def as_related(code: Code, reason: str, criteria: Criteria) -> Verdict:
+    """Return a verdict of this code, which the user may have accepted although it verifies nothing."""
+    return Verdict(code, reason, accepted=code in criteria.accept)

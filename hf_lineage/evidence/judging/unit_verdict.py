@@ -11,7 +11,7 @@ from dataclasses import replace
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import CHANCE, as_related, named
 from hf_lineage.evidence.units import CANCELLED, HALF, PROCRUSTES, RESIDUAL, TOKEN, Framed
-from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.evidence.verdict import Code, Verdict
 
 CALIBRATION = "benchmarks/results/ours-frames.json"
 """The measurement of the shares of independent models, from which the two figures below come."""
@@ -29,8 +29,8 @@ THROUGH = {
 """Frame -> how units are compared in it, as a phrase."""
 
 
-def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> Verdict:
-    """Return the verdict on what two models show unit by unit; `admitted`: whether calibrated evidence is accepted."""
+def judge_framed(framed: Framed, criteria: Criteria) -> Verdict:
+    """Return the verdict on what two models show unit by unit."""
     share, p_value = framed.inherited.share, framed.p_value
     if p_value is not None and p_value <= criteria.alpha:
         return replace(_exact(framed, criteria), framed=framed)
@@ -39,24 +39,24 @@ def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> V
             f"{share:.0%} of what its units write is inherited, but in another order than in the base: {UNDONE}, and "
             f"units were moved; none of {PAIRS:,} pairs of independent models has more than {LARGEST:.0%}"
         )
-        return Verdict(Kind.CALIBRATED, reason, accepted=admitted, framed=framed)
+        return replace(as_related(Code.CALIBRATED, reason, criteria), framed=framed)
     if share > CALIBRATED * framed.kept:
         few = _few_heads(framed, criteria)
         part = "" if framed.kept == 1 else f" ({framed.kept:.0%} of the units were compared)"
         return Verdict(
-            Kind.INCONCLUSIVE,
+            Code.INCONCLUSIVE,
             f"{share:.0%} of what its units write is found in the base{part}, seen {through(framed)}: more than "
             f"independent models have in common, but {few or 'too little to call it related'}",
             framed=framed,
         )
     if framed.remains < CANCELLED:
         return Verdict(
-            Kind.INCONCLUSIVE,
+            Code.INCONCLUSIVE,
             "most of what its hidden units write is cancelled by other units of the same layer, so the units do not "
             "tell what the model computes",
             framed=framed,
         )
-    return Verdict(Kind.UNRELATED, framed=framed)
+    return Verdict(Code.UNRELATED, framed=framed)
 
 
 def _exact(framed: Framed, criteria: Criteria) -> Verdict:
@@ -65,13 +65,13 @@ def _exact(framed: Framed, criteria: Criteria) -> Verdict:
     undone = f"{UNDONE}: " if framed.frame.name != RESIDUAL else ""
     shown = f"{undone}{share:.0%} of what its units write is inherited, in the order of the base"
     if framed.least > criteria.min_share:
-        return Verdict(Kind.RELATED, shown)
+        return Verdict(Code.INHERITED, shown)
     if layers or share > CHANCE:
         where = f", in {named(layers)}" if layers else ", in no layer more than half"
         few = _few_heads(framed, criteria)
-        return as_related(Kind.IN_PART, f"{shown}{where}{few and f', but {few}'}", criteria)
+        return as_related(Code.PART, f"{shown}{where}{few and f', but {few}'}", criteria)
     return Verdict(
-        Kind.INCONCLUSIVE,
+        Code.INCONCLUSIVE,
         f"the order of its hidden units agrees with that of the base, but only {share:.1%} of what they write is "
         "inherited; a few copied units or a common initialisation can cause that",
     )

@@ -112,7 +112,7 @@ def noted(report: Report, catalogue: Catalogue) -> Report:
 def _relatives(report: Report, row: Row, catalogue: Catalogue) -> list[tuple[Entry, Vector]]:
     verdict, options = row.verdict, report.options
     path = next(iter(verdict.evidence), None)
-    if verdict.kind not in FAMILY or path is None or verdict.by_units or row.part:
+    if verdict.code not in FAMILY or path is None or verdict.by_units or row.part:
         return []
     base = _signature(counterpart(whole_base(row.claim, options.local_hub), ""), report)
     model = _signature(report.source or located(report.model, options), report)

@@ -18,7 +18,7 @@ from hf_lineage.checking.adapters import Adapter, Adapters, judge_on, open_place
 from hf_lineage.checking.results import NAMED, VERDICTS, Row, attempt
 from hf_lineage.claims import Claim, read_claims
 from hf_lineage.errors import LineageError, RepositoryError
-from hf_lineage.evidence import Kind, Verdict
+from hf_lineage.evidence import Code, Verdict
 from hf_lineage.hub import RepoRef, hub_name, resolve, spelled
 from hf_lineage.index.key import similarities
 from hf_lineage.index.storage import SIZE, Catalogue, Entry, Shard
@@ -55,7 +55,7 @@ class Judged:
     @property
     def tested(self) -> bool:
         """Whether the weights of the two were compared."""
-        return self.verdict.kind not in (Kind.UNVERIFIABLE, Kind.UNREADABLE)
+        return not (self.verdict.code.is_unjudged or self.verdict.code is Code.DAMAGED)
 
     @property
     def left(self) -> int:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from hf_lineage.claims import Claim
 from hf_lineage.errors import printable
-from hf_lineage.evidence import MINIMUM_EFFECT, Criteria, Kind, Verdict
+from hf_lineage.evidence import MINIMUM_EFFECT, Code, Criteria, Verdict
 from hf_lineage.evidence.derivation import Blend, Derivation, Links, Made, Share
 from hf_lineage.evidence.judging import judge_signatures
 from hf_lineage.evidence.paths import scores
 from hf_lineage.signature import Signature
 
-FAMILY = (Kind.RELATED,)
+FAMILY = (Code.INHERITED,)
 """The kinds of verdict by which two models are of one family; a part alone joins no families."""
 
 
@@ -66,7 +66,7 @@ def in_folders(tests: PairTests, declared: Sequence[Declared]) -> Iterator[Decla
     for one in declared:
         at = folders.get(os.path.normpath(Path.cwd() / one.claim.base)) if one.base is None else None
         verdict = None if at in (None, one.child) else tests.verdict(at, one.child)
-        yield replace(one, base=at) if verdict and verdict.kind in (*FAMILY, Kind.IN_PART) else one
+        yield replace(one, base=at) if verdict and verdict.code in (*FAMILY, Code.PART) else one
 
 
 def plain(name: str) -> str:
@@ -144,7 +144,7 @@ def families_of(tests: PairTests, declared: Sequence[Declared]) -> list[int]:
     pairs = [(one.base, one.child) for one in declared if one.base is not None]
     for base, candidate in [*pairs, *((other, at) for _, at, other in tests.scores())]:
         verdict = tests.verdict(base, candidate) if home[base] != home[candidate] else None
-        if verdict is not None and verdict.kind in FAMILY:
+        if verdict is not None and verdict.code in FAMILY:
             home = [home[base] if number == home[candidate] else number for number in home]
     return home
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from hf_lineage.evidence import Criteria, Kind, derivation
+from hf_lineage.evidence import Code, Criteria, derivation
 from hf_lineage.evidence.paths import compare_paths, scores
 from hf_lineage.index.tree.relatives import (
     FAMILY,
@@ -163,7 +163,7 @@ def _declared_edge(tests: PairTests, declared: Sequence[Declared], parent: str, 
     for one in declared:
         if one.base is not None and (names[one.base], names[one.child]) == (parent, child):
             verdict = tests.verdict(one.base, one.child)
-            mark = Mark.VERIFIED if verdict and verdict.kind in FAMILY else Mark.MEASURED
+            mark = Mark.VERIFIED if verdict and verdict.code in FAMILY else Mark.MEASURED
             return Edge(parent, child, mark, relation=one.claim.relation or "")
     return Edge(parent, child, Mark.MEASURED, directed=False)
 
@@ -217,7 +217,7 @@ def _in_part(tests: PairTests, home: Sequence[int], declared: Sequence[Declared]
     for base, child in [*pairs, *alike]:
         if child in alone and home[base] != home[child] and not {(child, home[base]), (base, home[child])} & done:
             verdict = tests.verdict(base, child)
-            if verdict is not None and verdict.kind is Kind.IN_PART:
+            if verdict is not None and verdict.code is Code.PART:
                 done.add((child, home[base]))
                 edge = _declared_edge(tests, declared, members[base].name, members[child].name)
                 yield replace(edge, mark=Mark.IN_PART)
@@ -230,7 +230,7 @@ def _besides(tests: PairTests, declared: Sequence[Declared], edges: Sequence[Edg
         child = tests.members[one.child].name
         base = one.claim.base if one.base is None else tests.members[one.base].name
         verdict = None if one.base is None else tests.verdict(one.base, one.child)
-        if (base, child) in drawn or (verdict is not None and verdict.kind in FAMILY):
+        if (base, child) in drawn or (verdict is not None and verdict.code in FAMILY):
             continue
-        mark = Mark.CONTRADICTED if verdict is not None and verdict.kind is Kind.UNRELATED else Mark.DECLARED
+        mark = Mark.CONTRADICTED if verdict is not None and verdict.code is Code.UNRELATED else Mark.DECLARED
         yield Edge(base, child, mark, relation=one.claim.relation or "")

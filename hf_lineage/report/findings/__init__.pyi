@@ -8,6 +8,8 @@ from .finding import Finding as Finding
 from .merge import IN_SHARES as IN_SHARES
 from .merge import RecordedParent as RecordedParent
 from .strict import RecordedStrict as RecordedStrict
+from .summary import DETAILS as DETAILS
+from .summary import summarize as summarize
 from .table import describe_claim as describe_claim
 from .table import describe_report as describe_report
 from .table import place_claim as place_claim

@@ -19,7 +19,8 @@ from hf_lineage.report.words import numbers, wording
 def describe(_report: Report, row: Row) -> Finding | None:
     """Return which layers come from the base that was compared; None if the two are not RELATED, or nobody knows."""
     details = tuple(_sentences(row, None if row.verdict.by_units else row.verdict.decisive))
-    return Finding("Descent", wording.about(row), details=details, in_verdict=True) if details else None
+    brief = details[0] if details and row.verdict.verified else ""
+    return Finding("Descent", wording.about(row), details=details, in_verdict=True, brief=brief) if details else None
 
 
 def _sentences(row: Row, evidence_of: str | None) -> Iterator[str]:
@@ -85,8 +86,11 @@ def describe_relation(_report: Report, row: Row) -> Finding | None:
     evidence = wording.best(row)
     where = "in the layers that are inherited, " if evidence and 0 < len(evidence.origins) < evidence.read else ""
     declared = f"; declared: {printable(row.claim.relation, 40)}" if row.claim.relation else ""
-    seen = f"relation seen: {where}{row.derivation.words}{declared}"
-    return Finding("Relation", wording.about(row), (seen,), values=_values(row.derivation))
+    seen, made = (
+        f"relation seen: {where}{row.derivation.words}{declared}",
+        f"how it was made: {where}{row.derivation.words}",
+    )
+    return Finding("Relation", wording.about(row), (seen,), values=_values(row.derivation), brief=made)
 
 
 def _values(derivation: Derivation) -> dict[str, Any]:

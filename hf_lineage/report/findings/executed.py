@@ -21,8 +21,6 @@ UNITS = {"nats": "nats a token", "change": "relative change of the last state"}
 class RecordedRun(msgspec.Struct, frozen=True):
     """What a record keeps of it."""
 
-    mark: str
-    """Whether the claim is verified, and by what, in words."""
     verified: bool
     """Whether it is verified by running."""
     problem: str | None
@@ -34,13 +32,15 @@ def describe(_report: Report, row: Row) -> Finding | None:
     executed = row.verdict.executed
     if executed is None:
         return None
+    sentences = tuple(_sentences(row, executed))
     return Finding(
         "When the model runs",
         wording.about(row),
-        tuple(_sentences(row, executed)),
+        sentences,
         tuple(_details(executed)),
         (_table(executed.ablation),) if executed.ablation else (),
         values=_values(row, executed),
+        brief=next(iter(sentences), ""),
     )
 
 
@@ -53,7 +53,7 @@ def _sentences(row: Row, executed: Executed) -> Iterator[str]:
         others = f"; without other parts, {likewise}" if likewise else ""
         name = printable(row.claim.base, 200)
         yield f"without what it has in common with {name} this model loses {ablation.amount}{others}"
-    if row.verdict.verified_by_running:
+    if row.verdict.is_executed:
         yield "verified by running: what is common is used"
     elif row.verdict.verified:
         yield "not verified by running: what is common could not be taken out part by part"
@@ -85,8 +85,7 @@ def _table(ablation: Ablation) -> Table:
 
 def _values(row: Row, executed: Executed) -> dict[str, Any]:
     return {
-        "mark": row.verdict.mark,
-        "verified": row.verdict.verified_by_running,
+        "verified": row.verdict.is_executed,
         "problem": executed.problem or None,
         "seed": executed.seed,
         "ran": executed.ran and _ran(executed.ran),

@@ -64,6 +64,8 @@ class Finding:
     """Whether every report says it before everything else."""
     in_verdict: bool = False
     """Whether a page says it beside the verdict, above everything else."""
+    brief: str = ""
+    """The sentence of a report without `--explain`; empty where such a report does not have the finding."""
 
     @property
     def statements(self) -> Iterator[str]:

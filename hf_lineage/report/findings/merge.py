@@ -56,9 +56,9 @@ def describe_parent(_report: Report, row: Row) -> Finding | None:
     if row.parent is None:
         return None
     base = printable(row.claim.base, 200)
-    return Finding(
-        "Merge contribution", base, tuple(_sentences(row.parent)), values=_values(row.parent), decimals=IN_SHARES
-    )
+    sentences = tuple(_sentences(row.parent))
+    first = next(iter(sentences), "")
+    return Finding("Merge contribution", base, sentences, values=_values(row.parent), decimals=IN_SHARES, brief=first)
 
 
 def describe_merge(report: Report) -> Finding | None:

@@ -12,14 +12,18 @@ def describe_waiver(_report: Report, row: Row) -> Finding | None:
     """Return what accepts the verdict on a claim; None where nothing does."""
     if row.waiver is None:
         return None
-    accepted = f"{row.verdict.words} is accepted until {row.waiver.expires}: {row.waiver.reason}"
+    accepted = f"{row.verdict.label} is accepted until {row.waiver.expires}: {row.waiver.reason}"
     values = {"reason": row.waiver.reason, "expires": row.waiver.expires.isoformat()}
-    return Finding("Accepted", wording.about(row), (accepted,), values=values)
+    return Finding("Accepted", wording.about(row), sentences=(accepted,), values=values)
 
 
 def describe_unmet(_report: Report, row: Row) -> Finding | None:
     """Return what the policy requires and a claim lacks; None if it lacks nothing."""
-    return Finding("Policy not met", wording.about(row), row.unmet, values=list(row.unmet)) if row.unmet else None
+    return (
+        Finding("Policy not met", wording.about(row), sentences=row.unmet, values=list(row.unmet))
+        if row.unmet
+        else None
+    )
 
 
 def describe_policy(report: Report) -> Finding | None:
@@ -30,13 +34,11 @@ def describe_policy(report: Report) -> Finding | None:
     values = {
         "source": policy.source or None,
         "fail_on": policy.fail_on,
-        "evidence": policy.evidence,
         "require": policy.requires or None,
         "own_code": policy.own_code,
         "undeclared_parent": policy.undeclared_parent,
         "relations": list(policy.relations),
         "accepted": sum(row.waiver is not None for row in report.rows),
-        "exit_code": int(report.status),
     }
     return Finding("Policy", values=values)
 

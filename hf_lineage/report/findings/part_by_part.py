@@ -34,7 +34,7 @@ def _named(row: Row) -> str:
 
 def _line(row: Row) -> tuple[str, ...]:
     share = wording.inherited_share(row)
-    return _named(row), printable(row.claim.base, 200), row.verdict.words, "" if share is None else f"{share:.0%}"
+    return _named(row), printable(row.claim.base, 200), row.verdict.label, "" if share is None else f"{share:.0%}"
 
 
 def _bars(rows: Sequence[Row]) -> tuple[Bar, ...]:
@@ -55,7 +55,8 @@ def _values(row: Row) -> dict[str, object]:
     return {
         "part": printable(row.part, 100),
         "base": printable(row.claim.base, 200),
-        "verdict": row.verdict.name,
+        "verdict": row.verdict.word,
+        "code": row.verdict.code,
         "verified": row.verdict.verified,
         "inherited": wording.inherited_share(row),
     }

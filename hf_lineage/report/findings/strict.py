@@ -23,8 +23,6 @@ SHOWN, MOST, NAMED = 20, 1000, 3
 class RecordedStrict(msgspec.Struct, frozen=True):
     """What a record keeps of it."""
 
-    mark: str
-    """Whether the claim is verified, and by what, in words."""
     holds: bool
     sentence: str
 
@@ -46,6 +44,7 @@ def describe(_report: Report, row: Row) -> Finding | None:
         (table,) if strict.beyond else (),
         values=_values(row, strict, sentences[0]),
         in_verdict=True,
+        brief=sentences[0],
     )
 
 
@@ -118,9 +117,8 @@ def _rows(beyond: Sequence[Beyond]) -> Iterator[tuple[str, ...]]:
 
 def _values(row: Row, strict: Strict, sentence: str) -> Mapping[str, Any]:
     return {
-        "mark": row.verdict.mark,
         "holds": strict.holds,
-        "verified": row.verdict.verified_by_numbers,
+        "verified": row.verdict.is_strict,
         "sentence": sentence,
         "problem": strict.problem or None,
         "base": strict.base,

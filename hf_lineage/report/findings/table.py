@@ -103,7 +103,7 @@ def state_outcome(row: Row) -> str:
     if framed and row.verdict.by_units:
         measured = f" ({wording.share_of_units(framed)} of its units inherited, p = {wording.order_p(framed)})"
     why = f": {wording.reason(row)}" if row.verdict.reason else ""
-    return f"{wording.about(row)} is {row.verdict.words}{measured}{why}{besides(row)}"
+    return f"{wording.about(row)} is {row.verdict.label}{measured}{why}{besides(row)}"
 
 
 def reasons(report: Report) -> Iterator[str]:

@@ -16,7 +16,6 @@ from hf_lineage.checking.results import Row, moment
 from hf_lineage.errors import printable
 from hf_lineage.hub import hub_name
 from hf_lineage.report.findings import describe_claim, describe_report, state_outcome
-from hf_lineage.report.formats import json
 from hf_lineage.report.formats.materials import NAMESPACE, ancestors, confidence, digests, title
 from hf_lineage.report.words import encode, wording
 
@@ -150,14 +149,13 @@ def _properties(report: Report) -> Iterator[Property]:
             "base-files": ", ".join(f"{file} sha256:{sha256}" for file, sha256 in digests(row.base_folder).items()),
             "relation": row.claim.relation,
             "declared-in": ", ".join(row.claim.sources),
-            "verdict": row.verdict.name,
-            "kind": json.kind(row.verdict),
+            "verdict": row.verdict.word,
+            "code": row.verdict.code,
             "verified": "true" if row.verdict.verified else "false",
-            "verified-by-running": "true" if row.verdict.verified_by_running else "false",
-            "verified-by-every-number": "true" if row.verdict.verified_by_numbers else "false",
+            "executed": "true" if row.verdict.is_executed else "false",
+            "strict": "true" if row.verdict.is_strict else "false",
             "reason": printable(row.verdict.reason),
             "score": None if best is None else f"{best.comparison.score:.4g}",
-            "rests-on": json.rests_on(row.verdict),
             "inherited": wording.share(best) if best else framed and wording.share_of_units(framed),
             "p-value": None if p_value is None else f"{p_value:.4g}",
             **{maker.name: "; ".join(finding.statements) for maker, finding in describe_claim(report, row)},

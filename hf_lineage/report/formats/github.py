@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from hf_lineage.checking import Report
 from hf_lineage.errors import printable
+from hf_lineage.evidence import Word
 from hf_lineage.report.findings import state_first, state_outcome
-from hf_lineage.report.formats import intoto, json, markdown
+from hf_lineage.report.formats import intoto, markdown
 from hf_lineage.report.words import encode, wording
-
-UNDECLARED = "UNDECLARED"
-"""The output `verdict` where nothing is declared."""
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -39,9 +37,9 @@ def _outputs(report: Report) -> dict[str, str]:
     share = None if row is None else wording.inherited_share(row)
     p_value = None if row is None else wording.p_value(row)
     return {
-        "verdict": UNDECLARED if row is None else row.verdict.name,
-        "verified": "true" if row is not None and row.verdict.verified else "false",
-        "kind": "" if row is None else json.kind(row.verdict) or "",
+        "verdict": str(report.code.word),
+        "code": report.code,
+        "verified": "true" if report.code.word is Word.VERIFIED else "false",
         "undeclared-parents": ", ".join(printable(name, 200) for name in report.undeclared),
         "accepted": str(sum(row.waiver is not None for row in report.rows)),
         "inherited": "" if share is None else f"{share:.2f}",

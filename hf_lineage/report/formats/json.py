@@ -12,13 +12,13 @@ from typing import Any
 from hf_lineage import __version__
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row, moment, stamp
-from hf_lineage.evidence import Evidence, Kind, Verdict
+from hf_lineage.evidence import Code, Evidence, Verdict, Word
 from hf_lineage.evidence.nulls import EmpiricalNull, PermutationNull
 from hf_lineage.report.findings import Finding, place_claim, place_report
 from hf_lineage.report.words import commands as command
-from hf_lineage.report.words import encode, numbers, wording
+from hf_lineage.report.words import encode, numbers, texts
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
 TEST = ("alpha", "permutations", "seed", "min_share", "order_seed")
 """Options that verdicts depend on."""
@@ -35,7 +35,7 @@ def render(report: Report, explain: bool = False) -> str:
 
 def document(report: Report) -> dict[str, Any]:
     """Return the report as plain values."""
-    options, worst = report.options, wording.worst(report)
+    options = report.options
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "hf-lineage", "version": __version__},
@@ -44,9 +44,8 @@ def document(report: Report) -> dict[str, Any]:
         "model": report.model,
         "as_name": report.as_name or None,
         "commit": report.commit,
-        "exit_code": int(report.exit_code),
-        "verdict": worst and worst.verdict.name,
-        "verified": worst is not None and worst.verdict.verified,
+        **outcome(report.code),
+        "exit_code": int(report.status),
         "recipe": asdict(options.recipe),
         "test": {name: getattr(options, name) for name in TEST},
         "conflicts": list(report.conflicts),
@@ -82,9 +81,7 @@ def _claim(report: Report, row: Row) -> dict[str, Any]:
         "relation": row.claim.relation,
         "part": row.part,
         "sources": list(row.claim.sources),
-        "verdict": row.verdict.name,
-        "kind": kind(row.verdict),
-        "verified": row.verdict.verified,
+        **outcome(row.verdict.code),
         "exit_code": int(row.verdict.exit_code),
         "reason": row.verdict.reason,
         **_decisive(row.verdict, paths),
@@ -96,7 +93,6 @@ def _claim(report: Report, row: Row) -> dict[str, Any]:
             "model": row.model_origin and asdict(row.model_origin),
         },
         "traffic": {name: asdict(downloaded) for name, downloaded in row.traffic.items()},
-        "rests_on": rests_on(row.verdict),
         "paths": paths,
         **_placed(*place_claim(report, row)),
     }
@@ -115,20 +111,15 @@ def _decisive(verdict: Verdict, paths: Sequence[dict[str, Any]]) -> dict[str, An
     }
     path = next((path for path in paths if path["path"] == verdict.decisive), trace)
     measured = path["inherited"] and {key: path["inherited"][key] for key in ("share", "low", "high")}
-    by_path = any(single.kind is verdict.kind for single in verdict.by_path.values())
+    by_path = any(single.code is verdict.code for single in verdict.by_path.values())
     p_value = verdict.equal.p_value if verdict.equal and not by_path else path["p_value_adjusted"]
     return {"score": path["score"], "p_value_adjusted": p_value, "inherited": measured}
 
 
-def kind(verdict: Verdict) -> str | None:
-    """Return in which way two models are RELATED, None for any other verdict."""
-    return verdict.kind.identifier if verdict.is_related else None
-
-
-def rests_on(verdict: Verdict) -> str | None:
-    """Return on what RELATED rests: an exact test, a calibrated threshold or a listing; None for other verdicts."""
-    others = {Kind.CALIBRATED: "calibrated", Kind.LISTED: "listing"}
-    return others.get(verdict.kind, "exact") if verdict.is_related else None
+def outcome(code: Code) -> dict[str, Any]:
+    """Return the keys that reports and claims have alike: word, code, whether it is verified, and advice."""
+    verified = code.word is Word.VERIFIED
+    return {"verdict": str(code.word), "code": code, "verified": verified, "next": list(texts()[code].next)}
 
 
 def _inherited(evidence: Evidence) -> dict[str, Any] | None:
@@ -146,7 +137,8 @@ def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:
     error = evidence.comparison.standard_error
     return {
         "path": path,
-        "verdict": single.name,
+        "verdict": single.word,
+        "code": single.code,
         "reason": single.reason,
         "score": evidence.comparison.score,
         "standard_error": error if math.isfinite(error) else None,

@@ -9,8 +9,8 @@ from hf_lineage import __version__
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import in_words, moment
 from hf_lineage.errors import printable
-from hf_lineage.report.findings import Finding, describe_claim, describe_report, reasons
-from hf_lineage.report.words import GIVEN, advice, columns, numbers, public, wording
+from hf_lineage.report.findings import Finding, describe_claim, describe_report, reasons, summarize
+from hf_lineage.report.words import GIVEN, columns, limits, numbers, public, wording
 from hf_lineage.report.words import commands as command
 
 
@@ -22,8 +22,9 @@ def render(report: Report, explain: bool = False) -> str:
     if report.commit:
         blocks.append(f"At commit {escaped(report.commit)}.")
     if report.rows:
-        blocks.append(markdown_table(columns(report), (line for row in report.rows for line in wording.cells(row))))
-    blocks += [paragraph(sentence) for sentence in reasons(report)]
+        lines = [cells for row in report.rows for cells in (wording.cells(row) if explain else [wording.line(row)])]
+        blocks.append(markdown_table(columns(report, explain), lines))
+    blocks += [paragraph(sentence) for sentence in (reasons(report) if explain else summarize(report))]
     if explain:
         for row in report.rows:
             blocks += [block for _, finding in describe_claim(report, row) for block in _explained(finding)]
@@ -33,7 +34,7 @@ def render(report: Report, explain: bool = False) -> str:
                 blocks.append(markdown_table(numbers.LAYER_COLUMNS, rows))
                 blocks += [paragraph(sentence) for sentence in numbers.null_sentences(evidence)]
         blocks += [block for _, finding in describe_report(report) for block in _explained(finding)]
-        blocks += ["\n".join(f"- {limit}" for limit in shown)] if (shown := advice.describe_limits(report)) else []
+        blocks += ["\n".join(f"- {limit}" for limit in shown)] if (shown := limits.describe_limits(report)) else []
     blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING} {_made(report, repeat)}</sub>")
     return "\n\n".join(blocks) + "\n"
 

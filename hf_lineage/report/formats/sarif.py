@@ -9,9 +9,9 @@ from hf_lineage import __version__
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
+from hf_lineage.evidence import Code
 from hf_lineage.report.findings import state_all, state_outcome
-from hf_lineage.report.formats.json import kind
-from hf_lineage.report.words import KINDS, NUMBERED, Place, Rule, encode, fingerprint, holds, places, wording
+from hf_lineage.report.words import CODES, Place, encode, fingerprint, holds, places, texts, wording
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 HOMEPAGE = "https://github.com/hf-lineage/hf-lineage"
@@ -30,7 +30,7 @@ def document(report: Report) -> dict[str, Any]:
         "version": __version__,
         "semanticVersion": __version__,
         "informationUri": HOMEPAGE,
-        "rules": [_rule(KINDS[kind].rule) for kind in NUMBERED],
+        "rules": [_rule(code) for code in CODES],
     }
     run = {
         "tool": {"driver": driver},
@@ -42,23 +42,24 @@ def document(report: Report) -> dict[str, Any]:
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule(code: Code) -> dict[str, Any]:
+    text = texts()[code]
     return {
-        "id": f"lineage/{rule.identifier}",
-        "name": f"Lineage{''.join(part.capitalize() for part in rule.identifier.split('-'))}",
-        "shortDescription": {"text": rule.title},
-        "fullDescription": {"text": rule.meaning},
-        "help": {"text": f"{rule.meaning} {wording.MEANING}"},
+        "id": f"lineage/{code}",
+        "name": f"Lineage{''.join(part.capitalize() for part in code.split('-'))}",
+        "shortDescription": {"text": text.title},
+        "fullDescription": {"text": text.meaning},
+        "help": {"text": f"{text.meaning} {' '.join(text.next)} {wording.MEANING}"},
         "helpUri": f"{HOMEPAGE}#use",
-        "defaultConfiguration": {"level": rule.level},
+        "defaultConfiguration": {"level": text.level},
         "properties": {"tags": ["lineage", "provenance", "supply-chain"], "precision": "very-high"},
     }
 
 
 def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, Any]:
-    verdict, best, rule = row.verdict, wording.best(row), KINDS[row.verdict.kind].rule
+    verdict, best, code = row.verdict, wording.best(row), row.verdict.code
     passed = holds(row)
-    level = "warning" if rule.level == "none" else rule.level
+    level = texts()[code].level.replace("none", "warning")
     first, *others = map(_location, found_at)
     p_value = wording.p_value(row)
     why = f"{row.waiver.reason} (accepted until {row.waiver.expires})" if row.waiver else ""
@@ -68,15 +69,15 @@ def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, An
     if (share := wording.inherited_share(row)) is not None:
         numbers["inherited"] = share
     facts = {
-        "verdict": verdict.name,
-        "kind": kind(verdict),
+        "verdict": verdict.word,
+        "code": code,
         "verified": verdict.verified,
         "base": printable(row.claim.base, 200),
         "baseCommit": row.base_commit,
     }
     return {
-        "ruleId": f"lineage/{rule.identifier}",
-        "ruleIndex": NUMBERED.index(verdict.kind),
+        "ruleId": f"lineage/{code}",
+        "ruleIndex": CODES.index(code),
         "kind": "pass" if passed else "fail",
         "level": "none" if passed else level,
         "message": {"text": _message(f"{state_outcome(row)}.")},

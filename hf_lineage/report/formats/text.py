@@ -16,22 +16,16 @@ from rich.text import Text
 
 from hf_lineage.checking import Report
 from hf_lineage.errors import printable
-from hf_lineage.evidence import Evidence, ExitCode, Kind
-from hf_lineage.report.findings import Bars, Finding, describe_claim, describe_report, reasons
-from hf_lineage.report.words import KINDS, NUMERIC, TONES, WHOLE, columns, numbers, wording
+from hf_lineage.evidence import Evidence, Word
+from hf_lineage.report.findings import DETAILS, Bars, Finding, describe_claim, describe_report, reasons, summarize
+from hf_lineage.report.words import columns, numbers, wording
 
 WIDTH = 80
 BAR = 20
 COMMAND, UNBROKEN = re.compile(r"`[^`]+`"), "\N{NO-BREAK SPACE}"
-_COLOURS = {
-    # A cell may be folded after a verdict's first words, and only the first of all is coloured.
-    rf"{kind.word}(?={re.escape(kind.words.removeprefix(kind.word)[:3])})": TONES[
-        "bad" if kind.exit_code is ExitCode.ERROR else KINDS[kind].tone
-    ]
-    for kind in sorted(Kind, key=lambda kind: kind.words == kind.word)
-}
-"""Pattern of what is coloured -> code of the colour; of two that fit the first one counts."""
-LONGEST_VERDICT = 15
+_COLOURS = {Word.VERIFIED: 32, Word.RELATED: 33, Word.UNRELATED: 31, Word.UNDECIDED: 33}
+"""Code of a terminal's colour for each word."""
+LONGEST_VERDICT = 24
 """Letters of a verdict in one line of a table."""
 
 
@@ -40,19 +34,28 @@ def render(report: Report, explain: bool = False) -> str:
     at = f" @ {report.commit}" if report.commit else ""
     lines = [f"{printable(report.model, 200)}{printable(at, 60)}"]
     if report.rows:
-        cells = (folded(line) for row in report.rows for line in wording.cells(row))
-        lines.append(table(columns(report), cells, numeric=NUMERIC, whole=WHOLE))
-    paragraphs = list(reasons(report))
+        lines.append(claims(report, explain))
+    paragraphs = list(reasons(report) if explain else summarize(report))
     if explain:
-        from hf_lineage.report.words import advice
+        from hf_lineage.report.words import limits
 
         for row in report.rows:
             lines += [block for _, finding in describe_claim(report, row) for block in _explained(finding)]
             for path, evidence in row.verdict.evidence.items():
                 lines.append(_layers(f"{wording.about(row)}, {path}", evidence))
         lines += [block for _, finding in describe_report(report) for block in _explained(finding)]
-        paragraphs += [wording.settings(report), wording.MEANING, *advice.describe_limits(report)]
+        paragraphs += [wording.settings(report), wording.MEANING, *limits.describe_limits(report)]
+    elif report.rows:
+        paragraphs[-1] = f"{paragraphs[-1]} {DETAILS}"
     return "\n".join(lines + [wrapped(paragraph) for paragraph in paragraphs]) + "\n"
+
+
+def claims(report: Report, explain: bool = False) -> str:
+    """Return the table of claims; `explain` adds relation and path, and a line for each path."""
+    names = columns(report, explain)
+    rows = [cells for row in report.rows for cells in (wording.cells(row) if explain else [wording.line(row)])]
+    numeric = [number for number, name in enumerate(names) if name in wording.FIGURES]
+    return table(names, map(folded, rows), numeric, [number for number, name in enumerate(names) if name == "Path"])
 
 
 def table(
@@ -103,9 +106,8 @@ def wrapped(paragraph: str) -> str:
 
 def colour(text: str) -> str:
     """Return text with every verdict in its colour, for a terminal."""
-    pattern = re.compile("|".join(rf"(\b{pattern}\b)" for pattern in _COLOURS))
-    codes = tuple(_COLOURS.values())
-    return pattern.sub(lambda match: f"\x1b[{codes[(match.lastindex or 1) - 1]}m{match[0]}\x1b[0m", text)
+    pattern = re.compile(rf"\b({'|'.join(_COLOURS)})\b")
+    return pattern.sub(lambda match: f"\x1b[{_COLOURS[Word(match[0])]}m{match[0]}\x1b[0m", text)
 
 
 def bar(value: float, top: float) -> str:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import NAMED, Row
 from hf_lineage.errors import printable
-from hf_lineage.evidence import Evidence, Kind
+from hf_lineage.evidence import Code, Evidence
 from hf_lineage.evidence.adapters import Trace
 from hf_lineage.report import page
 from hf_lineage.report.findings import describe_claim
@@ -143,7 +143,7 @@ def evidence(row: Row, number: int, captions: bool) -> Iterator[AlongPath]:
     """
     verdict = row.verdict
     for path, single in verdict.evidence.items():
-        words = f": {verdict.by_path[path].words}" if len(verdict.evidence) > 1 else ""
+        words = f": {verdict.by_path[path].label}" if len(verdict.evidence) > 1 else ""
         yield AlongPath(
             path,
             words,
@@ -196,7 +196,7 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> Vi
     return View(
         number=number,
         row=row,
-        reason="" if row.verdict.kind is Kind.ADAPTER else wording.reason(row),
+        reason="" if row.verdict.code is Code.ADAPTER else wording.reason(row),
         beside=list(state_beside(report, row)),
         tiles=list(tiles(report, row)),
         evidence=list(evidence(row, number, captions)),

@@ -14,11 +14,12 @@ from markupsafe import Markup
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row, moment
 from hf_lineage.errors import printable
+from hf_lineage.evidence import Code
 from hf_lineage.report import page
 from hf_lineage.report.findings import describe_report
 from hf_lineage.report.html.claim import CAPTIONS, figures, state_beside, view_claim
 from hf_lineage.report.tree import figure
-from hf_lineage.report.words import GIVEN, advice, public, wording
+from hf_lineage.report.words import GIVEN, limits, public, texts, whole, wording
 from hf_lineage.report.words import commands as command
 
 
@@ -35,7 +36,7 @@ class Line:
 
 def overview_line(report: Report, row: Row) -> Line:
     """Return one claim at a glance."""
-    about = next(map(page.whole, state_beside(report, row)), "") or _first(wording.reason(row))
+    about = next(map(whole, state_beside(report, row)), "") or _first(wording.reason(row))
     return Line(row, tuple(_bars(row)), about)
 
 
@@ -55,7 +56,7 @@ def _bars(row: Row) -> Iterator[tuple[Markup | str, str]]:
 
 def _first(reason: str) -> str:
     short = reason if len(reason) <= 160 else f"{reason[:160].rsplit(' ', 1)[0]} …"
-    return page.whole(short) if short else ""
+    return whole(short) if short else ""
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -76,8 +77,8 @@ def render(report: Report, explain: bool = False) -> str:
         "html/report.html.j2",
         report=report,
         name=printable(report.model, 200),
-        verdicts=", ".join(dict.fromkeys(row.verdict.words for row in rows)) or "Nothing declared",
-        counts=Counter(row.verdict.words for row in rows),
+        verdicts=", ".join(dict.fromkeys(row.verdict.label for row in rows)) or Code.UNDECLARED.label,
+        counts=Counter(row.verdict.label for row in rows),
         commit=page.commit_of_model(report),
         several=several,
         explain=explain,
@@ -88,10 +89,9 @@ def render(report: Report, explain: bool = False) -> str:
         findings=[(one.title, page.show(one, explain=explain)) for one in apart],
         claims=[view_claim(report, number, not several, explain) for number in range(len(rows))],
         captions=CAPTIONS if several and any(row.verdict.evidence for row in rows) else {},
-        advice=advice.NEXT,
-        undeclared=advice.UNDECLARED,
+        undeclared=texts()[Code.UNDECLARED],
         remarks=[page.without_hint(remark) for remark in remarks],
-        limits=advice.describe_limits(report),
+        limits=limits.describe_limits(report),
         models=models if several else (),
         given=GIVEN if report.as_name else "",
         command=repeat,

@@ -19,5 +19,4 @@ from .svg import shortened as shortened
 from .svg import text as text
 from .templates import fill as fill
 from .templates import identifier as identifier
-from .templates import whole as whole
 from .templates import word as word

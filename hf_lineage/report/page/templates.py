@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from hf_lineage import __version__
 from hf_lineage.checking.results import in_words, stamp
 from hf_lineage.errors import printable
-from hf_lineage.report.words import KINDS, numbers, wording
+from hf_lineage.report.words import numbers, texts, whole, wording
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -58,7 +58,7 @@ def _environment() -> Environment:
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     made.globals |= {"style": Markup(style), "digest": digest, "version": __version__}  # noqa: S704 - our own file
     made.globals |= {
-        "KINDS": KINDS,
+        "texts": texts(),
         "SIGNS": SIGNS,
         "meaning": wording.MEANING,
         "stamp": stamp,
@@ -95,13 +95,3 @@ def identifier(name: str) -> Markup:
 def word(words: str, tone: str) -> Markup:
     """Return the words of a verdict in the colour of its tone."""
     return Markup('<span class="word {}">{}</span>').format(tone, escaped(words))
-
-
-def whole(sentence: str) -> str:
-    """Return a sentence with a capital in front, unless it begins with a name, and a stop behind.
-
-    >>> whole("score 0.9"), whole("All 6 layers."), whole("org/name: no weights")
-    ('Score 0.9.', 'All 6 layers.', 'org/name: no weights.')
-    """
-    first, stop = sentence.partition(" ")[0], "" if sentence.endswith((".", "…")) else "."
-    return f"{sentence[:1].upper() if first.isalpha() else sentence[:1]}{sentence[1:]}{stop}"

@@ -11,7 +11,6 @@ import msgspec
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import CardError, OptionError, printable
-from hf_lineage.evidence import Kind
 from hf_lineage.report import findings as report_findings
 from hf_lineage.report.formats import json
 from hf_lineage.report.words import Write, command, indented, renamed, written
@@ -19,7 +18,7 @@ from hf_lineage.signature import Recipe
 from hf_lineage.signature.sources import Origin
 
 FILE = "lineage/claims.json"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
 HERE, IN_WORDS = ".", "this repository"
 """The model of a record in a folder, whose name there says nothing: as a path, and in a sentence."""
@@ -106,8 +105,8 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     relation: str | None
     sources: tuple[str, ...]
     verified: bool
-    """Whether the exact test says RELATED and more than half of what the model's units write is inherited."""
     verdict: str
+    code: str
     reason: str
     layers: int | None
     score: float | None
@@ -121,8 +120,6 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     signatures: Origins | None = None
     exit_code: int | None = None
     """What `check` returns for the claim."""
-    kind: str | None = None
-    """In which way the two are RELATED; null for any other verdict."""
     inherited: Inherited | None = None
     """Along the path that decided."""
     parent: report_findings.RecordedParent | None = None
@@ -140,21 +137,15 @@ class RecordedClaim(msgspec.Struct, frozen=True):
         return {path.path: path for path in self.paths}
 
     @property
-    def mark(self) -> str:
-        """Whether the claim is verified, and by what, in words."""
-        return by.mark if (by := self.strict or self.executed) else "verified" if self.verified else "not verified"
-
-    @property
-    def words(self) -> str:
-        """The words that reports print for the verdict."""
-        kind = Kind.parse(self.kind, self.verdict)
-        return kind.words if kind else self.verdict
+    def label(self) -> str:
+        """Word and code as reports print them."""
+        return self.verdict if self.code == self.verdict.lower() else f"{self.verdict} {self.code}"
 
 
 class Record(msgspec.Struct, frozen=True):
     """All claims about one model at one commit; commits are null for folders."""
 
-    schema_version: Literal[3]
+    schema_version: Literal[4]
     tool: Tool
     model: str
     commit: str | None

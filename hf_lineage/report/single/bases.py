@@ -47,8 +47,8 @@ def values(judged: Judged) -> dict[str, Any]:
         "model": judged.group.entry.model,
         "commit": judged.group.entry.commit,
         "near": [{"model": other.model, "commit": other.commit} for other in judged.group.near],
-        "verdict": judged.verdict.name,
-        "kind": judged.verdict.kind.identifier if judged.related else None,
+        "verdict": judged.verdict.word,
+        "code": judged.verdict.code,
         "reason": judged.verdict.reason,
     }
 
@@ -73,7 +73,7 @@ def _text(result: AdapterBases, against: Against | None) -> str:
 def _cells(result: AdapterBases, one: Judged) -> tuple[str, ...]:
     p_value = _p_value(result, one)
     shown = "-" if p_value is None else f"{p_value:.3g}"
-    return named(one.group.entry), str(len(one.group.near)), shown, one.verdict.words
+    return named(one.group.entry), str(len(one.group.near)), shown, one.verdict.label
 
 
 def _p_value(result: AdapterBases, one: Judged) -> float | None:

@@ -38,7 +38,7 @@ def _cells(result: Identification, one: Relative) -> tuple[str, ...]:
     along = f"{one.along:.2f}" if related and one is not result.ancestor else "-"
     distance = f"{one.distance:.3f}" if related else "-"
     shown = wording.inherited(evidence)
-    return named(one.entry), distance, along, shown, f"{evidence.p_value:.3g}", one.verdict.words
+    return named(one.entry), distance, along, shown, f"{evidence.p_value:.3g}", one.verdict.label
 
 
 def _sentences(result: Identification) -> Iterator[str]:
@@ -102,8 +102,8 @@ def _relative(result: Identification, one: Relative) -> dict[str, Any]:
     related = one in result.related
     return {
         **{name: getattr(one.entry, name) for name in ("model", "commit", "width", "layers")},
-        "verdict": one.verdict.name,
-        "kind": one.verdict.kind.identifier if related else None,
+        "verdict": one.verdict.word,
+        "code": one.verdict.code,
         "p_value_adjusted": evidence.p_value,
         "score": evidence.comparison.score,
         "inherited": evidence.inherited and {"share": evidence.inherited.share},

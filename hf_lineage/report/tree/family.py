@@ -10,7 +10,7 @@ from markupsafe import Markup
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import NAMED, Row
 from hf_lineage.errors import printable
-from hf_lineage.evidence import Kind
+from hf_lineage.evidence import Code, Word
 from hf_lineage.index.tree import Edge, Mark
 from hf_lineage.report.page import fill
 from hf_lineage.report.tree.rows import CLAIMS, TONES, Node, picture
@@ -21,13 +21,12 @@ FEWEST = 3
 MOST = 8
 """Bases, and parts of the model, that are drawn; a picture with more is no summary."""
 MARKS = {
-    Kind.RELATED: Mark.VERIFIED,
-    Kind.ADAPTER: Mark.VERIFIED,
-    Kind.IN_PART: Mark.IN_PART,
-    Kind.UNRELATED: Mark.CONTRADICTED,
-    **dict.fromkeys((Kind.LISTED, Kind.CALIBRATED, Kind.WEAK, Kind.BASIS_ONLY, Kind.READ_AS), Mark.WEAKER),
+    **{code: Mark.VERIFIED for code in Code if code.word is Word.VERIFIED},
+    **{code: Mark.WEAKER for code in Code if code.word is Word.RELATED},
+    Code.PART: Mark.IN_PART,
+    Code.UNRELATED: Mark.CONTRADICTED,
 }
-"""By the kind of a verdict, what an edge rests on; any other kind judged nothing."""
+"""By the code of a verdict, the evidence of an edge; any other code judged nothing."""
 FIRST = (Mark.CONTRADICTED, Mark.NO_TRACE, Mark.VERIFIED, Mark.IN_PART, Mark.WEAKER, Mark.NOT_JUDGED)
 """Which of too many bases are drawn: what the weights contradict is never pushed out of the picture by other names."""
 SOLID = "Solid lines: the weights confirm it."
@@ -87,7 +86,7 @@ def family_of(report: Report) -> Family:
 
 def mark_of(row: Row) -> Mark:
     """Return what the edge of a claim rests on."""
-    mark = MARKS.get(row.verdict.kind, Mark.NOT_JUDGED)
+    mark = MARKS.get(row.verdict.code, Mark.NOT_JUDGED)
     return Mark.NO_TRACE if mark is Mark.CONTRADICTED and row.claim.sources == NAMED else mark
 
 
@@ -102,7 +101,7 @@ def _seen(row: Row) -> str:
     share = row.parent.shares.get(row.verdict.decisive or "") if row.parent else None
     if share is not None and share.clear:
         return f"{share.value:.0%} of the merge"
-    inherited = wording.inherited_share(row) if row.verdict.kind in (Kind.RELATED, Kind.IN_PART) else None
+    inherited = wording.inherited_share(row) if row.verdict.code in (Code.INHERITED, Code.PART) else None
     return "" if inherited is None else f"{inherited:.0%} inherited"
 
 

@@ -1,13 +1,9 @@
-from . import advice as advice
 from . import commands as commands
+from . import limits as limits
 from . import numbers as numbers
 from . import wording as wording
 from .commands import Write as Write
 from .commands import command as command
-from .kinds import KINDS as KINDS
-from .kinds import NUMBERED as NUMBERED
-from .kinds import TONES as TONES
-from .kinds import Rule as Rule
 from .numbers import drawn as drawn
 from .place import Place as Place
 from .place import encode as encode
@@ -19,6 +15,9 @@ from .publishable import GIVEN as GIVEN
 from .publishable import public as public
 from .publishable import renamed as renamed
 from .publishable import written as written
-from .wording import NUMERIC as NUMERIC
-from .wording import WHOLE as WHOLE
+from .verdicts import CODES as CODES
+from .verdicts import TONES as TONES
+from .verdicts import Texts as Texts
+from .verdicts import texts as texts
 from .wording import columns as columns
+from .wording import whole as whole

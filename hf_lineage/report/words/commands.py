@@ -20,7 +20,7 @@ from hf_lineage.report.words import numbers
 from hf_lineage.report.words import publishable as public
 
 _BY_VALUE = ("subfolder", "budget")
-_SET = ("alpha", "permutations", "seed", "min_share", "evidence", "recompute")
+_SET = ("alpha", "permutations", "seed", "min_share", "recompute")
 Write = Callable[[str], str]
 
 

@@ -73,7 +73,7 @@ def fingerprint(report: Report, row: Row) -> str:
 
 def holds(row: Row) -> bool:
     """Return whether a claim is no finding: it is RELATED as it has to be, and lacks nothing that a policy asks for."""
-    return row.verdict.exit_code is ExitCode.RELATED and not row.unmet
+    return row.verdict.exit_code is ExitCode.VERIFIED and not row.unmet
 
 
 def _uri(source: RepoRef | None, file: str) -> str:

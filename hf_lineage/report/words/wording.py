@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import NAMED, Row
 from hf_lineage.errors import printable
-from hf_lineage.evidence import SEVERITY, Evidence, Kind, units
+from hf_lineage.evidence import SEVERITY, Code, Evidence, units
 from hf_lineage.evidence.judging import spans
 from hf_lineage.evidence.nulls import graft
 from hf_lineage.report.words import numbers
@@ -17,17 +17,17 @@ NAMED_BASE = "Base"
 """The first column where no base is declared, but each was named by the user."""
 COMPARED = "Model"
 """The first column where several models are compared with one."""
-NUMERIC = (3, 4, 5)
-"""The columns of figures."""
-WHOLE = (2,)
-"""The columns whose words are never broken over two lines: the paths."""
+EXPLAINED = ("Relation", "Path")
+"""Columns that only a report with `--explain` has."""
+FIGURES = ("Score", "Inherited", "p")
+"""Columns of numbers."""
 
 
-def columns(report: Report) -> tuple[str, ...]:
-    """Return the head of the table of claims."""
+def columns(report: Report, explain: bool = False) -> tuple[str, ...]:
+    """Return the head of the table of claims; `explain` adds relation and path."""
     named = bool(report.rows) and all(row.claim.sources == NAMED for row in report.rows)
     first = COMPARED if any(row.model for row in report.rows) else NAMED_BASE if named else COLUMNS[0]
-    return (first, *COLUMNS[1:])
+    return (first, *(name for name in COLUMNS[1:] if explain or name not in EXPLAINED))
 
 
 NOTHING_DECLARED = (
@@ -41,22 +41,35 @@ MEANING = (
 )
 
 
+def line(row: Row) -> tuple[str, ...]:
+    """Return the cells of one claim in one line: the figures of what decided, and the verdict."""
+    evidence, p = best(row), p_value(row)
+    share = inherited_share(row)
+    return (
+        about(row),
+        score(evidence) if evidence else "-",
+        "-" if share is None else f"{share:.0%}",
+        "-" if p is None else f"{p:.3g}",
+        row.verdict.label,
+    )
+
+
 def cells(row: Row) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of one claim: a line for each path, or a single line where nothing was measured."""
+    """Yield the cells of one claim with relation and path: a line for each path, or one where nothing was measured."""
     base, declared = about(row), printable(row.claim.relation or "-", 40)
     if not row.verdict.evidence and not row.verdict.framed:
         trace = row.verdict.trace
         path, p = ("-", "-") if trace is None else ("adapter", f"{trace.p_value:.3g}")
-        yield base, declared, path, "-", "-", p, row.verdict.words
+        yield base, declared, path, "-", "-", p, row.verdict.label
     for number, (path, evidence) in enumerate(row.verdict.evidence.items()):
-        words = row.verdict.by_path[path].words
+        words = row.verdict.by_path[path].label
         first = (base, declared) if number == 0 else ("", "")
         yield *first, path, score(evidence), inherited(evidence), f"{evidence.p_value:.3g}", words
     if equal := row.verdict.equal:
-        yield "", "", "numbers", "-", f"{equal.share:.0%}", f"{equal.p_value:.3g}", row.verdict.words
+        yield "", "", "numbers", "-", f"{equal.share:.0%}", f"{equal.p_value:.3g}", row.verdict.label
     if framed := row.verdict.framed:
         first = ("", "") if row.verdict.evidence else (base, declared)
-        yield *first, "units", "-", share_of_units(framed), order_p(framed), row.verdict.words
+        yield *first, "units", "-", share_of_units(framed), order_p(framed), row.verdict.label
 
 
 def about(row: Row) -> str:
@@ -145,7 +158,7 @@ def corrected(row: Row) -> Iterator[str]:
     if len(row.verdict.evidence) > 1:
         several = row.verdict.evidence.values()
         by = "; ".join(sorted({evidence.first.correction for evidence in several}))
-        verdict = f"{row.verdict.words} over {len(several)} paths"
+        verdict = f"{row.verdict.label} over {len(several)} paths"
         yield f"{about(row)}: {verdict}, p-values corrected for all of them ({by})"
 
 
@@ -197,7 +210,7 @@ def reading(row: Row) -> Iterator[str]:
 
 def _missed(row: Row) -> str:
     """What an early UNRELATED does not exclude, as the beginning of a phrase."""
-    least = graft(row.layers) if row.verdict.kind is Kind.UNRELATED and row.layers else 0
+    least = graft(row.layers) if row.verdict.code is Code.UNRELATED and row.layers else 0
     return f"the layers that were not read may hold copies of fewer than {least}; " if least else ""
 
 
@@ -224,3 +237,13 @@ def settings(report: Report) -> str:
         f"coordinates (seed {options.seed}); alpha {options.alpha:g}{drawn}; verified with more than "
         f"{options.min_share:.0%} inherited."
     )
+
+
+def whole(sentence: str) -> str:
+    """Return a sentence with a capital in front, unless it begins with a name, and a stop behind.
+
+    >>> whole("score 0.9"), whole("All 6 layers."), whole("org/name: no weights")
+    ('Score 0.9.', 'All 6 layers.', 'org/name: no weights.')
+    """
+    first, stop = sentence.partition(" ")[0], "" if sentence.endswith((".", "…")) else "."
+    return f"{sentence[:1].upper() if first.isalpha() else sentence[:1]}{sentence[1:]}{stop}"

@@ -36,7 +36,7 @@ def hub(tmp_path_factory):
 @pytest.mark.few(1)
 def test_an_adapter_of_diffusers_is_found_whatever_its_names(hub, form):
     own, other = (compare(str(hub / base / "pictures"), str(hub / "fern" / form)).rows for base in ("acme", "otter"))
-    assert [row.verdict.words for row in (*own, *other)] == ["RELATED by trace", "INCONCLUSIVE"]
+    assert [row.verdict.label for row in (*own, *other)] == ["RELATED by trace", "INCONCLUSIVE"]
     assert set(own[0].verdict.trace.by_role) == {"value", "output", "up", "gate"}
     assert own[0].verdict.trace.p_value == 0.0005
     assert other[0].verdict.trace.p_value > 0.01
@@ -50,14 +50,14 @@ def test_an_adapter_of_diffusers_is_found_whatever_its_names(hub, form):
 def test_a_card_declares_the_base_of_an_adapter_that_has_no_configuration(hub, tmp_path):
     folder = card(shutil.copytree(hub / "fern" / "new", tmp_path / "lora"), "acme/pictures", "adapter")
     report = check(str(folder), options=Options(local_hub=hub, order_seed=0))
-    assert [(row.claim.base, row.verdict.words) for row in report.rows] == [("acme/pictures", "RELATED by trace")]
-    assert (report.exit_code, report.notes) == (ExitCode.RELATED, ())
+    assert [(row.claim.base, row.verdict.label) for row in report.rows] == [("acme/pictures", "RELATED by trace")]
+    assert (report.exit_code, report.notes) == (ExitCode.VERIFIED, ())
     assert check(str(hub / "fern" / "new")).rows == ()
 
 
 def test_the_model_of_a_pipeline_may_be_named_by_itself(hub):
     (row,) = compare(str(hub / "acme" / "pictures" / "unet"), str(hub / "fern" / "flat")).rows
-    assert row.verdict.words == "RELATED by trace"
+    assert row.verdict.label == "RELATED by trace"
 
 
 def test_of_a_file_for_several_models_each_is_judged_on_its_own(hub, tmp_path):
@@ -78,7 +78,7 @@ def test_a_flattened_name_of_several_matrices_decides_nothing(tmp_path):
     factors = {name.format("down"): torch.ones(2, 4), name.format("up"): torch.ones(4, 2)}
     save_file(factors, tmp_path / "lora" / "style.safetensors")
     (row,) = compare(str(base), str(tmp_path / "lora")).rows
-    assert row.verdict.name == "UNVERIFIABLE"
+    assert row.verdict.word == "UNVERIFIABLE"
     assert "and several matrices of " in row.verdict.reason
     assert row.verdict.reason.endswith("may be meant")
 
@@ -105,10 +105,10 @@ def adapters(tmp_path_factory):
 
 def test_adapters_in_folders_are_judged_one_by_one(adapters):
     report = check(str(adapters), options=OPTIONS)
-    assert [(row.part, row.verdict.name) for row in report.rows] == [("french", "RELATED"), ("german", "UNRELATED")]
+    assert [(row.part, row.verdict.word) for row in report.rows] == [("french", "RELATED"), ("german", "UNRELATED")]
     assert report.exit_code == ExitCode.UNRELATED
     rows = compare(str(HUB / OTHER), str(adapters), OPTIONS).rows
-    assert [(row.part, row.verdict.name) for row in rows] == [("french", "UNRELATED"), ("german", "RELATED")]
+    assert [(row.part, row.verdict.word) for row in rows] == [("french", "UNRELATED"), ("german", "RELATED")]
 
 
 def test_each_folder_is_judged_on_the_base_that_it_names(adapters, tmp_path):
@@ -116,14 +116,14 @@ def test_each_folder_is_judged_on_the_base_that_it_names(adapters, tmp_path):
     edit_json(root / "german" / ADAPTER_CONFIG, base_model_name_or_path=OTHER)
     report = check(str(card(root, BASE, "adapter")), options=OPTIONS)
     assert [(row.part, row.claim.base) for row in report.rows] == [("french", BASE), ("german", OTHER)]
-    assert report.exit_code == ExitCode.RELATED
+    assert report.exit_code == ExitCode.VERIFIED
 
 
 def test_a_base_that_the_card_names_and_no_folder_does_is_judged_on_all(adapters, tmp_path):
     root = shutil.copytree(adapters, tmp_path / "several")
     shutil.rmtree(root / "german")
     report = check(str(card(root, OTHER, "adapter")), options=OPTIONS)
-    assert [(row.claim.base, row.verdict.name) for row in report.rows] == [(BASE, "RELATED"), (OTHER, "UNRELATED")]
+    assert [(row.claim.base, row.verdict.word) for row in report.rows] == [(BASE, "RELATED"), (OTHER, "UNRELATED")]
 
 
 def test_a_folder_whose_base_cannot_be_followed_is_judged_on_that_of_the_card(adapters, tmp_path):
@@ -131,12 +131,12 @@ def test_a_folder_whose_base_cannot_be_followed_is_judged_on_that_of_the_card(ad
     for name in ("french", "german"):
         edit_json(root / name / ADAPTER_CONFIG, base_model_name_or_path="/home/me/models/base")
     report = check(str(card(root, BASE, "adapter")), options=OPTIONS)
-    assert [(row.claim.base, row.verdict.name) for row in report.rows] == [(BASE, "RELATED"), (BASE, "UNRELATED")]
+    assert [(row.claim.base, row.verdict.word) for row in report.rows] == [(BASE, "RELATED"), (BASE, "UNRELATED")]
 
 
 def test_one_folder_is_named_behind_the_repository(adapters):
     (row,) = check(str(adapters), options=Options(local_hub=HUB, order_seed=0, subfolder="french")).rows
-    assert row.verdict.words == "RELATED by trace"
+    assert row.verdict.label == "RELATED by trace"
 
 
 UP = "model.layers.0.mlp.up_proj"
@@ -158,7 +158,7 @@ def test_an_adapter_that_is_damaged_hides_no_other(several):
         {name: tensor.fill_(torch.nan) for name, tensor in factors.items()}, root / "c" / "adapter_model.safetensors"
     )
     report = check(str(root), [str(base)])
-    named = [row.verdict.name for row in report.rows]
+    named = [row.verdict.word for row in report.rows]
     assert named == ["INCONCLUSIVE", "UNREADABLE", "UNREADABLE"]
     assert report.exit_code == ExitCode.ERROR
     shutil.rmtree(root / "a")
@@ -172,7 +172,7 @@ def test_of_very_many_adapters_some_are_judged_and_the_others_are_said(several, 
     monkeypatch.setattr("hf_lineage.checking.adapters.adapter_repository.MOST", 2)
     *judged, others = check(str(root), [str(base)]).rows
     assert [row.part for row in judged] == ["a", "b"]
-    assert (others.verdict.name, others.verdict.reason) == (
+    assert (others.verdict.word, others.verdict.reason) == (
         "UNVERIFIABLE",
         "other weights of the repository may come from elsewhere: c",
     )
@@ -193,7 +193,7 @@ def test_weights_that_are_no_adapter_are_not_vouched_for_by_one_beside_them(hub,
     folder = card(shutil.copytree(hub / "fern" / "new", tmp_path / "lora"), "acme/pictures", "adapter")
     save_file({"x.weight": torch.ones(2, 2)}, folder / "whole.safetensors")
     report = check(str(folder), options=Options(local_hub=hub, order_seed=0))
-    assert [row.verdict.name for row in report.rows] == ["RELATED", "UNVERIFIABLE"]
+    assert [row.verdict.word for row in report.rows] == ["RELATED", "UNVERIFIABLE"]
     assert report.rows[1].verdict.reason.endswith("may come from elsewhere: whole.safetensors")
     assert report.exit_code == ExitCode.UNDECIDED
 
@@ -202,7 +202,7 @@ def test_a_model_in_a_folder_beside_adapters_is_judged_as_well_or_said(hub, adap
     root = shutil.copytree(adapters, tmp_path / "several")
     shutil.copytree(HUB / OTHER, root / "model")
     rows = check(str(root), [str(HUB / BASE)], Options(order_seed=0)).rows
-    assert [(row.part, row.verdict.name) for row in rows] == [
+    assert [(row.part, row.verdict.word) for row in rows] == [
         ("french", "RELATED"),
         ("german", "UNRELATED"),
         ("model", "UNRELATED"),
@@ -227,12 +227,12 @@ def test_one_of_several_files_can_be_named(hub, tmp_path):
 def test_on_the_hub_adapters_in_folders_are_found(online, adapters):
     online.publish("fern/several", adapters)
     report = check("fern/several", options=Options(order_seed=0))
-    assert [(row.part, row.claim.base, row.verdict.name) for row in report.rows] == [
+    assert [(row.part, row.claim.base, row.verdict.word) for row in report.rows] == [
         ("french", BASE, "RELATED"),
         ("german", BASE, "UNRELATED"),
     ]
     (row,) = check("fern/several/french", options=Options(order_seed=0)).rows
-    assert (row.part, row.verdict.words) == ("french", "RELATED by trace")
+    assert (row.part, row.verdict.label) == ("french", "RELATED by trace")
 
 
 def test_on_the_hub_a_file_is_known_by_its_header(online, hub, tmp_path):
@@ -240,5 +240,5 @@ def test_on_the_hub_a_file_is_known_by_its_header(online, hub, tmp_path):
     folder = shutil.copytree(hub / "fern" / "flat", tmp_path / "flat")
     online.publish("fern/flat", card(folder, "acme/pictures", "adapter"))
     (row,) = check("fern/flat", options=Options(order_seed=0)).rows
-    assert (row.claim.base, row.verdict.words) == ("acme/pictures", "RELATED by trace")
+    assert (row.claim.base, row.verdict.label) == ("acme/pictures", "RELATED by trace")
     assert row.traffic["acme/pictures/unet"].moved < row.traffic["acme/pictures/unet"].stored

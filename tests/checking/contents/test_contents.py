@@ -99,7 +99,7 @@ def several(tmp_path):
 
 
 def seen(report):
-    return [(row.part, row.verdict.name) for row in report.rows], report.notes
+    return [(row.part, row.verdict.word) for row in report.rows], report.notes
 
 
 def test_the_last_state_is_judged_on_what_the_folders_declare_and_the_others_are_told(several):

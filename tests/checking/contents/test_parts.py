@@ -43,7 +43,7 @@ def hub(made, tmp_path):
 
 
 def outcome(report):
-    return {row.part or "language": row.verdict.words for row in report.rows}
+    return {row.part or "language": row.verdict.label for row in report.rows}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_tower_of_another_width_or_depth_is_told_apart(hub):
     spoil(other, change)
     edit_json(other / "config.json", vision_config=config["vision_config"] | {"num_hidden_layers": 1})
     shallow = check("fern/child", "acme/other", Options(local_hub=hub))
-    assert {row.part: row.verdict.name for row in shallow.rows}["vision"] == "UNRELATED"
+    assert {row.part: row.verdict.word for row in shallow.rows}["vision"] == "UNRELATED"
 
     def widen(tensors):
         for name, tensor in tensors.items():
@@ -118,7 +118,7 @@ def test_a_tower_of_another_width_or_depth_is_told_apart(hub):
     spoil(other, widen)
     wide = check("fern/child", "acme/other", Options(local_hub=hub))
     (row,) = [row for row in wide.rows if row.part == "vision"]
-    assert (row.verdict.name, "width 48" in row.verdict.reason) == ("INCOMPATIBLE", True)
+    assert (row.verdict.word, "width 48" in row.verdict.reason) == ("INCOMPATIBLE", True)
 
 
 def test_the_tower_of_the_base_in_a_part_that_nothing_uses_does_not_count(hub):
@@ -137,7 +137,7 @@ def test_the_tower_of_the_base_in_a_part_that_nothing_uses_does_not_count(hub):
     )
     spoil(hub / "fern/child", lambda tensors: tensors.update({f"model.{k}": v for k, v in held.items()}))
     (row,) = [row for row in check("fern/child", options=Options(local_hub=hub)).rows if row.part]
-    assert (row.verdict.name, "loaders disagree" in row.verdict.reason) == ("UNVERIFIABLE", True)
+    assert (row.verdict.word, "loaders disagree" in row.verdict.reason) == ("UNVERIFIABLE", True)
 
 
 def test_a_row_about_a_part_says_that_its_use_was_not_judged(hub):
@@ -145,7 +145,7 @@ def test_a_row_about_a_part_says_that_its_use_was_not_judged(hub):
     name = "multi_modal_projector.linear_2.weight"
     spoil(hub / "fern/child", lambda tensors: tensors.update({name: torch.zeros_like(tensors[name])}))
     language, vision = check("fern/child", options=Options(local_hub=hub)).rows
-    assert (vision.part, vision.verdict.words) == ("vision", "RELATED")
+    assert (vision.part, vision.verdict.label) == ("vision", "RELATED")
     told = "vision: its use by the rest of the model was not judged"
     assert (told in vision.notes, told in language.notes) == (True, False)
 

@@ -41,7 +41,7 @@ def test_a_false_part_is_unrelated(hub):
 def test_a_base_of_several_models_without_the_part_is_undecided(hub):
     into(hub / "acme/base", "first", "second")
     (row,) = check("fern/child", options=options(hub)).rows
-    assert (row.verdict.name, "holds several models, in first, second" in row.verdict.reason) == ("UNVERIFIABLE", True)
+    assert (row.verdict.word, "holds several models, in first, second" in row.verdict.reason) == ("UNVERIFIABLE", True)
 
 
 def test_a_part_that_no_factorization_reads_counts_as_the_bases_only_byte_for_byte(hub):

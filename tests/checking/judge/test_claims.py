@@ -10,7 +10,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.results.claim_result import NAMED
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import CheckpointError
-from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.reference import RepoRef
 from tests.models import WEIGHTS, fine_tuned, tiny_llama
 
@@ -35,13 +35,13 @@ def test_a_claim_that_says_nothing_usable_is_unverifiable_before_anything_is_rea
     (_, child) = models
     (child / WEIGHTS).unlink()
     found = row(replace(named("acme/x"), problem="two bases are named"), child)
-    assert (found.verdict, found.layers) == (Verdict(Kind.UNVERIFIABLE, "two bases are named"), None)
+    assert (found.verdict, found.layers) == (Verdict(Code.UNVERIFIABLE, "two bases are named"), None)
 
 
 def test_a_base_that_cannot_be_had_is_the_verdict_of_its_row(models):
     _, child = models
     found = row(named(child / "gone"), child)
-    assert found.verdict.name == "UNVERIFIABLE"
+    assert found.verdict.word == "UNVERIFIABLE"
     assert "gone" in found.verdict.reason
 
 
@@ -55,7 +55,7 @@ def test_a_candidate_that_cannot_be_read_is_an_error(models):
 def test_a_row_says_where_both_signatures_come_from_and_how_many_layers_there_are(models):
     base, child = models
     found = row(named(base), child)
-    assert (found.verdict.name, found.layers) == ("RELATED", 2)
+    assert (found.verdict.word, found.layers) == ("RELATED", 2)
     assert found.base_origin is found.model_origin
     assert found.traffic == {}
 
@@ -64,8 +64,8 @@ def test_a_model_that_declares_itself_is_unverifiable_and_one_that_the_user_name
     base, _ = models
     declared = replace(named(base), sources=("README.md: base_model",))
     itself = judge_claim(opened_once(RepoRef(str(base), base), OPTIONS), declared, OPTIONS)
-    assert itself.verdict.name == "UNVERIFIABLE"
-    assert row(named(base), base).verdict.name == "RELATED"
+    assert itself.verdict.word == "UNVERIFIABLE"
+    assert row(named(base), base).verdict.word == "RELATED"
 
 
 def test_a_candidate_is_opened_once(models):
@@ -86,7 +86,7 @@ def test_only_the_parents_of_a_merge_are_judged_together(models):
 def test_a_base_with_another_name_on_the_hub_is_compared_and_the_row_says_so(server):
     server.hub.renamed["acme/former"] = "acme/base"
     (row,) = check("fern/child", "acme/former", options=OPTIONS).rows
-    assert row.verdict.name == "RELATED"
+    assert row.verdict.word == "RELATED"
     assert row.notes[-1] == (
         "the Hub leads from acme/former to acme/base, and acme/base was compared: name it in the card"
     )

@@ -10,7 +10,7 @@ from hf_lineage import Options, compare
 from hf_lineage.checking.judge import stages
 from hf_lineage.checking.judge.unit_stage import EQUAL
 from hf_lineage.evidence.units.inherited import Inherited
-from hf_lineage.evidence.verdict import Kind
+from hf_lineage.evidence.verdict import Code
 from tests.models import EXAMPLES, WEIGHTS, spoil, tiny_llama
 from tests.sparse_models import BASE, OTHER, dare, dare_ties, few_loud, half_foreign, other_mlps
 
@@ -24,10 +24,10 @@ def judged(model, base=EXAMPLES / BASE, options=OPTIONS):
 
 
 MADE = {
-    "DARE of a far descendant, a tenth": (lambda folder: dare(folder, 0.1), 0.90, 0.17, Kind.BASIS_ONLY),
-    "DARE of a far descendant, three tenths": (lambda folder: dare(folder, 0.3), 0.70, 0.32, Kind.BASIS_ONLY),
-    "DARE-TIES with a foreign model": (dare_ties, 0.26, 0.10, Kind.UNRELATED),
-    "other MLPs": (other_mlps, 0.27, 0.26, Kind.UNRELATED),
+    "DARE of a far descendant, a tenth": (lambda folder: dare(folder, 0.1), 0.90, 0.17, Code.EMBEDDING),
+    "DARE of a far descendant, three tenths": (lambda folder: dare(folder, 0.3), 0.70, 0.32, Code.EMBEDDING),
+    "DARE-TIES with a foreign model": (dare_ties, 0.26, 0.10, Code.UNRELATED),
+    "other MLPs": (other_mlps, 0.27, 0.26, Code.UNRELATED),
 }
 
 
@@ -36,7 +36,7 @@ def test_what_keeps_numbers_of_the_base_is_related_in_part(tmp_path, monkeypatch
     build, equal, least, before = MADE[made]
     model = build(tmp_path / "model")
     found = judged(model, options=MLP)
-    assert (found.kind, found.exit_code) == (Kind.IN_PART, 3)
+    assert (found.kind, found.exit_code) == (Code.PART, 3)
     assert found.equal.p_value <= 0.01
     assert float(found.equal.equal.mean()) == pytest.approx(equal, abs=0.01)
     assert found.equal.share == pytest.approx(least, abs=0.03)
@@ -47,7 +47,7 @@ def test_what_keeps_numbers_of_the_base_is_related_in_part(tmp_path, monkeypatch
 
 def test_a_graft_keeps_what_its_paths_show_and_has_its_layers_by_number():
     found = judged(EXAMPLES / "magpie/llama-grafted")
-    assert found.kind is Kind.IN_PART
+    assert found.kind is Code.PART
     assert found.reason.startswith("33% of what its units write is inherited, in layers 1, 4; 33.4% of the numbers")
     assert found.equal.at_least.round(2).tolist() == [0, 1, 0, 0, 1, 0]
 
@@ -56,7 +56,7 @@ def test_where_half_of_the_layers_are_foreign_nothing_is_verified(tmp_path, monk
     model = half_foreign(tmp_path / "model")
     report = compare(str(EXAMPLES / BASE), str(model), OPTIONS)
     found = report.rows[0].verdict
-    assert (found.kind, found.exit_code) == (Kind.IN_PART, 3)
+    assert (found.kind, found.exit_code) == (Code.PART, 3)
     assert [one.inherited.share for one in found.evidence.values()] == pytest.approx([0.5, 0.5])
     assert "relation seen: in the layers that are inherited, weights unchanged" in " ".join(report.to_text().split())
     monkeypatch.setattr(Inherited, "least", property(lambda self: self.share + 1e-9))
@@ -66,19 +66,19 @@ def test_where_half_of_the_layers_are_foreign_nothing_is_verified(tmp_path, monk
 @pytest.mark.parametrize("model", [OTHER, "heron/llama-distilled", "magpie/llama-liar"])
 def test_independent_models_have_no_more_equal_numbers_than_chance_gives(model):
     found = judged(EXAMPLES / model)
-    assert (found.kind, found.equal) == (Kind.UNRELATED, None)
+    assert (found.kind, found.equal) == (Code.UNRELATED, None)
 
 
 def test_small_numbers_of_the_base_beside_large_ones_buy_nothing(tmp_path):
     found = judged(few_loud(tmp_path / "model"))
-    assert (found.kind, found.exit_code) == (Kind.INCONCLUSIVE, 3)
+    assert (found.kind, found.exit_code) == (Code.INCONCLUSIVE, 3)
     assert float(found.equal.equal.mean()) == pytest.approx(0.1, abs=0.01)
     assert found.equal.share < 0.001
 
 
 def test_numbers_of_another_format_say_nothing(tmp_path):
     model = spoil(other_mlps(tmp_path / "model"), lambda tensors: tensors.update(_in_float32(tensors)))
-    assert judged(model, options=MLP).kind is Kind.UNRELATED
+    assert judged(model, options=MLP).kind is Code.UNRELATED
 
 
 def _in_float32(tensors):
@@ -100,4 +100,4 @@ def test_over_the_network_a_few_rows_are_enough(online, tmp_path):
     online.publish("org/base", base)
     online.publish("org/child", spoil(other, keep))
     found = judged("org/child", "org/base", Options(order_seed=0, permutations=199))
-    assert found.kind is Kind.IN_PART
+    assert found.kind is Code.PART

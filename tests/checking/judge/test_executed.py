@@ -27,10 +27,10 @@ def judged(folder, base=BASE, options=RUN):
     return row.verdict
 
 
-def test_a_descendant_is_verified_by_running_and_loses_much_without_what_it_inherits():
+def test_a_descendant_is_is_executed_and_loses_much_without_what_it_inherits():
     verdict = judged(EXAMPLES / "moss/llama-continued")
     executed = verdict.executed
-    assert (verdict.words, verdict.verified_by_running, executed.complete) == ("RELATED", True, True)
+    assert (verdict.label, verdict.is_executed, executed.complete) == ("RELATED", True, True)
     assert executed.ablation.inherited.mean > 1
     assert executed.ablation.others.mean < 0.5
     assert executed.ablation.equal.parts == executed.ablation.others.parts
@@ -40,7 +40,7 @@ def test_a_descendant_is_verified_by_running_and_loses_much_without_what_it_inhe
 
 def test_an_independent_model_stays_unrelated_and_nothing_is_taken_out():
     verdict = judged(INDEPENDENT)
-    assert (verdict.words, verdict.executed.ran, verdict.executed.problem) == ("UNRELATED", None, "")
+    assert (verdict.label, verdict.executed.ran, verdict.executed.problem) == ("UNRELATED", None, "")
     assert verdict.evidence["mlp"].p_value > 0.01
 
 
@@ -116,12 +116,12 @@ def test_what_cannot_be_run_is_not_verified_and_the_reason_is_told(tmp_path):
 
     file = write(EXAMPLES / "fern/llama-finetune-a", tmp_path / "model.gguf", kind=KINDS.F16)
     verdict = judged(file)
-    assert (verdict.words, verdict.verified, verdict.exit_code) == ("RELATED", False, 3)
+    assert (verdict.label, verdict.verified, verdict.exit_code) == ("RELATED", False, 3)
     assert judged(file, options=STORED).verified
     assert "could not be run: transformers is given safetensors files and a whole config" in verdict.executed.problem
 
 
 def test_an_adapter_is_not_run_and_the_reason_is_told():
     verdict = judged(EXAMPLES / "fern/llama-lora")
-    assert (verdict.is_related, verdict.verified_by_running) == (True, False)
+    assert (verdict.is_related, verdict.is_executed) == (True, False)
     assert verdict.executed.problem.startswith("an adapter is judged by the factors that it stores; to run it, merge")

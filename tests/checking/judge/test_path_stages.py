@@ -45,21 +45,21 @@ def read(row):
 def test_a_child_is_related_after_the_first_layers(models):
     base, child, _ = models
     row = judged(base, child)
-    assert (row.verdict.name, read(row), row.layers) == ("RELATED", {"mlp": FIRST}, LAYERS)
+    assert (row.verdict.word, read(row), row.layers) == ("RELATED", {"mlp": FIRST}, LAYERS)
     assert row.verdict.evidence["mlp"].layers[1] == tuple(sorted(reading_order(LAYERS, 1)[:FIRST]))
 
 
 def test_an_independent_model_is_unrelated_once_a_graft_would_have_been_seen(models):
     base, _, other = models
     row = judged(base, other)
-    assert (row.verdict.name, read(row)) == ("UNRELATED", {"mlp": enough(LAYERS)})
+    assert (row.verdict.word, read(row)) == ("UNRELATED", {"mlp": enough(LAYERS)})
 
 
 def test_models_on_this_machine_are_read_until_the_verdict_is_clear_and_as_a_whole_on_request(models):
     base, child, _ = models
     for options, layers, analyses in ((ONE, FIRST, 3), (FULL, LAYERS, 1)):
         row = judged(base, child, options)
-        found = row.verdict.name, read(row), row.verdict.evidence["mlp"].analyses
+        found = row.verdict.word, read(row), row.verdict.evidence["mlp"].analyses
         assert found == ("RELATED", {"mlp": layers}, analyses)
 
 
@@ -87,10 +87,10 @@ def test_a_stored_base_is_compared_as_a_whole_with_the_few_layers(models, tmp_pa
     base, child, other = models
     save_signature(extract(str(base)), tmp_path / "base")
     row = judged(tmp_path / "base", child)
-    assert row.verdict.name == "RELATED"
+    assert row.verdict.word == "RELATED"
     assert row.verdict.evidence["mlp"].comparison.similarity.shape == (LAYERS, FIRST)
     assert row.verdict.evidence["mlp"].comparison.pairs[0].tolist() == sorted(reading_order(LAYERS, 1)[:FIRST])
-    assert judged(tmp_path / "base", other).verdict.name == "UNRELATED"
+    assert judged(tmp_path / "base", other).verdict.word == "UNRELATED"
 
 
 def test_layers_in_another_order_are_found_in_a_stored_base(models, tmp_path):
@@ -106,7 +106,7 @@ def test_layers_in_another_order_are_found_in_a_stored_base(models, tmp_path):
 
     save_file({shuffle(name): tensor for name, tensor in weights.items()}, tmp_path / "shuffled" / WEIGHTS)
     row = judged(tmp_path / "base", tmp_path / "shuffled")
-    assert (row.verdict.name, read(row)) == ("RELATED", {"mlp": FIRST})
+    assert (row.verdict.word, read(row)) == ("RELATED", {"mlp": FIRST})
 
 
 def with_layers(donor, of, folder, layers, scale=1.0):
@@ -129,7 +129,7 @@ def test_a_graft_of_adjacent_layers_is_related_in_part_and_its_layers_are_named(
     grafted = range(start, start + int(GRAFT * LAYERS))
     row = judged(base, with_layers(child, other, tmp_path / "graft", grafted))
     share = row.verdict.evidence["mlp"].inherited.share
-    assert (row.verdict.words, row.verdict.verified, read(row)) == ("RELATED in part", False, {"mlp": LAYERS})
+    assert (row.verdict.label, row.verdict.verified, read(row)) == ("RELATED in part", False, {"mlp": LAYERS})
     assert row.verdict.reason == f"{share:.0%} of what its units write is inherited, in layers {start}-{grafted[-1]}"
     assert 0.2 < share < 0.3
 
@@ -147,7 +147,7 @@ def test_whoever_copies_the_layers_that_were_read_first_of_old_is_not_verified(m
 def test_one_copied_layer_is_never_more_than_one_layer(models, tmp_path):
     base, _, other = models
     row = judged(base, with_layers(base, other, tmp_path / "one", [5]), FULL)
-    assert row.verdict.words == "RELATED in part"
+    assert row.verdict.label == "RELATED in part"
     assert row.verdict.reason.startswith("3% of what its units write is inherited, in layer 5; 3.1% of the numbers")
 
 
@@ -158,7 +158,7 @@ def test_half_of_the_layers_are_never_verified_however_little_the_others_write(t
     loud = with_layers(base, other, tmp_path / "half", range(6))
     loud = with_layers(other, loud, tmp_path / "loud", range(6, 12), 1e-15)
     for model in (silent, loud):
-        assert (judged(base, model).verdict.words, judged(base, model).verdict.verified) == ("RELATED in part", False)
+        assert (judged(base, model).verdict.label, judged(base, model).verdict.verified) == ("RELATED in part", False)
 
 
 def test_a_layer_that_is_not_finite_is_a_reason_and_no_verdict(models, tmp_path):
@@ -166,7 +166,7 @@ def test_a_layer_that_is_not_finite_is_a_reason_and_no_verdict(models, tmp_path)
     shutil.copytree(child, tmp_path / "poisoned")
     spoil(tmp_path / "poisoned", lambda tensors: tensors["model.layers.3.mlp.up_proj.weight"].fill_(float("inf")))
     row = judged(base, tmp_path / "poisoned", FULL)
-    assert (row.verdict.name, row.verdict.reason) == (
+    assert (row.verdict.word, row.verdict.reason) == (
         "INCONCLUSIVE",
         "weights in layer 3 of the candidate are not finite, or too large for float32; 1536 of the 1536 numbers of "
         "model.layers.3.mlp.up_proj.weight are not finite",
@@ -177,7 +177,7 @@ def test_a_low_score_is_not_called_related_before_all_layers_are_read(models, tm
     base, _, _ = models
     row = judged(base, fine_tuned(base, tmp_path / "far", noise=20.0))
     assert 0.02 < row.verdict.evidence["mlp"].comparison.score < 0.1
-    assert row.verdict.words == "RELATED by the basis only"
+    assert row.verdict.label == "RELATED by the basis only"
     assert read(row) == {"mlp": LAYERS}
 
 
@@ -195,7 +195,7 @@ def test_what_is_nearly_significant_is_not_called_unrelated_before_all_layers_ar
     monkeypatch.setattr(interim_analyses, "DOUBTFUL", 1.0)
     base, _, other = models
     row = judged(base, other)
-    assert (row.verdict.name, read(row)) == ("UNRELATED", {"mlp": LAYERS})
+    assert (row.verdict.word, read(row)) == ("UNRELATED", {"mlp": LAYERS})
 
 
 def test_every_interim_analysis_is_paid_for(models):
@@ -241,7 +241,7 @@ def test_an_independent_model_that_copies_the_test_coordinates_alone_is_not_rela
     assert evidence.p_value == 0.002
     assert evidence.permutation.effect > 0.5
     assert evidence.comparison.score < 0.02
-    assert row.verdict.name == "INCONCLUSIVE"
+    assert row.verdict.word == "INCONCLUSIVE"
 
 
 def test_where_the_null_does_not_hold_no_more_layers_are_read_in_vain(models, tmp_path, monkeypatch):
@@ -249,7 +249,7 @@ def test_where_the_null_does_not_hold_no_more_layers_are_read_in_vain(models, tm
     stored = extract(str(base))
     save_signature(replace(stored, exchangeable=False), tmp_path / "base")
     row = judged(tmp_path / "base", child)
-    assert (row.verdict.name, read(row)) == ("INCONCLUSIVE", {"mlp": FIRST})
+    assert (row.verdict.word, read(row)) == ("INCONCLUSIVE", {"mlp": FIRST})
 
 
 def test_what_needs_all_layers_refuses_to_be_quick(models):
@@ -261,6 +261,6 @@ def test_what_needs_all_layers_refuses_to_be_quick(models):
 def test_several_paths_are_analysed_together(tmp_path):
     base = tiny_gpt2(tmp_path / "base", layers=12)
     row = judged(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, paths=("mlp", "value_output")))
-    assert row.verdict.name == "RELATED"
+    assert row.verdict.word == "RELATED"
     assert read(row) == {"mlp": fewest(12, 0.5), "value_output": fewest(12, 0.5)}
     assert torch.tensor([evidence.p_value for evidence in row.verdict.evidence.values()]).max() <= 0.01

@@ -64,7 +64,7 @@ def sampled(row):
 
 def test_a_child_is_related_by_a_sample_and_the_report_says_of_what(base, tmp_path):
     row = judged(base, fine_tuned(base, tmp_path / "child"))
-    assert (row.verdict.words, sampled(row), row.verdict.evidence["mlp"].analyses) == ("RELATED", True, 4)
+    assert (row.verdict.label, sampled(row), row.verdict.evidence["mlp"].analyses) == ("RELATED", True, 4)
     path, heads = json.document(compare(str(base), str(tmp_path / "child"), QUICK))["claims"][0]["paths"]
     assert path["sampled"] == {"units": 64, "of_units": HIDDEN, "coordinates": 32, "of_coordinates": WIDTH}
     assert heads["sampled"] == {"units": WIDTH, "of_units": WIDTH, "coordinates": 32, "of_coordinates": WIDTH}
@@ -90,12 +90,12 @@ def test_a_fraction_of_each_layer_is_read_and_little_more_along_two_paths(tmp_pa
 
 def test_whole_layers_are_read_where_they_are_asked_for(base, tmp_path):
     row = judged(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, budget="full"))
-    assert (row.verdict.words, sampled(row)) == ("RELATED", False)
+    assert (row.verdict.label, sampled(row)) == ("RELATED", False)
 
 
 def test_gates_are_sampled_with_the_rest_of_an_mlp(base, tmp_path):
     row = judged(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, paths=("mlp", "mlp_gate")))
-    assert (row.verdict.words, sampled(row)) == ("RELATED", True)
+    assert (row.verdict.label, sampled(row)) == ("RELATED", True)
 
 
 def test_units_in_another_order_are_found_by_whole_layers(base, tmp_path):
@@ -104,7 +104,7 @@ def test_units_in_another_order_are_found_by_whole_layers(base, tmp_path):
         return gate[order], up[order], down[:, order]
 
     row = judged(base, changed(base, tmp_path / "reordered", reorder))
-    assert (row.verdict.words, sampled(row)) == ("RELATED", False)
+    assert (row.verdict.label, sampled(row)) == ("RELATED", False)
     # A look at all units never says RELATED, and takes no part of alpha.
     assert row.verdict.evidence["mlp"].analyses == 1 + len(interim_analyses.analyses(LAYERS, 0.5))
 
@@ -115,7 +115,7 @@ def test_a_child_of_another_depth_is_found_by_whole_layers(base, tmp_path):
     config = child / "config.json"
     config.write_text(config.read_text("utf-8").replace(f": {LAYERS}", f": {LAYERS - 1}"), encoding="utf-8")
     row = judged(base, child)
-    assert (row.verdict.words, sampled(row)) == ("RELATED", False)
+    assert (row.verdict.label, sampled(row)) == ("RELATED", False)
 
 
 def test_an_independent_model_is_unrelated_by_some_coordinates_of_all_units_that_are_read_once(
@@ -130,7 +130,7 @@ def test_an_independent_model_is_unrelated_by_some_coordinates_of_all_units_that
     bases = [str(base), str(tiny_llama(tmp_path / "another", seed=2, layers=LAYERS, width=WIDTH))]
     model = tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH)
     row, other = check(str(model), bases, QUICK).rows
-    assert (row.verdict.words, other.verdict.words) == ("UNRELATED", "UNRELATED")
+    assert (row.verdict.label, other.verdict.label) == ("UNRELATED", "UNRELATED")
     assert sorted(read) == [False] * 6 + [True] * 6  # of three models along two paths
     measured = row.verdict.evidence["mlp"]
     assert (measured.sampled.units, measured.sampled.of_units) == (HIDDEN, HIDDEN)
@@ -143,7 +143,7 @@ def test_an_independent_model_is_unrelated_by_some_coordinates_of_all_units_that
 def test_what_all_units_do_not_rule_out_is_decided_by_whole_layers(base, tmp_path, monkeypatch):
     monkeypatch.setattr(interim_analyses, "DOUBTFUL", 1.0)
     row = judged(base, tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH))
-    assert (row.verdict.words, sampled(row)) == ("UNRELATED", False)
+    assert (row.verdict.label, sampled(row)) == ("UNRELATED", False)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -161,7 +161,7 @@ def test_copied_layers_with_other_units_first_or_in_other_places_are_not_unrelat
                 tensors[name] = moved[:, order] if role == "down" else moved[order]
 
     other = spoil(tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH), grafted)
-    assert judged(base, other, replace(QUICK, order_seed=seed)).verdict.words != "UNRELATED"
+    assert judged(base, other, replace(QUICK, order_seed=seed)).verdict.label != "UNRELATED"
 
 
 @pytest.mark.long
@@ -171,7 +171,7 @@ def test_over_the_network_what_a_sample_showed_is_not_fetched_again_with_whole_l
     monkeypatch.setattr("hf_lineage.checkpoint.remote.GAP", 0)
     online.publish("org/base", base)
     online.publish("org/other", tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH))
-    assert judged("org/base", "org/other").verdict.words == "UNRELATED"
+    assert judged("org/base", "org/other").verdict.label == "UNRELATED"
     assert online.twice() == []
 
 
@@ -215,7 +215,7 @@ def test_weights_that_are_not_finite_are_seen_by_whole_layers(base, tmp_path):
         return gate, up, down
 
     row = judged(base, changed(base, tmp_path / "broken", overflow))
-    assert (row.verdict.words, row.verdict.verified, sampled(row)) == ("RELATED in part", False, False)  # by attention
+    assert (row.verdict.label, row.verdict.verified, sampled(row)) == ("RELATED in part", False, False)  # by attention
     assert row.verdict.reason.startswith("along mlp, weights in layers 0-")
     assert "of the candidate are not finite, or too large for float32; 65536 of the 65536 numbers" in row.verdict.reason
 
@@ -226,7 +226,7 @@ def test_over_the_network_the_sample_is_that_from_disk_and_little_moves(base, tm
     online.publish("org/base", base)
     online.publish("org/child", child)
     here, there = judged(base, child), judged("org/base", "org/child")
-    assert (there.verdict.words, sampled(there)) == ("RELATED", True)
+    assert (there.verdict.label, sampled(there)) == ("RELATED", True)
     score, elsewhere = (row.verdict.evidence["mlp"].comparison.score for row in (here, there))
     assert score == elsewhere
     moved = there.traffic["org/child"]

@@ -9,7 +9,7 @@ from hf_lineage.checking.judge import stages
 from hf_lineage.checking.judge.stage import Stage
 from hf_lineage.checking.judge.stages import decide
 from hf_lineage.errors import CheckpointError
-from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.evidence.verdict import Code, Verdict
 from tests.example_evidence import evidence
 
 HUB = "examples/hub"
@@ -37,7 +37,7 @@ def toy(monkeypatch):
             name="by their names",
             possible=lambda pair: possible,
             analyses=lambda pair: analyses,
-            called_for=lambda pair, before: before is not None and before.kind is Kind.UNRELATED,
+            called_for=lambda pair, before: before is not None and before.code is Code.UNRELATED,
             run=run,
         )
         monkeypatch.setattr(stages, "STAGES", (*stages.STAGES, stage))
@@ -52,7 +52,7 @@ def counted(verdict):
 
 def test_a_stage_that_is_added_is_run_and_has_its_part_of_alpha(toy):
     before = judged()
-    calls = toy(outcome=Verdict(Kind.INCONCLUSIVE, "they have one name"))
+    calls = toy(outcome=Verdict(Code.INCONCLUSIVE, "they have one name"))
     after = judged()
     (tests,) = counted(before)
     assert calls == [(BASE, tests + 2, "UNRELATED")]
@@ -72,20 +72,20 @@ def test_one_that_is_not_possible_costs_nothing_and_one_that_is_not_called_for_c
 def test_one_that_cannot_be_made_leaves_the_verdict_and_says_why(toy):
     toy(outcome=CheckpointError("the names are damaged"))
     outcome = judged()
-    assert outcome.kind is Kind.UNRELATED
+    assert outcome.code is Code.UNRELATED
     assert outcome.reason == "could not be compared by their names: the names are damaged"
 
 
 def test_one_that_leaves_the_verdict_to_others_changes_nothing(toy):
     toy()
-    assert judged().kind is Kind.UNRELATED
+    assert judged().kind is Code.UNRELATED
 
 
 def test_the_later_stage_decides_unless_it_finds_nothing_where_the_first_was_significant():
     measured = {"mlp": evidence(score=0.01, p=0.001)}
-    faint, unrelated = Verdict(Kind.INCONCLUSIVE, "faint", measured), Verdict(Kind.UNRELATED)
+    faint, unrelated = Verdict(Code.INCONCLUSIVE, "faint", measured), Verdict(Code.UNRELATED)
     assert decide(faint, unrelated, alpha=0.01) == faint
-    related = Verdict(Kind.RELATED, "in the order of the base")
+    related = Verdict(Code.INHERITED, "in the order of the base")
     assert decide(faint, related, alpha=0.01) == replace(related, evidence=measured)
     clear = {"mlp": evidence(p=0.5)}
-    assert decide(Verdict(Kind.INCONCLUSIVE, "no test", clear), unrelated, 0.01) == replace(unrelated, evidence=clear)
+    assert decide(Verdict(Code.INCONCLUSIVE, "no test", clear), unrelated, 0.01) == replace(unrelated, evidence=clear)

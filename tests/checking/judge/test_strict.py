@@ -55,7 +55,7 @@ def test_a_copy_holds_the_same_numbers_and_is_verified_by_every_one(tmp_path):
     outcome = verdict(shutil.copytree(BASE, tmp_path / "copy"))
     assert (outcome.strict.holds, outcome.strict.right, outcome.strict.tensors) == (True, 57, 57)
     assert outcome.strict.what == "the same numbers as"
-    assert (outcome.mark, outcome.exit_code) == ("verified by every number", ExitCode.RELATED)
+    assert (outcome.mark, outcome.exit_code) == ("verified by every number", ExitCode.VERIFIED)
 
 
 def test_a_quantization_is_told_with_its_formats(nf4, file):
@@ -216,7 +216,7 @@ def test_settings_that_change_what_the_model_computes_are_told(nf4, changed, sai
 def test_what_gptq_leaves_cannot_be_told_and_says_why(tmp_path):
     folder = repacked(BASE, tmp_path / "gptq", test_gptq.gptq(), **test_gptq.settings())
     outcome = verdict(folder)
-    assert (outcome.words, outcome.exit_code, outcome.strict.holds) == ("RELATED", ExitCode.UNDECIDED, False)
+    assert (outcome.label, outcome.exit_code, outcome.strict.holds) == ("RELATED", ExitCode.UNDECIDED, False)
     assert len(outcome.strict.unbound) == 42
     assert all(why.startswith("GPTQ minimises the error") for why in outcome.strict.unbound.values())
 
@@ -299,4 +299,4 @@ def test_where_signatures_are_cached_the_numbers_are_read_all_the_same(hub):
 def test_a_mirror_is_not_left_to_the_listing(hub):
     hub.publish("fern/mirror", BASE)
     (row,) = compare("acme/base", "fern/mirror", STRICT).rows
-    assert (row.verdict.words, row.verdict.mark) == ("RELATED", "verified by every number")
+    assert (row.verdict.label, row.verdict.mark) == ("RELATED", "verified by every number")

@@ -6,7 +6,7 @@ import pytest
 
 from hf_lineage.checking.results.claim_result import NAMED, Row, worst
 from hf_lineage.claims.sources import Claim
-from hf_lineage.evidence.verdict import ExitCode, Kind, Verdict
+from hf_lineage.evidence.verdict import ExitCode, Code, Verdict
 from hf_lineage.policy.policy import Waiver
 from tests.pages import measured, row
 
@@ -16,21 +16,21 @@ def result(kind, base="acme/base", **changes):
 
 
 def test_a_row_says_base_part_and_verdict_in_one_line():
-    assert str(result(Kind.UNRELATED)) == "acme/base is UNRELATED"
-    assert repr(result(Kind.UNRELATED, part="vision")) == "<Row: acme/base (vision) is UNRELATED>"
+    assert str(result(Code.UNRELATED)) == "acme/base is UNRELATED"
+    assert repr(result(Code.UNRELATED, part="vision")) == "<Row: acme/base (vision) is UNRELATED>"
     assert str(row(mlp=measured())).endswith("is RELATED, verified")
 
 
 def test_line_breaks_in_the_name_of_a_base_do_not_break_the_line():
-    assert "\n" not in str(result(Kind.UNRELATED, base="acme/\nbase", part="a\nb"))
+    assert "\n" not in str(result(Code.UNRELATED, base="acme/\nbase", part="a\nb"))
 
 
 @pytest.mark.parametrize(
     ("kinds", "code"),
     [
         ((), ExitCode.UNDECIDED),
-        ((Kind.UNRELATED, Kind.INCONCLUSIVE), ExitCode.UNRELATED),
-        ((Kind.INCONCLUSIVE,), ExitCode.UNDECIDED),
+        ((Code.UNRELATED, Code.INCONCLUSIVE), ExitCode.UNRELATED),
+        ((Code.INCONCLUSIVE,), ExitCode.UNDECIDED),
     ],
 )
 def test_the_most_severe_row_decides_the_exit_code(kinds, code):
@@ -38,6 +38,6 @@ def test_the_most_severe_row_decides_the_exit_code(kinds, code):
 
 
 def test_a_waiver_counts_where_what_is_accepted_counts():
-    waived = result(Kind.UNRELATED, waiver=Waiver("acme/base", Kind.UNRELATED, "known", datetime.date.max))
+    waived = result(Code.UNRELATED, waiver=Waiver("acme/base", Code.UNRELATED, "known", datetime.date.max))
     assert worst([waived]) is ExitCode.UNRELATED
-    assert worst([waived], accepted=True) is ExitCode.RELATED
+    assert worst([waived], accepted=True) is ExitCode.VERIFIED

@@ -4,7 +4,7 @@ import pytest
 
 from hf_lineage.checking.results.claim_result import VERDICTS, attempt
 from hf_lineage.errors import CheckpointError, LineageError, NetworkError, NothingToCompare, RepositoryError
-from hf_lineage.evidence.verdict import ExitCode, Kind
+from hf_lineage.evidence.verdict import ExitCode, Code
 
 
 def failing(error):
@@ -21,9 +21,9 @@ def test_what_an_action_returns_is_returned():
 @pytest.mark.parametrize(
     ("error", "kind", "code"),
     [
-        (NothingToCompare("org/base holds no weights"), Kind.UNVERIFIABLE, ExitCode.UNDECIDED),
-        (RepositoryError("org/base is gated"), Kind.UNVERIFIABLE, ExitCode.UNDECIDED),
-        (CheckpointError("org/base is truncated"), Kind.UNREADABLE, ExitCode.ERROR),
+        (NothingToCompare("org/base holds no weights"), Code.UNVERIFIABLE, ExitCode.UNDECIDED),
+        (RepositoryError("org/base is gated"), Code.UNVERIFIABLE, ExitCode.UNDECIDED),
+        (CheckpointError("org/base is truncated"), Code.DAMAGED, ExitCode.ERROR),
     ],
 )
 def test_an_expected_error_is_a_verdict_with_its_reason(error, kind, code):
@@ -49,4 +49,4 @@ def test_an_error_of_a_narrower_kind_has_the_verdict_of_its_kind():
     class Pickled(NothingToCompare):
         """A subclass, as somebody may add one."""
 
-    assert attempt(failing(Pickled("a pickle")), NothingToCompare).kind is Kind.UNVERIFIABLE
+    assert attempt(failing(Pickled("a pickle")), NothingToCompare).kind is Code.UNVERIFIABLE

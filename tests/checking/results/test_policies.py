@@ -12,7 +12,7 @@ from hf_lineage.checking.results.policies import asked, read, under
 from hf_lineage.checking.results.report import FILE, OWN
 from hf_lineage.errors import CheckpointError, OptionError
 from hf_lineage.evidence.derivation.derivation import Derivation, Means
-from hf_lineage.evidence.verdict import ExitCode, Kind
+from hf_lineage.evidence.verdict import ExitCode, Code
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.policy.file import LARGEST
 from hf_lineage.policy.policy import EXACT, Policy, Waiver
@@ -25,7 +25,7 @@ SOME = row("org/base", mlp=measured(share=0.3))
 MOST = row("org/base", mlp=measured())
 
 
-def waiving(kind=Kind.UNRELATED, expires=LATER, **more):
+def waiving(kind=Code.UNRELATED, expires=LATER, **more):
     return Policy("p.yaml", (Waiver("org/base", kind, "distilled", expires),), **more)
 
 
@@ -37,7 +37,7 @@ def here(folder, text=None):
 
 def test_an_accepted_finding_returns_0_and_stays_what_it_is():
     judged = under(report(NONE), waiving(), TODAY)
-    assert (judged.status, judged.exit_code) == (ExitCode.RELATED, ExitCode.UNRELATED)
+    assert (judged.status, judged.exit_code) == (ExitCode.VERIFIED, ExitCode.UNRELATED)
     assert (judged.rows[0].verdict, judged.rows[0].waiver) == (NONE.verdict, waiving().accepted[0])
     assert judged.notes == ()
 
@@ -51,7 +51,7 @@ def test_what_has_expired_does_not_count_and_is_told():
     )
 
 
-@pytest.mark.parametrize("kind", [Kind.INCONCLUSIVE, Kind.IN_PART, Kind.UNREADABLE])
+@pytest.mark.parametrize("kind", [Code.INCONCLUSIVE, Code.PART, Code.DAMAGED])
 def test_another_finding_of_the_same_base_is_not_accepted(kind):
     judged = under(report(NONE), waiving(kind), TODAY)
     assert judged.status is ExitCode.UNRELATED
@@ -67,11 +67,11 @@ def test_one_claim_that_is_accepted_hides_no_other():
 
 
 def test_what_fails_is_said_by_the_policy():
-    assert under(report(SOME), waiving(Kind.IN_PART), TODAY).status is ExitCode.RELATED
+    assert under(report(SOME), waiving(Code.PART), TODAY).status is ExitCode.VERIFIED
     assert under(report(SOME), Policy(), TODAY).status is ExitCode.UNDECIDED
-    assert under(report(SOME), Policy(fail_on="unrelated"), TODAY).status is ExitCode.RELATED
-    assert under(report(NONE), Policy(fail_on="never"), TODAY).status is ExitCode.RELATED
-    assert under(report(), Policy(fail_on="unrelated"), TODAY).status is ExitCode.RELATED
+    assert under(report(SOME), Policy(fail_on="unrelated"), TODAY).status is ExitCode.VERIFIED
+    assert under(report(NONE), Policy(fail_on="never"), TODAY).status is ExitCode.VERIFIED
+    assert under(report(), Policy(fail_on="unrelated"), TODAY).status is ExitCode.VERIFIED
 
 
 def test_a_relation_that_is_asked_for_has_to_be_declared_and_to_be_seen():
@@ -85,14 +85,14 @@ def test_a_relation_that_is_asked_for_has_to_be_declared_and_to_be_seen():
         words = "changed in full"
 
     declared = replace(MOST, claim=replace(MOST.claim, relation="quantized"))
-    assert under(report(declared), policy, TODAY).status is ExitCode.RELATED
+    assert under(report(declared), policy, TODAY).status is ExitCode.VERIFIED
     seen = under(report(replace(declared, derivation=Trained(()))), policy, TODAY)
     assert seen.rows[0].unmet == ("the policy asks for the relation quantized, but the weights show changed in full",)
 
 
 def test_a_base_that_the_user_names_declares_no_relation():
     named = replace(MOST, claim=replace(MOST.claim, sources=NAMED, relation=None))
-    assert under(report(named), Policy(relations=("merge",)), TODAY).status is ExitCode.RELATED
+    assert under(report(named), Policy(relations=("merge",)), TODAY).status is ExitCode.VERIFIED
 
 
 def test_nothing_declared_is_no_relation_either():
@@ -102,7 +102,7 @@ def test_nothing_declared_is_no_relation_either():
 
 
 def test_exact_evidence_that_is_asked_for():
-    assert under(report(MOST), Policy(evidence=EXACT), TODAY).status is ExitCode.RELATED
+    assert under(report(MOST), Policy(evidence=EXACT), TODAY).status is ExitCode.VERIFIED
 
 
 def test_the_policy_of_a_folder_counts_only_if_it_is_asked_for(tmp_path):
@@ -139,7 +139,7 @@ def test_of_the_hub_only_what_names_its_model_is_accepted(tmp_path):
     (accepted,) = waiving().accepted
     named = Policy("p.yaml", (replace(accepted, model="fern/liar"),))
     judged = under(replace(report(NONE, model="fern/liar@v2"), source=published), named, TODAY)
-    assert (judged.status, judged.notes) == (ExitCode.RELATED, ())
+    assert (judged.status, judged.notes) == (ExitCode.VERIFIED, ())
     other = replace(report(NONE, model="moss/liar"), source=replace(published, name="moss/liar", remote="moss/liar"))
     assert under(other, named, TODAY).status is ExitCode.UNRELATED
 

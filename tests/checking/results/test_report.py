@@ -19,7 +19,7 @@ def test_it_is_offered_where_it_is_made():
 
 def test_the_most_severe_of_its_rows_counts():
     good, bad = row(mlp=measured()), row("org/other", mlp=measured(score=0.0, p=0.5))
-    assert report(good).exit_code == ExitCode.RELATED
+    assert report(good).exit_code == ExitCode.VERIFIED
     assert report(good, bad).exit_code == ExitCode.UNRELATED
     assert report().exit_code == ExitCode.UNDECIDED
 

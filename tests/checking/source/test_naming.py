@@ -121,7 +121,7 @@ class TestTyped:
         for base in (f"./{LLAMA}", f"{LLAMA}/", checkout / LLAMA):
             assert lineage("check", "./model", "--base", base).rows[0][-1] == "RELATED"
         assert lineage("compare", f"{LLAMA}/", "model/").rows[0][-1] == "RELATED"
-        assert check(Path("model"), Path(LLAMA)).rows[0].verdict.name == "RELATED"
+        assert check(Path("model"), Path(LLAMA)).rows[0].verdict.word == "RELATED"
 
     def test_it_is_on_the_hub_where_it_has_a_revision_or_that_is_said(self, checkout):
         asked = "is not in the cache, or not completely, and HF_HUB_OFFLINE"
@@ -197,7 +197,7 @@ class TestLocalHub:
     def test_it_may_be_a_link_itself(self, hub, checkout):
         (checkout / "link").symlink_to(hub)
         report = check("fern/child", options=Options(local_hub=checkout / "link"))
-        assert [row.verdict.name for row in report.rows] == ["RELATED"]
+        assert [row.verdict.word for row in report.rows] == ["RELATED"]
 
 
 def test_the_path_of_a_graph_in_the_folder_of_graphs_means_the_repository_above(tmp_path):

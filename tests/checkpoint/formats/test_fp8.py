@@ -145,7 +145,7 @@ def test_a_release_in_mxfp4_is_related_to_the_trained_weights_and_an_independent
     base, child = gpt_oss(tmp_path / "base", 0), packed(gpt_oss(tmp_path / "child", 0))
     other = packed(gpt_oss(tmp_path / "other", 1))
     outcome = verdict(base, child)
-    assert outcome.name == "RELATED"
+    assert outcome.word == "RELATED"
     assert outcome.evidence["mlp"].comparison.score > 0.9
     assert verdict(base, other).name == "UNRELATED"
 

@@ -16,7 +16,7 @@ from hf_lineage.evidence.judging.adapter_verdict import (
     least_effect,
     measure_trace,
 )
-from hf_lineage.evidence.verdict import ExitCode, Kind
+from hf_lineage.evidence.verdict import ExitCode, Code
 
 CLEAR = 9.0
 """A statistic that lies 29 standard deviations above those of `measured`."""
@@ -30,8 +30,8 @@ def measured(observed, directions=400.0, analyses=1, above=0, size=0.0):
 
 def test_a_trace_makes_the_adapter_related_and_verifies_its_claim():
     outcome = judge_trace(measured(CLEAR), Criteria())
-    assert (outcome.kind, outcome.name, outcome.verified) == (Kind.ADAPTER, "RELATED", True)
-    assert outcome.exit_code is ExitCode.RELATED
+    assert (outcome.code, outcome.word, outcome.verified) == (Code.ADAPTER, "RELATED", True)
+    assert outcome.exit_code is ExitCode.VERIFIED
     assert outcome.reason == (
         "the adapter carries the trace of this base: it was trained on it or a near relative, or extracted from a "
         "difference to it"
@@ -61,7 +61,7 @@ WEAK = {
 @pytest.mark.parametrize(("trace", "doubts"), WEAK.values(), ids=WEAK)
 def test_what_fails_either_half_of_the_rule_is_related_weakly_which_verifies_nothing(trace, doubts):
     outcome = judge_trace(trace, Criteria())
-    assert (outcome.kind, outcome.name, outcome.verified) == (Kind.WEAK, "RELATED", False)
+    assert (outcome.code, outcome.word, outcome.verified) == (Code.WEAK, "RELATED", False)
     assert outcome.exit_code is ExitCode.UNDECIDED
     assert outcome.reason == f"the adapter shows a trace of this base, but a weak one: {doubts}"
 
@@ -72,7 +72,7 @@ def test_a_weak_trace_passes_where_it_is_accepted_and_is_not_verified_by_that():
         outcome = judge_trace(measured(2.0), Criteria(accept=(accept,)))
         codes[accept] = outcome.exit_code
         assert not outcome.verified
-    assert codes == {"weak": ExitCode.RELATED, "part": ExitCode.UNDECIDED, "basis": ExitCode.UNDECIDED}
+    assert codes == {"weak": ExitCode.VERIFIED, "part": ExitCode.UNDECIDED, "basis": ExitCode.UNDECIDED}
 
 
 def test_who_asks_for_a_smaller_alpha_is_told_verified_by_no_larger_p():
@@ -87,19 +87,19 @@ def test_who_asks_for_a_smaller_alpha_is_told_verified_by_no_larger_p():
 
 def test_no_trace_is_unrelated_where_the_power_is_predicted_to_be_large():
     outcome = judge_trace(measured(0.5), Criteria())
-    assert (outcome.name, outcome.verified) == ("UNRELATED", False)
+    assert (outcome.word, outcome.verified) == ("UNRELATED", False)
     assert "one trained on it would show it with a predicted probability above 0.99" in outcome.reason
 
 
 def test_no_trace_is_inconclusive_where_the_power_is_small_and_says_how_small():
     outcome = judge_trace(measured(0.5, directions=4.0), Criteria())
-    assert outcome.name == "INCONCLUSIVE"
+    assert outcome.word == "INCONCLUSIVE"
     assert f"only with a predicted probability of {outcome.trace.power(0.01):.2f}" in outcome.reason
 
 
 def test_a_start_that_depends_on_the_order_of_rows_decides_nothing():
     outcome = judge_trace(measured(CLEAR), Criteria(), "loftq")
-    assert outcome.name == "INCONCLUSIVE"
+    assert outcome.word == "INCONCLUSIVE"
     assert outcome.reason.startswith("the adapter started from loftq")
 
 

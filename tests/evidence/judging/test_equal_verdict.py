@@ -9,7 +9,7 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.equal_numbers import EqualNumbers
 from hf_lineage.evidence.judging.evaluation import judge_equal
 from hf_lineage.evidence.nulls.permutation import Tried
-from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.evidence.verdict import Code, Verdict
 
 CRITERIA = Criteria(accept=("part",))
 
@@ -26,27 +26,27 @@ def before(kind, reason="seen before"):
     return Verdict(kind, reason)
 
 
-@pytest.mark.parametrize("kind", [Kind.UNRELATED, Kind.BASIS_ONLY])
+@pytest.mark.parametrize("kind", [Code.UNRELATED, Code.EMBEDDING])
 def test_enough_of_them_are_related_in_part_whatever_was_said_before(kind):
     found = judge_equal(measured(0.55), before(kind), CRITERIA)
-    assert (found.kind, found.verified, found.accepted) == (Kind.IN_PART, False, True)
+    assert (found.kind, found.verified, found.accepted) == (Code.PART, False, True)
     assert found.equal.at_least.tolist() == pytest.approx([0.5, 0.5])
     assert "inherits at least 50.0%" in found.reason
     assert "p = 0.001" in found.reason
 
 
 def test_a_part_that_paths_have_seen_is_kept_with_what_they_said():
-    found = judge_equal(measured(1.0), before(Kind.IN_PART), CRITERIA)
+    found = judge_equal(measured(1.0), before(Code.PART), CRITERIA)
     assert found.reason.startswith("seen before; ")
-    assert found.kind is Kind.IN_PART
+    assert found.kind is Code.PART
 
 
 def test_a_few_of_them_make_unrelated_inconclusive_and_change_nothing_else():
-    assert judge_equal(measured(0.11), before(Kind.UNRELATED), CRITERIA).kind is Kind.INCONCLUSIVE
-    assert judge_equal(measured(0.11), before(Kind.BASIS_ONLY), CRITERIA) is None
+    assert judge_equal(measured(0.11), before(Code.UNRELATED), CRITERIA).kind is Code.INCONCLUSIVE
+    assert judge_equal(measured(0.11), before(Code.EMBEDDING), CRITERIA) is None
 
 
 def test_as_many_as_chance_gives_say_nothing():
-    assert judge_equal(measured(0.55, reached=10), before(Kind.UNRELATED), CRITERIA) is None
-    assert judge_equal(measured(0.55, tests=11), before(Kind.UNRELATED), CRITERIA) is None
-    assert judge_equal(replace(measured(0.55), tests=10), before(Kind.UNRELATED), CRITERIA)
+    assert judge_equal(measured(0.55, reached=10), before(Code.UNRELATED), CRITERIA) is None
+    assert judge_equal(measured(0.55, tests=11), before(Code.UNRELATED), CRITERIA) is None
+    assert judge_equal(replace(measured(0.55), tests=10), before(Code.UNRELATED), CRITERIA)

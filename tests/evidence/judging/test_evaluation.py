@@ -18,7 +18,7 @@ from hf_lineage.evidence.judging.evaluation import (
 )
 from hf_lineage.evidence.nulls.permutation import NOT_EXCHANGEABLE
 from hf_lineage.evidence.units.inherited import Drawn
-from hf_lineage.evidence.verdict import ExitCode, Kind, Verdict
+from hf_lineage.evidence.verdict import ExitCode, Code, Verdict
 from tests.example_evidence import evidence, independent, inheriting, permuted
 
 USUAL = Criteria()
@@ -27,33 +27,33 @@ USUAL = Criteria()
 @pytest.mark.parametrize(
     ("measured", "kind"),
     [
-        pytest.param(evidence(), Kind.RELATED, id="significant and high"),
-        pytest.param(evidence(p=0.0100001), Kind.UNRELATED, id="not significant, however high"),
-        pytest.param(evidence(p=0.01), Kind.RELATED, id="exactly alpha"),
-        pytest.param(evidence(score=0.0199), Kind.INCONCLUSIVE, id="significant under the minimum effect"),
-        pytest.param(evidence(score=0.02), Kind.RELATED, id="exactly the minimum effect"),
+        pytest.param(evidence(), Code.INHERITED, id="significant and high"),
+        pytest.param(evidence(p=0.0100001), Code.UNRELATED, id="not significant, however high"),
+        pytest.param(evidence(p=0.01), Code.INHERITED, id="exactly alpha"),
+        pytest.param(evidence(score=0.0199), Code.INCONCLUSIVE, id="significant under the minimum effect"),
+        pytest.param(evidence(score=0.02), Code.INHERITED, id="exactly the minimum effect"),
         pytest.param(
-            evidence(score=0.03, permutation=permuted(0.03, 0.011)), Kind.INCONCLUSIVE, id="a third of it chance"
+            evidence(score=0.03, permutation=permuted(0.03, 0.011)), Code.INCONCLUSIVE, id="a third of it chance"
         ),
         pytest.param(
-            evidence(score=0.04, permutation=permuted(0.04, 0.011)), Kind.RELATED, id="the least of it chance"
+            evidence(score=0.04, permutation=permuted(0.04, 0.011)), Code.INHERITED, id="the least of it chance"
         ),
         pytest.param(
-            evidence(score=0.019, permutation=permuted(0.9)), Kind.INCONCLUSIVE, id="high on the test coordinates"
+            evidence(score=0.019, permutation=permuted(0.9)), Code.INCONCLUSIVE, id="high on the test coordinates"
         ),
-        pytest.param(evidence(permutation=permuted(0.019)), Kind.INCONCLUSIVE, id="low on the test coordinates"),
-        pytest.param(evidence(usable=2), Kind.INCONCLUSIVE, id="half of the layers usable"),
-        pytest.param(evidence(usable=3), Kind.RELATED, id="most of the layers usable"),
-        pytest.param(evidence(permutation=permuted(0.9, coordinates=7)), Kind.INCONCLUSIVE, id="too narrow to permute"),
+        pytest.param(evidence(permutation=permuted(0.019)), Code.INCONCLUSIVE, id="low on the test coordinates"),
+        pytest.param(evidence(usable=2), Code.INCONCLUSIVE, id="half of the layers usable"),
+        pytest.param(evidence(usable=3), Code.INHERITED, id="most of the layers usable"),
+        pytest.param(evidence(permutation=permuted(0.9, coordinates=7)), Code.INCONCLUSIVE, id="too narrow to permute"),
         pytest.param(
-            evidence(permutation=permuted(0.9, coordinates=8)), Kind.RELATED, id="just wide enough to permute"
+            evidence(permutation=permuted(0.9, coordinates=8)), Code.INHERITED, id="just wide enough to permute"
         ),
-        pytest.param(evidence(empirical=0.95), Kind.UNRELATED, id="under the empirical threshold"),
-        pytest.param(evidence(empirical=0.5), Kind.RELATED, id="over the empirical threshold"),
+        pytest.param(evidence(empirical=0.95), Code.UNRELATED, id="under the empirical threshold"),
+        pytest.param(evidence(empirical=0.5), Code.INHERITED, id="over the empirical threshold"),
         pytest.param(
-            evidence(empirical=0.5, p=0.5), Kind.UNRELATED, id="over the empirical threshold, not significant"
+            evidence(empirical=0.5, p=0.5), Code.UNRELATED, id="over the empirical threshold, not significant"
         ),
-        pytest.param(evidence(not_finite=((), (2,))), Kind.INCONCLUSIVE, id="a layer that is not finite"),
+        pytest.param(evidence(not_finite=((), (2,))), Code.INCONCLUSIVE, id="a layer that is not finite"),
     ],
 )
 def test_one_path(measured, kind):
@@ -69,21 +69,21 @@ def by_models(known, alpha=0.01, score=0.9):
 
 def test_where_the_permutation_null_does_not_hold_only_an_empirical_one_decides():
     undecided = judge({"mlp": evidence(permutation=replace(permuted(0.9), not_exchangeable=True))}, USUAL)
-    assert undecided.kind is Kind.INCONCLUSIVE
+    assert undecided.kind is Code.INCONCLUSIVE
     assert undecided.reason == NOT_EXCHANGEABLE
-    assert judge({"mlp": by_models(independent(0.5, 99))}, USUAL).kind is Kind.RELATED
-    assert judge({"mlp": by_models(independent(0.95, 99))}, USUAL).kind is Kind.UNRELATED
-    assert judge({"mlp": by_models(independent(0.01, 99), score=0.0199)}, USUAL).kind is Kind.INCONCLUSIVE
+    assert judge({"mlp": by_models(independent(0.5, 99))}, USUAL).kind is Code.INHERITED
+    assert judge({"mlp": by_models(independent(0.95, 99))}, USUAL).kind is Code.UNRELATED
+    assert judge({"mlp": by_models(independent(0.01, 99), score=0.0199)}, USUAL).kind is Code.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(("models", "alpha", "needed"), [(1, 0.01, 99), (98, 0.01, 99), (3, 0.2, 4), (0, 0.5, 1)])
 @pytest.mark.parametrize("score", [0.5, 0.95])
 def test_too_few_empirical_scores_decide_neither_way(models, alpha, needed, score):
     outcome = judge({"mlp": by_models(independent(score, models), alpha)}, Criteria(alpha))
-    assert outcome.kind is Kind.INCONCLUSIVE
+    assert outcome.code is Code.INCONCLUSIVE
     assert f"; that needs at least {needed};" in outcome.reason
     enough = by_models(independent(score, needed), alpha)
-    assert judge({"mlp": enough}, Criteria(alpha)).kind is not Kind.INCONCLUSIVE
+    assert judge({"mlp": enough}, Criteria(alpha)).kind is not Code.INCONCLUSIVE
 
 
 def test_related_by_empirical_scores_has_a_p_value_up_to_alpha():
@@ -98,46 +98,46 @@ def test_one_layer_that_is_not_finite_is_a_reason_and_never_a_pass():
     for not_finite, who in ((((1, 2), ()), "base"), (((), (1, 2)), "candidate")):
         for p in (0.001, 0.5):
             assert judge_path(evidence(p=p, not_finite=not_finite), USUAL) == Verdict(
-                Kind.INCONCLUSIVE, reason.format(who)
+                Code.INCONCLUSIVE, reason.format(who)
             )
 
 
 KINDS = [
-    pytest.param((1.0,) * 4, Kind.RELATED, "", id="a copy"),
-    pytest.param((1.0, 1.0, 1.0, 0.0), Kind.RELATED, "", id="three of four layers"),
+    pytest.param((1.0,) * 4, Code.INHERITED, "", id="a copy"),
+    pytest.param((1.0, 1.0, 1.0, 0.0), Code.INHERITED, "", id="three of four layers"),
     pytest.param(
         (1.0, 1.0, 0.0, 0.0),
-        Kind.IN_PART,
+        Code.PART,
         "50% of what its units write is inherited, in layers 0-1",
         id="exactly one half is not more than one half: copies that cancel reach it",
     ),
     pytest.param(
         (0.0, 1.0, 0.0, 0.0),
-        Kind.IN_PART,
+        Code.PART,
         "25% of what its units write is inherited, in layer 1",
         id="one layer grafted",
     ),
     pytest.param(
         (0.2,) * 4,
-        Kind.IN_PART,
+        Code.PART,
         f"20% of what its units write is inherited, {ALIKE_IN_ALL}",
         id="a fifth of every layer",
     ),
     pytest.param(
         (0.5, 0.3, 0.0, 0.0),
-        Kind.IN_PART,
+        Code.PART,
         "20% of what its units write is inherited, in no layer more than half",
         id="some of a few layers",
     ),
     pytest.param(
         (0.1,) * 4,
-        Kind.BASIS_ONLY,
+        Code.EMBEDDING,
         f"10% of what its units write is inherited: {SHARED_BASIS}",
         id="no more than chance gives",
     ),
     pytest.param(
         (),
-        Kind.BASIS_ONLY,
+        Code.EMBEDDING,
         "a signature holds no hidden units, so it is not known how many are inherited",
         id="no units",
     ),
@@ -153,14 +153,14 @@ def test_a_layer_of_many_that_was_grafted_is_in_part_however_small_its_share():
     numbers = tuple(range(20))
     one = evidence(layers=(numbers, numbers), inherited=inheriting(1.0, *[0.0] * 19))
     assert kind_of(one, USUAL) == Verdict(
-        Kind.IN_PART, "5% of what its units write is inherited, in layer 0", accepted=False
+        Code.PART, "5% of what its units write is inherited, in layer 0", accepted=False
     )
 
 
 def test_what_is_verified_lies_above_the_share_with_its_whole_interval():
     verified, doubtful = (evidence(inherited=inheriting(*[0.6] * 4, error=error)) for error in (0.09, 0.11))
-    assert kind_of(verified, USUAL).kind is Kind.RELATED
-    assert kind_of(doubtful, USUAL).kind is Kind.IN_PART
+    assert kind_of(verified, USUAL).kind is Code.INHERITED
+    assert kind_of(doubtful, USUAL).kind is Code.PART
 
 
 def test_no_score_is_high_enough_to_make_up_for_units():
@@ -169,9 +169,9 @@ def test_no_score_is_high_enough_to_make_up_for_units():
 
 EXITS = [
     # The kinds of the method's table, and what accepts them.
-    (Kind.RELATED, (1.0,) * 4, {"": 0, "part": 0, "basis": 0}),
-    (Kind.IN_PART, (1.0, 0.0, 0.0, 0.0), {"": 3, "part": 0, "basis": 3}),
-    (Kind.BASIS_ONLY, (0.0,) * 4, {"": 3, "part": 3, "basis": 0}),
+    (Code.INHERITED, (1.0,) * 4, {"": 0, "part": 0, "basis": 0}),
+    (Code.PART, (1.0, 0.0, 0.0, 0.0), {"": 3, "part": 0, "basis": 3}),
+    (Code.EMBEDDING, (0.0,) * 4, {"": 3, "part": 3, "basis": 0}),
 ]
 
 
@@ -179,7 +179,7 @@ EXITS = [
 def test_the_exit_code_of_every_kind(kind, shares, codes):
     for accept, code in codes.items():
         outcome = judge({"mlp": evidence(shares=shares)}, Criteria(accept=tuple(filter(None, [accept]))))
-        assert (outcome.kind, outcome.exit_code) == (kind, ExitCode(code)), accept
+        assert (outcome.code, outcome.exit_code) == (kind, ExitCode(code)), accept
 
 
 def test_the_share_that_verifies_is_the_users():
@@ -195,7 +195,7 @@ def test_the_share_that_verifies_is_the_users():
 def test_several_paths_are_related_when_any_is_but_then_in_part_only():
     outcome = judge({"mlp": evidence(p=0.5), "value_output": evidence()}, USUAL)
     assert outcome.is_related
-    assert (outcome.kind, outcome.reason) == (Kind.IN_PART, "along mlp, no relation is visible")
+    assert (outcome.code, outcome.reason) == (Code.PART, "along mlp, no relation is visible")
     assert {path: single.words for path, single in outcome.by_path.items()} == {
         "mlp": "UNRELATED",
         "value_output": "RELATED",
@@ -205,13 +205,13 @@ def test_several_paths_are_related_when_any_is_but_then_in_part_only():
 
 def test_several_related_paths_say_no_more_than_the_weakest_of_them():
     weakest = judge({"mlp": evidence(), "value_output": evidence(shares=(0.0,) * 4)}, USUAL)
-    assert (weakest.kind, weakest.verified) == (Kind.BASIS_ONLY, False)
+    assert (weakest.code, weakest.verified) == (Code.EMBEDDING, False)
     assert judge({"mlp": evidence(), "value_output": evidence()}, USUAL).verified
 
 
 def test_several_paths_are_unrelated_only_when_all_are():
-    assert judge({"mlp": evidence(p=0.5), "query_key": evidence(p=0.9)}, USUAL).kind is Kind.UNRELATED
-    assert judge({"mlp": evidence(p=0.5), "query_key": evidence(score=0.01)}, USUAL).kind is Kind.INCONCLUSIVE
+    assert judge({"mlp": evidence(p=0.5), "query_key": evidence(p=0.9)}, USUAL).kind is Code.UNRELATED
+    assert judge({"mlp": evidence(p=0.5), "query_key": evidence(score=0.01)}, USUAL).kind is Code.INCONCLUSIVE
 
 
 def parent(*layers, p=0.001):
@@ -228,10 +228,15 @@ def first(count, start=0):
 
 def test_parents_of_a_merge_are_verified_together():
     halves = [parent(*first(5)), parent(*first(5, start=5))]
-    assert [each.kind for each in halves] == [Kind.IN_PART, Kind.IN_PART]
+    assert [each.kind for each in halves] == [Code.PART, Code.PART]
     reason = "one of 2 parents of a merge, which inherits more than 50% from all together"
     for each in judge_merge(halves):
-        assert (each.kind, each.verified, each.exit_code, each.reason) == (Kind.RELATED, True, ExitCode.RELATED, reason)
+        assert (each.kind, each.verified, each.exit_code, each.reason) == (
+            Code.INHERITED,
+            True,
+            ExitCode.VERIFIED,
+            reason,
+        )
         assert each.by_path["mlp"].verified
         assert each.evidence["mlp"].inherited.share == pytest.approx(0.5)
 
@@ -243,8 +248,8 @@ MERGES = {
     "a parent gave less than a quarter": [parent(*first(4)), parent(*first(2, start=4))],
     "together no more than one half": [parent(*first(3)), parent(*first(2, start=3))],
     "one is unrelated": [parent(*first(5)), parent(*first(5, start=5), p=0.5)],
-    "nothing was measured of any": [Verdict(Kind.LISTED), Verdict(Kind.LISTED)],
-    "one cannot be had": [parent(*first(5)), Verdict(Kind.UNVERIFIABLE, "gated")],
+    "nothing was measured of any": [Verdict(Code.LISTED), Verdict(Code.LISTED)],
+    "one cannot be had": [parent(*first(5)), Verdict(Code.UNVERIFIABLE, "gated")],
     "one was stored without units": [parent(*first(5)), judge({"mlp": evidence(shares=())}, USUAL)],
     "it is not known which units one gave": [parent(*first(5)), judge({"mlp": evidence(shares=(0.5,) * 4)}, USUAL)],
 }
@@ -274,7 +279,7 @@ def test_neighbours_are_named_as_a_span(numbers, words):
     assert spans(numbers) == words
 
 
-@pytest.mark.parametrize("outcome", [Verdict(Kind.RELATED), Verdict(Kind.UNRELATED)])
+@pytest.mark.parametrize("outcome", [Verdict(Code.INHERITED), Verdict(Code.UNRELATED)])
 def test_a_reservation_lets_nothing_be_verified_and_nothing_contradicted(outcome):
     undecided = reserved(outcome, ("a setting is unknown", "a tensor is missing", "a setting is unknown"))
     assert (undecided.name, undecided.reason) == ("INCONCLUSIVE", "a setting is unknown; a tensor is missing")
@@ -282,5 +287,5 @@ def test_a_reservation_lets_nothing_be_verified_and_nothing_contradicted(outcome
 
 
 def test_a_reservation_leaves_other_verdicts_as_they_are():
-    outcome = Verdict(Kind.UNVERIFIABLE, "it is gated")
+    outcome = Verdict(Code.UNVERIFIABLE, "it is gated")
     assert reserved(outcome, ("a setting is unknown",)) is outcome

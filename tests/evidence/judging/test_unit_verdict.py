@@ -17,7 +17,7 @@ def judged(framed, shares=None, **criteria):
     if shares is not None:
         framed = replace(framed, inherited=inheriting(*shares))
     verdict = judge_framed(framed, Criteria(**criteria))
-    return verdict.words, verdict.verified, int(verdict.exit_code)
+    return verdict.label, verdict.verified, int(verdict.exit_code)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_few_copied_units_in_perfect_order_verify_nothing():
 
 def test_calibrated_evidence_is_not_accepted_where_exact_evidence_is_asked_for():
     verdict = judge_framed(SHUFFLED, Criteria(), admitted=False)
-    assert (verdict.words, int(verdict.exit_code)) == ("RELATED, calibrated", 3)
+    assert (verdict.label, int(verdict.exit_code)) == ("RELATED, calibrated", 3)
     assert f"none of {PAIRS:,} pairs of independent models has more than {LARGEST:.0%}" in verdict.reason
 
 

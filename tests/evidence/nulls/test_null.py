@@ -53,7 +53,7 @@ def test_a_null_that_is_added_to_the_table_is_measured_and_reported(models, monk
     monkeypatch.setitem(NULLS, "coin", lambda pairs, scores, criteria: dict.fromkeys(scores, Coin()))
     report = judged(*models)
     (row,) = report.rows
-    assert (row.verdict.name, [null.name for null in row.verdict.evidence["mlp"].nulls]) == (
+    assert (row.verdict.word, [null.name for null in row.verdict.evidence["mlp"].nulls]) == (
         "RELATED", ["permutation", "coin"]
     )  # fmt: skip
     document = json.loads(FORMATS["json"](report, False))
@@ -67,9 +67,9 @@ def test_one_that_stands_first_decides_by_its_own_p_value(models, monkeypatch):
     monkeypatch.setitem(NULLS, "permutation", lambda pairs, scores, criteria: dict.fromkeys(scores, Coin()))
     (row,) = judged(*models).rows
     # Corrected for the comparison unit by unit, which there may be.
-    assert (row.verdict.name, row.verdict.evidence["mlp"].p_value) == ("UNRELATED", 1.0)
+    assert (row.verdict.word, row.verdict.evidence["mlp"].p_value) == ("UNRELATED", 1.0)
 
 
 def test_a_null_that_does_not_admit_it_prevents_related(models, monkeypatch):
     monkeypatch.setitem(NULLS, "coin", lambda pairs, scores, criteria: dict.fromkeys(scores, Coin(admits=False)))
-    assert judged(*models).rows[0].verdict.name == "UNRELATED"
+    assert judged(*models).rows[0].verdict.word == "UNRELATED"

@@ -45,9 +45,9 @@ def test_a_card_that_names_every_parent_passes_as_before(tmp_path, catalogue):
     folder = blended(tmp_path / "rio", {BASE: 0.43, B: 0.57})
     card(folder, [BASE, B], "merge")
     report = searched(folder, catalogue)
-    assert (report.undeclared, report.exit_code) == ((), ExitCode.RELATED)
+    assert (report.undeclared, report.exit_code) == ((), ExitCode.VERIFIED)
     assert report.blended.blend.made == (Made.BLEND, Made.BLEND)
-    assert check(str(folder), (BASE, B), OPTIONS).exit_code is ExitCode.RELATED
+    assert check(str(folder), (BASE, B), OPTIONS).exit_code is ExitCode.VERIFIED
 
 
 def test_where_the_model_names_nothing_whoever_asks_names_the_bases_and_the_index_does_not(tmp_path, catalogue):
@@ -61,7 +61,7 @@ def test_where_the_model_names_nothing_whoever_asks_names_the_bases_and_the_inde
 @pytest.mark.few(1)
 def test_siblings_are_not_accused_by_each_other(model, catalogue):
     report = searched(model, catalogue)
-    assert (report.undeclared, report.exit_code) == ((), ExitCode.RELATED)
+    assert (report.undeclared, report.exit_code) == ((), ExitCode.VERIFIED)
 
 
 def test_a_model_that_somebody_extrapolated_is_not_accused(tmp_path):
@@ -72,5 +72,5 @@ def test_a_model_that_somebody_extrapolated_is_not_accused(tmp_path):
     options, made = Options(local_hub=hub, order_seed=0), Catalogue(tmp_path / "index")
     made.add(extract("wren/further", options))
     report = noted(check(A, options=options), made)
-    assert (report.undeclared, report.exit_code) == ((), ExitCode.RELATED)
+    assert (report.undeclared, report.exit_code) == ((), ExitCode.VERIFIED)
     assert report.blended.blend.made[1] is Made.FROM_MODEL

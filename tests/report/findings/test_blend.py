@@ -47,17 +47,17 @@ def test_it_stands_before_everything_else_that_a_report_says():
 
 
 def test_it_leaves_a_check_undecided_and_a_policy_decides_otherwise():
-    assert reporting(None).exit_code is ExitCode.RELATED
+    assert reporting(None).exit_code is ExitCode.VERIFIED
     assert reporting(RIO).exit_code is ExitCode.UNDECIDED
-    assert reporting(of(named=(True, True))).exit_code is ExitCode.RELATED
+    assert reporting(of(named=(True, True))).exit_code is ExitCode.VERIFIED
     for policy, status in (
         (Policy(), ExitCode.UNDECIDED),
-        (Policy(fail_on="unrelated"), ExitCode.RELATED),
+        (Policy(fail_on="unrelated"), ExitCode.VERIFIED),
         (Policy(fail_on="undeclared-parent"), ExitCode.UNDECIDED),
-        (Policy(undeclared_parent="accept"), ExitCode.RELATED),
-        (Policy(undeclared_parent="accept", fail_on="undeclared-parent"), ExitCode.RELATED),
+        (Policy(undeclared_parent="accept"), ExitCode.VERIFIED),
+        (Policy(undeclared_parent="accept", fail_on="undeclared-parent"), ExitCode.VERIFIED),
         (Policy(undeclared_parent="refuse", fail_on="unrelated"), ExitCode.UNDECIDED),
-        (Policy(fail_on="never"), ExitCode.RELATED),
+        (Policy(fail_on="never"), ExitCode.VERIFIED),
     ):
         assert reporting(RIO, policy=policy).status is status
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.derivation.contributions import Parent, Share
-from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.report import FORMATS
 from hf_lineage.report.findings import merge
 from tests.pages import report
@@ -15,7 +15,7 @@ PARENT = Parent({"mlp": SHARE}, {"mlp": 0.0}, {"mlp": 0.5}, "linear")
 
 
 def row(parent, base="org/a"):
-    return Row(Claim(base, "merge", ("README.md",)), Verdict(Kind.RELATED), parent=parent)
+    return Row(Claim(base, "merge", ("README.md",)), Verdict(Code.INHERITED), parent=parent)
 
 
 def of(share=SHARE, **changes):

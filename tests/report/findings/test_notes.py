@@ -6,7 +6,7 @@ import json
 import pytest
 
 from hf_lineage.checking.results.policies import under
-from hf_lineage.evidence.verdict import Kind
+from hf_lineage.evidence.verdict import Code
 from hf_lineage.policy.policy import Policy, Waiver
 from hf_lineage.report import FORMATS
 from tests.pages import HOSTILE, document, measured, report, row
@@ -20,7 +20,7 @@ TOLD = (*("text", "json", "markdown", "html", "sarif", "cyclonedx", "github"),)
 
 def judged(reason=WHY, today=TODAY, **more):
     """A contradicted claim that is accepted, and a true one of another relation than is asked for."""
-    policy = Policy("p.yaml", (Waiver("org/base", Kind.UNRELATED, reason, DAY),), **more)
+    policy = Policy("p.yaml", (Waiver("org/base", Code.UNRELATED, reason, DAY),), **more)
     rows = row("org/base", mlp=measured(score=0.005, p=0.5, share=0.0)), row("org/other", mlp=measured())
     return under(report(*rows), policy, today)
 

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.report import FORMATS
 from hf_lineage.report.findings import describe_report, part_by_part
 from tests.pages import measured, report, row
 
 LANGUAGE = row(layers=6, mlp=measured())
 TOWER = replace(row(base="org/tower", layers=4, mlp=measured()), part="vision")
-UNREAD = replace(TOWER, part="audio", verdict=Verdict(Kind.UNVERIFIABLE, "it stands nowhere"))
+UNREAD = replace(TOWER, part="audio", verdict=Verdict(Code.UNVERIFIABLE, "it stands nowhere"))
 
 
 def named(told):
@@ -21,8 +21,8 @@ def test_a_row_a_part_with_its_base_and_what_is_inherited():
     share = finding.tables[0].rows[0][3]
     assert share.endswith("%")
     assert finding.tables[0].rows == (
-        ("the model itself", "org/base", LANGUAGE.verdict.words, share),
-        ("vision", "org/tower", TOWER.verdict.words, share),
+        ("the model itself", "org/base", LANGUAGE.verdict.label, share),
+        ("vision", "org/tower", TOWER.verdict.label, share),
         ("audio", "org/tower", "UNVERIFIABLE", ""),
     )
     assert [bar.label for bar in finding.picture.bars] == ["the model itself: org/base", "vision: org/tower"]
@@ -34,7 +34,7 @@ def test_a_row_a_part_with_its_base_and_what_is_inherited():
 
 
 def test_a_tower_that_comes_from_nowhere_is_drawn_pale():
-    stranger = replace(TOWER, verdict=replace(TOWER.verdict, kind=Kind.UNRELATED))
+    stranger = replace(TOWER, verdict=replace(TOWER.verdict, kind=Code.UNRELATED))
     assert [bar.pale for bar in part_by_part.describe(report(LANGUAGE, stranger)).picture.bars] == [False, True]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from hf_lineage.checking.results.policies import under
 from hf_lineage.evidence.strict.outcome import Beyond, Strict
-from hf_lineage.evidence.verdict import ExitCode, Kind, Verdict
+from hf_lineage.evidence.verdict import ExitCode, Code, Verdict
 from hf_lineage.policy.file import parse
 from hf_lineage.report import FORMATS
 from hf_lineage.report.findings.strict import describe
@@ -52,14 +52,14 @@ def test_every_report_says_what_is_not_the_base(form):
 
 def test_a_verdict_stays_what_it_is_and_the_command_returns_3_unless_it_is_worse():
     assert [held(strict).exit_code for strict in (HOLDS, FAILS, PROBLEM, None)] == [0, 3, 3, 0]
-    assert held(FAILS).rows[0].verdict.words == "RELATED"
-    assert Verdict(Kind.UNRELATED, strict=FAILS).exit_code is ExitCode.UNRELATED
-    assert Verdict(Kind.IN_PART, accepted=True, strict=FAILS).exit_code is ExitCode.UNDECIDED
-    assert Verdict(Kind.INCONCLUSIVE, strict=HOLDS).exit_code is ExitCode.UNDECIDED
+    assert held(FAILS).rows[0].verdict.label == "RELATED"
+    assert Verdict(Code.UNRELATED, strict=FAILS).exit_code is ExitCode.UNRELATED
+    assert Verdict(Code.PART, accepted=True, strict=FAILS).exit_code is ExitCode.UNDECIDED
+    assert Verdict(Code.INCONCLUSIVE, strict=HOLDS).exit_code is ExitCode.UNDECIDED
 
 
 def test_a_model_that_is_not_verified_is_not_verified_by_its_numbers():
-    assert not Verdict(Kind.INCONCLUSIVE, strict=HOLDS).verified_by_numbers
+    assert not Verdict(Code.INCONCLUSIVE, strict=HOLDS).is_strict
     assert held().rows[0].verdict.mark == "verified by every number"
 
 
@@ -93,7 +93,7 @@ def test_a_policy_may_ask_for_it():
 
 def test_of_models_without_common_ancestry_nothing_says_that_training_made_the_difference():
     one = row("org/base", mlp=measured())
-    unrelated = replace(one, verdict=Verdict(Kind.UNRELATED, strict=replace(HOLDS, beyond=WRONG[1:2])))
+    unrelated = replace(one, verdict=Verdict(Code.UNRELATED, strict=replace(HOLDS, beyond=WRONG[1:2])))
     (told,) = [said for said in describe(report(unrelated), unrelated).sentences if "that differ" in said]
     assert told == "of 1 tensors that differ, 1 do in more than 1 % of their numbers"
     related = replace(one, verdict=replace(one.verdict, strict=replace(HOLDS, beyond=WRONG[1:2])))

@@ -8,7 +8,7 @@ import pytest
 
 from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.claims.sources import Claim
-from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.report import FORMATS
 from hf_lineage.report.html.claim import CAPTIONS, evidence, figures, tiles, view_claim
@@ -25,7 +25,7 @@ def shown(*rows, **settings):
 
 
 def test_without_evidence_there_is_nothing_to_show():
-    undecided = Row(Claim("org/base", None, ("README.md",)), Verdict(Kind.UNVERIFIABLE, "no weights"))
+    undecided = Row(Claim("org/base", None, ("README.md",)), Verdict(Code.UNVERIFIABLE, "no weights"))
     assert list(tiles(report(undecided), undecided)) == []
     assert list(evidence(undecided, 0, captions=True)) == []
     assert figures(undecided) == ("–", "–", "–")

@@ -12,7 +12,7 @@ import pytest
 from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
-from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.report import FORMATS
 from hf_lineage.report.words.kinds import KINDS
 from tests.invoking import lineage
@@ -82,7 +82,7 @@ def test_the_verdict_stands_above_all_that_concerns_no_single_claim():
     assert "--policy" not in below
 
 
-@pytest.mark.parametrize("kind", [Kind.INCONCLUSIVE, Kind.INCOMPATIBLE, Kind.UNVERIFIABLE, Kind.UNREADABLE])
+@pytest.mark.parametrize("kind", [Code.INCONCLUSIVE, Code.INCOMPATIBLE, Code.UNVERIFIABLE, Code.DAMAGED])
 def test_what_is_undecided_shows_its_reason_and_claims_no_finding(kind):
     shown = page(Row(Claim("org/base", None, ("README.md",)), Verdict(kind, "org/base: no weights")))
     assert f"{kind.words} {KINDS[kind].headline} org/base" in shown.text

@@ -7,7 +7,7 @@ from hf_lineage.checking.results.claim_result import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.adapter_verdict import judge_trace
-from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.index.search.catalogue_test import FOLDER, AdapterBases, Group, Judged
 from hf_lineage.index.storage.shard import Entry
 from hf_lineage.report.single.bases import FORMATS, untested
@@ -25,7 +25,7 @@ def bases(name="org/base", near=2, observed=4.0):
     tested = (
         Judged(Group(entry(name), tuple(entry(f"near/{number}") for number in range(near))),
                Row(CLAIM, judge_trace(trace(observed), Criteria()))),
-        Judged(Group(entry(f"x/{name}"), ()), Row(CLAIM, Verdict(Kind.UNVERIFIABLE, f"{name} is gone"))),
+        Judged(Group(entry(f"x/{name}"), ()), Row(CLAIM, Verdict(Code.UNVERIFIABLE, f"{name} is gone"))),
     )  # fmt: skip
     return AdapterBases(name, None, "", f"{name}: a LoRA adapter", (96,), tested, tests=2, fitting=9, untested=3, of=20)
 
@@ -43,7 +43,7 @@ def test_a_base_is_told_with_those_near_it():
 
 
 def test_folders_of_an_index_were_not_tested_and_each_has_the_command_that_tests_it():
-    folders = (Judged(Group(entry("./base"), (entry("./ft"),)), Row(CLAIM, Verdict(Kind.UNVERIFIABLE, FOLDER))),)
+    folders = (Judged(Group(entry("./base"), (entry("./ft"),)), Row(CLAIM, Verdict(Code.UNVERIFIABLE, FOLDER))),)
     result = replace(bases(), tested=folders, untested=0)
     shown = " ".join(FORMATS["text"]([result], "hf-lineage check ./lora --base {}".format).split())
     assert (

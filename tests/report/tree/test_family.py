@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage.checking.results.claim_result import NAMED
-from hf_lineage.evidence.verdict import Kind
+from hf_lineage.evidence.verdict import Code
 from hf_lineage.index.tree.tree import Mark
 from hf_lineage.report import FORMATS
 from hf_lineage.report.tree.family import FIRST, MARKS, MOST, family_of, figure
@@ -89,9 +89,9 @@ def test_names_that_differ_in_case_alone_are_one_model():
 
 
 def test_no_kind_of_verdict_that_verifies_nothing_is_marked_as_verified():
-    verified = {kind for kind in Kind if MARKS.get(kind, Mark.NOT_JUDGED) is Mark.VERIFIED}
-    assert verified == {kind for kind in Kind if replace(row(mlp=measured()).verdict, kind=kind).verified}
-    assert {MARKS.get(kind, Mark.NOT_JUDGED) for kind in Kind} <= {*FIRST}
+    verified = {kind for kind in Code if MARKS.get(kind, Mark.NOT_JUDGED) is Mark.VERIFIED}
+    assert verified == {kind for kind in Code if replace(row(mlp=measured()).verdict, kind=kind).verified}
+    assert {MARKS.get(kind, Mark.NOT_JUDGED) for kind in Code} <= {*FIRST}
 
 
 def test_the_tree_on_a_page_names_no_folder_of_this_machine():

@@ -2,14 +2,14 @@
 
 import pytest
 
-from hf_lineage.evidence.verdict import Kind
+from hf_lineage.evidence.verdict import Code
 from hf_lineage.report.words import advice
 
 EVERYTHING = [*advice.NEXT.values(), advice.UNDECLARED]
 
 
 def test_there_is_some_for_every_kind_of_verdict():
-    assert advice.NEXT.keys() == set(Kind)
+    assert advice.NEXT.keys() == set(Code)
     assert all(EVERYTHING)
 
 

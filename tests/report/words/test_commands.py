@@ -9,7 +9,7 @@ import pytest
 from hf_lineage import Options, check, compare
 from hf_lineage.checking.results.claim_result import NAMED, Row
 from hf_lineage.claims.sources import Claim
-from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.report.words.commands import command, of_claim, of_report
 from hf_lineage.signature.recipe import RECIPES
 from tests.invoking import lineage
@@ -56,7 +56,7 @@ def test_bases_that_were_named_are_named_again_each_once():
 
 def test_a_claim_that_names_no_model_names_none_in_its_command():
     broken = Row(
-        Claim("C:/models/base", None, ("README.md",), "it is no name"), Verdict(Kind.UNVERIFIABLE, "it is no name")
+        Claim("C:/models/base", None, ("README.md",), "it is no name"), Verdict(Code.UNVERIFIABLE, "it is no name")
     )
     assert of_claim(report(broken), broken) == "hf-lineage check org/model"
 
@@ -115,7 +115,7 @@ def test_a_command_that_is_printed_gives_the_verdict_beside_it(folders, model, b
 
     options = Options(**{key: here(value) for key, value in settings.items()})
     found = check(here(model), tuple(map(here, bases)), options)
-    assert found.rows[0].verdict.name == "RELATED"
+    assert found.rows[0].verdict.word == "RELATED"
     for again in (of_report(found), of_claim(found, found.rows[0])):
         assert str(folders) not in again
         outcome = lineage(*shlex.split(again)[1:])

@@ -11,7 +11,7 @@ from hf_lineage.checking.results.claim_result import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import judge
-from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.report.findings.table import reasons
 from hf_lineage.report.words import wording
 from hf_lineage.report.words.wording import COLUMNS, columns
@@ -51,7 +51,7 @@ def test_a_row_that_was_measured_has_a_line_for_each_path_and_names_its_base_onc
 
 
 def test_a_row_that_was_not_measured_has_one_line_without_figures():
-    assert list(wording.cells(row(Verdict(Kind.UNREADABLE, "gone")))) == [
+    assert list(wording.cells(row(Verdict(Code.DAMAGED, "gone")))) == [
         ("org/base", "finetune", "-", "-", "-", "-", "UNREADABLE")
     ]
 
@@ -59,12 +59,12 @@ def test_a_row_that_was_not_measured_has_one_line_without_figures():
 @pytest.mark.parametrize(
     ("verdicts", "number"),
     [
-        ((Verdict(Kind.RELATED), Verdict(Kind.UNRELATED)), 1),
-        ((Verdict(Kind.UNRELATED), Verdict(Kind.UNREADABLE)), 1),
-        ((Verdict(Kind.INCONCLUSIVE), Verdict(Kind.UNRELATED), Verdict(Kind.UNRELATED)), 1),
-        ((Verdict(Kind.RELATED), Verdict(Kind.IN_PART, accepted=True)), 1),
-        ((Verdict(Kind.RELATED), Verdict(Kind.RELATED)), 0),
-        ((Verdict(Kind.BASIS_ONLY), Verdict(Kind.RELATED)), 0),
+        ((Verdict(Code.INHERITED), Verdict(Code.UNRELATED)), 1),
+        ((Verdict(Code.UNRELATED), Verdict(Code.DAMAGED)), 1),
+        ((Verdict(Code.INCONCLUSIVE), Verdict(Code.UNRELATED), Verdict(Code.UNRELATED)), 1),
+        ((Verdict(Code.INHERITED), Verdict(Code.PART, accepted=True)), 1),
+        ((Verdict(Code.INHERITED), Verdict(Code.INHERITED)), 0),
+        ((Verdict(Code.EMBEDDING), Verdict(Code.INHERITED)), 0),
     ],
 )
 def test_the_worst_row_is_the_first_of_those_that_make_the_outcome(verdicts, number):
@@ -78,8 +78,8 @@ def test_the_path_that_decided_says_what_all_say_and_has_the_highest_score_of_th
     assert mixed.words == "RELATED by the basis only"
     assert mixed.decisive == "value_output"
     assert judged(mlp=evidence(score=0.5), value_output=evidence(score=0.9)).decisive == "value_output"
-    assert Verdict(Kind.INCONCLUSIVE).decisive is None
-    assert wording.best(row(Verdict(Kind.INCONCLUSIVE))) is None
+    assert Verdict(Code.INCONCLUSIVE).decisive is None
+    assert wording.best(row(Verdict(Code.INCONCLUSIVE))) is None
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from hf_lineage.checkpoint.foreign.form import (
     unreadable_file,
 )
 from hf_lineage.checkpoint.foreign.gguf.header import GgufHeader, parse, texts
-from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, printable
+from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, printable
 from hf_lineage.files import OPEN_FILES, Stamp, open_regular
 from hf_lineage.hub import EVERY, HEAD, Downloads, RangedFile, RepoRef
 
@@ -63,7 +63,7 @@ def choose_files(repo: RepoRef) -> tuple[str, ...]:
         return ()
     stems = sorted({LABEL.sub("", _bare(file)).casefold() for file in models})
     if len(stems) > 1 and repo.file is None:
-        raise NothingToCompare(
+        raise Ambiguous(
             f"{repo} holds several models as GGUF ({printable(', '.join(models[:10]), 500)}); name one {ONE_FILE}; "
             "--file all judges each"
         )

@@ -15,7 +15,7 @@ from hf_lineage.checkpoint.foreign.form import PREFERRED, Files, ForeignForm, li
 from hf_lineage.checkpoint.foreign.onnx.tensors import list_read, list_read_of_pair, open_onnx, open_pair, read_graph
 from hf_lineage.checkpoint.foreign.pieces import Piece, by_pieces, name_in_out, split_rows
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.errors import ONE_FILE, NothingToCompare, printable
+from hf_lineage.errors import ONE_FILE, Ambiguous, NothingToCompare, printable
 from hf_lineage.hub import RepoRef
 
 KEY_VALUE_HEADS = ("num_key_value_heads", "num_kv_heads")
@@ -113,7 +113,7 @@ def _choose(repo: RepoRef) -> tuple[str, ...]:
     chosen = next((stem for stem in STEMS if stem in by_stem), next(iter(by_stem), ""))
     if len(by_stem) > 1 and (chosen not in STEMS or ENCODER in by_stem):
         listed = printable(", ".join(sorted(file for files in by_stem.values() for file in files)[:10]), 500)
-        raise NothingToCompare(f"{repo} holds several models as ONNX ({listed}); name one {ONE_FILE}")
+        raise Ambiguous(f"{repo} holds several models as ONNX ({listed}); name one {ONE_FILE}")
     return tuple(by_stem.get(chosen, ()))
 
 

@@ -35,7 +35,7 @@ def scores(outcome):
 def test_a_descendant_is_related(architecture, tmp_path):
     file = write(CHILDREN[architecture], tmp_path / "child.gguf", architecture, KINDS.Q4_0)
     outcome = verdict(BASES[architecture], file)
-    assert outcome.name == "RELATED"
+    assert outcome.word == "RELATED"
     assert min(scores(outcome).values()) > 0.95
     itself = scores(verdict(CHILDREN[architecture], file))
     assert min(itself.values()) > 0.98, itself
@@ -96,7 +96,7 @@ def hub(tmp_path_factory):
 
 def test_the_claim_in_the_metadata_is_checked_and_the_report_says_which_file_was_read(hub):
     (row,) = check("me/child-GGUF", options=Options(local_hub=hub, order_seed=0)).rows
-    assert (row.claim.base, row.claim.sources, row.verdict.name) == ("acme/llama-base", ("GGUF metadata",), "RELATED")
+    assert (row.claim.base, row.claim.sources, row.verdict.word) == ("acme/llama-base", ("GGUF metadata",), "RELATED")
     assert row.notes == (
         "me/child-GGUF: child-F16.gguf was read, the most precise GGUF file by its name (--file all judges each); name "
         "another by its path, or with --file for the model that is judged; child-Q4_0.gguf, child-Q8_0.gguf may hold "

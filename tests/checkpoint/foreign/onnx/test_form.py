@@ -150,7 +150,7 @@ def again(file, target, how):
 def test_a_descendant_exported_by_pytorch_is_related(name, dynamo, graphs):
     source, file = graphs(name, dynamo)
     outcome = verdict(BASES[name], file)
-    assert outcome.name == "RELATED"
+    assert outcome.word == "RELATED"
     assert min(scores(outcome).values()) > 0.95
     assert min(scores(verdict(source, file)).values()) > 0.99999
 
@@ -164,7 +164,7 @@ def test_a_descendant_quantized_by_onnx_runtime_is_related(name, how, graphs, tm
     bits, quantize = QUANTIZATIONS[how]
     stored = again(file, tmp_path / "child", quantize)
     outcome = verdict(BASES[name], stored)
-    assert outcome.name == "RELATED"
+    assert outcome.word == "RELATED"
     itself = scores(verdict(source, stored))
     assert min(itself.values()) > LEAST[bits], itself
 
@@ -199,7 +199,7 @@ def test_matrices_whose_place_nothing_tells_are_not_guessed(graphs, tmp_path):
     _, file = graphs("llama")
     bare = again(file, tmp_path / "bare", lambda source, target: onnx_models.changed(source, target, onnx_models.bare))
     outcome = verdict(BASES["llama"], bare)
-    assert outcome.name == "UNVERIFIABLE"
+    assert outcome.word == "UNVERIFIABLE"
     assert "43 matrices whose place in the model is unknown;" in outcome.reason
 
 
@@ -208,7 +208,7 @@ def test_a_graph_without_a_configuration_is_read_as_the_class_that_the_user_name
     _, file = graphs("bert child")
     alone = shutil.copy(file, tmp_path / "model.onnx")
     outcome = verdict(base, alone)
-    assert outcome.name == "UNVERIFIABLE"
+    assert outcome.word == "UNVERIFIABLE"
     assert "--as BertModel" in outcome.reason
     assert foreign_model(RepoRef("x", tmp_path)).config() == dict.fromkeys(
         ("num_attention_heads", "n_head", "n_heads"), 4
@@ -260,7 +260,7 @@ def test_an_encoder_and_its_decoder_in_two_files_are_one_model(name, settings, e
     onnx_models.written(child, repo / "onnx/decoder_model_merged.onnx", within=decoder, before=decoder)
     shutil.copy(child / "config.json", repo)
     outcome = verdict(tmp_path / "base", repo)
-    assert outcome.name == "RELATED", outcome.reason
+    assert outcome.word == "RELATED", outcome.reason
     itself, original = (opened(described(RepoRef("x", folder))) for folder in (repo, child))
     assert itself.layout.widths == original.layout.widths
     assert "onnx/encoder_model.onnx is a graph;" in itself.notes[-1]

@@ -1,0 +1,38 @@
+"""Verdicts: texts of every code, read from `report/verdicts.yaml`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from hf_lineage.evidence import Code
+from hf_lineage.files import plain_yaml
+
+FILE = Path(__file__).parents[1] / "verdicts.yaml"
+CODES = tuple(Code)
+"""Order of the rules in SARIF; a new code comes at the end of its word."""
+TONES = {"good": 32, "part": 33, "bad": 31, "open": 33}
+"""Code of a terminal's colour for each tone."""
+
+
+class Texts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Texts of one code."""
+
+    tone: str
+    level: str
+    headline: str
+    """Continued by the name of the base."""
+    title: str
+    meaning: str
+    next: tuple[str, ...]
+    """Advice, the most important sentence first."""
+
+
+@functools.cache
+def texts() -> Mapping[Code, Texts]:
+    """Return the texts of every code; a code without texts is an error of the package."""
+    content = msgspec.convert(plain_yaml.load(FILE.read_text(encoding="utf-8")), dict[str, Texts])
+    return {code: content[code] for code in Code}
