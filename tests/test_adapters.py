@@ -41,11 +41,11 @@ def test_a_damaged_adapter_is_one_clear_line_and_code_2(tmp_path, base, factors,
 @pytest.mark.parametrize(
     ("factors", "settings", "code", "words"),
     [
-        (pair(UP, 48, 32, rank=100), {"r": 100}, 3, "INCONCLUSIVE"),
+        (pair(UP, 48, 32, rank=100), {"r": 100}, 3, "UNDECIDED"),
         (pair("model.layers.0.\x1b[31m.up_proj", 48, 32), {}, 3, r"the adapter is for model.layers.0.\x1b[31m.up_proj"),
-        (pair("model.layers.0.mlp.experts", 48, 32, rank=8), {"target_parameters": ["x"]}, 3, "UNVERIFIABLE"),
-        (filled(3e38), {}, 3, "INCONCLUSIVE"),
-        (filled(1e-40), {}, 3, "INCONCLUSIVE"),
+        (pair("model.layers.0.mlp.experts", 48, 32, rank=8), {"target_parameters": ["x"]}, 3, "UNDECIDED"),
+        (filled(3e38), {}, 3, "UNDECIDED"),
+        (filled(1e-40), {}, 3, "UNDECIDED"),
         (pair(UP, 64, 40), {}, 1, "by shape: model.layers.0.mlp.up_proj is 64 x 40, not 48 x 32"),
     ],
 )
@@ -109,7 +109,7 @@ def test_the_section_of_a_card_says_that_a_trace_is_weak_and_gives_a_command_tha
     folder = shutil.copytree(weak, tmp_path / "x")
     assert lineage("annotate", folder, "--local-hub", HUB, "--write", "--accept", "weak").code == 0
     card = (folder / "README.md").read_text(encoding="utf-8")
-    assert "RELATED by trace, weakly" in card
+    assert "RELATED weak" in card
     assert "(verified)" not in card
     (claim,) = json.loads((folder / "lineage" / "claims.json").read_text(encoding="utf-8"))["claims"]
     assert (claim["kind"], claim["verified"]) == ("weak", False)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FORMS = ("text", "json")
 """Formats of several reports: a table, and a line of JSON for each model."""
+WIDTH = 100
+"""Columns of the table, of which names of models and bases take half."""
 Failure = tuple[str, LineageError]
 """Name of a model that could not be checked, and why."""
 
@@ -95,4 +97,4 @@ def _text(rows: Sequence[tuple[str, ...]], failed: Sequence[Failure]) -> str:
     names = ("Model", "Base", "Score", "Inherited", "p", "Verdict")
     why = (f"{printable(name, 200)}: {error}" for name, error in failed)
     sentences = [f"{counts}. Details: check one model with --explain.", *why]
-    return "\n".join([table(names, rows, (2, 3, 4)), *map(wrapped, sentences)]) + "\n"
+    return "\n".join([table(names, rows, (2, 3, 4), width=WIDTH), *map(wrapped, sentences)]) + "\n"

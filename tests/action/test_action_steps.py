@@ -207,7 +207,7 @@ class TestHostile:
         assert hostile_run.code == 3
 
     def test_no_output_holds_anything_but_what_it_should(self, hostile_run):
-        assert hostile_run.outputs["verdict"] == "UNVERIFIABLE"
+        assert hostile_run.outputs["verdict"] == "UNDECIDED"
         assert set(hostile_run.steps["check"]) == set(action()["outputs"])
         assert not hostile.traces("\n".join(hostile_run.steps["check"].values()))
 

@@ -30,7 +30,7 @@ class TestCheckout:
         monkeypatch.chdir(tmp_path / "checkout")
 
     def test_one_that_is_called_like_the_declared_base_is_not_the_base(self, checkout, step):
-        assert step(local_path="fern/child")[1]["verdict"] == "UNVERIFIABLE"
+        assert step(local_path="fern/child")[1]["verdict"] == "UNDECIDED"
 
     def test_nor_like_the_base_that_the_workflow_names(self, checkout, step):
         code, outputs, _ = step(local_path="fern/child", base="acme/base", fail_on="never")
@@ -163,7 +163,7 @@ class TestFailOn:
         code, outputs, _ = step(local_path=str(tmp_path / "data"), fail_on="undecided", formats="")
         assert (code, outputs["verdict"]) == (2, "ERROR")
         code, outputs, heard = step(local_path=str(tmp_path / "data"), fail_on="never", formats="")
-        assert (code, outputs["verdict"], heard[0][0]) == (0, "UNVERIFIABLE", "warning")
+        assert (code, outputs["verdict"], heard[0][0]) == (0, "UNDECIDED", "warning")
 
     def test_a_model_that_declares_nothing_has_no_verdict(self, step):
         code, outputs, heard = step(model="acme/llama-base", local_hub=HUB)

@@ -103,9 +103,9 @@ def test_a_section_that_calls_verified_what_is_not_loses_its_word(deep):
     result = lineage(
         "annotate", "acme/new", "--local-hub", deep, "--write", "--budget", "full", "--set", "permutations=1999"
     )
-    assert result.out.splitlines()[0] == "acme/base: RELATED in part"
+    assert result.out.splitlines()[0] == "acme/base: RELATED part"
     written = (new / "README.md").read_text("utf-8")
-    assert "RELATED in part \\(not verified\\)" in written
+    assert "RELATED part \\(not verified\\)" in written
     assert "(verified" not in written
     (claim,) = json.loads((new / "lineage/claims.json").read_text("utf-8"))["claims"]
     assert (claim["verified"], claim["kind"], claim["exit_code"]) == (False, "part", 3)
@@ -150,14 +150,14 @@ def test_where_nothing_was_verified_the_card_says_that_there_is_nothing_to_compa
     shutil.rmtree(hub / "acme/base")
     written = lineage("annotate", "fern/child", "--local-hub", hub, "--write")
     assert written.code == 0
-    assert b"UNVERIFIABLE" in files(hub)["README.md"]
+    assert b"UNDECIDED" in files(hub)["README.md"]
 
 
 def test_a_verified_base_that_the_hub_does_not_have_any_more_is_written_down(annotated, monkeypatch):
     shutil.rmtree(annotated / "acme/base")
     monkeypatch.setattr("hf_lineage.hub.client.offline", lambda: False)
     assert lineage("annotate", "fern/child", "--local-hub", annotated, "--write").code == 0
-    assert b"UNVERIFIABLE" in files(annotated)["README.md"]
+    assert b"UNDECIDED" in files(annotated)["README.md"]
 
 
 def test_a_change_is_shown_with_the_lines_around_it():

@@ -39,7 +39,7 @@ def test_the_section_of_the_committed_record():
 def test_what_was_not_measured_is_a_dash():
     text = section.render(
         recorded(
-            verdict="UNVERIFIABLE",
+            verdict="UNDECIDED",
             kind=None,
             verified=False,
             score=None,

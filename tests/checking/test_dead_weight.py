@@ -58,13 +58,13 @@ FORGING = {
 def test_dead_weight_does_not_hide_a_copy(tmp_path, attack):
     assert attacked(tmp_path, BASE, attack) < 1e-4
     verdict = judged(tmp_path)
-    assert (verdict.label, verdict.verified) == ("RELATED", True)
+    assert (verdict.label, verdict.verified) == ("VERIFIED inherited", True)
     assert verdict.evidence["mlp"].inherited.share > 0.7
 
 
 def test_more_dead_units_than_the_model_has_leave_what_its_heads_show(tmp_path):
     assert attacked(tmp_path, BASE, attacks.dead_noise(352, 10)) < 1e-4
-    assert (judged(tmp_path).words, judged(tmp_path).verified) == ("RELATED in part", False)
+    assert (judged(tmp_path).words, judged(tmp_path).verified) == ("RELATED part", False)
 
 
 @pytest.mark.parametrize("attack", FORGING.values(), ids=FORGING)
@@ -94,7 +94,7 @@ def test_loud_units_beside_their_opposites_do_not_make_a_rotated_copy_unrelated(
     before, after = outputs(load(BASE)), outputs(load(folder))
     assert float((after - before).abs().max() / before.std()) < 0.2
     verdict = judged(folder)
-    assert (verdict.word, int(verdict.exit_code)) == ("INCONCLUSIVE", 3)
+    assert (verdict.word, int(verdict.exit_code)) == ("UNDECIDED", 3)
     assert verdict.reason.startswith(
         "most of what its hidden units write is cancelled by other units of the same layer"
     )
@@ -120,13 +120,13 @@ def test_a_product_that_was_blended_in_without_its_units_verifies_nothing(tmp_pa
     attacked(tmp_path, INDEPENDENT, attacks.blended)
     verdict = judged(tmp_path)
     assert verdict.evidence["mlp"].p_value == 0.003
-    assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED by the basis only", False, 3)
+    assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED embedding", False, 3)
 
 
 def test_grafted_layers_are_related_in_part_and_named(tmp_path):
     attacked(tmp_path, INDEPENDENT, attacks.grafted(1, 4))
     verdict = judged(tmp_path)
-    assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED in part", False, 3)
+    assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED part", False, 3)
     assert verdict.reason.endswith("% of what its units write is inherited, in layers 1, 4")
     accepted = judged(tmp_path, Options(accept=("part",)))
-    assert (accepted.label, accepted.verified, int(accepted.exit_code)) == ("RELATED in part", False, 0)
+    assert (accepted.label, accepted.verified, int(accepted.exit_code)) == ("RELATED part", False, 0)

@@ -82,7 +82,7 @@ def test_a_part_that_the_class_does_not_build_as_config_json_is_decides_nothing(
     assert added
     assert judged(full.a, folder).name != "RELATED"
     verdict = judged(lean.b, folder)
-    assert (verdict.label, verdict.verified) == ("RELATED as read", False)
+    assert (verdict.label, verdict.verified) == ("RELATED unlisted-class", False)
 
 
 @pytest.mark.parametrize(("loud", "name"), [(False, "UNRELATED"), (True, "RELATED")])
@@ -117,7 +117,7 @@ def test_what_transformers_makes_up_verifies_and_contradicts_nothing(tmp_path):
     for tensors in pair.tensors():
         folder = pair.write({name: each for name, each in tensors.items() if name != "model.norm.weight"})
         verdict = judged(pair.a, folder)
-        assert verdict.word == "INCONCLUSIVE"
+        assert verdict.word == "UNDECIDED"
         assert "model.norm.weight: transformers fills them with random" in verdict.reason
 
 

@@ -18,7 +18,7 @@ RAISE_IT = "raise the limit on the size of files (ulimit -f)"
 def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
     model = tiny_gpt2(tmp_path / "gpt2")
     outcome = lineage("compare", model, model, "--paths", "mlp_gate")
-    assert (outcome.code, outcome.rows[0][-1]) == (3, "UNVERIFIABLE")
+    assert (outcome.code, outcome.rows[0][-1]) == (3, "UNDECIDED")
     assert "gpt2 has no path mlp_gate; it has mlp, value_output, query_key" in outcome.sentences
 
 

@@ -67,7 +67,7 @@ def test_a_format_that_has_nothing_to_say_is_left_out_with_a_line(hub, tmp_path)
     (hub / "fern/child" / WEIGHTS).unlink()
     files = {form: tmp_path / f"report.{form}" for form in ("intoto", "json")}
     outcome = check(hub, *(f"--report={form}={file}" for form, file in files.items()))
-    assert (outcome.code, outcome.rows[0][-1]) == (3, "UNVERIFIABLE")
+    assert (outcome.code, outcome.rows[0][-1]) == (3, "UNDECIDED")
     assert outcome.err.startswith("hf-lineage: report.intoto was not written: ")
     assert [form for form, file in files.items() if file.exists()] == ["json"]
 

@@ -45,7 +45,7 @@ def test_all_paths_are_those_that_both_models_have(tmp_path):
     assert lineage("extract", model, "--paths", "value_output", "-o", attention).code == 0
     assert list(paths("compare", mlp, model, "--paths", "all")) == ["mlp"]
     outcome = lineage("compare", mlp, attention, "--paths", "all")
-    assert (outcome.code, outcome.rows[0][-1]) == (3, "INCOMPATIBLE")
+    assert (outcome.code, outcome.rows[0][-1]) == (3, "UNDECIDED")
     assert "no path is in both models: " in outcome.sentences
     assert lineage("extract", model, "--paths", "all", "-o", mlp).code == 0
     assert list(paths("compare", mlp, model, "--paths", "all")) == LLAMA_PATHS
@@ -71,7 +71,7 @@ def test_several_models_have_a_row_each_and_one_exit_code(tmp_path):
     assert (shown.code, shown.out.splitlines()[0]) == (1, "acme/llama-base")
     claims = json.loads((tmp_path / "a.json").read_text())["claims"]
     assert {claim["model"]: claim["verdict"] for claim in claims} == dict(
-        zip((PAIR[2], *others), ("RELATED", "UNRELATED", "UNVERIFIABLE"), strict=True)
+        zip((PAIR[2], *others), ("RELATED", "UNRELATED", "UNDECIDED"), strict=True)
     )
     assert {claim["base"] for claim in claims} == {PAIR[1]}
     for claim in claims[:2]:

@@ -12,10 +12,10 @@ def test_the_exit_codes_are_the_documented_ones():
     assert {kind.word: Verdict(kind).exit_code for kind in (Code.INHERITED, *OTHERS)} == {
         "RELATED": ExitCode.VERIFIED,
         "UNRELATED": ExitCode.UNRELATED,
-        "INCONCLUSIVE": ExitCode.UNDECIDED,
-        "INCOMPATIBLE": ExitCode.UNDECIDED,
-        "UNVERIFIABLE": ExitCode.UNDECIDED,
-        "UNREADABLE": ExitCode.ERROR,
+        "UNDECIDED": ExitCode.UNDECIDED,
+        "UNDECIDED": ExitCode.UNDECIDED,
+        "UNDECIDED": ExitCode.UNDECIDED,
+        "UNDECIDED": ExitCode.ERROR,
     }
     assert [int(code) for code in ExitCode] == [0, 1, 2, 3]
 
@@ -32,16 +32,16 @@ def test_only_related_models_of_which_enough_is_inherited_are_verified():
 def test_the_words_of_every_verdict():
     assert [Verdict(kind).words for kind in RELATED] == [
         "RELATED",
-        "RELATED by trace",
-        "RELATED by the listing",
-        "RELATED, calibrated",
-        "RELATED by trace, weakly",
-        "RELATED in part",
-        "RELATED by the basis only",
-        "RELATED as read",
+        "VERIFIED adapter",
+        "RELATED listed",
+        "RELATED calibrated",
+        "RELATED weak",
+        "RELATED part",
+        "RELATED embedding",
+        "RELATED unlisted-class",
     ]
     assert {Verdict(kind).name for kind in RELATED} == {"RELATED"}
-    assert (Verdict(Code.UNRELATED).words, Verdict(Code.INCONCLUSIVE).words) == ("UNRELATED", "INCONCLUSIVE")
+    assert (Verdict(Code.UNRELATED).words, Verdict(Code.INCONCLUSIVE).words) == ("UNRELATED", "UNDECIDED")
 
 
 @pytest.mark.parametrize("kind", RELATED, ids=[kind.name for kind in RELATED])

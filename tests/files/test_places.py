@@ -94,7 +94,7 @@ class TestRefused:
         shutil.move(place / "base" / WEIGHTS, place / WEIGHTS)
         linked(place / "base", WEIGHTS, place / WEIGHTS)
         found = lineage("check", place / "model", "--base", place / "base")
-        assert (found.code, found.rows[0][-1]) == (2, "UNREADABLE")
+        assert (found.code, found.rows[0][-1]) == (2, "UNDECIDED")
         assert LEAVES in found.sentences
 
     def test_a_folder_of_records(self, place):

@@ -69,7 +69,7 @@ def test_where_nothing_is_declared_no_weights_are_downloaded(online):
 def test_of_a_repository_of_pickles_nothing_but_small_files_is_downloaded(online, tmp_path):
     (tmp_path / "child/model.safetensors").rename(tmp_path / "child/pytorch_model.bin")
     found = lineage("check", "fern/child")
-    assert (found.code, found.rows[0][-1]) == (3, "UNVERIFIABLE")
+    assert (found.code, found.rows[0][-1]) == (3, "UNDECIDED")
     assert "fern/child holds its weights as a pickle (pytorch_model.bin), which is never loaded" in found.sentences
     assert online.downloads() == {"fern/child/README.md", "fern/child/config.json"}
 
@@ -110,7 +110,7 @@ def test_what_is_refused_is_unverifiable_as_a_base_and_an_error_as_the_model(onl
     online.refused["acme/base"] = refusal
     found = lineage("check", "fern/child")
     assert (found.code, found.err) == (3, "")
-    assert found.rows == [["acme/base", "finetune", "-", "-", "-", "-", "UNVERIFIABLE"]]
+    assert found.rows == [["acme/base", "finetune", "-", "-", "-", "-", "UNDECIDED"]]
     assert message in found.sentences
     assert f"Bearer {TOKEN}" in online.tokens
     error = lineage("check", "acme/base", "--base", "fern/child").error
@@ -144,7 +144,7 @@ def test_a_card_of_the_hub_opens_no_folder_of_this_machine(online, tmp_path, mon
     base = base.format(tmp_path=tmp_path)
     card(tmp_path / "child", base)
     found = lineage("check", "fern/child")
-    assert (found.code, found.rows[0][-1]) == (3, "UNVERIFIABLE")
+    assert (found.code, found.rows[0][-1]) == (3, "UNDECIDED")
     assert f"{base}: it is a path on the machine that trained the model, not a name" in found.sentences
 
 
@@ -152,7 +152,7 @@ def test_a_folder_that_bears_the_name_of_a_base_is_not_taken_for_it(online, tmp_
     monkeypatch.chdir(tmp_path)
     shutil.copytree(tmp_path / "base", tmp_path / "acme/base")
     online.refused["acme/base"] = (404, "RepoNotFound")
-    assert lineage("check", "fern/child").rows[0][-1] == "UNVERIFIABLE"
+    assert lineage("check", "fern/child").rows[0][-1] == "UNDECIDED"
     assert (
         "there is a folder ./acme/base here: write ./acme/base"
         in lineage("check", "fern/child", "--base", "acme/base").error

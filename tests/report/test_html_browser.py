@@ -12,8 +12,8 @@ from tests.long import first_of
 from tests.pages import hostile_report
 from tests.whole import SCROLLED, UNFOLD, WAYS, assert_names_are_text, assert_whole
 
-VERDICTS = {"related": "RELATED", "unrelated": "UNRELATED", "graft": "RELATED in part", "five-claims": None,
-            "adapter": "RELATED by trace", "unverifiable": "UNVERIFIABLE"}  # fmt: skip
+VERDICTS = {"related": "RELATED", "unrelated": "UNRELATED", "graft": "RELATED part", "five-claims": None,
+            "adapter": "VERIFIED adapter", "unverifiable": "UNDECIDED"}  # fmt: skip
 """Name of a page -> the verdict at its head; of several claims there is none."""
 SEEN = {"related": VIRIDIS[-1], "unrelated": VIRIDIS[0]}
 """The colour of what fills a twelfth of the map at least: half of the paired cells, or of nearly all of them."""

@@ -125,7 +125,7 @@ def wrong(false: Sequence[Pair]) -> Row:
     """Return how many false pairs are verified, and how many are RELATED at all."""
     related = sum(pair.verdict == "RELATED" for pair in false)
     verified = sum(pair.verified for pair in false)
-    return Row(WRONG, None, verified, f"of {len(false)} pairs; {related - verified} more are RELATED by trace, weakly")
+    return Row(WRONG, None, verified, f"of {len(false)} pairs; {related - verified} more are RELATED weak")
 
 
 def spread(bench: Bench, workshop: Workshop) -> Row:

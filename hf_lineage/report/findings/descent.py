@@ -90,7 +90,7 @@ def describe_relation(_report: Report, row: Row) -> Finding | None:
         f"relation seen: {where}{row.derivation.words}{declared}",
         f"how it was made: {where}{row.derivation.words}",
     )
-    return Finding("Relation", wording.about(row), (seen,), values=_values(row.derivation), brief=made)
+    return Finding("Relation", wording.about(row), (seen,), values=_values(row.derivation), brief=brief)
 
 
 def _values(derivation: Derivation) -> dict[str, Any]:

@@ -59,9 +59,13 @@ def claims(report: Report, explain: bool = False) -> str:
 
 
 def table(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[int] = (), whole: Sequence[int] = ()
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    numeric: Sequence[int] = (),
+    whole: Sequence[int] = (),
+    width: int = WIDTH,
 ) -> str:
-    """Return a table of at most 80 columns; a long cell is folded, but for the last and `whole` ones."""
+    """Return a table of at most `width` columns; a long cell is folded, but for the last and `whole` ones."""
     grid = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for number, column in enumerate(columns):
         firm = number == len(columns) - 1 or number in whole
@@ -69,7 +73,7 @@ def table(
     for row in rows:
         grid.add_row(*map(_Cell, row))
     page = io.StringIO()
-    Console(file=page, width=WIDTH, color_system=None, legacy_windows=False, force_jupyter=False).print(grid)
+    Console(file=page, width=width, color_system=None, legacy_windows=False, force_jupyter=False).print(grid)
     return "\n".join(line.rstrip() for line in page.getvalue().rstrip().splitlines())
 
 

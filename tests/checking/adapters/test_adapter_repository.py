@@ -36,7 +36,7 @@ def hub(tmp_path_factory):
 @pytest.mark.few(1)
 def test_an_adapter_of_diffusers_is_found_whatever_its_names(hub, form):
     own, other = (compare(str(hub / base / "pictures"), str(hub / "fern" / form)).rows for base in ("acme", "otter"))
-    assert [row.verdict.label for row in (*own, *other)] == ["RELATED by trace", "INCONCLUSIVE"]
+    assert [row.verdict.label for row in (*own, *other)] == ["VERIFIED adapter", "UNDECIDED inconclusive"]
     assert set(own[0].verdict.trace.by_role) == {"value", "output", "up", "gate"}
     assert own[0].verdict.trace.p_value == 0.0005
     assert other[0].verdict.trace.p_value > 0.01
@@ -50,14 +50,14 @@ def test_an_adapter_of_diffusers_is_found_whatever_its_names(hub, form):
 def test_a_card_declares_the_base_of_an_adapter_that_has_no_configuration(hub, tmp_path):
     folder = card(shutil.copytree(hub / "fern" / "new", tmp_path / "lora"), "acme/pictures", "adapter")
     report = check(str(folder), options=Options(local_hub=hub, order_seed=0))
-    assert [(row.claim.base, row.verdict.label) for row in report.rows] == [("acme/pictures", "RELATED by trace")]
+    assert [(row.claim.base, row.verdict.label) for row in report.rows] == [("acme/pictures", "VERIFIED adapter")]
     assert (report.exit_code, report.notes) == (ExitCode.VERIFIED, ())
     assert check(str(hub / "fern" / "new")).rows == ()
 
 
 def test_the_model_of_a_pipeline_may_be_named_by_itself(hub):
     (row,) = compare(str(hub / "acme" / "pictures" / "unet"), str(hub / "fern" / "flat")).rows
-    assert row.verdict.label == "RELATED by trace"
+    assert row.verdict.label == "VERIFIED adapter"
 
 
 def test_of_a_file_for_several_models_each_is_judged_on_its_own(hub, tmp_path):
@@ -65,8 +65,8 @@ def test_of_a_file_for_several_models_each_is_judged_on_its_own(hub, tmp_path):
     tensors |= {"lora_te_x.lora_down.weight": torch.ones(2, 4), "lora_te_x.lora_up.weight": torch.ones(4, 2)}
     save_file(tensors, tmp_path / "both.safetensors")
     rows = {row.part: row.verdict for row in compare(str(hub / "acme" / "pictures"), str(tmp_path)).rows}
-    assert rows["both.safetensors"].words == "RELATED by trace"
-    assert rows["both.safetensors: text_encoder"].name == "UNVERIFIABLE"
+    assert rows["both.safetensors"].words == "VERIFIED adapter"
+    assert rows["both.safetensors: text_encoder"].name == "UNDECIDED"
     assert "has no folder text_encoder" in rows["both.safetensors: text_encoder"].reason
 
 
@@ -78,7 +78,7 @@ def test_a_flattened_name_of_several_matrices_decides_nothing(tmp_path):
     factors = {name.format("down"): torch.ones(2, 4), name.format("up"): torch.ones(4, 2)}
     save_file(factors, tmp_path / "lora" / "style.safetensors")
     (row,) = compare(str(base), str(tmp_path / "lora")).rows
-    assert row.verdict.word == "UNVERIFIABLE"
+    assert row.verdict.word == "UNDECIDED"
     assert "and several matrices of " in row.verdict.reason
     assert row.verdict.reason.endswith("may be meant")
 
@@ -88,7 +88,7 @@ def test_a_class_that_peft_alone_adapts_is_found_in_attention_to_the_text_too(tm
     model, _ = (pictures.pixart(folder, seed) for seed, folder in enumerate(bases))
     adapter = pictures.pixart_adapter(model, tmp_path / "adapter")
     own, other = (compare(str(base), str(adapter)).rows[0].verdict for base in bases)
-    assert (own.words, own.trace.p_value) == ("RELATED by trace", 0.0005)
+    assert (own.words, own.trace.p_value) == ("VERIFIED adapter", 0.0005)
     assert own.trace.roles.count("value") == 8
     assert other.trace.p_value > 0.01
 
@@ -136,7 +136,7 @@ def test_a_folder_whose_base_cannot_be_followed_is_judged_on_that_of_the_card(ad
 
 def test_one_folder_is_named_behind_the_repository(adapters):
     (row,) = check(str(adapters), options=Options(local_hub=HUB, order_seed=0, subfolder="french")).rows
-    assert row.verdict.label == "RELATED by trace"
+    assert row.verdict.label == "VERIFIED adapter"
 
 
 UP = "model.layers.0.mlp.up_proj"
@@ -159,7 +159,7 @@ def test_an_adapter_that_is_damaged_hides_no_other(several):
     )
     report = check(str(root), [str(base)])
     named = [row.verdict.word for row in report.rows]
-    assert named == ["INCONCLUSIVE", "UNREADABLE", "UNREADABLE"]
+    assert named == ["UNDECIDED", "UNDECIDED", "UNDECIDED"]
     assert report.exit_code == ExitCode.ERROR
     shutil.rmtree(root / "a")
     shutil.rmtree(root / "c")
@@ -173,7 +173,7 @@ def test_of_very_many_adapters_some_are_judged_and_the_others_are_said(several, 
     *judged, others = check(str(root), [str(base)]).rows
     assert [row.part for row in judged] == ["a", "b"]
     assert (others.verdict.word, others.verdict.reason) == (
-        "UNVERIFIABLE",
+        "UNDECIDED",
         "other weights of the repository may come from elsewhere: c",
     )
 
@@ -193,7 +193,7 @@ def test_weights_that_are_no_adapter_are_not_vouched_for_by_one_beside_them(hub,
     folder = card(shutil.copytree(hub / "fern" / "new", tmp_path / "lora"), "acme/pictures", "adapter")
     save_file({"x.weight": torch.ones(2, 2)}, folder / "whole.safetensors")
     report = check(str(folder), options=Options(local_hub=hub, order_seed=0))
-    assert [row.verdict.word for row in report.rows] == ["RELATED", "UNVERIFIABLE"]
+    assert [row.verdict.word for row in report.rows] == ["RELATED", "UNDECIDED"]
     assert report.rows[1].verdict.reason.endswith("may come from elsewhere: whole.safetensors")
     assert report.exit_code == ExitCode.UNDECIDED
 
@@ -232,7 +232,7 @@ def test_on_the_hub_adapters_in_folders_are_found(online, adapters):
         ("german", BASE, "UNRELATED"),
     ]
     (row,) = check("fern/several/french", options=Options(order_seed=0)).rows
-    assert (row.part, row.verdict.label) == ("french", "RELATED by trace")
+    assert (row.part, row.verdict.label) == ("french", "VERIFIED adapter")
 
 
 def test_on_the_hub_a_file_is_known_by_its_header(online, hub, tmp_path):
@@ -240,5 +240,5 @@ def test_on_the_hub_a_file_is_known_by_its_header(online, hub, tmp_path):
     folder = shutil.copytree(hub / "fern" / "flat", tmp_path / "flat")
     online.publish("fern/flat", card(folder, "acme/pictures", "adapter"))
     (row,) = check("fern/flat", options=Options(order_seed=0)).rows
-    assert (row.claim.base, row.verdict.label) == ("acme/pictures", "RELATED by trace")
+    assert (row.claim.base, row.verdict.label) == ("acme/pictures", "VERIFIED adapter")
     assert row.traffic["acme/pictures/unet"].moved < row.traffic["acme/pictures/unet"].stored

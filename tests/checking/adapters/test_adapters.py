@@ -37,7 +37,7 @@ def test_an_adapter_is_related_to_the_base_it_was_trained_on(adapter):
     report = check(str(adapter), options=OPTIONS)
     (row,) = report.rows
     assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "adapter", (ADAPTER_CONFIG,))
-    assert (row.verdict.label, row.verdict.verified, report.exit_code) == ("RELATED by trace", True, ExitCode.VERIFIED)
+    assert (row.verdict.label, row.verdict.verified, report.exit_code) == ("VERIFIED adapter", True, ExitCode.VERIFIED)
     assert row.verdict.trace.p_value == 0.0005
     assert set(row.verdict.trace.by_role) == {"up", "gate", "value", "output", "down"}
     assert row.notes == (
@@ -87,7 +87,7 @@ WEIGHTS = HUB / BASE / "model.safetensors"
 
 @pytest.mark.parametrize(
     ("layers", "words"),
-    [([2], "RELATED by trace, weakly"), ([1, 3, 4], "RELATED by trace, weakly"), ([1, 2, 3, 4], "RELATED by trace")],
+    [([2], "RELATED weak"), ([1, 3, 4], "RELATED weak"), ([1, 2, 3, 4], "VERIFIED adapter")],
 )
 @pytest.mark.few(2)
 def test_a_trace_in_no_more_than_half_of_the_matrices_is_weak_however_clear_it_is(tmp_path, layers, words):
@@ -112,7 +112,7 @@ def copied(rank):
 
 def test_factors_that_are_copied_from_the_base_pass_for_its_trace_and_the_limits_say_so(tmp_path):
     row = judged(BASE, written(tmp_path / "lora", copied(8), r=8))
-    assert row.verdict.label == "RELATED by trace"
+    assert row.verdict.label == "VERIFIED adapter"
     assert judged(OTHER, tmp_path / "lora").verdict.trace.p_value > 0.01
     assert "the largest singular vectors of the base's own matrices" in Path("docs/limits.md").read_text(
         encoding="utf-8"
@@ -134,7 +134,7 @@ def test_a_class_with_fused_and_transposed_matrices_needs_nothing_of_its_own(tmp
     base = "acme/gpt2-base"
     folder = trained(HUB / base, tmp_path / "lora", target_modules=["c_attn", "c_fc", "c_proj"], fan_in_fan_out=True)
     row = judged(base, folder)
-    assert row.verdict.label == "RELATED by trace"
+    assert row.verdict.label == "VERIFIED adapter"
     assert set(row.verdict.trace.by_role) == {"query", "key", "value", "output", "up", "down"}
     (other,) = compare(str(HUB / "fern/gpt2-finetune-a"), str(folder)).rows
     assert other.verdict.word == "RELATED"
@@ -143,7 +143,7 @@ def test_a_class_with_fused_and_transposed_matrices_needs_nothing_of_its_own(tmp
 def test_a_small_adapter_that_shows_nothing_is_inconclusive_with_its_power(tmp_path):
     folder = trained(HUB / BASE, tmp_path / "lora", r=1, target_modules=["gate_proj"], steps=2)
     row = judged(OTHER, folder)
-    assert row.verdict.word == "INCONCLUSIVE"
+    assert row.verdict.word == "UNDECIDED"
     assert "only with a predicted probability of 0.01" in row.verdict.reason
 
 
@@ -185,10 +185,10 @@ UP = "model.layers.0.mlp.up_proj"
     [
         ([(UP, 64, 32)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 64 x 32, not 48 x 32, so that"),
         ([(UP, 32, 48)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 32 x 48, not 48 x 32"),
-        ([("h.0.mlp.c_fc", 64, 32)], "UNVERIFIABLE", "peft passes over the factors of h.0.mlp.c_fc, because"),
-        ([(UP, 48, 32), (UP.replace("0", "7"), 48, 32)], "INCOMPATIBLE", "is for model.layers.7.mlp.up_proj, a"),
-        ([("model.layers.0.self_attn.q_proj", 32, 32)], "UNVERIFIABLE", "changes no matrix whose trace can be tested"),
-        ([("model.embed_tokens", 50, 32)], "UNVERIFIABLE", "only matrices outside the layers (model.embed_tokens)"),
+        ([("h.0.mlp.c_fc", 64, 32)], "UNDECIDED", "peft passes over the factors of h.0.mlp.c_fc, because"),
+        ([(UP, 48, 32), (UP.replace("0", "7"), 48, 32)], "UNDECIDED", "is for model.layers.7.mlp.up_proj, a"),
+        ([("model.layers.0.self_attn.q_proj", 32, 32)], "UNDECIDED", "changes no matrix whose trace can be tested"),
+        ([("model.embed_tokens", 50, 32)], "UNDECIDED", "only matrices outside the layers (model.embed_tokens)"),
     ],
 )
 def test_an_adapter_that_does_not_belong_on_a_base_gets_a_verdict_with_its_reason(
@@ -209,7 +209,7 @@ def test_factors_that_add_nothing_are_inconclusive(tmp_path, llama):
     )
     (row,) = compare(str(llama), str(folder)).rows
     assert (row.verdict.word, row.verdict.reason) == (
-        "INCONCLUSIVE",
+        "UNDECIDED",
         "the adapter adds zero to every matrix, as before any training",
     )
 
@@ -217,23 +217,23 @@ def test_factors_that_add_nothing_are_inconclusive(tmp_path, llama):
 def test_errors_of_a_base_become_the_verdict_of_its_row(tmp_path, llama):
     folder = written(tmp_path / "lora", pair(UP, 48, 32), base_model_name_or_path="no such name!")
     rows = check(str(folder), [str(tmp_path / "nowhere"), str(llama)]).rows
-    assert [row.verdict.word for row in rows] == ["UNVERIFIABLE", "INCONCLUSIVE"]
+    assert [row.verdict.word for row in rows] == ["UNDECIDED", "UNDECIDED"]
     (row,) = check(str(folder)).rows
-    assert row.verdict.word == "UNVERIFIABLE"
+    assert row.verdict.word == "UNDECIDED"
     assert "it is not a model name" in row.verdict.reason
     (llama / "model.safetensors").write_bytes(b"no weights")
     (row,) = check(str(folder), [str(llama)]).rows
-    assert row.verdict.word == "UNREADABLE"
+    assert row.verdict.word == "UNDECIDED"
 
 
 @pytest.mark.parametrize("name", ["model.gguf", "pytorch_model.bin", "model.safetensors", "other.onnx"])
 def test_weights_that_other_loaders_read_are_not_vouched_for_by_an_adapter_beside_them(tmp_path, llama, name):
     folder = written(tmp_path / "lora", pair(UP, 48, 32))
     (folder / "training_args.bin").touch()
-    assert check(str(folder), [str(llama)]).rows[0].verdict.word == "INCONCLUSIVE"
+    assert check(str(folder), [str(llama)]).rows[0].verdict.word == "UNDECIDED"
     (folder / name).write_bytes(b"another model")
     (row,) = check(str(folder), [str(llama)]).rows
-    assert row.verdict.word == "UNVERIFIABLE"
+    assert row.verdict.word == "UNDECIDED"
     assert f"holds {name} beside an adapter" in row.verdict.reason
 
 
@@ -244,7 +244,7 @@ def test_a_signature_of_a_base_is_not_enough(tmp_path, llama):
     save_signature(extract(str(llama)), tmp_path / "base.lineage.safetensors")
     folder = written(tmp_path / "lora", pair(UP, 48, 32))
     (row,) = compare(str(tmp_path / "base.lineage.safetensors"), str(folder)).rows
-    assert row.verdict.word == "UNVERIFIABLE"
+    assert row.verdict.word == "UNDECIDED"
     assert "tested against the weights of its base" in row.verdict.reason
 
 
@@ -272,7 +272,7 @@ def test_on_the_hub_only_the_factors_and_the_tensors_that_are_needed_are_downloa
     online.publish("fern/llama-lora", HUB / "fern/llama-lora")
     report = check("fern/llama-lora", options=Options(order_seed=0))
     (row,) = report.rows
-    assert (row.claim.base, row.verdict.label) == (BASE, "RELATED by trace")
+    assert (row.claim.base, row.verdict.label) == (BASE, "VERIFIED adapter")
     assert (report.commit is not None, row.base_commit is not None) == (True, True)
     downloaded = row.traffic[BASE]
     output_projections = 6 * 96 * 96 * 2
@@ -296,9 +296,9 @@ def test_a_base_of_an_unlisted_class_is_read_as_the_user_says(tmp_path, adapter)
     base = shutil.copytree(HUB / BASE, tmp_path / "base")
     edit_json(base / "config.json", architectures=["UnheardOfForCausalLM"])
     (row,) = compare(str(base), str(adapter), Options(order_seed=0)).rows
-    assert (row.verdict.label, row.verdict.verified) == ("RELATED as read", False)
+    assert (row.verdict.label, row.verdict.verified) == ("RELATED unlisted-class", False)
     (row,) = compare(str(base), str(adapter), Options(order_seed=0, as_class="LlamaForCausalLM")).rows
-    assert row.verdict.label == "RELATED by trace"
+    assert row.verdict.label == "VERIFIED adapter"
     assert any("read as LlamaForCausalLM (--as)" in note for note in row.notes)
 
 
@@ -366,7 +366,7 @@ def test_encoders_of_text_and_of_images_need_nothing_of_their_own(tmp_path, make
     change(tmp_path / "lora", as_on_disk)
     edit_json(tmp_path / "lora" / ADAPTER_CONFIG, target_modules=["query", "key", "value", "dense"])
     (row,) = compare(str(base), str(tmp_path / "lora")).rows
-    assert row.verdict.label == "RELATED by trace", row.verdict.reason
+    assert row.verdict.label == "VERIFIED adapter", row.verdict.reason
     (row,) = compare(str(other), str(tmp_path / "lora")).rows
     assert row.verdict.trace.p_value > 0.01
 
@@ -397,7 +397,7 @@ def test_an_adapter_under_names_that_no_module_has_changes_nothing_and_verifies_
     )
     assert by_peft(HUB / BASE, folder) == 0
     row = judged(BASE, folder)
-    assert (row.verdict.word, row.verdict.exit_code) == ("UNVERIFIABLE", 3)
+    assert (row.verdict.word, row.verdict.exit_code) == ("UNDECIDED", 3)
     assert row.verdict.reason.startswith(f"this adapter changes 0 of the modules of {HUB / BASE}: ")
 
 
@@ -407,5 +407,5 @@ def test_factors_that_the_configuration_does_not_name_say_nothing(adapter, tmp_p
     foreign = shutil.copytree(adapter, tmp_path / "lora")
     edit_json(foreign / ADAPTER_CONFIG, target_modules=["k_proj"], target_parameters=parameters)
     row = judged(BASE, foreign)
-    assert row.verdict.word == "UNVERIFIABLE"
+    assert row.verdict.word == "UNDECIDED"
     assert "peft passes over the factors of 36 of 42 modules" in " ".join(row.notes)

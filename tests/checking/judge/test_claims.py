@@ -41,7 +41,7 @@ def test_a_claim_that_says_nothing_usable_is_unverifiable_before_anything_is_rea
 def test_a_base_that_cannot_be_had_is_the_verdict_of_its_row(models):
     _, child = models
     found = row(named(child / "gone"), child)
-    assert found.verdict.word == "UNVERIFIABLE"
+    assert found.verdict.word == "UNDECIDED"
     assert "gone" in found.verdict.reason
 
 
@@ -64,7 +64,7 @@ def test_a_model_that_declares_itself_is_unverifiable_and_one_that_the_user_name
     base, _ = models
     declared = replace(named(base), sources=("README.md: base_model",))
     itself = judge_claim(opened_once(RepoRef(str(base), base), OPTIONS), declared, OPTIONS)
-    assert itself.verdict.word == "UNVERIFIABLE"
+    assert itself.verdict.word == "UNDECIDED"
     assert row(named(base), base).verdict.word == "RELATED"
 
 

@@ -36,18 +36,18 @@ def test_what_keeps_numbers_of_the_base_is_related_in_part(tmp_path, monkeypatch
     build, equal, least, before = MADE[made]
     model = build(tmp_path / "model")
     found = judged(model, options=MLP)
-    assert (found.kind, found.exit_code) == (Code.PART, 3)
+    assert (found.code, found.exit_code) == (Code.PART, 3)
     assert found.equal.p_value <= 0.01
     assert float(found.equal.equal.mean()) == pytest.approx(equal, abs=0.01)
     assert found.equal.share == pytest.approx(least, abs=0.03)
     assert "bit for bit" in found.reason
     monkeypatch.setattr(stages, "STAGES", tuple(one for one in stages.STAGES if one is not EQUAL))
-    assert judged(model, options=MLP).kind is before
+    assert judged(model, options=MLP).code is before
 
 
 def test_a_graft_keeps_what_its_paths_show_and_has_its_layers_by_number():
     found = judged(EXAMPLES / "magpie/llama-grafted")
-    assert found.kind is Code.PART
+    assert found.code is Code.PART
     assert found.reason.startswith("33% of what its units write is inherited, in layers 1, 4; 33.4% of the numbers")
     assert found.equal.at_least.round(2).tolist() == [0, 1, 0, 0, 1, 0]
 
@@ -56,7 +56,7 @@ def test_where_half_of_the_layers_are_foreign_nothing_is_verified(tmp_path, monk
     model = half_foreign(tmp_path / "model")
     report = compare(str(EXAMPLES / BASE), str(model), OPTIONS)
     found = report.rows[0].verdict
-    assert (found.kind, found.exit_code) == (Code.PART, 3)
+    assert (found.code, found.exit_code) == (Code.PART, 3)
     assert [one.inherited.share for one in found.evidence.values()] == pytest.approx([0.5, 0.5])
     assert "relation seen: in the layers that are inherited, weights unchanged" in " ".join(report.to_text().split())
     monkeypatch.setattr(Inherited, "least", property(lambda self: self.share + 1e-9))
@@ -66,19 +66,19 @@ def test_where_half_of_the_layers_are_foreign_nothing_is_verified(tmp_path, monk
 @pytest.mark.parametrize("model", [OTHER, "heron/llama-distilled", "magpie/llama-liar"])
 def test_independent_models_have_no_more_equal_numbers_than_chance_gives(model):
     found = judged(EXAMPLES / model)
-    assert (found.kind, found.equal) == (Code.UNRELATED, None)
+    assert (found.code, found.equal) == (Code.UNRELATED, None)
 
 
 def test_small_numbers_of_the_base_beside_large_ones_buy_nothing(tmp_path):
     found = judged(few_loud(tmp_path / "model"))
-    assert (found.kind, found.exit_code) == (Code.INCONCLUSIVE, 3)
+    assert (found.code, found.exit_code) == (Code.INCONCLUSIVE, 3)
     assert float(found.equal.equal.mean()) == pytest.approx(0.1, abs=0.01)
     assert found.equal.share < 0.001
 
 
 def test_numbers_of_another_format_say_nothing(tmp_path):
     model = spoil(other_mlps(tmp_path / "model"), lambda tensors: tensors.update(_in_float32(tensors)))
-    assert judged(model, options=MLP).kind is Code.UNRELATED
+    assert judged(model, options=MLP).code is Code.UNRELATED
 
 
 def _in_float32(tensors):
@@ -100,4 +100,4 @@ def test_over_the_network_a_few_rows_are_enough(online, tmp_path):
     online.publish("org/base", base)
     online.publish("org/child", spoil(other, keep))
     found = judged("org/child", "org/base", Options(order_seed=0, permutations=199))
-    assert found.kind is Code.PART
+    assert found.code is Code.PART

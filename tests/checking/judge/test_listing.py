@@ -64,7 +64,7 @@ def judge(base, mirror, tmp_path, monkeypatch):
 
 def test_a_mirror_is_related_by_the_listing_and_not_verified_and_no_weights_are_read(judge):
     row, moved = judge()
-    assert row.verdict.label == "RELATED by the listing"
+    assert row.verdict.label == "RELATED listed"
     assert row.verdict.reason.startswith("the same files, by the Hub's listing: 2 files with weights")
     assert (row.verdict.verified, row.verdict.exit_code) == (False, 3)
     assert moved <= 2 * HEADERS
@@ -79,7 +79,7 @@ def test_the_user_may_accept_it(judge):
 @pytest.mark.parametrize("asked", [{"budget": "full"}, {"recompute": True}])
 def test_where_the_weights_are_asked_for_they_are_read(judge, asked):
     row, moved = judge(replace(QUICK, **asked))
-    assert row.verdict.label == "RELATED"
+    assert row.verdict.label == "VERIFIED inherited"
     assert row.verdict.verified
     assert moved > 2 * HEADERS
 
@@ -89,7 +89,7 @@ def test_a_fine_tune_falls_through_to_its_weights_at_no_more_requests(judge, mir
     whole = tiny_llama(tmp_path / "whole", layers=8, width=64)
     card(sharded(fine_tuned(whole, mirror)), "acme/base")
     row, _ = judge()
-    assert row.verdict.label == "RELATED"
+    assert row.verdict.label == "VERIFIED inherited"
     assert row.verdict.verified
     asked = len(judge.hub.requests)
     monkeypatch.setattr(stages, "STAGES", stages.STAGES[1:])
@@ -103,7 +103,7 @@ def test_another_configuration_says_that_the_weights_may_do_something_else(judge
     config = json.loads((mirror / "config.json").read_text("utf-8")) | {"rope_theta": 5.0}
     (mirror / "config.json").write_text(json.dumps(config), encoding="utf-8")
     row, _ = judge()
-    assert row.verdict.label == "RELATED"
+    assert row.verdict.label == "VERIFIED inherited"
 
 
 def test_an_index_that_leaves_tensors_out_is_no_copy(judge, mirror):
@@ -124,5 +124,5 @@ def test_a_folder_whose_links_look_like_those_of_the_cache_is_read(base, tmp_pat
     (folder / SHARDS[0]).rename(folder / "blobs" / ("0" * 64))
     (folder / SHARDS[0]).symlink_to(folder / "blobs" / ("0" * 64))
     (row,) = check(str(card(folder, "acme/base")), str(base), options=QUICK).rows
-    assert row.verdict.label == "RELATED"
+    assert row.verdict.label == "VERIFIED inherited"
     assert row.verdict.verified

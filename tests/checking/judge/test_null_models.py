@@ -79,14 +79,14 @@ def test_enough_independent_models_tell_a_fine_tune_from_another_model(hub):
 @pytest.mark.few(2)
 def test_too_few_decide_nothing_and_the_report_says_how_many_it_takes(hub, model, count, options, needed):
     result = check(hub, model, *independent(count), options=options)
-    assert (result.code, result.rows[0][-1]) == (3, "INCONCLUSIVE")
+    assert (result.code, result.rows[0][-1]) == (3, "UNDECIDED")
     assert f"{count} independent model(s) cannot show p <= " in result.sentences
     assert f"; that needs at least {needed}; name more with --null" in result.sentences
 
 
 def test_over_several_paths_it_takes_as_many_times_more(hub):
     result = check(hub, "fern/child", *independent(), options=(*MANY, "--paths", "mlp,value_output"))
-    assert (result.code, result.rows[0][-1]) == (3, "INCONCLUSIVE")
+    assert (result.code, result.rows[0][-1]) == (3, "UNDECIDED")
     assert "cannot show p <= 0.2; that needs at least 9;" in result.sentences
 
 
@@ -151,4 +151,4 @@ def test_a_model_of_another_architecture_or_none_is_refused(hub, tmp_path):
 
 def test_without_any_the_order_of_units_decides(hub):
     result = check(hub, "fern/child")
-    assert (result.code, [row[-1] for row in result.rows]) == (0, ["INCONCLUSIVE", "RELATED"])
+    assert (result.code, [row[-1] for row in result.rows]) == (0, ["UNDECIDED", "RELATED"])

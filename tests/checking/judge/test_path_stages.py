@@ -129,7 +129,7 @@ def test_a_graft_of_adjacent_layers_is_related_in_part_and_its_layers_are_named(
     grafted = range(start, start + int(GRAFT * LAYERS))
     row = judged(base, with_layers(child, other, tmp_path / "graft", grafted))
     share = row.verdict.evidence["mlp"].inherited.share
-    assert (row.verdict.label, row.verdict.verified, read(row)) == ("RELATED in part", False, {"mlp": LAYERS})
+    assert (row.verdict.label, row.verdict.verified, read(row)) == ("RELATED part", False, {"mlp": LAYERS})
     assert row.verdict.reason == f"{share:.0%} of what its units write is inherited, in layers {start}-{grafted[-1]}"
     assert 0.2 < share < 0.3
 
@@ -140,14 +140,14 @@ def test_whoever_copies_the_layers_that_were_read_first_of_old_is_not_verified(m
     for seed in range(3):
         assert not judged(base, forged, replace(QUICK, order_seed=seed)).verdict.verified
     whole = judged(base, forged, FULL).verdict
-    assert (whole.words, whole.exit_code) == ("RELATED in part", 3)
+    assert (whole.words, whole.exit_code) == ("RELATED part", 3)
     assert "in layers 0, 8, 16, 24; " in whole.reason
 
 
 def test_one_copied_layer_is_never_more_than_one_layer(models, tmp_path):
     base, _, other = models
     row = judged(base, with_layers(base, other, tmp_path / "one", [5]), FULL)
-    assert row.verdict.label == "RELATED in part"
+    assert row.verdict.label == "RELATED part"
     assert row.verdict.reason.startswith("3% of what its units write is inherited, in layer 5; 3.1% of the numbers")
 
 
@@ -158,7 +158,7 @@ def test_half_of_the_layers_are_never_verified_however_little_the_others_write(t
     loud = with_layers(base, other, tmp_path / "half", range(6))
     loud = with_layers(other, loud, tmp_path / "loud", range(6, 12), 1e-15)
     for model in (silent, loud):
-        assert (judged(base, model).verdict.label, judged(base, model).verdict.verified) == ("RELATED in part", False)
+        assert (judged(base, model).verdict.label, judged(base, model).verdict.verified) == ("RELATED part", False)
 
 
 def test_a_layer_that_is_not_finite_is_a_reason_and_no_verdict(models, tmp_path):
@@ -167,7 +167,7 @@ def test_a_layer_that_is_not_finite_is_a_reason_and_no_verdict(models, tmp_path)
     spoil(tmp_path / "poisoned", lambda tensors: tensors["model.layers.3.mlp.up_proj.weight"].fill_(float("inf")))
     row = judged(base, tmp_path / "poisoned", FULL)
     assert (row.verdict.word, row.verdict.reason) == (
-        "INCONCLUSIVE",
+        "UNDECIDED",
         "weights in layer 3 of the candidate are not finite, or too large for float32; 1536 of the 1536 numbers of "
         "model.layers.3.mlp.up_proj.weight are not finite",
     )
@@ -177,7 +177,7 @@ def test_a_low_score_is_not_called_related_before_all_layers_are_read(models, tm
     base, _, _ = models
     row = judged(base, fine_tuned(base, tmp_path / "far", noise=20.0))
     assert 0.02 < row.verdict.evidence["mlp"].comparison.score < 0.1
-    assert row.verdict.label == "RELATED by the basis only"
+    assert row.verdict.label == "RELATED embedding"
     assert read(row) == {"mlp": LAYERS}
 
 
@@ -241,7 +241,7 @@ def test_an_independent_model_that_copies_the_test_coordinates_alone_is_not_rela
     assert evidence.p_value == 0.002
     assert evidence.permutation.effect > 0.5
     assert evidence.comparison.score < 0.02
-    assert row.verdict.word == "INCONCLUSIVE"
+    assert row.verdict.word == "UNDECIDED"
 
 
 def test_where_the_null_does_not_hold_no_more_layers_are_read_in_vain(models, tmp_path, monkeypatch):
@@ -249,7 +249,7 @@ def test_where_the_null_does_not_hold_no_more_layers_are_read_in_vain(models, tm
     stored = extract(str(base))
     save_signature(replace(stored, exchangeable=False), tmp_path / "base")
     row = judged(tmp_path / "base", child)
-    assert (row.verdict.word, read(row)) == ("INCONCLUSIVE", {"mlp": FIRST})
+    assert (row.verdict.word, read(row)) == ("UNDECIDED", {"mlp": FIRST})
 
 
 def test_what_needs_all_layers_refuses_to_be_quick(models):

@@ -57,7 +57,7 @@ def test_a_stage_that_is_added_is_run_and_has_its_part_of_alpha(toy):
     (tests,) = counted(before)
     assert calls == [(BASE, tests + 2, "UNRELATED")]
     assert counted(after) == [tests + 2]
-    assert (after.words, after.reason) == ("INCONCLUSIVE", "they have one name")
+    assert (after.words, after.reason) == ("UNDECIDED", "they have one name")
     assert after.framed is None or after.framed.tests == tests + 2
 
 
@@ -78,7 +78,7 @@ def test_one_that_cannot_be_made_leaves_the_verdict_and_says_why(toy):
 
 def test_one_that_leaves_the_verdict_to_others_changes_nothing(toy):
     toy()
-    assert judged().kind is Code.UNRELATED
+    assert judged().code is Code.UNRELATED
 
 
 def test_the_later_stage_decides_unless_it_finds_nothing_where_the_first_was_significant():

@@ -37,16 +37,16 @@ def test_a_rotated_fine_tune_is_verified_by_the_order_of_its_units(tmp_path):
 def test_one_that_is_also_shuffled_is_related_by_calibrated_evidence(tmp_path):
     folder = written(CHILD, tmp_path / "model", rotated, shuffled)
     verdict = judged(folder)
-    assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED, calibrated", False, 0)
+    assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED calibrated", False, 0)
     assert verdict.framed.p_value > 0.01
     exact = judged(folder, replace(SEEDED, evidence="exact"))
-    assert (exact.words, exact.verified, int(exact.exit_code)) == ("RELATED, calibrated", False, 3)
+    assert (exact.words, exact.verified, int(exact.exit_code)) == ("RELATED calibrated", False, 3)
 
 
 @pytest.mark.parametrize(("change", "width"), [(narrowed(72), 72), (widened(128), 128)], ids=["narrowed", "widened"])
 def test_another_width_is_compared_unit_by_unit(tmp_path, change, width):
     verdict = judged(written(CHILD, tmp_path / "model", change, **narrow(width)))
-    assert (verdict.label, verdict.verified) == ("RELATED", True)
+    assert (verdict.label, verdict.verified) == ("VERIFIED inherited", True)
     assert (dict(verdict.evidence), verdict.framed.tests) == ({}, 1)
 
 
@@ -58,7 +58,7 @@ def test_an_independent_model_of_another_width_is_unrelated(tmp_path):
 
 def test_layers_of_the_base_in_a_rotated_stream_are_related_in_part(tmp_path):
     verdict = judged(written("magpie/llama-grafted", tmp_path / "model", rotated))
-    assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED in part", False, 3)
+    assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED part", False, 3)
     assert verdict.reason.endswith("in layers 1, 4")
 
 
@@ -122,7 +122,7 @@ def test_a_width_that_cannot_be_seen_through_stays_incompatible(tmp_path, monkey
     monkeypatch.setattr(procrustes, "OVER", 1000)
     folder = written(CHILD, tmp_path / "model", narrowed(72), streams.embedding(torch.zeros_like), **narrow(72))
     verdict = judged(folder)
-    assert (verdict.word, int(verdict.exit_code)) == ("INCOMPATIBLE", 3)
+    assert (verdict.word, int(verdict.exit_code)) == ("UNDECIDED", 3)
     assert "width 72; could not be compared unit by unit" in verdict.reason
 
 
@@ -216,14 +216,14 @@ def flipped(tensors):
 @pytest.mark.long
 def test_flipped_signs_that_leave_the_paths_significant_are_seen_through(tmp_path):
     verdict = judged(written(CHILD, tmp_path / "model", flipped))
-    assert verdict.by_path["mlp"].name == "INCONCLUSIVE"
-    assert (verdict.label, verdict.verified) == ("RELATED", True)
+    assert verdict.by_path["mlp"].name == "UNDECIDED"
+    assert (verdict.label, verdict.verified) == ("VERIFIED inherited", True)
 
 
 def test_all_paths_are_followed_by_a_comparison_unit_by_unit(tmp_path):
     verdict = judged(written(CHILD, tmp_path / "model", rotated), replace(SEEDED, paths=("all",)))
     assert len(verdict.evidence) == 4
-    assert (verdict.label, verdict.verified) == ("RELATED", True)
+    assert (verdict.label, verdict.verified) == ("VERIFIED inherited", True)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ def test_what_an_action_returns_is_returned():
 )
 def test_an_expected_error_is_a_verdict_with_its_reason(error, kind, code):
     found = attempt(failing(error), *VERDICTS)
-    assert (found.kind, found.reason, found.exit_code) == (kind, str(error), code)
+    assert (found.code, found.reason, found.exit_code) == (kind, str(error), code)
 
 
 @pytest.mark.parametrize(

@@ -93,13 +93,13 @@ def test_no_trace_is_unrelated_where_the_power_is_predicted_to_be_large():
 
 def test_no_trace_is_inconclusive_where_the_power_is_small_and_says_how_small():
     outcome = judge_trace(measured(0.5, directions=4.0), Criteria())
-    assert outcome.word == "INCONCLUSIVE"
+    assert outcome.word == "UNDECIDED"
     assert f"only with a predicted probability of {outcome.trace.power(0.01):.2f}" in outcome.reason
 
 
 def test_a_start_that_depends_on_the_order_of_rows_decides_nothing():
     outcome = judge_trace(measured(CLEAR), Criteria(), "loftq")
-    assert outcome.word == "INCONCLUSIVE"
+    assert outcome.word == "UNDECIDED"
     assert outcome.reason.startswith("the adapter started from loftq")
 
 

@@ -29,7 +29,7 @@ def before(kind, reason="seen before"):
 @pytest.mark.parametrize("kind", [Code.UNRELATED, Code.EMBEDDING])
 def test_enough_of_them_are_related_in_part_whatever_was_said_before(kind):
     found = judge_equal(measured(0.55), before(kind), CRITERIA)
-    assert (found.kind, found.verified, found.accepted) == (Code.PART, False, True)
+    assert (found.code, found.verified, found.accepted) == (Code.PART, False, True)
     assert found.equal.at_least.tolist() == pytest.approx([0.5, 0.5])
     assert "inherits at least 50.0%" in found.reason
     assert "p = 0.001" in found.reason
@@ -38,11 +38,11 @@ def test_enough_of_them_are_related_in_part_whatever_was_said_before(kind):
 def test_a_part_that_paths_have_seen_is_kept_with_what_they_said():
     found = judge_equal(measured(1.0), before(Code.PART), CRITERIA)
     assert found.reason.startswith("seen before; ")
-    assert found.kind is Code.PART
+    assert found.code is Code.PART
 
 
 def test_a_few_of_them_make_unrelated_inconclusive_and_change_nothing_else():
-    assert judge_equal(measured(0.11), before(Code.UNRELATED), CRITERIA).kind is Code.INCONCLUSIVE
+    assert judge_equal(measured(0.11), before(Code.UNRELATED), CRITERIA).code is Code.INCONCLUSIVE
     assert judge_equal(measured(0.11), before(Code.EMBEDDING), CRITERIA) is None
 
 

@@ -57,7 +57,7 @@ USUAL = Criteria()
     ],
 )
 def test_one_path(measured, kind):
-    assert judge({"mlp": measured}, USUAL).kind is kind
+    assert judge({"mlp": measured}, USUAL).code is kind
 
 
 def by_models(known, alpha=0.01, score=0.9):
@@ -69,11 +69,11 @@ def by_models(known, alpha=0.01, score=0.9):
 
 def test_where_the_permutation_null_does_not_hold_only_an_empirical_one_decides():
     undecided = judge({"mlp": evidence(permutation=replace(permuted(0.9), not_exchangeable=True))}, USUAL)
-    assert undecided.kind is Code.INCONCLUSIVE
+    assert undecided.code is Code.INCONCLUSIVE
     assert undecided.reason == NOT_EXCHANGEABLE
-    assert judge({"mlp": by_models(independent(0.5, 99))}, USUAL).kind is Code.INHERITED
-    assert judge({"mlp": by_models(independent(0.95, 99))}, USUAL).kind is Code.UNRELATED
-    assert judge({"mlp": by_models(independent(0.01, 99), score=0.0199)}, USUAL).kind is Code.INCONCLUSIVE
+    assert judge({"mlp": by_models(independent(0.5, 99))}, USUAL).code is Code.INHERITED
+    assert judge({"mlp": by_models(independent(0.95, 99))}, USUAL).code is Code.UNRELATED
+    assert judge({"mlp": by_models(independent(0.01, 99), score=0.0199)}, USUAL).code is Code.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(("models", "alpha", "needed"), [(1, 0.01, 99), (98, 0.01, 99), (3, 0.2, 4), (0, 0.5, 1)])
@@ -83,7 +83,7 @@ def test_too_few_empirical_scores_decide_neither_way(models, alpha, needed, scor
     assert outcome.code is Code.INCONCLUSIVE
     assert f"; that needs at least {needed};" in outcome.reason
     enough = by_models(independent(score, needed), alpha)
-    assert judge({"mlp": enough}, Criteria(alpha)).kind is not Code.INCONCLUSIVE
+    assert judge({"mlp": enough}, Criteria(alpha)).code is not Code.INCONCLUSIVE
 
 
 def test_related_by_empirical_scores_has_a_p_value_up_to_alpha():
@@ -159,8 +159,8 @@ def test_a_layer_of_many_that_was_grafted_is_in_part_however_small_its_share():
 
 def test_what_is_verified_lies_above_the_share_with_its_whole_interval():
     verified, doubtful = (evidence(inherited=inheriting(*[0.6] * 4, error=error)) for error in (0.09, 0.11))
-    assert kind_of(verified, USUAL).kind is Code.INHERITED
-    assert kind_of(doubtful, USUAL).kind is Code.PART
+    assert kind_of(verified, USUAL).code is Code.INHERITED
+    assert kind_of(doubtful, USUAL).code is Code.PART
 
 
 def test_no_score_is_high_enough_to_make_up_for_units():
@@ -210,8 +210,8 @@ def test_several_related_paths_say_no_more_than_the_weakest_of_them():
 
 
 def test_several_paths_are_unrelated_only_when_all_are():
-    assert judge({"mlp": evidence(p=0.5), "query_key": evidence(p=0.9)}, USUAL).kind is Code.UNRELATED
-    assert judge({"mlp": evidence(p=0.5), "query_key": evidence(score=0.01)}, USUAL).kind is Code.INCONCLUSIVE
+    assert judge({"mlp": evidence(p=0.5), "query_key": evidence(p=0.9)}, USUAL).code is Code.UNRELATED
+    assert judge({"mlp": evidence(p=0.5), "query_key": evidence(score=0.01)}, USUAL).code is Code.INCONCLUSIVE
 
 
 def parent(*layers, p=0.001):
@@ -228,10 +228,10 @@ def first(count, start=0):
 
 def test_parents_of_a_merge_are_verified_together():
     halves = [parent(*first(5)), parent(*first(5, start=5))]
-    assert [each.kind for each in halves] == [Code.PART, Code.PART]
+    assert [each.code for each in halves] == [Code.PART, Code.PART]
     reason = "one of 2 parents of a merge, which inherits more than 50% from all together"
     for each in judge_merge(halves):
-        assert (each.kind, each.verified, each.exit_code, each.reason) == (
+        assert (each.code, each.verified, each.exit_code, each.reason) == (
             Code.INHERITED,
             True,
             ExitCode.VERIFIED,
@@ -282,7 +282,7 @@ def test_neighbours_are_named_as_a_span(numbers, words):
 @pytest.mark.parametrize("outcome", [Verdict(Code.INHERITED), Verdict(Code.UNRELATED)])
 def test_a_reservation_lets_nothing_be_verified_and_nothing_contradicted(outcome):
     undecided = reserved(outcome, ("a setting is unknown", "a tensor is missing", "a setting is unknown"))
-    assert (undecided.name, undecided.reason) == ("INCONCLUSIVE", "a setting is unknown; a tensor is missing")
+    assert (undecided.name, undecided.reason) == ("UNDECIDED", "a setting is unknown; a tensor is missing")
     assert reserved(outcome, ()) is outcome
 
 

@@ -45,13 +45,13 @@ def test_the_values_are_those_of_the_schema():
     assert (value["projection"], value["permuted"]) == ("value", "dimensions of value heads")
     assert [layer["layer"] for layer in down["layers"]] == [0, 1]
     assert (unrelated["verdict"], unrelated["kind"]) == ("UNRELATED", None)
-    assert (open_one["verdict"], open_one["adapter"]["projections"][0]["layers"][0]["size"]) == ("INCONCLUSIVE", None)
+    assert (open_one["verdict"], open_one["adapter"]["projections"][0]["layers"][0]["size"]) == ("UNDECIDED", None)
 
 
 @pytest.mark.parametrize("name", ["text", "markdown", "html"])
 def test_every_format_for_people_shows_the_verdict_the_projections_and_p(name):
     text = " ".join(shown(name, trace()).split())
-    assert "RELATED by trace" in text
+    assert "VERIFIED adapter" in text
     assert "0.001" in text
     assert "value z 12.1" in text.lower()
 
@@ -65,11 +65,11 @@ def test_an_alert_has_the_p_value_and_says_that_a_trace_is_weak():
 
 @pytest.mark.parametrize("name", ["text", "markdown", "html", "github"])
 def test_a_weak_trace_is_called_so_in_every_format_for_people(name):
-    assert "RELATED by trace, weakly" in " ".join(shown(name, trace(WEAK)).split())
+    assert "RELATED weak" in " ".join(shown(name, trace(WEAK)).split())
 
 
 def test_the_record_beside_a_card_has_a_weak_trace_and_reads_it_again():
     recorded = record.build(report(trace(WEAK)), None, datetime.date(2026, 11, 22), {})
     (claim,) = recorded.claims
-    assert (claim.verified, claim.kind, claim.words) == (False, "weak", "RELATED by trace, weakly")
+    assert (claim.verified, claim.kind, claim.words) == (False, "weak", "RELATED weak")
     assert record.decode(record.encode(recorded)) == recorded

@@ -23,7 +23,7 @@ def test_a_row_a_part_with_its_base_and_what_is_inherited():
     assert finding.tables[0].rows == (
         ("the model itself", "org/base", LANGUAGE.verdict.label, share),
         ("vision", "org/tower", TOWER.verdict.label, share),
-        ("audio", "org/tower", "UNVERIFIABLE", ""),
+        ("audio", "org/tower", "UNDECIDED", ""),
     )
     assert [bar.label for bar in finding.picture.bars] == ["the model itself: org/base", "vision: org/tower"]
     assert [(one["part"], one["verified"]) for one in finding.values][1:] == [

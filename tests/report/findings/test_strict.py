@@ -52,7 +52,7 @@ def test_every_report_says_what_is_not_the_base(form):
 
 def test_a_verdict_stays_what_it_is_and_the_command_returns_3_unless_it_is_worse():
     assert [held(strict).exit_code for strict in (HOLDS, FAILS, PROBLEM, None)] == [0, 3, 3, 0]
-    assert held(FAILS).rows[0].verdict.label == "RELATED"
+    assert held(FAILS).rows[0].verdict.label == "VERIFIED inherited"
     assert Verdict(Code.UNRELATED, strict=FAILS).exit_code is ExitCode.UNRELATED
     assert Verdict(Code.PART, accepted=True, strict=FAILS).exit_code is ExitCode.UNDECIDED
     assert Verdict(Code.INCONCLUSIVE, strict=HOLDS).exit_code is ExitCode.UNDECIDED

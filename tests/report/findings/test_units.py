@@ -36,7 +36,7 @@ def test_the_table_has_a_line_for_the_units():
     lines = list(wording.cells(row(SHUFFLED)))
     assert [line[2:] for line in lines] == [
         ("mlp", "0.010", "0%", "0.5", "UNRELATED"),
-        ("units", "-", "100%", wording.order_p(SHUFFLED), "RELATED, calibrated"),
+        ("units", "-", "100%", wording.order_p(SHUFFLED), "RELATED calibrated"),
     ]
     (line,) = wording.cells(row(IN_ORDER, None))
     assert line == ("org/base", "finetune", "units", "-", "100%", "0.005", "RELATED")

@@ -12,7 +12,7 @@ from tests import pages
 from tests.invoking import lineage
 from tests.models import WEIGHTS
 
-KINDS = ("RELATED", "UNRELATED", "INCONCLUSIVE", "INCOMPATIBLE", "UNVERIFIABLE", "UNREADABLE")
+KINDS = ("RELATED", "UNRELATED", "UNDECIDED", "UNDECIDED", "UNDECIDED", "UNDECIDED")
 
 
 def rendered(checked):

@@ -12,7 +12,7 @@ from hf_lineage.report import FORMATS
 from tests.models import card
 from tests.pages import measured, report, row
 
-KINDS = ("RELATED", "UNRELATED", "INCONCLUSIVE", "INCOMPATIBLE", "UNVERIFIABLE", "UNREADABLE")
+KINDS = ("RELATED", "UNRELATED", "UNDECIDED", "UNDECIDED", "UNDECIDED", "UNDECIDED")
 SCHEMA = Path(__file__).parents[2] / "data" / "schemas" / "sarif-2.1.0.json"
 
 

@@ -70,7 +70,7 @@ def test_a_command_stands_on_one_line_so_that_it_can_be_copied(length):
     [
         ("RELATED", "\x1b[32mRELATED\x1b[0m"),
         ("UNRELATED", "\x1b[31mUNRELATED\x1b[0m"),
-        ("RELATED in part", "\x1b[33mRELATED\x1b[0m in part"),
+        ("RELATED part", "\x1b[33mRELATED\x1b[0m in part"),
         ("UNVERIFIABLE, UNREADABLE", "\x1b[33mUNVERIFIABLE\x1b[0m, \x1b[31mUNREADABLE\x1b[0m"),
         ("org/RELATEDNESS is no verdict", "org/RELATEDNESS is no verdict"),
     ],

@@ -45,14 +45,14 @@ def test_a_row_that_was_measured_has_a_line_for_each_path_and_names_its_base_onc
     lines = list(wording.cells(row(judged(mlp=evidence(score=0.9734), query_key=evidence(score=0.4, shares=())))))
     assert lines == [
         ("org/base", "finetune", "mlp", "0.973", "100%", "0.001", "RELATED"),
-        ("", "", "query_key", "0.400", "-", "0.001", "RELATED by the basis only"),
+        ("", "", "query_key", "0.400", "-", "0.001", "RELATED embedding"),
     ]
     assert {len(line) for line in lines} == {len(COLUMNS)}
 
 
 def test_a_row_that_was_not_measured_has_one_line_without_figures():
     assert list(wording.cells(row(Verdict(Code.DAMAGED, "gone")))) == [
-        ("org/base", "finetune", "-", "-", "-", "-", "UNREADABLE")
+        ("org/base", "finetune", "-", "-", "-", "-", "UNDECIDED")
     ]
 
 
@@ -75,7 +75,7 @@ def test_the_worst_row_is_the_first_of_those_that_make_the_outcome(verdicts, num
 
 def test_the_path_that_decided_says_what_all_say_and_has_the_highest_score_of_those():
     mixed = judged(mlp=evidence(score=0.5), value_output=evidence(score=0.9, shares=(0.0,) * 4))
-    assert mixed.words == "RELATED by the basis only"
+    assert mixed.words == "RELATED embedding"
     assert mixed.decisive == "value_output"
     assert judged(mlp=evidence(score=0.5), value_output=evidence(score=0.9)).decisive == "value_output"
     assert Verdict(Code.INCONCLUSIVE).decisive is None

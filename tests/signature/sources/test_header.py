@@ -216,7 +216,7 @@ def test_a_layer_that_was_not_finite_is_one_that_is_stored(hub, tmp_path):
     spoil(hub / "acme/base", lambda tensors: tensors["model.layers.0.mlp.up_proj.weight"].fill_(float("nan")))
     lineage("extract", hub / "acme/base", "-o", tmp_path / "nan.sig")
     found = lineage("compare", tmp_path / "nan.sig", hub / "fern/child")
-    assert (found.code, found.rows[0][-1]) == (3, "INCONCLUSIVE")
+    assert (found.code, found.rows[0][-1]) == (3, "UNDECIDED")
 
 
 @pytest.mark.parametrize("key", ["recipe", "without", "surplus"])
