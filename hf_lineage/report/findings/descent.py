@@ -86,10 +86,8 @@ def describe_relation(_report: Report, row: Row) -> Finding | None:
     evidence = wording.best(row)
     where = "in the layers that are inherited, " if evidence and 0 < len(evidence.origins) < evidence.read else ""
     declared = f"; declared: {printable(row.claim.relation, 40)}" if row.claim.relation else ""
-    seen, made = (
-        f"relation seen: {where}{row.derivation.words}{declared}",
-        f"how it was made: {where}{row.derivation.words}",
-    )
+    made = f"{where}{row.derivation.words}"
+    seen, brief = f"relation seen: {made}{declared}", f"how it was made: {made}"
     return Finding("Relation", wording.about(row), (seen,), values=_values(row.derivation), brief=brief)
 
 

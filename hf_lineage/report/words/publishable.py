@@ -14,7 +14,7 @@ from hf_lineage.checking import Report
 from hf_lineage.checking.results import NAMED, Relative, Row
 from hf_lineage.checking.source import is_here
 from hf_lineage.claims import Claim
-from hf_lineage.evidence import Verdict
+from hf_lineage.evidence import Code, Verdict
 
 HOME = "~"
 GIVEN = "The person who ran the check gave the folder this name; nobody has checked it."
@@ -107,7 +107,7 @@ def _home() -> dict[str, str]:
 
 def _each(value: Any, rename: Callable[[str], str]) -> Any:
     """A value with every text in it renamed, down to the parts of a row; what was measured stays."""
-    if isinstance(value, str):
+    if isinstance(value, str) and not isinstance(value, Code):
         return rename(value)
     if isinstance(value, tuple):
         return tuple(_each(one, rename) for one in value)
