@@ -13,7 +13,6 @@ import pytest
 
 from hf_lineage import Options, check
 from hf_lineage.report import FORMATS
-from hf_lineage.report.formats import json as own_json
 from tests import hostile
 from tests.github import ROOT, SHELL, action, installed, run_action
 from tests.invoking import lineage
@@ -63,7 +62,7 @@ def outputs(report, folder, **files):
     return {
         "verdict": report.rows[0].verdict.word,
         "verified": str(report.rows[0].verdict.verified).lower(),
-        "kind": own_json.kind(report.rows[0].verdict) or "",
+        "code": str(report.rows[0].verdict.code),
         "undeclared-parents": "",
         "accepted": "0",
         "inherited": f"{evidence.inherited.share:.2f}",
@@ -97,10 +96,10 @@ def test_a_true_claim_passes_and_every_output_says_so(honest):
     room, ran = honest
     (folder,) = room.glob("hf-lineage-*")
     attested = {"predicate-path": "lineage.predicate.json", "checksums-path": "lineage.sha256"}
-    assert (ran.code, ran.outputs["verdict"]) == (0, "RELATED")
+    assert (ran.code, ran.outputs["verdict"]) == (0, "VERIFIED")
     assert ran.outputs == outputs(checked("fern/llama-finetune-a"), folder, **attested)
     assert sorted(file.name.removeprefix("lineage.") for file in folder.iterdir()) == FILES
-    said = "acme/llama-base is RELATED (score 0.995, 100%25 inherited, p = 0.003)"
+    said = "acme/llama-base is VERIFIED inherited (score 0.995, 100%25 inherited, p = 0.003)"
     assert ran.heard == [("notice", "title=Lineage of fern/llama-finetune-a", said)]
 
 

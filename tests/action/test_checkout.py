@@ -92,7 +92,7 @@ class TestAction:
     def test_no_step_runs_or_obeys_any_of_it(self, job, ran):
         done = job()
         assert not ran.exists(), ran.read_text()
-        assert (done.code, done.outputs["verdict"]) == (0, "RELATED"), done.log
+        assert (done.code, done.outputs["verdict"]) == (0, "VERIFIED"), done.log
         assert set(done.steps) == {"python", "install", "commits", "check"}
 
     @pytest.mark.long
@@ -108,7 +108,7 @@ class TestAction:
         (tmp_path / "action/requirements/action.txt").unlink()
         done = job({"run": "yes"})
         assert not ran.exists(), ran.read_text()
-        assert (done.code, done.outputs["verdict"]) == (0, "RELATED"), done.log
+        assert (done.code, done.outputs["verdict"]) == (0, "VERIFIED"), done.log
         assert "verified by running" in done.log
 
 
@@ -137,7 +137,7 @@ class TestHook:
         done = self.hook(checkout, tmp_path, PYTHONPATH=f"{os.pathsep}/nowhere", PYTHONSAFEPATH="", PYTHONUSERBASE=".")
         assert not ran.exists(), ran.read_text()
         assert done.returncode == 0, done.stdout + done.stderr
-        assert "RELATED" in done.stdout
+        assert "VERIFIED inherited" in done.stdout
 
 
 class TestPins:

@@ -35,7 +35,7 @@ class TestCheckout:
     def test_nor_like_the_base_that_the_workflow_names(self, checkout, step):
         code, outputs, _ = step(local_path="fern/child", base="acme/base", fail_on="never")
         assert (code, outputs["verdict"]) == (2, "ERROR")
-        assert step(local_path="fern/child", base="./acme/base")[1]["verdict"] == "RELATED"
+        assert step(local_path="fern/child", base="./acme/base")[1]["verdict"] == "VERIFIED"
 
     @pytest.mark.parametrize("card", ["never", "write"])
     def test_nor_like_the_model(self, checkout, step, card):
@@ -73,7 +73,7 @@ def test_what_keeps_a_step_from_beginning_is_an_error_like_any_other(room, patch
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ({"accept": "unmeasured"}, "'unmeasured' is not one of 'part', 'basis', 'weak'"),
+        ({"accept": "unmeasured"}, "'unmeasured' is not one of 'part', 'embedding', 'calibrated', 'weak'"),
         ({"budget": "no\n::error::x"}, "is not one of 'quick', 'full'"),
         ({"set": "alpha"}, "'alpha' is not KEY=VALUE; the keys are"),
     ],
@@ -121,7 +121,7 @@ class TestArguments:
 
 
 class TestPolicyOfTheFolder:
-    ACCEPTED = "accepted: [{base: acme/llama-base, verdict: unrelated, reason: tested, expires: 2999-01-01}]"
+    ACCEPTED = "accepted: [{base: acme/llama-base, code: unrelated, reason: tested, expires: 2999-01-01}]"
 
     @pytest.fixture
     def proposed(self, tmp_path):
@@ -150,7 +150,7 @@ class TestFailOn:
         code, _, _ = step(model="acme/llama-base", local_hub=HUB, policy=policy, fail_on="unrelated", formats="")
         assert code == 0
         policy.write_text(
-            "accepted: [{base: acme/llama-base, verdict: unrelated, reason: known, expires: 2999-01-01, "
+            "accepted: [{base: acme/llama-base, code: unrelated, reason: known, expires: 2999-01-01, "
             "model: magpie/llama-liar}]"
         )
         code, outputs, heard = step(model="magpie/llama-liar", local_hub=HUB, policy=policy, formats="")
@@ -167,7 +167,7 @@ class TestFailOn:
 
     def test_a_model_that_declares_nothing_has_no_verdict(self, step):
         code, outputs, heard = step(model="acme/llama-base", local_hub=HUB)
-        assert (code, outputs["verdict"], outputs["score"], outputs["p-value"]) == (0, "UNDECLARED", "", "")
+        assert (code, outputs["verdict"], outputs["score"], outputs["p-value"]) == (0, "UNDECIDED", "", "")
         assert heard[0][0] == "warning"
         assert heard[0][2].startswith("Nothing is declared")
 
@@ -209,7 +209,7 @@ class TestCard:
         shutil.copytree(HUB / "fern/llama-finetune-a", model)
         code, outputs, _ = step(local_path=model, local_hub=HUB, annotate="write")
         record = json.loads((model / "lineage/claims.json").read_text())
-        assert (code, outputs["verdict"], record["claims"][0]["verified"]) == (0, "RELATED", True)
+        assert (code, outputs["verdict"], record["claims"][0]["verified"]) == (0, "VERIFIED", True)
 
     def test_a_card_that_cannot_be_written_leaves_the_reports(self, room, step):
         model = room / "model"

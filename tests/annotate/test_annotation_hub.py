@@ -47,7 +47,10 @@ class TestPullRequest:
         checked, base = server.hub.commit(CHILD, "main"), server.hub.commit("acme/base", "main")
         result = propose()
         assert (result.code, result.err) == (0, "")
-        assert result.out == f"acme/base: RELATED\nOpened a pull request: {server.hub.url}/{CHILD}/discussions/1\n"
+        assert (
+            result.out
+            == f"acme/base: VERIFIED inherited\nOpened a pull request: {server.hub.url}/{CHILD}/discussions/1\n"
+        )
         assert server.made == [(CHILD, "refs/pr/1", [CARD, RECORD])]
         assert server.hub.commit(CHILD, "main") == checked
         text = server.file(CHILD, "refs/pr/1", CARD).decode()
@@ -61,7 +64,9 @@ class TestPullRequest:
         server.push(CHILD, "refs/pr/1", {CARD: server.file(CHILD, "refs/pr/1", CARD) + b"A reviewer's line.\n"})
         tip = server.hub.commit(CHILD, "refs/pr/1")
         result = propose("--set", "seed=1")
-        assert result.out.startswith(f"acme/base: RELATED\nUpdated pull request 1: {server.hub.url}/{CHILD}/commit/")
+        assert result.out.startswith(
+            f"acme/base: VERIFIED inherited\nUpdated pull request 1: {server.hub.url}/{CHILD}/commit/"
+        )
         assert len(server.proposals) == 1
         assert server.made[1] == (CHILD, "refs/pr/1", [CARD, RECORD])
         assert server.hub.commit(CHILD, "refs/pr/1") != tip
@@ -73,7 +78,7 @@ class TestPullRequest:
         propose()
         server.hub.published[CHILD]["main"] = server.hub.published[CHILD]["refs/pr/1"]
         server.proposals[0]["status"] = "merged"
-        assert propose().out == "acme/base: RELATED\nAlready up to date; nothing was written.\n"
+        assert propose().out == "acme/base: VERIFIED inherited\nAlready up to date; nothing was written.\n"
 
     def test_one_that_moves_meanwhile_is_noticed(self, server, monkeypatch):
         propose()
@@ -102,10 +107,10 @@ class TestWrite:
         result = annotate("--write")
         head = server.hub.commit(CHILD, "main")
         assert (result.code, result.err) == (0, "")
-        assert result.out == f"acme/base: RELATED\nCommitted: {server.hub.url}/{CHILD}/commit/{head}\n"
+        assert result.out == f"acme/base: VERIFIED inherited\nCommitted: {server.hub.url}/{CHILD}/commit/{head}\n"
         assert server.made == [(CHILD, "main", [CARD, RECORD])]
         assert head != checked
-        assert annotate("--write").out == "acme/base: RELATED\nAlready up to date; nothing was written.\n"
+        assert annotate("--write").out == "acme/base: VERIFIED inherited\nAlready up to date; nothing was written.\n"
         server.push(CHILD, "main", {CARD: server.file(CHILD, "main", CARD) + b"More.\n"})
         assert "Already up to date" in annotate("--write").out
         assert len(server.made) == 1

@@ -11,7 +11,7 @@ from hf_lineage.report.record import record
 from tests import goldens
 from tests.hostile import NAMES
 
-GOLDEN = record.decode(goldens.read("claims-v3.json"))
+GOLDEN = record.decode(goldens.read("claims-v4.json"))
 
 
 def recorded(**changes):
@@ -28,19 +28,19 @@ def test_the_section_of_the_committed_record():
     lines = section.render(recorded(score=0.99459, p_value_adjusted=0.0051)).splitlines()
     assert lines[0] == "## Lineage"
     assert lines[2] == "| Base | Relation (as declared) | Verdict | Score | Inherited | p-value | Commit of the base |"
-    assert lines[4] == "| acme/llama-base | finetune | RELATED \\(verified\\) | 0.995 | 100% | 0.0051 | – |"
+    assert lines[4] == "| acme/llama-base | finetune | VERIFIED inherited | 0.995 | 100% | 0.0051 | – |"
     assert f"| Commit of the model | {goldens.COMMIT} |" in lines
     assert f"| Date | {goldens.DAY} |" in lines
     assert "| Recipe | robust, 64 probes, paths: mlp, query\\_key; 199 permutations \\(seed 0\\), alpha 0.01 |" in lines
     assert f"$ {GOLDEN.claims[0].command}" in lines
-    assert "verified if it is RELATED and more than 50% is inherited" in lines[-1]
+    assert "VERIFIED if more than 50% is inherited" in lines[-1]
 
 
 def test_what_was_not_measured_is_a_dash():
     text = section.render(
         recorded(
             verdict="UNDECIDED",
-            kind=None,
+            code="no-weights",
             verified=False,
             score=None,
             p_value_adjusted=None,
@@ -48,7 +48,7 @@ def test_what_was_not_measured_is_a_dash():
             paths=(),
         )
     )
-    assert "| acme/llama-base | finetune | UNVERIFIABLE \\(not verified\\) | – | – | – | – |" in rows(text)
+    assert "| acme/llama-base | finetune | UNDECIDED no-weights | – | – | – | – |" in rows(text)
     assert "paths: –;" in text
 
 

@@ -67,7 +67,7 @@ def judged(seed):
             [Pair.along("mlp", base.select(rows), candidate.select(rows))], replace(CRITERIA, seed=seed)
         )
         p_values.append(evidence["mlp"].permutation.p_value)
-        names.append(judge(evidence, CRITERIA).name)
+        names.append(judge(evidence, CRITERIA).word)
         if names[-1] == "UNRELATED" and read >= enough(LAYERS) and p_values[-1] > DOUBTFUL:
             break
     return Judged(tuple(p_values), tuple(names))

@@ -1,60 +1,38 @@
-"""A verdict says in words, and in an exit code, how strong a statement it is."""
+"""A verdict says by a word, a code and an exit code how strong a statement it is."""
 
 import pytest
 
-from hf_lineage.evidence.verdict import ExitCode, Code, Verdict
+from hf_lineage.evidence.verdict import RELATING, UNJUDGED, VERIFYING, Code, ExitCode, Verdict, Word
 
-RELATED = [kind for kind in Code if kind.word == "RELATED"]
-OTHERS = [kind for kind in Code if kind.word != "RELATED"]
+BY_WORD = {
+    Word.VERIFIED: VERIFYING,
+    Word.RELATED: RELATING,
+    Word.UNRELATED: {Code.UNRELATED},
+    Word.UNDECIDED: {Code.INCONCLUSIVE, Code.INCOMPATIBLE, Code.DAMAGED, *UNJUDGED},
+}
+
+
+def test_every_code_belongs_to_one_of_four_words():
+    assert {word: {code for code in Code if code.word is word} for word in Word} == BY_WORD
+    assert sum(map(len, BY_WORD.values())) == len(Code) == 20
+    assert {code.value for code in RELATING} == {
+        *("listed", "calibrated", "weak", "part", "embedding", "unlisted-class", "unused", "changed")
+    }
 
 
 def test_the_exit_codes_are_the_documented_ones():
-    assert {kind.word: Verdict(kind).exit_code for kind in (Code.INHERITED, *OTHERS)} == {
-        "RELATED": ExitCode.VERIFIED,
-        "UNRELATED": ExitCode.UNRELATED,
-        "UNDECIDED": ExitCode.UNDECIDED,
-        "UNDECIDED": ExitCode.UNDECIDED,
-        "UNDECIDED": ExitCode.UNDECIDED,
-        "UNDECIDED": ExitCode.ERROR,
+    assert {code: int(code.exit_code) for code in Code if code is not Code.DAMAGED} == {
+        code: {Word.VERIFIED: 0, Word.UNRELATED: 1}.get(code.word, 3) for code in Code if code is not Code.DAMAGED
     }
-    assert [int(code) for code in ExitCode] == [0, 1, 2, 3]
+    assert Code.DAMAGED.exit_code is ExitCode.ERROR
+    assert [int(code) for code in ExitCode] == [0, 1, 2, 3, 4]
 
 
-def test_only_related_models_of_which_enough_is_inherited_are_verified():
-    assert Verdict(Code.INHERITED).verified
-    assert Verdict(Code.ADAPTER).verified, "an adapter inherits no units, its own exact test verifies it"
-    weaker = [Verdict(kind, accepted=True) for kind in RELATED if kind not in (Code.INHERITED, Code.ADAPTER)]
-    assert not any(each.verified for each in [*weaker, *map(Verdict, OTHERS)])
-    assert all(Verdict(kind).is_related for kind in RELATED)
-    assert not any(Verdict(kind).is_related for kind in OTHERS)
-
-
-def test_the_words_of_every_verdict():
-    assert [Verdict(kind).words for kind in RELATED] == [
-        "RELATED",
-        "VERIFIED adapter",
-        "RELATED listed",
-        "RELATED calibrated",
-        "RELATED weak",
-        "RELATED part",
-        "RELATED embedding",
-        "RELATED unlisted-class",
-    ]
-    assert {Verdict(kind).name for kind in RELATED} == {"RELATED"}
-    assert (Verdict(Code.UNRELATED).words, Verdict(Code.INCONCLUSIVE).words) == ("UNRELATED", "UNDECIDED")
-
-
-@pytest.mark.parametrize("kind", RELATED, ids=[kind.name for kind in RELATED])
-def test_a_kind_that_is_accepted_passes_and_one_that_is_not_leaves_the_claim_undecided(kind):
-    assert Verdict(kind, accepted=True).exit_code == ExitCode.VERIFIED
-    verified = kind in (Code.INHERITED, Code.ADAPTER)
-    assert Verdict(kind).exit_code == (ExitCode.VERIFIED if verified else ExitCode.UNDECIDED)
-
-
-def test_every_verdict_is_known_by_its_identifier_and_every_word_stands_for_one():
-    assert all(Code.parse(kind.identifier, kind.word) is kind for kind in Code)
-    assert Code.parse(None, "RELATED") is Code.INHERITED
-    assert Code.parse("of a later version", "UNRELATED") is Code.UNRELATED
-    assert Code.parse(None, "SOMETHING") is None
-    assert Code.parse("related", "SOMETHING") is None
-    assert Code.parse("related", "UNRELATED") is Code.UNRELATED, "an identifier does not outrank the verdict"
+@pytest.mark.parametrize("code", Code)
+def test_word_exit_code_and_verified_agree_for_every_code(code):
+    verdict = Verdict(code)
+    assert verdict.verified is (verdict.word == "VERIFIED") is (verdict.exit_code == 0)
+    assert verdict.is_related is (verdict.word in ("VERIFIED", "RELATED"))
+    assert verdict.label == ("UNRELATED" if code is Code.UNRELATED else f"{verdict.word} {code}")
+    accepted = Verdict(code, accepted=True)
+    assert (accepted.exit_code, accepted.word, accepted.verified) == (0, verdict.word, verdict.verified)

@@ -5,25 +5,24 @@ import datetime
 import pytest
 
 from hf_lineage.errors import OptionError
-from hf_lineage.evidence.verdict import Code
+from hf_lineage.evidence.verdict import VERIFYING, Code
 from hf_lineage.policy.file import ACCEPTABLE, MOST, parse
-from hf_lineage.policy.policy import EXACT, Policy, Waiver
+from hf_lineage.policy.policy import Policy, Waiver
 
 WHOLE = """
 # who may change this file decides what passes
 fail-on: undecided
-evidence: exact
 relation: [finetune, quantized]
 accepted:
   - base: org/base
-    verdict: UNRELATED
+    code: unrelated
     reason: >-
       the student was trained from fresh weights
       on its answers
     expires: 2027-03-31
-  - {base: org/other, verdict: part, reason: half is new, expires: 2027-01-01, model: me/model, part: unet}
+  - {base: org/other, code: part, reason: half is new, expires: 2027-01-01, model: me/model, part: unet}
 """
-ENTRY = {"base": "a/b", "verdict": "unrelated", "reason": "x", "expires": "2027-01-01"}
+ENTRY = {"base": "a/b", "code": "unrelated", "reason": "x", "expires": "2027-01-01"}
 
 
 def entry(**changes):
@@ -35,7 +34,6 @@ def test_everything_that_a_file_may_hold():
     assert parse(WHOLE, "lineage.yaml") == Policy(
         source="lineage.yaml",
         fail_on="undecided",
-        evidence=EXACT,
         relations=("finetune", "quantized"),
         accepted=(
             Waiver(
@@ -53,8 +51,8 @@ def test_one_relation_needs_no_list():
     assert parse("relation: merge", "p").relations == ("merge",)
 
 
-def test_every_kind_that_verifies_no_claim_can_be_accepted():
-    assert {*Code} - {*ACCEPTABLE.values()} == {Code.INHERITED, Code.ADAPTER}
+def test_every_code_that_verifies_no_claim_can_be_accepted():
+    assert {*Code} - {*ACCEPTABLE.values()} == VERIFYING | {Code.UNDECLARED}
 
 
 @pytest.mark.parametrize(
@@ -62,37 +60,36 @@ def test_every_kind_that_verifies_no_claim_can_be_accepted():
     [
         (
             "",
-            "p must hold keys and values; its keys are accepted, relation, evidence, require, own-code, "
+            "p must hold keys and values; its keys are accepted, relation, require, own-code, "
             "undeclared-parent, fail-on; correct it",
         ),
         ("- a", "p must hold keys and values;"),
         (
             "accept: []",
-            "p: unknown key accept; the keys are accepted, relation, evidence, require, own-code, undeclared-parent, "
-            "fail-on",
+            "p: unknown key accept; the keys are accepted, relation, require, own-code, undeclared-parent, fail-on",
         ),
         ("fail_on: never", "p: unknown key fail_on"),
         ("<<: {fail-on: never}", "p: unknown key <<"),
         ("fail-on: always", "p: fail-on must be one of unrelated, undeclared-parent, undecided, never, not always"),
         ("fail-on: [never]", "p: fail-on must be one of"),
-        ("evidence: any", "p: evidence must be one of exact, calibrated, not any"),
+        ("evidence: exact", "p: unknown key evidence; the keys are"),
         ("licence: [mit]", "p: unknown key licence; the keys are"),
         ("relation: []", "p: relation must be one of"),
         ("relation: [finetune, child]", "p: relation must be one of adapter, finetune, merge, quantized, not child"),
         ("accepted: all", f"p: accepted must be a list of at most {MOST} findings"),
         ("accepted: [a/b]", "p: accepted, entry 1 must hold keys and values;"),
-        (entry(until="x"), "p: accepted, entry 1: unknown key until; the keys are base, verdict, reason, expires"),
-        (entry(reason=None), "p: accepted, entry 1 has no reason; each names base, verdict, reason, expires"),
+        (entry(until="x"), "p: accepted, entry 1: unknown key until; the keys are base, code, reason, expires"),
+        (entry(reason=None), "p: accepted, entry 1 has no reason; each names base, code, reason, expires"),
         (entry(expires=None), "p: accepted, entry 1 has no expires"),
         (entry(reason="''"), "p: accepted, entry 1: reason must be a text of 1 to 500 characters"),
         (entry(reason="y" * 501), "p: accepted, entry 1: reason must be a text"),
-        (entry(verdict="RELATED"), "p: accepted, entry 1: verdict must be one of listed, calibrated, weak, part,"),
+        (entry(code="inherited"), "p: accepted, entry 1: code must be one of listed, calibrated, weak, part,"),
         (entry(expires="2027-02-30"), "p: accepted, entry 1: expires must be a day such as 2027-03-31, not 2027-02-30"),
         (entry(expires="2027-W01-1"), "p: accepted, entry 1: expires must be a day"),
         (entry(expires="never"), "p: accepted, entry 1: expires must be a day"),
         (entry(model="./here"), "p: accepted, entry 1: model must be a name of the Hub such as org/model, not ./here"),
         ("fail-on: unrelated\nfail-on: never", "p, line 2: the key fail-on is here twice; correct it"),
-        (entry()[:-2] + ", verdict: part}]", "p, line 1: the key verdict is here twice"),
+        (entry()[:-2] + ", code: part}]", "p, line 1: the key code is here twice"),
         ("fail-on: &a never", "p, line 1: anchors, aliases and tags are not allowed here; correct it"),
         ("fail-on: !!str never", "p, line 1: anchors, aliases and tags are not allowed here"),
         ("{{}: a}", "p, line 1: found unhashable key"),

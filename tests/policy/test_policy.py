@@ -5,19 +5,19 @@ import datetime
 import pytest
 
 from hf_lineage.evidence.criteria import FAIL_ON
-from hf_lineage.evidence.verdict import ExitCode, Code
-from hf_lineage.policy.policy import EXACT, FAILING, Policy, Waiver, status
+from hf_lineage.evidence.verdict import Code, ExitCode
+from hf_lineage.policy.policy import FAILING, Policy, Waiver, status
 
 DAY = datetime.date(2026, 11, 22)
-RELATED, UNRELATED, ERROR, UNDECIDED = ExitCode
+VERIFIED, UNRELATED, ERROR, UNDECIDED, TRY_AGAIN = ExitCode
 
 
 def waiver(expires=DAY, **more):
     return Waiver("org/base", Code.UNRELATED, "distilled from it", expires, **more)
 
 
-def accepts(waiver, base="org/base", kind=Code.UNRELATED, part="", model="me/model"):
-    return Policy(accepted=(waiver,)).waiver(model, base, kind, part, DAY) is waiver
+def accepts(waiver, base="org/base", code=Code.UNRELATED, part="", model="me/model"):
+    return Policy(accepted=(waiver,)).waiver(model, base, code, part, DAY) is waiver
 
 
 def test_a_finding_is_accepted_until_the_end_of_its_day():
@@ -28,7 +28,7 @@ def test_a_finding_is_accepted_until_the_end_of_its_day():
 def test_only_what_is_named_is_accepted():
     assert accepts(waiver(), base="Org/Base")
     assert not accepts(waiver(), base="org/base2")
-    assert not accepts(waiver(), kind=Code.INCONCLUSIVE)
+    assert not accepts(waiver(), code=Code.INCONCLUSIVE)
     assert not accepts(waiver(), part="unet")
     assert accepts(waiver(part="unet"), part="unet")
     assert not accepts(waiver(part="unet"))
@@ -46,19 +46,16 @@ def test_one_that_expired_does_not_hide_one_that_counts():
 
 
 def test_what_is_asked_for_and_is_not_so():
-    policy = Policy(evidence=EXACT, relations=("finetune", "quantized"))
-    assert list(policy.lacks(Code.INHERITED, "finetune")) == []
-    assert list(policy.lacks(Code.CALIBRATED, "quantized")) == [
-        "the policy asks for exact evidence, but the verdict rests on a calibrated threshold"
-    ]
-    assert list(policy.lacks(Code.INHERITED, "merge")) == [
+    policy = Policy(relations=("finetune", "quantized"))
+    assert list(policy.lacks("finetune")) == []
+    assert list(policy.lacks("merge")) == [
         "the policy asks for the relation finetune or quantized, but the claim declares merge"
     ]
-    assert list(policy.lacks(Code.INHERITED, None)) == [
+    assert list(policy.lacks(None)) == [
         "the policy asks for the relation finetune or quantized, but the claim declares none"
     ]
-    assert list(policy.lacks(Code.INHERITED, None, declared=False)) == []
-    assert list(Policy().lacks(Code.CALIBRATED, None)) == []
+    assert list(policy.lacks(None, declared=False)) == []
+    assert list(Policy().lacks(None)) == []
 
 
 @pytest.mark.parametrize(
@@ -66,13 +63,13 @@ def test_what_is_asked_for_and_is_not_so():
     [("unrelated", (0, 1, 2, 0)), ("undecided", (0, 1, 2, 3)), ("never", (0, 0, 0, 0))],
 )
 def test_what_fails(fail_on, codes):
-    assert tuple(int(status(code, False, fail_on)) for code in (RELATED, UNRELATED, ERROR, UNDECIDED)) == codes
+    assert tuple(int(status(code, False, fail_on)) for code in (VERIFIED, UNRELATED, ERROR, UNDECIDED)) == codes
 
 
 def test_what_is_not_met_fails_whatever_else_does_unless_nothing_fails():
-    assert status(RELATED, True, "unrelated") is UNDECIDED
+    assert status(VERIFIED, True, "unrelated") is UNDECIDED
     assert status(UNRELATED, True, "unrelated") is UNRELATED
-    assert status(RELATED, True, "never") is RELATED
+    assert status(VERIFIED, True, "never") is VERIFIED
 
 
 def test_every_word_for_what_fails_is_there():

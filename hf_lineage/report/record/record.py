@@ -192,12 +192,15 @@ def encode(record: Record) -> bytes:
 
 
 def decode(content: bytes | None) -> Record | None:
-    """Return what an earlier run recorded, None if there is nothing; CardError for a file of somebody else."""
+    """Return the record of an earlier run, None where there is none of this version; CardError for another file."""
     if content is None:
         return None
     try:
-        if msgspec.json.decode(content, type=_Version).schema_version > SCHEMA_VERSION:
+        version = msgspec.json.decode(content, type=_Version).schema_version
+        if version > SCHEMA_VERSION:
             raise CardError(f"{FILE} was written by a later hf-lineage; update hf-lineage")
+        if version < SCHEMA_VERSION:
+            return None
         return msgspec.json.decode(content, type=Record)
     except (msgspec.DecodeError, OptionError, RecursionError, ValueError) as error:
         raise CardError(f"{FILE} is not a file that hf-lineage wrote ({error}); move it away") from None

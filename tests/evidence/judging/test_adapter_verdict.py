@@ -16,7 +16,7 @@ from hf_lineage.evidence.judging.adapter_verdict import (
     least_effect,
     measure_trace,
 )
-from hf_lineage.evidence.verdict import ExitCode, Code
+from hf_lineage.evidence.verdict import Code, ExitCode
 
 CLEAR = 9.0
 """A statistic that lies 29 standard deviations above those of `measured`."""
@@ -30,7 +30,7 @@ def measured(observed, directions=400.0, analyses=1, above=0, size=0.0):
 
 def test_a_trace_makes_the_adapter_related_and_verifies_its_claim():
     outcome = judge_trace(measured(CLEAR), Criteria())
-    assert (outcome.code, outcome.word, outcome.verified) == (Code.ADAPTER, "RELATED", True)
+    assert (outcome.code, outcome.word, outcome.verified) == (Code.ADAPTER, "VERIFIED", True)
     assert outcome.exit_code is ExitCode.VERIFIED
     assert outcome.reason == (
         "the adapter carries the trace of this base: it was trained on it or a near relative, or extracted from a "
@@ -68,18 +68,18 @@ def test_what_fails_either_half_of_the_rule_is_related_weakly_which_verifies_not
 
 def test_a_weak_trace_passes_where_it_is_accepted_and_is_not_verified_by_that():
     codes = {}
-    for accept in ("weak", "part", "basis"):
+    for accept in ("weak", "part", "embedding"):
         outcome = judge_trace(measured(2.0), Criteria(accept=(accept,)))
         codes[accept] = outcome.exit_code
         assert not outcome.verified
-    assert codes == {"weak": ExitCode.VERIFIED, "part": ExitCode.UNDECIDED, "basis": ExitCode.UNDECIDED}
+    assert codes == {"weak": ExitCode.VERIFIED, "part": ExitCode.UNDECIDED, "embedding": ExitCode.UNDECIDED}
 
 
 def test_who_asks_for_a_smaller_alpha_is_told_verified_by_no_larger_p():
     one = measured(CLEAR, analyses=2)
     assert one.p_value == VERIFIED
     assert judge_trace(one, Criteria(alpha=0.001)).verified
-    assert judge_trace(one, Criteria(alpha=0.0009)).name == "UNRELATED"
+    assert judge_trace(one, Criteria(alpha=0.0009)).word == "UNRELATED"
     assert least_effect(one, 0.0001) == least_effect(one, 0.01) == one.predicted
     hardly = measured(CLEAR, directions=1.0)
     assert least_effect(hardly, 0.0001) > least_effect(hardly, 0.001) == least_effect(hardly, 0.01)
@@ -104,8 +104,8 @@ def test_a_start_that_depends_on_the_order_of_rows_decides_nothing():
 
 
 def test_alpha_decides():
-    assert judge_trace(measured(CLEAR), Criteria(alpha=0.001)).name == "RELATED"
-    assert judge_trace(measured(CLEAR), Criteria(alpha=0.0005)).name == "UNRELATED"
+    assert judge_trace(measured(CLEAR), Criteria(alpha=0.001)).word == "VERIFIED"
+    assert judge_trace(measured(CLEAR), Criteria(alpha=0.0005)).word == "UNRELATED"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from hf_lineage.evidence.judging.evaluation import (
 )
 from hf_lineage.evidence.nulls.permutation import NOT_EXCHANGEABLE
 from hf_lineage.evidence.units.inherited import Drawn
-from hf_lineage.evidence.verdict import ExitCode, Code, Verdict
+from hf_lineage.evidence.verdict import Code, ExitCode, Verdict
 from tests.example_evidence import evidence, independent, inheriting, permuted
 
 USUAL = Criteria()
@@ -169,9 +169,9 @@ def test_no_score_is_high_enough_to_make_up_for_units():
 
 EXITS = [
     # The kinds of the method's table, and what accepts them.
-    (Code.INHERITED, (1.0,) * 4, {"": 0, "part": 0, "basis": 0}),
-    (Code.PART, (1.0, 0.0, 0.0, 0.0), {"": 3, "part": 0, "basis": 3}),
-    (Code.EMBEDDING, (0.0,) * 4, {"": 3, "part": 3, "basis": 0}),
+    (Code.INHERITED, (1.0,) * 4, {"": 0, "part": 0, "embedding": 0}),
+    (Code.PART, (1.0, 0.0, 0.0, 0.0), {"": 3, "part": 0, "embedding": 3}),
+    (Code.EMBEDDING, (0.0,) * 4, {"": 3, "part": 3, "embedding": 0}),
 ]
 
 
@@ -196,9 +196,9 @@ def test_several_paths_are_related_when_any_is_but_then_in_part_only():
     outcome = judge({"mlp": evidence(p=0.5), "value_output": evidence()}, USUAL)
     assert outcome.is_related
     assert (outcome.code, outcome.reason) == (Code.PART, "along mlp, no relation is visible")
-    assert {path: single.words for path, single in outcome.by_path.items()} == {
+    assert {path: single.label for path, single in outcome.by_path.items()} == {
         "mlp": "UNRELATED",
-        "value_output": "RELATED",
+        "value_output": "VERIFIED inherited",
     }
     assert judge({"mlp": evidence(p=0.5), "value_output": evidence()}, Criteria(accept=("part",))).exit_code == 0
 
@@ -231,12 +231,7 @@ def test_parents_of_a_merge_are_verified_together():
     assert [each.code for each in halves] == [Code.PART, Code.PART]
     reason = "one of 2 parents of a merge, which inherits more than 50% from all together"
     for each in judge_merge(halves):
-        assert (each.code, each.verified, each.exit_code, each.reason) == (
-            Code.INHERITED,
-            True,
-            ExitCode.VERIFIED,
-            reason,
-        )
+        assert (each.code, each.verified, int(each.exit_code), each.reason) == (Code.MERGE, True, 0, reason)
         assert each.by_path["mlp"].verified
         assert each.evidence["mlp"].inherited.share == pytest.approx(0.5)
 
@@ -249,7 +244,7 @@ MERGES = {
     "together no more than one half": [parent(*first(3)), parent(*first(2, start=3))],
     "one is unrelated": [parent(*first(5)), parent(*first(5, start=5), p=0.5)],
     "nothing was measured of any": [Verdict(Code.LISTED), Verdict(Code.LISTED)],
-    "one cannot be had": [parent(*first(5)), Verdict(Code.UNVERIFIABLE, "gated")],
+    "one cannot be had": [parent(*first(5)), Verdict(Code.NO_BASE, "gated")],
     "one was stored without units": [parent(*first(5)), judge({"mlp": evidence(shares=())}, USUAL)],
     "it is not known which units one gave": [parent(*first(5)), judge({"mlp": evidence(shares=(0.5,) * 4)}, USUAL)],
 }
@@ -271,7 +266,7 @@ def test_a_parent_that_is_verified_by_itself_leaves_the_other_its_part():
     large, small = parent(*first(7)), parent(*first(3, start=7))
     assert [each.verified for each in (large, small)] == [True, False]
     assert [each.verified for each in judge_merge([large, small])] == [True, True]
-    assert judge_merge([large, small])[0] == large
+    assert judge_merge([large, small])[0] == replace(large, code=Code.MERGE)
 
 
 @pytest.mark.parametrize(("numbers", "words"), [((), ""), ((3,), "3"), ((0, 1, 3, 5, 6, 7), "0-1, 3, 5-7")])
@@ -282,10 +277,10 @@ def test_neighbours_are_named_as_a_span(numbers, words):
 @pytest.mark.parametrize("outcome", [Verdict(Code.INHERITED), Verdict(Code.UNRELATED)])
 def test_a_reservation_lets_nothing_be_verified_and_nothing_contradicted(outcome):
     undecided = reserved(outcome, ("a setting is unknown", "a tensor is missing", "a setting is unknown"))
-    assert (undecided.name, undecided.reason) == ("UNDECIDED", "a setting is unknown; a tensor is missing")
+    assert (undecided.word, undecided.reason) == ("UNDECIDED", "a setting is unknown; a tensor is missing")
     assert reserved(outcome, ()) is outcome
 
 
 def test_a_reservation_leaves_other_verdicts_as_they_are():
-    outcome = Verdict(Code.UNVERIFIABLE, "it is gated")
+    outcome = Verdict(Code.NO_BASE, "it is gated")
     assert reserved(outcome, ("a setting is unknown",)) is outcome

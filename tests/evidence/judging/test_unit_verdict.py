@@ -23,13 +23,13 @@ def judged(framed, shares=None, **criteria):
 @pytest.mark.parametrize(
     ("framed", "shares", "expected"),
     [
-        (IN_ORDER, (1, 1, 1, 1), ("RELATED", True, 0)),
+        (IN_ORDER, (1, 1, 1, 1), ("VERIFIED inherited", True, 0)),
         (IN_ORDER, (1, 1, 0, 0), ("RELATED part", False, 3)),
         (IN_ORDER, (0.2, 0.2, 0.1, 0.1), ("RELATED part", False, 3)),
-        (IN_ORDER, (0.1, 0.0, 0.0, 0.0), ("UNDECIDED", False, 3)),
-        (IN_ORDER, (0.0, 0.0, 0.0, 0.0), ("UNDECIDED", False, 3)),
-        (SHUFFLED, (1, 1, 1, 1), ("RELATED calibrated", False, 0)),
-        (SHUFFLED, (1, 1, 0, 0), ("UNDECIDED", False, 3)),
+        (IN_ORDER, (0.1, 0.0, 0.0, 0.0), ("UNDECIDED inconclusive", False, 3)),
+        (IN_ORDER, (0.0, 0.0, 0.0, 0.0), ("UNDECIDED inconclusive", False, 3)),
+        (SHUFFLED, (1, 1, 1, 1), ("RELATED calibrated", False, 3)),
+        (SHUFFLED, (1, 1, 0, 0), ("UNDECIDED inconclusive", False, 3)),
         (SHUFFLED, (CALIBRATED, 0, 0, 0), ("UNRELATED", False, 1)),
         (INDEPENDENT, (0, 0, 0, 0), ("UNRELATED", False, 1)),
     ],
@@ -43,22 +43,23 @@ def test_a_few_copied_units_in_perfect_order_verify_nothing():
     assert "a few copied units or a common initialisation can cause that" in verdict.reason
 
 
-def test_calibrated_evidence_is_not_accepted_where_exact_evidence_is_asked_for():
-    verdict = judge_framed(SHUFFLED, Criteria(), admitted=False)
+def test_calibrated_evidence_counts_only_where_it_is_accepted():
+    verdict = judge_framed(SHUFFLED, Criteria())
     assert (verdict.label, int(verdict.exit_code)) == ("RELATED calibrated", 3)
+    assert judge_framed(SHUFFLED, Criteria(accept=("calibrated",))).exit_code == 0
     assert f"none of {PAIRS:,} pairs of independent models has more than {LARGEST:.0%}" in verdict.reason
 
 
 def test_without_tokens_the_share_alone_is_no_evidence():
     framed = replace(SHUFFLED, frame=Frame(RESIDUAL))
-    assert judged(framed) == ("UNDECIDED", False, 3)
+    assert judged(framed) == ("UNDECIDED inconclusive", False, 3)
     assert through(framed) == "in the coordinates of the residual stream"
     assert through(SHUFFLED) == "through 256 tokens that both models know by their number"
 
 
 def test_more_can_be_asked_for_than_half():
     assert judged(IN_ORDER, (1, 1, 1, 0), min_share=0.8)[0] == "RELATED part"
-    assert judged(SHUFFLED, (1, 1, 1, 0), min_share=0.8)[0] == "UNDECIDED"
+    assert judged(SHUFFLED, (1, 1, 1, 0), min_share=0.8)[0] == "UNDECIDED inconclusive"
     assert judged(IN_ORDER, (1, 1, 0, 0), accept=("part",))[2] == 0
 
 
@@ -68,5 +69,5 @@ def test_p_that_is_not_significant_after_all_tests_decides_nothing():
 
 def test_units_that_undo_each_other_do_not_make_a_model_unrelated():
     assert INDEPENDENT.remains > 0.8
-    assert judged(replace(INDEPENDENT, remains=0.3), (0, 0, 0, 0)) == ("UNDECIDED", False, 3)
-    assert judged(replace(IN_ORDER, remains=0.3), (1, 1, 1, 1)) == ("RELATED", True, 0)
+    assert judged(replace(INDEPENDENT, remains=0.3), (0, 0, 0, 0)) == ("UNDECIDED inconclusive", False, 3)
+    assert judged(replace(IN_ORDER, remains=0.3), (1, 1, 1, 1)) == ("VERIFIED inherited", True, 0)

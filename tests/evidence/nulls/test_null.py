@@ -54,7 +54,7 @@ def test_a_null_that_is_added_to_the_table_is_measured_and_reported(models, monk
     report = judged(*models)
     (row,) = report.rows
     assert (row.verdict.word, [null.name for null in row.verdict.evidence["mlp"].nulls]) == (
-        "RELATED", ["permutation", "coin"]
+        "VERIFIED", ["permutation", "coin"]
     )  # fmt: skip
     document = json.loads(FORMATS["json"](report, False))
     assert document["claims"][0]["paths"][0]["nulls"][1] == {

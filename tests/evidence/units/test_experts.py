@@ -122,7 +122,7 @@ def test_of_units_that_were_not_all_looked_at_few_that_are_found_are_not_called_
             np.where(chosen[:, None], getattr(own, side), getattr(few[number], side)) for side in ("inner", "outer")
         )
         few[number] = replace(shuffled(replace(few[number], inner=inner, outer=outer)), experts=(UNITS,) * EXPERTS)
-    assert judge_framed(compared(BASE, few), Criteria()).name == "UNRELATED"
+    assert judge_framed(compared(BASE, few), Criteria()).word == "UNRELATED"
     part = {number: replace(one, kept=0.1) for number, one in few.items()}
     verdict = judge_framed(compared(BASE, part), Criteria())
     assert verdict.word == "UNDECIDED"
