@@ -17,15 +17,15 @@ BUDGETS: tuple[Budget, ...] = get_args(Budget)
 ACCEPTABLE = ("part", "embedding", "calibrated", "weak", "listed")
 """Codes of RELATED that a user may accept."""
 FAIL_ON: tuple[str, ...] = ("unrelated", "undeclared-parent", "undecided", "never")
-"""What makes a check fail: UNRELATED or a damaged base; also a parent that the model does not name; also what is not
-verified or accepted; or nothing."""
+"""Conditions that make a check fail: UNRELATED or a damaged base; also a parent that the model does not name; also a
+claim that is not verified or accepted; or nothing."""
 MINIMUM_EFFECT = 0.02
 """With a smaller score, or a smaller effect on the test coordinates, a pair is not RELATED, however significant."""
 
 
 @dataclass(frozen=True)
 class Criteria:
-    """What a verdict depends on besides the two signatures."""
+    """Everything that a verdict depends on besides the two signatures."""
 
     alpha: float = 0.01
     min_share: float = 0.5
@@ -35,7 +35,7 @@ class Criteria:
     minimum_effect: float = MINIMUM_EFFECT
     paths: tuple[str, ...] = ("mlp",)
     permutations: int = 999
-    """How many a test draws at first, if these can reach alpha; the rule in `p_values` says when more are drawn."""
+    """Permutations that a test draws at first, if they can reach alpha; a rule in `p_values` says when more."""
     seed: int = 0
     """Seed of the permutations."""
     unit_seed: int = 0
@@ -43,9 +43,9 @@ class Criteria:
     analyses: int = 1
     """The number of interim analyses; the last one, of all layers, counts as one."""
     further: int = 0
-    """How many tests of the same claim may follow; together they call independent models RELATED with alpha at most."""
+    """Tests of the same claim that may follow; together they call independent models RELATED with alpha at most."""
     independent: Mapping[str, EmpiricalNull] = field(default_factory=dict)
-    """By path, the scores of models that are known to be independent of the base."""
+    """Path -> the scores of models that are known to be independent of the base."""
 
     def permutations_at_first(self, part: float = 1.0) -> int:
         """Return how many each test draws at first: enough to reach this part of alpha after the correction."""
@@ -53,5 +53,5 @@ class Criteria:
 
     @property
     def tests(self) -> int:
-        """How many tests of one claim there may be, for which p is corrected (Bonferroni)."""
+        """The largest number of tests of one claim, for which p is corrected (Bonferroni)."""
         return self.analyses + self.further

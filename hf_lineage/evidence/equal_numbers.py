@@ -24,7 +24,7 @@ ROWS = 64
 FIRST, RARE = 256, 0.99
 """A layer reaches by chance what this quantile over so many permutations does."""
 DECIMALS = 12
-"""Of equal energies: what sums in another order differ by is no difference."""
+"""Decimals that are kept of equal energies: sums in another order differ by less."""
 
 
 class Rows(NamedTuple):
@@ -32,7 +32,7 @@ class Rows(NamedTuple):
 
     layer: int
     numbers: int
-    """Of the whole matrix, by which it counts: to enlarge one matrix and shrink another changes nothing."""
+    """Numbers of the whole matrix, by which it counts: to enlarge one matrix and shrink another changes nothing."""
     base: Array
     candidate: Array
     """(r, m): the coordinates are the same ones, in the same order, in all matrices."""
@@ -40,7 +40,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class EqualNumbers:
-    """How much of each layer is the base's, by the numbers that are equal."""
+    """The share of each layer that is the base's, by the numbers that are equal."""
 
     layers: tuple[int, ...]
     """Their numbers, ascending."""
@@ -68,7 +68,7 @@ class EqualNumbers:
 
     @property
     def share(self) -> float:
-        """The same of all layers together; each counts alike."""
+        """The share of all layers together that is inherited at least; each layer counts alike."""
         return float(self.at_least.mean())
 
 
@@ -89,8 +89,8 @@ def compare_numbers(matrices: Sequence[Rows], first: int, seed: int, tests: int 
 
 
 Table = tuple[Vector, Vector, float, float]
-"""The energy of equal numbers, (m, m) of the candidate's coordinate k beside the base's coordinate j, and (m,) of each
-coordinate beside itself with the other sign; which share of all numbers is equal, and of the energy."""
+"""Energy of equal numbers, (m, m) of the candidate's coordinate k beside the base's coordinate j. Then that of each
+coordinate beside itself with the other sign, (m,). Then the share of all numbers that is equal, and of the energy."""
 
 
 def _of_layer(matrices: Sequence[Rows]) -> Table:
@@ -101,7 +101,7 @@ def _of_layer(matrices: Sequence[Rows]) -> Table:
 
 
 def _compared(rows: Rows) -> Table:
-    """The table of one matrix; what depends on pairs of coordinates is of a few of its rows.
+    """Return the table of one matrix; what depends on pairs of coordinates is of a few of its rows.
 
     A matrix whose energy is not finite has nothing in common with another.
     """
@@ -116,7 +116,7 @@ def _compared(rows: Rows) -> Table:
 
 
 def _tried(half: str, straight: Vector, turned: Vector, first: int, seed: int) -> Tried:
-    """The energy that is equal as observed, and under elements of one half of the group."""
+    """Return the energy that is equal as observed, and under elements of one half of the group."""
     fixed = straight.diagonal()
 
     def energies() -> Iterator[float]:
@@ -128,5 +128,5 @@ def _tried(half: str, straight: Vector, turned: Vector, first: int, seed: int) -
 
 
 def _permuted(straight: Vector, orders: NDArray[np.int64]) -> Vector:
-    """The equal energy (..., n) by tables (..., m, m) where coordinate k meets coordinate orders[:, k] of the base."""
+    """Return equal energies (..., n) by tables (..., m, m); coordinate k meets coordinate orders[:, k] of the base."""
     return np.asarray(straight[..., orders, np.arange(orders.shape[1])].sum(axis=-1))

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 NATS, CHANGE = "nats", "change"
-"""What a loss is counted in: nats a token (Kullback-Leibler) or, of a model that predicts no tokens, the relative
-change of the last state."""
+"""Units of a loss: nats a token (Kullback-Leibler) or, of a model that predicts no tokens, the relative change of the
+last state."""
 LEAST = 0.01
 """A loss below this share of what a model says at all is none."""
 SPEAKS = {NATS: 0.001, CHANGE: 0.01}
@@ -24,13 +24,13 @@ CARRIES = 0.1
 DEVIATIONS = 2.576
 """Standard errors on either side of a mean that hold it with probability 99 %."""
 INPUTS = {"short": "windows of a text of ours", "long": "these behind other text"}
-"""By kind of input what it is, in words."""
+"""Kind of input -> its description, in words."""
 TOKENS = {
     "own": "the tokens of its own tokenizer",
     "base": "the tokens of the base's tokenizer, since it has no tokenizer.json",
     "none": "bytes in place of tokens, since there is no tokenizer.json",
 }
-"""By whose tokenizer made tokens of the text, what it read, in words."""
+"""Owner of the tokenizer that made tokens of the text -> what the model read, in words."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Ran:
 
     model: str
     inputs: Mapping[str, tuple[int, ...]]
-    """By kind of input, its shape: sequences and tokens."""
+    """Kind of input -> its shape: sequences and tokens."""
     numbers: int
     """Parameters of the model."""
     dtype: str = "float32"
-    """In which numbers it ran."""
+    """Format of the numbers in which it ran."""
     on_disk: int = 0
     """Bytes of its weights that did not fit into memory and were read from disk whenever it ran."""
     tokens_of: str = "none"
@@ -52,7 +52,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class Loss:
-    """How far what a model says moves when some of its parts write the same for every token."""
+    """The change of what a model says when some of its parts write the same for every token."""
 
     by_sequence: NDArray[np.float64]
     parts: int
@@ -72,14 +72,14 @@ class Loss:
 
 @dataclass(frozen=True)
 class Ablation:
-    """What a model loses without what it inherits, beside what it loses without other parts."""
+    """The loss of a model without what it inherits, beside its loss without other parts."""
 
     unit: str
     """NATS or CHANGE."""
     kind: str
     """The kind of input."""
     says: float
-    """How much the model says at all: how far what it says to a token is, in the mean, from the mean of all."""
+    """Mean distance between what the model says to a token and the mean over all tokens: how much it says at all."""
     inherited: Loss
     """Without all inherited parts of the layers that were read."""
     equal: Loss | None = None
@@ -89,7 +89,7 @@ class Ablation:
 
     @property
     def carries(self) -> float | None:
-        """What inherited parts carry, as a share of what as many others carry; None without others."""
+        """The loss without inherited parts over the loss without as many others; None without others."""
         if self.equal is None or self.others is None or not self.others.mean > 0:
             return None
         return self.equal.mean / self.others.mean
@@ -108,12 +108,12 @@ class Ablation:
 
     @property
     def others_mean(self) -> float:
-        """What the others carry."""
+        """The mean loss without the other parts; 0 where there are none."""
         return self.others.mean if self.others else 0.0
 
     @property
     def amount(self) -> str:
-        """What the model loses without what it inherits, in words."""
+        """The loss of the model without what it inherits, in words."""
         return amount(self.unit, self.inherited.mean)
 
 
@@ -128,14 +128,14 @@ def amount(unit: str, mean: float) -> str:
 
 @dataclass(frozen=True)
 class Executed:
-    """What was seen when the candidate of a claim ran."""
+    """The outcome of running the candidate of a claim."""
 
     ran: Ran | None = None
     """None where it could not be run, or has nothing that could be taken out."""
     ablation: Ablation | None = None
     """On the kind of input where what is inherited carries least; None where nothing was taken out."""
     seed: int = 0
-    """Of the inputs."""
+    """Seed of the inputs."""
     problem: str = ""
     """Why there is no executed evidence; empty where there is."""
 

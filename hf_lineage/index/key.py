@@ -23,13 +23,13 @@ BITS = 2048
 Key = NDArray[np.uint8]
 """(BITS / 8,): packed signs."""
 _COSINES = np.cos(np.pi * np.arange(BITS + 1) / BITS).astype(np.float32)
-"""By how many signs are unlike."""
+"""Cosines by the number of unlike signs."""
 
 
 def key_of(path: PathSignature) -> Key:
     """Return the key of a model along one path: signs of random sums over its residuals, of all layers together.
 
-    Layers of unrelated residuals are nearly orthogonal, so the cosine of two such sums is close to the mean cosine of
+    Layers of unrelated residuals are nearly orthogonal. So the cosine of two such sums is close to the mean cosine of
     the layers of two models, in whatever order these stand.
     """
     chosen, _ = halves(path.corner.shape[1])
@@ -65,7 +65,7 @@ def halves(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _among(corner: Array, chosen: NDArray[np.int64]) -> Array:
-    """Rows and columns of some coordinates of every residual (L, m, m)."""
+    """Return rows and columns of some coordinates of every residual (L, m, m)."""
     part: Array = corner[:, chosen][:, :, chosen]
     return part
 

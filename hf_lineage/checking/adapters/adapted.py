@@ -34,7 +34,7 @@ READERS = {"mlp": ("up", "gate"), "attention": ("query", "key", "value")}
 EXPERTS = re.compile(r"(?P<layer>.+\.\d+\.).*\bexperts(?:\.base_layer)*")
 """A module of stacked experts; peft wraps it once more for every other of its tensors that it adapts."""
 IN_TURN = ("gate", "up")
-"""How transformers stacks in memory what a checkpoint stores by expert."""
+"""Roles in the order in which transformers stacks in memory what a checkpoint stores by expert."""
 MOST_EXPERTS = 8
 """Experts of a stack that are tested, the first ones."""
 
@@ -49,14 +49,14 @@ class Place:
     slot: Slot
     role: str
     expert: int | None = None
-    """Of a stack of experts, each of which has a share of the rank."""
+    """Number of the expert in a stack, each of which has a share of the rank; else None."""
     latent: int = 0
     """If the matrix makes a latent, the number of its coordinates, which are the first rows."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where a base holds the matrices of an adapter."""
+    """The places in a base of the matrices of an adapter."""
 
     everything: tuple[Place, ...]
     """A module that holds several roles is here once for each."""
@@ -100,7 +100,7 @@ def find_places(base: Opened, lora: Lora) -> Places:
 
 
 def _stacks(base: Opened, named: Collection[str], on_head: bool) -> set[tuple[str, ...]]:
-    """How the names of layers may begin, in any order of the words: as the base's, or as the class's by the registry.
+    """Return how the names of layers may begin, words in any order: as the base's, or as the class's by the registry.
 
     With a head the name of the whole model stands before them: a shorter beginning than the base has is not loaded.
     """
@@ -114,7 +114,7 @@ def _stacks(base: Opened, named: Collection[str], on_head: bool) -> set[tuple[st
 
 
 def _stack(layered: re.Match[str]) -> str:
-    """What stands before the number of a layer, as `model.layers`."""
+    """Return the part of a name before the number of a layer, as `model.layers`."""
     return f"{layered['before']}{layered['layer'].partition('.')[0]}"
 
 
@@ -123,7 +123,7 @@ def _words(name: str) -> tuple[str, ...]:
 
 
 def _meant(module: str, names: ModuleNames, named: Mapping[str, str], flattened: bool) -> set[str]:
-    """The tensors of the base that the name of a module may mean."""
+    """Return the tensors of the base that the name of a module may mean."""
     if not flattened:
         name = names.tensor(module)
         return set() if name is None else {named[name]}
@@ -141,7 +141,7 @@ def in_memory(tensors: Collection[str], lora: LoraNames) -> Mapping[str, str]:
 
 
 def _slots(base: Opened) -> dict[str, list[Place]]:
-    """Tensor -> the places of everything that it holds, not yet with a module."""
+    """Return for each tensor the places of everything that it holds, not yet with a module."""
     slots: dict[str, list[Place]] = {}
     for layer, layer_set in (*_sets(base.layout), *outside(base)):
         for slot in layer_set.slots.values():
@@ -160,7 +160,7 @@ def _sets(layout: Layout) -> Iterator[tuple[int, LayerSet]]:
 
 
 def _of_experts(layout: Layout, module: str, factors: Factors) -> Iterator[Place]:
-    """The experts of a layer whose stacked matrices have this shape in memory.
+    """Yield the experts of a layer whose stacked matrices have this shape in memory.
 
     The names of an adapter do not say which tensor of a module it adapts, so shapes decide.
     """
@@ -181,7 +181,7 @@ def _of_experts(layout: Layout, module: str, factors: Factors) -> Iterator[Place
 
 
 def _unfit(factors: Factors, shape: tuple[int, ...], is_turned: bool, known: bool) -> str:
-    """How a product differs from the matrix it is added to, as a phrase; empty if it fits."""
+    """Return how a product differs from the matrix it is added to, as a phrase; empty if it fits."""
     expected = shape[::-1] if is_turned else shape
     mine = (factors.rows, factors.columns)
     # The orientation of a matrix outside the layers is not known.

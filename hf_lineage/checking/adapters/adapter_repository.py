@@ -1,7 +1,7 @@
 """The adapters of one repository that holds no model: where they are, and each judged on what is declared of it.
 
-They lie in the root, in folders with a configuration of peft each, or in files without one, as diffusers and trainers
-beside it save them.
+They lie in the root, in folders with a configuration of peft each, or in files without one. Diffusers and other
+trainers save such files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hf_lineage.signature import Signature
 MOST = 20
 """Adapters of one repository that are judged."""
 LORA_FILE = "pytorch_lora_weights.safetensors"
-"""How diffusers calls the file with an adapter."""
+"""Name that diffusers gives to the file with an adapter."""
 END = ".safetensors"
 MODELS = (CONFIG, INDEX)
 """Files of a repository that is a model or a pipeline itself."""
@@ -37,7 +37,7 @@ MODEL_FILES = ("model", "diffusion_pytorch_model", "consolidated", "adapter_mode
 
 @dataclass(frozen=True)
 class Place:
-    """Where one adapter of a repository is."""
+    """The place of one adapter of a repository."""
 
     repo: RepoRef
     file: str = ""
@@ -80,7 +80,7 @@ def find_adapters(source: RepoRef | Signature) -> Adapters | None:
 
 
 def _folders(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
-    """The folders with adapters, only the last state of a training run, and sentences about the others.
+    """Return the folders with adapters, only the last state of a training run, and sentences about the others.
 
     Beside an adapter in the root they are its earlier states.
     """
@@ -97,7 +97,7 @@ def _folders(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
 
 
 def _files(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
-    """The files with adapters, and other weights that some loaders would read; none if no file is surely an adapter."""
+    """Return the files with adapters, and other weights that loaders may read; none if no file is surely an adapter."""
     held = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
     if repo.file is not None:
         held = [name for name in held if name == repo.file]
@@ -170,7 +170,7 @@ def judge_each_on(adapters: Adapters, claim: Claim, base: RepoRef | Signature, o
 
 
 def _claims(place: Place, declared: Claims) -> Sequence[Claim]:
-    """What is declared of one adapter: in its own folder, else in the root of the repository."""
+    """Return what is declared of one adapter: in its own folder, else in the root of the repository."""
     own = read_claims(place.repo).claims if place.repo.subfolder else ()
     for claims in ([claim for claim in own if not claim.problem], declared.claims, own):
         if any(not claim.problem for claim in claims):

@@ -26,7 +26,7 @@ from hf_lineage.signature.sources import WEIGHTS
 FEW = 4
 """Layers that are read first, drawn at random; of models with no more than twice as many all are read at once."""
 LAST = re.compile(r"^(.*[._]\d+_(?=\D)|.*\.(?=[^.]*[^.\d][^.]*(\.\d+)*$))")
-"""What stands in the name of a module before the name of its matrix, whether it was flattened or not."""
+"""Part of the name of a module before the name of its matrix, whether it was flattened or not."""
 
 LONGEST = 200
 """Characters at the end of a name in which that of its matrix is looked for."""
@@ -39,7 +39,7 @@ class Adapter:
     repo: RepoRef
     lora: Lora
     component: str = MAIN
-    """The folder of a pipeline for which it is."""
+    """The folder of the pipeline whose model the adapter is for."""
 
     @property
     def described(self) -> str:
@@ -129,7 +129,7 @@ def _judged(adapter: Adapter, base: Opened, places: adapted.Places, options: Opt
 
 
 def _obstacle(adapter: Adapter, places: adapted.Places, base: Opened) -> Verdict | None:
-    """The verdict on an adapter that cannot be put on this base; None if it can."""
+    """Return the verdict on an adapter that cannot be put on this base; None if it can."""
     name = base.described.repo.name
     if places.unfit:
         first = printable(places.unfit[0], 200)
@@ -168,7 +168,7 @@ def _obstacle(adapter: Adapter, places: adapted.Places, base: Opened) -> Verdict
 def _tested(
     adapter: Adapter, base: Opened, testable: Sequence[adapted.Place], products: partners.Products, options: Options
 ) -> Verdict:
-    """The verdict after a few layers if it is clear, else after all of them."""
+    """Return the verdict after a few layers if it is clear, else after all of them."""
     layers = sorted({place.layer for place in testable if products[place.module, place.expert].rows.shape[1]})
     few = len(layers) > 2 * FEW and options.budget != "full"
     order = [layers[at] for at in interim.reading_order(len(layers), options.order_seed or 0)] if few else layers
@@ -186,7 +186,7 @@ def _tested(
 
 
 def _idle(adapter: Adapter, places: adapted.Places) -> tuple[str, ...]:
-    """A sentence about factors in the file that change nothing."""
+    """Return a sentence about factors in the file that change nothing."""
     if not places.idle:
         return ()
     of_all = f"{len(places.idle)} of {len(adapter.lora.modules)} modules"
@@ -197,7 +197,7 @@ def _idle(adapter: Adapter, places: adapted.Places) -> tuple[str, ...]:
 
 
 def _untested(adapter: Adapter, base: Opened, places: adapted.Places) -> tuple[str, ...]:
-    """Sentences about adapted matrices that are not tested."""
+    """Return sentences about adapted matrices that are not tested."""
     tested = {(place.module, place.role) for place in adapted.testable(places, base)}
     roles = {place.role for place in places.everything if (place.module, place.role) not in tested}
     attention = [role for role in ("query", "key") if role in roles]

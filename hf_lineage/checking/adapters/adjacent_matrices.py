@@ -38,7 +38,7 @@ MOST_TOKENS = 2048
 
 
 class Product(NamedTuple):
-    """What is added to one matrix."""
+    """The product that is added to one matrix."""
 
     rows: Array
     """(rows, q), with q = 0 where nothing is added."""
@@ -56,7 +56,7 @@ class Partner(NamedTuple):
 
 
 Products = Mapping[tuple[str, int | None], Product]
-"""By module and expert."""
+"""Module and expert -> product that is added to its matrix."""
 
 
 def products(lora: Lora, places: Collection[Place]) -> Products:
@@ -106,7 +106,7 @@ def blocks(base: Opened, added: Products, places: Collection[Place]) -> Iterator
 
 
 def _grouped(rows: Array, place: Place) -> Array:
-    """The rows of one role in their exchangeable groups (g, n, q)."""
+    """Return the rows of one role in their exchangeable groups (g, n, q)."""
     kind = ROWS[place.role]
     if kind == COORDINATES:
         return rows[None]
@@ -120,7 +120,7 @@ def _grouped(rows: Array, place: Place) -> Array:
 
 
 def _partner(base: Opened, place: Place, read: Read) -> Partner:
-    """The matrices that a gradient passed through, as the test uses them; one of them is in memory at a time."""
+    """Return the matrices that a gradient passed through, as the test uses them; one of them is in memory at a time."""
     usual = 0.0
 
     def parts() -> Iterator[tuple[Array, float]]:
@@ -147,7 +147,7 @@ def _needed(base: Opened, place: Place, read: Read) -> Iterator[Array]:
 
 
 def _of_units(layout: Layout, place: Place, read: Read) -> Array:
-    """The matrix that writes the output of a place into the stream, or multiplies its heads, (width, n)."""
+    """Return the matrix that writes the output of a place into the stream, or multiplies its heads, (width, n)."""
     needed, layer_set = NEEDS[place.role], place.layer_set
     if ROWS[place.role] == SCORED:
         heads: Array = single(np.asarray(reader(layout, layer_set, needed, read, gains=True))).T
@@ -175,7 +175,7 @@ def _of_stream(base: Opened, place: Place, read: Read) -> Iterator[Array]:
 
 
 def _by_group(matrix: Array, place: Place) -> Array:
-    """A matrix (rows, n) by the exchangeable groups of its columns (g, rows, n), heads that share one as more rows."""
+    """Return a matrix (rows, n) by exchangeable groups of columns (g, rows, n), heads that share one as more rows."""
     if ROWS[place.role] not in (DIMENSIONS, SCORED):
         return matrix[None]
     heads = place.layer_set.heads[place.role]

@@ -1,8 +1,8 @@
 """Unlisted pairs: pairs of matrices that no branch of the registry reads and that only the test of adapters needs.
 
-The first matrix of a pair makes values of attention, or hidden units; the second one writes them. If several numbers
-may count the heads of a layer, rows are permuted within the largest part that divides a head for every one of them: a
-test with fewer permutations is exact, too.
+The first matrix of a pair makes values of attention, or hidden units; the second one writes them. Where several numbers
+may count the heads of a layer, rows are permuted within the largest part that divides a head for all of them. A test
+with fewer permutations is exact, too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def outside(base: Opened) -> Iterator[tuple[int, LayerSet]]:
 
 
 def _pairs(base: Opened, names: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
-    """Both names of each pair that is complete, whose rows and columns belong together, in a layer that is known."""
+    """Yield both names of each complete pair, whose rows and columns belong together, in a layer that is known."""
     layers = _layers(base) if names else {}
     for reader, writer in names.items():
         for name in base.checkpoint.tensors:
@@ -50,7 +50,7 @@ def _pairs(base: Opened, names: Mapping[str, str]) -> Iterator[tuple[int, str, s
 
 
 def _layers(base: Opened) -> Mapping[str, int]:
-    """The number of a layer by every beginning of the names of its tensors that no other layer's names have."""
+    """Return the number of a layer by every beginning of the names of its tensors that no other layer's names have."""
     numbers: dict[str, set[int]] = {}
     for sets in base.layout.branches.values():
         for layer, layer_sets in enumerate(sets):
@@ -66,7 +66,7 @@ def _shape(base: Opened, name: str) -> tuple[int, ...]:
 
 
 def _part_of_heads(base: Opened, key: str, rows: int) -> int:
-    """The largest number of rows that divides a head, however many of those heads there are; 1 if that is not known."""
+    """Return the largest number of rows that divides a head, whatever the number of heads; 1 if that is not known."""
     counted = setting(base.described.config, key)
     counts = counted if isinstance(counted, list) else [counted]
     if len(counts) > MOST_COUNTS or any(type(count) is not int or count < 1 for count in counts):

@@ -33,7 +33,7 @@ class Beside(NamedTuple):
     layer: int
     writes: bool | None
     numbers: int
-    """Of the whole tensor."""
+    """Numbers of the whole tensor."""
     base: Matrix
     candidate: Matrix
     digits: tuple[int, ...]
@@ -80,7 +80,7 @@ def rows_beside(
 
 
 def _flat(checkpoint: Checkpoint, name: str, fetch: bool) -> StoredTensor | None:
-    """A tensor as one matrix, all its dimensions but the last taken as one; None where its rows cannot be read."""
+    """Return a tensor as a matrix, all dimensions but the last taken as one; None where its rows cannot be read."""
     info = checkpoint.tensors[name]
     if info.decode is not as_stored or info.refusal or not info.numbers or not (fetch or checkpoint.at_hand(name)):
         return None
@@ -95,7 +95,7 @@ def _rows(shape: Sequence[int], purpose: str) -> Runs:
 
 
 def _places(model: Opened) -> dict[str, Place]:
-    """The places of the matrices, norms and biases of all branches, by their names."""
+    """Return the places of the matrices, norms and biases of all branches, by their names."""
     layout, places = model.layout, dict[str, Place]()
     layers = ((branch, *layer) for branch, sets in layout.branches.items() for layer in enumerate(sets))
     for branch, number, one in ((branch, number, one) for branch, number, sets in layers for one in sets):
@@ -109,7 +109,7 @@ def _places(model: Opened) -> dict[str, Place]:
 
 
 def _kind(model: Opened, name: str) -> str:
-    """What a tensor is that is none of these matrices, in a word."""
+    """Return the kind of a tensor that is none of these matrices, in a word."""
     shapes = model.checkpoint.shapes
     if len(shapes[name]) < 2:
         return "biases" if name.endswith(BIASES) else NORMS

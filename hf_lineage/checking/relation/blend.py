@@ -44,7 +44,7 @@ def read_matrices(
 
 
 def _places(parent: FromWeights, model: FromWeights, layers: Sequence[int], sampled: bool) -> Mapping[int, int]:
-    """For each layer of the model the layer of a parent that it is most like."""
+    """Return for each layer of the model the layer of a parent that it is most like."""
     count = parent.opened.layout.layers
     if sampled:
         return {layer: layer for layer in layers if layer < count}
@@ -60,7 +60,7 @@ def _places(parent: FromWeights, model: FromWeights, layers: Sequence[int], samp
 
 
 def _glance(model: FromWeights, layer: int) -> Matrix | None:
-    """A few rows of the first matrix of a layer; None of one that has no branch."""
+    """Return a few rows of the first matrix of a layer; None of one that has no branch."""
     layout = model.opened.layout
     for branch in layout.branches:
         if sets := layout.branches[branch][layer]:
@@ -77,7 +77,7 @@ def _layer(
     sample: Sample,
     sampled: bool,
 ) -> Iterator[Products]:
-    """The matrices of one layer of the model beside those of its parents."""
+    """Yield the matrices of one layer of the model beside those of its parents."""
     for branch, sets in model.opened.layout.branches.items():
         if not sets[layer]:
             continue
@@ -116,7 +116,7 @@ def _fits(parent: FromWeights, slot: Slot, model: FromWeights, own: Slot, sample
 
 
 def _stored(model: FromWeights, slot: Slot, numbers: Matrix) -> Stored:
-    """A matrix of the model with the spacing of its format, and of the quantization on whose grid it lies."""
+    """Return a matrix of the model with the spacing of its format, and of the quantization on whose grid it lies."""
     checkpoint = model.opened.checkpoint
     decoded = slot.tensor in checkpoint.decoded
     digits = shortest(numbers, digits_of(checkpoint, slot.tensor))

@@ -1,8 +1,8 @@
 """Configurations: in which settings two models of one class differ, with what each leaves to its class.
 
 Versions of transformers write more or fewer settings, and under other names, so that two files that say the same are
-rarely equal: its class says what a file means. Where that is not installed or does not know the class, the files
-themselves are compared, and a setting that only one of them has counts as another.
+rarely equal: its class says what a file means. Where transformers is not installed or does not know the class, the
+files themselves are compared. A setting that only one of them has then counts as another.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def differing_settings(base: Opened, candidate: Opened) -> tuple[str, ...]:
 
 
 def _is_metadata(model: Opened) -> bool:
-    """Whether a configuration was made of the metadata of a converted model, and not of its `config.json`."""
+    """Return whether a configuration was made of the metadata of a converted model, and not of its `config.json`."""
     return model.described.foreign is not None and "model_type" not in model.described.config
 
 
 def _completed(config: dict[str, Any], model: Opened) -> dict[str, Any]:
-    """A configuration with what it leaves to its class, where that is known."""
+    """Return a configuration with what it leaves to its class, where that is known."""
     from hf_lineage.running import complete
 
     kind = usual_type(config, model.described.architecture)
@@ -80,7 +80,7 @@ def differing(first: Settings, second: Settings, within: str = "") -> Iterator[s
 
 
 def _of_metadata(first: Settings, second: Settings, few: int) -> Iterator[str]:
-    """Metadata, of the first or of the second model, hold some settings, each one number for all layers."""
+    """Yield differing settings; metadata, of the first or the second model, hold some, as one number for all layers."""
     whole = (second, first)[few]
     for key, value in (first, second)[few].items():
         known = whole.get(key, _rotary(whole, key))
@@ -91,7 +91,7 @@ def _of_metadata(first: Settings, second: Settings, few: int) -> Iterator[str]:
 
 
 def _rotary(settings: Mapping[str, Any], key: str) -> Any:
-    """What a setting of rotary positions is that stands among these, for layers that see the whole text."""
+    """Return the setting of rotary positions that stands among these, for layers that see the whole text."""
     rotary = settings.get(ROTARY)
     if not isinstance(rotary, Mapping):
         return NOTHING
@@ -99,7 +99,7 @@ def _rotary(settings: Mapping[str, Any], key: str) -> Any:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether two values of a setting are one; the metadata of converted models hold numbers of 32 bits."""
+    """Return whether two values of a setting are one; the metadata of converted models hold numbers of 32 bits."""
     numbers = [value for value in (one, other) if isinstance(value, int | float) and not isinstance(value, bool)]
     return bool(np.float32(one) == np.float32(other)) if len(numbers) == 2 else one == other
 

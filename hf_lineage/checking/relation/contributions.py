@@ -30,7 +30,7 @@ MOST = 16
 TOGETHER = 3
 """Models of an index that may be parents of one model together."""
 SHOWING = (Made.BLEND, Made.SHARED, Made.FROM_MODEL, Made.PIECES, Made.NEAR)
-"""What is told of a model that nothing declares."""
+"""Outcomes with which a parent that nothing declares is reported."""
 MOST_CACHED = 8
 """Layers of which rows are downloaded where signatures come from the cache."""
 NOT_COMPARED = "the weights and those of the other parents were not compared along the same path"
@@ -67,7 +67,7 @@ def with_shares(
 def _measured(
     rows: Sequence[Row], candidate: OpenedModel | Verdict, options: Options, first: Sequence[int]
 ) -> Blend | None:
-    """The model as a combination of the bases of these rows, by the layers that were compared with all of them."""
+    """Return the model as a combination of the bases of these rows, by the layers compared with all of them."""
     models = [candidate, *(row.opened for row in rows)]
     opened = [one for model in models if (one := weights_of(model, options))]
     if len(opened) < len(models):
@@ -137,7 +137,7 @@ def _as_merge(
     left: Sequence[int],
     blend: Blend | None,
 ) -> tuple[Row, ...]:
-    """The rows with what is declared and measured of each parent of a merge."""
+    """Return the rows with what is declared and measured of each parent of a merge."""
     recipe = merge_recipe(source)
     merged = {
         place: _declared(row, recipe, _tensors(row, model))
@@ -155,7 +155,7 @@ def _as_merge(
 
 
 def _with_own(parent: Parent, row: Row, blend: Blend | None, place: int, based: bool) -> Parent:
-    """One parent with its shares along every path on which it was compared."""
+    """Return one parent with its shares along every path on which it was compared."""
     if blend is None:
         return replace(parent, reason=NOT_COMPARED)
     own, remainders, reasons = dict[str, Share](), dict[str, float](), []
@@ -176,7 +176,7 @@ def _with_own(parent: Parent, row: Row, blend: Blend | None, place: int, based: 
 
 
 def _obstacle(row: Row, model: OpenedModel | Verdict, options: Options) -> str:
-    """Why nothing can be measured of one parent; empty if it can."""
+    """Return why nothing can be measured of one parent; empty if it can."""
     outcome = row.verdict
     if not outcome.is_related:
         return f"it is {outcome.label}"
@@ -186,7 +186,7 @@ def _obstacle(row: Row, model: OpenedModel | Verdict, options: Options) -> str:
 
 
 def _declared(row: Row, recipe: MergeRecipe | None, tensors: Mapping[str, str]) -> Parent:
-    """What a merge declares of one parent."""
+    """Return what a merge declares of one parent."""
     if recipe is None:
         return Parent()
     name = row.claim.base.casefold()
@@ -196,7 +196,7 @@ def _declared(row: Row, recipe: MergeRecipe | None, tensors: Mapping[str, str]) 
 
 
 def _tensors(row: Row, model: OpenedModel | Verdict) -> dict[str, str]:
-    """By path the first tensor that its shares are measured on; empty names where the weights are not at hand."""
+    """Return for each path the first tensor with measured shares; empty names where the weights are not at hand."""
     if not isinstance(model, FromWeights):
         return dict.fromkeys(row.verdict.evidence, "")
     sets = {path: model.opened.layout.sets(path)[0][0] for path in row.verdict.evidence}

@@ -79,7 +79,7 @@ def _contradictions(
 
 
 def _has_weights(repo: RepoRef) -> bool:
-    """Whether there are weights besides those of an adapter."""
+    """Return whether there are weights besides those of an adapter."""
     weights = (name for name in repo.files() if name.endswith(WEIGHT_FILES))
     return any(not name.startswith(("adapter_model.", "adapters.")) for name in weights)
 

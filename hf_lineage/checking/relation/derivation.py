@@ -23,7 +23,7 @@ from hf_lineage.signature.extraction import Sample
 from hf_lineage.signature.products import gain
 
 NEARER = 0.5
-"""How much nearer a matrix is with the gains of a norm than without them, if it took them over."""
+"""Largest distance with the gains of a norm, over that without them, of a matrix that took the gains over."""
 LAYERS = 3
 """Layers that are compared, spread over those that were paired."""
 WITH_LAYERS = (Code.INHERITED, Code.PART)
@@ -45,7 +45,7 @@ class _Pair:
 
     @property
     def checkpoints(self) -> tuple[Checkpoint, Checkpoint]:
-        """Those of the base and of the candidate."""
+        """The checkpoints of the base and of the candidate."""
         return self.base.opened.checkpoint, self.candidate.opened.checkpoint
 
 
@@ -101,7 +101,7 @@ def derived(
 def _pairs(
     base: FromWeights, candidate: FromWeights, branch: str, measured: Evidence, sample: Sample
 ) -> Iterator[_Pair]:
-    """The matrix sets of a few of the layers that are inherited, each beside the one it was paired with."""
+    """Yield the matrix sets of a few of the layers that are inherited, each beside the one it was paired with."""
     inherited = set(measured.inherited.layers) if measured.inherited else set()
     paired = sorted((row, partner) for partner, row in zip(*measured.comparison.pairs, strict=True) if row in inherited)
     for at in sorted({round(place) for place in np.linspace(0, len(paired) - 1, LAYERS)}) if paired else ():
@@ -116,7 +116,7 @@ def _pairs(
 
 
 def _compare(pair: _Pair) -> Iterator[_Compared]:
-    """What was done to each matrix of a set that both models store alike."""
+    """Yield what was done to each matrix of a set that both models store alike."""
     base, candidate = pair.checkpoints
     seen, moved = set[str](), False
     for role, slot in pair.sets[1].slots.items():
@@ -140,7 +140,7 @@ def _compare(pair: _Pair) -> Iterator[_Compared]:
 
 
 def _folded(pair: _Pair, base: Matrix, candidate: Matrix) -> Aligned | None:
-    """The base's rows with the gains that the candidate took from its norm; None if it took none."""
+    """Return the base's rows with the gains that the candidate took from its norm; None if it took none."""
     models = [*zip((pair.base.opened, pair.candidate.opened), pair.sets, strict=True)]
     if not all(sets.norm and one.checkpoint.at_hand(sets.norm) for one, sets in models):
         return None
@@ -153,7 +153,7 @@ def _folded(pair: _Pair, base: Matrix, candidate: Matrix) -> Aligned | None:
 
 
 def _alike(pair: _Pair, role: str, base_slot: Slot, slot: Slot) -> bool:
-    """Whether both models store a matrix in one way, the base not quantized, and nothing has to be downloaded."""
+    """Return whether both models store a matrix in one way, the base unquantized, and none has to be downloaded."""
     (base, candidate), names = pair.checkpoints, (base_slot.tensor, slot.tensor)
     if base_slot.roles != slot.roles or base_slot.tensor in base.decoded:
         return False

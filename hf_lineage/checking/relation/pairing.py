@@ -1,7 +1,7 @@
 """Pairing: which tensor of the base each tensor of a model is, and what only one of the two stores.
 
-Names are those of the class on disk, with or without the prefix of its base model, or those of a converter. What one
-side lacks says nothing where it is a copy of an embedding that is tied to it, a list of positions, or a bias of zeros.
+Names are those of the class on disk, with or without the prefix of its base model, or those of a converter. Some of
+what one side lacks says nothing: copies of an embedding that are tied to it, lists of positions, and biases of zeros.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class Pairing:
     pairs: tuple[tuple[str, str], ...]
     """Names in the model and in the base."""
     added: tuple[str, ...]
-    """What the base does not have."""
+    """Tensors that the base does not have."""
     lacking: tuple[str, ...]
-    """What the model does not have."""
+    """Tensors that the model does not have."""
     copies: tuple[str, ...]
-    """What only one of the two stores and what says nothing of its own."""
+    """Tensors that only one of the two stores and that say nothing of their own, each with its meaning."""
     settings: tuple[str, ...]
     """Settings that have other values in the two configurations."""
 
 
 def pair_tensors(base: Opened, candidate: Opened) -> Pairing:
-    """Return which tensors of two models are one, by their names and shapes; raise CheckpointError for names twice."""
+    """Return the tensors of two models that are one, by names and shapes; raise CheckpointError for names twice."""
     _refuse_doubles(base)
     _refuse_doubles(candidate)
     known = by_bare_name(base)
@@ -74,7 +74,7 @@ def pair_tensors(base: Opened, candidate: Opened) -> Pairing:
 
 
 def by_bare_name(model: Opened) -> dict[str, str]:
-    """Return the names of tensors by what they are without the prefix of the base model; none where two are that."""
+    """Return names of tensors by their names without the prefix of the base model; none where two are the same."""
     names = _names(model)
     return {bare: every[0] for bare, every in names.items() if len(every) == 1}
 
@@ -93,7 +93,7 @@ def _refuse_doubles(model: Opened) -> None:
 
 
 def _renamed(model: Opened, name: str, known: Mapping[str, str], taken: set[str]) -> str | None:
-    """The base's tensor that a converter stores under another name, if just one that is free can be it."""
+    """Return the base's tensor that a converter stores under another name, if just one that is free can be it."""
     if model.described.foreign is None:
         return None
     possible = {
@@ -108,7 +108,7 @@ def _renamed(model: Opened, name: str, known: Mapping[str, str], taken: set[str]
 def _copies(
     base: Opened, candidate: Opened, alone: list[str], lacking: list[str], pairs: dict[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Tensors of one side that say nothing of their own; a copy of an embedding is held against the base's."""
+    """Yield tensors of one side that say nothing of their own; a copy of an embedding is held against the base's."""
     tied = all(model.described.config.get(TIED, True) is not False for model in (base, candidate))
     rows = next((name for name in _embeddings(base) if name in base.checkpoint.tensors), None)
     head = next((other for name, other in pairs.items() if rows and other == rows), None)
@@ -134,10 +134,10 @@ def _embeddings(model: Opened) -> Iterator[str]:
 
 
 def _rotary(checkpoint: Checkpoint, name: str, base: Opened) -> str:
-    """Whether a tensor has the factors of frequencies that a converter makes of the base's configuration; else empty.
+    """Return in words that a tensor is what a converter makes of the base's rotary settings; empty for any other.
 
-    Frequencies whose waves are longer than the positions that a model was first trained on are divided, those of short
-    waves are not, and between the two there is a slope (`rope_type` llama3).
+    Frequencies with waves longer than the positions that a model was first trained on are divided. Those of short waves
+    are not, and between the two there is a slope (`rope_type` llama3).
     """
     config = base.described.config
     scaling = next((one for key in ROTARY if isinstance(one := config.get(key), Mapping) and "factor" in one), {})

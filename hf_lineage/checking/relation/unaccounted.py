@@ -21,9 +21,9 @@ from hf_lineage.evidence import judging
 POSITIONS = 2**20
 """The most positions that a list of them is read for."""
 MOST_BYTES = 2**28
-"""Of all such tensors together; what lies beyond is not held against the base."""
+"""Bytes of all such tensors together that are read; what lies beyond is not held against the base."""
 DEFAULTS, SIZES = "loading/diffusers.json", {"sample_size"}
-"""What classes of diffusers leave out of their settings, and the settings that say nothing of their layers."""
+"""Settings that classes of diffusers leave out, and settings that say nothing of their layers."""
 
 
 def doubts(base: OpenedModel, candidate: OpenedModel) -> Iterator[str]:
@@ -46,7 +46,7 @@ def _unlike(base: Opened, candidate: Opened) -> Iterator[str]:
 
 
 def _settings(model: Opened) -> dict[str, Any]:
-    """The settings of a class of diffusers, with what it leaves out, or those of timm that say what it builds."""
+    """Return the settings of a diffusers class, with what it leaves out, or those of timm that say what it builds."""
     name, config = model.described.architecture, model.described.config
     if name.startswith(TIMM):
         return {"name": str(config.get("architecture")).partition(".")[0], "model_args": config.get("model_args")}

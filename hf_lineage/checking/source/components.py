@@ -17,7 +17,7 @@ from hf_lineage.hub import RepoRef
 
 PARTS, OWN_CODE = "loading/parts.json", "loading/own_code.yaml"
 HEADS = ("lm_head", "score", "norm")
-"""What stands beside the layers of a language model, and is no part by itself."""
+"""Modules beside the layers of a language model that are no parts by themselves."""
 MAIN = ("text", "thinker")
 """The part that stands for a model whose own class no factorization lists."""
 
@@ -30,7 +30,7 @@ class Part(msgspec.Struct, frozen=True):
     settings: str
     """The key of `config.json` that holds its settings."""
     prefixes: tuple[str, ...]
-    """What the names of its tensors may begin with."""
+    """Beginnings of the names of its tensors."""
     read: bool = False
     """Whether the factorization of the class reads it already."""
 
@@ -119,5 +119,5 @@ def unread_parts(model: Described, checkpoint: Checkpoint) -> tuple[str, ...]:
 
 
 def _module(name: str) -> str:
-    """The part of a model that a tensor is in, by its name."""
+    """Return the part of a model that a tensor is in, by its name."""
     return name.removeprefix("model.").partition(".")[0]

@@ -47,7 +47,7 @@ def described(repo: RepoRef, choice: Choice = LISTED) -> Described:
 
 
 def _alike(repo: RepoRef, config: Mapping[str, Any], foreign: ForeignModel | None, error: UnlistedClass) -> Described:
-    """A model of an unlisted class as the one listed class with its tensors; UnlistedClass for none, or several."""
+    """Return an unlisted class's model as the one listed class with its tensors; UnlistedClass for none or several."""
     likes = () if foreign else _likes(repo, config)
     names = [like.architecture for like in likes]
     if not names:
@@ -65,14 +65,14 @@ def _alike(repo: RepoRef, config: Mapping[str, Any], foreign: ForeignModel | Non
 
 
 def _placed(model: Described, choice: Choice) -> Described:
-    """A model that is read as the class that the user chose, where in the repository the tensors of that class are."""
+    """Return a model that is read as the class that the user chose, at the place of that class's tensors."""
     for like in _likes(model.repo, model.config, choice.as_class)[:1]:
         return replace(model, config=like.settings, factorization=like.factorization, within=like.within)
     return model
 
 
 def _likes(repo: RepoRef, config: Mapping[str, Any], wanted: str | None = None) -> Sequence[Like]:
-    """The listed classes with the tensors of a model; none where they are too many, or cannot be read."""
+    """Return the listed classes with the tensors of a model; none where they are too many, or cannot be read."""
     from hf_lineage.architecture.likeness import find_likes
 
     with contextlib.suppress(LineageError, OSError):
@@ -82,13 +82,13 @@ def _likes(repo: RepoRef, config: Mapping[str, Any], wanted: str | None = None) 
 
 
 def _of_type(config: Mapping[str, Any], architecture: str) -> Iterator[str]:
-    """A sentence about a configuration that names no class, and a model type."""
+    """Yield a sentence about a configuration that names no class, and a model type."""
     if not config.get("architectures") and "model_type" in config:
         yield f"config.json names no class; by its model_type it was read as {architecture}, as transformers does"
 
 
 def _instead(repo: RepoRef) -> str:
-    """What a user can do with a class that fits no listed one as it is."""
+    """Return what a user can do with a class that fits no listed one as it is."""
     from hf_lineage.architecture.likeness import fitting_class
 
     with contextlib.suppress(LineageError, OSError):

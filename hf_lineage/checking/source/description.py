@@ -20,7 +20,7 @@ SAVED = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})
 
 @dataclass(frozen=True)
 class Described:
-    """What `config.json` says about a model, read once."""
+    """The content of `config.json` about a model, read once."""
 
     repo: RepoRef
     config: Mapping[str, Any]
@@ -28,11 +28,11 @@ class Described:
     """The name of the class in `config.json`."""
     factorization: Factorization
     foreign: ForeignModel | None = None
-    """How it is read where it is not as transformers saves it."""
+    """The form of a converted model; None for a model as transformers saves it."""
     notes: tuple[str, ...] = ()
     """Sentences about choices of the user that nobody has proved."""
     within: Within | None = None
-    """Where in the repository the model is, where it is a part of it or has other names; None for all of it."""
+    """Place of the model in the repository, where it is a part of it or has other names; None for all of it."""
     read_as: str = ""
     """The listed class that it is read as because it has the same tensors; empty where the registry lists its own."""
 
@@ -49,5 +49,5 @@ def named_class(config: Mapping[str, Any]) -> str | None:
 
 
 def whole_config(model: Described) -> Mapping[str, Any]:
-    """The whole of `config.json`, of which a model may have only a part."""
+    """Return the whole of `config.json`, of which a model may have only a part."""
     return model.repo.config() if model.within else model.config

@@ -16,7 +16,7 @@ from hf_lineage.signature.extraction import Sample, extract_paths, sampled
 
 @dataclass(frozen=True)
 class Downloads:
-    """What was downloaded of one model."""
+    """Amount of data that was downloaded of one model."""
 
     requests: int
     moved: int

@@ -111,7 +111,7 @@ class FromWeights(OpenedModel):
 
     @property
     def at_hand(self) -> Signature | None:
-        """What is known of some layers without reading more, at least of a sample of all units; None if nothing is."""
+        """The signature of the layers that were read so far, or of a sample of all units; None without either."""
         return self.reading.at_hand
 
     @property
@@ -132,7 +132,7 @@ class FromSignature(OpenedModel):
 
     stored: Signature
     spec: Spec | None = None
-    """What is asked of a signature that the user gave; None of others, which were chosen by it."""
+    """Requirements on a signature that the user gave; None for other signatures, which were chosen to meet them."""
 
     @classmethod
     def from_stored(
@@ -197,7 +197,7 @@ def open_model(source: RepoRef | Signature, options: Options) -> OpenedModel:
 
 
 def _cached(model: Described, options: Options) -> Signature | None:
-    """The signature of a model on the Hub along these paths, if an earlier check kept it."""
+    """Return the signature of a model on the Hub along these paths, if an earlier check kept it."""
     if model.repo.remote is None or options.recompute:
         return None
     from hf_lineage.signature.sources import cache

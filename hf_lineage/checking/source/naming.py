@@ -31,7 +31,7 @@ WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt"})
 CONFIGS = ("config.json", "adapter_config.json")
 """Files that say how weights are used."""
 FOLDER = "onnx"
-"""Where exporters put the graphs of a repository whose `config.json` stays at its root."""
+"""Folder into which exporters put the graphs of a repository whose `config.json` stays at its root."""
 _PART = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/\w[\w.-]*)/(?P<subfolder>\w[\w.-]*)(?P<revision>@[\w./-]+)?")
 """A folder of a repository on the Hub, such as org/name/text_encoder."""
 Model = str | os.PathLike[str]
@@ -82,13 +82,13 @@ def locate(
 
 
 def _named(repo: RepoRef, subfolder: str, file: str | None) -> RepoRef:
-    """The folder and the file of a repository that are meant."""
+    """Return the folder and the file of a repository that are meant."""
     repo = part_of(repo, subfolder) if subfolder else repo
     return replace(repo, file=EVERY if file == "all" else file) if file is not None else repo
 
 
 def _signature(file: Path) -> Signature:
-    """The signature in a file; RepositoryError, which names the folder, for one that holds the weights of a model."""
+    """Return the signature in a file; RepositoryError, which names the folder, for a file of a model's weights."""
     try:
         return sources.load_signature(file)
     except SignatureError:
@@ -105,7 +105,7 @@ def _signature(file: Path) -> Signature:
 
 
 def _in_its_folder(model: str) -> RepoRef:
-    """A converted file as the one that is named in its repository, which may be a folder above: `onnx/model.onnx`."""
+    """Return a converted file as the one named in its repository, which may be a folder above: `onnx/model.onnx`."""
     path = Path(model)
     inside = path.parent.name == FOLDER and is_file(str(path.parent.parent / "config.json"))
     repository = path.parent.parent if inside else path.parent
@@ -159,8 +159,8 @@ def is_here(name: str) -> bool:
 def is_path(name: str) -> bool:
     """Return whether a name that the user typed means a folder or a file, such as ./x.
 
-    That is so if it cannot be a name on the Hub, or is a file with the name that `extract` gives, of weights, or of a
-    converted model.
+    It does if it cannot be a name on the Hub. It also does if it is a file with the name that `extract` gives, of
+    weights, or of a converted model.
     """
     of_file = Path(name).suffix in WEIGHTS or nameable(name)
     return hub_name(name) is None or ("/" not in name and of_file and is_file(name))
@@ -180,7 +180,7 @@ def _with_folder(claim: Claim, model: Path) -> Claim:
 
 
 def _places(base: str, model: Path) -> Iterator[Path]:
-    """Where a base may lie: in the working directory, or beside the model if the name has no organisation."""
+    """Yield where a base may lie: in the working directory, or beside the model if the name has no organisation."""
     path = PurePath(base)
     if not path.is_absolute() and ".." not in path.parts:
         yield Path(base)

@@ -42,7 +42,7 @@ class Opened:
     unaccounted: Mapping[str, TensorInfo] = field(default_factory=dict)
     """Stored tensors that are not the class's own: which of them a loader takes is not known."""
     passing: frozenset[str] = frozenset()
-    """Those of them that scale the inputs of matrices, and let pass what a norm gives."""
+    """Unaccounted tensors that scale the inputs of matrices, and let pass what a norm gives."""
 
     @property
     def doubtful(self) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def opened(model: Described, headers: Opened | None = None) -> Opened:
 
 
 def _reservations(headers: Opened) -> Iterator[str]:
-    """Sentences about settings and small tensors with which a branch may not reach the stream."""
+    """Yield sentences about settings and small tensors with which a branch may not reach the stream."""
     model, checkpoint = headers.described, headers.checkpoint
     usual = usual_type(model.config, model.architecture)
     yield from settings_reservations(model.config, usual)
@@ -135,7 +135,7 @@ def _rename(model: Described, checkpoint: Checkpoint) -> Checkpoint:
 
 
 def _draft(layout: Layout, known: World, checkpoint: Checkpoint) -> str:
-    """A sentence about a draft head; a model of more layers than one is none, whatever it stores beside them."""
+    """Return a sentence about a draft head, or empty; a model of several layers is none, whatever it stores."""
     wide = [(layout.width, 2 * layout.width), (layout.width, 3 * layout.width)]
     beside = [name for name in known.unaccounted if checkpoint.shapes[name] in wide]
     return find_known("drafts", beside) if layout.layers == 1 else ""
@@ -149,7 +149,7 @@ def _passing(layout: Layout, names: tuple[str, ...], checkpoint: Checkpoint) -> 
 
 
 def _unread_parts(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Sentences about parts of a model that are not read, and the prefixes of those that are judged by themselves."""
+    """Return sentences about unread parts of a model, and the prefixes of those that are judged by themselves."""
     if model.repo.part or not (model.within or holds_others(model.config)):
         return (), ()
     from hf_lineage.checking.source.components import parts_of_class, unread_parts

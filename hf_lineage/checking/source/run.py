@@ -34,7 +34,7 @@ from hf_lineage.running.executed import TOKENIZER, Arrays, Load, NotJudged, Proc
 from hf_lineage.signature.computing import CPU, budgets
 
 WRITERS = {"mlp": "down", "value_output": "output"}
-"""By path the role that writes into the stream."""
+"""Path -> the role that writes into the stream."""
 CONFIG = "config.json"
 LEFT_OUT = ("auto_map", "_name_or_path", "_attn_implementation", "attn_implementation", "_experts_implementation")
 """Keys of `config.json` that name code or another repository; the process does not see them."""
@@ -43,11 +43,11 @@ SHARD = 2**30
 SAFETENSORS = ".safetensors"
 WHOLE = ("float32", 4)
 DTYPES = {"BF16": ("bfloat16", 2), "F16": ("float16", 2)}
-"""By the format of most stored numbers the one in which a model runs that does not fit in WHOLE, and its bytes."""
+"""Format of most stored numbers -> the one in which a model runs that does not fit in WHOLE, and its bytes a number."""
 WORK = 2**31
 """Bytes of memory for torch, for inputs, and for what becomes of them."""
 SECONDS, PER_GIB = 600.0, 600.0
-"""How long one request may take: so long, and so much longer for each GiB of weights."""
+"""Longest time of one request: so many seconds, and so many more for each GiB of weights."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class RunModel:
     ran: Ran
 
     def hold(self, parts: Mapping[str, Sequence[int]]) -> tuple[Mapping[str, Any], Arrays]:
-        """Return by kind of input what is lost, by sequence, if these parts write the same for every token.
+        """Return for each kind of input the loss, by sequence, if these parts write the same for every token.
 
-        Beside it stands what that is counted in, and how much the model says at all.
+        Beside it stand the unit of the loss, and how much the model says at all.
         """
         held = {key: list(map(int, each)) for key, each in parts.items()}
         return self.process.ask("hold", f"running {printable(self.ran.model, 60)} without some parts", parts=held)
@@ -122,7 +122,7 @@ def _copy_tokenizer(own: RepoRef, base: RepoRef | None, folder: str) -> str:
 
 
 def _process(opened: Opened, options: Options, folder: str, files: Sequence[str]) -> Process:
-    """The process that is to load the files of a model, with bounds on its memory, its disk and its time.
+    """Return the process that is to load the files of a model, with bounds on its memory, its disk and its time.
 
     It runs in float32 where it fits, else as it is stored, and else with layers that are read whenever it runs.
     """
@@ -159,7 +159,7 @@ def _process(opened: Opened, options: Options, folder: str, files: Sequence[str]
 
 @contextlib.contextmanager
 def _folder(opened: Opened) -> Iterator[tuple[str, list[str]]]:
-    """A folder of links to the judged files, and the names of those with weights."""
+    """Yield a folder of links to the judged files, and the names of those with weights."""
     repo = opened.described.repo
     files = weight_files(repo)
     if foreign_model(repo) or not all(file.endswith(SAFETENSORS) for file in files):
@@ -188,7 +188,7 @@ def _folder(opened: Opened) -> Iterator[tuple[str, list[str]]]:
 
 
 def _is_decoded(opened: Opened) -> bool:
-    """Whether a model is run from numbers that are decoded here, so that no library for its format is needed."""
+    """Return whether a model is run from numbers that are decoded here, so that no library for its format is needed."""
     return bool(opened.checkpoint.decoded) or not opened.described.config.keys().isdisjoint(QUANTIZED)
 
 
@@ -221,7 +221,7 @@ def _shards(folder: str, files: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _plain(config: Any) -> Any:
-    """A configuration without what names code, another repository, or how numbers were stored."""
+    """Return a configuration without what names code, another repository, or how numbers were stored."""
     if isinstance(config, dict):
         return {key: _plain(value) for key, value in config.items() if key not in (*LEFT_OUT, *QUANTIZED)}
     return [_plain(value) for value in config] if isinstance(config, list) else config

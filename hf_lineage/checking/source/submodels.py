@@ -25,7 +25,7 @@ FOLDER = re.compile(r"(?!\.)[\w.+-]{1,100}(/(?!\.)[\w.+-]{1,100}){0,3}")
 """A folder below the root of a repository, never one above it."""
 Source = TypeVar("Source", RepoRef, RepoRef | Signature)
 MAIN = ("unet", "transformer", "prior")
-"""Where a pipeline has the model that makes the picture."""
+"""Folders in which a pipeline may have the model that makes the picture."""
 ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin", "adapters.safetensors")
 MOST = 20
 """Parts of one repository that are judged."""
@@ -168,7 +168,7 @@ def only(repo: Source) -> Source:
 
 
 def _modules(repo: RepoRef) -> Parts | None:
-    """The transformer of sentence-transformers."""
+    """Return the transformer of sentence-transformers."""
     listed = _json(repo, MODULES)
     named = [
         str(entry.get("path"))
@@ -179,7 +179,7 @@ def _modules(repo: RepoRef) -> Parts | None:
 
 
 def _pipeline(repo: RepoRef) -> Parts | None:
-    """The parts of a diffusers pipeline that transformers loads or the registry reads; the others are named."""
+    """Return the parts of a diffusers pipeline that transformers loads or the registry reads; the others are named."""
     index = _json(repo, INDEX)
     entries = {
         key: value
@@ -206,7 +206,7 @@ def unchanged(part: RepoRef, base: RepoRef) -> bool:
 
 
 def _checkpoints(repo: RepoRef) -> Parts | None:
-    """The last checkpoint of a training run; the earlier ones are counted."""
+    """Return the last checkpoint of a training run; the earlier ones are counted."""
     numbered = {int(match[1]): name for name in repo.folders() if (match := CHECKPOINT.fullmatch(name))}
     held = [name for _, name in sorted(numbered.items()) if repo.offers(f"{name}/{CONFIG}")]
     if not held or _has_weights(repo):
@@ -216,12 +216,12 @@ def _checkpoints(repo: RepoRef) -> Parts | None:
 
 
 def _folders(repo: RepoRef) -> Parts | None:
-    """The models in any other folders, if the root holds no weights."""
+    """Return the models in any other folders, if the root holds no weights."""
     return None if _has_weights(repo) else _parts(repo, repo.folders())
 
 
 def _parts(repo: RepoRef, subfolders: Sequence[str]) -> Parts | None:
-    """The folders among these that hold a configuration; None if there are none."""
+    """Return the folders among these that hold a configuration; None if there are none."""
     held = [name for name in dict.fromkeys(subfolders) if FOLDER.fullmatch(name) and repo.offers(f"{name}/{CONFIG}")]
     notes = (f"only the first {MOST} of {len(held)} folders with models were judged",) if len(held) > MOST else ()
     return Parts(tuple(part_of(repo, name) for name in held[:MOST]), notes) if held else None
@@ -232,7 +232,7 @@ def _has_weights(repo: RepoRef) -> bool:
 
 
 def _json(repo: RepoRef, file: str) -> Any:
-    """What a file holds; None if there is none, or it is not JSON."""
+    """Return the content of a file; None if there is none, or it is not JSON."""
     if not repo.offers(file):
         return None
     repo.fetch(file)

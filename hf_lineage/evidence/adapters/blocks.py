@@ -28,10 +28,10 @@ class Block:
     """One adapted matrix, and the matrix of the base that its gradient passed through."""
 
     role: str
-    """What the matrix does in its layer: up, gate, value, output or down."""
+    """Role of the matrix in its layer: up, gate, value, output or down."""
     layer: int
     permuted: str
-    """What its rows are; rows of the same kind and number get the same permutation in all blocks."""
+    """Kind of its rows; rows of the same kind and number get the same permutation in all blocks."""
     written: Array
     """(g, n, q): the rows of U Σ^½ in their g exchangeable groups."""
     through: Array
@@ -78,7 +78,7 @@ def product_rows(second: Array, first: Array) -> Array:
 
 
 def _root(gram: Vector) -> Vector:
-    """Matrices R with R Rᵀ the Gram matrices (..., r, r)."""
+    """Return matrices R with R Rᵀ the Gram matrices (..., r, r)."""
     values, vectors = np.linalg.eigh(gram)
     root: Vector = vectors * np.sqrt(np.clip(values, 0.0, None))[..., None, :]
     return root

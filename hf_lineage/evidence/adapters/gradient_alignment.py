@@ -2,18 +2,18 @@
 
 A LoRA adds B A to a matrix. B is made of gradients of the base, and the gradient of a hidden unit passes through the
 matrix that writes this unit; that of a residual coordinate comes from the matrices that read the stream afterwards. If
-the adapter was trained on an independent base, its rows may be permuted within their exchangeable groups, or flipped,
-without changing the distribution of the pair: hidden units, dimensions of a head, residual coordinates. p is the larger
-of two exact ones, each valid under its own assumption:
+the adapter was trained on an independent base, its rows may be permuted within their exchangeable groups: hidden units,
+dimensions of a head, residual coordinates. They may also be flipped. Neither changes the distribution of the pair. p is
+the larger of two exact ones, each valid under its own assumption:
 
-permutations  rows of one kind mean the same, wherever they stand
+permutations  rows of one kind mean the same, wherever they stand.
 signs         a row may be flipped together with whatever reads it, however unlike the rows are in size. The rows of a
-              gate may not, nor units behind an activation: they are permuted within strata of similar size (in both)
+              gate may not, nor units behind an activation: they are permuted within strata of similar size (in both).
 
-With B A = U Σ Vᵀ, W = U Σ^½ and P the matrix of the base that the gradient passed through, the statistic is
-‖P W‖² - Σ ‖p_i‖² ‖w_i‖². What is subtracted depends on the sizes of rows alone, which sorted rows have in common. It
-depends on the product alone: neither a change of basis between the factors nor columns of B that A never uses can move
-it.
+Let B A = U Σ Vᵀ, W = U Σ^½, and P the matrix of the base that the gradient passed through. The statistic is
+‖P W‖² - Σ ‖p_i‖² ‖w_i‖². What is subtracted depends on the sizes of rows alone, which sorted rows have in common. The
+statistic depends on the product alone: neither a change of basis between the factors nor columns of B that A never uses
+can move it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from hf_lineage.evidence.adapters.replicates import Half, replicate
 from hf_lineage.signature import Vector
 
 LEAST = {"value": 1.2, "output": 0.5, "down": 1.1, "up": 0.5, "gate": 0.0, "query": 2.5, "key": 2.5, "latent": 0.0}
-"""Role -> the least z of adapters on their own base, over the root of the number of directions, as measured by
-`ours:adapters` of the benchmarks; 0 if it was not measured."""
+"""Role -> the least z of adapters on their own base, over the root of the number of directions; 0 if not measured.
+Measured by `ours:adapters` of the benchmarks."""
 WHOLE, FADED = 0.1, 0.3
 """Up to the first relative size of what is added, a trace is whole; at the second size nothing is left of it.
 
@@ -54,17 +54,17 @@ class Trace:
     """The size of what every block adds, relative to the base, (b,)."""
     seed: int
     analyses: int = 1
-    """How many interim analyses there are, for which p is corrected (Bonferroni)."""
+    """Number of interim analyses, for which p is corrected (Bonferroni)."""
     calibrated: bool = True
     """Whether the power was measured on adapters like this one."""
     spent: float = 0.0
-    """How much is added to p because the test could have ended after fewer permutations."""
+    """Amount that is added to p because the test could have ended after fewer permutations."""
     flipped: Vector | None = None
     """(n + 1, b): the same under flips, or as above where a block allows none; None where no block does."""
 
     @property
     def permutations(self) -> int:
-        """How many permutations were drawn."""
+        """Number of permutations that were drawn."""
         return len(self.ratios) - 1
 
     @property
@@ -110,7 +110,7 @@ class Trace:
 
     @property
     def p_value(self) -> float:
-        """The larger of them: valid where the assumption of either holds."""
+        """The larger of the two p-values: valid where the assumption of either holds."""
         return max(self.p_values)
 
     def p_of(self, role: str) -> float:
@@ -123,7 +123,7 @@ class Trace:
 
     @property
     def z_of_blocks(self) -> Vector:
-        """(b,): the same for every block."""
+        """(b,): the deviations by which every block lies above the mean of its permutations."""
         return self.halves[0].z_of_blocks
 
 

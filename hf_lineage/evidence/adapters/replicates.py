@@ -104,7 +104,7 @@ def replicate(blocks: Sequence[Block], count: int, seed: int) -> tuple[Vector, V
 
 
 def _elements(kind: str, sets: Sequence[Numbers], count: int, seed: int) -> Iterator[tuple[slice, Numbers, Array]]:
-    """Some numbers of elements at a time, permutations within sets of rows and signs of the rows: first the neutral.
+    """Yield some elements at a time, permutations within sets of rows and signs of the rows: first the neutral one.
 
     The raw random words are the same on every platform.
     """
@@ -118,7 +118,7 @@ def _elements(kind: str, sets: Sequence[Numbers], count: int, seed: int) -> Iter
 
 
 def _ratios(one: Block, orders: Numbers, signs: Array | None = None) -> Vector:
-    """The statistic of a block under some permutations of its rows (b, n), and signs (b, n), over a constant.
+    """Return the statistic of a block under some permutations of its rows (b, n), and signs (b, n), over a constant.
 
     Means over rows are removed from `through`. Permutations leave them as they are, so that they are removed from
     `written` too; signs do not, so that they have to be multiplied before.
@@ -144,5 +144,5 @@ def _above(values: Vector) -> float:
 
 
 def _p_value(values: Vector) -> float:
-    """(1 + #{others >= observed}) / (n + 1); what rounding alone separates counts as equal."""
+    """Return (1 + #{others >= observed}) / (n + 1); what rounding alone separates counts as equal."""
     return (1 + not_below(values[0] - ROUNDING * max(1.0, abs(values[0])), values[1:])) / len(values)

@@ -1,9 +1,9 @@
 """Blend: whether a model was put together from several parents, by the matrices themselves.
 
-A share alone shows no parent: a fine-tune lies along its siblings that learned from the same text, and along its own
-descendants. What tells a blend is where it lies: a blend of A and B is on the line between these.
-Training moves almost at right angles to what was before, so that a model X sees its base A and what was trained on from
-it at a right angle, and A and its siblings, or the model that it was itself trained on from, at an acute one.
+A share alone shows no parent: a fine-tune has a share of its siblings, which learned from the same text, and of its own
+descendants. The place of the model tells a blend: a blend of A and B is on the line between A and B.
+Training moves almost at right angles to earlier changes. So a model X sees its base A and a descendant of X at a right
+angle. It sees A and a sibling of X, or A and the model that X was itself trained on from, at an acute angle.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from hf_lineage.signature import Vector
 UNSURE = 0.1
 """The part of the squared rounding that may not be rounding, for its size is an expectation."""
 ASIDE = 0.1
-"""How far a blend may lie aside of the line between its parents: the square of that distance, beside the product of the
-two parts of the line. It is 1 at a right angle, and more for siblings."""
+"""Largest squared distance of a blend from the line between its parents, over the product of the two parts of the line.
+The quotient is 1 at a right angle, and more for siblings."""
 INNER = 0.25
-"""The least of this product, beside what it is if all matrices have the same shares: of whole matrices it is 0."""
+"""Least product of the two parts, over its value if all matrices have the same shares: for whole matrices it is 0."""
 FEWEST, FEW = 2, 0.1
-"""How many matrices have to lie on the line, and which part of all: further training may have left some of them as they
-were."""
+"""Fewest matrices that have to lie on the line, and their least part of all matrices: further training may have left
+some of them as they were."""
 ROUNDED = 3.0
-"""What may be left in a blend that was not trained on, in multiples of the squared rounding: products and sums are
-rounded as well."""
+"""Largest squared remainder of a blend that was not trained on, in multiples of the squared rounding: products and sums
+are rounded as well."""
 BACK, STRAIGHT = 0.8, 2.0
-"""What is left of a blend at least, for it is rounded itself: a line followed back from a parent leaves less. And what
-is left at most: checkpoints of a training that went nearly straight leave more."""
+"""Least and largest squared remainder of a blend, in multiples of the squared rounding. A blend is rounded itself: a
+line followed back from a parent leaves less. Checkpoints of a training that went nearly straight leave more."""
 
 
 class Made(Enum):
-    """What the matrices show of one parent, by its identifier in reports."""
+    """The place of a model beside one parent, as the matrices show it; the values are identifiers in reports."""
 
     BLEND = "blend"
     """The model lies on the line between the parents, but for rounding: a blend, or they went further along it."""
@@ -65,14 +65,14 @@ class Blend:
     """A model as the combination of its parents that is nearest to it."""
 
     shares: Shares
-    """Of all matrices together."""
+    """The shares over all matrices together."""
     by_branch: Mapping[str, Shares]
     explained: float
     """The part of the squared distance from the nearest parent that the combination explains; rounding is left out."""
     remainder: float | None
     """The size of what is left, in multiples of what rounding leaves; None where the rounding is not known."""
     made: tuple[Made, ...]
-    """In the order of the parents."""
+    """The place of the model beside each parent, in the order of the parents."""
 
     @property
     def pure(self) -> bool | None:
@@ -114,14 +114,14 @@ def blend_of(matrices: Sequence[Products], count: int, depth: int, first: Sequen
 
 
 def _from(matrices: Sequence[Products], parent: int) -> float:
-    """The squared distance of the model from one parent; not finite unless all matrices are like it."""
+    """Return the squared distance of the model from one parent; not finite unless all matrices are like it."""
     alike = [one for one in matrices if parent in one.active]
     apart = sum(squared(one.gram, one.active.index(parent), len(one.active)) for one in alike)
     return apart if len(alike) == len(matrices) else math.inf
 
 
 def _made(weighed: Sequence[tuple[Products, Vector]], parent: int, share: Share | str, pure: bool, known: bool) -> Made:
-    """What the place of the model shows of one parent, by matrices with the weights that their parents have.
+    """Return the place of the model beside one parent, from matrices with the weights of their parents.
 
     `pure` says that rounding may be all that is left, `known` that its size is known.
     """
@@ -144,7 +144,7 @@ def _made(weighed: Sequence[tuple[Products, Vector]], parent: int, share: Share 
 
 
 def _on_line(pairs: Sequence[tuple[Products, Vector]], parent: int) -> Made | None:
-    """What the matrices tell that lie on the line between their parents; None if too few do."""
+    """Return the place that most matrices on the line between their parents show; None if too few lie on it."""
     told = Counter(_placed(one, weights, one.active.index(parent)) for one, weights in pairs)
     most = max((Made.FROM_MODEL, Made.BLEND), key=lambda one: told[one])
     return most if told[most] >= max(FEWEST, FEW * len(pairs)) else None
@@ -158,9 +158,9 @@ def _placed(one: Products, weights: Vector, at: int) -> Made | None:
 
 
 def _line(gram: Vector, weights: Vector, at: int, share: float) -> tuple[float, float, float]:
-    """How far the model lies from the line between one parent and the combination of the others, squared.
+    """Return the squared distance of the model from the line between one parent and the combination of the others.
 
-    Then the product of both parts of the line, and what this would be if every matrix had the same share.
+    Then the product of both parts of the line, and its value if every matrix had the same share.
     """
     own, rest = weights[at] / weights.sum(), np.delete(weights, at)
     others = np.zeros(len(gram))

@@ -30,21 +30,21 @@ COMPUTED = (DIGITS["F32"], DIGITS["F16"], DIGITS["BF16"])
 
 @dataclass(frozen=True)
 class Change:
-    """What was done to one matrix."""
+    """The difference between one matrix of a candidate and that of the base."""
 
     size: float
-    """‖V - W‖ / ‖W‖ for the matrix V of the candidate and W of the base, without the weights that became zero and
-    without what the grid of a quantization adds."""
+    """‖V - W‖ / ‖W‖ for the matrix V of the candidate and W of the base. Weights that became zero do not count, and
+    neither does the part that the grid of a quantization adds."""
     equal: bool = False
     """Whether V is W, rounded to the format in which V is stored."""
     bits: int = 0
     """The bits of the quantization whose grid V lies on and W does not; 0 if there is none."""
     grid: str = ""
-    """The name of the floating-point format that this is."""
+    """The name of the floating-point format whose grid this is; empty for whole numbers, and without a grid."""
     zeros: float = 0.0
     """The share of weights that are zero in V alone and that no grid rounds to zero; 0 if it is less than PRUNED."""
     rank: int | None = None
-    """Of V - W beside rounding; 0 if rounding explains all of it, None if the rank is not low or was not measured."""
+    """Rank of V - W beside rounding; 0 if rounding explains all of it, None if it is not low or was not measured."""
     certain: bool = True
     """Whether the rank is exact; if not, rounding may cover further directions of V - W."""
     hidden: bool = False
@@ -55,9 +55,9 @@ class EqualShare(NamedTuple):
     """Some numbers of one tensor beside the base's."""
 
     kind: str
-    """Of the tensor, in words."""
+    """Kind of the tensor, in words."""
     numbers: int
-    """Of the whole tensor."""
+    """Numbers of the whole tensor."""
     equal: float
     """The share of those that were compared which are the base's, as the candidate stores them."""
 
@@ -113,7 +113,7 @@ def is_low_rank(one: Matrix, other: Matrix, digits: int) -> bool | None:
 
 
 def _zeros(base: Matrix, candidate: Matrix, near: Matrix | np.float32) -> float:
-    """The share of weights that became zero, without those that a grid moves so near to zero.
+    """Return the share of weights that became zero, without those that a grid moves so near to zero.
 
     Training moves as many numbers away from there as towards it, so these are subtracted.
     """
@@ -123,7 +123,7 @@ def _zeros(base: Matrix, candidate: Matrix, near: Matrix | np.float32) -> float:
 
 
 def _variance(base: Matrix, candidate: Matrix, digits: tuple[int, int], grid: Grid | None) -> Matrix:
-    """The variance of what rounding adds to each number of the difference: a twelfth of the squared spacing."""
+    """Return the variance of what rounding adds to each number of the difference: a twelfth of the squared spacing."""
     units = [spacing(candidate, digits[1])]
     # Where both have one format W is a number of it, and only what came of W was rounded.
     units += [spacing(base, digits[0])] if digits[0] < digits[1] else []
@@ -133,7 +133,7 @@ def _variance(base: Matrix, candidate: Matrix, digits: tuple[int, int], grid: Gr
 
 
 def _of_rank(difference: Matrix, variance: Matrix, relative: float, bits: int) -> Change:
-    """The change beside rounding: none, of low rank, or of more."""
+    """Return the change beside rounding: none, of low rank, or of more."""
     values = singular_values(difference)
     for digits in COMPUTED:
         rank, edge, explained = _rank(values, variance, difference, digits)
@@ -146,10 +146,10 @@ def _of_rank(difference: Matrix, variance: Matrix, relative: float, bits: int) -
 
 
 def _rank(values: Vector, variance: Matrix, difference: Matrix, digits: int) -> tuple[int, float, bool]:
-    """How many singular values exceed what rounding can reach, that bound, and whether rounding explains the others.
+    """Return how many singular values exceed what rounding reaches, that bound, and whether rounding explains the rest.
 
-    A product of rank r is rounded once more when it is scaled. In float32 each of its r sums is, in shorter formats the
-    whole, for these are summed in float32.
+    A product of rank r is rounded once more when it is scaled. In float32 each of its r sums is rounded, in shorter
+    formats only the whole, for the sums are made in float32.
     """
     rank, edge, whole, once = 0, 0.0, 0.0, spacing(difference, digits) ** 2 / np.float32(12)
     sums = [[one.sum(axis=axis, dtype=np.float64) for one in (variance, once)] for axis in (0, 1)]

@@ -92,7 +92,7 @@ def jackknife(estimates: Sequence[Vector]) -> Vector:
 
 
 def _depends(apart: Vector, parent: int) -> bool:
-    """Whether a parent lies on the line or plane through others; `apart` are inner products from one origin (n, n)."""
+    """Return whether a parent lies on a line or plane through others; `apart` are inner products from one origin."""
     order = [parent, *(other for other in range(len(apart)) if other != parent)]
     identity = np.eye(len(apart))[order]
     # Differences of the parent, and of all others but one, from that one.

@@ -33,7 +33,7 @@ in common, which any other descendant of their base has too, would pass for a sh
 
 @dataclass(frozen=True)
 class Share:
-    """What one parent gave to a model."""
+    """The share of one parent in a model."""
 
     value: float
     low: float
@@ -55,7 +55,7 @@ class Shares:
     """The shares of all parents."""
 
     parents: tuple[Share | str, ...]
-    """In the order of the parents; of one that cannot be told from others, or is like no layer, the reason."""
+    """One for each parent, in their order; of one that cannot be told from others, or is like no layer, the reason."""
     remainder: float
     """The size of what no combination of the parents explains, beside the distance between these."""
 
@@ -65,11 +65,11 @@ class Parent:
     """A declared parent of a merge: what it gave along every path, beside what the merge declares of it."""
 
     shares: Mapping[str, Share] = field(default_factory=dict)
-    """By path; empty where `reason` says why none was measured."""
+    """Path -> the share of this parent; empty where `reason` says why none was measured."""
     remainders: Mapping[str, float] = field(default_factory=dict)
-    """By path what no combination of the parents explains, beside the distance between them."""
+    """Path -> size of what no combination of the parents explains, beside the distance between them."""
     declared: Mapping[str, float] = field(default_factory=dict)
-    """By path the weight that the merge declares; empty where it declares none."""
+    """Path -> the weight that the merge declares; empty where it declares none."""
     method: str = ""
     """The method by which the merge says it was made; empty if it does not say."""
     is_base: bool = False
@@ -120,7 +120,7 @@ def independent(matrices: Sequence[Products], order: Sequence[int]) -> list[int]
 
 
 def _levelled(matrices: Sequence[Products]) -> list[Products]:
-    """Matrices that count alike: each divided by the distance between its parents, unless they hardly differ there."""
+    """Return matrices that count alike: each over the distance between its parents, unless these hardly differ."""
     sizes = [float(one.gram[0, 0]) for one in matrices]
     distances = np.array([distance(one.gram) / size for one, size in zip(matrices, sizes, strict=True)])
     usual = float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
@@ -129,7 +129,7 @@ def _levelled(matrices: Sequence[Products]) -> list[Products]:
 
 
 def _fitted(matrices: Sequence[Products], count: int) -> Vector:
-    """The shares of all parents over matrices that count alike."""
+    """Return the shares of all parents over matrices that count alike."""
     total = np.zeros(count)
     for active, (number, gram) in _by_parents(matrices).items():
         weights = solved(gram)
@@ -138,12 +138,12 @@ def _fitted(matrices: Sequence[Products], count: int) -> Vector:
 
 
 def _dependent(matrices: Sequence[Products]) -> set[int]:
-    """The parents that depend on others."""
+    """Return the parents that depend on others."""
     return {active[index] for active, (_, gram) in _by_parents(matrices).items() for index in dependents(gram)}
 
 
 def _by_parents(matrices: Sequence[Products]) -> dict[tuple[int, ...], tuple[int, Vector]]:
-    """By the parents that matrices are like, how many there are, and the sum of their inner products."""
+    """Return, for each set of parents that matrices are like, their number and the sum of their inner products."""
     sums: dict[tuple[int, ...], tuple[int, Vector]] = {}
     for one in matrices:
         number, gram = sums.get(one.active, (0, 0.0))
@@ -152,7 +152,7 @@ def _by_parents(matrices: Sequence[Products]) -> dict[tuple[int, ...], tuple[int
 
 
 def _remainder(matrices: Sequence[Products]) -> float:
-    """What no combination of the parents of each layer explains, beside the mean distance between these."""
+    """Return the size of what no combination of the parents of each layer explains, beside their mean distance."""
     remains, apart = 0.0, 0.0
     for gram in (one.gram for one in matrices if len(one.active) > 1):
         remains += left(gram, solved(gram))
@@ -161,6 +161,6 @@ def _remainder(matrices: Sequence[Products]) -> float:
 
 
 def _of_layer(matrices: Sequence[Products], count: int) -> tuple[Vector, Vector]:
-    """The shares of all parents in one layer, and half the widths of their intervals."""
+    """Return the shares of all parents in one layer, and half the widths of their intervals."""
     parts = [_fitted([one.without(part) for one in matrices], count) for part in range(PARTS)]
     return _fitted(matrices, count), jackknife(parts)

@@ -22,11 +22,11 @@ SPARSE = 0.1
 """A larger share of equal numbers shows that most were not changed."""
 MLPS, ATTENTION, NORMS = "MLPs", "attention", "norms"
 CLEAR = 3
-"""By how much that has to exceed other changes of a unit: pruning also makes units shorter."""
+"""Factor by which rescaling has to exceed other changes of a unit: pruning also makes units shorter."""
 
 
 class Means(Enum):
-    """What may be done to the weights of a base, by its identifier in reports."""
+    """Ways to change the weights of a base, by their identifiers in reports."""
 
     UNCHANGED = "unchanged"
     REORDERED = "reordered"
@@ -52,7 +52,7 @@ class Aligned:
 
 @dataclass(frozen=True)
 class Derivation:
-    """What was done to the matrices of a base."""
+    """The changes of the matrices of a base."""
 
     changes: tuple[Change, ...]
     """One for each matrix that was compared."""
@@ -102,12 +102,12 @@ class Derivation:
 
     @property
     def means(self) -> tuple[Means, ...]:
-        """What was done to the weights, in the order in which it is named."""
+        """The changes of the weights, in the order in which they are named."""
         return tuple(means for means, _ in self._told())
 
     @property
     def words(self) -> str:
-        """The same as a phrase."""
+        """The changes of the weights, as a phrase."""
         return ", ".join(words for _, words in self._told())
 
     def _told(self) -> Iterator[tuple[Means, str]]:
@@ -138,13 +138,13 @@ class Derivation:
             yield Means.OTHERS, f"the {' and '.join(others)} changed as well"
 
     def _pruned(self, quantized: bool) -> Iterator[tuple[Means, str]]:
-        """The pruned weights; a quantization hides zeros of small weights."""
+        """Yield the pruning; a quantization hides zeros of small weights."""
         if self.zeros:
             least = "at least " if quantized else ""
             yield Means.PRUNED, f"pruned ({least}{self.zeros:.0%} of the weights set to zero)"
 
     def _remainder(self) -> Iterator[tuple[Means, str]]:
-        """What was done beside quantization and pruning."""
+        """Yield the changes beside quantization and pruning."""
         explained = bool(self.bits or self.stored_bits or self.zeros)
         others = self._kinds(False)
         if self.sparse and not explained and self.rank is None:
@@ -176,7 +176,7 @@ class Derivation:
         return _equal(self.equal_shares) if _equal(differing) >= SPARSE else 0.0
 
     def _kinds(self, equal: bool) -> list[str]:
-        """The kinds of tensors that are all the base's; or of which some are not, though nothing else says so."""
+        """Return the kinds of tensors that are all the base's, or else those that are not and nothing else names."""
         moved = {MLPS} if self.reordered or self.rescaled else set()
         moved |= {NORMS, MLPS, ATTENTION} if self.folded else set()
         moved |= {MLPS, ATTENTION} if self.changed and not equal else set()
@@ -219,7 +219,7 @@ def align(base: Matrix, candidate: Matrix, places: Sequence[int] | slice = slice
 
 
 def _rescaled(base: Matrix, candidate: Matrix, reordered: bool) -> Aligned:
-    """The rows of a base, as long as those of the candidate where these are multiples of them."""
+    """Return the rows of a base, as long as those of the candidate where these are multiples of them."""
     squares = (base.astype(np.float64) ** 2).sum(axis=1)
     factors = np.divide((base * candidate).sum(axis=1), squares, out=np.ones(len(base)), where=squares > 0)
     multiples = (base * factors[:, None]).astype(np.float32)

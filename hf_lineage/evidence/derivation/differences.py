@@ -18,7 +18,7 @@ SIBLINGS = 0.5
 """The cosine of two differences from a common ancestor that siblings stay below: on the example models those that were
 trained on the same data reach .3, and a merge has .75 with each of its two parents."""
 BEYOND = 0.25
-"""How much more of a parent, as a cosine, a merge must hold than the other parent does; an intermediate has no more."""
+"""Least excess of a merge over its other parent along one parent, as a cosine; an intermediate has none."""
 TWIN = 0.9
 """The cosine of differences from which a model is a copy of a merge, and not another merge of the same parents."""
 
@@ -86,7 +86,7 @@ class Merge:
     model: int
     parents: tuple[int, ...]
     ancestor: int
-    """From which the differences were taken."""
+    """The model from which the differences were taken."""
     strength: float
     """The lesser of its cosines with two parents."""
 
@@ -126,7 +126,7 @@ def _from(gram: Vector, ancestor: int) -> Vector:
 
 
 def _squares(inner: Vector) -> Vector:
-    """The squared lengths of differences; 0 for what differs by no more than rounding."""
+    """Return the squared lengths of differences; 0 for what differs by no more than rounding."""
     squares = np.diag(inner)
     result: Vector = np.where(squares > 1e-9, squares, 0.0)
     return result

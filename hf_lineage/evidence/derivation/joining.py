@@ -47,9 +47,9 @@ def joined(distances: Vector) -> Links:
 def simplified(links: Links, models: int, preferred: Sequence[int], barred: Sequence[bool]) -> Links:
     """Return the tree without the inner nodes that nothing supports, and with those that are a model as that model.
 
-    Where several nodes may take the place of an inner one, it is the model that most others come from by their own
-    claims, which are counted in `preferred`, then the one with most branches. `barred` are models that share with
-    others a declared base that is not in the tree: such a model is not put in the place of it.
+    Several nodes may take the place of an inner one: first the model that most others come from by their own claims,
+    which are counted in `preferred`, then the one with most branches. `barred` are models that share with others a
+    declared base that is not in the tree: such a model is not put in the place of it.
     """
     links = {node: dict(there) for node, there in links.items()}
     while candidates := list(_unsupported(links, models, barred)):
@@ -66,7 +66,7 @@ def simplified(links: Links, models: int, preferred: Sequence[int], barred: Sequ
 
 
 def _unsupported(links: Links, models: int, barred: Sequence[bool]) -> Iterator[tuple[float, int, int]]:
-    """Inner nodes whose branches share no more than siblings do, as seen from the node in front."""
+    """Yield inner nodes whose branches share no more than siblings do, as seen from the node in front."""
     for node, there in links.items():
         if node < models and barred[node]:
             continue

@@ -18,13 +18,13 @@ from hf_lineage.evidence.derivation.rounding import DIGITS, Matrix, spacing
 from hf_lineage.signature import Vector
 
 PARTS = 8
-"""Into how many parts the rows of a matrix are divided; the scatter between them gives the interval."""
+"""Parts into which the rows of a matrix are divided; the scatter between them gives the interval."""
 FINE = 4.0
-"""How far apart parents must be, in the spacing of the format in which the model is stored."""
+"""Least distance between parents, in the spacing of the format in which the model is stored."""
 FEWEST = 256
-"""Numbers of a matrix that must be so far apart."""
+"""Fewest numbers of a matrix that must be so far apart."""
 RANKED, FLOAT = 128, DIGITS["F32"]
-"""Rows by which is known of what rank parents differ, and the binary digits of numbers that are decoded."""
+"""Rows from which the rank of parents' differences is measured, and the binary digits of numbers that are decoded."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,9 @@ class Stored:
     digits: int = 0
     """The binary digits with which they are stored; 0 where they are decoded."""
     spacing: Matrix | None = None
-    """Between neighbouring numbers of a floating-point format, around each number; None where it is decoded."""
+    """Distance of neighbouring numbers of a floating-point format, around each number; None where it is decoded."""
     step: Matrix | None = None
-    """Between neighbouring values of a quantization; None where there is none, or its grid was not found."""
+    """Distance of neighbouring values of a quantization; None where there is none, or its grid was not found."""
 
 
 def inner_products(layer: int, branch: str, parents: Sequence[tuple[int, Stored]], model: Stored) -> Products | None:
@@ -107,7 +107,7 @@ def inner_products(layer: int, branch: str, parents: Sequence[tuple[int, Stored]
 
 
 def _kept(parents: Sequence[Matrix], model: Stored) -> Matrix | None:
-    """(r, c): which numbers of the parents are far enough apart, all of them where no format is known; None if few."""
+    """Return which numbers (r, c) of the parents are far enough apart, all where no format is known; None if few."""
     kept = np.ones(model.numbers.shape, bool)
     if not model.digits or len(parents) < 2:
         return kept
@@ -117,7 +117,7 @@ def _kept(parents: Sequence[Matrix], model: Stored) -> Matrix | None:
 
 
 def _rows(first: Matrix, others: Sequence[Matrix], model: Matrix, kept: Matrix) -> Iterator[Vector]:
-    """By parts of the rows, the first parent and all differences from it, (n + 1, numbers)."""
+    """Yield, by parts of the rows, the first parent and all differences from it, (n + 1, numbers)."""
     for rows in np.array_split(np.arange(len(model)), PARTS):
         chosen = kept[rows]
         origin = first[rows][chosen].astype(np.float64)

@@ -30,13 +30,13 @@ BLOCKS, SQUARE = (128, 64, 32, 16), 128
 """Numbers of a row or of a column that share a scale, where it is not the whole row, column or matrix; and the side of
 squares that do."""
 LOOKED_AT = 2**13
-"""How many numbers of a matrix are tested, spread over its groups."""
+"""Numbers of a matrix that are tested, spread over its groups."""
 FEWEST = 256
 """The fewest numbers that must be tested: by chance, three of ten lie close to a multiple."""
 CLOSE, SHARE = 0.15, 0.99
-"""How close to a level a number has to lie, in steps, and what share of the numbers has to."""
+"""Largest distance of a number from a level, in steps, and the least share of the numbers that are so close."""
 FAR = 0.8
-"""Of a few numbers a smaller share ends the test."""
+"""Least share of a few numbers, tested first: a smaller one ends the test."""
 DRIFT = 0.05
 """The most steps by which the storing format may have moved a number that is tested."""
 
@@ -48,9 +48,9 @@ class Levels(NamedTuple):
     table: Vector | None = None
     """(n,): ascending, from -1 to 1; None for whole numbers."""
     name: str = ""
-    """Of a floating-point format."""
+    """Name of the floating-point format; empty for whole numbers."""
     top: float = 1.0
-    """Its largest number, where scales may be powers of two, or missing."""
+    """Largest number of the format, where scales may be powers of two, or missing; else 1."""
 
     def fits(self, groups: _Groups) -> tuple[Matrix, Matrix]:
         """Return scales and zero points (f, g, 1) that a quantizer may have chosen, in f ways.
@@ -85,7 +85,7 @@ class Grid:
     scale: Matrix
     zero: Matrix
     step: Matrix
-    """Between neighbouring values around each number, the mean of both sides."""
+    """Distance of neighbouring values around each number, the mean of both sides."""
 
     @property
     def bits(self) -> int:
@@ -106,7 +106,7 @@ class _Groups(NamedTuple):
     least: Matrix
     """(g, 1): the least number of each group."""
     most: Matrix
-    """(g, 1)."""
+    """(g, 1): the largest number of each group."""
 
     @classmethod
     def every(cls, cells: Matrix) -> _Groups:
@@ -197,7 +197,7 @@ TABLES = (
     (_levels(4, E2M1, "E2M1", scaled=True), *(_levels(4, values, name.upper()) for name, values in CODES.items())),
     (_eight("E5M2"), _eight("E4M3"), *map(Levels, range(6, 9))),
 )
-"""In the order in which they are looked for: a finer grid holds the numbers of a coarser one."""
+"""Tables of levels, in the order in which they are looked for: a finer grid holds the numbers of a coarser one."""
 
 
 def _likely(some: _Groups, digits: int) -> Iterator[tuple[int, int, int]]:
@@ -222,7 +222,7 @@ class _Placed(NamedTuple):
     """(f, g, n): in units of the scale."""
     nearest: Matrix
     gap: Matrix
-    """From the nearest level to the next one on the side of the number."""
+    """Distance from the nearest level to the next one on the side of the number."""
 
     @classmethod
     def on(cls, levels: Levels, numbers: Matrix, scale: Matrix, zero: Matrix) -> _Placed:
@@ -233,7 +233,7 @@ class _Placed(NamedTuple):
 
 
 def _shares(numbers: Matrix, placed: _Placed, digits: int) -> tuple[Vector, Vector]:
-    """How many numbers count, and which share of them is close to a level; (f,) for scales (f, g, 1).
+    """Return how many numbers count, and the share of these that is close to a level; (f,) for scales (f, g, 1).
 
     Zeros do not count, nor do numbers that storing moved too far.
     """

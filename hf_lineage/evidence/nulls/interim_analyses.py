@@ -1,8 +1,8 @@
 """Interim analyses: in which order layers are read, and after how many of them reading may stop with a verdict.
 
 Reading costs time and downloaded bytes, and a few layers show a descendant as well as all layers do. The evidence is
-analysed at a fixed number of points, each time with an exact test of its own at alpha over that number (Bonferroni), so
-that all analyses together call independent models RELATED with probability alpha at most, whatever decides the stop.
+analysed at a fixed number of points, each time with an exact test of its own at alpha over that number (Bonferroni).
+So all analyses together call independent models RELATED with probability alpha at most, whatever decides the stop.
 
 The order is drawn anew for every run: whoever could predict it could copy only the layers that are read first.
 """
@@ -44,8 +44,8 @@ def reading_order(layers: int, seed: int) -> tuple[int, ...]:
 def at_least(inherited: int, read: int, layers: int) -> int:
     """Return a lower bound on how many of all layers are inherited, from those that were read (one-sided, 99 %).
 
-    It is the least number K for which as many among `read` layers, drawn without replacement from layers of which K are
-    inherited, have a probability above MISSED (the hypergeometric distribution inverted).
+    Suppose K layers are inherited, and `read` layers are drawn without replacement. The bound is the least K for which
+    at least `inherited` of these are among the K with a probability above MISSED (inverse hypergeometric distribution).
 
     >>> at_least(6, read=6, layers=32), at_least(32, read=32, layers=32)
     (17, 32)

@@ -23,7 +23,7 @@ class Null(Protocol):
 
     @property
     def correction(self) -> str:
-        """How it is corrected for several paths."""
+        """The name of the correction of the p-value for several paths."""
 
     @property
     def objection(self) -> str:

@@ -1,25 +1,25 @@
 """P-values by permutations: how many are drawn, and how several statistics under the same permutations are judged.
 
 **How many are drawn** is a rule that is fixed beforehand (sequential test).
-Besag and Clifford (1991) stop as soon as h permutations have reached the observed score, so that a pair of independent
-models costs about forty of them. Two rules are added: where none of the first n reaches it, the sequence ends, and
-where a few do, it goes on, so that a p-value near alpha is estimated more precisely.
+Besag and Clifford (1991) stop as soon as h permutations have reached the observed score: a pair of independent models
+costs about forty of them. Two rules are added. Where none of the first n reaches it, the sequence ends. Where a few do,
+it goes on, so that a p-value near alpha is estimated more precisely.
 
 **Why p is valid.** If the two are independent, the observed score has any rank among those of n permutations with the
-same probability: none of the first n reaches it with 1 / (n + 1), at most r - 1 of s - 1 with r / s, and `p_value` is
-the probability that one or the other is so, which covers every outcome that is called at least as extreme. A sequence
-stopped by FEW within the first n is called less extreme than all that passed there, and FEW / l is the probability
-of fewer than FEW in l - 1 permutations, which all of those share.
+same probability. None of the first n reaches it with probability 1 / (n + 1); at most r - 1 of s - 1 reach it with
+probability r / s. `p_value` is the probability that one or the other is so, which covers every outcome that is called
+at least as extreme. A sequence stopped by FEW at permutation l of the first n is called less extreme than all that
+passed there. FEW / l is the probability of fewer than FEW in l - 1 permutations, which all of those share.
 
 **Several statistics** are judged by the largest of them (Westfall and Young 1993). The largest of the standardised
 statistics is itself a statistic under permutations, so its p-value is exact however the statistics depend on each
 other. If they move together, having several costs nothing.
 
-**Why that p is valid.** If the two models are independent, the observed statistics and those under every permutation
-that is drawn are independent and of one distribution, given what all permutations together would give. Means and
+**Why that p is valid.** Take two independent models, and fix what all permutations together would give. Then the
+observed statistics and those under every permutation that is drawn are independent and of one distribution. Means and
 deviations are taken from the first SCALE permutations, and the maximum is compared with later ones alone: it is then a
 fixed function of each, so that the rule above holds for it as for a single statistic. After the path with the largest
-statistic the next one is judged by the maximum over the remaining ones, and p never falls on the way (step-down). The
+statistic, the next one is judged by the maximum over the remaining paths; p never falls on the way (step-down). The
 first path on which the two are independent is so judged by a maximum over all such paths: the probability that any of
 them is called significant is alpha at most, whatever the other paths show.
 """
@@ -38,11 +38,11 @@ import numpy as np
 from hf_lineage.signature import Vector
 
 FEW = 20
-"""Of the first n permutations so many that reach the observed score end the sequence: p is about FEW / n at least."""
+"""So many of the first n permutations end the sequence by reaching the observed score: p is about FEW / n at least."""
 MANY = 200
 """The same number beyond the first n: the relative standard error of p is then 7 %."""
 LONGER = 20
-"""How many times as many permutations there may be in all: FEW / n times LONGER is MANY."""
+"""Factor between the most permutations in all and the first n: at p = FEW / 2n, about MANY of them reach the score."""
 
 
 class Stop(StrEnum):
@@ -154,7 +154,7 @@ def step_down(draws: Mapping[str, Draws], p_values: Mapping[str, float], first: 
 
 
 def _of_largest(observed: float, paths: Sequence[_Standardised], first: int) -> float:
-    """The p-value of the largest statistic of some paths."""
+    """Return the p-value of the largest statistic of some paths."""
     largest = (max(path.under(number) for path in paths) for number in itertools.count(SCALE))
     drawn = sequence(observed, largest, first)
     return p_value(len(drawn), not_below(observed, np.array(drawn)), first)
@@ -176,7 +176,7 @@ class _Standardised:
         return self.scale.standardised(self.draws.observed)
 
     def under(self, number: int) -> float:
-        """The statistic under a permutation; NaN counts as reached."""
+        """Return the statistic under a permutation; NaN counts as reached."""
         value = self.scale.standardised(self.draws[number])
         return math.inf if math.isnan(value) else value
 

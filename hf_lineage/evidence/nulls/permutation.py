@@ -1,8 +1,8 @@
 """The permutation null: the scores that independent models reach, estimated from these two models alone.
 
 Initialisation and the usual training steps treat all residual coordinates alike, and do not know their signs. So the
-coordinates of an independent B may be permuted by any P, or flipped by any D = diag(±1), the same in every layer,
-without changing the distribution of (A, B). Each half of this group gives an exact p-value under its own assumption:
+coordinates of an independent B may be permuted by any P, or flipped by any D = diag(±1), the same in every layer: the
+distribution of (A, B) stays as it is. Each half of this group gives an exact p-value under its own assumption:
 permutations where all coordinates mean the same, signs also where a publisher sorted, padded or rotated them. The
 larger of the two is valid wherever either assumption holds, so it decides.
 """
@@ -72,7 +72,7 @@ class PermutationNull:
     by_maximum: float | None = None
     """The p-value corrected for the paths that are tested by the same permutations; None for a path alone."""
     part: float = 1.0
-    """Which part of all paths these permutations test."""
+    """Part of all paths that these permutations test."""
 
     name = "permutation"
 
@@ -83,7 +83,7 @@ class PermutationNull:
 
     @property
     def correction(self) -> str:
-        """How the p-value is corrected for several paths."""
+        """The name of the correction of the p-value for several paths."""
         return MAXIMUM if self.part == 1 else f"{MAXIMUM}, Bonferroni"
 
     @property
@@ -130,7 +130,7 @@ class PermutationNull:
 
     @property
     def z(self) -> float:
-        """How many standard deviations of the null the observed score lies above its mean; a picture, not a test."""
+        """Standard deviations of the null by which the observed score lies above its mean; a picture, not a test."""
         deviation = float(self.scores.std())
         return (self.observed - float(self.scores.mean())) / deviation if deviation > 0 else 0.0
 
@@ -164,7 +164,7 @@ def permutation_null(a: PathSignature, b: PathSignature, permutations: int, seed
 def sequential_nulls(
     pairs: Mapping[str, tuple[PathSignature, PathSignature]], first: int, seed: int
 ) -> dict[str, PermutationNull]:
-    """Return the same null of each path, of as many permutations and flips as the rule of `p_values` asks for.
+    """Return the permutation null of each path, of as many permutations and flips as the rule of `p_values` asks for.
 
     All paths have as many test coordinates, and the same permutations serve all of them: every path has the null that
     it would have alone, and `by_maximum` in addition.
@@ -181,7 +181,7 @@ def sequential_nulls(
 def _tried(
     half: str, pairs: Mapping[str, tuple[PathSignature, PathSignature]], first: int, seed: int
 ) -> dict[str, tuple[Tried, float]]:
-    """Path -> its scores under elements of one half, and its p-value corrected for all paths."""
+    """Return for each path its scores under elements of one half, and its p-value corrected for all paths."""
     count = permutations.most(first) + (permutations.SCALE if len(pairs) > 1 else 0)
     with contextlib.ExitStack() as stack:
         draws, tried = dict[str, Draws](), dict[str, Tried]()

@@ -18,8 +18,8 @@ LEAST, RATIO = 2, 1.1
 """A stratum has at least so many rows, and none is divided whose sizes differ by less than this ratio.
 
 Measured on units that lean on common directions the more the larger they are, both models sorted by size: strata of 8
-rows leave 6 to 30 % of independent pairs at p <= .01, of 4 up to 8 %, of 2 or 3 one. Of m rows √((m - 1) / m) of z is
-left, and rows of one size need no strata.
+rows leave 6 to 30 % of independent pairs at p <= .01; strata of 4 leave up to 8 %, those of 2 or 3 one. Strata of m
+rows leave √((m - 1) / m) of z, and rows of one size need no strata.
 """
 Numbers = NDArray[np.int64]
 

@@ -55,7 +55,7 @@ def _under_permutations(own: Array, fixed: Array, by_number: bool) -> Cosines:
     """Gather B's blocks anew for every permutation, which leaves their means and their norms as they are.
 
     Layers come last, so that a permutation moves whole rows, one for each pair of coordinates. Products are small
-    enough for BLAS to stay on the calling thread, and each is summed in the same order whatever else is in the batch:
+    enough for BLAS to stay on the calling thread. Each is summed in the same order whatever else is in the batch:
     a permutation that changes nothing gives the observed score to the last bit.
     """
     size, both = own.shape[1], (own, _units(_centred(fixed)))
@@ -81,8 +81,8 @@ def _under_permutations(own: Array, fixed: Array, by_number: bool) -> Cosines:
 def _under_signs(own: Array, fixed: Array, by_number: bool) -> Cosines:
     """Evaluate quadratic forms of the signs s, which give all that a flip changes.
 
-    The inner product with A, which is centred, is sᵀ(A ∘ B)s. The squared norm of B without its means and its share
-    along the identity is ‖B‖² - sᵀ(BᵀB + BBᵀ)s / m + (sᵀBs / m)² - (tr B - sᵀBs / m)² / (m - 1). Sums are made in
+    The inner product with A, which is centred, is sᵀ(A ∘ B)s. The squared norm of B is taken without its means and its
+    share along the identity: ‖B‖² - sᵀ(BᵀB + BBᵀ)s / m + (sᵀBs / m)² - (tr B - sᵀBs / m)² / (m - 1). Sums are made in
     double precision and then rounded, so that a flip that changes nothing gives the observed score to the last bit.
     """
     ours, theirs = own.astype(np.float64), fixed.astype(np.float64)
@@ -124,7 +124,7 @@ HALVES = {
         cosines=_under_signs,
     ),
 }
-"""By the purpose of their random numbers."""
+"""The halves of the group, by the purpose of their random numbers."""
 
 
 def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int) -> Generator[float]:
@@ -148,7 +148,7 @@ def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int)
 
 
 def _centred(blocks: Array) -> Array:
-    """Blocks (L, m, m) less the means of their rows and columns, and then less their share along the identity."""
+    """Return blocks (L, m, m) less the means of their rows and columns, then less their share along the identity."""
     centred = blocks - blocks.mean(axis=1, keepdims=True)
     centred -= centred.mean(axis=2, keepdims=True)
     size = blocks.shape[1]
@@ -160,7 +160,7 @@ def _centred(blocks: Array) -> Array:
 
 
 def _units(blocks: Array) -> Array:
-    """Every block (L, m, m) over its Frobenius norm; a zero block stays zero."""
+    """Return every block (L, m, m) over its Frobenius norm; a zero block stays zero."""
     norms = np.linalg.norm(blocks, axis=(1, 2), keepdims=True)
     units: Array = np.divide(blocks, norms, out=np.zeros_like(blocks), where=norms > 0)
     return units

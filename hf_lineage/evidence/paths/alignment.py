@@ -1,7 +1,7 @@
 """Alignment: which layer of a base each layer of a candidate comes from, where depths differ or layers repeat.
 
-The score pairs layers one to one (equation 5), so that a layer that was repeated leaves its copies without a partner,
-or with a wrong one where both models have as many layers. The alignment says where every layer of the candidate comes
+The score pairs layers one to one (equation 5). So a layer that was repeated leaves its copies without a partner, or
+with a wrong one where both models have as many layers. The alignment says where every layer of the candidate comes
 from.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hf_lineage.signature import Vector
 
 JUMP = 0.1
-"""How much more similar another layer has to be than the next one of the base: more than chance causes between two
+"""Least excess in similarity of another layer over the next one of the base: more than chance causes between two
 layers, and far less than a descendant keeps."""
 
 
@@ -52,7 +52,7 @@ class Run:
     length: int
 
     def __str__(self) -> str:
-        """In words: `layers 6-8 from layers 3-5`."""
+        """Return the run in words: `layers 6-8 from layers 3-5`."""
         return f"{_numbered(self.first, self.length)} from {_numbered(self.origin, self.length)}"
 
 

@@ -20,7 +20,7 @@ AT_A_TIME = 2**17
 PARTS, LEAST = 8, 512
 """Into how many parts the rows of a sketch are divided among threads, and how many rows a part has at least."""
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""(n,) each: rows of A's layers, and the row of B's that each is paired with."""
+"""Parts into which the rows of a sketch are divided among threads, and the fewest rows of a part."""
 Products = tuple[Vector, Vector, Vector]
 """⟨φ_i^A, φ_j^B⟩, (L, M), and the squared norm of every column of A's sketch and of B's, (L, k) and (M, k)."""
 
@@ -40,7 +40,7 @@ class Comparison:
     concentration: tuple[Vector, Vector]
     """s(M) of A's layers (L,) and of B's (M,)."""
     standard_error: float
-    """Of the score with these pairs of layers, from the scatter of the probes; 0 for an exact or an identical pair.
+    """Standard error of the score with these pairs, from the scatter of the probes; 0 for an exact or identical pair.
 
     Where layers are unrelated, the assignment also picks the largest errors: the score of a sketch is then too large,
     by about two standard errors at 6 layers and five at 24. The p-value does not depend on it.
@@ -81,7 +81,7 @@ def compare_paths(a: PathSignature, b: PathSignature) -> Comparison:
 
 
 def _error(a: PathSignature, b: PathSignature, pairs: Pairs, squares: tuple[Vector, Vector]) -> float:
-    """The standard error of the score, given the squared norms of the sketches' columns, (n, k) each.
+    """Return the standard error of the score, given the squared norms of the sketches' columns, (n, k) each.
 
     Of a sample it is that from the scatter of rows and of columns together, both of which were drawn.
     """
@@ -93,7 +93,7 @@ def _error(a: PathSignature, b: PathSignature, pairs: Pairs, squares: tuple[Vect
 
 
 def _products(one: Vector, other: Vector, axis: int) -> tuple[Vector, Vector, Vector]:
-    """The inner products of the vectors of pairs of blocks along an axis, and their squared norms."""
+    """Return the inner products of the vectors of pairs of blocks along an axis, and their squared norms."""
     cross, left, right = ((x * y).sum(axis=axis) for x, y in ((one, other), (one, one), (other, other)))
     return cross, left, right
 
@@ -115,7 +115,7 @@ def scores(base: PathSignature, others: Iterable[PathSignature]) -> Iterator[flo
 
 
 def _rows(path: PathSignature) -> tuple[Array, Array]:
-    """The sketch of every layer as one row (L, d k), and its norm (L,)."""
+    """Return the sketch of every layer as one row (L, d k), and its norm (L,)."""
     sketch = np.asarray(path.sketch)
     rows = sketch.reshape(len(sketch), -1)
     return rows, np.sqrt(np.vecdot(rows, rows))
@@ -143,7 +143,7 @@ def inner_products(a: Iterable[Array], b: Iterable[Array]) -> Products:
 
 
 def _piece_products(pool: Executor, a: Array, b: Array) -> Products:
-    """What one pair of pieces adds to the three sums.
+    """Return what one pair of pieces adds to the three sums.
 
     Rows are always cut at the same places, whatever the number of threads, so that the sums are the same.
     """
@@ -155,7 +155,7 @@ def _piece_products(pool: Executor, a: Array, b: Array) -> Products:
 
 
 def _row_products(a: Array, b: Array) -> Products:
-    """What some rows of a pair of pieces add: float32, summed in float64, a few of the rows at a time."""
+    """Return what some rows of a pair of pieces add: float32, summed in float64, a few of the rows at a time."""
     (layers, width, columns), others = a.shape, len(b)
     inner, left, right = np.zeros((layers, others)), np.zeros((layers, columns)), np.zeros((others, columns))
     rows = max(1, AT_A_TIME // (max(layers, others) * columns))
@@ -204,7 +204,7 @@ def assign(gated: Vector) -> Pairs:
 
 
 def _paired(a: PathSignature, b: PathSignature, pairs: Pairs) -> Vector:
-    """The inner product of every column of A's sketch with that of its partner, (n, k)."""
+    """Return the inner product of every column of A's sketch with that of its partner, (n, k)."""
     a_columns, b_columns = (_columns(path.sketch, slice(None)) for path in (a, b))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return np.stack(
@@ -213,7 +213,7 @@ def _paired(a: PathSignature, b: PathSignature, pairs: Pairs) -> Vector:
 
 
 def _standard_error(cross: Vector, left: Vector, right: Vector) -> float:
-    """By the delta method over the k probes: each gives one estimate of the three inner products of a cosine."""
+    """Return the error by the delta method over the k probes: each estimates the three inner products of a cosine."""
     probes = cross.shape[1]
     if probes < 2:
         return float("inf")

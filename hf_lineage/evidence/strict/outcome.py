@@ -1,4 +1,4 @@
-"""What comes of holding every number of a model against its base: which are the base's, and what else there is."""
+"""Outcome of holding every number of a model against its base: which are the base's, and what else there is."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class Beyond:
 
     name: str
     numbers: int
-    """How many numbers it has."""
+    """Numbers of the tensor."""
     beyond: int
-    """How many of them are further from the base's than the format leaves; 0 where only grids are too coarse."""
+    """Numbers that are further from the base's than the format leaves; 0 where only grids are too coarse."""
     excess: float
-    """How much further the furthest one is, in steps of the grid; 0 where only grids are too coarse."""
+    """Largest distance beyond what the format leaves, in steps of the grid; 0 where only grids are too coarse."""
     place: tuple[int, ...] = ()
-    """Where that number stands."""
+    """Indices of the number that is furthest from the base's."""
     coarse: int = 0
     """Blocks whose grid is coarser than their numbers need."""
     why: str = ""
-    """What is wrong besides, as a phrase that follows the name; empty if it is the numbers."""
+    """Another fault, as a phrase that follows the name; empty if the numbers are the fault."""
 
     @property
     def wide(self) -> bool:
@@ -40,7 +40,7 @@ class Strict:
     base: str
     """The name of the base, with its commit where it has one."""
     stored: Mapping[str, int] = field(default_factory=dict)
-    """How many tensors are stored in each way: by the name of a format or of a number format; empty: as the base's."""
+    """Name of a format or of a number format -> tensors that are stored in it; the empty name: as the base's are."""
     beyond: tuple[Beyond, ...] = ()
     unbound: Mapping[str, str] = field(default_factory=dict)
     """Tensors that cannot be held against the base's number by number, each with the reason."""
@@ -57,12 +57,12 @@ class Strict:
 
     @property
     def right(self) -> int:
-        """How many tensors are what the base's would be stored as."""
+        """Number of tensors that are what the base's would be stored as."""
         return sum(self.stored.values())
 
     @property
     def tensors(self) -> int:
-        """How many tensors the model has that were to be held against the base's."""
+        """Number of the model's tensors that were to be held against the base's."""
         return self.right + len(self.beyond) + len(self.unbound) + len(self.added)
 
     @property
@@ -73,7 +73,7 @@ class Strict:
 
     @property
     def what(self) -> str:
-        """What the model is of the base, as far as the two agree."""
+        """The relation of the model to the base as far as the two agree, as a phrase before the base's name."""
         quantized = sorted({how for how in self.stored if how and how not in CASTS})
         casts = sorted({how for how in self.stored if how in CASTS})
         if quantized:

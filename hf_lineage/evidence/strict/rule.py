@@ -2,7 +2,7 @@
 
 A number is right if the value of its code is the nearest that the grid of its block offers. That alone would let a grid
 be so small that every number lies beyond it, or so coarse that all codes are 0. So numbers beyond a grid may be no
-further from it than quantizers leave them, and the numbers of a block have to reach the end of its grid.
+further from it than quantizers leave them. And the numbers of a block have to reach the end of its grid.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from hf_lineage.checkpoint import Codes
 
 Array = NDArray[np.float32]
 SHARE = 0.525
-"""How much of a step of the scales a scale may be off, with its own rounding."""
+"""Largest error of a scale, in steps of the scales, with its own rounding."""
 CUT, MOST_CUT = 2.0, 0.005
-"""Where scales are searched for: how far beyond its grid a number may be, beside the width of the grid and a step of
-the scales, and which share of a tensor's numbers may be beyond by more than others leave."""
+"""Limits where scales are searched for. A number may lie so far beyond its grid, over the grid's width and a step of
+the scales. So large a share of a tensor's numbers may lie beyond it by more than other quantizers leave."""
 LOOSE, MOST_LOOSE = 0.65, 0.01
-"""Likewise how far the numbers of a block may stay from the ends, beside the width, or half of it where one end is
-enough, and of which share of blocks."""
+"""Likewise how far the numbers of a block may stay from the ends, over the width of the grid; half as far where one end
+is enough. Then the share of blocks that may stay so far."""
 EVEN = 1e-6
-"""By how much the steps of a uniform grid differ for want of digits."""
+"""Largest difference between the steps of a uniform grid, for want of digits."""
 NARROW = 1e-6
 """A grid as narrow as this is that of a block of zeros."""
 
@@ -49,10 +49,10 @@ def excess(
     """Return for each number how much further from the base's it is than its format leaves, in steps of its grid.
 
     Beside it which of these a quantizer leaves that fits its scales to other numbers: some of a tensor, `MOST_CUT`.
-
-    `ends` are the least and the largest value of the grid of each number. `free` is what one step of the scales is, for
-    all numbers where codes are chosen before scales are rounded, else for those beyond their grid. `first` is by how
-    much, beside its size, a number may have been rounded before. What is not finite is infinitely far.
+    `ends` are the least and the largest value of the grid of each number. `free` is the size of one step of the scales.
+    It counts for all numbers where codes are chosen before scales are rounded, else for those beyond their grid.
+    `first` is the largest change, beside its size, of a number that was rounded before. What is not finite is
+    infinitely far.
     """
     low, high = ends
     with np.errstate(all="ignore"):
@@ -77,7 +77,7 @@ def excess(
 
 
 def _gaps(at: Array, own: Array, levels: Array) -> Array | np.float32:
-    """The distance between the value of each number and the next one on the side where the base's lies."""
+    """Return the distance between the value of each number and the next one on the side where the base's lies."""
     rises = np.diff(levels)
     if np.ptp(rises) <= EVEN:
         return np.float32(rises[0])
@@ -146,7 +146,7 @@ def _first(values: Array, block: tuple[int, int]) -> Array:
 
 
 def _reduced(function: Any, values: Array, block: tuple[int, int]) -> Array:
-    """The largest or the least number of each block; blocks at the edges may be smaller."""
+    """Return the largest or the least number of each block; blocks at the edges may be smaller."""
     rows, columns = values.shape
     if block[0] == 1 and columns % block[1] == 0:
         one: Array = function.reduce(values.reshape(rows, -1, block[1]), axis=2)

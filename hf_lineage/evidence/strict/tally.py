@@ -32,19 +32,19 @@ class Coded:
     """The first of these rows."""
 
     def ends(self, raw: bool) -> tuple[Array, Array]:
-        """The least and the largest value of the grid of each number; `raw` before anything is undone."""
+        """Return the least and the largest value of the grid of each number; `raw` before anything is undone."""
         decode = self.codes.decode if raw else self.info.decode
         return single(decode(self.codes.low(self.parts))), single(decode(self.codes.high(self.parts)))
 
     def step(self, raw: bool) -> Array:
-        """One step of the scales, as a size, of each number."""
+        """Return the size of one step of the scales, for each number."""
         decode = self.codes.decode if raw else self.info.decode
         pairs = [[single(decode(fill(self.parts))) for fill in step.fills] for step in self.codes.steps]
         steps: Array = np.sum([np.abs(one - other) for one, other in pairs], axis=0, dtype=np.float32)
         return steps
 
     def inflated(self) -> int:
-        """In how many groups a step of the scales is larger than quantizers make it."""
+        """Return the number of groups in which a step of the scales is larger than quantizers make it."""
         low, high = self.ends(raw=True)
         count = 0
         for step in self.codes.steps:
@@ -60,14 +60,14 @@ class Coded:
 
 @dataclass
 class Tally:
-    """What is wrong with one tensor so far."""
+    """The faults of one tensor so far."""
 
     name: str
     numbers: int
     equal: bool = True
     beyond: int = 0
     cut: int = 0
-    """How many numbers lie beyond their grid as a search for scales leaves some."""
+    """Numbers that lie beyond their grid as a search for scales leaves some."""
     worst: tuple[float, tuple[int, ...]] = (0.0, ())
     worst_cut: tuple[float, tuple[int, ...]] = (0.0, ())
     blocks: int = 0
@@ -75,7 +75,7 @@ class Tally:
     far: int = 0
 
     def add_cast(self, numbers: NDArray[Any], base: NDArray[Any], start: int, free: float) -> None:
-        """Numbers that have to be the base's, rounded to their format; `free` is what adding 1 leaves, over the sum."""
+        """Count numbers unlike the base's, rounded to their format; `free` is what adding 1 leaves, over the sum."""
         flat, of_base = np.atleast_1d(numbers), np.atleast_1d(base)
         height = max(1, AT_ONCE // max(1, flat[0].size))
         for at in range(0, len(flat), height):
@@ -94,7 +94,7 @@ class Tally:
             self._take(left, start + at)
 
     def add_coded(self, some: Coded, first: float) -> None:
-        """Numbers that have to be the nearest of their grid to the base's, which reaches as far as they need."""
+        """Count numbers that are not the nearest of their grid to the base's, and blocks whose grid is too coarse."""
         ends = some.ends(raw=False)
         self._add_blocks(some, ends if some.as_decoded else some.ends(raw=True))
         free: Array | None = None
@@ -133,7 +133,7 @@ class Tally:
             self.worst_cut = max(self.worst_cut, _largest(np.where(cut, steps, 0), start))
 
     def result(self) -> Beyond | None:
-        """What is wrong with the tensor; None if nothing is."""
+        """Return the faults of the tensor; None if it has none."""
         beyond, worst, coarse = self.beyond, self.worst, self.far
         if self.cut > max(1, MOST_CUT * self.numbers):
             beyond, worst = beyond + self.cut, max(worst, self.worst_cut)

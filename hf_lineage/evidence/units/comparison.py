@@ -4,7 +4,7 @@ The residual streams of the two may have been rotated, reordered or changed in w
 
 It gives two kinds of evidence, which reports never mix up. The order of units is tested exactly. The share of inherited
 units also finds models whose units were put into another order. But independent models of one vocabulary have the
-geometry of its tokens in common, so the share is compared with what was measured between such models.
+geometry of its tokens in common. So the share is compared with what was measured between such models.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ PROCRUSTES: str = "procrustes"
 """The names of frames: the rows of shared tokens, the coordinates of the residual stream, and those in which hidden
 units fit those of the base best."""
 HEAVIEST, OF_BASE = 64, 1024
-"""By so many units of a layer that write most, and as many of the base, layers are paired."""
+"""Numbers of units of a layer that write most, of the candidate and of the base, by which layers are paired."""
 LITTLE = 0.05
 """A share that says nothing: independent models of one vocabulary have as much in common."""
 IN_ORDER = 0.02
-"""Where an uncorrected p of the order of units is larger in the layers that are read first, no others are read for it:
+"""Largest uncorrected p of the order of units, in the layers that are read first, with which others are read for it:
 units that are copied in their order, even in one of these layers, have the least p that the permutations allow."""
 CANCELLED = 0.5
-"""Where less remains of what all units write, most of what they write says nothing."""
+"""Least share that remains of what all units write: with less, most of what they write says nothing."""
 
 
 @dataclass(frozen=True)
@@ -46,38 +46,38 @@ class Frame:
     name: str
     """TOKEN, RESIDUAL or PROCRUSTES."""
     tokens: int = 0
-    """How many tokens; 0 where none are needed."""
+    """Number of shared tokens; 0 where none are needed."""
     by: str = ""
-    """By what tokens are known to be the same."""
+    """Property by which tokens are known to be the same, in a word."""
 
 
 @dataclass(frozen=True)
 class Framed:
-    """What two models show unit by unit."""
+    """Two models compared unit by unit."""
 
     frame: Frame
     layers: tuple[tuple[int, ...], tuple[int, ...]]
     """The numbers of the layers that were read, of the base and of the candidate."""
     depth: int
-    """How many layers the candidate has with hidden units."""
+    """Number of the candidate's layers that have hidden units."""
     partners: tuple[int, ...]
     """For each of the candidate's layers the number of the base's layer that it was compared with."""
     inherited: Inherited
-    """The share of hidden units."""
+    """The share of hidden units that are inherited."""
     order: UnitOrder | None
     """None where there is nothing to permute."""
     tests: int = 1
-    """How many tests of the same claim p is corrected for (Bonferroni)."""
+    """Number of tests of the same claim for which p is corrected (Bonferroni)."""
     kept: float = 1.0
     """The least share of the units of a layer that was looked at; less than 1 only where it has very many experts."""
     remains: float = 1.0
-    """How large what the candidate's units write together is, as a share of what it were if they had nothing in common.
+    """Size of what the candidate's units write together, as a share of its size if they had nothing in common.
 
     Near one for models that were trained; near zero where most units stand beside others that undo them."""
     searched: bool = True
     """Whether no coordinates are left in which the units were not seen: False where a fit to them was left out."""
     heads: Inherited | None = None
-    """The share of heads; None where too few units are inherited to ask, and where no heads are compared."""
+    """The same of heads; None where too few units are inherited to ask, and where no heads are compared."""
 
     @property
     def p_value(self) -> float | None:
@@ -112,7 +112,7 @@ class Framed:
 
 @dataclass(frozen=True)
 class Test:
-    """How the order of units is tested, and units are drawn."""
+    """Settings of the test of the order of units, and of drawing units."""
 
     first: int
     """Permutations that are drawn at first."""
@@ -165,7 +165,7 @@ def _heaviest(rows: UnitRows, most: int) -> UnitRows:
 
 
 def _alike(base: UnitRows, candidate: UnitRows) -> float:
-    """How well the units of a layer that write most match those of another layer, whatever their order."""
+    """Return how well the units of a layer that write most match those of another layer, whatever their order."""
     total = candidate.weight.sum()
     best = likeness(candidate, base).max(axis=1, initial=0.0).astype(np.float64)
     return float(best @ candidate.weight / total) if total > 0 else 0.0

@@ -1,11 +1,11 @@
 """Experts: which expert of a base each expert of a candidate is compared with.
 
-**Why the test of the order stays exact.** Of an independent model the hidden units of every expert may be permuted, and
-so they may all be permuted alike, by one permutation for all experts of one size in a layer. The experts themselves
+**Why the test of the order stays exact.** Of an independent model the hidden units of every expert may be permuted. So
+they may all be permuted alike, by one permutation for all experts of one size in a layer. The experts themselves
 are not permuted, so that their order need not be random; and experts that are paired by what they have in common as
-sets of units are paired alike under every such permutation. One permutation for all of them is what a model allows
-for, too, that was made by copying one dense layer into every expert: its experts resemble each other unit by unit, and
-if each were permuted by itself, two such models would seem to agree more often than they do.
+sets of units are paired alike under every such permutation. One permutation for all also holds for a model that was
+made by copying one dense layer into every expert. Its experts resemble each other unit by unit: if each were
+permuted by itself, two such models would seem to agree more often than they do.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def by_expert(
 
 
 def _nearest(base: UnitRows, expert: UnitRows) -> slice:
-    """Which units of the base belong to the expert of it that is most like another expert, whatever their order."""
+    """Return the units of the base in its expert that is most like another expert, whatever their order."""
     own = base.by_expert
     if len(own) == 1:
         return own[0]

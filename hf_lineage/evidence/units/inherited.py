@@ -24,7 +24,7 @@ ALIKE = 0.5
 DRAWN = 2048
 """Units of all layers together that are compared with the base: the share is then known to 4 %."""
 MOST, FEWEST = 256, 64
-"""Of one layer at most and at least so many of them are drawn, weighted by what they write."""
+"""The most and the fewest units of one layer that are drawn, weighted by what they write."""
 FEWER = 4
 """So many times fewer are drawn where nothing else points to a relation: the share is then known to 8 %."""
 ERROR = 0.01
@@ -60,7 +60,7 @@ class Inherited:
     by_layer: Vector
     """(M,): the share of each layer of the candidate; 0 where the layer cannot be measured."""
     weights: Vector
-    """(M,): the weight of each layer: the same for all that can be measured, whatever they write."""
+    """(M,): the weight of each layer: the same for all layers that can be measured, whatever they write."""
     error: float
     """Half the width of the interval (Hoeffding 1963): the share is estimated from units drawn at random."""
     drawn: tuple[Drawn, ...] = ()
@@ -151,13 +151,13 @@ def together(several: Sequence[Inherited]) -> Inherited | None:
 
 
 def _sampling_error(candidate: PathSignature, row: int) -> float:
-    """One over the effective number of units, if those of a layer are a sample: equal weights are worth the most."""
+    """Return one over the effective number of units of a layer that is a sample, least for equal weights; else 0."""
     weight = candidate.units[row].weight.astype(np.float64)
     return float(weight @ weight / weight.sum() ** 2) if candidate.by_number and weight.sum() > 0 else 0.0
 
 
 def _layer(base: UnitCodes, candidate: UnitCodes, count: int, stream: np.random.Philox) -> tuple[Drawn, float]:
-    """The units of one layer that were looked up, and one over their number; 0 if they are all units of the layer."""
+    """Return the units of one layer that were looked up, and one over their number; 0 if they are all of its units."""
     weight = candidate.weight.astype(np.float64)
     if not weight.sum() > 0 or not len(base.weight):
         return NOTHING, 0.0
@@ -177,9 +177,8 @@ def draw(weight: Vector, count: int, stream: np.random.Philox) -> tuple[NDArray[
 def have_counterparts(base: UnitCodes, candidate: UnitCodes, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return for the chosen units of a candidate, (q,), whether a unit of the base has the directions of its rows.
 
-    That is so where the product of the cosines of both rows, or the product of those of all three to the power of 2/3,
-    is above ALIKE. Hardly any pair of unrelated units has a first cosine of that size, so the others are only computed
-    where the first has.
+    Then the product of the cosines of both rows, or that of all three to the power of 2/3, is above ALIKE. Hardly any
+    pair of unrelated units has a first cosine of that size, so the others are only computed where the first has.
     """
     inherited = np.zeros(len(chosen), dtype=np.bool_)
     codes = [(getattr(candidate, row)[chosen], getattr(base, row)) for row in ROWS]
@@ -201,7 +200,7 @@ Sides = Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64], Vector]]
 
 
 def _matched(sides: Sides, units: NDArray[np.int64], base_units: slice) -> NDArray[np.int64]:
-    """The places in `units` of those that have a counterpart among these units of the base."""
+    """Return the places in `units` of those that have a counterpart among these units of the base."""
     (words, base_words, cosine), *others = sides
     least = ALIKE ** (max(len(sides), 2) / 2)
     differing = _differing(words[:, units, None], base_words[:, None, base_units])
@@ -218,7 +217,7 @@ def _matched(sides: Sides, units: NDArray[np.int64], base_units: slice) -> NDArr
 
 
 def _differing(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.unsignedinteger[Any]]:
-    """How many signs differ, given words of them along the first axis; other axes are broadcast."""
+    """Return the number of signs that differ, given words of them along the first axis; other axes are broadcast."""
     total: NDArray[np.unsignedinteger[Any]] = np.bitwise_count(one[0] ^ other[0])
     total = total.astype(np.min_scalar_type(64 * len(one)), copy=False)
     for x, y in zip(one[1:], other[1:], strict=True):
@@ -227,13 +226,13 @@ def _differing(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np
 
 
 def _cosine(size: int) -> Vector:
-    """The number of different signs in so many bytes -> the cosine: cos(π x) for a share x."""
+    """Return the cosine for each number of different signs in so many bytes: cos(π x) for a share x."""
     cosine: Vector = np.cos(np.pi * np.arange(8 * size + 1) / (8 * size))
     return cosine
 
 
 def _words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Packed signs (u, bytes) as (words, u), the last word filled with zeros."""
+    """Return packed signs (u, bytes) as (words, u), the last word filled with zeros."""
     filled = np.zeros((len(codes), -(-codes.shape[1] // 8) * 8), dtype=np.uint8)
     filled[:, : codes.shape[1]] = codes
     return np.ascontiguousarray(filled.view(np.uint64).T)

@@ -6,10 +6,10 @@ such units are a random order. Tools that prune leave units in the order of thei
 those that read and write about as much: that holds for sorted units as well, and is exact wherever all permutations
 are. Flips say nothing here: what a unit reads and what it writes change their signs together.
 
-Two statistics are judged together, by the largest (see `maximum`), under the same permutations: how alike the units in
-the same places are, where both layers have equally many; and how well the places of units that are each other's best
-match agree in rank within a stratum, which units that were pruned or inserted leave as it is. Units weigh what they
-write, so that copies which write nothing say nothing.
+Two statistics are judged together, by the largest (see `p_values`), under the same permutations. The first is how alike
+the units in the same places are, where both layers have equally many. The second is how well the places of units that
+are each other's best match agree in rank within a stratum; units that were pruned or inserted leave that as it is. In
+both, units weigh what they write, so that copies which write nothing say nothing.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ BATCH = 64
 
 @dataclass(frozen=True)
 class Matched:
-    """What one layer of the candidate and its partner say about the order of their units."""
+    """The units of one layer of the candidate, matched with those of its partner to test their order."""
 
     group: int
     """Layers of the candidate that are copies of each other have one number, and are permuted alike."""
     weight: float
-    """What the layer writes, as a share of all layers."""
+    """Share of what all layers write that this layer writes."""
     units: Numbers
     """(q,): the candidate's units that are permuted."""
     alike: Array | None
@@ -79,7 +79,7 @@ def _roots(rows: UnitRows) -> Array:
 
 
 def _mutual(product: Array, weight: Vector, base_weight: Vector) -> tuple[Numbers, Numbers, Vector]:
-    """Units that are each other's best match, (n,) each: their places in both, and what the pairs count.
+    """Return units that are each other's best match, (n,) each: their places in both, and what the pairs count.
 
     Units that write next to nothing are left out, and so are ties: where copies compete, the place would decide.
     """
@@ -96,7 +96,7 @@ def _mutual(product: Array, weight: Vector, base_weight: Vector) -> tuple[Number
 
 
 def _best(among: Array) -> tuple[Numbers, Array, NDArray[np.bool_]]:
-    """The place of the best of every row, its value, and whether it is better than the second."""
+    """Return the place of the best of every row, its value, and whether it is better than the second."""
     rows, place = np.arange(len(among)), among.argmax(axis=1)
     first = among[rows, place]
     among[rows, place] = -np.inf
@@ -106,7 +106,7 @@ def _best(among: Array) -> tuple[Numbers, Array, NDArray[np.bool_]]:
 
 
 def _ranks(numbers: Numbers) -> Vector:
-    """Standardised ranks of distinct numbers."""
+    """Return standardised ranks of distinct numbers."""
     ranks, count = np.argsort(np.argsort(numbers)), len(numbers)
     standardised: Vector = (ranks - (count - 1) / 2) / np.sqrt((max(count, 2) ** 2 - 1) / 12)
     return standardised
@@ -124,13 +124,13 @@ class UnitOrder:
     """The test of the order of hidden units."""
 
     observed: Mapping[str, float]
-    """By statistic."""
+    """Statistic -> its observed value."""
     z: Mapping[str, float]
-    """By statistic, how many deviations it lies above what permutations give; a picture, not a test."""
+    """Statistic -> deviations by which it lies above what permutations give; a picture, not a test."""
     p_value: float
-    """Of the largest statistic, not corrected for other tests of the same claim."""
+    """p-value of the largest statistic, not corrected for other tests of the same claim."""
     drawn: int
-    """How many permutations were drawn."""
+    """Number of permutations that were drawn."""
 
 
 def order_test(layers: Sequence[Matched], first: int, seed: int) -> UnitOrder | None:
@@ -166,7 +166,7 @@ class _Replicates:
 
     @property
     def drawn(self) -> int:
-        """How many permutations were drawn."""
+        """Number of permutations that were drawn so far."""
         return len(self._values[PLACES]) - 1
 
     def draw(self, name: str) -> Iterator[float]:
@@ -184,7 +184,7 @@ class _Replicates:
         self._values = {name: np.concatenate([values, more[name]]) for name, values in self._values.items()}
 
     def _under(self, orders: Mapping[tuple[int, int], Numbers]) -> dict[str, Vector]:
-        """Both statistics under some permutations of each group."""
+        """Return both statistics under some permutations of each group."""
         values: dict[str, list[Vector]] = {PLACES: [], RANKS: []}
         for key, layer, (places, ranks) in self._layers:
             if layer.alike is not None:
@@ -196,13 +196,13 @@ class _Replicates:
 
 
 def _placed(alike: Array, orders: Numbers) -> Vector:
-    """Σ_u C[π(u), u] for each permutation π."""
+    """Return Σ_u C[π(u), u] for each permutation π."""
     total: Vector = alike[orders, np.arange(len(alike))].sum(axis=1, dtype=np.float64)
     return total
 
 
 def _within(layer: Matched, sets: Sequence[Numbers]) -> tuple[Vector, Vector]:
-    """The ranks (q,) of units and of their matches among those of a stratum, the latter times their weights.
+    """Return the ranks (q,) of units and of their matches among those of a stratum, the latter times their weights.
 
     Ranks among all would say nothing of sorted units, and there a few wrong matches would drown what right ones say.
     """

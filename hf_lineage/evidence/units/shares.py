@@ -57,7 +57,7 @@ def _looked_up(
 
 
 def _layer(base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Philox) -> tuple[Drawn, float, float]:
-    """The units of one layer that were looked up, what is left of them after others, and one over their number.
+    """Return the units of one layer that were looked up, what is left of them after others, and one over their number.
 
     The last is 0 if they are all units of the layer.
     """
@@ -74,10 +74,10 @@ def _layer(base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Ph
 
 
 def _left(partners: UnitRows, candidate: UnitRows) -> float:
-    """What is left of the copies of some units of the base after their opposites: 1 if at least half is.
+    """Return what is left of the copies of some units of the base after their opposites: 1 if at least half is.
 
     A copy beside its opposite writes nothing. Units that undo a copy without being opposites of it need not be counted:
-    at a cosine of -c they write 1 / c of what it writes, so that the copies are less than half of all that is written.
+    at a cosine of -c they write 1 / c of what it writes. So the copies are less than half of all that is written.
     Many small changes that undo a whole layer, as training against a score makes them, leave its units inherited.
     """
     alike = likeness(candidate, partners).astype(np.float64)

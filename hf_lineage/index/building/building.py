@@ -35,7 +35,7 @@ class Job:
     model: str
     options: Options
     commits: frozenset[str] = frozenset()
-    """At which it is in the index."""
+    """The commits at which it is in the index."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def build(
 ) -> Iterator[Outcome]:
     """Put models into an index by an engine, each as soon as it is read; those that are in it are not read again.
 
-    An error of one is told, and the others are read all the same. If `compact`, shards are joined at the end, and the
+    An error of one model is told; the others are read all the same. If `compact`, shards are joined at the end, and the
     files do not depend on the order in which models were done.
     """
     known = catalogue.commits({path: options.recipe.label(path) for path in options.paths})
@@ -104,7 +104,7 @@ def read(job: Job) -> Outcome:
 
 
 def _records(job: Job) -> list[storage.Record]:
-    """What an index keeps of a model; nothing if it is known at this commit."""
+    """Return what an index keeps of a model; nothing if it is known at this commit."""
     source = located(job.model, job.options)
     if isinstance(source, Signature):
         return storage.records_of(source)
@@ -138,7 +138,7 @@ def remove(models: Sequence[str], catalogue: storage.Catalogue) -> None:
 
 
 def _meant(model: str, entries: Sequence[storage.Entry], catalogue: storage.Catalogue) -> list[storage.Entry]:
-    """The entries of a model."""
+    """Return the entries of a model."""
     chosen = [entry for entry in entries if _is_meant(model, entry)]
     if not chosen:
         shows = shlex.join(["hf-lineage", "index", "list", "--index", typed(catalogue.folder)])
@@ -148,7 +148,7 @@ def _meant(model: str, entries: Sequence[storage.Entry], catalogue: storage.Cata
 
 
 def _is_meant(model: str, entry: storage.Entry) -> bool:
-    """Whether a name means an entry: as it is listed, a folder by any path, and one of the Hub in any case."""
+    """Return whether a name means an entry: as it is listed, a folder by any path, and one of the Hub in any case."""
     if model == entry.model or (is_path(model) and not entry.commit and is_path(entry.model)):
         return os.path.normpath(Path.cwd() / model) == os.path.normpath(Path.cwd() / entry.model)
     name, at, commit = model.partition("@")

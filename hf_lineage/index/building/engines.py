@@ -27,7 +27,7 @@ Lost = Callable[[Job], Outcome]
 
 @dataclass(frozen=True)
 class Work:
-    """How much is done at the same time, and how fast."""
+    """The amount of work at the same time, and its rate."""
 
     workers: int = 1
     rate: float | None = None
@@ -35,7 +35,7 @@ class Work:
 
     @property
     def own_rate(self) -> float | None:
-        """Those of one worker."""
+        """Requests to the Hub a minute at most, of one worker; None for as many as the Hub allows."""
         return self.rate and self.rate / self.workers
 
 
@@ -136,7 +136,7 @@ def ray(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Jo
 
 
 ENGINES: Mapping[str, Callable[..., Iterator[Any]]] = {"local": local, "ray": ray}
-"""By its name, what runs a task for each of several jobs."""
+"""Name of an engine -> the function that runs a task for each of several jobs."""
 
 
 def _as_done(
@@ -165,6 +165,6 @@ def _limit(rate: float | None) -> None:
 
 
 def _prepared(rate: float | None, task: Task[Job, Outcome], job: Job) -> Outcome:
-    """The outcome of a job in a process whose requests are bounded."""
+    """Return the outcome of a job in a process whose requests are bounded."""
     _limit(rate)
     return task(job)

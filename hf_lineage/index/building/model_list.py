@@ -25,7 +25,7 @@ class Gathered:
 
     members: tuple[Member, ...]
     opened: tuple[OpenedModel | None, ...]
-    """Each of them, where its weights can be read."""
+    """Each of these models, opened; None where its weights cannot be read."""
     problems: tuple[str, ...] = ()
 
     def seen(self, base: int, candidate: int, verdict: Verdict) -> Derivation | None:

@@ -39,7 +39,7 @@ def relatives(
 ) -> list[tuple[Entry, Vector]]:
     """Return the models of an index to which a model is related, each with the inner products that `between` takes.
 
-    Those are first that share most of the model's difference from the base.
+    The models that share most of the model's difference from the base are first.
     """
     model, near_models = signature.paths[path], []
     for relative in identify(signature, path, catalogue, criteria).related:
@@ -53,7 +53,7 @@ def relatives(
 
 
 def nearer(near_models: Sequence[tuple[Entry, Vector]]) -> list[Nearer]:
-    """Return those that lie between a model and its base, or come from it; the nearest first."""
+    """Return the relatives that lie between a model and its base, or come from the model; the nearest first."""
     cosines = ((entry, between(gram)) for entry, gram in near_models)
     return [Nearer(entry.model, cosine) for entry, cosine in cosines if cosine is not None]
 

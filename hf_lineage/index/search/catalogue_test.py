@@ -45,7 +45,7 @@ class Judged:
 
     group: Group
     row: Row
-    """Its p-value is corrected for nothing, its verdict for all that were tested."""
+    """The row of that member: its p-value is corrected for nothing, its verdict for all that were tested."""
 
     @property
     def verdict(self) -> Verdict:
@@ -59,7 +59,7 @@ class Judged:
 
     @property
     def left(self) -> int:
-        """How many models of the group nothing is known of for that."""
+        """Number of models of the group of which nothing is known after the test."""
         return 0 if self.tested else 1 + len(self.group.near)
 
     @property
@@ -70,22 +70,22 @@ class Judged:
 
 @dataclass(frozen=True)
 class AdapterBases:
-    """What an index knows of the base of an adapter."""
+    """Known models of an index that may be the base of an adapter."""
 
     model: str
     commit: str | None
     part: str
     described: str
-    """What the adapter is, or why it cannot be tested."""
+    """The adapter in a sentence, or why it cannot be tested."""
     width: tuple[int, ...] = ()
     """Widths of a stream that its matrices fit."""
     tested: tuple[Judged, ...] = ()
     tests: int = 1
-    """How many were tested in all, for which p is corrected (Bonferroni)."""
+    """Number of models that were tested in all, for which p is corrected (Bonferroni)."""
     fitting: int = 0
     """Models of the index with a stream of such a width."""
     untested: int = 0
-    """Those of them that are neither tested nor near a model that is."""
+    """Models with a stream of such a width that are neither tested nor near a model that is."""
     of: int = 0
     """All models of the index."""
 
@@ -151,7 +151,7 @@ def grouped(known: Sequence[Shard], most: int, first: Collection[str] = ()) -> t
 
 
 def _tested(adapter: Adapter, group: Group, tests: int, options: Options) -> Judged:
-    """One group, by criteria for so many tests."""
+    """Return the verdict on one group, by criteria for so many tests."""
     claim = Claim(group.entry.model, None, NAMED)
     stricter = replace(options, alpha=options.alpha / tests)
     outcome = attempt(lambda: judge_on(adapter, claim, located(group.entry, options.local_hub), stricter), *VERDICTS)

@@ -1,7 +1,7 @@
 """Identify: which models of an index a model is related to, and which of them is nearest.
 
-The keys only say whom to test. Each candidate is then judged by the exact test, on coordinates that no key is made of,
-corrected for the number of candidates that are tested (Bonferroni).
+The keys only say whom to test. Each candidate is then judged by the exact test on coordinates that no key is made of.
+The test is corrected for the number of candidates that are tested (Bonferroni).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Relative:
 
 @dataclass(frozen=True)
 class Identification:
-    """What an index knows of a model along one path."""
+    """The relatives of a model in an index, along one path."""
 
     model: str
     commit: str | None
@@ -52,13 +52,13 @@ class Identification:
     of: int
     """Entries of the index along this path, one for each model."""
     related: tuple[Relative, ...]
-    """Those that the exact test calls RELATED: first those through which the model comes, then the ancestor."""
+    """Tested models that the exact test calls RELATED: first those through which the model comes, then the ancestor."""
     ancestor: Relative | None
     """The relative in the middle of all of them, from which differences are taken; None where none is related."""
     others: tuple[Relative, ...]
-    """Those that were tested and are not."""
+    """Tested models that it does not call RELATED."""
     width: int = 0
-    """Of the model's stream."""
+    """Width of the model's stream."""
     otherwise: int = 0
     """Entries of the index along this path that are no part of the search: of another width, or another recipe."""
     blended: Blended | None = None
@@ -109,7 +109,7 @@ def identify(
 def _ranked(
     model: Array, sketches: Sequence[Array], relatives: Sequence[Relative]
 ) -> tuple[tuple[Relative, ...], Relative | None]:
-    """The relatives in order, and the ancestor: the one with the least sum of distances from all others."""
+    """Return the relatives in order, and the ancestor: the one with the least sum of distances from all others."""
     if not relatives:
         return (), None
     apart = _apart([model, *sketches])
@@ -128,7 +128,7 @@ def _ranked(
 
 
 def _apart(sketches: Sequence[Array]) -> Vector:
-    """The distances of aligned sketches, (n, n), over the layers that all have."""
+    """Return the distances of aligned sketches, (n, n), over the layers that all have."""
     common = np.logical_and.reduce([one.any(axis=(1, 2)) for one in sketches])
     rows = [one if common.all() else one[common] for one in sketches]
     difference = np.empty_like(rows[0])
@@ -140,7 +140,7 @@ def _apart(sketches: Sequence[Array]) -> Vector:
 
 
 def _cosine(squares: Vector, first: int, second: int, ancestor: int) -> float:
-    """The cosine of the differences of two from a third, by the squared distances of the three."""
+    """Return the cosine of the differences of two from a third, by the squared distances of the three."""
     one, other, between = squares[first, ancestor], squares[second, ancestor], squares[first, second]
     sizes = float(np.sqrt(one * other))
     return float(one + other - between) / (2 * sizes) if sizes > 0 else 0.0

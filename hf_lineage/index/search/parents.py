@@ -70,7 +70,7 @@ def weighed(result: Identification, model: OpenedModel, options: Options) -> Ide
 
 
 def _opened(entries: Sequence[Entry], options: Options) -> tuple[dict[str, FromWeights], list[str]]:
-    """Models of the index whose weights can be read, by name, and a sentence for every other."""
+    """Return models of the index whose weights can be read, by name, and a sentence for every other."""
     others, notes = dict[str, FromWeights](), []
     for entry in entries:
         name = printable(entry.model, 200)

@@ -1,6 +1,6 @@
 """Catalogue: the index on disk, a folder of shards, and the signatures of which their keys were made.
 
-Each model is written into files of its own, so that a run that is killed loses at most the model it was reading, and
+Each model is written into files of its own. So a run that is killed loses at most the model it was reading, and
 several may write at once. Many small shards are joined into one for each group; `compact` joins all of them.
 """
 
@@ -32,12 +32,12 @@ LARGEST_SIGNATURE = 2**30
 
 @dataclass(frozen=True)
 class Record:
-    """What an index keeps of one model along one path."""
+    """The data that an index keeps of one model along one path."""
 
     entry: Entry
     key: Key
     signature: bytes
-    """As a file."""
+    """The content of its file."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Catalogue:
 
     folder: Path
     source: str = ""
-    """Of an index on the Hub its repository and commit, from where signatures are fetched one by one."""
+    """Repository and commit of an index on the Hub, from where signatures are fetched one by one; else empty."""
     unread: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Models whose signatures could not be read so far, each with the reason."""
 
@@ -172,7 +172,7 @@ def records_of(signature: Signature) -> list[Record]:
 
 
 def signature_file(entry: Entry) -> str:
-    """Return where the signature of a model is in an index; in many folders, for a folder holds some thousand well."""
+    """Return the path of a model's signature in an index; in many folders, for a folder holds some thousand well."""
     return f"{SIGNATURES}/{entry.identity[:2]}/{entry.identity}.safetensors"
 
 

@@ -26,7 +26,7 @@ from hf_lineage.index.key import BITS, VERSION
 from hf_lineage.signature import WIDEST
 
 KEYS, MODELS = ".safetensors", ".jsonl"
-"""What the two files of a shard end in; without the first there is no shard."""
+"""Ends of the names of the two files of a shard; without the first there is no shard."""
 SIZE = BITS // 8
 MOST_ROWS = 2**22
 """Models of a shard."""
@@ -39,12 +39,12 @@ LONGEST_NAME, LONGEST_LINE = 2**12, 2**15
 
 @dataclass(frozen=True, order=True)
 class Group:
-    """What models have in common whose keys can be compared."""
+    """Properties that models have in common whose keys can be compared."""
 
     path: str
     width: int
     recipe: str
-    """By which their signatures were made, as the label of the file of a signature."""
+    """Recipe by which their signatures were made, as the label of the file of a signature."""
 
 
 @dataclass(frozen=True, order=True)
@@ -52,9 +52,9 @@ class Entry:
     """One model along one path."""
 
     model: str
-    """Without its revision, where it has a commit."""
+    """The name of the model, without its revision where it has a commit."""
     commit: str
-    """Empty for a folder."""
+    """The commit of the model; empty for a folder."""
     path: str
     width: int
     layers: int
@@ -98,11 +98,11 @@ class Shard:
     """A shard of which the header was read."""
 
     file: Path
-    """Its keys."""
+    """The file with its keys."""
     group: Group
     rows: int
     start: int
-    """Where the keys begin in the file."""
+    """Offset of the keys in the file, in bytes."""
     stamp: Stamp
 
     @classmethod

@@ -75,19 +75,19 @@ def plain(name: str) -> str:
 
 
 Seen = Callable[[int, int, Verdict], Derivation | None]
-"""How the second of two related models was made from the first, where that can be measured."""
+"""Returns how the second of two related models was made from the first; None where that cannot be measured."""
 
 
 def unseen(_base: int, _candidate: int, _verdict: Verdict) -> None:
-    """Nothing is known of how any model was made: there are only signatures."""
+    """Return None: with signatures alone, nothing is known of how any model was made."""
 
 
 Blends = Callable[[int, Sequence[int]], Blend | None]
-"""A model as a combination of several others, by their weights; None where these cannot be read."""
+"""Returns a model as a combination of several others, by their weights; None where these cannot be read."""
 
 
 def no_blend(_model: int, _parents: Sequence[int]) -> None:
-    """Nothing is known of what made up any model: there are only signatures."""
+    """Return None: with signatures alone, nothing is known of what makes up any model."""
 
 
 @dataclass
@@ -150,7 +150,7 @@ def families_of(tests: PairTests, declared: Sequence[Declared]) -> list[int]:
 
 
 def barred(members: Sequence[Member], declared: Sequence[Declared], places: Sequence[int]) -> list[bool]:
-    """Whether each model shares with others a declared base that is none of the models."""
+    """Return whether each model shares with others a declared base that is none of the models."""
     absent = [plain(one.claim.base) for one in declared if one.base is None and one.child in places]
     return [any(absent.count(plain(claim.base)) > 1 for claim in member.claims) for member in members]
 
@@ -194,7 +194,7 @@ def crossed(links: Links, arcs: Sequence[Arc], edge: Arc) -> bool:
 
 
 def _path(links: Links, start: int, end: int) -> list[int]:
-    """The nodes from one to another."""
+    """Return the nodes from one to another."""
     came: dict[int, int] = {start: start}
     reached = [start]
     for node in reached:

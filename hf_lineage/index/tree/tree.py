@@ -33,20 +33,20 @@ UNKNOWN = "unknown common ancestor"
 ALPHA = 0.001
 """The least p-value that the permutations of one pair can have: pairs are many, and p is not corrected for them."""
 CHILD = (derivation.Means.QUANTIZED, derivation.Means.PRUNED)
-"""What is done to a model and cannot be undone: what shows it is the child."""
+"""Changes of a model that cannot be undone: they show that it is the child."""
 
 
 class Mark(Enum):
-    """What an edge rests on, by the words that reports print."""
+    """The evidence that an edge rests on, by the words that reports print."""
 
     VERIFIED = "verified"
     IN_PART = "verified in part"
     WEAKER = "related, not verified"
-    """By a threshold, by the basis alone, through another model, or by how much is not known."""
+    """Related by a threshold, by the basis alone, through another model, or by an unknown amount."""
     MEASURED = "measured only"
     DECLARED = "declared only"
     NOT_JUDGED = "not judged"
-    """Tried, and there is no verdict."""
+    """The test was tried and gave no verdict."""
     NO_TRACE = "no trace"
     """Nothing declares it: whoever ran the check named it."""
     CONTRADICTED = "contradicted"
@@ -64,9 +64,9 @@ class Edge:
     directed: bool = True
     """Whether something tells which of the two came first."""
     relation: str = ""
-    """What the child declares."""
+    """The relation that the child declares."""
     seen: str = ""
-    """How the child was made from the parent, as the weights show it."""
+    """The way in which the child was made from the parent, as the weights show it, in words."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ class Tree:
     """The models of each, its unknown ancestors included, from its root on; a model alone is one as well."""
     edges: tuple[Edge, ...]
     pairs: int
-    """How many pairs there are, of which each can be tested once."""
+    """Number of pairs of models, of which each can be tested once."""
     alpha: float
 
 
 def criteria(path: str) -> Criteria:
-    """Return by what two models are of one family."""
+    """Return the criteria by which two models are of one family."""
     return Criteria(alpha=ALPHA, paths=(path,))
 
 
@@ -113,7 +113,7 @@ def grow(
 def _family(
     tests: PairTests, own: Sequence[int], declared: Sequence[Declared], seen: Seen, before: int
 ) -> tuple[tuple[str, ...], list[Edge]]:
-    """The nodes of one family from its root on, and its edges; `before` counts the unknown ones of other families."""
+    """Return the nodes of one family, its root first, and edges; `before` counts unknown nodes of other families."""
     sketches = _sketches(tests, own)
     gram = derivation.products(sketches)
     claims = [(own.index(one.base), own.index(one.child)) for one in declared if one.base in own and one.child in own]
@@ -147,7 +147,7 @@ def _family(
 def _told(
     tests: PairTests, places: Sequence[int], links: derivation.Links, seen: Seen
 ) -> Iterator[tuple[Arc, derivation.Derivation]]:
-    """How each model was made from its neighbour in the tree, one way and the other."""
+    """Yield how each model was made from its neighbour in the tree, one way and the other."""
     for one, there in links.items():
         for other in there:
             if one < len(places) > other and seen is not unseen:
@@ -158,7 +158,7 @@ def _told(
 
 
 def _declared_edge(tests: PairTests, declared: Sequence[Declared], parent: str, child: str) -> Edge:
-    """An edge between two models of a family, by what the child declares."""
+    """Return the edge between two models of a family, by what the child declares."""
     names = [member.name for member in tests.members]
     for one in declared:
         if one.base is not None and (names[one.base], names[one.child]) == (parent, child):
@@ -169,7 +169,7 @@ def _declared_edge(tests: PairTests, declared: Sequence[Declared], parent: str, 
 
 
 def _sketches(tests: PairTests, own: Sequence[int]) -> list[Array]:
-    """The sketches of a family, all aligned to the model that most others are alike to."""
+    """Return the sketches of a family, all aligned to the model that most others are alike to."""
     paths = [tests.members[at].signature.paths[tests.path] for at in own]
     middle = max(range(len(paths)), key=lambda at: sum(scores(paths[at], paths)))
     layers = len(paths[middle].trace)
@@ -177,7 +177,7 @@ def _sketches(tests: PairTests, own: Sequence[int]) -> list[Array]:
 
 
 def _merges(gram: Vector, claims: Sequence[Arc]) -> list[derivation.Merge]:
-    """The merges of a family; of several that may be one, that which declares its parents, then the strongest."""
+    """Return the merges of a family; of several candidates, the one that declares its parents, then the strongest."""
     aside: list[derivation.Merge] = []
     while True:
         left = [at for at in range(len(gram)) if all(at != merge.model for merge in aside)]
@@ -197,7 +197,7 @@ def _merges(gram: Vector, claims: Sequence[Arc]) -> list[derivation.Merge]:
 def _merged(
     tests: PairTests, own: Sequence[int], aside: Sequence[derivation.Merge], gram: Vector, declared: Sequence[Declared]
 ) -> Iterator[Edge]:
-    """An edge to each parent of a merge, with what this one gave."""
+    """Yield an edge to each parent of a merge, with what this one gave."""
     names, apart = [tests.members[at].name for at in own], derivation.distances(gram)
     for merge in aside:
         several = len(merge.parents) > 1
@@ -209,7 +209,7 @@ def _merged(
 
 
 def _in_part(tests: PairTests, home: Sequence[int], declared: Sequence[Declared]) -> Iterator[Edge]:
-    """An edge for what is related in part: to a base that it declares, else to the one it is most alike to."""
+    """Yield an edge for what is related in part: to a base that it declares, else to the one it is most alike to."""
     pairs = [(one.base, one.child) for one in declared if one.base is not None]
     alike = [(at, other) for _, one, two in tests.scores() for at, other in ((one, two), (two, one))]
     members, done = tests.members, set[tuple[int, int]]()
@@ -224,7 +224,7 @@ def _in_part(tests: PairTests, home: Sequence[int], declared: Sequence[Declared]
 
 
 def _besides(tests: PairTests, declared: Sequence[Declared], edges: Sequence[Edge]) -> Iterator[Edge]:
-    """Claims that no weights bear out, and those that nothing was measured of."""
+    """Yield claims that no weights bear out, and those that nothing was measured of."""
     drawn = {(edge.parent, edge.child) for edge in edges}
     for one in declared:
         child = tests.members[one.child].name
