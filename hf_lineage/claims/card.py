@@ -1,7 +1,7 @@
 """A model card as text: one marked section is replaced in place, and all else stays byte for byte.
 
-Pure functions from text to text. Only a block parser can tell a marker from one that is quoted in a list, a code block
-or a comment that never ends, so CommonMark's rules decide (markdown-it-py).
+Pure functions from text to text. Only a block parser can tell a marker from one that is quoted in a list, in a code
+block or in an unfinished comment. So CommonMark's rules decide (markdown-it-py).
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def front_matter(lines: Sequence[str]) -> tuple[int, int] | None:
 
 
 def _section(lines: Sequence[str]) -> tuple[int, int] | None:
-    """The range of lines of the marked section, with both markers; None if there is no marker."""
+    """Return the range of lines of the marked section, with both markers; None if there is no marker."""
     if not any(_MARKER.search(line) for line in lines):
         return None
     markers = [
@@ -130,13 +130,13 @@ def _section(lines: Sequence[str]) -> tuple[int, int] | None:
 
 
 def _open_end(lines: Sequence[str]) -> int:
-    """The last line at which a new block can be added: the end, or before a block that never ends."""
+    """Return the last line at which a new block can be added: the end, or before a block that never ends."""
     new = [*lines, _gap(lines, "\n"), "A new paragraph."]
     return min(_tokens(_LINE.findall("".join(new)))[-1].map[0], len(lines))  # type: ignore[index]  # all have one
 
 
 def _tokens(lines: Sequence[str]) -> list[Token]:
-    """The outermost blocks of a card; its YAML is not Markdown and is replaced by blank lines."""
+    """Return the outermost blocks of a card; its YAML is not Markdown and is replaced by blank lines."""
     from markdown_it import MarkdownIt
 
     _, end = front_matter(lines) or (0, -1)
@@ -146,7 +146,7 @@ def _tokens(lines: Sequence[str]) -> list[Token]:
 
 
 def _newline(lines: Sequence[str]) -> str:
-    """The line ending of most lines."""
+    """Return the line ending of most lines."""
     counted = Counter(filter(None, map(_ending, lines)))
     return max(("\n", "\r\n", "\r"), key=lambda ending: counted[ending])
 
@@ -156,7 +156,7 @@ def _ending(line: str) -> str:
 
 
 def _gap(lines: Sequence[str], newline: str) -> str:
-    """The line endings after which the next line follows a blank line, or begins the card."""
+    """Return the line endings after which the next line follows a blank line, or begins the card."""
     if not lines or (_ending(lines[-1]) and not lines[-1].strip()):
         return ""
     if newline == "\n" and _ending(lines[-1]) == "\r":

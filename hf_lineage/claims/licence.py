@@ -41,7 +41,7 @@ def stated(source: object) -> str:
 
 
 def _text(value: object) -> str:
-    """A value as it is shown: a text, or the texts of a list."""
+    """Return a value as it is shown: a text, or the texts of a list."""
     values = value[:MOST] if isinstance(value, list) else [value]
     texts = (text.strip() for text in values if isinstance(text, str))
     return printable(", ".join(text for text in texts if text not in NO_VALUE), LONGEST)

@@ -1,6 +1,6 @@
 """Merges: the parents that a configuration of mergekit names, and the recipe by which it combines them.
 
-What is read is plain text out of an untrusted file; a number that is none is left out.
+Both are read as plain text from an untrusted file; a value that has to be a number and is none is left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hf_lineage.files import plain_yaml
 
 LINEAR, SLERP, PASS_THROUGH = "linear", "slerp", "passthrough"
 FROM_BASE = ("task_", "ties", "dare_", "della", "breadcrumbs", "model_breadcrumbs", "sce", "model_stock")
-"""What the names of those methods begin with that add differences from their base model."""
+"""Beginnings of the names of the methods that add differences from their base model."""
 LARGEST_WEIGHT = 1e6
 MOST = 1000
 """Weights of one model, and numbers of one gradient; a recipe with more is not read."""
@@ -29,7 +29,7 @@ _BLOCK = re.compile(r"^(`{3,}|~{3,})[ \t]*ya?ml[ \t]*\n(.*?)^\1[ \t]*$", re.MULT
 
 @dataclass(frozen=True)
 class MergeRecipe:
-    """How a merge was made, by what it declares."""
+    """The method, base model, weights and layers by which a merge says that it was made."""
 
     method: str
     base: str = ""
@@ -38,7 +38,7 @@ class MergeRecipe:
     """Model, in lower case -> a weight for each slice in which it is, as mergekit writes it: a number, a gradient over
     the layers, or a list of either with the tensors for which it holds."""
     layers: Mapping[str, int] = field(default_factory=dict)
-    """Model, in lower case -> how many layers are taken of it, where the configuration counts layers."""
+    """Model, in lower case -> number of layers taken from it, where the configuration counts layers."""
 
     def weight(self, model: str, tensor: str) -> float | None:
         """Return the weight that one model has in a tensor; None where it is not declared.
@@ -101,14 +101,14 @@ def recipe_in_card(text: str) -> MergeRecipe | None:
 
 
 def _parts(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """A configuration itself, and the modules in it, each of which has models or slices of its own."""
+    """Yield a configuration itself, and the modules in it, each of which has models or slices of its own."""
     yield config
     modules = config.get("modules")
     yield from (part for part in (modules.values() if isinstance(modules, dict) else ()) if isinstance(part, dict))
 
 
 def _sources(config: Mapping[str, Any]) -> Iterator[tuple[list[Any], Mapping[str, Any]]]:
-    """Every model of a configuration, with the parameters that hold for it where it has none itself."""
+    """Yield every model of a configuration, with the parameters that hold for it where it has none itself."""
     whole = config.get("parameters")
     for part in _parts(config):
         outer = [whole] if part is config else [part.get("parameters"), whole]
@@ -119,21 +119,21 @@ def _sources(config: Mapping[str, Any]) -> Iterator[tuple[list[Any], Mapping[str
 
 
 def _given(method: str, is_base: bool, parameters: Iterable[Any]) -> Any:
-    """The weight of a model: of SLERP, t for the second model and 1 - t for the base; None where none is given."""
+    """Return the weight of a model, None where none is given; SLERP gives t to the second model, 1 - t to the base."""
     key = "t" if method == SLERP else "weight"
     value = next((some[key] for some in parameters if isinstance(some, dict) and key in some), None)
     return {"less": value} if value is not None and method == SLERP and is_base else value
 
 
 def _mean(settings: Sequence[Any], tensor: str) -> float | None:
-    """The mean of a weight over the layers and slices; None where one cannot be read, or holds for other tensors."""
+    """Return the mean of a weight over layers and slices; None where one cannot be read or holds for other tensors."""
     values = [_value(setting, tensor) for setting in settings] if len(settings) <= MOST else [None]
     numbers = [value for value in values if value is not None]
     return sum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
 
 
 def _value(setting: Any, tensor: str) -> float | None:
-    """One setting as a number: a gradient is interpolated between the first layer and the last."""
+    """Return one setting as a number: a gradient is interpolated between the first layer and the last."""
     if isinstance(setting, dict):
         if "less" in setting:
             value = _value(setting["less"], tensor)
@@ -152,7 +152,7 @@ def _value(setting: Any, tensor: str) -> float | None:
 
 
 def _holds(setting: Mapping[str, Any], tensor: str) -> bool:
-    """Whether a conditional setting is for a tensor, as mergekit decides it."""
+    """Return whether a conditional setting is for a tensor, as mergekit decides it."""
     chosen = setting.get("filter")
     return chosen in (None, "", "*", "null") or (isinstance(chosen, str) and bool(tensor) and chosen in tensor)
 
@@ -166,7 +166,7 @@ def _number(value: Any) -> float | None:
 
 
 def _length(value: Any) -> int:
-    """How many layers a range of them has; 0 for what is none."""
+    """Return the number of layers in a range `[first, last]`; 0 for a value that is no range."""
     ends = [_number(end) for end in value] if isinstance(value, list) and len(value) == 2 else []
     first, last = ends if len(ends) == 2 else (None, None)
     return int(last - first) if first is not None and last is not None and 0 <= first <= last else 0
@@ -177,13 +177,13 @@ def _entries(value: object) -> Iterator[dict[str, Any]]:
 
 
 def _name(value: object) -> str:
-    """The model that a value names, in lower case; empty if it names none."""
+    """Return the model that a value names, in lower case; empty if it names none."""
     named = next(_model_name(value), None)
     return "" if named is None or named.problem else named.base.casefold()
 
 
 def _model_name(value: object) -> Iterator[Name]:
-    """What mergekit writes: `org/model`, `org/model+org/lora`, or the parts as a mapping."""
+    """Yield the model that mergekit writes as `org/model`, as `org/model+org/lora`, or as a mapping of these parts."""
     if isinstance(value, dict):
         value = value.get("path") or value.get("model")
         value = value.get("path") if isinstance(value, dict) else value

@@ -34,7 +34,7 @@ def with_base(text: str, base: str, relation: str | None, newline: str) -> str:
 
 
 def _like(before: object, value: str) -> object:
-    """The value as it is set: a list of one base stays a list."""
+    """Return the value as it is set: a list of one base stays a list."""
     return [value] if isinstance(before, list) and before else value
 
 
@@ -53,12 +53,12 @@ def _loaded(text: str) -> dict[str, object]:
 
 
 def _shares(event: yaml.Event) -> bool:
-    """Whether a value has an anchor, an alias or a tag."""
+    """Return whether a value has an anchor, an alias or a tag."""
     return bool(getattr(event, "anchor", None) or getattr(event, "tag", None))
 
 
 def _spliced(text: str, wanted: Mapping[str, str], newline: str) -> str:
-    """The text with existing keys set, from the last to the first, and the missing keys added."""
+    """Return the text with existing keys set, from the last to the first, and the missing keys added."""
     root = yaml.compose(text, Loader=yaml.BaseLoader)
     if root is not None and not (isinstance(root, yaml.MappingNode) and not root.flow_style):
         raise CardError(f"{_WHERE} does not have one line for each key and cannot be edited; set {BASE} by hand")
@@ -75,7 +75,7 @@ def _spliced(text: str, wanted: Mapping[str, str], newline: str) -> str:
 
 
 def _place(node: yaml.Node, name: str) -> tuple[int, int]:
-    """The range of characters of the one value of a key, also where it is a list of one value."""
+    """Return the range of characters of the one value of a key, also where it is a list of one value."""
     if isinstance(node, yaml.SequenceNode) and len(node.value) > 1:
         raise CardError(
             f"{_WHERE} has {len(node.value)} entries under {name}, any of which may be right; edit it by hand"
@@ -90,5 +90,5 @@ def _place(node: yaml.Node, name: str) -> tuple[int, int]:
 
 
 def _scalar(value: str) -> str:
-    """A value as YAML writes it: quoted if it would otherwise not be text, such as `1e3` or `no`."""
+    """Return a value as YAML writes it: quoted if it would otherwise not be text, such as `1e3` or `no`."""
     return value if yaml.safe_load(value) == value else f'"{value}"'

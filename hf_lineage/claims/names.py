@@ -1,4 +1,4 @@
-"""Names of bases as people write them: which model of the Hub is meant, or why none is.
+"""Names of bases as people write them, and the model of the Hub that each means, or why it means none.
 
 Names, addresses of the Hub, its tags and folders of its cache are understood. A path names nothing on the Hub, and no
 other site is ever asked. All of it is untrusted input.
@@ -50,7 +50,7 @@ _BETWEEN = re.compile(r"(?:[\s,;|+&]|(?<=\s)and(?=\s))+")
 _PREFIX = re.compile(r"(?:huggingface(?:_hub)?|hf)/[^/]+/[^/]+/?", re.IGNORECASE)
 _NO_MODELS = frozenset({"api", "blog", "collections", "docs", "learn", "models", "papers", "posts", "spaces"})
 _PARTS = frozenset({"blob", "raw", "resolve", "tree", "commit", "commits", "discussions", "edit"})
-"""What follows the name of a model in the address of one of its pages."""
+"""Words that follow the name of a model in the addresses of its pages."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def names_in(value: Any, relation: str | None = None) -> Iterator[Name]:
 
 
 def understood(text: str, relation: str | None = None) -> Name:
-    """Return which model of the Hub a text means, and by which relation where the text says so.
+    """Return the model of the Hub that a text means, with the relation that the text states, if any.
 
     >>> understood("https://huggingface.co/org/name/tree/main").base
     'org/name'
@@ -116,16 +116,16 @@ def bases_of_adapter(config: Mapping[str, Any]) -> Iterable[Name]:
 
 
 def at_revisions(declared: Iterable[Name], stated: Iterable[Name]) -> Sequence[Name]:
-    """Return names, of which those that name a base alone mean the revision at which others state it.
+    """Return the declared names; a base named without a revision takes the revision at which `stated` names it.
 
-    An adapter changes the weights that it was trained on, and later ones of the same name may be others.
+    An adapter changes the weights that it was trained on, and later weights of the same name may be different.
     """
     exact = {name.base.partition("@")[0].casefold(): name.base for name in stated if not name.problem}
     return [replace(name, base=exact.get(name.base.casefold(), name.base)) for name in declared]
 
 
 def _meaning(text: str) -> tuple[str, str]:
-    """The name of a model on the Hub, or what the text is instead."""
+    """Return the name of a model on the Hub, or what the text is instead."""
     if text.casefold() in NO_MODEL:
         return "", WORD
     names = [name for name in _BETWEEN.split(text) if name]
@@ -148,7 +148,7 @@ def _meaning(text: str) -> tuple[str, str]:
 
 
 def _at_address(rest: str) -> tuple[str, str]:
-    """The model that a page of the Hub shows, by what follows the name of its host."""
+    """Return the model that a page of the Hub shows, by what follows the name of its host."""
     parts = [unquote(part) for part in re.split(r"[?#]", rest)[0].split("/") if part]
     parts = parts[1:] if parts[:1] == ["models"] and len(parts) > 2 else parts
     if not parts or parts[0].lower() in _NO_MODELS:
@@ -167,7 +167,7 @@ def _checked(name: str) -> tuple[str, str]:
 
 
 def _in_mapping(entry: Mapping[str, Any], relation: str | None) -> Iterator[Name]:
-    """What a mapping declares: a name under one of the usual keys, or the list that the Hub answers with."""
+    """Yield the bases that a mapping declares: a name under a usual key, or the list that the Hub answers with."""
     word = str(entry.get("relation")).strip().lower()
     relation = word if word in RELATIONS else relation
     models = entry.get("models")

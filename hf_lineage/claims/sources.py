@@ -25,11 +25,11 @@ GGUF = "GGUF metadata"
 GGUF_SOURCE = ("general.source.repo_url", "general.source.huggingface.repository", "general.source.url")
 """The keys of metadata that name the model from which a file was made; the first that is there counts."""
 GGUF_TITLE = "general.name"
-"""What a file calls itself: mostly a title, and where it is a name on the Hub, that of the model that was converted."""
+"""The key of the name that a file gives itself: mostly a title, else the converted model's name on the Hub."""
 LARGEST = 2**20
 """The most bytes of a configuration, and of the beginning of a card, that are read for claims."""
 LAST = 2
-"""The rank of what only programs write, of which a text that names no model is no claim either."""
+"""The rank of a source that only programs write; a text in it that names no model is no claim."""
 ORIGIN = "_name_or_path"
 """The key under which transformers writes what a configuration was loaded from."""
 MOST_CLAIMS = 100
@@ -50,7 +50,7 @@ class Claim:
 
     @property
     def remedy(self) -> str:
-        """What to add where the claim leads nowhere, as the end of a sentence."""
+        """The end of a sentence that tells the user which option to add where the claim leads to no model."""
         if not self.folder:
             return "; name the base with --base" if self.problem == PATH else ""
         folder = shlex.quote(self.folder)
@@ -77,11 +77,11 @@ class ClaimSource:
     declares: Callable[[RepoRef], Iterable[Name]]
     """Returns what the file declares; raises CheckpointError if it cannot be parsed."""
     rank: int = 0
-    """What sources of a higher rank name counts only if those of lower ranks name no model."""
+    """Sources of a higher rank count only if the sources of lower ranks name no model."""
 
 
 Declared = Mapping[ClaimSource, Sequence[Name]]
-"""What each file declares, by the rank of the files."""
+"""Source -> the names of bases that its file declares."""
 
 
 def read_claims(repo: RepoRef) -> Claims:
@@ -108,7 +108,7 @@ def read_claims(repo: RepoRef) -> Claims:
 
 
 def _weighed(repo: RepoRef, declared: Declared, counting: int | None, unread: Sequence[str]) -> Claims:
-    """The claims of the rank that counts, with every file that agrees, and what else is declared."""
+    """Return the claims of the rank that counts, with every file that agrees, and what else is declared."""
     rank = counting
     if rank is None:
         rank = next((one.rank for one, names in declared.items() if any(name.problem != WORD for name in names)), None)
@@ -132,7 +132,7 @@ def _weighed(repo: RepoRef, declared: Declared, counting: int | None, unread: Se
 
 
 def _conflicts(declared: Declared, counting: int | None) -> tuple[str, ...]:
-    """A sentence that says which file declares what, if they disagree, and which of them counts."""
+    """Return a sentence that says which file declares what, if they disagree, and which of them counts."""
     by_file = {
         source: dict(sorted({name.base.casefold(): name.base for name in names if not name.problem}.items()))
         for source, names in declared.items()
@@ -154,7 +154,7 @@ def _in_card(repo: RepoRef) -> Iterable[Name]:
 
 
 def _in_merge(file: str, repo: RepoRef) -> Iterable[Name]:
-    """The parents of a merge; of several in one file each has a name, by which the others mean it."""
+    """Return the parents of a merge; of several in one file each has a name, by which the others mean it."""
     merges = _documents(repo, file, repo.read_text(file, LARGEST))
     for merge in merges:
         made = [one.get("name") for one in merges if one is not merge]
@@ -171,13 +171,13 @@ def merge_recipe(repo: RepoRef) -> MergeRecipe | None:
 
 
 def _in_config(repo: RepoRef) -> Iterable[Name]:
-    """What the configuration was loaded from, which programs write; often the model itself."""
+    """Return the model that the configuration says it was loaded from, unless that is this repository itself."""
     config = repo.read_json(CONFIG, LARGEST_CONFIG) or {}
     return [name for name in names_in(config.get(ORIGIN)) if name.base.partition("@")[0].casefold() not in _own(repo)]
 
 
 def _in_gguf(repo: RepoRef) -> Iterable[Name]:
-    """The base models that metadata name or, where they name none, the model that was converted."""
+    """Return the base models that metadata name or, where they name none, the model that was converted."""
     if "model.safetensors" in repo.files() if repo.file is None else not repo.file.endswith(".gguf"):
         return []
     from hf_lineage.checkpoint.foreign.gguf import choose_files, read_head
@@ -192,7 +192,7 @@ def _in_gguf(repo: RepoRef) -> Iterable[Name]:
 
 
 def _own(repo: RepoRef) -> set[str]:
-    """The names of a repository itself, in lower case."""
+    """Return the names of a repository itself, in lower case."""
     return {name.partition("@")[0].casefold() for name in (repo.name, repo.remote, repo.renamed) if name}
 
 
@@ -207,7 +207,7 @@ SOURCES = [
 
 
 def _front_matter(repo: RepoRef) -> dict[str, Any]:
-    """The metadata of the model card, empty if there is none."""
+    """Return the metadata of the model card, empty if there is none."""
     text = repo.read_head(CARD, LARGEST) or ""
     if "\0" in text:
         raise CheckpointError(f"{repo}: {CARD} is not UTF-8 text; save it as UTF-8, or name the base with --base")

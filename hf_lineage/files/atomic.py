@@ -162,7 +162,7 @@ def _failing(file: Path) -> Iterator[None]:
 
 
 def _is_stream(file: Path) -> bool:
-    """Whether a path names a device or a pipe, to which is written without replacing it."""
+    """Return whether a path names a device or a pipe, to which is written without replacing it."""
     try:
         mode = file.lstat().st_mode
     except OSError:
@@ -171,7 +171,7 @@ def _is_stream(file: Path) -> bool:
 
 
 def _is_of_system(file: Path) -> bool:
-    """Whether a file is one of those by which the system names devices and what this process has open."""
+    """Return whether a file is one of those by which the system names devices and what this process has open."""
     return os.path.realpath(file.parent) in {os.path.realpath(name) for name in DEVICES}
 
 

@@ -1,6 +1,6 @@
-"""What was read of the folder of one repository, which is listed once and each of whose small files is read once.
+"""Cache of one repository's folder: each folder is listed once, and each small file is read once.
 
-It belongs to one check: a file may change before the next one.
+A cache belongs to one check: a file may change before the next check.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Entries(NamedTuple):
 
 @dataclass(eq=False)
 class FolderCache:
-    """What was read so far, by path."""
+    """The listings and the contents of files that were read so far, by path."""
 
     entries: dict[Path, Entries] = field(default_factory=dict)
     heads: dict[Path, tuple[int, bytes]] = field(default_factory=dict)
-    """How many bytes were asked for, and those that were there."""
+    """Path -> number of bytes that were asked for, and the bytes that the file had of them."""
     objects: dict[Path, tuple[int, dict[str, Any]]] = field(default_factory=dict)
-    """The bytes of a JSON file, and what they say."""
+    """Path -> size of a JSON file in bytes, and the object in it."""
 
     def listed(self, folder: Path) -> Entries:
         """Return the names in a folder; none where there is no such folder. Raise OSError if it cannot be listed."""
@@ -83,7 +83,7 @@ def _listed(folder: Path) -> Entries:
 
 
 def _holds(kind: Callable[[], bool]) -> bool:
-    """Whether an entry is of a kind; a link that leads back to itself is of none."""
+    """Return whether an entry is of a kind; a link that leads back to itself is of none."""
     with contextlib.suppress(OSError):
         return kind()
     return False

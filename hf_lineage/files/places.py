@@ -73,7 +73,7 @@ def link_on_the_way(path: Path) -> Path | None:
 
 
 def _may_be_checkout(folder: Path) -> bool:
-    """Whether a folder holds a git checkout, or is the working directory, unless that is the whole machine."""
+    """Return whether a folder holds a git checkout, or is the working directory, unless that is the whole machine."""
     with contextlib.suppress(OSError):
         return os.path.lexists(folder / ".git") or (folder != folder.parent and folder.samefile("."))
     return False
@@ -82,15 +82,15 @@ def _may_be_checkout(folder: Path) -> bool:
 def inside(path: Path, folder: Path) -> Path | None:
     """Return the real path of a file or folder; None if a link leads out of `folder`, which may itself be a link.
 
-    In the Hub's cache a snapshot consists of links to the blobs of its repository, which may be links to the blobs
-    common to the whole cache. Only these links may lead out of a folder.
+    In the Hub's cache a snapshot consists of links to the blobs of its repository. Those may be links to the blobs
+    common to the whole cache. Only these two kinds of links may lead out of a folder.
     """
     target, root = (Path(os.path.realpath(name)) for name in (path, folder))
     return target if target.is_relative_to(root) or _is_blob(target, root) else None
 
 
 def _is_blob(target: Path, root: Path) -> bool:
-    """Whether `root` is inside models--ORG--NAME/snapshots/COMMIT of a cache and `target` is a blob of that cache."""
+    """Return whether `root` is in models--ORG--NAME/snapshots/COMMIT of a cache and `target` is a blob of the cache."""
     for snapshot in (root, *root.parents):
         repository = snapshot.parent.parent
         if snapshot.parent.name == "snapshots" and repository.name.startswith("models--"):

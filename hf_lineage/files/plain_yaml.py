@@ -26,7 +26,7 @@ SHORT = 2**16
 FAST: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 """libyaml's loader where PyYAML has it."""
 _UNREADABLE = (UnicodeEncodeError, ValueError, OverflowError)
-"""What the parsers raise for invalid characters and for numbers that are too long."""
+"""Errors that the parsers raise for invalid characters and for numbers that are too long."""
 
 
 def load(text: str) -> Any:
@@ -100,7 +100,7 @@ class _Builder:
         return built
 
     def _node(self, event: Any) -> tuple[Any, int]:
-        """The value that begins with an event, and how many values it holds; `events` bounds the recursion."""
+        """Return the value that begins with an event, and how many values it holds; `events` bounds the recursion."""
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
         if event.anchor is not None:

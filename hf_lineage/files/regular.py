@@ -10,7 +10,7 @@ from io import BufferedReader
 from pathlib import Path
 
 AT_ONCE = getattr(os, "O_NONBLOCK", 0)
-"""What keeps the opening of a pipe from waiting for its other end; of a regular file it changes nothing."""
+"""Flag that keeps the opening of a pipe from waiting for its other end; it changes nothing for a regular file."""
 BINARY = getattr(os, "O_BINARY", 0)
 _DIGESTS: dict[tuple[int, ...], str] = {}
 

@@ -1,8 +1,8 @@
 """Reading of safetensors files that may change at any time: no file is mapped into memory.
 
-A mapped file that shrinks kills the process with a signal that Python cannot handle, and a file that is replaced
-between the reading of its header and of its tensors gives wrong numbers. So headers are copied, tensors are read, and
-each time the state of the file is compared with what it was.
+A mapped file that shrinks kills the process with a signal that Python cannot handle. A file that is replaced between
+the reading of its header and of its tensors gives wrong numbers. So headers are copied, tensors are read, and each time
+the state of the file is compared with its state when it was opened.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ def opened_header(file: Path, largest: int = LARGEST_HEADER) -> Iterator[tuple[A
 
 @contextlib.contextmanager
 def _copied(header: bytes, size: int, file: Path) -> Iterator[Path]:
-    """The path of a copy of the header: a file of the full size that takes no space and no other process can change.
+    """Yield the path of a copy of the header, of the file's full size, which takes no space and nobody else can change.
 
-    On a system without such files it is the file itself, which is then mapped while its header is parsed.
+    On a system without such files it is the path of the file itself, which is mapped while its header is parsed.
     """
     try:
         descriptor = os.memfd_create("header")
@@ -114,7 +114,7 @@ _LOCK = threading.Lock()
 
 
 def _kept(file: Path, stamp: Stamp) -> _Kept:
-    """A file of this stamp, opened once; raise Changed if another one has its name by now."""
+    """Return a file of this stamp, opened once; raise Changed if another one has its name by now."""
     if Stamp.take(file) != stamp:
         raise Changed
     with _LOCK:
@@ -139,8 +139,8 @@ def prefetch(file: Path, start: int, size: int, expected: Stamp | None) -> None:
 def read_into(file: Path, start: int, buffer: memoryview, expected: Stamp | None) -> None:
     """Fill `buffer` with the bytes of a file from `start` on.
 
-    Raise Changed if the file is too short, or if its stamp before or after reading is not the expected one, OSError if
-    it cannot be read.
+    Raise Changed if the file is too short, or if its stamp before or after reading is not the expected one. Raise
+    OSError if it cannot be read.
     """
     kept = _Kept(file) if expected is None else _kept(file, expected)
     while buffer:
@@ -153,7 +153,7 @@ def read_into(file: Path, start: int, buffer: memoryview, expected: Stamp | None
 
 
 def _read_at(kept: _Kept, start: int, buffer: memoryview) -> int:
-    """Read into a buffer from a place in a file; how many bytes. Several threads may read one file at once."""
+    """Read bytes of a file into a buffer and return how many were read; several threads may read one file at once."""
     if hasattr(os, "preadv"):
         return os.preadv(kept.descriptor, [buffer], start)
     with _LOCK, open(kept.descriptor, "rb", buffering=0, closefd=False) as stream:

@@ -1,4 +1,4 @@
-"""What is asked of the Hugging Face Hub, all of it through its own client: snapshots, listings, and where files are.
+"""Requests to the Hugging Face Hub, all through its own client: snapshots, listings, and the addresses of files.
 
 `HF_TOKEN`, `HF_HOME`, `HF_ENDPOINT` and `HF_HUB_OFFLINE` work as they do for `hf`.
 """
@@ -53,8 +53,8 @@ def offline() -> bool:
 def snapshot(name: str, revision: str | None, files: Iterable[str]) -> tuple[Path, str]:
     """Fetch chosen files from the root of a Hub repository and return the cache's folder of them and its commit.
 
-    Raise RepositoryError if there is no such repository or revision or it is gated, NetworkError if the Hub gives no
-    answer, or one that is not of the Hub's form.
+    Raise RepositoryError if there is no such repository or revision or it is gated. Raise NetworkError if the Hub gives
+    no answer, or one that is not of the Hub's form.
     """
     from huggingface_hub import snapshot_download
 

@@ -1,4 +1,4 @@
-"""What is written to the Hugging Face Hub: commits and pull requests, through its own client."""
+"""Commits and pull requests on the Hugging Face Hub, written through its own client."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def published(author: str) -> list[str]:
 
 
 def _latest(author: str) -> Iterator[ModelInfo]:
-    """The models of an author, the latest first, page by page.
+    """Yield the models of an author, the latest first, page by page.
 
     The client's own `list_models` is silent for 25 seconds where there is no network. A page without models is the
     last, whatever it names as the next, so that the number of models bounds the requests.
@@ -133,7 +133,7 @@ def _latest(author: str) -> Iterator[ModelInfo]:
 
 
 def _page(address: str) -> tuple[list[ModelInfo], str]:
-    """The models of one page, and the address of the next one, if there is one."""
+    """Return the models of one page, and the address of the next one, if there is one."""
     from huggingface_hub import ModelInfo
 
     answer = client.answered(address)

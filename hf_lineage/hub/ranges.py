@@ -36,7 +36,7 @@ _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", re.ASCII)
 
 @dataclass
 class Downloads:
-    """What was downloaded for one checkpoint, and whether its downloads have been cancelled."""
+    """Counts of the downloads for one checkpoint, and whether these downloads have been cancelled."""
 
     requests: int = 0
     downloaded: int = 0
@@ -101,7 +101,7 @@ class RangedFile:
             client.ask(str(self.repo), rest, self._downloads.stopped)
 
     def _temporary_file(self) -> int:
-        """A file of the same size and without a name, which is closed with this object."""
+        """Return a file of the same size and without a name, which is closed with this object."""
         try:
             with tempfile.TemporaryFile(dir=self.repo.folder.parents[1]) as file:
                 descriptor = os.dup(file.fileno())

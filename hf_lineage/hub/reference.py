@@ -45,7 +45,7 @@ class RepoRef:
     allow_pickle: bool = False
     """Whether the user allows that the tensors of a pickle are read."""
     cache: FolderCache = field(default_factory=FolderCache, compare=False, repr=False)
-    """What was read of the folder so far; all values that were made of one by `replace` have the same."""
+    """Cache of the folder's files; every RepoRef that `replace` makes of this one shares it."""
 
     def __str__(self) -> str:
         return self.name
@@ -58,7 +58,7 @@ class RepoRef:
 
     @property
     def typed(self) -> str:
-        """What names it in a command, as words of a shell: its name, with the local hub that has it, or its folder."""
+        """The words that name it in a shell command: its name, with the local hub that has it, or its folder."""
         if self.remote is not None:
             return shlex.quote(self.name)
         place = self.folder / self.subfolder / self.part
@@ -88,8 +88,8 @@ class RepoRef:
     def has(self, file: str) -> bool:
         """Return whether the repository has this file.
 
-        Raise CheckpointError if something else has its name, for opening a pipe or a device could wait for ever, and
-        for a link that leaves the folder.
+        Raise CheckpointError if something else has its name, since opening a pipe or a device could wait for ever.
+        Raise it for a link that leaves the folder, too.
         """
         path = str(self.path(file))
         if os.path.lexists(path) and not is_file(path):

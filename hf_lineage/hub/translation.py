@@ -25,7 +25,7 @@ MALFORMED = (
     *(AssertionError, AttributeError, LookupError, OverflowError, TypeError, ValueError, RecursionError),
     errors.FileMetadataError,
 )
-"""What the client raises where an answer is no JSON, lacks a key or a header, or has a value of another type."""
+"""Errors that the client raises for an answer that is no JSON, lacks a key or header, or has values of another type."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def cause(error: Exception) -> Exception:
 
 
 def _fields(name: str, error: Exception) -> dict[str, object]:
-    """What a message may say of an error."""
+    """Return the values that a message about an error may be filled with, by the name of the field."""
     return {
         "name": name,
         "route": route(),

@@ -12,7 +12,7 @@ import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 SIZES = re.compile("size|length|position|window|theta|base|token|pixels|seed|vocab|_id$|_val$|scaling")
-"""What large numbers in a configuration are called that no class makes a list of."""
+"""Parts of the names of settings with large numbers of which no class makes a list."""
 MOST = 2**16
 """The most items that a class is asked to make a list of, such as the kinds of its layers."""
 CONSUMED = frozenset({"rope_scaling", *transformers.GenerationConfig().to_dict()})
@@ -48,12 +48,12 @@ def _quiet() -> Iterator[None]:
 
 
 def _endless(value: dict[str, Any]) -> Any:
-    """An infinity as transformers writes it, as a number."""
+    """Return an infinity as transformers writes it, as a number."""
     return float(value["__float__"]) if value in ({"__float__": "Infinity"}, {"__float__": "-Infinity"}) else value
 
 
 def _counts(key: str, value: Any) -> Iterator[int]:
-    """The numbers of a configuration that its class may make a list of that long."""
+    """Yield the numbers of a configuration that its class may make a list of that long."""
     if isinstance(value, Mapping):
         for name, each in value.items():
             yield from _counts(str(name), each)
@@ -65,7 +65,7 @@ def _counts(key: str, value: Any) -> Iterator[int]:
 
 
 def _with_unknown(settings: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a class, and what a configuration says beside them, also in the configurations of its parts."""
+    """Return the settings of a class, with all others of a configuration, also in the configurations of its parts."""
     for key, value in config.items():
         if key not in settings and key not in CONSUMED:
             settings[key] = value

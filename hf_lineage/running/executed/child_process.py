@@ -28,7 +28,7 @@ EXTRA = "run"
 COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.executed.worker import main; main()"
 """It finds what this process finds, and obeys nothing of the working directory beside that."""
 ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")
-"""What such a process learns of the variables here: no token."""
+"""Environment variables that are passed on to such a process; no token is among them."""
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TRANSFORMERS_VERBOSITY": "error", "USER": "nobody"}
 PATIENCE = 5
 """Seconds until a process that closes its answers has to be gone."""
@@ -38,7 +38,7 @@ Arrays = dict[str, NDArray[np.float64]]
 
 
 class NotJudged(NothingToCompare):
-    """What a class makes of the files is not what was judged."""
+    """The model that a class loads from the files is not the model that was judged."""
 
 
 def refuse_without_extra() -> None:
@@ -105,7 +105,7 @@ class Process:
         return self._understood(json.loads(line))
 
     def _ended(self) -> str:
-        """How it ended; one that goes on, and gave an answer that is too long, is ended here."""
+        """Return a sentence on how the process ended, or that its answer is too long where it still runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._process.wait(timeout=PATIENCE)
             how = signal.Signals(-code).name if code < 0 else f"exit code {code}"

@@ -22,7 +22,7 @@ TEXT = Path(__file__).with_name("text.txt")
 WINDOWS, WIDTH = 32, 16
 """Windows of the text, and tokens in each."""
 KEPT, LAST = "logits_to_keep", 2 * WIDTH
-"""What tells a model for how many tokens it is to say what follows, and for how many behind other text."""
+"""The argument with the number of last tokens whose next one is predicted, and that number behind other text."""
 SPARE = 2
 """Positions that a model may keep for padding."""
 POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions")
@@ -63,7 +63,7 @@ def draw(model: Any, tokenizer: Path, seed: int) -> list[Input]:
 
 
 def _encode(file: Path, size: int) -> tuple[Ids, Ids, Ids]:
-    """The tokens of the text, and those that the tokenizer writes before and after every text."""
+    """Return the tokens of the text, and those that the tokenizer writes before and after every text."""
     text = TEXT.read_text("utf-8")
     if not file.exists():
         return [], [number % size for number in text.encode("ascii", "ignore")], []
@@ -82,13 +82,13 @@ def _encode(file: Path, size: int) -> tuple[Ids, Ids, Ids]:
 
 
 def _between(before: Ids, rows: torch.Tensor, after: Ids) -> torch.Tensor:
-    """Rows of tokens between those that stand around every text."""
+    """Return rows of tokens between those that stand around every text."""
     first, last = (torch.tensor([each], dtype=torch.long).expand(len(rows), -1) for each in (before, after))
     return torch.cat([first, rows, last], dim=1)
 
 
 def _given(model: Any, ids: torch.Tensor, kind: str) -> dict[str, Any]:
-    """What a model is given to read these tokens and, of one that reads a text and writes another, to write them."""
+    """Return the arguments with which a model reads these tokens; an encoder-decoder model writes them as well."""
     accepted = inspect.signature(model.forward).parameters
     given: dict[str, Any] = {"input_ids": ids}
     if "attention_mask" in accepted:
@@ -102,7 +102,7 @@ def _given(model: Any, ids: torch.Tensor, kind: str) -> dict[str, Any]:
 
 
 def _longest(model: Any, config: Any) -> int:
-    """How many tokens it takes, by the first key of its configuration that says so.
+    """Return the number of tokens that a model takes, by the first key of its configuration that states it.
 
     Positions that are rotated have no end, whatever is stated, so that nobody can keep a run short.
     """

@@ -27,45 +27,45 @@ HEADS = (
     modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
     modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
 )
-"""By type the class that predicts tokens; the first that lists a type counts."""
+"""Tables from a model type to the class that predicts tokens; the first table with the type counts."""
 UNUSED = re.compile(r"(^|\.)pooler\.|bias$")
-"""What may be missing: a bias is 0 then, and nothing here reads what a pooler says."""
+"""Names of tensors that may be missing: a missing bias is 0, and nothing here reads the output of a pooler."""
 STACK = 3
 """Dimensions of a stack of experts."""
 OFFLOADED = "offloaded"
 """The folder of layers that do not fit into memory, in that of the process."""
 IN_LAYER = re.compile(r"\.\d+\.")
-"""What the name of a tensor of a layer holds."""
+"""The number of a layer in the name of a tensor."""
 OTHERS = "of_another_part."
-"""What the names of all else begin with where a model is a part of what is stored."""
+"""Beginning of the names of all other tensors, where the model is one part of the stored model."""
 ROWS = 2
-"""Rows by which a matrix in memory is held against the one on disk."""
+"""Number of first rows in which a matrix in memory has to equal the one on disk."""
 
 
 class CannotRunError(Exception):
-    """Why a model is not run."""
+    """The model cannot be run; the message says why."""
 
 
 class NotJudgedError(CannotRunError):
-    """What the class holds is not what was judged."""
+    """The model that the class loaded is not the model that was judged."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a stored matrix is in memory."""
+    """The place of a stored matrix in memory."""
 
     writer: Writer
     module: torch.nn.Module
     owner: str
     """The name of the module."""
     parameter: str
-    """Its name in the module."""
+    """The name of the matrix in the module."""
     expert: int | None = None
-    """Which of a stack of experts it is; None where it is a matrix by itself, or a whole stack."""
+    """Number of the expert in a stack; None where the parameter is a matrix by itself, or a whole stack."""
 
     @property
     def name(self) -> str:
-        """Its name in memory."""
+        """The name of the parameter in memory."""
         return f"{self.owner}.{self.parameter}"
 
 
@@ -85,10 +85,10 @@ class Loaded:
 
 
 def load(asked: Load, folder: Path) -> Loaded:
-    """Return a model that a class of its type has filled; raise NotJudgedError where that is not what was judged.
+    """Return a model that a class of its type has filled; raise NotJudgedError where it is not the judged model.
 
-    The class that predicts tokens is asked first and, where the file does not fill it, the one without a head. Which
-    class `config.json` names counts where neither is filled: nothing else can load such a file.
+    The class that predicts tokens is tried first and, where the file does not fill it, the class without a head. The
+    class that `config.json` names is tried where neither is filled: nothing else can load such a file.
     """
     problems = []
     for build in _classes(asked):
@@ -100,7 +100,7 @@ def load(asked: Load, folder: Path) -> Loaded:
 
 
 def _classes(asked: Load) -> list[Any]:
-    """The classes to be tried, in their order, all of which read text alone."""
+    """Return the classes to be tried, in their order, all of which read text alone."""
     declared = getattr(transformers, asked.architecture, None)
     usual = getattr(getattr(declared, "config_class", None), "model_type", "")
     kind = json.loads(Path(asked.folder, "config.json").read_text("utf-8")).get("model_type") or usual
@@ -119,7 +119,7 @@ def _classes(asked: Load) -> list[Any]:
 
 
 def _filled(build: Any, asked: Load, folder: Path) -> Loaded:
-    """The model that a class makes of the files."""
+    """Return the model that a class makes of the files."""
     model, info = build.from_pretrained(
         asked.folder,
         local_files_only=True,
@@ -149,15 +149,15 @@ def _filled(build: Any, asked: Load, folder: Path) -> Loaded:
 
 
 def _mapping(asked: Load) -> dict[str, str] | None:
-    """What makes the loader take the names of a part as those of a model by itself, and no other tensor for one."""
+    """Return the renaming by which the loader reads a part as a whole model and ignores all other tensors."""
     prefix = re.escape(asked.prefix)
     return {f"^(?!{prefix})": OTHERS, f"^{prefix}": ""} if prefix else None
 
 
 def _devices(build: Any, asked: Load, folder: Path) -> dict[str, Any]:
-    """What tells the loader where layers go; raise CannotRunError where they would take more of the disk than they may.
+    """Return the loader's arguments on where layers go; raise CannotRunError where they would take too much disk.
 
-    Weights stay in the files where they are, but those that the class holds in another shape are written anew.
+    Weights stay in their files, but weights that the class holds in another shape are written anew.
     """
     memory = {int(device) if device.isdigit() else device: size for device, size in asked.memory.items()}
     if torch.backends.mps.is_available():
@@ -178,7 +178,7 @@ def _devices(build: Any, asked: Load, folder: Path) -> dict[str, Any]:
 
 
 def _renamed(model: Any, asked: Load) -> dict[str, tuple[str, bool]]:
-    """The name in memory of every stored tensor, and whether the loader makes something else of it."""
+    """Return the name in memory of every stored tensor, and whether the loader makes something else of it."""
     transforms = get_model_conversion_mapping(model, _mapping(asked))
     renamings = [each for each in transforms if isinstance(each, WeightRenaming)]
     converters = [each for each in transforms if isinstance(each, WeightConverter)]
@@ -191,7 +191,7 @@ def _renamed(model: Any, asked: Load) -> dict[str, tuple[str, bool]]:
 
 
 def _stored(asked: Load) -> Iterator[tuple[str, int]]:
-    """Every stored tensor, and how many numbers it holds."""
+    """Yield every stored tensor, and how many numbers it holds."""
     for file in asked.files:
         with safe_open(Path(asked.folder, file), "pt") as stored:
             for name in stored.keys():  # noqa: SIM118 - it is no mapping
@@ -226,6 +226,6 @@ def _same_values(model: Any, asked: Load, places: tuple[Place, ...]) -> None:
 
 
 def _weight(model: Any, name: str) -> torch.Tensor:
-    """A matrix of a model; one that lies on disk is read."""
+    """Return a matrix of a model; one that lies on disk is read."""
     weight: torch.Tensor = model.get_parameter(name).detach()
     return load_offloaded_parameter(model, name) if weight.is_meta else weight

@@ -1,10 +1,10 @@
-"""Recording: the median of what each writing matrix is given while a model runs, or a run in which parts hold theirs.
+"""Recording: a run that records the median input of each writing matrix, or a run with parts held at their medians.
 
-Only the tokens that count do so here too: what acts on the others alone is held at what it does on these. Experts that
-are stacked read their tokens in an order of their own, so that all of theirs count.
+Medians are over the tokens that count, so a part that acts on other tokens alone is held at its median on these.
+Stacked experts read their tokens in an order of their own, so all tokens of a stack count.
 
-A module that multiplies with one matrix is seen by a hook on it. A stack of experts is multiplied one by one inside
-their module, so that the functions of torch are watched there: the matrix tells by its place in memory which it is.
+The input of a module that multiplies with one matrix is read by a hook on the module. Stacked experts are multiplied
+inside one module, so the functions of torch are watched there: a matrix is recognized by its place in memory.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from torch.overrides import TorchFunctionMode
 from hf_lineage.running.executed.loading import STACK, Loaded, Place
 
 MULTIPLIES = {"linear": (0, 1), "matmul": (0, 1), "__matmul__": (0, 1), "bmm": (0, 1), "mm": (0, 1), "addmm": (1, 2)}
-"""Function -> where it takes what it multiplies, and the matrix."""
+"""Function -> positions of its arguments: the factor to be multiplied, and the matrix."""
 SEQUENCES = 3
-"""Dimensions of what a matrix is given for whole sequences, (batch, tokens, inputs)."""
+"""Dimensions of the input of a matrix for whole sequences, (batch, tokens, inputs)."""
 At = tuple[str, int | None]
-"""The name of a matrix in memory, and which expert of a stack it is."""
+"""The name of a matrix in memory, and the number of its expert where it is one of a stack."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Held:
     """Inputs of one matrix that are held at their median in a run."""
 
     inputs: torch.Tensor
-    """(n,): their numbers."""
+    """(n,): numbers of the inputs."""
     median: torch.Tensor
-    """(n,)"""
+    """(n,): the median of each of these inputs."""
 
 
 class _Stacks(TorchFunctionMode):
@@ -87,7 +87,7 @@ class Running:
         return (self._seen((self._places[module].owner, None), args[0]), *args[1:])
 
     def multiplied(self, into: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
-        """Return what a matrix is to be given instead, if it is of the stack of experts that runs."""
+        """Return the input with its held parts at their medians, if the matrix is of the stack of experts that runs."""
         module = self.inside[-1]
         place = self._places[module]
         stack = getattr(module, place.parameter)

@@ -1,4 +1,4 @@
-"""Request: what a process that runs a model is asked for; plain values, without torch."""
+"""Request: the values that a process which runs a model is given; plain values, without torch."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ TOKENIZER = "tokenizer.json"
 
 @dataclass(frozen=True)
 class Writer:
-    """One stored matrix that writes into the stream, and what its columns are."""
+    """One stored matrix that writes into the residual stream, and the parts that its columns belong to."""
 
     key: str
-    """The path, the number of the layer and that of the set in it: its parts are held under this name."""
+    """The path, the number of the layer and the number of the set in the layer; its parts are held under this name."""
     tensor: str
-    """Its name on disk."""
+    """The name of the matrix on disk."""
     part: int
-    """How many of its inputs are one part: 1 in an MLP, the size of a head in attention."""
+    """Number of inputs in one part: 1 in an MLP, the size of a head in attention."""
     parts: int
-    """How many parts it has, of all experts that are stacked in it."""
+    """Number of parts, over all experts that are stacked in the tensor."""
     experts: int = 1
-    """How many experts are stacked in it."""
+    """Number of experts that are stacked in the tensor."""
     expert: int = 0
     """The number of its expert, where each is stored by itself."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What a process loads."""
+    """The model that a process loads, and the bounds on memory and disk within which it does."""
 
     folder: str
-    """It holds the judged files and no others."""
+    """The folder that holds the judged files and no others."""
     architecture: str
-    """The class that it says it is, which is asked last."""
+    """The class that `config.json` names, which is tried last."""
     files: Sequence[str]
-    """Its files with weights."""
+    """The files with weights."""
     writers: Sequence[Writer]
     limit: int
     """Bytes of memory that the process may take."""
     dtype: str = "float32"
-    """In which numbers it is held and run."""
+    """The dtype in which the model is held and run."""
     memory: Mapping[str, int] = field(default_factory=lambda: {"cpu": 0})
     """Bytes of weights that each device may hold, by its name for accelerate."""
     offload: bool = False
-    """Whether that is not enough, so that layers are read from disk whenever the model runs."""
+    """Whether `memory` is not enough, so that some layers are read from disk whenever the model runs."""
     disk: int = 0
     """Bytes that such layers may take in the folder of the process."""
     prefix: str = ""
-    """What the names of its tensors begin with, where it is a part of the model in the files."""
+    """Beginning of the names of its tensors, where it is a part of the model in the files."""

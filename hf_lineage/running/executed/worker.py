@@ -1,7 +1,7 @@
 """Worker: the process that loads a model, runs it, and hands back plain arrays.
 
-It reads one request a line from its standard input, and answers each with a line: the name of a file with arrays, and
-values beside them, or why it could not. It has no network, and bounds on its memory.
+It reads one request a line from its standard input, and answers each with a line: the name of a file with arrays and
+further values, or the reason why there is no answer. It has no network, and bounds on its memory.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Server:
         self._loaded: Any = None
         self._tokenizer = Path()
         self._ran: list[Any] = []
-        """By kind the input, what the model gave out, and the medians of what its matrices were given."""
+        """For each kind of input: the input, the model's output, and the medians of the inputs of its matrices."""
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to one request; an exception says why there is none."""
@@ -84,7 +84,7 @@ class Server:
         return {"values": {each.kind: list(each.given["input_ids"].shape) for each, _, _ in self._ran}}
 
     def _hold(self, parts: dict[str, list[int]]) -> dict[str, Any]:
-        """How far what the model says moves, by kind of input and sequence, when parts of these writers are held."""
+        """Return the divergence of the output when parts of these writers are held, by kind of input and sequence."""
         from hf_lineage.running.executed.holding import divergences, held_inputs
         from hf_lineage.running.executed.recording import Running
 
