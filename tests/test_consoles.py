@@ -33,6 +33,8 @@ NOT_RUN = {
     "cd hf-lineage": "the clone makes this folder",
     "gh ": "it needs an attestation on GitHub",
     "mkdir ": "the folder is there already",
+    "hf upload ": "it needs the network",
+    "hf-lineage identify other/model --index org/index": "nobody has uploaded that index",
     "model_signing ": "it needs a key or an account; tests/report/test_model_signing.py signs and verifies",
     "hf-lineage index build --from models.txt --engine ray": "64 workers of Ray take long; tests/index starts two",
 }
@@ -56,7 +58,7 @@ FOLDERS = {
     "narrowed": "magpie/llama-laundered",
 }
 """Likewise in the working directory."""
-WITHIN = {"docs/policy.md": "folder"}
+WITHIN = {"docs/ci.md": "folder"}
 """The folder in which the commands of a page are typed, if it is not the one around these."""
 
 
@@ -67,13 +69,14 @@ def gguf(room: Path, hub: Hub) -> None:
     hub.publish("org/model-GGUF", room / "gguf")
 
 
-def onnx(room: Path, hub: Hub) -> None:
-    """A BERT in ONNX on this machine and on the Hub."""
+def foreign(room: Path, hub: Hub) -> None:
+    """A fine-tune in GGUF, and a BERT in ONNX, on this machine and on the Hub."""
+    gguf(room, hub)
     base = onnx_models.bert(room / "bert")
     for file in ("model.onnx", "onnx/onnx/model.onnx", "onnx/onnx/model_q4.onnx"):
         onnx_models.written(base, room / file)
     shutil.copy(base / "config.json", room / "onnx")
-    hub.publish("org/base", base)
+    hub.publish("org/encoder", base)
     hub.publish("org/model-ONNX", room / "onnx")
 
 
@@ -83,7 +86,7 @@ def strict(room: Path, hub: Hub) -> None:
     hub.publish("org/model-GGUF", card(room / "gguf", "acme/llama-base", "quantized"))
 
 
-MORE = {"docs/gguf.md": gguf, "docs/onnx.md": onnx, "docs/strict.md": strict}
+MORE = {"docs/formats.md": foreign, "docs/publish.md": strict}
 
 
 def by_hand(file: Path) -> str:
@@ -113,7 +116,7 @@ RUN = [
     for page, file in FILES.items()
     if any(not command.startswith(tuple(NOT_RUN)) for command, _ in commands(by_hand(file)))
 ]
-LONG = ("docs/identify.md", "docs/reports.md", "docs/onnx.md")
+LONG = ("docs/formats.md", "docs/many.md", "docs/review.md")
 """Pages that take more than three seconds."""
 
 

@@ -6,7 +6,8 @@ import pytest
 import yaml
 
 from hf_lineage.cli.shared import INTERRUPTED
-from hf_lineage.evidence.verdict import ExitCode, Code
+from hf_lineage.evidence import verdict
+from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.report import names
 from tests.screenshots import LARGEST, SHOWN, picture
 from tools.docs import BLOCKS, PAGES, README, ROOT, block
@@ -17,7 +18,7 @@ FILES = sorted({README, *PAGES.rglob("*.md"), *(file for file, _ in BLOCKS.value
 LONGEST = 200
 """Lines of README.md."""
 BINARY = {".safetensors", ".gguf", ".onnx", ".png", ".pyc"}
-SLOW = {"audiences", "tree"}
+SLOW = {"review", "tree"}
 """Blocks that take seconds; that of the demonstration is one of those that are rendered in every run."""
 
 
@@ -85,24 +86,21 @@ def test_every_link_to_a_heading_of_a_page_on_github_leads_to_one(text):
         assert anchor in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("file", [README, PAGES / "verdicts.md"], ids=["README", "verdicts"])
-def test_every_verdict_and_every_exit_code_is_told(file):
-    heading = {README: "## Read the result", PAGES / "verdicts.md": "## The verdicts"}[file]
-    assert [row[0] for row in rows(file, heading)] == list(dict.fromkeys(kind.word for kind in Code))
-    codes = re.findall(r"^\| (\d+) \|", file.read_text(encoding="utf-8"), re.MULTILINE)
+@pytest.mark.parametrize("file", [README, PAGES / "review.md"], ids=["README", "review"])
+def test_every_word_is_told(file):
+    heading = {README: "## Read the verdict", PAGES / "review.md": "## The verdicts"}[file]
+    assert [row[0] for row in rows(file, heading)] == list(verdict.Word)
+
+
+def test_every_code_is_told_under_its_word_and_so_is_every_exit_code():
+    told = {(row[0], row[1].strip("`")) for row in rows(PAGES / "review.md", "## Codes")}
+    assert told == {(code.word, code.value) for code in verdict.Code}
+    codes = [row[0] for row in rows(PAGES / "review.md", "## Exit codes")]
     assert codes == [str(int(code)) for code in (*sorted(ExitCode), INTERRUPTED)]
 
 
-def test_every_kind_of_related_is_told():
-    related = [kind for kind in Code if kind.word == "RELATED"]
-    told = rows(PAGES / "verdicts.md", "## How much is inherited")
-    assert [(row[0], row[2], int(row[4].split(",")[0])) for row in told] == [
-        (kind.words, f"`{kind.identifier}`", int(kind.exit_code)) for kind in related
-    ]
-
-
 def test_every_format_of_a_report_is_told():
-    assert [row[0] for row in rows(PAGES / "reports.md", "# Reports")] == [f"`{name}`" for name in names()]
+    assert [row[0] for row in rows(PAGES / "reference.md", "## Reports")] == [f"`{name}`" for name in names()]
 
 
 def test_every_page_is_in_the_navigation():
@@ -114,26 +112,25 @@ def test_every_page_is_in_the_navigation():
     assert sorted(listed) == sorted(page.relative_to(PAGES).as_posix() for page in PAGES.rglob("*.md"))
 
 
-def test_the_demo_has_the_verdicts_that_the_readme_promises():
-    lines = block(README.read_text(encoding="utf-8"), "demo")[2].splitlines()
+def test_the_demo_has_the_verdicts_that_its_cards_deserve():
+    lines = block((PAGES / "many.md").read_text(encoding="utf-8"), "demo")[2].splitlines()
     unrelated = [line.split()[0] for line in lines if "UNRELATED" in line]
-    related = [line.split()[0] for line in lines if " RELATED" in line]
+    related = [line.split()[0] for line in lines if re.search(" (VERIFIED|RELATED)", line)]
     assert sorted(name.partition("/")[2] for name in unrelated) == ["llama-distilled", "llama-liar", "llama-lora-liar"]
     assert len(related) >= 12
-    assert {line.split()[-1] for line in lines if " RELATED" in line} == {"RELATED"}
     assert {line.split()[3] for line in lines if "UNRELATED" in line} == {"0%", "-"}, "an adapter inherits no units"
 
 
 def test_a_target_that_was_missed_is_marked():
-    speed = block((PAGES / "benchmarks.md").read_text(encoding="utf-8"), "speed")[2]
-    missed = block((ROOT / "benchmarks/README.md").read_text(encoding="utf-8"), "missed")[2]
+    page = (ROOT / "benchmarks/README.md").read_text(encoding="utf-8")
+    speed, missed = block(page, "speed")[2], block(page, "missed")[2]
     marked = {line.split(" | ")[0] for line in speed.splitlines() if line.endswith("| **missed** |")}
     assert "| extract 7B, mlp path, k = 64, CPU" in marked
     assert marked <= {line.split(" | ")[0] for line in missed.splitlines()}
 
 
 def test_the_screenshots_are_shown_with_words_for_those_who_do_not_see_them():
-    page = (PAGES / "reports.md").read_text(encoding="utf-8")
+    page = (PAGES / "reference.md").read_text(encoding="utf-8")
     shown = {file: words for words, file in re.findall(r"!\[([^\]]{40,})\]\(([^)]+)\)", page)}
     assert set(shown) == {picture(*one) for one in SHOWN} == {f"pages/{file.name}" for file in PAGES.glob("pages/*")}
     assert all((PAGES / name).stat().st_size < LARGEST for name in shown)

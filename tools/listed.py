@@ -51,14 +51,14 @@ def options_block() -> str:
     for name, command in commands.items():
         own = [option for option in options(command) if len(users[option]) == 1]
         group = name.removesuffix(str(command.name))
-        parts += [f"## {name}", f"    hf-lineage {group}{usage(command)}", _sentences(command.help)]
+        parts += [f"### {name}", f"    hf-lineage {group}{usage(command)}", _sentences(command.help)]
         parts += [table(("Option", "What it does"), map(_written, own)) if own else ONLY_SHARED]
         below, examples = _below(command)
         parts += [below] if below != _below(cli)[0] else []
         parts += ["Examples:", examples] if examples else []
     shared = [(*_written(option), ", ".join(names)) for option, names in users.items() if len(names) > 1]
-    parts += ["## Options of several commands", table(("Option", "What it does", "Commands"), shared)]
-    parts += ["## Settings", SET, table(("KEY=VALUE", "What it does", "Commands"), _settings(commands))]
+    parts += ["### Options of several commands", table(("Option", "What it does", "Commands"), shared)]
+    parts += ["### Settings", SET, table(("KEY=VALUE", "What it does", "Commands"), _settings(commands))]
     return "\n\n".join(parts)
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks import cost, disputes, strict
+from benchmarks import disputes, strict
 from benchmarks.paper.items import ours_rivals
 from benchmarks.paper.parts.results import Results, differs, file_name
 from hf_lineage.report.formats import markdown
@@ -88,25 +88,6 @@ def unrelated_block() -> str:
     return table(("Model", "Layers", "Verdict", "Processor", "Clock", "Peak memory", "Read"), rows)
 
 
-def search_block() -> str:
-    """How long indexes of several sizes were searched by the last committed run, and what was found."""
-    rows = [(row["what"], f"{row['measured']:.3g} {row['unit']}", row["note"]) for row in _run("search")["rows"]]
-    return table(("Index", "Measured", "Of what"), rows)
-
-
-def building_block() -> str:
-    """How builds by several engines compared, and what one model costs, by the last committed run."""
-    rows = [(row["what"], f"{row['measured']:.3g} {row['unit']}", row["note"]) for row in _run("building")["rows"]]
-    return table(("Build", "Measured", "Of what"), rows)
-
-
-def cost_block() -> str:
-    """What an index of a million models would cost, and every assumption."""
-    assumed = cost.defaults()
-    figures = table(("What", "How much", "From what"), cost.lines(assumed))
-    return f"{figures}\n\n{table(('Assumption', 'Value', 'What it is'), cost.assumptions(assumed))}"
-
-
 def paper_block() -> str:
     """Some figures of the paper beside ours, by the last committed run."""
     rows = []
@@ -125,24 +106,15 @@ def rivals_block() -> str:
 
 
 def strict_block() -> str:
-    """How many honest files in each format `--strict` refuses, and how many changed numbers it finds."""
+    """Return how many honest files `--strict` refuses, how many changed numbers it finds, and what it costs."""
     result = json.loads(strict.FILE.read_text("utf-8"))
-    names = {
-        "honest": "Honest files",
-        "refused": "Refused",
-        "edits": "Numbers changed",
-        "placed": "Found at their place",
-    }
-    rows = [*result["formats"].items(), ("all", result["total"])]
-    cost = result["cost"]
-    told = (
-        f"Of a GGUF file of 430 million numbers, `--strict` takes {cost['time_beside_plain']} times as long as a plain "
-        f"check, and {cost['time_beside_reading']:.0f} times as long as reading both files from memory. The process "
-        f"takes {cost['memory_strict']} times the memory of the largest tensor in float32, and {cost['memory_plain']} "
-        f"times without `--strict`. The machine had a load of {cost['load']} before."
+    total, cost = result["total"], result["cost"]
+    return (
+        f"Of {total['honest']} honest files in {len(result['formats'])} formats {total['refused']} are refused. Of "
+        f"{total['edits']} numbers that were changed by four steps or more, {total['placed']} are found in place. "
+        f"A GGUF file of 430 million numbers takes {cost['time_beside_plain']} times as long as a plain check, and "
+        f"{cost['memory_strict']} times the memory of the largest tensor in float32."
     )
-    lines = [(name, *(str(row[key]) for key in names)) for name, row in rows]
-    return f"{table(('Format', *names.values()), lines)}\n\n{told}"
 
 
 def disputes_block() -> str:

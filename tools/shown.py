@@ -8,29 +8,26 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import textwrap
-from collections.abc import Sequence
 from pathlib import Path
 
 from hf_lineage.cli import main
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = (
-    "hf-lineage check fern/llama-finetune-a --local-hub examples/hub",
-    "hf-lineage check otter/llama-independent --base acme/llama-base --local-hub examples/hub",
+FIVE = (
+    "fern/llama-finetune-a fern/llama-lora magpie/llama-grafted",
+    "magpie/llama-liar otter/llama-independent",
 )
+"""Models that show the four words, in two lines."""
 HUB = "examples/hub"
 CONTINUED = " \\\n    "
 """How a command goes on in the next line."""
 KNOWN = ("acme/llama-base", "acme/gpt2-base", "fern/llama-finetune-a", "fern/llama-finetune-b")
 ASKED = ("fern/llama-merge-a-b", "magpie/llama-liar")
-ASKED_BY = (
-    ("hf-lineage annotate fern/llama-finetune-a", 14),
-    ("hf-lineage check magpie/llama-liar", None),
-    ("hf-lineage check magpie/llama-grafted --audit", None),
+TREE = (
+    "acme/llama-base fern/llama-finetune-a fern/llama-finetune-b fern/llama-lora-merged",
+    "fern/llama-merge-a-b heron/llama-pruned-50 magpie/llama-grafted magpie/llama-liar",
 )
-"""What a publisher, a reviewer and an auditor run, and how many lines of the answer are shown."""
-MODELS = sorted("/".join(file.parent.parts[-2:]) for file in (ROOT / HUB).glob("*/*/model.safetensors"))
+"""Models of a family and one that is none of it, in two lines."""
 
 
 def demo_block() -> str:
@@ -40,8 +37,14 @@ def demo_block() -> str:
 
 
 def use_block() -> str:
-    """What the commands print that the README tells about, and what they return."""
-    return "```console\n" + "\n".join(map(_ran, COMMANDS)) + "\n```"
+    """Return what the command prints that the README shows, and what it returns."""
+    return _of_several("check", FIVE)
+
+
+def _of_several(command: str, models: tuple[str, str]) -> str:
+    """A command of many models as a block, with the models in two lines."""
+    ran = _ran(f"hf-lineage {command} {' '.join(models)} --local-hub {HUB}")
+    return f"```console\n{ran.replace(' '.join(models), CONTINUED.join(models))}\n```"
 
 
 def _ran(command: str, most: int | None = None) -> str:
@@ -54,38 +57,27 @@ def _ran(command: str, most: int | None = None) -> str:
     return "\n".join((f"$ {command}", *lines, "$ echo $?", str(code)))
 
 
-def audiences_block() -> str:
-    """What each of them sees who publish, review or audit."""
-    publisher, reviewer, auditor = (_ran(f"{command} --local-hub {HUB}", most) for command, most in ASKED_BY)
-    sections = {"Publisher": publisher, "Reviewer": reviewer, "Auditor": auditor}
-    return "\n\n".join(f"## {who}\n\n```console\n{shown}\n```" for who, shown in sections.items())
+def annotate_block() -> str:
+    """Return what a publisher sees first of the section that `annotate` writes."""
+    return f"```console\n{_ran(f'hf-lineage annotate fern/llama-finetune-a --local-hub {HUB}', 14)}\n```"
+
+
+def review_block() -> str:
+    """Return what a reviewer sees of a false claim, and of one that holds for a part of the model."""
+    liar, graft = ("magpie/llama-liar", "magpie/llama-grafted")
+    ran = [_ran(f"hf-lineage check {model} --local-hub {HUB}") for model in (liar, graft)]
+    return "```console\n" + "\n".join(ran) + "\n```"
 
 
 def identify_block() -> str:
     """What `identify` prints of a merge, with its base and both parents in the index, and of a liar."""
-    return _identified(KNOWN, ASKED)
-
-
-def identify_adapter_block() -> str:
-    """What `identify` prints of an adapter whose card names another base."""
-    return _identified((*KNOWN, "otter/llama-independent"), ("magpie/llama-lora-liar",))
-
-
-def _identified(known: Sequence[str], models: Sequence[str]) -> str:
     with tempfile.TemporaryDirectory() as index:
-        added = f"hf-lineage index add {' '.join(known)} --index {index} --local-hub {HUB}"
-        asked = [f"hf-lineage identify {model} --index {index} --local-hub {HUB}" for model in models]
+        added = f"hf-lineage index add {' '.join(KNOWN)} --index {index} --local-hub {HUB}"
+        asked = [f"hf-lineage identify {model} --index {index} --local-hub {HUB}" for model in ASKED]
         printed = "\n".join(map(_ran, (added, *asked)))
     return "```console\n" + printed.replace(f" --index {index} ", f"{CONTINUED}--index ./index ") + "\n```"
 
 
 def tree_block() -> str:
-    """The family tree of all example models that have weights of their own."""
-    return (
-        "```console\n"
-        + _ran(f"hf-lineage tree {' '.join(MODELS)} --local-hub {HUB}").replace(
-            f" {' '.join(MODELS)} --local-hub {HUB}",
-            CONTINUED.join(["", *textwrap.wrap(" ".join(MODELS), 90, break_on_hyphens=False), f"--local-hub {HUB}"]),
-        )
-        + "\n```"
-    )
+    """The family tree of some example models."""
+    return _of_several("tree", TREE)
