@@ -31,6 +31,9 @@ LAST = re.compile(r"^(.*[._]\d+_(?=\D)|.*\.(?=[^.]*[^.\d][^.]*(\.\d+)*$))")
 LONGEST = 200
 """Characters at the end of a name in which that of its matrix is looked for."""
 
+SHOWN = 3
+"""Names of adapted matrices in a sentence."""
+
 
 @dataclass(frozen=True)
 class Adapter:
@@ -47,7 +50,8 @@ class Adapter:
         ranks = sorted({factors.rank for factors in self.lora.modules.values()})
         rank = str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]} to {ranks[-1]}"
         kinds = Counter(LAST.sub("", module[-LONGEST:]) for module in self.lora.modules)
-        named = ", ".join(printable(name, 40) for name, _ in kinds.most_common(10))
+        named = ", ".join(printable(name, 40) for name, _ in kinds.most_common(SHOWN))
+        named += f" and {len(kinds) - SHOWN} more" if len(kinds) > SHOWN else ""
         beside = f", and {self.lora.beside} other tensors, which are not tested" if self.lora.beside else ""
         return (
             f"{self.repo}: a {self.lora.kind} adapter of rank {rank} on {len(self.lora.modules)} matrices ({named})"
@@ -204,6 +208,6 @@ def _untested(adapter: Adapter, base: Opened, places: adapted.Places) -> tuple[s
     if not attention or not adapted.is_rotary(base):
         return ()
     return (
-        f"{adapter.repo}: the matrices of {' and '.join(attention)} are not tested: with rotary positions, the "
-        "dimensions of a head are not exchangeable",
+        f"{adapter.repo}: {' and '.join(attention)} matrices are not tested: rotary positions fix the order of "
+        "dimensions in a head",
     )

@@ -13,7 +13,7 @@ from hf_lineage.report.findings.table import describe_claim, state_first
 from hf_lineage.report.words import texts, whole, wording
 
 DETAILS = "Details: --explain"
-MOST = 3
+MOST = 2
 """Sentences of what is in doubt, or was not looked at."""
 
 
@@ -34,9 +34,9 @@ def summarize(report: Report) -> Iterator[str]:
 
 def summarize_claim(report: Report, row: Row) -> Iterator[str]:
     """Yield what comes from the base and how the model was made, what is in doubt, and what to do next."""
-    text, reason, verified = texts()[row.verdict.code], wording.reason(row), row.verdict.verified
+    text, reason = texts()[row.verdict.code], wording.reason(row)
     briefs = [finding.brief for _, finding in describe_claim(report, row) if finding.brief]
-    head = briefs or [reason if verified and reason else text.title]
+    head = briefs or [reason if row.verdict.verified and row.verdict.by_units else text.title]
     yield " ".join(map(whole, [*head, *_by_chance(row.verdict)]))
     doubts = list(_doubts(report, row))
     doubts = [*doubts[:MOST], *([f"{len(doubts) - MOST} more: --explain"] if len(doubts) > MOST else [])]

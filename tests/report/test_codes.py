@@ -1,0 +1,91 @@
+"""Word, code, `verified` and exit code agree in every format, for every code and whatever options say."""
+
+import json
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from hf_lineage import Options
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.results.claim_result import Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.executed import Executed
+from hf_lineage.evidence.judging.evaluation import with_run, with_strict
+from hf_lineage.evidence.strict.outcome import Strict
+from hf_lineage.evidence.verdict import Code, Verdict
+from hf_lineage.hub.reference import resolve
+from hf_lineage.policy.policy import Policy
+from hf_lineage.report import FORMATS
+from hf_lineage.report.words import texts
+
+CODES = [code for code in Code if code is not Code.UNDECLARED]
+HELD = Strict("org/base", {"": 12})
+MISSED = replace(HELD, added=("model.extra",))
+RUNS = (None, Executed(), Executed(problem="it needs more memory"))
+STRICT = (None, HELD, MISSED)
+
+
+def report(folder, *verdicts, **more):
+    rows = tuple(Row(Claim("org/base", "finetune", ("README.md",)), verdict) for verdict in verdicts)
+    return Report("model", None, rows, (), Options(), resolve(str(folder)), **more)
+
+
+def document(found):
+    return json.loads(FORMATS["json"](found, False))
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_format_names_the_word_and_the_code(folder, code):
+    found = report(folder, Verdict(code, "because of a reason"))
+    (claim,) = document(found)["claims"]
+    assert (claim["verdict"], claim["code"]) == (code.word, code)
+    assert claim["next"] == list(texts()[code].next)
+    (result,) = json.loads(FORMATS["sarif"](found, False))["runs"][0]["results"]
+    assert (result["ruleId"], result["properties"]["verdict"]) == (f"lineage/{code}", code.word)
+    outputs = json.loads(FORMATS["github"](found, False))["outputs"]
+    assert (outputs["verdict"], outputs["code"], outputs["verified"]) == (
+        code.word, code, str(claim["verified"]).lower()
+    )  # fmt: skip
+    bill = {
+        one["name"]: one["value"]
+        for one in json.loads(FORMATS["cyclonedx"](found, False))["metadata"]["component"]["properties"]
+    }
+    assert (bill["hf-lineage:claim:0:verdict"], bill["hf-lineage:claim:0:code"]) == (code.word, code)
+    for form, explain in product(("text", "markdown", "html"), (False, True)):
+        page = FORMATS[form](found, explain).replace("\\", "")
+        assert code.label in " ".join(page.split()), form
+    assert f"Next: {texts()[code].next[0]}" in " ".join(FORMATS["text"](found, False).split())
+
+
+@pytest.mark.parametrize(("run", "strict"), list(product(RUNS, STRICT)))
+@pytest.mark.parametrize("code", [Code.INHERITED, Code.MERGE, Code.PART, Code.UNRELATED, Code.NO_BASE])
+def test_what_was_asked_for_and_does_not_hold_is_never_verified(folder, code, run, strict):
+    verdict = Verdict(code)
+    verdict = verdict if run is None else with_run(verdict, run)
+    verdict = verdict if strict is None else with_strict(verdict, strict)
+    assert verdict.verified is (verdict.word == "VERIFIED") is (verdict.exit_code == 0)
+    refused = (run is not None and bool(run.problem)) or strict is MISSED
+    assert verdict.verified is (code.word == "VERIFIED" and not refused)
+    if code.word != "VERIFIED":
+        assert verdict.code is code, "what is asked for besides changes no other verdict"
+    found = report(folder, verdict)
+    assert {key: document(found)[key] for key in ("verdict", "verified", "exit_code")} == {
+        "verdict": verdict.word, "verified": verdict.verified, "exit_code": int(verdict.exit_code)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("fail_on", [None, "unrelated", "undecided", "never"])
+@pytest.mark.parametrize("code", [Code.INHERITED, Code.PART, Code.UNRELATED, Code.DAMAGED])
+def test_the_exit_code_in_json_is_what_the_command_returns(folder, code, fail_on):
+    found = report(folder, Verdict(code), policy=fail_on and Policy(fail_on=fail_on))
+    assert document(found)["exit_code"] == int(found.status)
+    assert document(found)["verified"] is (document(found)["verdict"] == "VERIFIED")
+
+
+def test_of_several_claims_the_worst_counts(folder):
+    order = [Code.INHERITED, Code.PART, Code.UNRELATED, Code.DAMAGED]
+    for number in range(1, len(order) + 1):
+        found = report(folder, *map(Verdict, order[:number]))
+        assert (found.code, document(found)["code"]) == (order[number - 1], order[number - 1])
+    assert report(folder).code is Code.UNDECLARED
