@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from hf_lineage.architecture.registry import Choice, listing, similar
 from hf_lineage.checking.settings import settle
@@ -75,6 +76,13 @@ class Options(Spec):
     registry: OptionalPath = OptionalPath()
     """The user's factorizations for classes that are not listed."""
 
+    def __new__(cls, **named: Any) -> Self:
+        """Make the record; raise OptionError for a name that is no option."""
+        if unknown := [name for name in named if name not in cls.__dataclass_fields__]:
+            names = ", ".join(cls.__dataclass_fields__)
+            raise OptionError(f"there is no option {printable(unknown[0], 60)}; the options are {names}")
+        return super().__new__(cls)
+
     @property
     def choice(self) -> Choice:
         """How to read a model whose class the registry does not list."""
@@ -138,12 +146,16 @@ class Options(Spec):
 def takes_options(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """A function of the API that says where its options stand when one is named as an argument of its own."""
 
+    known = inspect.signature(function).parameters
+
     @functools.wraps(function)
     def called(*arguments: Given.args, **named: Given.kwargs) -> Result:
         for name, value in named.items():
             if name in Options.__dataclass_fields__:
                 example = f"{function.__name__}(..., options=Options({name}={printable(repr(value), 100)}))"
                 raise OptionError(f"{name} is a field of hf_lineage.Options; write {example}")
+            if name not in known:
+                raise OptionError(f"{function.__name__} takes no {printable(name, 60)}; it takes {', '.join(known)}")
         return function(*arguments, **named)
 
     return called

@@ -21,11 +21,12 @@ from hf_lineage.evidence.judging import judge_merge
 from hf_lineage.hub import RepoRef, resolve
 from hf_lineage.signature import Signature
 
-NOT_FITTED = (
-    "a copy of {} in a rotated stream with another embedding was not searched for because the model itself declares "
-    "this base; --budget full searches for it"
-)
-"""The test that an UNRELATED leaves out to save most of its time, and the option that includes it."""
+FITTED = {
+    False: "a copy of {} in a rotated stream with another embedding was not searched for because the model itself "
+    "declares this base; --budget full searches for it",
+    True: "a copy of {} in a rotated stream with another embedding was searched for, and not found",
+}
+"""Sentence about the test that takes most of the time of an UNRELATED, by whether it was made."""
 Candidate = Callable[[], OpenedModel | Verdict]
 """The candidate, opened; or the verdict that says why there is nothing to compare."""
 Base = Callable[[], RepoRef | Signature | Verdict]
@@ -119,8 +120,9 @@ def judge_pair(
         outcome = import_module(f"{__package__}.executed").judge_executed(base, other, outcome, options)
     if options.strict:
         outcome = import_module(f"{__package__}.strict").judge_strict(base, other, outcome)
-    if outcome.code is Code.UNRELATED and outcome.framed and not outcome.framed.searched:
-        notes = (*notes, NOT_FITTED.format(printable(claim.base, 200)))
+    searched = outcome.framed.searched if outcome.code is Code.UNRELATED and outcome.framed else None
+    if searched is False or (searched and options.budget == "full"):
+        notes = (*notes, FITTED[searched].format(printable(claim.base, 200)))
     opened_base, opened_candidate = both = [one if isinstance(one, OpenedModel) else None for one in (base, other)]
     brought = tuple(f"{model.name}: {model.own_code}" for model in both if model and model.own_code)
     return Row(

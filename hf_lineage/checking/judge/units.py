@@ -126,7 +126,7 @@ def _better(known: Callable[[], Framed], fitted: Callable[[], Framed], fit: bool
     try:
         return max(first, fitted(), key=lambda framed: framed.inherited.share)
     except NothingToCompare:
-        return first
+        return replace(first, searched=None)
 
 
 class _Units:

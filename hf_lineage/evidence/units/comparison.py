@@ -74,8 +74,8 @@ class Framed:
     """Size of what the candidate's units write together, as a share of its size if they had nothing in common.
 
     Near one for models that were trained; near zero where most units stand beside others that undo them."""
-    searched: bool = True
-    """Whether no coordinates are left in which the units were not seen: False where a fit to them was left out."""
+    searched: bool | None = True
+    """Whether all coordinates were tried: False where a fit was left out, None where one was not possible."""
     heads: Inherited | None = None
     """The same of heads; None where too few units are inherited to ask, and where no heads are compared."""
 
