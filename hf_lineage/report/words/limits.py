@@ -15,7 +15,7 @@ LIMITS = (
     "positions and nested (Matryoshka) training do not.",
     "A distilled model trained from fresh weights is not a descendant, even if it behaves alike.",
     "p-values are corrected for the paths and the interim analyses of one claim. Nothing corrects for asking about "
-    "several claims or many models: of a hundred independent pairs about one is called RELATED at alpha 0.01.",
+    "several claims or many models: of a hundred independent pairs about one looks related at alpha 0.01.",
     "In the inherited share each hidden unit weighs its size, and at most the median of its layer. Units that never "
     "fire on the real inputs of the model count as well.",
 )

@@ -36,8 +36,8 @@ NOTHING_DECLARED = (
 CACHED = "was cached on this machine when its weights were read; --set recompute=yes reads the weights again"
 
 MEANING = (
-    "RELATED says that two models share weights by ancestry. It never says who came first, who owns what, or that "
-    "anyone did wrong."
+    "A verdict says whether two models share weights by ancestry. It never says who came first, who owns what, or "
+    "that anyone did wrong."
 )
 
 
