@@ -58,7 +58,8 @@ def describe_parent(_report: Report, row: Row) -> Finding | None:
     base = printable(row.claim.base, 200)
     sentences = tuple(_sentences(row.parent))
     first = next(iter(sentences), "")
-    return Finding("Merge contribution", base, sentences, values=_values(row.parent), decimals=IN_SHARES, brief=first)
+    brief = f"it {first}" if first.startswith("gave") else first
+    return Finding("Merge contribution", base, sentences, values=_values(row.parent), decimals=IN_SHARES, brief=brief)
 
 
 def describe_merge(report: Report) -> Finding | None:
