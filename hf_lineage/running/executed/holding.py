@@ -8,15 +8,13 @@ from typing import Any
 import torch
 
 from hf_lineage.running.executed.loading import STACK, Loaded
-from hf_lineage.running.executed.recording import At, Held, is_stack
+from hf_lineage.running.executed.recording import At, is_stack
 
 NATS, CHANGE = "nats", "change"
 """What a divergence is counted in: nats a token or, without a head that predicts tokens, a share of the last state."""
 
 
-def held_inputs(
-    loaded: Loaded, medians: Mapping[At, torch.Tensor], parts: Mapping[str, Sequence[int]]
-) -> dict[At, Held]:
+def held_inputs(loaded: Loaded, parts: Mapping[str, Sequence[int]]) -> dict[At, torch.Tensor]:
     """Return which inputs of which matrices hold their median, given parts by the key of their writer."""
     chosen: dict[At, list[int]] = {}
     for place in loaded.places:
@@ -26,8 +24,7 @@ def held_inputs(
             expert = (number // per if place.expert is None else place.expert) if is_stack(place) else None
             first = number % per * writer.part
             chosen.setdefault((place.owner, expert), []).extend(range(first, first + writer.part))
-    known = {at: inputs for at, inputs in chosen.items() if at in medians and inputs}
-    return {at: Held(torch.tensor(inputs), medians[at][inputs]) for at, inputs in known.items()}
+    return {at: torch.tensor(inputs) for at, inputs in chosen.items()}
 
 
 def divergences(before: Any, after: Any, counted: int) -> tuple[str, torch.Tensor, float]:

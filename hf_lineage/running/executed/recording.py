@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,16 +24,6 @@ SEQUENCES = 3
 """Dimensions of what a matrix is given for whole sequences, (batch, tokens, inputs)."""
 At = tuple[str, int | None]
 """The name of a matrix in memory, and which expert of a stack it is."""
-
-
-@dataclass(frozen=True)
-class Held:
-    """Inputs of one matrix that are held at their median in a run."""
-
-    inputs: torch.Tensor
-    """(n,): their numbers."""
-    median: torch.Tensor
-    """(n,)"""
 
 
 class _Stacks(TorchFunctionMode):
@@ -53,16 +42,18 @@ class _Stacks(TorchFunctionMode):
 
 
 class Running:
-    """One run of a model, recorded, or with some parts held at their medians."""
+    """Runs a model on one input: first recorded, and then with some inputs of its matrices held at their medians."""
 
-    def __init__(self, loaded: Loaded, counted: int, held: Mapping[At, Held] | None = None) -> None:
-        self._model, self._counted, self._held = loaded.model, counted, held
+    def __init__(self, loaded: Loaded, counted: int) -> None:
+        self._model, self._counted = loaded.model, counted
+        self._held: Mapping[At, torch.Tensor] | None = None
         self.medians, self.inside = dict[At, torch.Tensor](), list[torch.nn.Module]()
         self._places = {place.module: place for place in reversed(loaded.places)}
 
     @torch.no_grad()
-    def go(self, given: Mapping[str, Any]) -> Any:
+    def go(self, given: Mapping[str, Any], held: Mapping[At, torch.Tensor] | None = None) -> Any:
         """Run the model once, on the device of the first weights that are in memory, and return what it gives out."""
+        self._held = held
         devices = (each.device for each in self._model.parameters() if not each.is_meta)
         device = next(devices, torch.device("cpu"))
         there = {name: each.to(device) if isinstance(each, torch.Tensor) else each for name, each in given.items()}
@@ -104,11 +95,10 @@ class Running:
             if rows.numel():
                 self.medians[at] = rows.reshape(-1, rows.shape[-1]).float().median(dim=0).values.cpu()
             return given
-        held = self._held.get(at)
-        if held is None:
+        if at not in self._held or at not in self.medians:
             return given
-        changed = given.clone()
-        changed[..., held.inputs.to(given.device)] = held.median.to(given)
+        changed, inputs = given.clone(), self._held[at]
+        changed[..., inputs.to(given.device)] = self.medians[at][inputs].to(given)
         return changed
 
 
