@@ -50,6 +50,7 @@ def measured(hub, seed):
     return path["score"], tuple(path["inherited"]["layers"])
 
 
+@pytest.mark.long
 def test_another_order_of_layers_measures_something_else_and_changes_nothing(deep):
     first, second = measured(deep, 1), measured(deep, 2)
     assert first[0] != second[0]
@@ -62,6 +63,7 @@ def test_another_order_of_layers_measures_something_else_and_changes_nothing(dee
         assert files(deep) == before
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "change",
     [
@@ -184,11 +186,7 @@ def test_untrusted_text_is_escaped_and_cut():
 
 @pytest.mark.skipif(not shutil.which("patch"), reason="needs patch")
 @pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ([*"abcdefghijklmnop"], [*"abcdefXYZghijkm"]),
-        (["a"] * 50, ["a"] * 20 + ["b"] + ["a"] * 31),
-    ],
+    ("before", "after"), [([*"abcdefghijklmnop"], [*"abcdefXYZghijkm"]), (["a"] * 50, ["a"] * 20 + ["b"] + ["a"] * 31)]
 )
 def test_it_is_a_diff_that_patch_applies(before, after, tmp_path):
     old, new = ("".join(f"{line}\n" for line in lines).encode() for lines in (before, after))
