@@ -139,6 +139,7 @@ def _otherwise(config, usual):
     return config | inner | {key: value for key, value in usual.items() if key in config}
 
 
+@pytest.mark.long
 def test_usual_settings_give_no_reservation_and_are_not_refused():
     seen, reserved = 0, {}
     for name, config in honest():
