@@ -109,7 +109,7 @@ RULES = {
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 def test_a_rule_that_is_switched_off_is_found_out(monkeypatch, rule):
     """By a case that fools nobody while the rule is there."""
     listed = next(listing(rule.of))

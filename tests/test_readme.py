@@ -18,8 +18,8 @@ FILES = sorted({README, *PAGES.rglob("*.md"), *(file for file, _ in BLOCKS.value
 LONGEST = 200
 """Lines of README.md."""
 BINARY = {".safetensors", ".gguf", ".onnx", ".png", ".pyc"}
-SLOW = {"review", "tree"}
-"""Blocks that take seconds; that of the demonstration is one of those that are rendered in every run."""
+SLOW = {"demo", "review", "tree"}
+"""Blocks that take seconds."""
 
 
 @pytest.fixture(params=FILES, ids=lambda file: file.relative_to(ROOT).as_posix())

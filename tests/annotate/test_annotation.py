@@ -211,6 +211,7 @@ class TestFolder:
 
 
 class TestRepair:
+    @pytest.mark.few(1)
     @pytest.mark.parametrize("declared", [None, "acme/other"])
     def test_a_related_base_is_declared(self, hub, declared):
         card(hub / "fern/child", declared)
@@ -232,10 +233,7 @@ class TestRepair:
             ),
             ("acme/gone", "acme/gone is UNDECIDED no-base, but --repair-base declares verified bases only"),
             ("fern/child", "fern/child cannot be its own base; name another with --base"),
-            (
-                "{hub}/acme/base",
-                "is not a name on the Hub, so no card can declare it; give its Hub name",
-            ),
+            ("{hub}/acme/base", "is not a name on the Hub, so no card can declare it; give its Hub name"),
         ],
     )
     def test_nothing_else_is(self, hub, base, message):

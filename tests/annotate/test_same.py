@@ -46,6 +46,7 @@ def test_a_card_is_written_from_all_layers_and_again_without_a_change(deep):
     assert files(deep) == before
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "change",
     [
@@ -150,11 +151,7 @@ def test_untrusted_text_is_escaped_and_cut():
 
 @pytest.mark.skipif(not shutil.which("patch"), reason="needs patch")
 @pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ([*"abcdefghijklmnop"], [*"abcdefXYZghijkm"]),
-        (["a"] * 50, ["a"] * 20 + ["b"] + ["a"] * 31),
-    ],
+    ("before", "after"), [([*"abcdefghijklmnop"], [*"abcdefXYZghijkm"]), (["a"] * 50, ["a"] * 20 + ["b"] + ["a"] * 31)]
 )
 def test_it_is_a_diff_that_patch_applies(before, after, tmp_path):
     old, new = ("".join(f"{line}\n" for line in lines).encode() for lines in (before, after))

@@ -4,6 +4,7 @@ from benchmarks import network
 from benchmarks.shapes import Shape
 
 
+@pytest.mark.long
 def test_a_quick_check_moves_a_fifth_of_both_and_nothing_twice():
     found = network.measure(network.SHAPES["7B"].shrunk(16), [network.Case("quick")])
     assert [row.what for row in found if not row.met] == []

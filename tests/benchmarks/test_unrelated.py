@@ -18,6 +18,7 @@ def models(tmp_path_factory):
     return folder
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("case", "verdict", "frame"),
     [
