@@ -65,7 +65,7 @@ def test_judging_signatures_says_what_compare_says():
         theirs = row.verdict.evidence["mlp"]
         assert ours.comparison.score == theirs.comparison.score
         assert ours.permutation.p_value == theirs.permutation.p_value, "before it is corrected for several tests"
-        assert judging.verdict(ours).name == row.verdict.word
+        assert judging.verdict(ours).code == row.verdict.code
 
 
 def test_the_threshold_of_calibrated_evidence_is_that_of_the_committed_pairs():

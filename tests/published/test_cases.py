@@ -140,7 +140,7 @@ def test_a_report_has_its_answer(case, tmp_path, monkeypatch):
             (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
     for name, settings in case.get("settings", {}).items():
         edit_json(folder / name, **settings)
-    result = lineage("check", "fern/case", "--local-hub", hub, *case.get("arguments", ()))
+    result = lineage("check", "fern/case", "--local-hub", hub, "--explain", *case.get("arguments", ()))
     told = " ".join(f"{result.out} {result.err}".split())
     assert result.code == case["code"], told
     assert all(words in told for words in case["says"]), told

@@ -140,7 +140,7 @@ def test_what_was_reported_is_read_or_named_as_what_it_is(row, tmp_path):
     """An independent model in the same clothes is UNRELATED wherever the descendant is verified."""
     hub = family(tmp_path / "hub")
     take(hub / row.get("at", "fern/child"), row["do"])
-    outcome = check(hub)
+    outcome = check(hub, "--explain")
     text = f"{outcome.sentences} {outcome.err}"
     assert outcome.code == row["code"], text
     assert [words for words in row["says"] if words not in text] == [], text
@@ -149,7 +149,7 @@ def test_what_was_reported_is_read_or_named_as_what_it_is(row, tmp_path):
     else:
         assert outcome.err == ""
     if "row" in row:
-        assert outcome.rows == [["acme/base", "finetune", "-", "-", "-", "-", row["row"]]]
+        assert outcome.rows == [["acme/base", "finetune", "-", "-", "-", "-", *row["row"].split()]]
     if outcome.code == 0:
         take(card(tiny_llama(hub / "fern/other", seed=5), "acme/base", "finetune"), row["do"])
         assert lineage("check", "fern/other", "--local-hub", hub).code == 1
