@@ -110,7 +110,7 @@ READING = (
 LISTING = (
     Row(
         errors.OfflineModeIsEnabled,
-        NetworkError,
+        RepositoryError,
         "{name} cannot be found on the Hub, because HF_HUB_OFFLINE forbids requests; unset it",
     ),
     *READING[1:],

@@ -78,7 +78,7 @@ def test_a_damaged_file_of_an_index_is_one_line(damaged, command):
 def test_no_verdict_is_lost_to_a_damaged_index(damaged):
     shown = lineage("check", "fern/llama-merge-a-b", "--base", "acme/llama-base", "--index", damaged, *HUB)
     assert shown.code == 0, shown
-    assert "the index was not searched for acme/llama-base: " in shown.sentences
+    assert "The index was not searched for acme/llama-base: " in shown.sentences
 
 
 @pytest.mark.long

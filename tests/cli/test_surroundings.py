@@ -67,7 +67,7 @@ def test_what_is_printed_never_lands_in_a_file_that_took_the_number_of_a_closed_
 )  # fmt: skip
 def test_a_variable_that_means_nothing_is_one_line_that_names_it(hub, monkeypatch, variable, value, message):
     monkeypatch.setenv(variable, value)
-    assert lineage("check", hub / "fern/child", "--local-hub", hub, "--format", "json").error == message
+    assert lineage("check", hub / "fern/child", "--local-hub", hub).error == message
 
 
 def test_variables_as_they_should_be_are_accepted(monkeypatch):
@@ -140,5 +140,5 @@ def test_an_option_as_an_argument_of_python_names_the_record_it_belongs_in(funct
     line = f"alpha is a field of hf_lineage.Options; write {function.__name__}(..., options=Options(alpha=0.001))"
     assert str(raised.value) == line
     assert function(model, *others, options=Options(alpha=0.001, permutations=999)) is not None
-    with pytest.raises(TypeError, match="nose"):
+    with pytest.raises(LineageError, match="takes no nose; it takes "):
         function(model, nose=1)

@@ -136,7 +136,7 @@ WRITING = [
     *EITHER,
 ]
 UNLISTED = "m cannot be found on the Hub, because HF_HUB_OFFLINE forbids requests; unset it"
-LISTING = [(errors.OfflineModeIsEnabled("off"), NetworkError, UNLISTED), *READING[1:]]
+LISTING = [(errors.OfflineModeIsEnabled("off"), RepositoryError, UNLISTED), *READING[1:]]
 EXAMPLES = {"reading": READING, "listing": LISTING, "writing": WRITING}
 
 
