@@ -78,6 +78,8 @@ class NoModelError(RepositoryError):
 class BranchMovedError(RepositoryError):
     """Somebody else committed to a branch of the Hub first."""
 
+    code = "branch-moved"
+
 
 class NetworkError(LineageError):
     """Something on the Hub cannot be fetched; this says nothing about the model."""

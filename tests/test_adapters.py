@@ -50,7 +50,7 @@ def test_a_damaged_adapter_is_one_clear_line_and_code_2(tmp_path, base, factors,
     ],
 )
 def test_a_strange_adapter_gets_a_verdict_with_its_reason(tmp_path, base, factors, settings, code, words):
-    ended = lineage("compare", base, written(tmp_path / "x", factors, **settings))
+    ended = lineage("compare", base, written(tmp_path / "x", factors, **settings), "--explain")
     assert (ended.code, ended.err) == (code, "")
     assert words in " ".join(ended.out.split())
     assert "\x1b" not in ended.out
@@ -82,7 +82,7 @@ def test_the_owner_of_the_weights_can_forge_a_trace_and_security_says_so(tmp_pat
         factors[f"base_model.model.{module}.lora_A.weight"] *= 1e-6
         factors[f"base_model.model.{module}.lora_B.weight"] = down.T @ torch.randn(width, 2, generator=random)
     ended = lineage("compare", HUB / "otter/llama-independent", written(tmp_path / "x", factors))
-    assert (ended.code, "the adapter carries the trace of this base" in " ".join(ended.out.split())) == (0, True)
+    assert (ended.code, ended.rows[0][-2:]) == (0, ["VERIFIED", "adapter"])
     assert "forge a trace" in Path("SECURITY.md").read_text(encoding="utf-8")
 
 
@@ -94,13 +94,14 @@ def weak(tmp_path_factory):
     return change(folder, grafted(HUB / "acme/llama-base/model.safetensors", [2]))
 
 
+@pytest.mark.long
 def test_a_weak_trace_is_undecided_unless_it_is_accepted_and_no_format_calls_it_verified(weak):
     checked = ("check", weak, "--local-hub", HUB, "--format", "json")
     for options, code in (((), 3), (("--accept", "part"), 3), (("--accept", "weak"), 0)):
         ended = lineage(*checked, *options)
         (claim,) = json.loads(ended.out)["claims"]
         assert (ended.code, claim["exit_code"]) == (code, code)
-        assert (claim["verdict"], claim["kind"], claim["verified"]) == ("RELATED", "weak", False)
+        assert (claim["verdict"], claim["code"], claim["verified"]) == ("RELATED", "weak", False)
         assert claim["adapter"]["p_value"] <= 0.001
         assert claim["adapter"]["effect"] < claim["adapter"]["least_effect"]
 
@@ -110,12 +111,13 @@ def test_the_section_of_a_card_says_that_a_trace_is_weak_and_gives_a_command_tha
     assert lineage("annotate", folder, "--local-hub", HUB, "--write", "--accept", "weak").code == 0
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert "RELATED weak" in card
-    assert "(verified)" not in card
+    assert "VERIFIED adapter" not in card
     (claim,) = json.loads((folder / "lineage" / "claims.json").read_text(encoding="utf-8"))["claims"]
-    assert (claim["kind"], claim["verified"]) == ("weak", False)
+    assert (claim["code"], claim["verified"]) == ("weak", False)
     assert claim["command"].endswith("--accept weak")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("model", "told"),
     [
@@ -128,10 +130,7 @@ def test_the_section_of_a_card_says_that_a_trace_is_weak_and_gives_a_command_tha
         ),
         (
             "magpie/llama-lora-liar",
-            {
-                "html": ["dimensions of value heads", "residual coordinates", "Layer"],
-                "sarif": ["trace of this base"],
-            },
+            {"html": ["dimensions of value heads", "residual coordinates", "Layer"], "sarif": ["trace of this base"]},
         ),
     ],
 )

@@ -53,7 +53,7 @@ def test_it_checks_a_model_with_its_own_code_and_registry(unpacked):
     hub = ROOT / "examples" / "hub"
     done = run(unpacked, "compare", hub / "acme/llama-base", hub / "fern/llama-finetune-a", "--set", "permutations=99")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "RELATED" in done.stdout
+    assert "VERIFIED inherited" in done.stdout
 
 
 def test_it_holds_neither_tests_nor_examples(unpacked):

@@ -18,9 +18,9 @@ import click
 
 from hf_lineage import __version__
 from hf_lineage.cli.kinds import QUIET
-from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED, TRY_AGAIN, with_examples
+from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED, TRY_AGAIN, error_values, with_examples
 from hf_lineage.cli.surroundings import fill_closed_streams, refuse_unusable_variables
-from hf_lineage.errors import LineageError, NetworkError, printable, told
+from hf_lineage.errors import NetworkError, printable, told
 
 
 @dataclass
@@ -127,18 +127,10 @@ def _failed(error: BaseException, words: Sequence[str]) -> int:
         elif not isinstance(error, SystemExit):  # so click leaves where nobody reads standard output any more
             click.echo(f"hf-lineage: {printable(_told(error))}", err=True)
             if "--format=json" in words or ("--format", "json") in itertools.pairwise(words):
-                click.echo(_as_json(error))
+                click.echo(json.dumps(error_values(error, _told(error))))
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return INTERRUPTED
     return TRY_AGAIN if isinstance(error, NetworkError) else ERROR
-
-
-def _as_json(error: BaseException) -> str:
-    """Return an error as JSON: its code, which never changes, what went wrong, and what to do."""
-    usage = isinstance(error, click.ClickException)
-    code = "usage" if usage else error.code if isinstance(error, LineageError) else "internal"
-    message, _, remedy = printable(_told(error)).rpartition("; ")
-    return json.dumps({"error": {"code": code, "message": message or remedy, "remedy": remedy if message else ""}})
 
 
 def _told(error: BaseException) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hf_lineage.cli.kinds import write
-from hf_lineage.errors import LineageError, NetworkError, OptionError, printable
+from hf_lineage.cli.shared import error_values
+from hf_lineage.errors import NetworkError, OptionError, printable, told
 
 if TYPE_CHECKING:
     from hf_lineage.checking import Report
@@ -19,8 +20,6 @@ FORMS = ("text", "json")
 """Formats of several reports: a table, and a line of JSON for each model."""
 WIDTH = 100
 """Columns of the table, of which names of models and bases take half."""
-Failure = tuple[str, LineageError]
-"""Name of a model that could not be checked, and why."""
 
 
 def check_several(
@@ -34,11 +33,10 @@ def check_several(
 
     if only_one or form not in FORMS:
         raise OptionError(f"{only_one or f'--format {form}'} is about one model; check each model by itself")
-    codes, lines, rows, failed = [ExitCode.VERIFIED], list[str](), list[tuple[str, ...]](), list[Failure]()
+    codes, lines, rows, remarks = [ExitCode.VERIFIED], list[str](), list[tuple[str, ...]](), list[str]()
     for name, outcome in _each(models, check):
-        if isinstance(outcome, LineageError):
+        if isinstance(outcome, Exception):
             codes.append(ExitCode.TRY_AGAIN if isinstance(outcome, NetworkError) else ExitCode.ERROR)
-            failed.append((name, outcome))
         else:
             codes.append(outcome.status)
         if form == "json":
@@ -47,14 +45,15 @@ def check_several(
                 click.echo(lines.pop())
         else:
             rows += _rows(name, outcome)
+            remarks += _remarks(name, outcome)
     if form == "text":
-        write(_text(rows, failed), output, coloured=True)
+        write(_text(rows, remarks), output, coloured=True)
     elif output is not None:
         write("".join(f"{line}\n" for line in lines), output)
     return int(max(codes, key=SEVERITY.index))
 
 
-def _each(models: Sequence[str], check: Callable[[str], Report]) -> Iterator[tuple[str, Report | LineageError]]:
+def _each(models: Sequence[str], check: Callable[[str], Report]) -> Iterator[tuple[str, Report | Exception]]:
     """Yield the outcome of every model, with a progress bar on a terminal."""
     from hf_lineage.hub import client
 
@@ -63,22 +62,22 @@ def _each(models: Sequence[str], check: Callable[[str], Report]) -> Iterator[tup
             yield name, check(name)
         except OptionError:
             raise
-        except LineageError as error:
+        except Exception as error:  # the other models are checked all the same
             yield name, error
 
 
-def _as_line(name: str, outcome: Report | LineageError) -> str:
-    if isinstance(outcome, LineageError):
-        return dumps({"model": printable(name, 200), "error": {"code": outcome.code, "message": str(outcome)}})
+def _as_line(name: str, outcome: Report | Exception) -> str:
+    if isinstance(outcome, Exception):
+        return dumps({"model": printable(name, 200), **error_values(outcome, told(outcome))})
     return dumps(outcome.to_dict())
 
 
-def _rows(name: str, outcome: Report | LineageError) -> Iterator[tuple[str, ...]]:
+def _rows(name: str, outcome: Report | Exception) -> Iterator[tuple[str, ...]]:
     """Yield the cells of every claim of one model; one row where it declares nothing, or was not checked."""
     from hf_lineage.report.words import wording
 
     shown = printable(name, 200)
-    if isinstance(outcome, LineageError):
+    if isinstance(outcome, Exception):
         yield shown, "-", "-", "-", "-", "ERROR"
     elif not outcome.rows:
         yield shown, "-", "-", "-", "-", outcome.code.label
@@ -86,8 +85,22 @@ def _rows(name: str, outcome: Report | LineageError) -> Iterator[tuple[str, ...]
         yield from ((shown, *wording.line(row)) for row in outcome.rows)
 
 
-def _text(rows: Sequence[tuple[str, ...]], failed: Sequence[Failure]) -> str:
-    """Return the table, the number of claims of every outcome, and why models were not checked."""
+def _remarks(name: str, outcome: Report | Exception) -> Iterator[str]:
+    """Yield what decides the exit code of one model and is not in its rows: an error, a parent, or the policy."""
+    from hf_lineage.report.findings import state_first, state_outcome
+
+    shown = printable(name, 200)
+    if isinstance(outcome, Exception):
+        why = told(outcome)
+        yield why if why.startswith(shown) else f"{shown}: {why}"
+        return
+    yield from (f"{shown}: {sentence}" for sentence in state_first(outcome))
+    judged = (row for row in outcome.rows if row.waiver or row.expired or row.unmet)
+    yield from (f"{shown}: {state_outcome(row)}" for row in judged)
+
+
+def _text(rows: Sequence[tuple[str, ...]], remarks: Sequence[str]) -> str:
+    """Return the table, the number of claims of every outcome, and remarks."""
     from collections import Counter
 
     from hf_lineage.report.formats import table, wrapped
@@ -95,6 +108,5 @@ def _text(rows: Sequence[tuple[str, ...]], failed: Sequence[Failure]) -> str:
     outcomes = Counter(row[-1] for row in rows)
     counts = ", ".join(f"{count} {label}" for label, count in outcomes.most_common())
     names = ("Model", "Base", "Score", "Inherited", "p", "Verdict")
-    why = (f"{printable(name, 200)}: {error}" for name, error in failed)
-    sentences = [f"{counts}. Details: check one model with --explain.", *why]
-    return "\n".join([table(names, rows, (2, 3, 4), width=WIDTH), *map(wrapped, sentences)]) + "\n"
+    sentences = [f"{counts}. Details: check one model with --explain.", *remarks]
+    return "\n".join([table(names, rows, (2, 3, 4), width=WIDTH).lstrip("\n"), *map(wrapped, sentences)]) + "\n"

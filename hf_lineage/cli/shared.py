@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from hf_lineage.architecture.registry import ALL, PATHS, USUAL
 from hf_lineage.checking import TYPED, read_pairs
 from hf_lineage.cli.kinds import Command, path_option, writable
-from hf_lineage.errors import OptionError
+from hf_lineage.errors import LineageError, OptionError, RepositoryError, printable
 from hf_lineage.evidence import ACCEPTABLE, BUDGETS
 from hf_lineage.signature import PARAMETERS
 
@@ -37,6 +37,20 @@ STRICT = (
     "Hold every number of every tensor against the base's: whether MODEL is its quantization, or its numbers, and "
     "nothing else; 3 if not."
 )
+
+
+def error_values(error: BaseException, message: str) -> dict[str, dict[str, str]]:
+    """Return an error for JSON: its code, which never changes, what went wrong, and what to do."""
+    text, _, remedy = printable(message).rpartition("; ")
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        code = "interrupted"
+    elif isinstance(error, click.ClickException):
+        code = "usage"
+    elif isinstance(error, LineageError):
+        code = "no-model" if error.code == RepositoryError.code else error.code
+    else:
+        code = "internal"
+    return {"error": {"code": code, "message": text or remedy, "remedy": remedy if text else ""}}
 
 
 def with_examples(text: str, *commands: str) -> str:

@@ -61,7 +61,7 @@ def on_hub(online, tmp_path):
 def test_a_verdict_is_not_lost_to_an_index_that_is_out_of_reach(online):
     checked = lineage("check", "fern/llama-finetune-a", "--index", "no/where", "--local-hub", EXAMPLES)
     assert checked.code == 0, checked
-    assert "no index was searched: no/where is not on the Hub" in checked.sentences
+    assert "No index was searched: no/where is not on the Hub" in checked.sentences
 
 
 def test_a_model_is_identified_and_checked_by_an_index_on_the_hub(on_hub, tmp_path):

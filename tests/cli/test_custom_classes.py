@@ -9,7 +9,7 @@ from hf_lineage.architecture.registry.tables import registry_root
 from tests.invoking import lineage
 from tests.models import card, edit_json, family, spoil, tiny_llama
 
-AS = "read as LlamaForCausalLM (--as) in place of YiForCausalLM; it is not proved that both compute the same"
+AS = "as LlamaForCausalLM (--as) in place of YiForCausalLM; it is not proved that both compute the same"
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_the_message_prints_the_options_that_work_where_two_classes_fit(hub):
     assert "add `--as LlamaForCausalLM` or `--as GemmaForCausalLM` to read it as one of them" in refused.sentences
     for name in re.findall(r"`--as (\w+)`", refused.sentences):
         result = lineage(*typed, "--as", name)
-        assert (result.code, result.rows[0][-1]) == (0, "RELATED")
+        assert (result.code, result.rows[0][-2:]) == (0, ["VERIFIED", "inherited"])
         assert AS.replace("LlamaForCausalLM", name) in result.sentences
         assert "code of the repository" in result.sentences
 
@@ -39,8 +39,8 @@ def test_the_one_class_that_fits_is_taken_at_the_first_command_and_verifies_noth
     for name in ("child", "other"):
         edit_json(hub / f"fern/{name}/config.json", hidden_act="silu")
     related = lineage("check", "fern/child", "--local-hub", hub)
-    assert (related.code, related.rows[0][-3:]) == (3, ["RELATED", "as", "read"])
-    assert "read as LlamaForCausalLM; its own code decides what it computes" in related.sentences
+    assert (related.code, related.rows[0][-2:]) == (3, ["RELATED", "unlisted-class"])
+    assert "Read as LlamaForCausalLM. YiForCausalLM is not in the registry" in related.sentences
     assert "not looked at" not in related.sentences
     assert lineage("check", "fern/other", "--local-hub", hub).code == 1
 

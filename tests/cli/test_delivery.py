@@ -10,7 +10,7 @@ import pytest
 from tests.invoking import check, lineage
 from tests.models import WEIGHTS, card, tiny_llama
 
-ACCEPTED = "accepted: [{base: acme/base, verdict: %s, reason: it imitates the base, expires: %s}]\n"
+ACCEPTED = "accepted: [{base: acme/base, code: %s, reason: it imitates the base, expires: %s}]\n"
 
 
 @pytest.fixture
@@ -25,22 +25,22 @@ def governed(model, *arguments):
 
 def test_the_owner_accepts_a_finding_until_a_day(liar):
     policy = liar / "lineage.yaml"
-    policy.write_text(ACCEPTED % ("UNRELATED", "2999-01-01"))
+    policy.write_text(ACCEPTED % ("unrelated", "2999-01-01"))
     ignored = governed(liar)
     assert ignored.code == 1
     assert "lineage.yaml of the model was not read because the publisher of the model wrote it" in ignored.sentences
     accepted = governed(liar, "--policy", "own")
     assert (accepted.code, accepted.rows[0][-1]) == (0, "UNRELATED")
-    assert "acme/base: UNRELATED is accepted until 2999-01-01: it imitates the base" in accepted.sentences
+    assert "Accepted until 2999-01-01: it imitates the base." in accepted.sentences
 
-    policy.write_text(ACCEPTED % ("UNRELATED", "2020-01-01"))
+    policy.write_text(ACCEPTED % ("unrelated", "2020-01-01"))
     expired = governed(liar, "--policy", policy)
     assert expired.code == 1
     assert "until 2020-01-01, and that day has passed" in expired.sentences
 
 
 def test_what_a_model_of_the_hub_accepts_is_never_asked_for(liar, online):
-    (liar / "lineage.yaml").write_text("fail-on: never\n" + ACCEPTED % ("UNRELATED", "2999-01-01"))
+    (liar / "lineage.yaml").write_text("fail-on: never\n" + ACCEPTED % ("unrelated", "2999-01-01"))
     online.publish("acme/base", liar.parents[1] / "acme/base")
     online.publish("fern/liar", liar)
     outcome = lineage("check", "fern/liar")
@@ -58,7 +58,7 @@ def test_a_wrong_policy_is_one_line_before_anything_is_read(tmp_path):
     file = tmp_path / "p.yaml"
     file.write_text("until: 2027")
     assert lineage("check", "no such model", "--policy", file).error == (
-        f"{file}: unknown key until; the keys are accepted, relation, evidence, require, own-code, "
+        f"{file}: unknown key until; the keys are accepted, relation, require, own-code, "
         "undeclared-parent, fail-on"
     )
 
@@ -67,7 +67,7 @@ def test_a_format_that_has_nothing_to_say_is_left_out_with_a_line(hub, tmp_path)
     (hub / "fern/child" / WEIGHTS).unlink()
     files = {form: tmp_path / f"report.{form}" for form in ("intoto", "json")}
     outcome = check(hub, *(f"--report={form}={file}" for form, file in files.items()))
-    assert (outcome.code, outcome.rows[0][-1]) == (3, "UNDECIDED")
+    assert (outcome.code, outcome.rows[0][-1]) == (3, "no-weights")
     assert outcome.err.startswith("hf-lineage: report.intoto was not written: ")
     assert [form for form, file in files.items() if file.exists()] == ["json"]
 
@@ -75,7 +75,7 @@ def test_a_format_that_has_nothing_to_say_is_left_out_with_a_line(hub, tmp_path)
 def test_annotate_writes_the_reports_of_its_check_as_well(hub, tmp_path):
     outcome = lineage("annotate", "fern/child", "--local-hub", hub, f"--report=json={tmp_path / 'report.json'}")
     assert (outcome.code, outcome.err) == (0, "")
-    assert outcome.out.startswith("acme/base: RELATED\n")
+    assert outcome.out.startswith("acme/base: VERIFIED inherited\n")
     assert json.loads((tmp_path / "report.json").read_text())["claims"][0]["verified"]
 
 

@@ -32,7 +32,7 @@ def test_every_command_can_be_quiet(words):
 def test_a_quiet_comparison_still_writes_files_and_errors(tmp_path):
     outcome = lineage("compare", BASE, RELATED, "-q", "-o", tmp_path / "a.json", "--format", "json")
     assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
-    assert json.loads((tmp_path / "a.json").read_text("utf-8"))["verdict"] == "RELATED"
+    assert json.loads((tmp_path / "a.json").read_text("utf-8"))["code"] == "inherited"
     assert "gone is neither a folder nor a Hub name" in lineage("check", tmp_path / "gone", "-q").error
 
 
@@ -47,6 +47,7 @@ def test_a_quiet_check_keeps_warnings_back_and_a_later_one_does_not(monkeypatch,
         assert caplog.messages == warnings
 
 
+@pytest.mark.long
 def test_what_a_command_finds_is_told_by_its_exit_code_and_the_next_one_prints_again(tmp_path):
     there = ("--index", tmp_path / "index")
     for words, code in (

@@ -21,12 +21,14 @@ def test_a_closed_stream_changes_no_verdict(hub):
     assert shell('"$@" 2>&- <&-', *arguments) == Outcome(1, lineage(*arguments).out, "")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("redirected", "told"), [(">&- 2>&-", ""), (">&- <&-", f"{CLOSED}\n")])
 def test_a_report_that_cannot_be_printed_is_an_error_and_no_verdict(hub, redirected, told):
     done = shell(f'"$@" {redirected}', "check", hub / "fern/child", "--local-hub", hub)
     assert done == Outcome(2, "", told)
 
 
+@pytest.mark.long
 def test_who_asked_for_no_report_needs_no_standard_output(hub):
     assert shell('"$@" >&-', "check", hub / "fern/child", "--local-hub", hub, "--quiet").code == 0
 
@@ -65,7 +67,7 @@ def test_what_is_printed_never_lands_in_a_file_that_took_the_number_of_a_closed_
 )  # fmt: skip
 def test_a_variable_that_means_nothing_is_one_line_that_names_it(hub, monkeypatch, variable, value, message):
     monkeypatch.setenv(variable, value)
-    assert lineage("check", hub / "fern/child", "--local-hub", hub, "--format", "json").error == message
+    assert lineage("check", hub / "fern/child", "--local-hub", hub).error == message
 
 
 def test_variables_as_they_should_be_are_accepted(monkeypatch):
@@ -138,5 +140,5 @@ def test_an_option_as_an_argument_of_python_names_the_record_it_belongs_in(funct
     line = f"alpha is a field of hf_lineage.Options; write {function.__name__}(..., options=Options(alpha=0.001))"
     assert str(raised.value) == line
     assert function(model, *others, options=Options(alpha=0.001, permutations=999)) is not None
-    with pytest.raises(TypeError, match="nose"):
+    with pytest.raises(LineageError, match="takes no nose; it takes "):
         function(model, nose=1)

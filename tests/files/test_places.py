@@ -90,11 +90,11 @@ class TestRefused:
         linked(place / "model", INDEX, f"../base/{INDEX}")
         assert lineage("check", place / "model").error == f"{place / 'model'}: {INDEX} {LEAVES}"
 
-    def test_a_base_that_does_so_is_unreadable(self, place):
+    def test_a_base_that_does_so_is_damaged(self, place):
         shutil.move(place / "base" / WEIGHTS, place / WEIGHTS)
         linked(place / "base", WEIGHTS, place / WEIGHTS)
         found = lineage("check", place / "model", "--base", place / "base")
-        assert (found.code, found.rows[0][-1]) == (2, "UNDECIDED")
+        assert (found.code, found.rows[0][-2:]) == (2, ["UNDECIDED", "damaged"])
         assert LEAVES in found.sentences
 
     def test_a_folder_of_records(self, place):
@@ -108,7 +108,7 @@ class TestFollowed:
     def same(self, place, model):
         """The verdict is the one of the plain folder."""
         plain, other = (check(str(each), [str(place / "base")]).rows[0].verdict for each in (place / "model", model))
-        assert plain.name == other.name == "UNRELATED"
+        assert plain.word == other.word == "UNRELATED"
         assert plain.evidence["mlp"].comparison.score == other.evidence["mlp"].comparison.score
 
     def test_a_model_folder_that_is_a_link_itself(self, place):

@@ -241,21 +241,20 @@ def _card_read(repo: RepoRef) -> None:
 
 _POLICY = {
     "fail-on": "undecided",
-    "evidence": "exact",
     "relation": ["finetune", "merge"],
     "accepted": [
-        {"base": "a/b", "verdict": "part", "reason": "known", "expires": "2027-01-01", "model": "c/d", "part": "unet"}
+        {"base": "a/b", "code": "part", "reason": "known", "expires": "2027-01-01", "model": "c/d", "part": "unet"}
     ],
 }
 _RECORD = {
-    "schema_version": 3,
+    "schema_version": 4,
     "tool": {"name": "hf-lineage", "version": "0.1.0"},
     "model": "org/model",
     "commit": "a" * 40,
     "claims": [
         {
             "base": "org/base", "base_commit": None, "relation": "finetune", "sources": ["README.md"], "verified": True,
-            "verdict": "RELATED", "reason": "", "layers": 2, "score": 0.9, "p_value_adjusted": 0.001, "paths": [],
+            "verdict": "VERIFIED", "code": "inherited", "reason": "", "layers": 2, "score": 0.9, "p_value_adjusted": 0.001, "paths": [],
             "recipe": {
                 "name": "robust", "gains": True, "means": True, "cap": True, "ones": True, "probes": 64,
                 "coordinates": 128, "sketch_version": 1,

@@ -29,7 +29,7 @@ def test_a_claim_is_checked_end_to_end_and_again_without_a_network(served, tmp_p
     first = process("check", "fern/child", env=remote(served, tmp_path / "home"))
     assert (first.code, first.err) == (0, "")
     assert first.out.startswith(f"fern/child @ {commit}\n")
-    assert (first.rows[0][0], first.rows[0][-1]) == ("acme/base", "RELATED")
+    assert (first.rows[0][0], first.rows[0][-1]) == ("acme/base", "inherited")
     for model in ("fern/child", "acme/base"):
         snapshot_download(model, endpoint=served.url, cache_dir=tmp_path / "home/hub")
     served.forget()
@@ -69,7 +69,7 @@ def test_where_nothing_is_declared_no_weights_are_downloaded(online):
 def test_of_a_repository_of_pickles_nothing_but_small_files_is_downloaded(online, tmp_path):
     (tmp_path / "child/model.safetensors").rename(tmp_path / "child/pytorch_model.bin")
     found = lineage("check", "fern/child")
-    assert (found.code, found.rows[0][-1]) == (3, "UNDECIDED")
+    assert (found.code, found.rows[0][-1]) == (3, "no-weights")
     assert "fern/child holds its weights as a pickle (pytorch_model.bin), which is never loaded" in found.sentences
     assert online.downloads() == {"fern/child/README.md", "fern/child/config.json"}
 
@@ -105,12 +105,12 @@ def test_extract_and_inspect_take_a_name_of_the_hub(online, tmp_path):
     ],
     ids=["gated", "private", "no revision"],
 )
-def test_what_is_refused_is_unverifiable_as_a_base_and_an_error_as_the_model(online, refusal, message, monkeypatch):
+def test_what_is_refused_is_undecided_as_a_base_and_an_error_as_the_model(online, refusal, message, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     online.refused["acme/base"] = refusal
     found = lineage("check", "fern/child")
     assert (found.code, found.err) == (3, "")
-    assert found.rows == [["acme/base", "finetune", "-", "-", "-", "-", "UNDECIDED"]]
+    assert found.rows == [["acme/base", "-", "-", "-", "UNDECIDED", "no-base"]]
     assert message in found.sentences
     assert f"Bearer {TOKEN}" in online.tokens
     error = lineage("check", "acme/base", "--base", "fern/child").error
@@ -123,7 +123,9 @@ def test_a_hub_that_answers_nothing_says_nothing_about_a_model(online, monkeypat
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     online.refused["acme/base"] = (status, "")
     for arguments in (["fern/child"], ["acme/base", "--base", "fern/child"]):
-        error = lineage("check", *arguments).error
+        outcome = lineage("check", *arguments)
+        assert outcome.code == 4
+        error = outcome.error
         assert error.startswith("acme/base cannot be fetched from the Hub by HF_ENDPOINT http://127.0.0.1:")
         assert f" ({said}" in error
         assert TOKEN not in error
@@ -144,20 +146,20 @@ def test_a_card_of_the_hub_opens_no_folder_of_this_machine(online, tmp_path, mon
     base = base.format(tmp_path=tmp_path)
     card(tmp_path / "child", base)
     found = lineage("check", "fern/child")
-    assert (found.code, found.rows[0][-1]) == (3, "UNDECIDED")
-    assert f"{base}: it is a path on the machine that trained the model, not a name" in found.sentences
+    assert (found.code, found.rows[0][-1]) == (3, "no-base")
+    assert "It is a path on the machine that trained the model, not a name" in found.sentences
 
 
 def test_a_folder_that_bears_the_name_of_a_base_is_not_taken_for_it(online, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(tmp_path / "base", tmp_path / "acme/base")
     online.refused["acme/base"] = (404, "RepoNotFound")
-    assert lineage("check", "fern/child").rows[0][-1] == "UNDECIDED"
+    assert lineage("check", "fern/child").rows[0][-1] == "no-base"
     assert (
         "there is a folder ./acme/base here: write ./acme/base"
         in lineage("check", "fern/child", "--base", "acme/base").error
     )
-    assert lineage("check", "fern/child", "--base", "./acme/base").rows[0][-1] == "RELATED"
+    assert lineage("check", "fern/child", "--base", "./acme/base").rows[0][-1] == "inherited"
 
 
 def test_a_listing_names_every_file(online, tmp_path):

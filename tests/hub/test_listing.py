@@ -106,7 +106,7 @@ def test_without_a_network_the_list_is_given_up_at_once(tmp_path, monkeypatch):
 
 def test_offline_nothing_is_listed_and_nobody_is_told_to_download_an_author(hub, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(NetworkError, match=r"fern cannot be found on the Hub, because HF_HUB_OFFLINE forbids"):
+    with pytest.raises(RepositoryError, match=r"fern cannot be found on the Hub, because HF_HUB_OFFLINE forbids"):
         listing.published("fern")
 
 

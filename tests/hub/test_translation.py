@@ -98,11 +98,7 @@ READING = [
     (httpx.ReadTimeout(""), NetworkError, unfetched("ReadTimeout")),
     (client.Unfinished("half"), NetworkError, unfetched("half")),
     (errors.LocalEntryNotFoundError("none"), NetworkError, unfetched("none")),
-    (
-        because(errors.LocalEntryNotFoundError("none"), answered(403, errors.GatedRepoError)),
-        RepositoryError,
-        GATED,
-    ),
+    (because(errors.LocalEntryNotFoundError("none"), answered(403, errors.GatedRepoError)), RepositoryError, GATED),
     (
         because(errors.LocalEntryNotFoundError("none"), errors.FileMetadataError("no ETag")),
         NetworkError,
@@ -140,7 +136,7 @@ WRITING = [
     *EITHER,
 ]
 UNLISTED = "m cannot be found on the Hub, because HF_HUB_OFFLINE forbids requests; unset it"
-LISTING = [(errors.OfflineModeIsEnabled("off"), NetworkError, UNLISTED), *READING[1:]]
+LISTING = [(errors.OfflineModeIsEnabled("off"), RepositoryError, UNLISTED), *READING[1:]]
 EXAMPLES = {"reading": READING, "listing": LISTING, "writing": WRITING}
 
 

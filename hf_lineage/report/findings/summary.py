@@ -8,7 +8,6 @@ from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Evidence, Verdict
-from hf_lineage.evidence.nulls import EmpiricalNull
 from hf_lineage.report.findings.table import describe_claim, state_first
 from hf_lineage.report.words import texts, whole, wording
 
@@ -64,8 +63,8 @@ def _by_chance(verdict: Verdict) -> Iterator[str]:
 
 
 def _highest(evidence: Evidence) -> float:
-    null = evidence.first
-    return null.threshold if isinstance(null, EmpiricalNull) else evidence.permutation.range[1]
+    empirical = evidence.empirical
+    return empirical.threshold if empirical and empirical is evidence.first else evidence.permutation.range[1]
 
 
 def _doubts(report: Report, row: Row) -> Iterator[str]:
@@ -78,4 +77,5 @@ def _doubts(report: Report, row: Row) -> Iterator[str]:
         yield f"accepted until {waiver.expires}: {waiver.reason}"
     if expired:
         yield f"accepted only until {expired.expires}, and that day has passed"
-    yield from (printable(note).removeprefix(f"{printable(report.model, 200)}: ") for note in row.notes)
+    notes = (*row.own_code, *row.notes) if row.verdict.verified else row.notes  # otherwise the reason says it
+    yield from (printable(note).removeprefix(f"{printable(report.model, 200)}: ") for note in notes)

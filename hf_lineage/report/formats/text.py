@@ -46,7 +46,7 @@ def render(report: Report, explain: bool = False) -> str:
         lines += [block for _, finding in describe_report(report) for block in _explained(finding)]
         paragraphs += [wording.settings(report), wording.MEANING, *limits.describe_limits(report)]
     elif report.rows:
-        paragraphs[-1] = f"{paragraphs[-1]} {DETAILS}"
+        paragraphs[-1] = f"{wording.whole(paragraphs[-1])} {DETAILS}"
     return "\n".join(lines + [wrapped(paragraph) for paragraph in paragraphs]) + "\n"
 
 

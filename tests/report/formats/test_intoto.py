@@ -18,7 +18,7 @@ from tests.models import EXAMPLES, WEIGHTS, shard
 
 ROOT = Path(__file__).parents[3]
 STATEMENT = ROOT / "tests" / "data" / "schemas" / "statement-v1.json"
-PREDICATE = ROOT / "docs" / "attestation" / "v3" / "schema.json"
+PREDICATE = ROOT / "docs" / "attestation" / "v4" / "schema.json"
 
 
 def stated(report):
