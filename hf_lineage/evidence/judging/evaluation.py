@@ -174,10 +174,10 @@ def judge_equal(measured: EqualNumbers, before: Verdict, criteria: Criteria) -> 
     """
     if measured.p_value > criteria.alpha:
         return None
-    low, high = (f"{end:.1%}" for end in (measured.at_least.min(), measured.at_least.max()))
+    low, high = (f"{end:.0%}" for end in (measured.at_least.min(), measured.at_least.max()))
     reason = (
         f"{float(measured.equal.mean()):.1%} of the numbers that were compared are the base's, bit for bit "
-        f"(p = {measured.p_value:.3g}): by their energy a layer inherits at least {low}, and one at least {high}"
+        f"(p = {measured.p_value:.3g}), so its layers inherit at least {low if low == high else f'{low} to {high}'}"
     )
     clear = measured.share >= criteria.minimum_effect
     if before.code is Code.PART:

@@ -40,9 +40,9 @@ class Mark(Enum):
     """The evidence that an edge rests on, by the words that reports print."""
 
     VERIFIED = "verified"
-    IN_PART = "verified in part"
+    IN_PART = "related in part"
     WEAKER = "related, not verified"
-    """Related by a threshold, by the basis alone, through another model, or by an unknown amount."""
+    """Related by a threshold, by the embedding alone, or by an unknown amount."""
     MEASURED = "measured only"
     DECLARED = "declared only"
     NOT_JUDGED = "not judged"

@@ -17,6 +17,6 @@ def describe(_report: Report, row: Row) -> Finding | None:
     values = {key: dict(zip(map(str, equal.layers), map(float, one), strict=True)) for key, one in columns.items()}
     by_layer = ", ".join(f"{layer}: {share:.1%}" for layer, share in values["inherited_at_least"].items())
     halves = {"p_permutations": equal.permuted.p_value, "p_signs": equal.flipped.p_value}
-    details = (f"at least inherited, by layer: {by_layer}",)
+    details = (f"inherited at least, by layer: {by_layer}",)
     every = {**values, **halves, "p_value_adjusted": equal.p_value}
     return Finding("Equal numbers", wording.about(row), details=details, values=every)

@@ -31,7 +31,7 @@ def test_enough_of_them_are_related_in_part_whatever_was_said_before(kind):
     found = judge_equal(measured(0.55), before(kind), CRITERIA)
     assert (found.code, found.verified, found.accepted) == (Code.PART, False, True)
     assert found.equal.at_least.tolist() == pytest.approx([0.5, 0.5])
-    assert "inherits at least 50.0%" in found.reason
+    assert "inherit at least 50%" in found.reason
     assert "p = 0.001" in found.reason
 
 
