@@ -32,7 +32,7 @@ Target = Literal["preview", "write", "pull-request"]
 
 @dataclass(frozen=True)
 class Repair:
-    """What is set in the card's YAML: the base, and the relation unless that is None."""
+    """Change to the card's YAML: the base, and the relation unless that is None."""
 
     base: str
     relation: str | None = None
@@ -96,8 +96,8 @@ def annotate(
 ) -> Annotation:
     """Judge a model as `check` does and return what has to be written to its card; nothing is written yet.
 
-    Raise LineageError if nothing is declared, or if a base that was verified cannot be read for want of the Hub, or if
-    the card cannot be edited; that is tested before weights are read.
+    Raise LineageError if nothing is declared, if a verified base cannot be read for want of the Hub, or if the card
+    cannot be edited; that is tested before weights are read.
     """
     options = options or Options()
     source = weights(model, located(model, options, on_hub))

@@ -1,4 +1,4 @@
-"""What an earlier record keeps a new one from changing, and the difference of two files for readers.
+"""Facts of an earlier record that a new one must not change, and the difference of two files for readers.
 
 Which layers are read first, and which hidden units are looked up, is drawn anew for every run. Figures that depend on
 these draws differ from run to run and mean the same; everything else has to be equal. And what was verified is not
@@ -28,7 +28,7 @@ from hf_lineage.report.words import drawn
 ROUNDING = 0.011
 """The largest difference of two equal figures that were rounded to whole per cent."""
 ERRORS = 4
-"""How many standard errors the scores of two samples may differ by."""
+"""Standard errors by which the scores of two samples may differ at most."""
 DRAWN: dict[str, Any] = {
     "reason": "",
     "score": None,

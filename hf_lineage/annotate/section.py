@@ -74,7 +74,7 @@ def _cells(claim: RecordedClaim) -> tuple[str, ...]:
 
 
 def _shares(claim: RecordedClaim) -> Iterator[tuple[str, ...]]:
-    """What one parent gave to a merge: a line for each path, or one that says why none was measured."""
+    """Yield the shares of one parent in a merge: a line for each path, or one that says why none was measured."""
     parent = claim.parent
     if parent is None:
         return
