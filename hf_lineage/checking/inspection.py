@@ -71,7 +71,7 @@ class Inspection:
     width: int
     heads: int
     pairings: Mapping[str, Pairing | str]
-    """By path; a text says why a path has none."""
+    """Path -> its pairing, or a text that says why it has none."""
     bytes_read: int
     bytes_stored: int
     unclaimed: tuple[str, ...]

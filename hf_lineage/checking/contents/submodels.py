@@ -23,7 +23,7 @@ from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
 
 NOT_JUDGED = "its use by the rest of the model was not judged"
-"""What a row about a part says nothing of."""
+"""Reservation in every row about a part."""
 COPY = (
     "the same bytes: all files with weights are those of the base, and so is config.json; nothing was compared, for {}"
 )
@@ -105,7 +105,7 @@ def find_parts(source: Source) -> Sequence[RepoRef]:
 
 
 def _fitting(part: RepoRef, base: Source | Verdict) -> Source | Verdict:
-    """What of a base a part is compared with; or the verdict that says why there is nothing."""
+    """Return the part of a base that a part is compared with, or the verdict that says why there is none."""
     from hf_lineage.checking.source import fitting_part
 
     return base if isinstance(base, Verdict) else attempt(lambda: fitting_part(base, part), *VERDICTS)

@@ -32,7 +32,7 @@ def judge_listing(pair: ModelPair, criteria: Criteria) -> Verdict | None:
 
 
 def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
-    """What is stored under the name of each tensor: the SHA-256 of its file, and where it stands there.
+    """Return, per name of a tensor, the SHA-256 of its file, and the tensor's place, type and shape there.
 
     Nothing where the Hub does not list one of these files, or where the model is none of the Hub.
     """

@@ -1,7 +1,7 @@
 """Stages: the tests of a claim, in the order in which they are made, until there is a verdict.
 
 All possible tests together call independent models RELATED with probability alpha at most. So alpha is divided before
-any of them is made, here and nowhere else, and a test that is added to the list has its part of it.
+any of them is made, here and nowhere else. A test that is added to the list has its part of alpha.
 """
 
 from __future__ import annotations

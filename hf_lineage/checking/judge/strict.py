@@ -1,6 +1,6 @@
 """Strict: every number of a model held against the base's, as the format of each tensor would have stored that.
 
-Tensors are read one after the other, a large one some rows at a time where its format allows that, so that no more than
+Tensors are read one after the other, a large one some rows at a time where its format allows that. So no more than
 about two matrices are in memory at once, with the ends of the grids of one.
 """
 
@@ -24,9 +24,9 @@ from hf_lineage.evidence.strict import AT_ONCE, CASTS, Beyond, Coded, Strict, Ta
 from hf_lineage.hub import client
 
 BEFORE = 2.0**-9
-"""By how much, beside its size, a number of float32 may have been rounded before: to bfloat16."""
+"""Relative rounding, to bfloat16, that a number of float32 may have had before."""
 UNDONE = 2.0**-24
-"""What adding 1 to a gain, and taking it off again, leaves of it."""
+"""Error that adding 1 to a gain, and taking it off again, leaves in it."""
 UNKNOWN = "hf-lineage knows no bound for the rounding of its format"
 LONG = frozenset({"F32", "F64"})
 
@@ -85,7 +85,7 @@ class _Unbound:
 
 
 def _held(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | str:
-    """How one tensor is stored if it is the base's, what is wrong with it, or why that cannot be told."""
+    """Return the storage of one tensor if it is the base's, what is wrong with it, or why that cannot be told."""
     info, of_base = pairing.candidate.tensors[name], pairing.base.tensors[other]
     if info.shape != of_base.shape and not info.numbers == of_base.numbers == 1:
         return Beyond(name, info.numbers, 0, 0.0, why=f"has shape {info.shape}, and {of_base.shape} in the base")

@@ -3,9 +3,9 @@
 Numbers need matrices that both store in one floating-point format and in one shape. A few rows of each are read: any of
 what reads the stream, and of what writes into it the residual coordinates that a sample of all units reads.
 
-Units follow if the paths say UNRELATED, if the two have different widths, and if residual coordinates are not
-exchangeable, so that the paths have no test. An honest release needs neither test and costs nothing more. The p-value
-of the paths is corrected for each whenever it may follow.
+Units follow where the paths say UNRELATED, and where the two have different widths. They also follow where residual
+coordinates are not exchangeable, so that the paths have no test. An honest release needs neither test and costs
+nothing more. The p-value of the paths is corrected for each whenever it may follow.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from hf_lineage.signature.units import HEADS, PATH, known_weights
 USUAL = next(iter(RECIPES.values())).name
 """Other recipes reproduce what was measured with them, and nothing else."""
 FEWER = 2
-"""So many times fewer layers are read at first where the candidate declares the base: then its stream may have been
-rotated by a tool, as a whole, but nobody rotates a part of a model to hide what is declared."""
+"""So many times fewer layers are read at first where the candidate declares the base. A tool may then have rotated the
+stream as a whole, but nobody rotates a part of a model to hide what is declared."""
 NOT_VERIFIED = (Code.UNRELATED, Code.EMBEDDING, Code.PART)
-"""What equal numbers may change."""
+"""Verdicts that equal numbers may change."""
 
 
 def _possible(pair: ModelPair) -> bool:

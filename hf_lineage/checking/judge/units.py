@@ -46,8 +46,8 @@ from hf_lineage.signature.units import orthogonal_fit as procrustes
 ENOUGH = 0.5
 """With a larger share of inherited units no other coordinates are tried."""
 COARSE, FEW_KEPT, FEW_PERMUTED = 64, 2**17, 256
-"""How many random sums the units of a wide stream are reduced to at first, how many units of all layers of a model with
-experts are kept then, which are 200 MB, and how many of a layer are permuted."""
+"""Random sums to which the units of a wide stream are reduced at first; units of all layers of a model with experts
+that are kept then, which are 200 MB; and units of a layer that are permuted."""
 Analyses = Sequence[Collection[int]]
 """The layers that are read at each analysis; it ends the comparison where nothing shows (futility)."""
 
@@ -95,7 +95,7 @@ def shown(
 
 
 def _with_heads(framed: Framed, base: Opened, candidate: Opened, through: tuple[Array, Array]) -> Framed:
-    """What was seen, with the share of heads, of one layer after the other."""
+    """Return the comparison with the share of heads, read one layer after the other."""
     both = (
         (
             head_products(base.checkpoint, base.layout, partner, through[0]),
