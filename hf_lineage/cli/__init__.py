@@ -142,7 +142,7 @@ def _as_json(error: BaseException) -> str:
 
 
 def _told(error: BaseException) -> str:
-    """What went wrong, in words."""
+    """Return the words for an error."""
     if isinstance(error, click.MissingParameter):  # whose choices stand on lines of their own
         return f"{' '.join(error.format_message().split())} (--help shows the usage)"
     if isinstance(error, click.ClickException):

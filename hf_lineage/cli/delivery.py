@@ -1,4 +1,4 @@
-"""What the commands that judge do with a report: its formats, the files that it goes to, its policy, their options."""
+"""Delivery of a report by commands that judge: its formats, the files that it goes to, its policy, their options."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def write_reports(report: Report, reports: Reports) -> None:
 
 @dataclass(frozen=True)
 class Delivery:
-    """Where a report goes, in which formats."""
+    """Formats of a report, and the places to which it goes."""
 
     form: str
     output: Path | None

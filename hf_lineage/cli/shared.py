@@ -1,4 +1,4 @@
-"""What several commands share: options, exit codes, and how a result is written."""
+"""Parts that several commands share: options, exit codes, and how a result is written."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ OF_SIGNATURES = ("recipe", "probes", "max-memory", "recompute")
 """Keys of how models become signatures."""
 SET = set_option(*OF_SIGNATURES)
 READING = (SUBFOLDER, ALLOW_PICKLE, *CLASSES, PATHS_OF_INDEX, LOCAL_HUB)
-"""How models become signatures, for the commands that read several of them; beside `--set`."""
+"""Options that say how models become signatures, for the commands that read several of them; beside `--set`."""
 TEST = (
     PATHS_OF_LAYERS,
     LOCAL_HUB,

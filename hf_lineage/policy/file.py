@@ -24,7 +24,7 @@ MOST, LONGEST = 100, 500
 ACCEPTABLE: dict[str, Code] = {
     code: code for code in Code if code.word is not Word.VERIFIED and code is not Code.UNDECLARED
 }
-"""What may be accepted, by its name in a file: every code of a claim that is not verified."""
+"""Name in a file -> the code that may be accepted: every code of a claim that is not verified."""
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 Reader = Callable[[Any, str], Any]
 """Takes a value and its place, and returns what it means."""
