@@ -26,7 +26,7 @@ class Pair:
 
     path: str
     signatures: tuple[PathSignature, PathSignature]
-    """Of the base and of the candidate."""
+    """Signatures of the base and of the candidate."""
     layers: Layers
     exchangeable: bool = True
     """Whether both architectures treat all residual coordinates alike."""
@@ -112,7 +112,7 @@ def measured(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
 
 
 def _evidence(pair: Pair, comparison: Comparison, nulls: Sequence[Null], criteria: Criteria) -> Evidence:
-    """What was measured along one path; p is corrected for paths and interim analyses."""
+    """Return the evidence along one path; p is corrected for paths and interim analyses."""
     first = deciding(nulls) or nulls[-1]
     unlikely = first.p_over_paths > DOUBTFUL
     return Evidence(

@@ -20,7 +20,7 @@ PAIRS, LARGEST = 1035, 0.03
 CALIBRATED = 0.1
 """With a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated."""
 UNDONE = "the residual stream was rotated, reordered or changed in width"
-"""What a comparison through tokens, or in fitted coordinates, undoes."""
+"""Change that a comparison through tokens, or in fitted coordinates, undoes."""
 THROUGH = {
     TOKEN: "through {0.tokens:,} tokens that both models know by their {0.by}",
     RESIDUAL: "in the coordinates of the residual stream",
