@@ -24,7 +24,7 @@ def describe(_report: Report, row: Row) -> Finding | None:
 
 
 def _sentences(row: Row, evidence_of: str | None) -> Iterator[str]:
-    """Which layers come from the base; `evidence_of` is the path that decided, None where the hidden units decide."""
+    """Yield which layers come from the base; `evidence_of` is the path that decided, None where hidden units decide."""
     if not row.verdict.is_related or row.verdict.trace:
         return
     if evidence_of is None:
@@ -64,7 +64,7 @@ def _inherited(layers: Sequence[int], rows: Sequence[int]) -> list[int]:
 
 
 def _counted(inherited: Sequence[int], read: int, depth: int) -> str:
-    """How many layers of those that were read come from the base, and which."""
+    """Return how many layers of those that were read come from the base, and which."""
     count, rest = len(inherited), read - len(inherited)
     of_read = "" if read == depth else f" that were read, of {depth},"
     if count == 0:

@@ -123,7 +123,7 @@ def _licences(stated: str) -> Iterator[DisjunctiveLicense]:
 
 
 def _evidence(row: Row, level: Decimal) -> ComponentEvidence:
-    """How the ancestor was identified: by the weights, at the level at which the test rejects independence."""
+    """Return how the ancestor was identified: by the weights, at the level at which the test rejects independence."""
     from cyclonedx.model.component_evidence import AnalysisTechnique, ComponentEvidence, Identity, IdentityField, Method
 
     method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=level, value=state_outcome(row))

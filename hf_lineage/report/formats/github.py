@@ -1,4 +1,4 @@
-"""What the GitHub Action tells the runner of a report, as JSON: outputs of its step, annotation and summary."""
+"""Output of the GitHub Action to the runner about a report, as JSON: outputs of its step, annotation and summary."""
 
 from __future__ import annotations
 

@@ -22,11 +22,11 @@ TIP = 5
 """Half the width of the mark of a score."""
 BINS = 24
 FAR = 0.72
-"""Where the axis of the null ends if the score lies so far off that it would leave the null a single bar."""
+"""Share of the width for the null's axis, if the score lies so far off that it would leave the null a single bar."""
 HALF = 0.5
 """The share from which on a layer comes from the base."""
 NEAR = 1.5
-"""How many times the null's own range the axis may grow to reach the score before it is broken instead."""
+"""Multiple of the null's own range that the axis may reach for the score before it is broken instead."""
 MOST_DOTS = 32
 
 

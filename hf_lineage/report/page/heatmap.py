@@ -25,7 +25,7 @@ WIDTH, SIDE, LEFT, TOP = 360, 304, 48, 6
 MOST_NUMBERS = 12
 """Layers up to which there is room for the cosine in each cell."""
 ROOM = 100
-"""What the name of an axis takes."""
+"""Pixels that the name of an axis takes."""
 BRIGHT = 0.42
 """The cosine from which a cell is so bright that black shows better on it than white."""
 

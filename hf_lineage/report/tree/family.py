@@ -26,14 +26,14 @@ MARKS = {
     Code.PART: Mark.IN_PART,
     Code.UNRELATED: Mark.CONTRADICTED,
 }
-"""By the code of a verdict, the evidence of an edge; any other code judged nothing."""
+"""Code of a verdict -> the evidence of an edge; any other code judged nothing."""
 FIRST = (Mark.CONTRADICTED, Mark.NO_TRACE, Mark.VERIFIED, Mark.IN_PART, Mark.WEAKER, Mark.NOT_JUDGED)
-"""Which of too many bases are drawn: what the weights contradict is never pushed out of the picture by other names."""
+"""Order in which bases are drawn if there are too many: other names never push out what the weights contradict."""
 SOLID = "Solid lines: the weights confirm it."
 DASHED = "Dashed lines: declared or named, but the weights do not confirm it."
 ORDER = "Weights do not tell which model came first."
 Edges = Mapping[tuple[str, str], Edge]
-"""By the names of parent and child in lower case."""
+"""Names of parent and child in lower case -> the edge."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Family:
 
     nodes: tuple[Node, ...]
     left_out: int
-    """How many bases and parts of the model are not drawn."""
+    """Number of bases and parts of the model that are not drawn."""
 
     @property
     def edges(self) -> tuple[Edge, ...]:
@@ -149,7 +149,7 @@ def _sentence(edge: Edge) -> str:
 
 
 def _caption(family: Family) -> Iterator[str]:
-    """What the lines mean that are there."""
+    """Yield what the lines mean that are there."""
     dashed = {edge.mark in CLAIMS for edge in family.edges}
     yield from (SOLID,) * (False in dashed) + (DASHED,) * (True in dashed)
     yield ORDER

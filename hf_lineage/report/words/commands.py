@@ -1,7 +1,7 @@
 """Commands: what makes a report again, as words of a shell that are typed in the working directory.
 
-Paths are relative. Of one that leads far away, or over the root of the machine, only the last part is told, behind
-`/path/to`, for the reader to fill in.
+Paths are relative. If one leads far away, or over the root of the machine, only its last part is told. It stands
+behind `/path/to`, for the reader to fill in.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def of_report(report: Report, *further: str) -> str:
 
 
 def _here(report: Report) -> Write:
-    """How names are written in the working directory; the model by the name that the user gives its folder."""
+    """Return how names are written in the working directory; the model by the name that the user gives its folder."""
     on_hub = report.source is not None and report.source.remote is not None
     given = {} if on_hub or not report.as_name else {report.model: report.as_name}
     return lambda name: given.get(name) or public.written(name, Path())

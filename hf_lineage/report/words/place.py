@@ -42,7 +42,7 @@ def indented(document: Any) -> str:
 
 
 KEYS = {CARD: "base_model", ADAPTER_CONFIG: "base_model_name_or_path", CONFIG: ORIGIN}
-"""What stands before the base; a merge names its models in many places."""
+"""Keys that stand before the base; a merge names its models in many places."""
 LOOKED_AT = 2**18
 """Bytes of a file in which a line is looked for: PyYAML's own scanner takes seconds for them."""
 

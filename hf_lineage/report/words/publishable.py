@@ -22,9 +22,9 @@ GIVEN = "The person who ran the check gave the folder this name; nobody has chec
 NEAR = 2
 """Folders up that a path in a command leads at most: as far as from org/model to other/model."""
 TO_FILL_IN = "/path/to"
-"""What stands in a command for a place that only this machine knows."""
+"""Placeholder in a command for a place that only this machine knows."""
 _PARTS = (Row, Claim, Verdict, Relative)
-"""What holds texts, itself or further in."""
+"""Classes that hold texts, themselves or further in."""
 
 
 def public(report: Report) -> Report:
