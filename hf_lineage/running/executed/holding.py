@@ -11,7 +11,7 @@ from hf_lineage.running.executed.loading import STACK, Loaded
 from hf_lineage.running.executed.recording import At, is_stack
 
 NATS, CHANGE = "nats", "change"
-"""What a divergence is counted in: nats a token or, without a head that predicts tokens, a share of the last state."""
+"""Units of a divergence: nats a token or, without a head that predicts tokens, a share of the last state."""
 
 
 def held_inputs(loaded: Loaded, parts: Mapping[str, Sequence[int]]) -> dict[At, torch.Tensor]:
