@@ -60,7 +60,7 @@ def is_own(locate: Callable[[], RepoRef | Signature], environ: Mapping[str, str]
 
 
 def _own_commits(environ: Mapping[str, str]) -> frozenset[str]:
-    """The commits that the event names of branches and tags of this repository; none if it tells of a fork."""
+    """Return the commits that the event names of branches and tags of this repository; none if it tells of a fork."""
     with open_regular(Path(environ["GITHUB_EVENT_PATH"])) as stream:
         event = json.loads(stream.read(LARGEST))
     name, ref, commit = (environ[f"GITHUB_{key}"] for key in ("EVENT_NAME", "REF", "SHA"))
@@ -74,7 +74,7 @@ def _own_commits(environ: Mapping[str, str]) -> frozenset[str]:
 
 
 def _checked_out(file: Path) -> tuple[str, str]:
-    """The commit that is checked out around a file, and the object that this file is in it.
+    """Return the commit that is checked out around a file, and the object that this file is in it.
 
     The folder of git is searched for here: git itself would also take one that a commit holds under another name.
     """
@@ -98,7 +98,7 @@ def _git() -> str:
 
 
 def _blob_ids(file: Path) -> set[str]:
-    """The names that git would give to what a file holds, with the line ends of this system and with its own."""
+    """Return the names that git would give to what a file holds, with the line ends of this system and with its own."""
     if not is_file(str(file)):
         return set()
     with open_regular(file) as stream:
@@ -194,7 +194,7 @@ def _model(given: Mapping[str, str]) -> str:
 
 
 def _policy(given: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """The policy: the one that the workflow names, else that of the folder where it is the repository's own."""
+    """Return the policy: the one that the workflow names, else that of the folder where it is the repository's own."""
     asked, folder = given.get("POLICY", ""), given.get("LOCAL_PATH", "")
     if folder and asked in ("", OWN):
         return OWN if is_own(lambda: locate(named(Path(folder)), _local_hub(given)), environ) else ""

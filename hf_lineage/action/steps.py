@@ -171,7 +171,7 @@ def _without_model(environ: Environment, problem: str) -> int:
 
 
 def _on_the_hub(source: RepoRef, inputs: Inputs) -> list[str]:
-    """The bases that are on the Hub, as name@commit."""
+    """Return the bases that are on the Hub, as name@commit."""
     pinned = []
     for base in inputs.bases or [claim.base for claim in read_claims(source).claims if not claim.problem]:
         with contextlib.suppress(LineageError):

@@ -85,7 +85,7 @@ def same_parent(old: RecordedParent | None, new: RecordedParent | None) -> bool:
 
 
 def _same_path(old: PathEvidence, new: PathEvidence, evidence: Evidence, alpha: float) -> bool:
-    """Whether the figures of one path differ by no more than other layers and units can explain."""
+    """Return whether the figures of one path differ by no more than other layers and units can explain."""
     if old == new:
         return True
     if not drawn(evidence) or (old.inherited is None) != (new.inherited is None):
@@ -107,7 +107,7 @@ def _share(inherited: Inherited | None) -> float:
 
 
 def _shares_apart(evidence: Evidence, early: bool) -> float:
-    """The largest difference that two draws explain: both intervals of the share, and the range of the layers."""
+    """Return the largest difference that two draws explain: both intervals of the share, and the layers' range."""
     if evidence.inherited is None:
         return 0.0
     shares = evidence.inherited.by_layer
@@ -115,7 +115,7 @@ def _shares_apart(evidence: Evidence, early: bool) -> float:
 
 
 def _wordless(reason: str) -> str:
-    """A reason without its numbers."""
+    """Return a reason without its numbers."""
     return re.sub(r"\d[\d.,% -]*", "#", reason)
 
 
@@ -147,7 +147,7 @@ def render(file: str, before: bytes | None, after: bytes) -> str:
 
 
 def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-    """The hunks of a diff; equal lines at both ends are left out before the comparison, as most of a card is equal."""
+    """Yield the hunks of a diff; equal lines at both ends are left out first, as most of a card is equal."""
     alike = _common(old, new)
     start = max(alike - CONTEXT, 0)
     stop = max(_common(old[alike:][::-1], new[alike:][::-1]) - CONTEXT, 0)
@@ -172,7 +172,7 @@ def _common(a: Sequence[str], b: Sequence[str]) -> int:
 
 
 def _range(start: int, length: int) -> str:
-    """A range of lines as diffs write it: counted from 1, an empty one by the line before it."""
+    """Return a range of lines as diffs write it: counted from 1, an empty one by the line before it."""
     return f"{start + 1 if length else start},{length}"
 
 
