@@ -144,7 +144,7 @@ class Options(Spec):
 
 
 def takes_options(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """A function of the API that says where its options stand when one is named as an argument of its own."""
+    """Return a function of the API that says where its options stand when one is named as an argument of its own."""
     known = inspect.signature(function).parameters
 
     @functools.wraps(function)

@@ -55,7 +55,7 @@ class Compared:
 
 
 def _judge(source: Source, asked: Asked, part: str = "") -> tuple[tuple[Row, ...], OpenedModel | Verdict]:
-    """The rows of all claims, the parents of a merge judged together, and the candidate."""
+    """Return the rows of all claims, the parents of a merge judged together, and the candidate."""
     claims = asked.declared.claims
     options, candidate = asked.options, opened_once(source, asked.options)
     opened = candidate()

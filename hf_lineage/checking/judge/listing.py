@@ -23,7 +23,7 @@ SAME = (
 
 
 def judge_listing(pair: ModelPair, criteria: Criteria) -> Verdict | None:
-    """The verdict where the listing shows the same files; None where it shows others, or does not list one of them."""
+    """Return the verdict where the listing shows the same files; None where it shows others, or does not list one."""
     base, candidate = (_tensors(model) for model in (pair.base, pair.candidate))
     if not base or base != candidate or _settings(pair.base) != _settings(pair.candidate):
         return None

@@ -44,7 +44,7 @@ def judge_strict(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, 
 
 
 def _weights(model: OpenedModel) -> Opened:
-    """The weights of a model, also where a cached signature was used for the verdict; opened anew if on the Hub.
+    """Return the weights of a model, also where a cached signature was used for the verdict; opened anew if on the Hub.
 
     What was opened for the verdict may have ended its downloads.
     """
@@ -110,7 +110,7 @@ def _held(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | str:
 
 
 def _as_stored(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | str:
-    """The same of a tensor that is not read as numbers, such as a table of positions: it has to be stored alike."""
+    """Return the same of a tensor that is not read as numbers, such as a position table: it has to be stored alike."""
     info, of_base = pairing.candidate.tensors[name], pairing.base.tensors[other]
     if len(info.parts) != 1 or len(of_base.parts) != 1:
         return _Unbound(info.refusal or of_base.refusal)
@@ -120,14 +120,14 @@ def _as_stored(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | s
 
 
 def _dtype(checkpoint: Checkpoint, info: TensorInfo) -> str:
-    """The format of the first part; metadata hold numbers of float32."""
+    """Return the format of the first part; metadata hold numbers of float32."""
     return checkpoint.stored[info.parts[0]].dtype if info.parts else "F32"
 
 
 def _chunks(
     pairing: Pairing, name: str, other: str
 ) -> Iterator[tuple[int, list[NDArray[Any]], NDArray[Any], NDArray[Any]]]:
-    """The numbers of a tensor, from which row on, what they are decoded from, and the base's."""
+    """Yield the numbers of a tensor, from which row on, what they are decoded from, and the base's."""
     candidate, base = pairing.candidate, pairing.base
     info, of_base = candidate.tensors[name], base.tensors[other]
     by_rows = candidate.row_parts(name) and base.row_parts(other)

@@ -108,7 +108,7 @@ def _with_heads(framed: Framed, base: Opened, candidate: Opened, through: tuple[
 
 
 def _better(known: Callable[[], Framed], fitted: Callable[[], Framed], fit: bool) -> Framed:
-    """The coordinates that show more inherited units; fitted ones are tried only if the known ones show less than half.
+    """Return the coordinates that show more inherited units; fitted ones are tried if known ones show less than half.
 
     Raise NothingToCompare, with the reason of the first, if neither exists.
     """
@@ -169,7 +169,7 @@ class _Units:
         return self._model.layout.width
 
     def _read(self, layers: Collection[int], view: View, coarse: bool) -> Layers:
-        """Units as they are seen; if coarse, weighed as a sample of their coordinates lets expect."""
+        """Return units as they are seen; if coarse, weighed as a sample of their coordinates lets expect."""
         model = self._model
         known = self._at_least_estimated if coarse else self._known
         rows = unit_rows(model.checkpoint, model.layout, layers, view, known)
