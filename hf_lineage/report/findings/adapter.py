@@ -40,7 +40,7 @@ def describe(report: Report, row: Row) -> Finding | None:
 
 
 def _cells(trace: Trace) -> Iterator[tuple[str, ...]]:
-    """A line for each projection: what is permuted, in how many layers, z and its own p."""
+    """Yield a line for each projection: what is permuted, in how many layers, z and its own p."""
     for role in trace.by_role:
         count = len({layer for other, layer in zip(trace.roles, trace.layers, strict=True) if other == role})
         yield role, _permuted(role), str(count), f"{trace.z_of(role):.1f}", f"{trace.p_of(role):.3g}"
@@ -54,7 +54,7 @@ def _permuted(role: str) -> str:
 
 
 def _layer_cells(trace: Trace) -> Iterator[tuple[str, ...]]:
-    """A line for each layer with z of each projection, a dash where it has none; of experts the mean."""
+    """Yield a line for each layer with z of each projection, a dash where it has none; of experts the mean."""
     by_place: dict[tuple[int, str], list[float]] = {}
     for role, layer, z in zip(trace.roles, trace.layers, trace.z_of_blocks, strict=True):
         by_place.setdefault((layer, role), []).append(float(z))

@@ -59,7 +59,7 @@ def list_layers(layers: Sequence[int]) -> str:
 
 
 def _inherited(layers: Sequence[int], rows: Sequence[int]) -> list[int]:
-    """The numbers of the layers of which more than half is inherited."""
+    """Return the numbers of the layers of which more than half is inherited."""
     return sorted(layers[row] for row in rows)
 
 
@@ -92,7 +92,7 @@ def describe_relation(_report: Report, row: Row) -> Finding | None:
 
 
 def _values(derivation: Derivation) -> dict[str, Any]:
-    """The same for machines; null if it is not known."""
+    """Return the same for machines; null if it is not known."""
     return {
         "means": [means.value for means in derivation.means],
         "words": derivation.words,

@@ -130,7 +130,7 @@ def _declared(parent: derivation.Parent, path: str) -> str:
 
 
 def _by_layer(share: derivation.Share) -> str:
-    """The shares of the layers, where they are far apart."""
+    """Return the shares of the layers, where they are far apart."""
     layers = {number: value for number, (value, _) in sorted(share.layers.items())}
     if not layers or max(layers.values()) - min(layers.values()) <= UNLIKE:
         return ""

@@ -146,7 +146,7 @@ def state_all(report: Report) -> Iterator[str]:
 
 
 def _shared(report: Report) -> dict[str, list[str]]:
-    """Each reason, with the bases whose rows have it."""
+    """Return each reason, with the bases whose rows have it."""
     shared: dict[str, list[str]] = {}
     for row in report.rows:
         shared.setdefault(wording.reason(row), []).append(wording.about(row))

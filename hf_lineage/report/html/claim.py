@@ -80,7 +80,7 @@ def _share_means(report: Report, evidence: Evidence) -> str:
 
 
 def _unread(evidence: Evidence, layers: int | None) -> bool:
-    """Whether more layers could have been read."""
+    """Return whether more layers could have been read."""
     return evidence.analyses > 1 and layers is not None and evidence.read < layers
 
 

@@ -221,7 +221,7 @@ def _hundredths(inherited: dict[str, Any] | None) -> dict[str, float] | None:
 
 
 def _rounded(report: Report, row: Row, claim: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of findings with as many decimals as are kept."""
+    """Return the values of findings with as many decimals as are kept."""
     described = report_findings.describe_claim(report, row)
     kept = {maker.claim_key: finding.decimals for maker, finding in described if maker.claim_key}
     return {key: _with_decimals(claim[key], number) for key, number in kept.items() if number is not None}
@@ -234,7 +234,7 @@ def _with_decimals(value: Any, decimals: int) -> Any:
 
 
 def _public(value: Any, names: Mapping[str, str]) -> Any:
-    """Plain values with every text on one line and escaped, and figures rounded to the digits that are significant."""
+    """Return plain values: texts on one line and escaped, figures rounded to the digits that are significant."""
     if isinstance(value, Mapping):
         return {key: _public(item, names) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -144,7 +144,7 @@ def picture(nodes: Sequence[Node], title: str, described: str) -> Markup:
 
 
 def _lines(node: Node, places: Mapping[str, tuple[float, float]]) -> Iterator[Markup]:
-    """A line from every node that this one comes from; the nearest lies upon the others, and shows its tone."""
+    """Yield a line from every node that this one comes from; the nearest lies upon the others, and shows its tone."""
     end = places[node.name]
     for edge in sorted(node.edges, key=lambda edge: -abs(places[edge.parent][1] - end[1])):
         start = places[edge.parent]
@@ -154,14 +154,14 @@ def _lines(node: Node, places: Mapping[str, tuple[float, float]]) -> Iterator[Ma
 
 
 def _elbow(start: tuple[float, float], end: tuple[float, float]) -> str:
-    """Straight down, or up, and to the right."""
+    """Return a path straight down, or up, and to the right."""
     (x, top), (right, y) = start, end
     turn = y - BEND if top < y else y + BEND
     return f"M{x} {top}V{turn}Q{x} {y} {x + BEND} {y}H{right}"
 
 
 def _bypass(start: tuple[float, float], end: tuple[float, float]) -> str:
-    """On the left of the nodes in between."""
+    """Return a path on the left of the nodes in between."""
     (x, top), (right, y) = start, end
     lane, bend = min(x, right) - BESIDE, BEND if top < y else -BEND
     return f"M{x} {top}Q{lane} {top} {lane} {top + bend}V{y - bend}Q{lane} {y} {right} {y}"

@@ -69,7 +69,7 @@ def _here(report: Report) -> Write:
 
 
 def _options(options: Options, write: Write) -> list[str]:
-    """The options that a verdict depends on, where they are not the usual ones."""
+    """Return the options that a verdict depends on, where they are not the usual ones."""
     recipe, usual, words = options.recipe, Options(), list[str]()
     if recipe.option != usual.recipe.option:
         words += set_words("recipe", recipe.option)
@@ -97,7 +97,7 @@ def _options(options: Options, write: Write) -> list[str]:
 
 
 def _surroundings(report: Report, write: Write) -> Iterator[str]:
-    """The seed that was drawn, and the place of models."""
+    """Yield the seed that was drawn, and the place of models."""
     options = report.options
     if options.order_seed is not None and any(map(_drawn, report.rows)):
         yield from set_words("order_seed", options.order_seed)
@@ -106,7 +106,7 @@ def _surroundings(report: Report, write: Write) -> Iterator[str]:
 
 
 def _drawn(row: Row) -> bool:
-    """Whether another draw of layers or of units would give other figures."""
+    """Return whether another draw of layers or of units would give other figures."""
     trace = row.verdict.trace
     few = row.verdict.framed is not None or (trace is not None and trace.analyses > 1)
     return few or any(map(numbers.drawn, row.verdict.evidence.values()))
@@ -119,7 +119,7 @@ def set_words(name: str, value: object) -> tuple[str, str]:
 
 
 def _folder(folder: Path, write: Write) -> str:
-    """A folder or a file, which is none of the Hub whatever it is called."""
+    """Return a folder or a file, which is none of the Hub whatever it is called."""
     return write(named(folder))
 
 

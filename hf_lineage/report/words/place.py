@@ -77,7 +77,7 @@ def holds(row: Row) -> bool:
 
 
 def _uri(source: RepoRef | None, file: str) -> str:
-    """The file as seen from the working directory where it is inside, which is what a viewer has checked out."""
+    """Return the file as seen from the working directory where it is inside, which is what a viewer has checked out."""
     folder = Path()
     if source is not None and source.remote is None:
         with contextlib.suppress(ValueError):  # on another drive, or outside
@@ -86,7 +86,7 @@ def _uri(source: RepoRef | None, file: str) -> str:
 
 
 def _lines(source: RepoRef | None, file: str) -> dict[str, int]:
-    """Each value of a file and the first line where it stands, behind the key that declares; JSON is YAML."""
+    """Return each value of a file and the first line where it stands, behind the key that declares; JSON is YAML."""
     lines: dict[str, int] = {}
     key = KEYS.get(file)
     with contextlib.suppress(LineageError, yaml.YAMLError, RecursionError, ValueError):
