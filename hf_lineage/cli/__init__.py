@@ -68,7 +68,7 @@ class Commands(Mapping[str, click.Command]):
 
 @functools.cache
 def _loaded(name: str) -> click.Command:
-    """A command with the options that all have."""
+    """Return a command with the options that all have."""
     command: click.Command = getattr(importlib.import_module(f"{__name__}.{MODULES[name]}"), name)
     # Of the command as well: it keeps its help option as it first finds it, and may be parsed without the group.
     command.context_settings.update(HELP)

@@ -68,7 +68,7 @@ FORMAT = click.option(
 
 
 def _reports(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> Reports:
-    """The formats with their files; a file that cannot be written is refused at once."""
+    """Return the formats with their files; a file that cannot be written is refused at once."""
     reports = []
     for pair in wanted:
         form, _, file = pair.partition("=")

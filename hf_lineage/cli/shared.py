@@ -181,7 +181,7 @@ TEST = (
 
 
 def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """All options in the order given."""
+    """Return a decorator that applies all options in the order given."""
 
     def decorate(command: Command) -> Command:
         for option in reversed(options):

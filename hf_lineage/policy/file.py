@@ -56,7 +56,7 @@ def _accepted(value: Any, where: str) -> tuple[Waiver, ...]:
 
 
 def _read(content: Any, keys: Mapping[str, tuple[str, Reader]], where: str) -> dict[str, Any]:
-    """The values of a mapping by the fields that they are for; OptionError for a key that nothing reads."""
+    """Return the values of a mapping by the fields that they are for; OptionError for a key that nothing reads."""
     if not isinstance(content, dict):
         raise OptionError(f"{where} must hold keys and values; its keys are {', '.join(keys)}; correct it")
     if unknown := [key for key in content if key not in keys]:

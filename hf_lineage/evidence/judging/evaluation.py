@@ -208,7 +208,7 @@ def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Ver
 
 
 def _parents(measured: Sequence[Evidence], min_share: float) -> bool:
-    """Whether all these bases gave enough along one path to be the parents of a merge."""
+    """Return whether all these bases gave enough along one path to be the parents of a merge."""
     inherited = [evidence.inherited for evidence in measured if evidence.inherited is not None]
     least = 1 / (2 * len(measured))
     if len(inherited) < len(measured) or any(share.interval[0] < least for share in inherited):

@@ -60,7 +60,7 @@ def judge_framed(framed: Framed, criteria: Criteria) -> Verdict:
 
 
 def _exact(framed: Framed, criteria: Criteria) -> Verdict:
-    """The verdict where the order of the units is significant, by how many of them are inherited."""
+    """Return the verdict where the order of the units is significant, by how many of them are inherited."""
     share, layers = framed.inherited.share, [framed.layers[1][row] for row in framed.inherited.layers]
     undone = f"{UNDONE}: " if framed.frame.name != RESIDUAL else ""
     shown = f"{undone}{share:.0%} of what its units write is inherited, in the order of the base"

@@ -42,12 +42,12 @@ def divergences(before: Any, after: Any, counted: int) -> tuple[str, torch.Tenso
 
 
 def _rows(given: torch.Tensor, counted: int) -> torch.Tensor:
-    """(sequences, tokens, width): what a model gives out for each token that counts, or for all of them together."""
+    """Return (sequences, tokens, width): what a model gives out for each token that counts, or for all together."""
     return (given[:, -counted:] if given.ndim == STACK else given[:, None]).cpu().double()
 
 
 def _nats(before: torch.Tensor, after: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """The divergence a token by sequence, and the information in what is said, a sequence at a time."""
+    """Return the divergence a token by sequence, and the information in what is said, a sequence at a time."""
     moved, unsure, together = [], 0.0, torch.zeros(before.shape[-1], dtype=torch.float64)
     for first, second in zip(before, after, strict=True):
         old, new = (each.cpu().double().log_softmax(dim=-1) for each in (first, second))
