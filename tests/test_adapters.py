@@ -128,10 +128,7 @@ def test_the_section_of_a_card_says_that_a_trace_is_weak_and_gives_a_command_tha
         ),
         (
             "magpie/llama-lora-liar",
-            {
-                "html": ["dimensions of value heads", "residual coordinates", "Layer"],
-                "sarif": ["trace of this base"],
-            },
+            {"html": ["dimensions of value heads", "residual coordinates", "Layer"], "sarif": ["trace of this base"]},
         ),
     ],
 )

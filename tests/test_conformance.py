@@ -15,14 +15,7 @@ from hf_lineage.architecture.registry.schema import as_names
 from hf_lineage.checking.source.describing import described
 from hf_lineage.checking.source.opening import opened
 from hf_lineage.hub.reference import resolve
-from tests.conformance import (
-    TinyModel,
-    build_tiny_model,
-    faults,
-    known_classes,
-    required,
-    variants,
-)
+from tests.conformance import TinyModel, build_tiny_model, faults, known_classes, required, variants
 from tests.conformance.proving import names_said, names_unseen
 from tests.conformance.tables import adds_fixed_table, begun, claims_exchangeable, under_switches
 from tests.long import LONG, first_of

@@ -20,14 +20,7 @@ from tests.models import WEIGHTS, family
 NAMES = (
     *("header", "header, unlisted", "torch file", "old torch file", "gguf", "index"),
     *("config", "config, unlisted", "card", "adapter of diffusers", "adapter", "mergekit"),
-    *(
-        "signature",
-        "policy",
-        "claims",
-        "keys of an index",
-        "models of an index",
-        "ONNX",
-    ),
+    *("signature", "policy", "claims", "keys of an index", "models of an index", "ONNX"),
 )
 MOST_MEMORY = 16 * 2**20
 """Bytes that Python may hold at a time for a file of some kilobytes."""

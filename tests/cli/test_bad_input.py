@@ -9,15 +9,7 @@ import pytest
 import torch
 
 from tests.invoking import check, lineage
-from tests.models import (
-    WEIGHTS,
-    Trap,
-    edit_json,
-    fine_tuned,
-    spoil,
-    tiny_gpt2,
-    tiny_llama,
-)
+from tests.models import WEIGHTS, Trap, edit_json, fine_tuned, spoil, tiny_gpt2, tiny_llama
 
 
 def configure(**changes):

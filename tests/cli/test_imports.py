@@ -78,8 +78,7 @@ def test_a_command_that_reads_weights_imports_none_of_the_three(models, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("command", "options"),
-    [("check", ()), ("compare", ("--set", "probes=exact", *LIMIT)), ("inspect", ())],
+    ("command", "options"), [("check", ()), ("compare", ("--set", "probes=exact", *LIMIT)), ("inspect", ())]
 )
 def test_a_computer_with_a_gpu_and_without_the_three_works_on_its_cpu(models, tmp_path, command, options):
     (tmp_path / "driver").touch()

@@ -86,12 +86,7 @@ def test_a_name_that_a_repository_wrote_opens_no_folder(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "read"),
-    [
-        (b'{"a": 1}', {"a": 1}),
-        (b'\xef\xbb\xbf{"a": 1}\r\n', {"a": 1}),
-        (b"{}", {}),
-    ],
+    ("content", "read"), [(b'{"a": 1}', {"a": 1}), (b'\xef\xbb\xbf{"a": 1}\r\n', {"a": 1}), (b"{}", {})]
 )
 def test_json_is_read(model, content, read):
     model.path("config.json").write_bytes(content)

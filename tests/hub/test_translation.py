@@ -98,11 +98,7 @@ READING = [
     (httpx.ReadTimeout(""), NetworkError, unfetched("ReadTimeout")),
     (client.Unfinished("half"), NetworkError, unfetched("half")),
     (errors.LocalEntryNotFoundError("none"), NetworkError, unfetched("none")),
-    (
-        because(errors.LocalEntryNotFoundError("none"), answered(403, errors.GatedRepoError)),
-        RepositoryError,
-        GATED,
-    ),
+    (because(errors.LocalEntryNotFoundError("none"), answered(403, errors.GatedRepoError)), RepositoryError, GATED),
     (
         because(errors.LocalEntryNotFoundError("none"), errors.FileMetadataError("no ETag")),
         NetworkError,
