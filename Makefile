@@ -20,8 +20,9 @@ MERGEKIT := $(PIP) --no-deps mergekit immutables
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  \1	/p' Makefile
 
+# Three cards are false, for which the command returns 1.
 demo: $(VENV)/.run ## check a few small models that come with the repository
-	@$(BIN)/python examples/demo.py
+	@cd examples/hub && ../../$(BIN)/hf-lineage check --local-hub . fern/* heron/* magpie/* moss/* || test $$? -eq 1
 
 # One thread a worker: the matrices are small, and workers that share cores only wait for each other. Where one case shows
 # what many others show again, those are marked `long`, and so is what takes very long.

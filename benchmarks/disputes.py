@@ -162,7 +162,7 @@ def run(case: Case, build: Build, folder: Path) -> Outcome:
     options = Options(local_hub=hub, order_seed=0)
     bases = [f"{OWNER}/{case.against}"] if case.against else []
     report = _searched(check(f"{OWNER}/{case.name}", bases, options), hub, known)
-    told = " ".join(text.render(report).split()).replace(f"{OWNER}/", "")
+    told = " ".join(text.render(report, explain=True).split()).replace(f"{OWNER}/", "")
     return Outcome([row.verdict.word for row in report.rows], int(report.exit_code), told)
 
 

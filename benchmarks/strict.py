@@ -176,10 +176,11 @@ def judged(base: Path, candidate: Path) -> Any:
     from hf_lineage.checking import Options
     from hf_lineage.checking.judge.strict import judge_strict
     from hf_lineage.checking.source import locate, open_model
+    from hf_lineage.evidence import Code, Verdict
 
     options = Options()
-    opened = [open_model(locate(str(folder), None), options) for folder in (base, candidate)]
-    return judge_strict(*opened)
+    first, second = (open_model(locate(str(folder), None), options) for folder in (base, candidate))
+    return judge_strict(first, second, Verdict(Code.INHERITED)).strict
 
 
 @dataclass(frozen=True)

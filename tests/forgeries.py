@@ -159,9 +159,7 @@ ROWS: dict[str, Row] = {
         "Gemma4ForCausalLM", MOE, in_place(*GEMMA_EXPERTS, router__per_expert_scale=0.0)
     ),
     "experts of Gemma 4 that are scaled with next to nothing": Row(
-        "Gemma4ForCausalLM",
-        MOE | {"rms_norm_eps": 1e-6},
-        in_place(*GEMMA_EXPERTS, router__per_expert_scale=1e-12),
+        "Gemma4ForCausalLM", MOE | {"rms_norm_eps": 1e-6}, in_place(*GEMMA_EXPERTS, router__per_expert_scale=1e-12)
     ),
     "no experts in Granite-MoE hybrid": Row(
         "GraniteMoeHybridForCausalLM",

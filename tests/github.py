@@ -61,12 +61,7 @@ def action() -> dict[str, Any]:
 
 
 def run_action(
-    room: Path,
-    known: Outputs,
-    folder: Path = ROOT,
-    env: Mapping[str, str] = NOTHING,
-    place: Path = ROOT,
-    **inputs: str,
+    room: Path, known: Outputs, folder: Path = ROOT, env: Mapping[str, str] = NOTHING, place: Path = ROOT, **inputs: str
 ) -> Ran:
     """Run the steps of the action in order, as the runner would; those whose outputs are `known` are not run.
 

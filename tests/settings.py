@@ -45,10 +45,10 @@ BESIDE = re.compile(
 BAD = {OFF, DROWNED}
 
 
-def cases() -> Iterator[tuple[Factorization, str, int, dict[str, Any]]]:
-    """One class of each configuration in each file, its base if that is listed, in every form."""
+def cases(*files: Factorization) -> Iterator[tuple[Factorization, str, int, dict[str, Any]]]:
+    """One class of each configuration in these files or all, its base if that is listed, in every form."""
     classes: dict[tuple[str, type], list[tuple[Factorization, str]]] = {}
-    for listed in factorizations():
+    for listed in files or factorizations():
         for name in (name for name in listed.classes if hasattr(transformers, name)):
             classes.setdefault((listed.name, getattr(transformers, name).config_class), []).append((listed, name))
     for names in classes.values():

@@ -94,6 +94,7 @@ def weak(tmp_path_factory):
     return change(folder, grafted(HUB / "acme/llama-base/model.safetensors", [2]))
 
 
+@pytest.mark.long
 def test_a_weak_trace_is_undecided_unless_it_is_accepted_and_no_format_calls_it_verified(weak):
     checked = ("check", weak, "--local-hub", HUB, "--format", "json")
     for options, code in (((), 3), (("--accept", "part"), 3), (("--accept", "weak"), 0)):
@@ -116,6 +117,7 @@ def test_the_section_of_a_card_says_that_a_trace_is_weak_and_gives_a_command_tha
     assert claim["command"].endswith("--accept weak")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("model", "told"),
     [

@@ -16,29 +16,27 @@ from hf_lineage.checking.source.describing import described
 from hf_lineage.checking.source.opening import opened
 from hf_lineage.hub.reference import resolve
 from tests.conformance import TinyModel, build_tiny_model, faults, known_classes, required, variants
+from tests.conformance.layouts import LAYOUTS
 from tests.conformance.proving import names_said, names_unseen
 from tests.conformance.tables import adds_fixed_table, begun, claims_exchangeable, under_switches
-from tests.long import LONG, first_of
+from tests.long import LONG
 from tests.settings import cases as cases_of_settings
 
 OF_TRANSFORMERS = [one for one in factorizations() if not any("." in name for name in one.classes)]
 """The factorizations of other libraries are proved by test_conformance_libraries.py."""
 
-BY_EIGHTS = {one.name: one for start in (*range(1, 8), 0) for one in OF_TRANSFORMERS[start::8]}
-FEW = first_of(BY_EIGHTS, count=len(BY_EIGHTS) // 8)
-"""Every eighth of them, and the others as long tests."""
-SLOW = {"pixtral_vision"}
-"""Its attention sees the patches of all pictures at once, so that the proof takes a minute."""
+ONE_A_LAYOUT = [pytest.param(one, id=one.name, marks=[LONG] * (one not in LAYOUTS)) for one in OF_TRANSFORMERS]
+"""Of all of them one a layout, and the others as long tests."""
 HEAD = re.compile(r"(For\w+|Model|LMHead\w*|With\w+|Backbone)+$")
 """What the name of a class says of its head."""
 
 
 def cases() -> Iterator[Any]:
-    """The first class of every file, in its first form; and as long tests all classes and forms, by models."""
+    """The first class of a file a layout, in its first form; and as long tests all classes and forms, by models."""
     for factorization in OF_TRANSFORMERS:
         name = factorization.classes[0]
         first = [(name, variants(name)[0])]
-        marks = [LONG] * (factorization.name in SLOW)
+        marks = [LONG] * (factorization not in LAYOUTS)
         yield pytest.param(factorization, first, id=f"{factorization.name}-{name}", marks=marks)
         models: dict[str, list[str]] = defaultdict(list)
         for name in factorization.classes:
@@ -96,17 +94,17 @@ def test_every_product_is_what_the_module_computes(factorization, forms, tmp_pat
             proved.add(proof(found))
 
 
-@pytest.mark.parametrize("factorization", FEW)
+@pytest.mark.parametrize("factorization", ONE_A_LAYOUT)
 def test_under_every_setting_a_class_that_adds_a_fixed_table_to_the_stream_is_not_exchangeable(factorization, tmp_path):
     """One class of each configuration; what a table would tell apart is then neither permuted nor flipped."""
-    forms = [case for case in cases_of_settings() if case[0] == factorization and case[1] in known_classes()]
+    forms = [case for case in cases_of_settings(factorization) if case[1] in known_classes()]
     for at, (_, name, number, wanted) in enumerate(forms):
         found = build_tiny_model(name, tmp_path / str(at), wanted, factorization)
         pairs = [("", begun(name, wanted)), *(under_switches(name, wanted, found.model) if number == 0 else ())]
         assert [said for said, both in pairs if claims_exchangeable(both[0]) and adds_fixed_table(found, *both)] == []
 
 
-@pytest.mark.parametrize("factorization", FEW)
+@pytest.mark.parametrize("factorization", ONE_A_LAYOUT)
 def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(factorization, tmp_path):
     unseen = names_said(factorization) | set(as_names(factorization.lora.unembedding))
     unseen |= set(as_names(factorization.embedding))

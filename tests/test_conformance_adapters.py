@@ -13,6 +13,7 @@ from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.checking.adapters.adapted import in_memory
 from hf_lineage.signature.products.matrices import unpacked
 from tests.conformance import build_tiny_model, known_classes, required, variants
+from tests.conformance.layouts import LAYOUTS
 from tests.conformance.tiny import runner, sample
 from tests.long import LONG
 
@@ -34,11 +35,11 @@ def one_of_each(factorization):
 
 PLACED = [one for one in factorizations() if one.lora.rotary is not True]
 FREE = [
-    pytest.param(one, name, id=f"{one.name}-{name}", marks=[LONG] if number else [])
+    pytest.param(one, name, id=f"{one.name}-{name}", marks=[LONG] if number or one not in LAYOUTS else [])
     for one in PLACED
     for number, name in enumerate(one_of_each(one))
 ]
-"""Of each file one class, and the others as long tests."""
+"""Of a file a layout one class, and the others as long tests."""
 
 
 def outputs(model, folder):

@@ -46,19 +46,21 @@ ARCHITECTURES = {
     "ConvNeXt": ["convnext_tiny", "convnext_atto", "convnextv2_atto"],
 }
 """Class of timm -> architectures of every form that it has; `python -m tests.conformance.timm` proves all of them."""
+SHORT = {"UNet2DConditionModel", "PixArtTransformer2DModel", "VisionTransformer", "ConvNeXt"}
+"""One class a layout: blocks within a U-Net, a transformer of diffusers, one of timm, and convolutions."""
 SPECIMENS = [
     *(
-        pytest.param(build_diffuser, name, kind, id=f"{name}-{at}", marks=[LONG] if at else [])
+        pytest.param(build_diffuser, name, kind, id=f"{name}-{at}", marks=[LONG] if at or name not in SHORT else [])
         for name in KINDS
         for at, kind in enumerate(KINDS[name])
     ),
     *(
-        pytest.param(build_timm, name, kind, id=name, marks=[LONG] if at else [])
+        pytest.param(build_timm, name, kind, id=name, marks=[LONG] if at or kind not in SHORT else [])
         for kind, names in ARCHITECTURES.items()
         for at, name in enumerate(names)
     ),
 ]
-"""Of each class one, and the others as long tests."""
+"""Of a class a layout one, and the others as long tests."""
 
 
 @pytest.mark.parametrize(("make", "name", "kind"), SPECIMENS)

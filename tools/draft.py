@@ -46,7 +46,7 @@ _DECIDE = {
     "normalization": "  # ? layer_norm if the norms subtract the mean, whatever they are called",
     "exchangeable": "  # ? true if nothing tells residual coordinates apart: no fixed table of positions\n"
     "#   (sinusoidal) is added to the stream, no nested (Matryoshka) training; until then a check rests on the\n"
-    "#   order of hidden units alone, and is INCONCLUSIVE where that cannot be compared",
+    "#   order of hidden units alone, and is UNDECIDED where that cannot be compared",
     "heads": "  # ? the key of config.json that counts the query heads",
     "ignores": "  # ? what other files ignore under these names",
 }

@@ -85,4 +85,5 @@ def compare_run(base: Path, child: Path, limit: str) -> tuple[float, str, str]:
     (row,) = compare(str(base), str(child), Options(run=True, order_seed=0, max_memory=limit)).rows
     executed = row.verdict.executed
     lost = executed.ablation.amount if executed and executed.ablation else executed and executed.problem
-    return time.perf_counter() - start, f"{row.verdict.label}, {row.verdict.mark}", str(lost)
+    said = f"{row.verdict.label}{', executed' if row.verdict.is_executed else ''}"
+    return time.perf_counter() - start, said, str(lost)

@@ -1,4 +1,4 @@
-"""Mixtures: time and memory of RELATED and UNRELATED for models of experts in the shapes of three that are public."""
+"""Mixtures: time and memory of VERIFIED and UNRELATED for models of experts in the shapes of three that are public."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.shapes import Model, Plan
 
 NAMES = ("Mixtral-8x7B", "Qwen3-30B-A3B", "gpt-oss-20b")
 LONGEST = 3.0
-"""How many times as long as RELATED by all layers an UNRELATED may take: all layers are read, there are only a few."""
+"""How many times as long as VERIFIED by all layers an UNRELATED may take: all layers are read, there are only a few."""
 MOST = 2.0
 """GB above imports: one layer of experts in memory, and units of both."""
 
@@ -24,7 +24,7 @@ def models(plan: Plan) -> tuple[Model, ...]:
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    """Yield for each shape what UNRELATED takes next to RELATED by all layers, and its peak of memory."""
+    """Yield for each shape what UNRELATED takes next to VERIFIED by all layers, and its peak of memory."""
     imports = succeeded(cold(lineage("--version"))).peak
     for name in NAMES:
         shape = bench.plan.model(name).shape
@@ -42,11 +42,11 @@ def rows(bench: Bench) -> Iterator[Row]:
             bench.plan.slow_rounds,
         )
         layers = f"{shape.layers} of {shape.published_layers} layers, {shape.experts} experts of {shape.hidden} units"
-        note = f"{median(taken['unrelated'])}, RELATED {median(taken['related'])}; {layers}"
+        note = f"{median(taken['unrelated'])}, VERIFIED {median(taken['related'])}; {layers}"
         slower = ratio(taken["unrelated"], taken["related"])
-        yield Row(f"compare two {name}, UNRELATED, next to RELATED", Target(high=LONGEST), slower, "×", note)
+        yield Row(f"compare two {name}, UNRELATED, next to VERIFIED", Target(high=LONGEST), slower, "×", note)
         peaks = {case: (one.peak - imports) / 1e9 for case, one in last.items()}
-        note = f"RELATED {peaks['related']:.2g} GB; one model has {shape.bytes / 1e9:.2g} GB"
+        note = f"VERIFIED {peaks['related']:.2g} GB; one model has {shape.bytes / 1e9:.2g} GB"
         yield Row(
             f"peak memory above imports, two {name}, UNRELATED", Target(high=MOST), peaks["unrelated"], "GB", note
         )

@@ -1,4 +1,4 @@
-"""Unrelated: what an answer of UNRELATED takes beside RELATED by all layers, and beside a rival; whole commands."""
+"""Unrelated: what an answer of UNRELATED takes beside VERIFIED by all layers, and beside a rival; whole commands."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def rows(bench: Bench) -> Iterator[Row]:
         for command in ("check", "compare"):
             note = (
                 f"{median(taken[command])} and {last[command].peak / 1e6:.0f} MB for UNRELATED, "
-                f"{median(taken['all layers'])} for RELATED by all layers; {bench.medians()}"
+                f"{median(taken['all layers'])} for VERIFIED by all layers; {bench.medians()}"
             )
             slower = ratio(taken[command], taken["all layers"])
-            yield Row(f"{command} two {size} folders, UNRELATED, next to RELATED", Target(high=1.0), slower, "×", note)
+            yield Row(f"{command} two {size} folders, UNRELATED, next to VERIFIED", Target(high=1.0), slower, "×", note)
             yield _beside_rival(command, size, taken)
         peak = max(last[command].peak for command in ("check", "compare")) - imports
         yield Row(

@@ -21,17 +21,7 @@ from tests.models import WEIGHTS, family
 HUB = ROOT / "examples" / "hub"
 EVERY = "text, json, markdown, sarif, cyclonedx, intoto"
 SHELLCHECK = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
-FILES = [
-    "alerts.sarif",
-    "cdx.json",
-    "intoto.json",
-    "json",
-    "md",
-    "predicate.json",
-    "sarif",
-    "sha256",
-    "txt",
-]
+FILES = ["alerts.sarif", "cdx.json", "intoto.json", "json", "md", "predicate.json", "sarif", "sha256", "txt"]
 
 
 def scripts():
@@ -70,7 +60,7 @@ def outputs(report, folder, **files):
         "p-value": f"{evidence.p_value:.4g}",
         "report-path": str(folder),
         "sarif-path": str(folder / "lineage.alerts.sarif"),
-        "predicate-type": "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v3",
+        "predicate-type": "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v4",
         "predicate-path": "",
         "checksums-path": "",
     } | {output: str(folder / file) for output, file in files.items()}
@@ -119,6 +109,7 @@ def test_the_summary_and_the_log_are_the_reports(honest):
     assert after.splitlines()[-1].startswith("::notice ")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("of", "folder", "code"), [("honest", ROOT, 0), ("liar", HUB, 1)])
 def test_the_log_begins_with_a_command_that_a_user_can_run(request, of, folder, code, monkeypatch):
     _, ran = request.getfixturevalue(of)
@@ -164,6 +155,7 @@ def test_the_false_claim_is_an_alert_at_its_line(liar):
     assert (where["artifactLocation"]["uri"], where["region"]) == ("magpie/llama-liar/README.md", {"startLine": 2})
 
 
+@pytest.mark.long
 def test_a_model_that_is_not_there_is_said_everywhere(tmp_path, ready):
     ran = run_action(tmp_path, ready, local_path="no/such model")
     why = "./no/such model is neither a folder nor a Hub name such as org/model or org/model@revision"
@@ -173,6 +165,7 @@ def test_a_model_that_is_not_there_is_said_everywhere(tmp_path, ready):
     assert {name: value for name, value in ran.outputs.items() if value} == {"verdict": "ERROR"}
 
 
+@pytest.mark.long
 def test_a_bug_is_shown_where_the_runner_takes_nothing_for_a_command(tmp_path):
     ready = installed(tmp_path / "venv")
     (packages,) = (tmp_path / "venv").rglob("site-packages")

@@ -133,6 +133,7 @@ class TestHook:
             env=environment(**(offline(shelf) | settings | env)), capture_output=True, check=False,
         )  # fmt: skip
 
+    @pytest.mark.long
     def test_it_runs_none_of_it(self, checkout, tmp_path, ran):
         done = self.hook(checkout, tmp_path, PYTHONPATH=f"{os.pathsep}/nowhere", PYTHONSAFEPATH="", PYTHONUSERBASE=".")
         assert not ran.exists(), ran.read_text()

@@ -50,6 +50,7 @@ def test_the_command_says_them_by_an_index_and_by_bases_that_are_named(hub, expe
     assert [round(one["share"], 3) for one in expected["parents"]] == [0.43, 0.57]
 
 
+@pytest.mark.long
 def test_so_does_the_action(hub, expected, room, step):
     code, put_out, _ = step(model=MODEL, base=f"{BASE} {B}", local_hub=hub, formats="json", fail_on="undeclared-parent")
     (report,) = room.glob("hf-lineage-*/lineage.json")

@@ -92,16 +92,7 @@ class TestArguments:
             ({"MODEL": "a/b", "REVISION": "v1"}, ["check", "--on-hub", "--", "a/b@v1"]),
             (
                 {"LOCAL_PATH": ".", "BASE": "c/d ./e", "ACCEPT": "part", "BUDGET": "full", "LOCAL_HUB": "--x"},
-                [
-                    "check",
-                    "--base=c/d",
-                    "--base=./e",
-                    "--accept=part",
-                    "--budget=full",
-                    "--local-hub=--x",
-                    "--",
-                    ".",
-                ],
+                ["check", "--base=c/d", "--base=./e", "--accept=part", "--budget=full", "--local-hub=--x", "--", "."],
             ),
             (
                 {"MODEL": "a/b", "SUBFOLDER": "c", "AS": "LlamaForCausalLM", "REGISTRY": "registry"},

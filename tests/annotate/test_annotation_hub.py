@@ -55,8 +55,9 @@ class TestPullRequest:
         assert server.hub.commit(CHILD, "main") == checked
         text = server.file(CHILD, "refs/pr/1", CARD).decode()
         assert text.startswith(server.file(CHILD, "main", CARD).decode())
-        assert f"$ hf-lineage check {CHILD}@{checked} --base acme/base@{base} --set permutations=99\n" in text
-        assert f"| Commit of the model | {checked} |" in text
+        options = "--budget full --set permutations=99"
+        assert f"$ hf-lineage check {CHILD}@{checked} --base acme/base@{base} {options}\n" in text
+        assert f"({CHILD} at {checked}, acme/base at {base})" in text
         assert server.proposals[0]["title"] == annotation.TITLE
 
     def test_an_open_one_is_updated_not_doubled(self, server):
@@ -117,7 +118,7 @@ class TestWrite:
         server.push(CHILD, "main", {"tokenizer.json": b"{}"})
         head = server.hub.commit(CHILD, "main")
         assert "Committed" in annotate("--write").out
-        assert f"| Commit of the model | {head} |".encode() in server.file(CHILD, "main", CARD)
+        assert f"({CHILD} at {head}, ".encode() in server.file(CHILD, "main", CARD)
         assert server.file(CHILD, "main", CARD).endswith(b"More.\n")
 
     def test_a_commit_that_the_weights_do_not_have_is_not_kept(self, server):
@@ -129,7 +130,7 @@ class TestWrite:
                 forged = forged.replace(commit.encode(), b"f" * 40)
         head = server.push(CHILD, "main", {RECORD: forged})
         assert "Committed" in annotate("--write").out
-        assert f"| Commit of the model | {head} |".encode() in server.file(CHILD, "main", CARD)
+        assert f"({CHILD} at {head}, ".encode() in server.file(CHILD, "main", CARD)
 
     def test_a_commit_cannot_be_written_to(self, server):
         commit = server.hub.commit(CHILD, "main")

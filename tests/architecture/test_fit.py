@@ -56,12 +56,7 @@ def test_a_matrix_is_turned_where_the_file_or_the_registry_says_so_and_not_where
 
 @pytest.mark.parametrize(
     ("shape", "plain", "other_way"),
-    [
-        ((8, 5), (8, 5), (5, 8)),
-        ((3, 8, 5), (3, 8, 5), (3, 5, 8)),
-        ((8, 5, 3, 3), (8, 5), (5, 8)),
-        ((8,), (8,), (8,)),
-    ],
+    [((8, 5), (8, 5), (5, 8)), ((3, 8, 5), (3, 8, 5), (3, 5, 8)), ((8, 5, 3, 3), (8, 5), (5, 8)), ((8,), (8,), (8,))],
 )
 def test_a_shape_is_given_as_out_and_in_whatever_is_stored(shape, plain, other_way):
     assert fit(x=shape).shape(slot("x")) == plain
@@ -92,10 +87,7 @@ def test_keys_and_values_may_be_fewer_than_queries_that_they_divide(keys, count)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"k": (3 * SIZE, WIDTH), "v": (3 * SIZE, WIDTH)},
-            "o: 4 query, 3 key, 3 value heads do not fit the 4",
-        ),
+        ({"k": (3 * SIZE, WIDTH), "v": (3 * SIZE, WIDTH)}, "o: 4 query, 3 key, 3 value heads do not fit the 4"),
         ({"k": (SIZE, WIDTH)}, "o: 4 query, 1 key, 2 value heads do not fit the 4 heads of config.json"),
         ({"k": (2 * SIZE + 1, WIDTH)}, f"k has shape {(2 * SIZE + 1, WIDTH)}, but the rest of the model needs (6, 8)"),
         ({"o": (WIDTH, HEADS * SIZE + 1)}, "o has shape (8, 13) (out, in), which does not divide into 4 heads"),

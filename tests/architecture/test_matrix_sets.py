@@ -68,13 +68,7 @@ def test_of_several_names_the_first_on_disk_counts_and_null_lets_it_be_absent(ki
 
 
 @pytest.mark.parametrize(
-    ("matrix", "bias"),
-    [
-        ("up.weight", "up.bias"),
-        ("up", "up_bias"),
-        ("up", "up.bias"),
-        ("up.weight", "up.beta"),
-    ],
+    ("matrix", "bias"), [("up.weight", "up.bias"), ("up", "up_bias"), ("up", "up.bias"), ("up.weight", "up.beta")]
 )
 def test_a_bias_stands_beside_its_matrix_under_one_of_the_usual_names(matrix, bias):
     (found,) = sets(MLP, names=[matrix, "down", bias, "other.bias"])

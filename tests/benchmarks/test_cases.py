@@ -30,5 +30,6 @@ def rows(tmp_path, monkeypatch):
     return measure
 
 
+@pytest.mark.long
 def test_without_a_gpu_a_row_says_that_there_is_none(rows):
     assert [(row.measured, row.note) for row in rows()] == [(None, "not measured: no GPU here")]

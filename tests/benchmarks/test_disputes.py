@@ -5,12 +5,15 @@ import json
 import pytest
 
 from benchmarks.disputes import BUILDS, FILE, Build, Case, cases, expected, moved, run
+from tests.long import LONG
 
 CASES = {case.name: case for case in cases()}
+SLOW = {"rio-trained", "rio-named", "extrapolated"}
+"""Disputes of which the models are trained anew, or more of them than in others."""
 
 
 @pytest.mark.parametrize("build", BUILDS, ids=lambda build: build.name)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[LONG] * (name in SLOW)) for name in CASES])
 @pytest.mark.crossed("build", "name")
 def test_the_page_says_what_was_written_down(tmp_path, name, build):
     case: Case = CASES[name]

@@ -5,12 +5,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.paper.items import ours_adapters, ours_frames
-from benchmarks.paper.parts import (
-    adapters,
-    judging,
-    steps,
-    traces,
-)
+from benchmarks.paper.parts import adapters, judging, steps, traces
 from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.results import Results
 from hf_lineage import RECIPES, Options, compare
@@ -60,6 +55,7 @@ def test_there_are_as_many_bases_and_false_pairs_as_the_claim_needs():
     assert sum(map(int, found)) >= 15 * 4 * 3
 
 
+@pytest.mark.long
 def test_judging_signatures_says_what_compare_says():
     names, options = ("acme/llama-base", "moss/llama-continued", "otter/llama-independent"), Options(paths=("mlp",))
     models_ = judging.of_folders({name: HUB / name for name in names})
@@ -69,7 +65,7 @@ def test_judging_signatures_says_what_compare_says():
         theirs = row.verdict.evidence["mlp"]
         assert ours.comparison.score == theirs.comparison.score
         assert ours.permutation.p_value == theirs.permutation.p_value, "before it is corrected for several tests"
-        assert judging.verdict(ours).name == row.verdict.word
+        assert judging.verdict(ours).code == row.verdict.code
 
 
 def test_the_threshold_of_calibrated_evidence_is_that_of_the_committed_pairs():

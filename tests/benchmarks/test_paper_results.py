@@ -7,9 +7,7 @@ import pytest
 
 from benchmarks.isolated import ROOT
 from benchmarks.paper.experiment import ClaimError
-from benchmarks.paper.items import (
-    found,
-)
+from benchmarks.paper.items import found
 from benchmarks.paper.parts.results import Results, Row, file_name
 
 EXPERIMENTS = [experiment for several in found().values() for experiment in several]

@@ -13,7 +13,7 @@ from tests.long import LONG
 TIMED = {"tab:gpt2-latency"}
 """What it claims is about times, which say nothing on a machine with other work: here they are only taken."""
 
-QUICK = ("tab:survival", "tab:laundering-llm", "fig:gpt2-pairing")
+QUICK = ("tab:survival",)
 """What `make test` runs."""
 ITEMS = [
     pytest.param(item, several, id=item, marks=[] if item in QUICK else [LONG]) for item, several in found().items()

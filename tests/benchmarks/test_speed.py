@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "benchmarks.speed", "--quick"]
 
 
+@pytest.mark.long
 def test_it_prints_and_writes_one_row_for_each_figure(tmp_path):
     output = tmp_path / "speed.json"
     command = [*COMMAND, "--only", "startup", "--scratch", tmp_path, "--output", output]

@@ -18,13 +18,14 @@ def models(tmp_path_factory):
     return folder
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("case", "verdict", "frame"),
     [
-        ("fine-tune", "RELATED", ""),
+        ("fine-tune", "VERIFIED inherited", ""),
         ("independent", "UNRELATED", None),
-        ("rotated", "RELATED", "token"),
-        ("rotated, new embedding", "RELATED", "procrustes"),
+        ("rotated", "VERIFIED inherited", "token"),
+        ("rotated, new embedding", "VERIFIED inherited", "procrustes"),
     ],
 )
 def test_every_case_has_the_verdict_and_the_frame_that_it_is_made_for(models, monkeypatch, case, verdict, frame):

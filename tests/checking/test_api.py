@@ -34,6 +34,7 @@ def test_a_true_claim_is_related_and_names_where_it_stands():
     assert row.verdict.evidence["mlp"].p_value == 0.003
 
 
+@pytest.mark.long
 def test_text_and_paths_name_models_alike(tmp_path):
     base, tuned = HUB / BASE, HUB / TUNED
     options = Options(order_seed=0, permutations=99)
@@ -82,6 +83,7 @@ def test_a_false_claim_is_unrelated():
     assert (only_row(report).verdict.word, report.exit_code) == ("UNRELATED", 1)
 
 
+@pytest.mark.long
 def test_a_base_named_instead_is_checked_instead():
     assert only_row(check(OTHER, [BASE], OPTIONS)).verdict.word == "UNRELATED"
     assert only_row(check(TUNED, [OTHER], OPTIONS)).claim.base == OTHER
@@ -208,6 +210,7 @@ def shallower(folder):
     return of_layers(folder, 0, 1, 2, 3, 4)
 
 
+@pytest.mark.long
 def test_a_model_without_some_layers_is_related_either_way(tmp_path):
     few = shallower(tmp_path)
     for pair, shape in (((str(HUB / BASE), few), (6, 5)), ((few, str(HUB / BASE)), (5, 6))):
@@ -229,6 +232,7 @@ def test_a_report_says_which_depths_were_compared(tmp_path):
     assert "the base has 6 layers and the model 5; the score counts the 5 layers that are paired" in sentences
 
 
+@pytest.mark.long
 def test_independent_models_of_unlike_depth_are_unrelated(tmp_path):
     assert only_row(compare(str(HUB / "otter/llama-independent"), shallower(tmp_path))).verdict.word == "UNRELATED"
 
@@ -240,6 +244,7 @@ def test_a_model_of_unlike_depth_has_no_empirical_null(tmp_path):
     assert verdict.reason.endswith("in 5 layers; leave --null out")
 
 
+@pytest.mark.long
 def test_a_stored_signature_stands_for_its_model(tmp_path):
     for name in (BASE, TUNED):
         save_signature(extract(name, OPTIONS), tmp_path / Path(name).name)

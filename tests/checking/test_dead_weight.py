@@ -54,6 +54,7 @@ FORGING = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("attack", HIDING.values(), ids=HIDING)
 def test_dead_weight_does_not_hide_a_copy(tmp_path, attack):
     assert attacked(tmp_path, BASE, attack) < 1e-4
@@ -62,13 +63,14 @@ def test_dead_weight_does_not_hide_a_copy(tmp_path, attack):
     assert verdict.evidence["mlp"].inherited.share > 0.7
 
 
+@pytest.mark.long
 def test_more_dead_units_than_the_model_has_leave_what_its_heads_show(tmp_path):
     assert attacked(tmp_path, BASE, attacks.dead_noise(352, 10)) < 1e-4
     assert (judged(tmp_path).words, judged(tmp_path).verified) == ("RELATED part", False)
 
 
 @pytest.mark.parametrize("attack", FORGING.values(), ids=FORGING)
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_dead_weight_of_the_base_does_not_forge_descent(tmp_path, attack):
     """As many units as the model has show in its MLPs; its heads show nothing."""
     assert attacked(tmp_path, INDEPENDENT, attack) < 1e-3
@@ -88,6 +90,7 @@ def loud_opposites(tensors):
     return changed
 
 
+@pytest.mark.long
 def test_loud_units_beside_their_opposites_do_not_make_a_rotated_copy_unrelated(tmp_path):
     config = {"intermediate_size": 256 + 1024, "dtype": "float32"}
     folder = written(BASE, tmp_path / "copy", rotated, loud_opposites, **config)
@@ -123,6 +126,7 @@ def test_a_product_that_was_blended_in_without_its_units_verifies_nothing(tmp_pa
     assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED embedding", False, 3)
 
 
+@pytest.mark.long
 def test_grafted_layers_are_related_in_part_and_named(tmp_path):
     attacked(tmp_path, INDEPENDENT, attacks.grafted(1, 4))
     verdict = judged(tmp_path)

@@ -45,6 +45,7 @@ def test_two_independent_models_are_told_apart(pair):
     assert (judged(pair, pair.b).verdict.word, judged(pair, pair.a).verdict.word) == ("UNRELATED", "RELATED")
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", [LLAMA, GPT2])
 @pytest.mark.parametrize(
     ("kind", "loads", "verdict", "reason"),
@@ -179,6 +180,7 @@ def test_transformers_takes_a_repository_for_the_code_of_attention():
     assert is_kernel(config._attn_implementation)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("named", ELSEWHERE)
 @pytest.mark.parametrize(("kept", "unmet"), [("accept", 0), ("refuse", 1)])
 def test_a_policy_may_refuse_code_that_a_repository_brings_or_names(pair, kept, unmet, named):
@@ -230,6 +232,7 @@ def test_scales_beside_plain_weights_verify_nothing(pair, settings):
     assert "6 stored tensors, such as model.layers.0.mlp.down_proj.weight_scale_inv, are not among" in outcome.reason
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("file", ["pytorch_model.bin", "consolidated.safetensors", "model.Q4_K_M.gguf", OTHER])
 def test_weights_in_other_files_are_said(pair, file):
     folder = pair.write(pair.tensors()[0])

@@ -49,6 +49,7 @@ def test_units_in_another_order_are_calibrated_evidence(base, tmp_path):
     assert (verdict.label, verdict.verified) == ("RELATED calibrated", False)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["Qwen2Moe", "DeepseekV2", "GraniteMoe"])
 def test_shared_dense_and_stacked_experts_are_read_too(tmp_path, kind):
     parent = made(tmp_path / "base", kind)
@@ -56,6 +57,7 @@ def test_shared_dense_and_stacked_experts_are_read_too(tmp_path, kind):
     assert (verdict.label, verdict.verified) == ("VERIFIED inherited", True)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["Mixtral", "Qwen3Moe", "Olmoe", "Glm4Moe", "Bert"])
 def test_names_in_memory_and_those_of_old_are_read_as_the_published_ones_and_never_beside_them(tmp_path, kind):
     parent, other = made(tmp_path / "base", kind), made(tmp_path / "other", kind, seed=5)

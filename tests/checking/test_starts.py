@@ -15,6 +15,7 @@ BASIS = (
 )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("noise", "words", "said"),
     [
@@ -34,6 +35,7 @@ def test_of_models_that_began_alike_no_cause_is_named_as_the_only_one(tmp_path, 
     assert verdict.reason.endswith(said)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("share", "words", "said"),
     [(0.5, "RELATED part", "is inherited, in layer 2"), (0.4, "RELATED embedding", BASIS)],

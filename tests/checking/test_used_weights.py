@@ -46,7 +46,7 @@ def edited(folder, source, attack, other):
 
 
 @pytest.mark.parametrize("name", ROWS)
-@pytest.mark.few(6)
+@pytest.mark.few(2)
 def test_weights_of_the_base_that_do_nothing_verify_nothing_unless_only_running_shows_it(tmp_path, name):
     row = ROWS[name]
     pair = made(row.of, row.wanted, tmp_path)
@@ -79,7 +79,7 @@ INSERTED = {
 
 
 @pytest.mark.parametrize("attack", INSERTED.values(), ids=INSERTED)
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_inserted_layers_of_the_base_that_do_nothing_verify_nothing(tmp_path, attack):
     assert edited(tmp_path, INDEPENDENT, attack, BASE) < SAME
     assert [verdict.verified for verdict in judged(EXAMPLES / BASE, tmp_path)] == [False, False]
@@ -94,6 +94,7 @@ def test_one_loud_layer_that_does_nothing_takes_no_word_from_a_copy(tmp_path, cr
     assert [(verdict.label, verdict.verified) for verdict in verdicts] == [("RELATED", True)] * 2
 
 
+@pytest.mark.long
 def test_a_third_of_loud_layers_that_do_nothing_makes_no_copy_unrelated(tmp_path):
     attack = partial(forgeries.inserted, crude=False, count=3)
     assert edited(tmp_path, BASE, attack, INDEPENDENT) < SAME
@@ -128,6 +129,7 @@ def test_units_that_the_class_does_not_build_hide_no_copy(tmp_path):
     ] * 2
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("count", [1, 3])
 def test_an_index_names_no_verified_relative_of_a_model_with_idle_layers_of_the_base(tmp_path, count):
     catalogue = Catalogue(tmp_path / "index")
@@ -138,6 +140,7 @@ def test_an_index_names_no_verified_relative_of_a_model_with_idle_layers_of_the_
     assert [one.entry.model for one in result.related if one.verdict.verified] == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["GemmaForCausalLM", "T5ForConditionalGeneration", "OPTForCausalLM"])
 def test_an_embedding_that_is_large_by_its_class_takes_no_word_from_a_copy(tmp_path, name):
     """Gemma multiplies it with the root of the width, T5 begins with large rows, OPT adds places."""

@@ -34,10 +34,7 @@ def sharded(tmp_path):
             ["adapter_config.json", "adapter_model.safetensors"],
             "org/model holds only a LoRA adapter; `hf-lineage check /",
         ),
-        (
-            ["one.safetensors", "two.safetensors"],
-            "it is not clear which file is the model: one.safetensors, two.safet",
-        ),
+        (["one.safetensors", "two.safetensors"], "it is not clear which file is the model: one.safetensors, two.safet"),
     ],
 )
 def test_without_weights_the_reason_says_what_is_there_instead(tmp_path, files, message):

@@ -78,10 +78,7 @@ def test_weights_that_are_no_file_are_never_waited_for(tmp_path, make):
         ({"a": "pytorch_model.bin"}, f"{STRANGE}: pytorch_model.bin"),
         ({"a": ""}, f"{STRANGE}: ; do not trust this model"),
         ({"a": ".."}, f"{STRANGE}: ..; do not trust this model"),
-        (
-            {"a": "gone.safetensors"},
-            "names the shard gone.safetensors, which is missing; fetch it, or a newer index",
-        ),
+        ({"a": "gone.safetensors"}, "names the shard gone.safetensors, which is missing; fetch it, or a newer index"),
         ({"a": f"{'x' * 300}.safetensors"}, f"names the shard {'x' * 300}.safetensors, which is missing"),
         ({"a": "\ud800.safetensors"}, r"names the shard \ud800.safetensors, which is missing"),
     ],

@@ -65,6 +65,7 @@ def test_a_check_moves_the_mlp_alone_and_nothing_twice(online, exact):
     }
 
 
+@pytest.mark.long
 def test_with_what_comes_besides_embeddings_and_heads_still_stay_where_they_are(online):
     assert lineage("check", "fern/llama-finetune-a", "--paths", "mlp,value_output").code == 0
     assert online.twice() == []
@@ -80,6 +81,7 @@ def test_with_what_comes_besides_embeddings_and_heads_still_stay_where_they_are(
             assert sum(size for size in moved if size > 0) < 0.7 * info.size  # 64 of 256 rows, and what is between them
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "command",
     [
@@ -106,6 +108,7 @@ def test_over_the_network_the_report_is_that_from_disk_to_the_last_bit(online, c
     assert online.twice() == []
 
 
+@pytest.mark.long
 def test_exact_mode_in_several_rounds_fetches_nothing_twice(online, monkeypatch):
     monkeypatch.setattr(whole.Extraction, "room", 32)
     assert lineage("compare", "acme/llama-base", "fern/llama-finetune-a", "--set", "probes=exact").code == 0

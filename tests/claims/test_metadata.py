@@ -58,10 +58,7 @@ def test_the_relation_is_set_beside_it():
     ("before", "message"),
     [
         ("{base_model: x/y}\n", "does not have one line for each key and cannot be edited;"),
-        (
-            "base_model: &b x/y\n",
-            "has anchors, aliases or tags and cannot be edited; set base_model by hand",
-        ),
+        ("base_model: &b x/y\n", "has anchors, aliases or tags and cannot be edited; set base_model by hand"),
         ("a: &a [1]\nb: *a\n", "has anchors"),
         ("base_model: !!str x/y\n", "has anchors, aliases or tags and cannot be edited;"),
         ("base_model: |\n  x/y\n", "has a base_model that is not a value on one line"),

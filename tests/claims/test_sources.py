@@ -73,10 +73,7 @@ def test_a_card_is_read_however_it_is_written(model, card):
     ("card", "message"),
     [
         ("---\nbase_model: [org/a\n---\n", "README.md, line 1 of its YAML: expected ',' or ']', but got"),
-        (
-            "---\nbase_model: a: b\n---\n",
-            "line 1 of its YAML: mapping values are not allowed here; correct it",
-        ),
+        ("---\nbase_model: a: b\n---\n", "line 1 of its YAML: mapping values are not allowed here; correct it"),
         ("---\n\tbase_model: a\n---\n", "README.md, line 1 of its YAML: found character '\\t' that cannot start any"),
         ("---\nbase_model: \x1b[31m\n---\n", "README.md: unacceptable character #x001b: special characters are"),
         ("---\njust text\n---\n", "README.md holds a str where keys and values belong; correct it"),
@@ -179,9 +176,7 @@ def test_of_files_that_disagree_the_card_counts_and_the_conflict_is_shown(model)
         lora='{"base_model_name_or_path": "org/b"}',
         merge="models: [{model: org/a}, {model: org/c}]",
     )
-    assert [(claim.base, claim.sources) for claim in claims.claims] == [
-        ("org/a", (CARD, MERGE)),
-    ]
+    assert [(claim.base, claim.sources) for claim in claims.claims] == [("org/a", (CARD, MERGE))]
     assert [(claim.base, claim.sources) for claim in claims.besides] == [("org/b", (LORA,)), ("org/c", (MERGE,))]
     assert claims.conflicts == (
         "README.md declares org/a; adapter_config.json declares org/b; mergekit_config.yml declares org/a, org/c; "

@@ -70,6 +70,7 @@ def commands(base, child, output):
     }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("command", ["check", "annotate"])
 def test_a_command_that_reads_weights_imports_none_of_the_three(models, tmp_path, command):
     base, child = models
@@ -77,6 +78,7 @@ def test_a_command_that_reads_weights_imports_none_of_the_three(models, tmp_path
     assert imported(*commands(base, child, tmp_path / "child.sig")[command]) == (3 if command == "check" else 0, [])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("command", "options"), [("check", ()), ("compare", ("--set", "probes=exact", *LIMIT)), ("inspect", ())]
 )

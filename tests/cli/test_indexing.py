@@ -26,6 +26,7 @@ def index(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_the_nearest_relatives_are_named(index):
     shown = lineage("identify", "fern/llama-merge-a-b", "--index", index, *HUB)
     assert shown.code == 0
@@ -80,6 +81,7 @@ def test_no_verdict_is_lost_to_a_damaged_index(damaged):
     assert "The index was not searched for acme/llama-base: " in shown.sentences
 
 
+@pytest.mark.long
 def test_nothing_is_lost_to_a_signature_that_is_missing_until_the_model_is_added_again(index, tmp_path):
     folder = shutil.copytree(index, tmp_path / "index")
     catalogue = Catalogue(folder)

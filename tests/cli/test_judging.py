@@ -51,6 +51,7 @@ def test_all_paths_are_those_that_both_models_have(tmp_path):
     assert list(paths("compare", mlp, model, "--paths", "all")) == LLAMA_PATHS
 
 
+@pytest.mark.long
 def test_an_audit_reads_all_layers_along_all_paths(tmp_path):
     base = tiny_llama(tmp_path / "base", layers=16)
     command = ("compare", base, fine_tuned(base, tmp_path / "child"))

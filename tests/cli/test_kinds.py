@@ -47,6 +47,7 @@ def test_a_quiet_check_keeps_warnings_back_and_a_later_one_does_not(monkeypatch,
         assert caplog.messages == warnings
 
 
+@pytest.mark.long
 def test_what_a_command_finds_is_told_by_its_exit_code_and_the_next_one_prints_again(tmp_path):
     there = ("--index", tmp_path / "index")
     for words, code in (

@@ -59,6 +59,7 @@ def test_a_false_claim_stops_the_push_and_says_why(room, model):
     assert "UNRELATED" in output
 
 
+@pytest.mark.long
 def test_what_the_repository_accepts_passes(room, model):
     tiny_llama(room / "hub/acme/base", seed=1)
     accepted = "{base: acme/base, code: unrelated, reason: distilled, expires: 2999-01-01}"

@@ -27,6 +27,7 @@ def test_where_nobody_reads_the_report_the_code_is_not_that_of_a_verdict(hub):
     assert (done.out, done.err) == ("2\n", "")
 
 
+@pytest.mark.long
 def test_a_terminal_without_line_drawing_is_an_error_and_no_traceback(hub):
     env = environment(PYTHONIOENCODING="latin-1")
     assert process("check", hub / "fern/child", "--local-hub", hub, env=env).error == (
@@ -140,6 +141,7 @@ def test_debug_shows_where_an_error_came_from(broken, arguments):
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("redirected", "code", "error"),
     [
@@ -151,12 +153,6 @@ def test_debug_shows_where_an_error_came_from(broken, arguments):
 def test_output_that_cannot_be_written_does_not_change_the_code(redirected, code, error):
     command = "check" if "nowhere" in redirected else "registry"
     assert shell(f'"$@" {redirected}', command) == Outcome(code, "", error)
-
-
-def test_errors_that_nobody_reads_do_not_change_the_code():
-    script = 'exec 3>&1; { "$@"; echo $? >&3; } 2>&1 | true'
-    done = shell(script, "check", "/nowhere")
-    assert (done.out, done.err) == ("2\n", "")
 
 
 def eighth_floats(folder):

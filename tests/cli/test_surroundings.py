@@ -21,12 +21,14 @@ def test_a_closed_stream_changes_no_verdict(hub):
     assert shell('"$@" 2>&- <&-', *arguments) == Outcome(1, lineage(*arguments).out, "")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("redirected", "told"), [(">&- 2>&-", ""), (">&- <&-", f"{CLOSED}\n")])
 def test_a_report_that_cannot_be_printed_is_an_error_and_no_verdict(hub, redirected, told):
     done = shell(f'"$@" {redirected}', "check", hub / "fern/child", "--local-hub", hub)
     assert done == Outcome(2, "", told)
 
 
+@pytest.mark.long
 def test_who_asked_for_no_report_needs_no_standard_output(hub):
     assert shell('"$@" >&-', "check", hub / "fern/child", "--local-hub", hub, "--quiet").code == 0
 

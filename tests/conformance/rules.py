@@ -146,11 +146,4 @@ def _remember(seen: dict[Any, Any], module: Any, args: Any, output: Any) -> None
         seen[module] = (args[0], output)
 
 
-RULES = (
-    layers_left_out,
-    norms_left_out,
-    gains_left_out,
-    output_norms_mistaken,
-    wrong_normalization,
-    against_plan,
-)
+RULES = (layers_left_out, norms_left_out, gains_left_out, output_norms_mistaken, wrong_normalization, against_plan)

@@ -34,6 +34,7 @@ PROFILES = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("form", ["bf16", "integers", "fp8"])
 @pytest.mark.parametrize("profile", PROFILES)
 def test_p_of_independent_models_is_uniform_or_larger(profile, form):

@@ -73,7 +73,7 @@ def judged(seed):
     return Judged(tuple(p_values), tuple(names))
 
 
-@pytest.fixture(scope="module", params=first_of([400, 2000]))
+@pytest.fixture(scope="module", params=first_of([200, 2000]))
 def pairs(request):
     """All of them, in less time than with the usual constants, which say how long a p-value takes and not its level."""
     with pytest.MonkeyPatch.context() as patch:

@@ -123,8 +123,7 @@ def _said(one: Subject, case: Case) -> Outcome:
     # Whoever stores as many units as the model has has paid the price that docs/limits.md names; --run finds it idle.
     what = "the copy" if case.part is None else "paid" if one.paid(case.part) else IDLE
     fooled = verdict.word == "UNRELATED" if case.part is None else verdict.verified and what == IDLE
-    words = f"{verdict.label}, verified" if verdict.verified else verdict.label
-    return Outcome(case.said, f"{what}: {words}", fooled)
+    return Outcome(case.said, f"{what}: {verdict.label}", fooled)
 
 
 def searched(

@@ -66,6 +66,7 @@ def undisturbed():
     return lineage("check", "fern/child")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", CDN)
 @pytest.mark.parametrize("skip", [0, 3], ids=["header", "tensor"])
 @pytest.mark.crossed("name", "skip")
@@ -80,6 +81,7 @@ def test_what_goes_wrong_once_changes_nothing(hub, waited, tmp_path, name, skip)
     assert not broken(tmp_path / "cache")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", CDN)
 @pytest.mark.parametrize("skip", first_of({"tensor": 3, "header": 0}))
 def test_what_goes_wrong_for_good_is_one_line(hub, waited, tmp_path, name, skip):
@@ -123,6 +125,7 @@ def test_an_address_that_expires_is_resolved_once_for_all_ranges(hub, waited):
     assert hub.requests.count(f"HEAD /fern/child/resolve/{hub.commit('fern/child', 'main')}/{WEIGHTS}") == 2
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("fault", "pause"),
     [(faults.too_many(retry_after=7), 7), (faults.too_many(reset=9), 9), (faults.too_many(), client.WAITS[0])],

@@ -15,11 +15,17 @@ from safetensors.torch import load_file, save_file
 from tests import gguf_models
 from tests.experts import edited, made
 from tests.invoking import lineage
+from tests.long import first_with
 from tests.models import EXAMPLES, edit_json
 
 CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
 KEYS = {"name", "link", "of", "steps", "card", "files", "settings", "arguments", "code", "says", "silent"}
 LORA = "adapter_model.safetensors"
+
+
+def steps(case):
+    """What is done to the folder of a case, and which files are written into it."""
+    return {case.get("of", ""), *(name for step in case.get("steps", ()) for name in step), *case.get("files", ())}
 
 
 def rename(folder, names, file=LORA):
@@ -115,7 +121,7 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+@pytest.mark.parametrize("case", first_with(CASES, steps))
 def test_a_report_has_its_answer(case, tmp_path, monkeypatch):
     hub = shutil.copytree(EXAMPLES, tmp_path / "hub") if "of" in case else tmp_path / "hub"
     folder = hub / "fern/case"
@@ -134,7 +140,7 @@ def test_a_report_has_its_answer(case, tmp_path, monkeypatch):
             (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
     for name, settings in case.get("settings", {}).items():
         edit_json(folder / name, **settings)
-    result = lineage("check", "fern/case", "--local-hub", hub, *case.get("arguments", ()))
+    result = lineage("check", "fern/case", "--local-hub", hub, "--explain", *case.get("arguments", ()))
     told = " ".join(f"{result.out} {result.err}".split())
     assert result.code == case["code"], told
     assert all(words in told for words in case["says"]), told

@@ -54,6 +54,7 @@ def pages(tmp_path_factory):
     return example_pages.write(tmp_path_factory.mktemp("pages"))
 
 
+@pytest.mark.crossed("width", "name")
 @pytest.mark.parametrize(("width", "scheme"), WAYS)
 @pytest.mark.parametrize("name", VERDICTS)
 def test_the_page_is_whole_wherever_it_is_read(window, pages, name, width, scheme):
@@ -76,6 +77,7 @@ def test_the_page_is_whole_wherever_it_is_read(window, pages, name, width, schem
     assert window.console() == []
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", VERDICTS)
 def test_a_page_asks_for_nothing_but_itself(window, pages, name):
     window.open(pages[name])
@@ -86,7 +88,7 @@ def test_a_page_asks_for_nothing_but_itself(window, pages, name):
 
 @pytest.mark.parametrize(
     ("width", "scheme", "name"),
-    first_of([(*way.values, name) for way in WAYS for name in VERDICTS], count=len(VERDICTS) + 1),
+    first_of([(*way.values, name) for way in WAYS for name in VERDICTS], count=len(VERDICTS)),
 )
 def test_axe_finds_nothing_that_keeps_people_from_reading(window, pages, checker, name, width, scheme):
     assert_whole(window, pages[name], checker, width, scheme)
@@ -143,12 +145,14 @@ def test_on_paper_every_number_is_there(window, pages):
     assert min(window.run(CONTRASTS))[0] >= 4.5
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "most"), [("related", 4), ("five-claims", 17), ("unverifiable", 1)])
 def test_a_page_takes_few_sheets_of_paper(window, pages, name, most):
     window.open(pages[name], media="print")
     assert 0 < window.sheets() <= most
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "paper"),
     first_of([("related", "Letter"), ("related", "A4"), ("unrelated", "Letter"), ("five-claims", "A4")]),
@@ -158,6 +162,7 @@ def test_no_sheet_of_paper_holds_the_last_sentences_alone(window, pages, name, p
     assert window.sheets_of("footer", paper) == window.sheets_of(".made h2", paper)
 
 
+@pytest.mark.long
 def test_on_paper_a_table_is_whole_and_stands_below_its_heading(window, pages):
     window.open(pages["related"], media="print")
     parts = [window.sheets_of(f"details {part}") for part in ("summary", "thead", "tbody")]
@@ -165,6 +170,7 @@ def test_on_paper_a_table_is_whole_and_stands_below_its_heading(window, pages):
     assert len(parts[0]) == 2, "one for each path"
 
 
+@pytest.mark.long
 def test_a_table_that_is_longer_than_a_sheet_begins_below_its_heading_all_the_same(window, pages):
     window.open(pages["related"], media="print")
     window.run("document.querySelector('details').id = 'long'")

@@ -55,11 +55,7 @@ def test_hidden_permutation_and_rescaling_move_neither_recipe(laundry, recipe, b
 
 @pytest.mark.parametrize(
     ("base", "edit", "paper_falls_below"),
-    [
-        (LLAMA, laundering.swap_gains, 0.95),
-        (GPT2, laundering.swap_gains, 0.95),
-        (GPT2, laundering.shift_means, 0.5),
-    ],
+    [(LLAMA, laundering.swap_gains, 0.95), (GPT2, laundering.swap_gains, 0.95), (GPT2, laundering.shift_means, 0.5)],
 )
 def test_gain_swaps_and_mean_shifts_move_the_paper_recipe_only(laundry, base, edit, paper_falls_below):
     pair = laundry(base, edit)
@@ -92,6 +88,7 @@ def test_the_score_is_symmetric_and_one_for_a_model_and_itself():
         assert score(recipe, (base, base)) == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("probes", [8, 16, 32, 64])
 @pytest.mark.parametrize("recipe", ["paper", "robust"])
 @pytest.mark.parametrize("candidate", ["fern/llama-finetune-a", "fern/gpt2-finetune-a"])

@@ -83,6 +83,7 @@ def test_pairing_accuracy_is_perfect_on_every_path_as_in_the_paper():
     assert found.pairings["mlp"].auc >= 0.97
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("edit", "least"),
     first_of(

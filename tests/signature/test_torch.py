@@ -67,6 +67,7 @@ def alike(found, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4 * np.abs(expected).max(), strict=True)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("recipe", RECIPE.values(), ids=RECIPE)
 def test_every_path_has_the_signature_that_numpy_gives(model, recipe, request):
     by_numpy = extract_paths(*model, recipe, model[1].paths)

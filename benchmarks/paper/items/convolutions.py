@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -22,10 +22,11 @@ from benchmarks.paper.parts.scores import EXACT
 from benchmarks.paper.parts.transformations import Change, noisy, pruned, quantized
 from benchmarks.paper.parts.vision import Vision, basic, resnet18
 from hf_lineage import Options, compare
-from hf_lineage.evidence.verdict import Verdict
+from hf_lineage.evidence.verdict import Code, Verdict
 
 REFERENCES, INDEPENDENT = (0, 1), (2, 3, 4)
 """Seeds."""
+CALLED = ("related pairs that hf-lineage compare calls related", "unrelated pairs that it calls UNRELATED")
 NOISES, PRUNINGS, LEVELS = (0.01, 0.02, 0.05, 0.1), (0.2, 0.4, 0.6, 0.8), (16, 64, 256)
 SHARED = "64 probes; this recipe also removes what streams after a ReLU have in common, the mean of all entries"
 VERSION = 1
@@ -120,15 +121,16 @@ def rows(bench: Bench) -> Sequence[Row]:
         Row("least related score, recipe robust", None, min(pair.robust for pair in positive), "64 probes"),
         Row("largest unrelated score, recipe robust", None, max(pair.robust for pair in negative), SHARED),
         *least,
-        Row("related pairs that hf-lineage compare calls RELATED", None, verdicts(positive, "RELATED"), "its defaults"),
-        Row("unrelated pairs that it calls UNRELATED", None, verdicts(negative, "UNRELATED"), "its defaults"),
+        Row(CALLED[0], None, share(pair.verdict.is_related for pair in positive), "its defaults"),
+        Row(CALLED[1], None, share(pair.verdict.code is Code.UNRELATED for pair in negative), "its defaults"),
         Row("told right", None, right, f"mean of the five networks, {data} held out"),
     ]
 
 
-def verdicts(judgements: Sequence[Judged], name: str) -> str:
-    """Return how many of some pairs have a verdict, of how many."""
-    return f"{sum(pair.verdict.word == name for pair in judgements)}/{len(judgements)}"
+def share(right: Iterable[bool]) -> str:
+    """Return how many answers are right, of how many."""
+    answers = list(right)
+    return f"{sum(answers)}/{len(answers)}"
 
 
 def draw(bench: Bench, related: Pairs, unrelated: Pairs) -> None:
@@ -145,7 +147,7 @@ def holds(rows: Mapping[str, Row]) -> None:
     """Every edited network scores above every independent one, and is called related."""
     least, most = rows["least related score"].number, rows["largest unrelated score"].number
     claim(rows["AUROC"].number == 1, f"a related pair scores {least:.3f}, an unrelated one {most:.3f}")
-    for name in ("related pairs that hf-lineage compare calls RELATED", "unrelated pairs that it calls UNRELATED"):
+    for name in CALLED:
         right, all_of_them = str(rows[name].ours).split("/")
         claim(right == all_of_them, f"{name}: {right} of {all_of_them}")
 

@@ -23,7 +23,7 @@ from hf_lineage.checkpoint.tensor import single
 
 
 @dataclass(frozen=True)
-class Code:
+class Kind:
     """What the matrix sets of an architecture have."""
 
     product: str
@@ -46,12 +46,12 @@ class Code:
 
 
 KINDS = {
-    "Transformer MLP": Code("W_2 W_1", "mlp", {"up", "down"}, {"gate"}, ("rms_norm", "layer_norm")),
-    "BasicBlock": Code("W_2 W_1", "mlp", {"up", "down"}, {"gate"}, ("batch_norm",)),
-    "Attention V/O path": Code("W_O W_V", "attention", {"value", "output"}),
-    "Attention Q/K path": Code("W_Q W_Kᵀ", "attention", {"query", "key"}),
-    "Bottleneck ResNet": Code("W_3 W_2 W_1", "mlp", {"up", "down"}, {"gate"}, ("batch_norm",), factors=3),
-    "SwiGLU MLP": Code("W_down W_up", "mlp", {"up", "gate", "down"}),
+    "Transformer MLP": Kind("W_2 W_1", "mlp", {"up", "down"}, {"gate"}, ("rms_norm", "layer_norm")),
+    "BasicBlock": Kind("W_2 W_1", "mlp", {"up", "down"}, {"gate"}, ("batch_norm",)),
+    "Attention V/O path": Kind("W_O W_V", "attention", {"value", "output"}),
+    "Attention Q/K path": Kind("W_Q W_Kᵀ", "attention", {"query", "key"}),
+    "Bottleneck ResNet": Kind("W_3 W_2 W_1", "mlp", {"up", "down"}, {"gate"}, ("batch_norm",), factors=3),
+    "SwiGLU MLP": Kind("W_down W_up", "mlp", {"up", "gate", "down"}),
 }
 """By the paper's architecture."""
 

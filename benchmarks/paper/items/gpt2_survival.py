@@ -78,8 +78,8 @@ def summary(judged: Judged, chance: str) -> list[Row]:
         Row("largest unrelated score", 0.004, max(unrelated), chance),
         Row("AUROC", 1.0, auroc(related, unrelated)),
         Row("robust: AUROC", None, auroc(*judged.split(ROBUST)), ROBUST_NOTE),
-        Row("descendants called RELATED", None, f"{sum(called):.0f}/{len(called)}", "hf-lineage compare, by default"),
-        Row("others called RELATED", None, f"{sum(strangers):.0f}/{len(strangers)}", "the test is held at 0.01"),
+        Row("descendants called related", None, f"{sum(called):.0f}/{len(called)}", "hf-lineage compare, by default"),
+        Row("others called related", None, f"{sum(strangers):.0f}/{len(strangers)}", "the test is held at 0.01"),
     ]
 
 

@@ -122,10 +122,9 @@ def rejected(alpha: float, measured: Rate) -> Iterator[Row]:
 
 
 def wrong(false: Sequence[Pair]) -> Row:
-    """Return how many false pairs are verified, and how many are RELATED at all."""
-    related = sum(pair.verdict == "RELATED" for pair in false)
-    verified = sum(pair.verified for pair in false)
-    return Row(WRONG, None, verified, f"of {len(false)} pairs; {related - verified} more are RELATED weak")
+    """Return how many false pairs are verified, and how many more are RELATED."""
+    verified, weak = (sum(pair.verdict == word for pair in false) for word in ("VERIFIED", "RELATED"))
+    return Row(WRONG, None, verified, f"of {len(false)} pairs; {weak} more are RELATED weak")
 
 
 def spread(bench: Bench, workshop: Workshop) -> Row:

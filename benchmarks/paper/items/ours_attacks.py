@@ -17,6 +17,7 @@ from benchmarks.paper.parts.disguises import digest
 from benchmarks.paper.parts.folders import folder, write_tokenizer
 from benchmarks.paper.parts.pools import LLAMA
 from benchmarks.paper.parts.public import HUB
+from benchmarks.paper.parts.rated import SHARED
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.text import Corpus, documentation
 from hf_lineage import Options, compare
@@ -165,8 +166,8 @@ def figures(case: Case, base: Path, released: Path, corpus: Corpus) -> Iterator[
     yield Row(f"{case.name}: score", None, measured.comparison.score, f"p = {measured.p_value:.3g}")
     yield Row(f"{case.name}: units inherited", None, origins_of(verdict)[1])
     yield Row(f"{case.name}: verdict", None, verdict.label, verdict.reason)
-    yield Row(f"{case.name}: verdict over all paths", None, everywhere.words, everywhere.reason)
-    yield Row(f"{case.name}: verdict if declared", None, quick.words, quick.reason)
+    yield Row(f"{case.name}: verdict over all paths", None, everywhere.label, everywhere.reason)
+    yield Row(f"{case.name}: verdict if declared", None, quick.label, quick.reason)
 
 
 def summary(rows: Mapping[str, Row]) -> Iterator[tuple[str, ...]]:
@@ -187,7 +188,7 @@ def holds(rows: Mapping[str, Row]) -> None:
     base = rows["rotated, units reordered, dead units, gains moved: loss"].number
     for name, row in rows.items():
         if name.endswith(": verdict") and name.startswith(FREE):
-            claim(str(row.ours).startswith("RELATED"), f"{name.removesuffix(': verdict')}: {row.ours}")
+            claim(str(row.ours).startswith(SHARED), f"{name.removesuffix(': verdict')}: {row.ours}")
     strangers = rows["an independent model: loss"].number
     claim(base < strangers + 1, f"the model has a loss of {base:.2f} before any attack, another one {strangers:.2f}")
 

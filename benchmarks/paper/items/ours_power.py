@@ -18,7 +18,7 @@ from benchmarks.paper.parts.language import Model, Schedule, train
 from benchmarks.paper.parts.plots import lines, panels
 from benchmarks.paper.parts.pools import LLAMA
 from benchmarks.paper.parts.public import HUB
-from benchmarks.paper.parts.rated import verdict
+from benchmarks.paper.parts.rated import SHARED, verdict
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.text import documentation
 
@@ -30,7 +30,7 @@ SPARSITIES = (0.0, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Shares of the weights of every matrix that become zero, the smallest first."""
 TRAINED, PRUNED = "trained on for {} tokens", "pruned to {:.0%} zeros"
 RELATED_UP_TO = 0.5
-"""A model with no more of its weights zero is to be RELATED, verified."""
+"""A model with no more of its weights zero is to be related."""
 
 
 def rows(bench: Bench) -> Sequence[Row]:
@@ -74,7 +74,7 @@ def pruned(bench: Bench, share: float) -> Path:
 def figures(where: str, folder: Path) -> Iterator[Row]:
     """Yield the rows of one model."""
     said = verdict(HUB / LLAMA, folder)
-    yield Row(f"{where}: verdict", None, said.words, said.reason)
+    yield Row(f"{where}: verdict", None, said.label, said.reason)
     yield Row(f"{where}: share inherited", None, origins_of(said)[1])
     yield Row(f"{where}: loss", None, loss(loaded(folder), documentation()))
 
@@ -95,11 +95,11 @@ def draw(bench: Bench, found: Mapping[str, Row]) -> None:
 
 
 def holds(found: Mapping[str, Row]) -> None:
-    """What was trained for a tenth of the longest run, and what keeps half of its weights, is RELATED."""
+    """What was trained for a tenth of the longest run, and what keeps half of its weights, is related."""
     for name in [name.partition(":")[0] for name in found if name.endswith(": verdict")]:
         further = name.startswith("trained on") or float(name.split()[2].rstrip("%")) <= 100 * RELATED_UP_TO
         word = str(found[f"{name}: verdict"].ours)
-        claim(not further or word.startswith("RELATED"), f"{name}: the verdict is {word}")
+        claim(not further or word.startswith(SHARED), f"{name}: the verdict is {word}")
 
 
 COLUMNS = ("What was done", "Loss", "Units inherited", "Verdict")

@@ -17,7 +17,7 @@ from benchmarks.paper.parts.disguises import digest
 from benchmarks.paper.parts.language import Model, Schedule, next_token, train
 from benchmarks.paper.parts.pools import LLAMA
 from benchmarks.paper.parts.public import HUB
-from benchmarks.paper.parts.rated import verdict
+from benchmarks.paper.parts.rated import SHARED, verdict
 from benchmarks.paper.parts.reshaping import (
     Reshape,
     fewer_units,
@@ -103,7 +103,7 @@ def rows(bench: Bench) -> Sequence[Row]:
             found += figures(f"{shape.name}, {state}", shape, verdict(HUB / LLAMA, folder), folder, corpus)
     for shape in STRANGERS:
         said = verdict(HUB / LLAMA, made(bench, shape, 0, corpus, schedule))
-        found.append(Row(f"independent, {shape.name}: verdict", None, said.words, said.reason))
+        found.append(Row(f"independent, {shape.name}: verdict", None, said.label, said.reason))
     return found
 
 
@@ -135,7 +135,7 @@ def figures(where: str, shape: Shape, said: Verdict, folder: Path, corpus: Corpu
     right = sum(origins.get(number) == origin for number, origin in shape.origins.items())
     wrong = len(set(origins) - set(shape.origins))
     note = f"{wrong} more said to be inherited" if wrong else ""
-    yield Row(f"{where}: verdict", None, said.words, said.reason)
+    yield Row(f"{where}: verdict", None, said.label, said.reason)
     yield Row(f"{where}: share inherited", None, share)
     yield Row(f"{where}: layers right", None, (right - wrong) / len(shape.origins), note)
     yield Row(f"{where}: loss", None, loss(loaded(folder), corpus))
@@ -166,7 +166,7 @@ def holds(rows: Mapping[str, Row]) -> None:
     for name, row in rows.items():
         where, _, what = name.partition(": ")
         if what == "verdict":
-            related = str(row.ours).startswith("RELATED")
+            related = str(row.ours).startswith(SHARED)
             claim(related != where.startswith("independent"), f"{where}: the verdict is {row.ours}")
     shares = [row.number for name, row in rows.items() if name.endswith(": layers right")]
     least = sum(shares) / len(shares)

@@ -19,6 +19,7 @@ from benchmarks.paper.parts.lineups import Family, Pair, language_models
 from benchmarks.paper.parts.plots import panels
 from benchmarks.paper.parts.pools import LLAMA
 from benchmarks.paper.parts.public import HUB
+from benchmarks.paper.parts.rated import SHARED
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.steps import STEPS
 from benchmarks.paper.parts.vision import basic
@@ -30,7 +31,7 @@ KEPT = {"gains": 0.99, "means": 0.99, "cap": 0.9}
 PRICE = 0.7
 """What every step leaves at least of a clean score; capping, so that units count alike, costs a pruned GPT-2 most."""
 FALSE = 0.03
-"""The largest share of verdicts on strangers that may be RELATED; α is 0.01, and edits of one stranger go together."""
+"""The largest share of verdicts on strangers that may be related; α is 0.01, and edits of one stranger go together."""
 SHORTER = "Llama, two blocks dropped, robust"
 NARROW = 0.05
 """What chance makes of strangers' scores in the ResNets, whose streams have 32 and 64 coordinates."""
@@ -55,12 +56,12 @@ class Seen:
     scores: Sequence[float]
     p_values: Sequence[float]
     related: int
-    """How many of them the library calls RELATED."""
+    """How many of them the library calls related."""
 
     @property
     def said(self) -> str:
-        """How many are RELATED, of how many."""
-        return f"{self.related}/{len(self.scores)} RELATED"
+        """How many are related, of how many."""
+        return f"{self.related}/{len(self.scores)} related"
 
 
 def seen(pairs: Sequence[Pair], recipe: Recipe, permutations: int) -> Seen:
@@ -71,7 +72,7 @@ def seen(pairs: Sequence[Pair], recipe: Recipe, permutations: int) -> Seen:
     return Seen(
         [found.comparison.score for found in evidence],
         [found.p_value for found in evidence],
-        sum(verdict.word == "RELATED" for verdict in verdicts),
+        sum(verdict.is_related for verdict in verdicts),
     )
 
 
@@ -123,12 +124,12 @@ def figures(key: tuple[str, str, str], both: tuple[Seen, Seen]) -> list[Row]:
 
 
 def verdicts(found: Found) -> list[Row]:
-    """Return by recipe how many verdicts are RELATED, over all edits that `robust` has a step or no need of one for."""
+    """Return by recipe how many are related, over all edits that `robust` has a step or no need of one for."""
     undone = {key: both for key, both in found.items() if not key[1].startswith("stream")}
     beyond = {key: both for key, both in found.items() if key[1].startswith("stream")}
     note = "no step undoes it; README.md says so"
     return [
-        Row(f"{recipe}, {what}: {kind} called RELATED", None, count(some, recipe, number), remark)
+        Row(f"{recipe}, {what}: {kind} called related", None, count(some, recipe, number), remark)
         for recipe in ("paper", "robust")
         for what, some, remark in (("all edits but of the stream", undone, ""), ("stream turned", beyond, note))
         for number, kind in enumerate(("descendants", "strangers"))
@@ -136,7 +137,7 @@ def verdicts(found: Found) -> list[Row]:
 
 
 def count(found: Found, recipe: str, kind: int) -> str:
-    """Return how many of all suspects of a kind are called RELATED through a recipe, of how many."""
+    """Return how many of all suspects of a kind are called related through a recipe, of how many."""
     some = [both[kind] for key, both in found.items() if key[2] == recipe]
     return f"{sum(each.related for each in some)}/{sum(len(each.scores) for each in some)}"
 
@@ -147,7 +148,7 @@ def dropped(bench: Bench) -> list[Row]:
     verdict = compare(str(HUB / LLAMA), str(shorter), Options(order_seed=0)).rows[0].verdict
     note = "the blocks that are left are paired; the paper compares models of one depth"
     return [
-        Row(f"{SHORTER}: verdict", None, verdict.word, note),
+        Row(f"{SHORTER}: verdict", None, verdict.label, note),
         Row(f"{SHORTER}: score", None, verdict.evidence["mlp"].comparison.score, note),
     ]
 
@@ -209,19 +210,20 @@ def holds(rows: Mapping[str, Row]) -> None:
                 lacking = by_recipe[f"robust - {step}"]
                 claim(robust > lacking, f"{what}: {robust:.3f} with the step {step}, {lacking:.3f} without")
     strangers_stay(rows)
-    claim(rows[f"{SHORTER}: verdict"].ours == "RELATED", "a descendant without two of its blocks is not RELATED")
+    verdict = str(rows[f"{SHORTER}: verdict"].ours)
+    claim(verdict.startswith(SHARED), f"a descendant without two of its blocks is {verdict}")
 
 
 def strangers_stay(rows: Mapping[str, Row]) -> None:
-    """Removing the mean lowers the scores that ReLU streams share; hardly a stranger is RELATED under any edit."""
+    """Removing the mean lowers the scores that ReLU streams share; hardly a stranger is related under any edit."""
     resnets = column(rows, "strangers, largest score")["ResNet", "clean"]
     ours, without = resnets["robust"], resnets["robust - ones"]
     claim(ours <= max(0.8 * without, NARROW), f"strangers reach {ours:.3f} with the step ones, {without:.3f} without")
     for what in ("all edits but of the stream", "stream turned"):
-        called, of = map(int, str(rows[f"robust, {what}: strangers called RELATED"].ours).split("/"))
-        claim(called <= FALSE * of, f"robust, {what}: {called} of {of} strangers are called RELATED")
-    called, of = map(int, str(rows["robust, all edits but of the stream: descendants called RELATED"].ours).split("/"))
-    claim(called == of, f"robust: {of - called} of {of} descendants are not called RELATED")
+        called, of = map(int, str(rows[f"robust, {what}: strangers called related"].ours).split("/"))
+        claim(called <= FALSE * of, f"robust, {what}: {called} of {of} strangers are called related")
+    called, of = map(int, str(rows["robust, all edits but of the stream: descendants called related"].ours).split("/"))
+    claim(called == of, f"robust: {of - called} of {of} descendants are not called related")
 
 
 EXPERIMENTS = (Experiment("ours:robust", "the steps of robust", rows, holds),)

@@ -1,6 +1,6 @@
 """`ours:verdict`: α, the floor under the score, m and the like, each varied around its default.
 
-How many independent pairs are called RELATED, and how many descendants are missed. The p-values of two pairs that have
+How many independent pairs are called related, and how many descendants are missed. The p-values of two pairs that have
 one model in common are independent of each other all the same, since each is uniform whatever that model is: the number
 of false verdicts has the variance of as many independent tests.
 """
@@ -106,14 +106,14 @@ def rows(bench: Bench) -> Sequence[Row]:
             rows += figures(f"{parameter} = {value:g}", each)
     for what in (*map(merge, SHARES), *map(graft, GRAFTS)):
         (each,) = told(bench.cache, replace(deep, pairs={FAINT: only(deep, what)}), [Setting()])
-        rows.append(Row(f"{deep.name}, {what}: called RELATED", None, each[FAINT].share, str(each[FAINT])))
+        rows.append(Row(f"{deep.name}, {what}: called related", None, each[FAINT].share, str(each[FAINT])))
     draw(bench, found)
     return [*rows, *costs(bench)]
 
 
 def figures(where: str, found: Found) -> list[Row]:
     """Return the rows of one value: false and missed verdicts."""
-    columns = {"independent pairs called RELATED": found[UNRELATED], "descendants missed": found[RELATED].others}
+    columns = {"independent pairs called related": found[UNRELATED], "descendants missed": found[RELATED].others}
     if FAINT in found:
         columns[FAINTER] = found[FAINT].others
     return [Row(f"{where}: {what}", None, share.share, str(share)) for what, share in columns.items()]
@@ -141,7 +141,7 @@ def draw(bench: Bench, found: Mapping[str, Mapping[float, Found]]) -> None:
     drawing, axes = panels(3, rows=2, size=(2.9, 2.2))
     for place, (name, values) in zip(axes, found.items(), strict=True):
         series = {
-            "independent pairs called RELATED": [each[UNRELATED].share for each in values.values()],
+            "independent pairs called related": [each[UNRELATED].share for each in values.values()],
             "descendants missed": [each[RELATED].others.share for each in values.values()],
             FAINTER: [each[FAINT].others.share for each in values.values()],
         }
@@ -162,11 +162,11 @@ def holds(rows: Mapping[str, Row]) -> None:
     for name, row in rows.items():
         where, _, what = name.partition(": ")
         parameter, _, value = where.partition(" = ")
-        if what == "independent pairs called RELATED":
+        if what == "independent pairs called related":
             alpha = float(value) if parameter == "α" else DEFAULT.alpha
             pairs = int(row.note.split(" of ")[1])
             most = alpha + STANDARD_DEVIATIONS * math.sqrt(alpha * (1 - alpha) / pairs)
-            claim(row.number <= most, f"{where}: {row.note} independent pairs are called RELATED")
+            claim(row.number <= most, f"{where}: {row.note} independent pairs are called related")
         if what == "descendants missed":
             least, most = FLAT.get(parameter, (-math.inf, math.inf))
             if not value or least <= float(value) <= most:
@@ -175,7 +175,7 @@ def holds(rows: Mapping[str, Row]) -> None:
     few = rows[f"m = {COORDINATES[0]}: descendants missed"].number
     claim(few == 1 or COORDINATES[0] >= FEWEST_COORDINATES, "a verdict is given where there are too few coordinates")
     half = next(row for name, row in rows.items() if merge(SHARES[-1]) in name)
-    claim(half.number == 1, f"of merges of two halves only {half.note} are called RELATED")
+    claim(half.number == 1, f"of merges of two halves only {half.note} are called related")
 
 
 def steady(rows: Mapping[str, Row]) -> None:

@@ -73,10 +73,10 @@ def case_study(bench: Bench) -> Sequence[Row]:
         return publicly(bench)
     rows = []
     for name, role in (DESCENDANTS | STRANGERS).items():
-        word, _ = evidence(BASE, HUB / name, Options(order_seed=0))
+        verdict, _ = evidence(BASE, HUB / name, Options(order_seed=0))
         rows += [
             Row(f"{name}: score", None, lineage(BASE, HUB / name), role),
-            Row(f"{name}: verdict", None, word, "hf-lineage compare, by default"),
+            Row(f"{name}: verdict", None, verdict.label, "hf-lineage compare, by default"),
         ]
     return [*rows, *(Row(f"{name}: score", paper, None, also(name, LATER)) for name, paper in SCORES.items())]
 

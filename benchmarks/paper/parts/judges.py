@@ -19,7 +19,7 @@ from hf_lineage import Options, compare, extract
 from hf_lineage.checking.source.naming import locate, weights
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence.verdict import Evidence
+from hf_lineage.evidence.verdict import Evidence, Verdict
 from hf_lineage.signature.products.branches import matrix_products
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.values import PathSignature
@@ -47,12 +47,12 @@ def tensors(folder: Path | str, path: str = "mlp") -> list[Block]:
     return list(layers(folder, path))
 
 
-def evidence(reference: Path | str, suspect: Path | str, options: Options) -> tuple[str, Evidence]:
-    """Return the verdict of the library on two models, and what it rests on; raise NothingToCompare without any."""
+def evidence(reference: Path | str, suspect: Path | str, options: Options) -> tuple[Verdict, Evidence]:
+    """Return the verdict of the library on two models, and the evidence of it; raise NothingToCompare without any."""
     (row,) = compare(str(reference), str(suspect), options).rows
     if "mlp" not in row.verdict.evidence:
-        raise NothingToCompare(f"{row.verdict.word}: {row.verdict.reason}")
-    return row.verdict.word, row.verdict.evidence["mlp"]
+        raise NothingToCompare(f"{row.verdict.label}: {row.verdict.reason}")
+    return row.verdict, row.verdict.evidence["mlp"]
 
 
 def lineage(reference: Path | str, suspect: Path | str) -> float:
@@ -72,7 +72,7 @@ def robust(reference: Path, suspect: Path) -> float:
 
 def verdict(reference: Path, suspect: Path) -> float:
     """Return 1 where `hf-lineage compare` calls two models related, and 0 otherwise."""
-    return float(evidence(reference, suspect, Options(order_seed=0))[0] == "RELATED")
+    return float(evidence(reference, suspect, Options(order_seed=0))[0].is_related)
 
 
 def of_weights(method: Callable[[baselines.Blocks, baselines.Blocks], float]) -> Score:

@@ -16,7 +16,8 @@ from benchmarks.paper.parts.scores import score
 from hf_lineage import Options, compare
 from hf_lineage.evidence.verdict import Verdict
 
-RANKS = {"RELATED": 1.0, "UNRELATED": 0.0}
+SHARED = ("VERIFIED", "RELATED")
+"""Words of verdicts on models that share ancestry."""
 UNDECIDED = 0.5
 """What a verdict counts as where it decides nothing."""
 Score = Callable[[Path, Path], float]
@@ -63,12 +64,8 @@ class Rated:
 
     @property
     def said(self) -> str:
-        """How many are RELATED, of how many."""
-        return f"{self.count('RELATED')}/{len(self.verdicts)}"
-
-    def count(self, name: str) -> int:
-        """Return how many verdicts have a name."""
-        return sum(verdict.word == name for verdict in self.verdicts)
+        """How many are related, of how many."""
+        return f"{sum(verdict.is_related for verdict in self.verdicts)}/{len(self.verdicts)}"
 
     @property
     def p_values(self) -> Sequence[float]:
@@ -76,15 +73,16 @@ class Rated:
         return [found.p_value for verdict in self.verdicts for found in verdict.evidence.values()]
 
     @property
-    def words(self) -> str:
+    def labels(self) -> str:
         """How often each verdict was given, in the words that reports print."""
-        words = [verdict.label for verdict in self.verdicts]
-        return ", ".join(f"{words.count(each)} {each}" for each in dict.fromkeys(words))
+        labels = [verdict.label for verdict in self.verdicts]
+        return ", ".join(f"{labels.count(each)} {each}" for each in dict.fromkeys(labels))
 
     @property
     def ranks(self) -> list[float]:
-        """1 for RELATED, 0 for UNRELATED."""
-        return [RANKS.get(verdict.word, UNDECIDED) for verdict in self.verdicts]
+        """1 for related, 0 for UNRELATED."""
+        ranks = dict.fromkeys(SHARED, 1.0) | {"UNRELATED": 0.0}
+        return [ranks.get(verdict.word, UNDECIDED) for verdict in self.verdicts]
 
 
 def separation(related: Rated, others: Rated) -> dict[str, float]:

@@ -32,8 +32,8 @@ class Errors:
         self.score.append([each.score - right.score for each in sketched])
         self.paired.append([float(each.similarity[right.pairs].mean()) - right.score for each in sketched])
         self.stated.append([each.standard_error for each in sketched])
-        names = [verdict(replace(exact, comparison=each)).name for each in sketched]
-        self.changed += sum(name != verdict(exact).name for name in names)
+        codes = [verdict(replace(exact, comparison=each)).code for each in sketched]
+        self.changed += sum(code is not verdict(exact).code for code in codes)
 
     @property
     def deviation(self) -> float:

@@ -1,4 +1,4 @@
-"""Sweeping: what a verdict depends on besides two models, and how many pairs are called RELATED under each setting."""
+"""Sweeping: what a verdict depends on besides two models, and how many pairs are called related under each setting."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Share:
-    """How many of some pairs are called RELATED."""
+    """How many of some pairs are called related."""
 
     related: int = 0
     pairs: int = 0
@@ -59,7 +59,7 @@ Found = Mapping[str, Share]
 
 
 def told(cache: Cache, group: Group, settings: Sequence[Setting], recipe: Recipe = ROBUST) -> list[Found]:
-    """Return for every setting how many pairs of each kind are RELATED, judged now or before."""
+    """Return for every setting how many pairs of each kind are related, judged now or before."""
     needed = {name for pairs in group.pairs.values() for pair in pairs for name in pair}
     signatures = {name: group.models[name](recipe) for name in sorted(needed)}
     counts = {setting.permutations for setting in settings}
@@ -79,8 +79,8 @@ def told(cache: Cache, group: Group, settings: Sequence[Setting], recipe: Recipe
 
 
 def related(found: Evidence, setting: Setting) -> bool:
-    """Return whether evidence of so many permutations at first says RELATED under a setting."""
-    return verdict(found, setting.alpha, setting.floor).name == "RELATED"
+    """Return whether evidence of so many permutations at first says related under a setting."""
+    return verdict(found, setting.alpha, setting.floor).is_related
 
 
 def pieces(count: int, layers: int) -> range:

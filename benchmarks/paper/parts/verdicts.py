@@ -13,6 +13,7 @@ import msgspec
 from benchmarks.commands import CommandError, environment
 from benchmarks.rivals import Rival
 from hf_lineage import Options, compare
+from hf_lineage.evidence.verdict import Code
 
 RELATED, DISTILLED, INDEPENDENT = "related", "unrelated, distilled", "unrelated"
 """How two models stand to each other in truth: one inherited weights, learned from the other's answers, or neither."""
@@ -55,8 +56,8 @@ def ours(suspect: Path, reference: Path) -> Said:
     (row,) = compare(str(reference), str(suspect), Options(order_seed=0)).rows
     verdict = row.verdict
     figures = [f"score {found.comparison.score:.3f}, p = {found.p_value:.3f}" for found in verdict.evidence.values()]
-    related = {"RELATED": True, "UNRELATED": False}.get(verdict.word)
-    return Said(verdict.word, related, "; ".join(figures) or "no score")
+    related = verdict.is_related or (False if verdict.code is Code.UNRELATED else None)
+    return Said(verdict.label, related, "; ".join(figures) or "no score")
 
 
 def printed(rival: Rival, place: Path, home: Path, suspect: Path, reference: Path) -> str:

@@ -25,6 +25,8 @@ EPSILON = np.float32(1e-7)
 """A block whose means and identity make up all but this share of its square has nothing else to compare."""
 TILES = {"permutations": 16, "signs": BATCHES[1]}
 """Elements of each half whose scores a thread computes at a time."""
+SMALL = 2**15
+"""Numbers of A's blocks below which a tile takes no longer than handing it to a thread."""
 ALIGNED = 4
 """float32 numbers of 16 bytes."""
 GATHERED = 2**17
@@ -142,8 +144,9 @@ def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int)
         return means
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
+        over = map if a.corner.size < SMALL else pool.map
         for drawn in elements(half, a.corner.shape[1], count, seed):
-            for tiled in pool.map(of_tile, (drawn[start : start + tile] for start in range(0, len(drawn), tile))):
+            for tiled in over(of_tile, (drawn[start : start + tile] for start in range(0, len(drawn), tile))):
                 yield from tiled
 
 

@@ -1,6 +1,6 @@
 """A report as an in-toto Statement v1 about the files that hold the weights, to be signed, by `actions/attest` say.
 
-The predicate is the JSON report and the other files it rests on; docs/attestation/v3 describes it.
+The predicate is the JSON report and the other files it rests on; docs/attestation/v4 describes it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hf_lineage.report.formats.materials import pinned
 from hf_lineage.report.words import encode, public
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
-PREDICATE_TYPE = "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v3"
+PREDICATE_TYPE = "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v4"
 
 
 def render(report: Report, explain: bool = False) -> str:

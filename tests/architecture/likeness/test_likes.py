@@ -70,6 +70,7 @@ def pangu(folder):
     return spoil(folder, change)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("base", "read", "theirs"),
     [("DeepseekV3ForCausalLM", "DeepseekV3Model", kimi), ("Qwen2MoeForCausalLM", "Qwen2MoeForCausalLM", pangu)],
@@ -84,6 +85,7 @@ def test_mixtures_with_the_names_of_published_code_are_judged_at_the_first_comma
     assert (unrelated.code, unrelated.rows[0][-1]) == (1, "UNRELATED")
 
 
+@pytest.mark.long
 def test_classes_that_compute_the_same_are_one_and_others_are_told_apart_by_type_and_activation(tmp_path):
     llama = tiny_llama(tmp_path / "llama", model_type="theirs")
     assert [name for name, _ in likes(llama)] == ["LlamaForCausalLM", "GemmaForCausalLM"]

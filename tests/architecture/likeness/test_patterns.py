@@ -60,11 +60,7 @@ def test_names_that_no_registry_file_could_say_make_no_layers(name):
 
 WIDTH, HIDDEN = 4, 6
 LATENT = MatrixSet(
-    latent={"attn.q_b": ("attn.q_a", "attn.q_norm")},
-    query="attn.q_b",
-    key="attn.k",
-    value="attn.v",
-    output="attn.o",
+    latent={"attn.q_b": ("attn.q_a", "attn.q_norm")}, query="attn.q_b", key="attn.k", value="attn.v", output="attn.o"
 )
 
 

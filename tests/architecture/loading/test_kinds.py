@@ -36,7 +36,7 @@ def test_the_settings_of_every_type_are_those_that_were_tried():
 
 
 @pytest.mark.parametrize("name", ["DbrxModel", "Gemma4TextModel"])
-@pytest.mark.few(1)
+@pytest.mark.long
 def test_what_is_stored_is_what_the_module_does(name, tmp_path):
     found = []
     for number, (listed, _, _, wanted) in enumerate([case for case in cases() if case[1] == name]):
@@ -139,6 +139,7 @@ def _otherwise(config, usual):
     return config | inner | {key: value for key, value in usual.items() if key in config}
 
 
+@pytest.mark.long
 def test_usual_settings_give_no_reservation_and_are_not_refused():
     seen, reserved = 0, {}
     for name, config in honest():

@@ -119,12 +119,7 @@ def test_a_class_of_diffusers_is_listed_with_the_name_of_its_library():
 @pytest.mark.parametrize("name", ["vit_base_patch16_224", "vit_base_patch16_224.augreg_in21k_ft_in1k"])
 def test_an_architecture_of_timm_stands_for_a_class_and_its_settings(name):
     config = as_listed({"architecture": name})
-    assert config == {
-        "architecture": name,
-        "architectures": ["timm.VisionTransformer"],
-        "num_heads": 12,
-        "depth": 12,
-    }
+    assert config == {"architecture": name, "architectures": ["timm.VisionTransformer"], "num_heads": 12, "depth": 12}
     assert lookup(config)[1].name == "timm_vit"
 
 

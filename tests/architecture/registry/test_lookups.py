@@ -59,16 +59,8 @@ def test_a_file_is_named_after_its_factorization(tmp_path):
         ("up: fc_in", "up: fc_in, query: q", "mlp names the roles ['down', 'query', 'up']"),
         ("value: v, ", "", "it needs ['key', 'output', 'query', 'value'], each once"),
         ("up: fc_in", "up: fc_in, packed: {fc: [gate, up]}", "mlp names the roles ['down', 'gate', 'up', 'up']"),
-        (
-            "up: fc_in",
-            "up: fc_in, transposed: [fc]",
-            "mlp lists ['fc'], which are not roles",
-        ),
-        (
-            "query: q",
-            "query: q, latent: {c: [a, n]}",
-            "attention lists ['c'], which are not roles",
-        ),
+        ("up: fc_in", "up: fc_in, transposed: [fc]", "mlp lists ['fc'], which are not roles"),
+        ("query: q", "query: q, latent: {c: [a, n]}", "attention lists ['c'], which are not roles"),
         ("query: q", "query: q, latent: {q: [a]}", "Expected `array` of length 2, got 1"),
         ("query: q", "query: q, blocks: 4", "attention has 4 blocks, but blocks are for `packed` only"),
         ("query: q", "query: q, up: u", "attention names the roles ['key', 'output', 'query', 'up', 'value']"),

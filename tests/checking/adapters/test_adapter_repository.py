@@ -33,7 +33,7 @@ def hub(tmp_path_factory):
 
 
 @pytest.mark.parametrize("form", ["new", "old", "flat"])
-@pytest.mark.few(1)
+@pytest.mark.long
 def test_an_adapter_of_diffusers_is_found_whatever_its_names(hub, form):
     own, other = (compare(str(hub / base / "pictures"), str(hub / "fern" / form)).rows for base in ("acme", "otter"))
     assert [row.verdict.label for row in (*own, *other)] == ["VERIFIED adapter", "UNDECIDED inconclusive"]
@@ -83,6 +83,7 @@ def test_a_flattened_name_of_several_matrices_decides_nothing(tmp_path):
     assert row.verdict.reason.endswith("may be meant")
 
 
+@pytest.mark.long
 def test_a_class_that_peft_alone_adapts_is_found_in_attention_to_the_text_too(tmp_path):
     bases = [tmp_path / str(seed) for seed in range(2)]
     model, _ = (pictures.pixart(folder, seed) for seed, folder in enumerate(bases))
@@ -198,6 +199,7 @@ def test_weights_that_are_no_adapter_are_not_vouched_for_by_one_beside_them(hub,
     assert report.exit_code == ExitCode.UNDECIDED
 
 
+@pytest.mark.long
 def test_a_model_in_a_folder_beside_adapters_is_judged_as_well_or_said(hub, adapters, tmp_path):
     root = shutil.copytree(adapters, tmp_path / "several")
     shutil.copytree(HUB / OTHER, root / "model")
@@ -216,6 +218,7 @@ def test_a_model_in_a_folder_beside_adapters_is_judged_as_well_or_said(hub, adap
     assert said.verdict.reason.endswith("may come from elsewhere: model")
 
 
+@pytest.mark.long
 def test_one_of_several_files_can_be_named(hub, tmp_path):
     shutil.copy(hub / "fern" / "flat" / "style.safetensors", tmp_path / "a.safetensors")
     shutil.copy(hub / "fern" / "flat" / "style.safetensors", tmp_path / "b.safetensors")
@@ -224,6 +227,7 @@ def test_one_of_several_files_can_be_named(hub, tmp_path):
     assert [row.part for row in compare(base, str(tmp_path), Options(file="b.safetensors")).rows] == ["b.safetensors"]
 
 
+@pytest.mark.long
 def test_on_the_hub_adapters_in_folders_are_found(online, adapters):
     online.publish("fern/several", adapters)
     report = check("fern/several", options=Options(order_seed=0))

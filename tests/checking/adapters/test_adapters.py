@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForImageClassification
 
 from hf_lineage import Options, check, compare
 from hf_lineage.checking.adapters.adjacent_matrices import MOST_TOKENS
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.hub.reference import ADAPTER_CONFIG
-from tests.adapters import change, grafted, pair, trained, written
+from tests.adapters import change, grafted, pair, taught, trained, written
 from tests.models import card, edit_json, spoil, tiny_llama
 
 HUB = Path("examples/hub")
@@ -73,7 +74,7 @@ def test_an_adapter_is_related_to_a_near_relative_of_its_base_too_and_the_report
         ({"target_modules": r".*layers\.[1-4]\..*(v|o)_proj", "r": 8}, "LoRA"),
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_other_ways_to_train_a_lora_leave_the_trace_too(tmp_path, settings, kind):
     folder = trained(HUB / BASE, tmp_path / "lora", **settings)
     assert judged(BASE, folder).verdict.word == "RELATED"
@@ -89,7 +90,7 @@ WEIGHTS = HUB / BASE / "model.safetensors"
     ("layers", "words"),
     [([2], "RELATED weak"), ([1, 3, 4], "RELATED weak"), ([1, 2, 3, 4], "VERIFIED adapter")],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_trace_in_no_more_than_half_of_the_matrices_is_weak_however_clear_it_is(tmp_path, layers, words):
     folder = change(trained(HUB / OTHER, tmp_path / "lora"), grafted(WEIGHTS, layers))
     row = judged(BASE, folder)
@@ -120,7 +121,7 @@ def test_factors_that_are_copied_from_the_base_pass_for_its_trace_and_the_limits
 
 
 @pytest.mark.parametrize(("rank", "scale"), [(1, 1e3), (8, 1e3), (96, 1e3), (96, 1e-3)])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_neither_size_nor_rank_makes_a_trace(tmp_path, rank, scale):
     factors = {}
     for seed, (name, tensor) in enumerate(load_file(WEIGHTS).items()):
@@ -130,6 +131,7 @@ def test_neither_size_nor_rank_makes_a_trace(tmp_path, rank, scale):
     assert judged(BASE, folder).verdict.trace.p_value > 0.01
 
 
+@pytest.mark.long
 def test_a_class_with_fused_and_transposed_matrices_needs_nothing_of_its_own(tmp_path):
     base = "acme/gpt2-base"
     folder = trained(HUB / base, tmp_path / "lora", target_modules=["c_attn", "c_fc", "c_proj"], fan_in_fan_out=True)
@@ -292,6 +294,7 @@ def test_of_an_unembedding_on_the_hub_only_the_rows_that_are_needed_are_download
     assert there.traffic["acme/wide"].stored > 4 * 32 * 40_000
 
 
+@pytest.mark.long
 def test_a_base_of_an_unlisted_class_is_read_as_the_user_says(tmp_path, adapter):
     base = shutil.copytree(HUB / BASE, tmp_path / "base")
     edit_json(base / "config.json", architectures=["UnheardOfForCausalLM"])
@@ -302,27 +305,15 @@ def test_a_base_of_an_unlisted_class_is_read_as_the_user_says(tmp_path, adapter)
     assert any("read as LlamaForCausalLM (--as)" in note for note in row.notes)
 
 
-def encoder(folder, make, seed):
-    """A tiny encoder of random weights, saved by transformers."""
-    torch.manual_seed(seed)
-    make().save_pretrained(folder)
-    return folder
-
-
-def bert():
-    from transformers import BertConfig, BertForMaskedLM
-
-    size = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4}
-    return BertForMaskedLM(BertConfig(vocab_size=256, initializer_range=0.1, **size))
-
-
-def vit():
+def vit(folder, seed):
+    """A tiny encoder of images with random weights, saved by transformers."""
     from transformers import ViTConfig, ViTForImageClassification
 
+    torch.manual_seed(seed)
     size = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4}
-    return ViTForImageClassification(
-        ViTConfig(image_size=16, patch_size=4, num_labels=8, initializer_range=0.1, **size)
-    )
+    config = ViTConfig(image_size=16, patch_size=4, num_labels=8, initializer_range=0.1, **size)
+    ViTForImageClassification(config).save_pretrained(folder)
+    return folder
 
 
 ON_DISK = {
@@ -342,27 +333,11 @@ def as_on_disk(factors):
         factors[name] = tensor
 
 
-@pytest.mark.parametrize(
-    ("make", "inputs"),
-    [
-        (bert, lambda: {"input_ids": torch.randint(256, (8, 24)), "labels": torch.randint(256, (8, 24))}),
-        (vit, lambda: {"pixel_values": torch.randn(8, 3, 16, 16), "labels": torch.randint(8, (8,))}),
-    ],
-    ids=["BERT", "ViT"],
-)
-def test_encoders_of_text_and_of_images_need_nothing_of_their_own(tmp_path, make, inputs):
-    from peft import LoraConfig, get_peft_model
-
-    base, other = (encoder(tmp_path / name, make, seed) for seed, name in enumerate(["base", "other"]))
-    torch.manual_seed(0)
-    model = type(make()).from_pretrained(base)
-    model = get_peft_model(model, LoraConfig(r=8, target_modules="all-linear"))
-    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
-    for _ in range(10):
-        optimizer.zero_grad()
-        model(**inputs()).loss.backward()
-        optimizer.step()
-    model.save_pretrained(tmp_path / "lora")
+def test_an_adapter_whose_names_are_those_on_disk_is_found_too(tmp_path):
+    """Of a class that has other ones in memory; `test_adjacent_matrices` trains adapters of many classes."""
+    base, other = (vit(tmp_path / name, seed) for seed, name in enumerate(["base", "other"]))
+    model = AutoModelForImageClassification.from_pretrained(base)
+    taught(model, tmp_path / "lora", r=8, target_modules="all-linear")
     change(tmp_path / "lora", as_on_disk)
     edit_json(tmp_path / "lora" / ADAPTER_CONFIG, target_modules=["query", "key", "value", "dense"])
     (row,) = compare(str(base), str(tmp_path / "lora")).rows
@@ -384,6 +359,7 @@ def by_peft(base, folder):
     return float((PeftModel.from_pretrained(model, str(folder))(tokens).logits - before).abs().max())
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("names", ["foo.model.", "model.model.", "", "model.language_model."])
 @pytest.mark.filterwarnings("ignore:Found missing adapter keys")
 def test_an_adapter_under_names_that_no_module_has_changes_nothing_and_verifies_nothing(adapter, tmp_path, names):

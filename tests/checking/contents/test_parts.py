@@ -46,6 +46,7 @@ def outcome(report):
     return {row.part or "language": row.verdict.label for row in report.rows}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("strange", "expected", "code"),
     [
@@ -60,6 +61,7 @@ def test_nothing_about_a_part_follows_from_another(hub, strange, expected, code)
     assert (outcome(report), report.exit_code) == (expected, code)
 
 
+@pytest.mark.long
 def test_two_parts_are_named_and_compared(hub):
     assert outcome(compare(hub / "acme/base", hub / "fern/child")) == {"language": "RELATED", "vision": "RELATED"}
     for one, other in (("vision", "vision_tower"), ("vision_tower", "vision")):
@@ -172,6 +174,7 @@ def test_the_origin_of_a_tower_is_found_where_only_a_whole_model_of_another_fami
     assert "acme/base" not in lineage("index", "list", "--index", tmp_path / "index").out
 
 
+@pytest.mark.long
 def test_a_bill_of_materials_has_a_pedigree_for_each_part(hub):
     drawn(hub / "fern/child", 5, "language")
     result = lineage("check", "fern/child", "--local-hub", hub, "--format", "cyclonedx")
@@ -181,6 +184,7 @@ def test_a_bill_of_materials_has_a_pedigree_for_each_part(hub):
     assert [one["name"] for one in vision["pedigree"]["ancestors"]] == ["base"]
 
 
+@pytest.mark.long
 def test_the_page_shows_the_parts_one_below_the_other(hub):
     page = lineage("check", "fern/child", "--local-hub", hub, "--format", "html").out
     assert page.index("acme/base</bdi></a>") < page.index("acme/base</bdi></a> (vision)")

@@ -83,6 +83,7 @@ def test_only_the_parents_of_a_merge_are_judged_together(models):
     assert as_merge([alone, merge, merge], 0.5)[1:] == (merge, merge)
 
 
+@pytest.mark.long
 def test_a_base_with_another_name_on_the_hub_is_compared_and_the_row_says_so(server):
     server.hub.renamed["acme/former"] = "acme/base"
     (row,) = check("fern/child", "acme/former", options=OPTIONS).rows

@@ -31,6 +31,7 @@ MADE = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("made", MADE)
 def test_what_keeps_numbers_of_the_base_is_related_in_part(tmp_path, monkeypatch, made):
     build, equal, least, before = MADE[made]
@@ -63,6 +64,7 @@ def test_where_half_of_the_layers_are_foreign_nothing_is_verified(tmp_path, monk
     assert judged(model).verified
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("model", [OTHER, "heron/llama-distilled", "magpie/llama-liar"])
 def test_independent_models_have_no_more_equal_numbers_than_chance_gives(model):
     found = judged(EXAMPLES / model)

@@ -51,7 +51,7 @@ def forged(folder, name):
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-@pytest.mark.few(1)
+@pytest.mark.long
 def test_layers_of_the_base_that_do_no_work_verify_nothing_by_running(tmp_path, name):
     assert not judged(forged(tmp_path, name)).verified
 

@@ -76,6 +76,7 @@ def test_the_user_may_accept_it(judge):
     assert not row.verdict.verified
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("asked", [{"budget": "full"}, {"recompute": True}])
 def test_where_the_weights_are_asked_for_they_are_read(judge, asked):
     row, moved = judge(replace(QUICK, **asked))

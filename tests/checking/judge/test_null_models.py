@@ -84,6 +84,7 @@ def test_too_few_decide_nothing_and_the_report_says_how_many_it_takes(hub, model
     assert f"; that needs at least {needed}; name more with --null" in result.sentences
 
 
+@pytest.mark.long
 def test_over_several_paths_it_takes_as_many_times_more(hub):
     result = check(hub, "fern/child", *independent(), options=(*MANY, "--paths", "mlp,value_output"))
     assert (result.code, result.rows[0][-1]) == (3, "UNDECIDED")

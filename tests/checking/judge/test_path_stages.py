@@ -55,6 +55,7 @@ def test_an_independent_model_is_unrelated_once_a_graft_would_have_been_seen(mod
     assert (row.verdict.word, read(row)) == ("UNRELATED", {"mlp": enough(LAYERS)})
 
 
+@pytest.mark.long
 def test_models_on_this_machine_are_read_until_the_verdict_is_clear_and_as_a_whole_on_request(models):
     base, child, _ = models
     for options, layers, analyses in ((ONE, FIRST, 3), (FULL, LAYERS, 1)):
@@ -70,6 +71,7 @@ def test_the_layers_that_are_read_say_what_they_say_among_all(models):
     np.testing.assert_allclose(few.comparison.by_layer, everything.comparison.by_layer[rows], rtol=1e-12)
 
 
+@pytest.mark.long
 def test_what_is_said_of_a_claim_does_not_depend_on_the_claims_before_it(models):
     base, child, other = map(str, models)
     first, second = (
@@ -191,6 +193,7 @@ def test_the_order_of_layers_is_drawn_anew_for_every_report_unless_it_is_named(m
     assert json.document(again[0])["test"]["order_seed"] == 1
 
 
+@pytest.mark.long
 def test_what_is_nearly_significant_is_not_called_unrelated_before_all_layers_are_read(models, monkeypatch):
     monkeypatch.setattr(interim_analyses, "DOUBTFUL", 1.0)
     base, _, other = models

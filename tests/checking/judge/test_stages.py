@@ -61,6 +61,7 @@ def test_a_stage_that_is_added_is_run_and_has_its_part_of_alpha(toy):
     assert after.framed is None or after.framed.tests == tests + 2
 
 
+@pytest.mark.long
 def test_one_that_is_not_possible_costs_nothing_and_one_that_is_not_called_for_costs_its_part(toy):
     (tests,) = counted(judged(f"{HUB}/fern/llama-finetune-a"))
     assert toy(possible=False) == []

@@ -129,7 +129,7 @@ def spoil_blocks(file, name, change, chosen=slice(None)):
     file.write_bytes(content)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("scale", "code", "coarse"),
     [(1e-7, 0, False), (1e-7, 15, False), (60000.0, 8, True), (0.0, 8, False), (float("nan"), 8, False)],
@@ -193,6 +193,7 @@ def test_another_shape_is_told_and_no_number_of_it_is_read(tmp_path):
     assert wrong.why.startswith("has shape (")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -213,6 +214,7 @@ def test_settings_that_change_what_the_model_computes_are_told(nf4, changed, sai
     assert (outcome.strict.beyond, outcome.strict.holds, outcome.exit_code) == ((), False, ExitCode.UNDECIDED)
 
 
+@pytest.mark.long
 def test_what_gptq_leaves_cannot_be_told_and_says_why(tmp_path):
     folder = repacked(BASE, tmp_path / "gptq", test_gptq.gptq(), **test_gptq.settings())
     outcome = verdict(folder)
@@ -221,12 +223,14 @@ def test_what_gptq_leaves_cannot_be_told_and_says_why(tmp_path):
     assert all(why.startswith("GPTQ minimises the error") for why in outcome.strict.unbound.values())
 
 
+@pytest.mark.long
 def test_the_same_quantized_file_is_the_same_numbers_whatever_its_format(tmp_path):
     folder = repacked(BASE, tmp_path / "gptq", test_gptq.gptq(), **test_gptq.settings())
     strict = held(shutil.copytree(folder, tmp_path / "copy"), folder)
     assert (strict.holds, strict.what) == (True, "the same numbers as")
 
 
+@pytest.mark.long
 def test_a_format_of_blocks_and_one_with_zero_points_are_told(tmp_path):
     for name in ("4 bits, groups, zero points", "FP8, blocks"):
         form, weights = test_compressed.CASES[name]
@@ -256,6 +260,7 @@ def test_a_claim_is_checked_strictly_too(tmp_path, nf4):
     assert report.rows[0].verdict.strict.base.startswith("acme/llama-base")
 
 
+@pytest.mark.long
 def test_a_large_matrix_is_looked_at_some_rows_at_a_time(file, monkeypatch):
     from hf_lineage.checking.judge import strict
     from hf_lineage.evidence.strict import tally
@@ -290,12 +295,14 @@ def test_of_models_on_the_hub_every_number_is_downloaded_and_the_commit_is_named
     assert hub.moved() > (BASE / WEIGHTS).stat().st_size
 
 
+@pytest.mark.long
 def test_where_signatures_are_cached_the_numbers_are_read_all_the_same(hub):
     first, second = (check("fern/nf4", options=STRICT).rows[0].verdict.strict for _ in range(2))
     assert first == second
     assert second.holds
 
 
+@pytest.mark.long
 def test_a_mirror_is_not_left_to_the_listing(hub):
     hub.publish("fern/mirror", BASE)
     (row,) = compare("acme/base", "fern/mirror", STRICT).rows

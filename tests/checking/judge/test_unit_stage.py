@@ -43,6 +43,7 @@ def test_one_that_is_also_shuffled_is_related_by_calibrated_evidence(tmp_path):
     assert (exact.words, exact.verified, int(exact.exit_code)) == ("RELATED calibrated", False, 3)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("change", "width"), [(narrowed(72), 72), (widened(128), 128)], ids=["narrowed", "widened"])
 def test_another_width_is_compared_unit_by_unit(tmp_path, change, width):
     verdict = judged(written(CHILD, tmp_path / "model", change, **narrow(width)))
@@ -84,6 +85,7 @@ def test_a_related_model_is_not_compared_unit_by_unit_and_keeps_the_least_p():
     assert verdict.evidence["mlp"].p_value == 0.003
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("edit", [lambda rows: rows, streams.rotated], ids=["plain", "rotated"])
 def test_the_embedding_of_the_base_on_layers_of_another_model_is_no_descent(tmp_path, edit):
     changes = [streams.layers_of(INDEPENDENT), *([] if edit is not streams.rotated else [edit])]
@@ -98,6 +100,7 @@ ROWS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("rows", "reason"), ROWS.values(), ids=ROWS)
 def test_rows_of_tokens_that_show_nothing_hide_nothing_and_are_a_reason_where_units_cannot_be_fitted(
     tmp_path, monkeypatch, rows, reason
@@ -138,6 +141,7 @@ def test_tokens_in_another_order_are_known_by_their_text(tmp_path):
     assert (verdict.label, verdict.framed.frame.by) == ("RELATED", "text")
 
 
+@pytest.mark.long
 def test_a_gguf_file_in_a_turned_stream_is_seen_through_the_tokens_that_it_lists(tmp_path):
     base = with_tokenizer(streams.copied(BASE, tmp_path / "base"), {f"word {number}": number for number in range(256)})
     model = gguf_models.write(written(CHILD, tmp_path / "model", rotated), tmp_path / "packed" / "model.gguf")
@@ -154,7 +158,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("tokens", FORGED.values(), ids=FORGED)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_forged_tokenizer_makes_nothing_related_and_hides_nothing(tmp_path, tokens):
     base = with_tokenizer(streams.copied(BASE, tmp_path / "base"), TOKENS)
     verdict = judged(with_tokenizer(written(CHILD, tmp_path / "model", rotated), tokens), base=base)
@@ -163,6 +167,7 @@ def test_a_forged_tokenizer_makes_nothing_related_and_hides_nothing(tmp_path, to
     assert (verdict.word, verdict.framed.inherited.share < 0.01) == ("UNRELATED", True)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", [CHILD, INDEPENDENT])
 def test_a_tokenizer_that_is_damaged_hides_nothing(tmp_path, name):
     base = with_tokenizer(streams.copied(BASE, tmp_path / "base"), TOKENS)
@@ -186,6 +191,7 @@ def test_the_paper_compares_no_units():
     assert judged(HUB / INDEPENDENT, replace(SEEDED, recipe=RECIPES["paper"])).framed is None
 
 
+@pytest.mark.long
 def test_a_merge_is_not_verified_by_parents_that_were_only_seen_unit_by_unit(tmp_path):
     parents = [str(HUB / BASE), str(HUB / "fern/llama-finetune-b")]
     model = card(written(CHILD, tmp_path / "model", rotated, shuffled), parents, "merge")
@@ -193,6 +199,7 @@ def test_a_merge_is_not_verified_by_parents_that_were_only_seen_unit_by_unit(tmp
     assert [row.verdict.verified for row in rows] == [False, False]
 
 
+@pytest.mark.long
 def test_on_the_hub_only_the_layers_and_the_rows_of_tokens_are_downloaded(online, tmp_path):
     online.publish("fern/rotated", written(CHILD, tmp_path / "model", rotated))
     (row,) = compare("acme/llama-base", "fern/rotated", SEEDED).rows
@@ -220,6 +227,7 @@ def test_flipped_signs_that_leave_the_paths_significant_are_seen_through(tmp_pat
     assert (verdict.label, verdict.verified) == ("VERIFIED inherited", True)
 
 
+@pytest.mark.long
 def test_all_paths_are_followed_by_a_comparison_unit_by_unit(tmp_path):
     verdict = judged(written(CHILD, tmp_path / "model", rotated), replace(SEEDED, paths=("all",)))
     assert len(verdict.evidence) == 4
@@ -244,17 +252,20 @@ def test_coordinates_are_not_fitted_for_a_base_that_the_model_declares_itself_an
     assert row.notes[-1].endswith("the model itself declares this base; --budget full searches for it")
 
 
+@pytest.mark.long
 def test_the_same_base_is_found_where_all_is_read_or_the_user_names_it(disguised):
     for row in (checked(disguised, budget="full"), *compare(str(HUB / BASE), str(disguised), SEEDED).rows):
         assert (row.verdict.label, row.verdict.framed.frame.name) == ("RELATED", "procrustes")
         assert not any("searched for" in note for note in row.notes)
 
 
+@pytest.mark.long
 def test_without_shared_tokens_coordinates_are_fitted_for_a_declared_base_too(tmp_path):
     row = checked(card(written(CHILD, tmp_path / "model", rotated, streams.embedding(torch.zeros_like)), BASE))
     assert (row.verdict.label, row.verdict.framed.frame.name) == ("RELATED", "procrustes")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("budget", "layers"), [(None, 5), ("full", 12)])
 def test_of_deep_models_that_show_nothing_a_few_layers_are_compared_unit_by_unit(tmp_path, budget, layers):
     deep = {"num_hidden_layers": 12}
@@ -264,6 +275,7 @@ def test_of_deep_models_that_show_nothing_a_few_layers_are_compared_unit_by_unit
     assert (verdict.label, len(verdict.framed.layers[1])) == ("UNRELATED", layers)
 
 
+@pytest.mark.long
 def test_gates_are_not_read_again_where_a_few_layers_show_nothing(tmp_path, monkeypatch):
     read = []
     whole = Checkpoint.read

@@ -64,7 +64,7 @@ def test_task_arithmetic_shows_each_weight_and_what_is_taken_off_the_base(merge)
 
 
 @pytest.mark.parametrize("name", ["ties", "dare", "dare_linear"])
-@pytest.mark.few(1)
+@pytest.mark.long
 def test_of_sparse_differences_every_true_parent_is_detected_and_no_sibling(merge, name, tmp_path):
     folder = shutil.copytree(merge(name), tmp_path / name)
     names = [BASE, A, B, SIBLING]
@@ -97,6 +97,7 @@ def test_a_weight_of_the_recipe_that_was_not_used_is_beside_no_detectable_share(
     assert detected(found) == [A]
 
 
+@pytest.mark.long
 def test_without_a_base_another_descendant_of_it_gives_no_figure_to_its_siblings(tmp_path):
     """What two fine-tunes have in common any other descendant of their base has as well."""
     folder = shutil.copytree(HUB / FAR, tmp_path / "x")
@@ -132,6 +133,7 @@ def test_a_merge_without_a_recipe_has_its_shares_as_well(hub):
     assert {(parent.method, parent.declared == {}) for parent in found.values()} == {("", True)}
 
 
+@pytest.mark.long
 def test_a_parent_whose_units_were_permuted_since_is_said_to_be_another(hub):
     place, mean = hub
 
@@ -178,6 +180,7 @@ def test_weights_that_are_not_finite_are_a_reason(hub):
     assert of(place, mean)["acme/b"].reason.startswith("it is INCONCLUSIVE")
 
 
+@pytest.mark.long
 def test_exact_products_do_not_change_the_shares(hub):
     place, mean = hub
     exact = Options(local_hub=place, recipe=replace(OPTIONS.recipe, probes=None), order_seed=0)

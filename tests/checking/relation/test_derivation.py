@@ -37,6 +37,7 @@ def means(derived):
     return [one.value for one in derived.means]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
@@ -60,6 +61,7 @@ def test_what_was_done_to_the_example_models_is_seen(model, expected):
     assert row.derivation.words == expected
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("model", ["magpie/llama-liar", "heron/llama-distilled", "fern/llama-lora"])
 def test_nothing_is_seen_of_a_model_in_which_no_layer_is_inherited_or_that_is_an_adapter(model):
     assert all(row.derivation is None for row in check(model, options=HUB).rows)
@@ -115,6 +117,7 @@ GGUF = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("model", "kind", "expected"),
     first_of(
@@ -126,6 +129,7 @@ def test_of_a_quantized_file_only_what_was_done_is_said(tmp_path, model, kind, e
     assert re.fullmatch(expected, made(BASE, file).words)
 
 
+@pytest.mark.long
 def test_an_adapter_that_peft_merges_in_float32_has_its_rank(tmp_path):
     from peft import PeftModel
 
@@ -198,6 +202,7 @@ def test_over_the_network_nothing_more_is_downloaded(sampled, online, monkeypatc
     assert online.moved("org/child") == 2 * with_it
 
 
+@pytest.mark.long
 def test_few_rows_of_a_large_matrix_are_looked_at(sampled, monkeypatch):
     monkeypatch.setattr(matrices, "LARGE", 1000)
     base, child = sampled
@@ -227,7 +232,7 @@ TRAINED = {
 
 
 @pytest.mark.parametrize("kinds", TRAINED)
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_weights_are_unchanged_only_if_all_tensors_are(tmp_path, monkeypatch, kinds):
     child = edited(tmp_path / "child", TRAINED[kinds])
     derived = made(BASE, child)
@@ -276,6 +281,7 @@ def test_dare_is_told_by_the_numbers_that_are_the_bases(tmp_path):
 EIGHT = {"E4M3": torch.float8_e4m3fn, "E5M2": torch.float8_e5m2}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("scaled", ["whole", "rows", "columns", "not"])
 @pytest.mark.parametrize("form", EIGHT)
 @pytest.mark.crossed("scaled", "form")
@@ -293,6 +299,7 @@ def test_a_round_trip_through_eight_bits_is_no_fine_tuning(tmp_path, monkeypatch
     assert "as by fine-tuning or a merge" in made(BASE, child).words
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("group", [16, 32])
 def test_groups_along_the_output_share_a_scale_as_well(tmp_path, monkeypatch, group):
     def round_off(matrix, _):
@@ -305,6 +312,7 @@ def test_groups_along_the_output_share_a_scale_as_well(tmp_path, monkeypatch, gr
     assert Means.QUANTIZED not in made(BASE, child).means
 
 
+@pytest.mark.long
 def test_signs_are_one_bit_and_no_change(tmp_path, monkeypatch):
     child = changed(tmp_path / "child", lambda one, _: np.sign(one) * np.abs(one).mean(1, keepdims=True))
     derived = made(BASE, child)
@@ -315,6 +323,7 @@ def test_signs_are_one_bit_and_no_change(tmp_path, monkeypatch):
     assert made(BASE, child).size > 0.3
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("bits", [8, 0])
 def test_gains_that_were_moved_into_matrices_are_no_training(tmp_path, monkeypatch, bits):
     """SmoothQuant divides what reads a norm's output by what it multiplies the norm with."""

@@ -29,6 +29,7 @@ def told(report):
     return " ".join(report.to_text().split())
 
 
+@pytest.mark.long
 def test_a_copy_of_a_parent_hides_nobody(blends):
     shutil.copytree(blends / B, blends / "mirror/of-b")
     report = asked(blends, "mirror/of-b", B)

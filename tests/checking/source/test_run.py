@@ -92,7 +92,7 @@ def test_layers_beyond_max_memory_are_read_from_disk_and_no_file_may_change_mean
 
 
 @pytest.mark.parametrize("name", ["GPTQ", "NVFP4 of modelopt", "quanto", "HQQ", "FP8", "BitNet"])
-@pytest.mark.few(1)
+@pytest.mark.long
 def test_quantized_weights_are_run_as_they_are_decoded(tmp_path, name):
     from tests.checkpoint.formats.test_related import FORMATS
 

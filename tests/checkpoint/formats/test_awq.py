@@ -51,6 +51,7 @@ def dequantized(parts, group, zero_point):
     return (integers - zeros.repeat_interleave(size, 1)) * scales.float().repeat_interleave(size, 1)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("variant", "stated"), VARIANTS.values(), ids=VARIANTS)
 def test_decoded_matrices_are_those_of_compressed_tensors(variant, stated, tmp_path):
     pack = awq(**variant)
@@ -70,10 +71,7 @@ UP = "model.layers.0.mlp.up_proj"
             {"version": "gemv"},
             "NothingToCompare: org/model: the weights are stored as AWQ in the layout gemv; hf-lineage",
         ),
-        (
-            {"version": ["gemm"]},
-            "NothingToCompare: org/model: the weights are stored as AWQ in the layout ['gemm'];",
-        ),
+        ({"version": ["gemm"]}, "NothingToCompare: org/model: the weights are stored as AWQ in the layout ['gemm'];"),
         ({"bits": 8}, "CheckpointError: org/model: config.json: AWQ packs integers of 4 bits, and `bits` of quantiz"),
         ({"group_size": 128}, "CheckpointError: org/model: model.layers.0.mlp.down_proj.scales has shape (8, 96), but"),
         ({"group_size": 0}, "`group_size` of quantization_config must be a positive integer, not 0"),

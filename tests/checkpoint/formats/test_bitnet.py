@@ -69,11 +69,7 @@ UP = "model.layers.0.mlp.up_proj"
         (".weight_scale", torch.ones(2), f"{UP} has 2 scales, not one; have the weights saved again"),
         (".weight_scale", torch.tensor([torch.nan]), f"{UP}.weight_scale holds scales that are not finite"),
         (".weight_scale", torch.ones(1, dtype=torch.int8), f"{UP}.weight_scale is stored as I8, but its format needs"),
-        (
-            ".weight",
-            torch.zeros(4, dtype=torch.uint8),
-            f"{UP}.weight has shape (4,), which is not the shape of a",
-        ),
+        (".weight", torch.zeros(4, dtype=torch.uint8), f"{UP}.weight has shape (4,), which is not the shape of a"),
     ],
 )
 def test_what_does_not_fit_is_one_clear_line(end, part, message, tmp_path):

@@ -111,10 +111,7 @@ def put(end, part):
 DAMAGE = {
     "no scales": (lambda t: t.pop(f"{UP}.weight.absmax"), f"{UP}.weight.absmax is missing, and"),
     "no code": (lambda t: t.pop(f"{UP}.weight.quant_map"), f"{UP}.weight.quant_map is missing"),
-    "another shape": (
-        stated(shape=[96, 256]),
-        f"{UP} has another shape or other blocks than matrices of this name",
-    ),
+    "another shape": (stated(shape=[96, 256]), f"{UP} has another shape or other blocks than matrices of this name"),
     "an absurd shape": (stated(shape=[10**9, 10**9]), f"{UP} has another shape"),
     "a shape that is none": (stated(shape=[24576]), f"{UP}.weight.quant_state does not give the shape and the blocks"),
     "another block": (stated(blocksize=128), f"{UP} has another shape or other blocks"),

@@ -101,6 +101,7 @@ def case(name):
     return compressed(form, 448.0 * 6 if form == NVFP4 else None, **weights), settings(form, **weights)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", CASES)
 def test_decoded_matrices_are_those_of_the_library(name, tmp_path):
     pack, stated = case(name)

@@ -159,11 +159,7 @@ DOWN = "model.layers.0.mlp.experts.down_proj"
         ("_scales", None, f"{DOWN}_scales is missing, and {DOWN}_blocks cannot be decoded"),
         ("_scales", torch.zeros(4, 64, 2, dtype=torch.uint8), f"{DOWN}_scales has shape (4, 64, 2), but the rest"),
         ("_scales", torch.full((4, 64, 3), 255, dtype=torch.uint8), f"{DOWN}_scales holds scales that are not finite"),
-        (
-            "_blocks",
-            torch.zeros(4, 64, 48, dtype=torch.uint8),
-            "has shape (4, 64, 48), which does not fit experts in",
-        ),
+        ("_blocks", torch.zeros(4, 64, 48, dtype=torch.uint8), "has shape (4, 64, 48), which does not fit experts in"),
         ("_blocks", torch.zeros(4, 64, 3, 8, dtype=torch.uint8), "which does not fit experts in blocks of 32"),
     ],
 )

@@ -148,6 +148,7 @@ def dequantized(parts, bits, version):
     return (scales[groups] * (weight - zeros[groups]).float()).T
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 def test_decoded_matrices_are_those_of_gptqmodel(variant, tmp_path):
     pack = gptq(**variant)

@@ -76,6 +76,7 @@ def test_the_vectors_are_of_every_width():
     assert {int(case.split(".")[0]) for case in CASES} == set(BITS)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("bits", "group"), [(8, 64), (6, 32), (4, 64), (3, 32)])
 def test_a_descendant_is_related_and_an_independent_model_is_not(bits, group, base, tmp_path):
     child = released(fine_tuned(base, tmp_path / "tuned"), tmp_path / "child", bits, group)
@@ -117,10 +118,7 @@ DAMAGED = {
     "no number of bits": (settings(bits="4"), "`bits` of quantization_config must be a positive integer, not '4'"),
     "no scales": (part("scales", lambda scales: None), f"{NAME}.scales is missing, and"),
     "few scales": (part("scales", lambda scales: scales[:1]), f"{NAME}.scales has shape (1, 4), but the rest of"),
-    "few biases": (
-        part("biases", lambda biases: biases[:1]),
-        f"{NAME}.biases has shape (1, 4), but the rest of its",
-    ),
+    "few biases": (part("biases", lambda biases: biases[:1]), f"{NAME}.biases has shape (1, 4), but the rest of its"),
     "other integers": (part("weight", lambda packed: packed.view(np.int32)), f"{NAME}.weight is stored as I32"),
     "scales that are no numbers": (part("scales", lambda scales: scales * np.nan), "holds scales that are not finite"),
 }

@@ -33,6 +33,7 @@ FORMATS = {
 """A packing, its settings and the least score; that numbers are decoded as the library does is shown of each."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("pack", "settings", "least"), FORMATS.values(), ids=FORMATS)
 def test_a_quantized_copy_is_related_and_an_independent_model_is_not(pack, settings, least, tmp_path):
     outcome = verdict(BASE, repacked(BASE, tmp_path / "child", pack, **settings))

@@ -106,11 +106,7 @@ UP = "model.layers.0.mlp.up_proj"
 @pytest.mark.parametrize(
     ("end", "part", "message"),
     [
-        (
-            "qdata",
-            torch.zeros(256, 12, dtype=torch.int32),
-            "NothingToCompare: org/model: the weights are stored as to",
-        ),
+        ("qdata", torch.zeros(256, 12, dtype=torch.int32), "NothingToCompare: org/model: the weights are stored as to"),
         ("scale", None, "NothingToCompare: org/model: the weights are stored as torchao with I8; hf-lineage"),
         (
             "scale",

@@ -28,6 +28,7 @@ def llama(tmp_path_factory):
     return spoil(folder, lambda tensors: tensors.update({"model.embed_tokens.weight": torch.randn(256, 32)}))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("settings", "kind", "modules"),
     [

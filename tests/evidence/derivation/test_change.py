@@ -57,6 +57,7 @@ def merged(base, rank, size, kept, computed, seed):
     return (torch.tensor(base).to(TORCH[kept]) + product.to(TORCH[kept])).float().numpy()
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("computed", TORCH)
 @pytest.mark.parametrize("kept", TORCH)
 @pytest.mark.parametrize("rank", [4, 8, 64])

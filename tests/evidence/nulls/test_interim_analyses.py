@@ -118,6 +118,7 @@ def test_the_last_layers_are_read_where_fewer_are_left_than_are_looked_for():
     }
 
 
+@pytest.mark.long
 def test_a_model_of_few_layers_is_read_as_a_whole():
     assert [analyses(layers, 0.5) for layers in (1, FEWEST_LAYERS - 1)] == [(1,), (7,)]
     assert all(analyses(layers, 0.5)[-1] == layers for layers in DEPTHS)

@@ -93,6 +93,7 @@ def test_independent_models_are_called_significant_along_any_path_as_often_as_al
         assert binomtest(int((least <= alpha).sum()), trials, alpha).pvalue > SIGNIFICANCE
 
 
+@pytest.mark.long
 def test_what_the_other_paths_show_does_not_make_an_independent_one_significant():
     """The path that is related is at the least p-value, and the two others have alpha between them."""
     random = np.random.default_rng(5)
@@ -107,6 +108,7 @@ def test_what_the_other_paths_show_does_not_make_an_independent_one_significant(
     assert hits > 0
 
 
+@pytest.mark.long
 def test_two_paths_that_each_show_a_little_are_found_more_often_than_by_holm():
     random = np.random.default_rng(7)
     ours = holms = 0

@@ -209,6 +209,7 @@ def test_a_part_of_the_paths_has_its_part_of_alpha():
     assert replace(null, by_maximum=0.9).p_over_paths == 1.0
 
 
+@pytest.mark.long
 def test_a_p_value_near_alpha_hardly_depends_on_the_seed(independent):
     pairs = [(independent[0], other) for other in independent[1:40]]
     near = min(pairs, key=lambda pair: abs(permutation_null(*pair, 499, 0).p_value - 0.03))
@@ -235,6 +236,7 @@ def test_the_effect_is_0_by_chance_and_1_for_equal_models(independent):
     assert made(1.0, np.ones(99), coordinates=1).effect == 0.0
 
 
+@pytest.mark.long
 def test_a_sketch_lifts_the_score_of_independent_pairs_and_not_the_effect():
     """The assignment picks the errors of the sketch that make layers most alike."""
     width, layers, recipe = 128, 6, RECIPES["robust"]

@@ -43,6 +43,7 @@ def whole_group(half, size):
     return [np.eye(size)[list(order)] for order in permutations(range(size))]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("half", ["permutations", "signs"])
 @pytest.mark.parametrize("size", [5, 6])
 def test_drawn_elements_reach_what_the_whole_group_reaches(half, size):

@@ -91,6 +91,7 @@ def by_size(layer, key):
     return large.select(np.argsort(-key(large)))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("key", [lambda layer: layer.weight, lambda layer: -layer.sizes[0]], ids=["writes", "reads"])
 @pytest.mark.parametrize("pairs", first_of([100, 300]))
 def test_units_in_the_order_of_their_sizes_show_nothing_between_independent_models(monkeypatch, key, pairs):

@@ -4,15 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hf_lineage.evidence.units.order import (
-    MOST_UNITS,
-    PLACES,
-    RANKS,
-    copies,
-    drawn_units,
-    matched,
-    order_test,
-)
+from hf_lineage.evidence.units.order import MOST_UNITS, PLACES, RANKS, copies, drawn_units, matched, order_test
 from tests.unit_rows import moved, opposite, rows, shuffled
 
 

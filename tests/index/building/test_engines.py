@@ -65,6 +65,7 @@ def whole(hub, names, tmp_path_factory):
     return index
 
 
+@pytest.mark.long
 def test_a_build_that_was_killed_and_goes_on_equals_one_that_was_not(hub, names, whole, tmp_path):
     index = tmp_path / "index"
     arguments = [*COMMAND, *map(str, command(index, names, "--workers", "2"))]

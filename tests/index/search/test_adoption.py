@@ -45,6 +45,7 @@ def test_a_copy_of_the_base_is_not_nearer():
     assert between(products([scaled(each) for each in (model, base, base)])) is None
 
 
+@pytest.mark.long
 def test_siblings_on_the_same_data_are_not_noted(signatures, catalogue):
     for name in ("fern/llama-finetune-b", "fern/llama-lora-merged", "heron/llama-pruned-50", "moss/llama-continued"):
         assert nearer(relatives(signatures[name], signatures[BASE], "mlp", catalogue, Criteria(permutations=199))) == []

@@ -58,6 +58,7 @@ def test_the_base_of_an_adapter_is_found_by_its_trace(catalogue):
     assert trace.permutations == 1999
 
 
+@pytest.mark.long
 def test_an_adapter_that_declares_another_base_is_given_its_own(catalogue):
     result = asked("magpie/llama-lora-liar", catalogue=catalogue)
     assert result.tested[0].group.entry.model == "acme/llama-base"

@@ -18,6 +18,7 @@ def first(result, count=1):
     return [one.entry.model for one in result.related[:count]]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("model", "parent"),
     [

@@ -33,6 +33,7 @@ def test_two_of_them_are_found_together(tmp_path, catalogue):
     assert sorted(report.undeclared) == [A, B]
 
 
+@pytest.mark.long
 def test_the_same_numbers_come_from_bases_that_are_named_to_the_check(tmp_path, catalogue):
     folder = blended(tmp_path / "rio", {BASE: 0.43, B: 0.57})
     report = check(str(folder), (BASE, B), OPTIONS)
@@ -50,6 +51,7 @@ def test_a_card_that_names_every_parent_passes_as_before(tmp_path, catalogue):
     assert check(str(folder), (BASE, B), OPTIONS).exit_code is ExitCode.VERIFIED
 
 
+@pytest.mark.long
 def test_where_the_model_names_nothing_whoever_asks_names_the_bases_and_the_index_does_not(tmp_path, catalogue):
     folder = blended(tmp_path / "rio", {BASE: 0.43, B: 0.57})
     (folder / "README.md").unlink()

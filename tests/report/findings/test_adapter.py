@@ -33,6 +33,7 @@ def report(*traces, layers=2):
     return Report("fern/lora", None, rows, (), Options(order_seed=3))
 
 
+@pytest.mark.long
 def test_the_values_are_those_of_the_schema():
     tests = trace(), trace(0.5), trace(0.5, size=float("inf")), trace(WEAK)
     related, unrelated, open_one, weak = document(report(*tests))["claims"]

@@ -61,6 +61,7 @@ def rows():
     return {model.partition("-")[2]: check(model, options=HUB).rows[0] for model in models}
 
 
+@pytest.mark.long
 def test_of_a_graft_only_the_inherited_layers_are_meant(rows):
     (sentence,) = descent.describe_relation(report(), rows["grafted"]).sentences
     assert sentence.startswith("relation seen: in the layers that are inherited, weights unchanged")

@@ -18,7 +18,7 @@ from tests.models import EXAMPLES, WEIGHTS, shard
 
 ROOT = Path(__file__).parents[3]
 STATEMENT = ROOT / "tests" / "data" / "schemas" / "statement-v1.json"
-PREDICATE = ROOT / "docs" / "attestation" / "v3" / "schema.json"
+PREDICATE = ROOT / "docs" / "attestation" / "v4" / "schema.json"
 
 
 def stated(report):
@@ -93,7 +93,7 @@ def test_of_the_hub_the_listed_digests_are_taken_and_nothing_is_downloaded(onlin
     assert online.moved() == 0
     digest = hashlib.sha256((EXAMPLES / "fern/llama-finetune-a" / WEIGHTS).read_bytes()).hexdigest()
     assert statement["subject"][0]["digest"]["sha256"] == digest
-    assert statement["predicate"]["claims"][0]["verdict"] == "RELATED"
+    assert statement["predicate"]["claims"][0]["verdict"] == "VERIFIED"
 
 
 def test_what_has_no_weights_has_nothing_to_state(folder):

@@ -24,7 +24,7 @@ def without_another_time(monkeypatch):
 
 @pytest.fixture(scope="module")
 def golden():
-    return plain.loads(goldens.read("report-v3.json"))
+    return plain.loads(goldens.read("report-v4.json"))
 
 
 def test_the_report_on_an_example_pair_is_the_committed_one(report, golden):
@@ -32,7 +32,7 @@ def test_the_report_on_an_example_pair_is_the_committed_one(report, golden):
 
 
 def test_the_committed_report_is_written_as_the_same_bytes(golden):
-    assert encode(golden).encode() == goldens.read("report-v3.json")
+    assert encode(golden).encode() == goldens.read("report-v4.json")
 
 
 def test_the_committed_report_keeps_to_todays_schema(golden):

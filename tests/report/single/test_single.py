@@ -12,12 +12,7 @@ import pytest
 from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.checking.inspection import Inspection, Pairing
 from hf_lineage.errors import RegistryError
-from hf_lineage.report.single.single import (
-    inspection_json,
-    inspection_text,
-    registry_json,
-    registry_text,
-)
+from hf_lineage.report.single.single import inspection_json, inspection_text, registry_json, registry_text
 from tests import hostile
 
 PAIRED = Pairing(

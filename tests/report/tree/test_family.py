@@ -108,6 +108,7 @@ def test_every_row_is_further_right_than_what_leads_to_it(name):
         assert all(parent < child for parent, child in zip(places[edge.parent], places[edge.child], strict=True))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1280, "dark")])
 def test_the_picture_is_whole_on_top_of_the_page_and_axe_finds_nothing(window, checker, tmp_path, width, scheme):
     made = families.merge(LONG)

@@ -106,7 +106,7 @@ def folders(hub, monkeypatch):
         ("../fern/child/.", ("acme/base",), {"local_hub": "..", "registry": "../registry"}),
     ],
 )
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_a_command_that_is_printed_gives_the_verdict_beside_it(folders, model, bases, settings):
     (folders / "registry").mkdir()
 

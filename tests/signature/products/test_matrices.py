@@ -54,10 +54,7 @@ def test_the_taps_of_a_convolution_are_summed():
     np.testing.assert_allclose(found, kernel.sum(axis=(2, 3)), rtol=1.3e-6, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [({}, [0.5, 2.0]), ({"gain": "one_plus"}, [1.5, 3.0])],
-)
+@pytest.mark.parametrize(("said", "expected"), [({}, [0.5, 2.0]), ({"gain": "one_plus"}, [1.5, 3.0])])
 def test_a_gain_is_that_which_the_norm_multiplies_with(said, expected):
     layout, mlp, _ = bound(model(**said), weights())
     found = matrices.gain(layout, mlp, "any", lambda name: np.array([0.5, 2.0], ml_dtypes.bfloat16))

@@ -59,6 +59,7 @@ def test_what_was_read_as_a_whole_is_not_read_again_and_says_the_same(online):
     assert again["traffic"] == {}
 
 
+@pytest.mark.long
 def test_of_what_was_read_in_part_nothing_is_cached(online, tmp_path):
     base = tiny_llama(tmp_path / "deep", layers=16)
     online.publish("acme/deep", base)
@@ -90,6 +91,7 @@ def test_a_part_is_cached_beside_the_model_that_it_is_of(online, tmp_path):
     }
 
 
+@pytest.mark.long
 def test_models_of_unlike_depth_are_read_whole_and_both_are_cached(online, tmp_path):
     online.publish("acme/deep", tiny_llama(tmp_path / "deep", layers=16))
     online.publish("fern/cut", card(tiny_llama(tmp_path / "cut", layers=12), "acme/deep"))
@@ -100,6 +102,7 @@ def test_models_of_unlike_depth_are_read_whole_and_both_are_cached(online, tmp_p
     )  # fmt: skip
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("first", "second", "hit"),
     [
@@ -133,6 +136,7 @@ def test_another_commit_is_read(online, tmp_path):
     assert origins(said()) == {"base": "weights", "model": "cache"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("change", ["registry.fingerprint", "__version__"])
 def test_another_factorization_or_another_release_is_no_hit(online, monkeypatch, change):
     said()
@@ -193,6 +197,7 @@ def link(file):
     file.symlink_to(file.with_suffix(".moved"))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("spoil", [cut, empty, exchange, open_to_all, link, pipe])
 def test_what_is_not_ours_or_not_whole_is_made_again(online, spoil):
     first = said()
@@ -294,6 +299,7 @@ def test_larger_ones_are_left_to_whoever_asks_for_them(online, monkeypatch):
     assert kept() == []
 
 
+@pytest.mark.long
 def test_the_shares_of_a_merge_are_the_same_where_signatures_come_from_the_cache(online, tmp_path):
     other = fine_tuned(tmp_path / "base", tmp_path / "other", seed=3)
     online.publish("acme/other", other)

@@ -51,10 +51,7 @@ def test_by_default_it_stands_beside_you_under_the_name_of_the_model(hub, monkey
     ("options", "message"),
     [
         (["--paths", "query_key"], "lacks what this check needs (path query_key); extract it again"),
-        (
-            ["--set", "recipe=paper"],
-            "lacks what this check needs (recipe robust with other parameters); extract",
-        ),
+        (["--set", "recipe=paper"], "lacks what this check needs (recipe robust with other parameters); extract"),
         (["--set", "probes=16"], "lacks what this check needs (recipe robust with other parameters); extract"),
     ],
 )
@@ -148,11 +145,7 @@ def test_what_a_later_version_adds_to_it_is_left_alone(hub, stored, monkeypatch)
         ("mlp.units", np.array(96), "mlp.units has shape (), but its recipe needs (2,)"),
         ("mlp.units", np.array([96]), "mlp.units has shape (1,), but its recipe needs (2,)"),
         ("mlp.units", np.array([2**62, 2**62]), "mlp.units does not match the number of stored rows; extract"),
-        (
-            "mlp.weight",
-            np.ones((), np.float32),
-            "mlp.units does not match the number of stored rows; extract it",
-        ),
+        ("mlp.weight", np.ones((), np.float32), "mlp.units does not match the number of stored rows; extract it"),
         ("mlp.weight", np.full(96, np.nan, np.float32), "holds numbers that are not finite; extract it again"),
         ("mlp.inner", np.zeros((95, 4), np.uint8), "mlp.units does not match the number of stored rows;"),
         ("mlp.outer", np.zeros(96, np.uint8), "mlp.units does not match the number of stored rows;"),

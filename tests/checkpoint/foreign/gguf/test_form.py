@@ -31,6 +31,7 @@ def scores(outcome):
     return {path: evidence.comparison.score for path, evidence in outcome.evidence.items()}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("architecture", BASES)
 def test_a_descendant_is_related(architecture, tmp_path):
     file = write(CHILDREN[architecture], tmp_path / "child.gguf", architecture, KINDS.Q4_0)
@@ -68,7 +69,7 @@ def test_the_mixture_of_types_of_a_real_release_is_read(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "stub", [None, {}, {"model_type": "llama"}, json.loads((CHILDREN["llama"] / "config.json").read_text())]
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_the_metadata_count_whatever_config_json_says(stub, tmp_path):
     folder = write(CHILDREN["llama"], tmp_path / "model/child-Q8_0.gguf", kind=KINDS.Q8_0).parent
     if stub is not None:
@@ -77,6 +78,7 @@ def test_the_metadata_count_whatever_config_json_says(stub, tmp_path):
     assert described(resolve(str(folder))).architecture == "LlamaForCausalLM"
 
 
+@pytest.mark.long
 def test_a_base_may_be_a_gguf_file_as_well(tmp_path):
     base = write(BASES["llama"], tmp_path / "base/base.gguf", kind=KINDS.Q4_0)
     assert verdict(base.parent, CHILDREN["llama"]).name == "RELATED"
@@ -104,6 +106,7 @@ def test_the_claim_in_the_metadata_is_checked_and_the_report_says_which_file_was
     )
 
 
+@pytest.mark.long
 def test_another_file_may_be_named(hub):
     found = lineage("check", "me/child-GGUF", "--file", FILE, "--local-hub", hub, "--format", "json")
     assert found.code == 0
@@ -117,6 +120,7 @@ def test_another_file_may_be_named(hub):
     assert scores(row.verdict)["mlp"] > claim["paths"][0]["score"] + 1e-3
 
 
+@pytest.mark.long
 def test_one_file_is_inspected_and_extracted_as_any_model(tmp_path):
     file = write(CHILDREN["llama"], tmp_path / "child.gguf", kind=KINDS.Q8_0)
     assert "LlamaForCausalLM, factorization llama, 6 layers, width 96" in lineage("inspect", file).out
@@ -124,6 +128,7 @@ def test_one_file_is_inspected_and_extracted_as_any_model(tmp_path):
     assert lineage("compare", EXAMPLES / "acme/llama-base", tmp_path / "signature").code == 0
 
 
+@pytest.mark.long
 def test_on_the_hub_the_header_and_the_matrices_are_fetched_and_nothing_twice(online, tmp_path):
     folder = write(CHILDREN["llama"], tmp_path / "published/child-F16.gguf", kind=KINDS.F16).parent
     card(folder, "acme/llama-base", "quantized")
@@ -144,6 +149,7 @@ def test_from_the_network_the_verdict_is_that_from_disk(online, tmp_path):
     assert (there.name, scores(there)) == (here.name, scores(here))
 
 
+@pytest.mark.long
 def test_a_signature_of_a_named_file_is_not_taken_for_that_of_another(online, tmp_path):
     folder = tmp_path / "published"
     write(CHILDREN["llama"], folder / "a-Q8_0.gguf", kind=KINDS.Q8_0)

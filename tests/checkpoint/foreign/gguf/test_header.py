@@ -153,10 +153,7 @@ HOSTILE = {
         "is truncated: it ends within its header; download it again",
     ),
     "a key twice": (header(keys=[key("a", 0, b"\0")] * 2), "has the key 'a' twice; do not trust it"),
-    "a long name": (
-        header(keys=[struct.pack("<Q", 2**40)]),
-        "has a name of 1099511627776 bytes; do not trust it",
-    ),
+    "a long name": (header(keys=[struct.pack("<Q", 2**40)]), "has a name of 1099511627776 bytes; do not trust it"),
     "a long text": (
         header(keys=[key("a", 8, struct.pack("<Q", 2**60))]),
         "is truncated: it ends within its header; download it again",
@@ -179,10 +176,7 @@ HOSTILE = {
         "says general.alignment: 3, which is not a power of two; do not trust it",
     ),
     "no dimensions": (header(tensors=[tensor(shape=())]), "says that its t has 0 dimensions; do not trust it"),
-    "many dimensions": (
-        header(tensors=[tensor(shape=(1,) * 5)]),
-        "says that its t has 5 dimensions; do not trust it",
-    ),
+    "many dimensions": (header(tensors=[tensor(shape=(1,) * 5)]), "says that its t has 5 dimensions; do not trust it"),
     "an absurd shape": (
         header(tensors=[tensor(shape=(2**40, 2**40))]),
         "says that its t has the shape (1099511627776, 1099511627776); do not trust it",

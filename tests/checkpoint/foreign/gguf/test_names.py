@@ -29,13 +29,11 @@ CLASSES = sorted(
     if kind is not None
 )
 LLAMA = {"general.architecture": "llama"}
-DROPPED = {
-    "apertus": {"model.layers.0.mlp.act_fn.eps"},
-    "bert": {"pooler.dense.weight", "pooler.dense.bias"},
-}
+DROPPED = {"apertus": {"model.layers.0.mlp.act_fn.eps"}, "bert": {"pooler.dense.weight", "pooler.dense.bias"}}
 """What a converter leaves out of a model, so that a file of it is never all that the model is."""
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(("architecture", "name"), CLASSES)
 def test_a_file_has_the_signature_of_the_model_it_was_made_from(architecture, name, tmp_path):
     torch.manual_seed(0)
@@ -170,10 +168,7 @@ def test_names_are_those_on_the_disk_of_the_hub():
 def test_of_a_stack_of_experts_each_has_a_name():
     assert named(
         "qwen3moe", "blk.0.ffn_up_exps.weight", "blk.0.ffn_up_exps.weight[0]", "blk.0.ffn_up_exps.weight[31]"
-    ) == [
-        ("model.layers.0.mlp.experts.0.up_proj.weight", None),
-        ("model.layers.0.mlp.experts.31.up_proj.weight", None),
-    ]
+    ) == [("model.layers.0.mlp.experts.0.up_proj.weight", None), ("model.layers.0.mlp.experts.31.up_proj.weight", None)]
 
 
 def test_a_tensor_of_a_layer_without_a_name_keeps_its_own_under_the_prefix():

@@ -142,10 +142,7 @@ LIES = {
         "tensor_a has rows of 64 numbers, which is not a multiple of the block size, 256 as Q4_K",
     ),
     "more rows": (number(12, 9, 8), "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust the file"),
-    "rows beyond the file": (
-        number(12, 2**30, 8),
-        "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust",
-    ),
+    "rows beyond the file": (number(12, 2**30, 8), "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust"),
 }
 
 

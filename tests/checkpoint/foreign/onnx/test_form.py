@@ -155,6 +155,7 @@ def test_a_descendant_exported_by_pytorch_is_related(name, dynamo, graphs):
     assert min(scores(verdict(source, file)).values()) > 0.99999
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "how"),
     first_of([*[(name, how) for how in ("8 bits", "4 bits") for name in CHILDREN], *OTHER_QUANTIZATIONS], count=2),
@@ -216,6 +217,7 @@ def test_a_graph_without_a_configuration_is_read_as_the_class_that_the_user_name
     assert verdict(base, alone, Options(paths=ALL.paths, order_seed=0, as_class="BertModel")).name == "RELATED"
 
 
+@pytest.mark.long
 def test_a_repository_of_graphs_is_checked_by_the_most_precise_one(graphs, tmp_path, monkeypatch):
     hub = family(tmp_path / "hub")
     source, file = graphs("llama")
@@ -244,6 +246,7 @@ def test_what_leads_to_no_output_of_the_graph_does_not_count(graphs, tmp_path):
         assert verdict(graphs("bert base")[0], decoy).name == "UNRELATED"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "settings", "encoder", "decoder"),
     [
