@@ -1,4 +1,3 @@
-from . import merge as merge
 from .blend import blend_values as blend_values
 from .blend import describe_blend as describe_blend
 from .executed import RecordedRun as RecordedRun

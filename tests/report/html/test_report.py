@@ -8,7 +8,6 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from hf_lineage.report.words.kinds import KINDS
 
 from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.claims.sources import Claim
