@@ -31,14 +31,6 @@ Target = Literal["preview", "write", "pull-request"]
 
 
 @dataclass(frozen=True)
-class Repair:
-    """Change to the card's YAML: the base, and the relation unless that is None."""
-
-    base: str
-    relation: str | None = None
-
-
-@dataclass(frozen=True)
 class Annotation:
     """A judged model, and what has to be written to its files."""
 
@@ -47,7 +39,6 @@ class Annotation:
     report: Report
     names: Mapping[str, str]
     """Public names in place of the names of files and folders of this machine."""
-    repair: Repair | None
     today: datetime.date
     before: Mapping[str, bytes]
 
@@ -61,8 +52,6 @@ class Annotation:
         """Return the new content of the files that have to change, given the content that they have now."""
         current = self._record(record.decode(before.get(record.FILE)))
         text = card.read(before.get(CARD))
-        if self.repair:
-            text = card.with_base(text, self.repair.base, self.repair.relation)
         text = card.with_section(text, section.render(current))
         after = dict(zip(FILES, (record.encode(current), card.written(text)), strict=True))
         return {file: content for file, content in after.items() if before.get(file) != content}
@@ -90,7 +79,6 @@ def annotate(
     bases: Sequence[str] = (),
     options: Options | None = None,
     target: Target = "preview",
-    repair: Repair | None = None,
     *,
     on_hub: bool = False,
 ) -> Annotation:
@@ -106,18 +94,13 @@ def annotate(
     _refuse(repo, branch, target)
     before = _files(repo)
     old = record.decode(before.get(record.FILE))
-    text = card.with_section(card.read(before.get(CARD)), "")
+    card.with_section(card.read(before.get(CARD)), "")
     names = _names(model, repo, (*bases, *options.nulls), options.local_hub)
-    if repair:
-        _refuse_repair(repair, names.get(model, model), names)
-        card.with_base(text, repair.base, repair.relation)
     report = pinned(check_source(model, source, bases, options))
     if not report.rows:
         raise OptionError(f"{model} declares no base, so there is nothing to write; name a base with --base")
     same.refuse_to_forget(old, report)
-    if repair:
-        report, repair = _supported(report, repair)
-    return Annotation(repo, branch, report, names, repair, datetime.datetime.now(datetime.UTC).date(), before)
+    return Annotation(repo, branch, report, names, datetime.datetime.now(datetime.UTC).date(), before)
 
 
 def deterministic(options: Options) -> Options:
@@ -197,29 +180,6 @@ def _refuse_links(repo: RepoRef) -> None:
             f"{repo}: {link} is a link, and hf-lineage does not write through links; name the file or "
             "folder that it leads to"
         )
-
-
-def _refuse_repair(repair: Repair, model: str, names: Mapping[str, str]) -> None:
-    name = hub_name(repair.base)
-    if repair.base in names or name is None:
-        raise OptionError(
-            f"{printable(repair.base, 200)} is not a name on the Hub, so no card can declare it; give its Hub name"
-        )
-    if name == model:
-        raise OptionError(f"{name} cannot be its own base; name another with --base")
-
-
-def _supported(report: Report, repair: Repair) -> tuple[Report, Repair]:
-    """Return the one row with the user's relation, and the name to declare; CardError unless it is verified."""
-    (row,) = report.rows
-    if not row.verdict.verified:
-        raise CardError(
-            f"{row.claim.base} is {row.verdict.label}, but --repair-base declares verified bases only; leave "
-            "--repair-base out"
-        )
-    claim = replace(row.claim, relation=repair.relation or row.claim.relation)
-    name = hub_name(repair.base) or repair.base
-    return replace(report, rows=(replace(row, claim=claim),)), replace(repair, base=name)
 
 
 def _names(model: str, repo: RepoRef, others: Sequence[str], local_hub: Path | None) -> dict[str, str]:
