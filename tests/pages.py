@@ -14,7 +14,7 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import judge
 from hf_lineage.evidence.nulls.empirical import EmpiricalNull
 from hf_lineage.evidence.paths.comparison import Comparison, assign
-from hf_lineage.evidence.verdict import Evidence, Code, Verdict
+from hf_lineage.evidence.verdict import Code, Evidence, Verdict
 from hf_lineage.report import FORMATS
 from hf_lineage.report.formats.json import SCHEMA
 from tests.example_evidence import inheriting, null, nulls

@@ -1,4 +1,4 @@
-"""What a reader gets without `--explain`: a table, and at most three lines a claim, for models whose history is known."""
+"""A report without `--explain` is a table and at most three lines a claim, here for models of known history."""
 
 import pytest
 

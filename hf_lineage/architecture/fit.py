@@ -89,7 +89,7 @@ class Fit:
         return self._fitted(layer_set, heads, across, experts)
 
     def _size(self, slot: Slot, rows: int) -> int:
-        """The number of rows of one head, given the rows of all heads."""
+        """Return the number of rows of one head, given the rows of all heads."""
         size, rest = divmod(rows, self.heads)
         if rest or not size:
             raise CheckpointError(
@@ -98,13 +98,13 @@ class Fit:
         return size
 
     def _common_rows(self, key: Slot) -> int:
-        """The number of rows of a latent key common to all heads: those that do not go through the latent."""
+        """Return the number of rows of a latent key common to all heads: those that do not go through the latent."""
         if not key.latent:
             return 0
         return max(self.matrix(key, key.latent[0])[-2] - self.matrix(key)[-1], 0)
 
     def _counted(self, slot: Slot, role: str, sizes: Mapping[str, int], experts: list[int]) -> Heads:
-        """The heads of a role; keys and values are equally many."""
+        """Return the heads of a role; keys and values are equally many."""
         rows = self.matrix(slot)[-2]
         fixed = self.heads * sum(sizes[name] for name in slot.roles if name in QUERIES)
         per_key = sum(sizes[name] for name in slot.roles if name not in QUERIES)
@@ -114,7 +114,7 @@ class Fit:
         return Heads(self.heads if role in QUERIES else count, sizes[role])
 
     def _input_width(self, slot: Slot) -> int:
-        """The width of a reader's input: that of the stream, or of the latent, which is computed from the stream."""
+        """Return the width of a reader's input: that of the stream, or of the latent made from the stream."""
         if not slot.latent:
             return self.width
         (reader, norm), columns = slot.latent, self.matrix(slot)[-1]
@@ -123,7 +123,7 @@ class Fit:
         return columns
 
     def _fitted(self, layer_set: LayerSet, heads: Mapping[str, Heads], hidden: int, experts: list[int]) -> LayerSet:
-        """The set completed by what its shapes tell; the shapes of its norms are checked against them."""
+        """Return the set completed by what its shapes tell; the shapes of its norms are checked against them."""
         norms = {layer_set.norm: self.width, layer_set.output_norm: self.width, layer_set.inner_norm: hidden}
         sizes: dict[str, Shape] = {name: (size,) for name, size in norms.items() if name}
         sizes |= {variance: self.shapes[norm] for norm, variance in layer_set.variances.items()}

@@ -35,7 +35,7 @@ class Layer:
 
     stack: Stack
     number: int
-    """Within its stack."""
+    """The number of the layer in its stack."""
     prefix: str
     outside: str
     """The prefix of names with `{layer}`: that of the layer without its last name and its number."""
@@ -76,7 +76,7 @@ class Layer:
 
 
 def _without_gap(numbers: set[int], where: str, what: str) -> range:
-    """All numbers from 0 to the largest one; raise CheckpointError if one of them is missing."""
+    """Return all numbers from 0 to the largest one; raise CheckpointError if one of them is missing."""
     everything = range(max(numbers, default=-1) + 1)
     missing = next((number for number in everything if number not in numbers), None)
     if missing is not None:
@@ -101,7 +101,7 @@ def find_layers(factorization: Factorization, shapes: Mapping[str, Shape]) -> li
 
 
 def _stages(patterns: tuple[str, ...], shapes: Mapping[str, Shape]) -> list[tuple[int, tuple[str, ...]]]:
-    """The number of every stage in the names on disk, with its prefixes; stage 0 alone where there are no stages.
+    """Return number and prefixes of every stage in the names on disk; stage 0 alone where there are no stages.
 
     There are stages where a prefix has `{stage}` or `{block}`. Every `{stage}` has layers, and the weights lack none of
     them. Blocks may stand within each other, and only some of them have layers.
@@ -118,7 +118,7 @@ def _stages(patterns: tuple[str, ...], shapes: Mapping[str, Shape]) -> list[tupl
 
 
 def _blocks(pattern: str, shapes: Mapping[str, Shape]) -> Iterator[tuple[tuple[int, ...], str]]:
-    """The numbers of every block on disk that has layers, and the prefix of its layers."""
+    """Yield the numbers of every block on disk that has layers, and the prefix of its layers."""
     before, _, _ = pattern.partition("{layer}")
     matcher = re.compile(re.escape(before).replace(r"\{block\}", _NUMBER) + _NUMBER)
     for match in filter(None, map(matcher.match, shapes)):
@@ -162,7 +162,7 @@ def named_tensors(factorization: Factorization) -> Iterator[str]:
 
 
 def _in_branches(factorization: Factorization) -> Iterator[str]:
-    """Every tensor name in the branches of a factorization."""
+    """Yield every tensor name in the branches of a factorization."""
     for matrices in factorization.branches.everything():
         yield from (name for slot in slots(matrices) for name in slot.tensors)
         norms = map(as_names, (matrices.norm, matrices.output_norm, matrices.inner_norm))

@@ -23,11 +23,11 @@ class Layout:
 
     factorization: Factorization
     widths: tuple[int, ...]
-    """For each layer the width of the stream that it reads and writes; 0 in a stack without any branch."""
+    """The width of the stream that each layer reads and writes; 0 in a stack without any branch."""
     heads: int
     """The most query heads of any stack."""
     branches: Mapping[str, Sets]
-    """For each branch of the registry and each layer the sets that the layer has."""
+    """Branch of the registry -> the sets of each layer."""
     unclaimed: tuple[str, ...]
     """Matrices of the residual width inside the layers that no branch reads and `ignores` does not list."""
 
@@ -47,7 +47,7 @@ class Layout:
         return tuple(path for path in PATHS if self.numbers(path) and self._makes(path))
 
     def _makes(self, path: str) -> bool:
-        """Whether every set has the two matrices that the path multiplies."""
+        """Return whether every set has the two matrices that the path multiplies."""
         roles = set(PATHS[path].roles)
         return all(roles <= layer_set.slots.keys() for layer in self.sets(path) for layer_set in layer)
 
@@ -61,7 +61,7 @@ class Layout:
         return self.branches[PATHS[path].branch]
 
     def parts(self, path: str, number: int) -> int:
-        """Return how many interchangeable parts a branch has: hidden units, or heads, of all experts."""
+        """Return the number of interchangeable parts of a branch: hidden units, or heads, of all experts."""
         return sum(layer_set.parts for layer_set in self.sets(path)[number])
 
     def numbers(self, path: str) -> tuple[int, ...]:
@@ -82,7 +82,7 @@ class Layout:
 
 
 def bind(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> Layout:
-    """Return where everything is in a checkpoint with these tensor shapes.
+    """Return the layout of a checkpoint with these tensor shapes.
 
     Raise CheckpointError where a tensor is missing or its shape does not fit the others or `config.json`,
     NothingToCompare for more layers than can be compared.
@@ -114,7 +114,7 @@ def _bound(
     stack: Stack,
     layers: list[Layer],
 ) -> Layout:
-    """The layout of one stack of layers."""
+    """Return the layout of one stack of layers."""
     sets_by_branch = {
         branch: [find_sets(factorization.branches.sets(branch), layer) for layer in layers] for branch in BRANCH_ROLES
     }
@@ -138,7 +138,7 @@ def _heads(factorization: Factorization, stack: Stack, config: Mapping[str, Any]
 
 
 def _width(factorization: Factorization, shapes: Mapping[str, Shape], sets: Iterable[tuple[LayerSet, ...]]) -> int:
-    """The width of the stream that the first branch writes into; 0 if there is no branch."""
+    """Return the width of the stream that the first branch writes into; 0 if there is no branch."""
     first = next((layer_set for layer_sets in sets for layer_set in layer_sets), None)
     if first is None:
         return 0

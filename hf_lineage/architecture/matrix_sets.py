@@ -1,4 +1,4 @@
-"""Matrix sets: those that each layer of a checkpoint has."""
+"""Matrix sets: the matrices of each branch of each layer of a checkpoint, by their roles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BIASES = ("bias", "beta")
 
 @dataclass(frozen=True)
 class Heads:
-    """How many heads of a role there are and how many rows each has; in an MLP every hidden unit is one of its own."""
+    """The number of heads of a role, and the rows of each; in an MLP every hidden unit is a head of its own."""
 
     count: int
     size: int
@@ -31,11 +31,11 @@ class LayerSet:
     output_norm: str | None
     inner_norm: str | None
     heads: Mapping[str, Heads] = field(default_factory=dict)
-    """By role, as the shapes say."""
+    """Role -> its heads, as the shapes tell."""
     stacked: tuple[int, ...] = ()
     """(E,) where the writer is a stack of experts."""
     width: int = 0
-    """Of the stream that the set reads and writes, as the shapes say."""
+    """The width of the stream that the set reads and writes, as the shapes tell."""
     variances: Mapping[str, str] = field(default_factory=dict)
     """Norm -> the stored running variance that it divides by; only batch norms have one."""
     expert: int = 0
@@ -45,18 +45,18 @@ class LayerSet:
 
     @property
     def units(self) -> int:
-        """How many rows a reader has once its heads are repeated for every query head."""
+        """The number of rows of a reader once its heads are repeated for every query head."""
         heads = self.heads.get("query") or self.heads["up"]
         return heads.count * heads.size
 
     @property
     def part(self) -> int:
-        """How many consecutive hidden units are interchangeable together: one, or the size of a head."""
+        """The number of consecutive hidden units that are interchangeable together: one, or the size of a head."""
         return self.heads["query"].size if "query" in self.heads else 1
 
     @property
     def parts(self) -> int:
-        """How many interchangeable parts it has, of all experts that are stacked in it."""
+        """The number of interchangeable parts of the set, over all experts that are stacked in it."""
         return self.units // self.part * math.prod(self.stacked)
 
     @property
@@ -90,7 +90,7 @@ def find_sets(sets: Sets, layer: Layer) -> tuple[LayerSet, ...]:
 
 
 def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
-    """A set once for each expert, if the layer has it."""
+    """Yield a set once for each expert, if the layer has it."""
     declared = list(slots(matrices))
     for expert in layer.experts(slot.tensor for slot in declared):
         wanted = {slot.role: replace(slot, tensor=slot.tensor.replace("{expert}", str(expert))) for slot in declared}

@@ -1,8 +1,8 @@
 """Codes: the grid that the numbers of a stored tensor are chosen from, found by decoding its least and largest codes.
 
-A quantizer stores for each number the code of the nearest value that the grid of its block offers. No format needs an
-encoder for that to be held against the original: decoded with the least code everywhere, and with the largest, a tensor
-gives both ends of the grid of each number, however it was packed, joined, permuted or transposed.
+A quantizer stores for each number the code of the nearest value that the grid of its block offers. To check that, no
+format needs an encoder. A tensor is decoded with the least code everywhere, and with the largest: that gives both ends
+of the grid of each number, even if it was packed, joined, permuted or transposed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Levels = NDArray[np.float32]
 HALF = 2.0**-25
 """Half the smallest number of float16: models pass through that format before they are quantized."""
 ROUNDED = 0.05
-"""How much further than half a step a number may be from its value, in steps: scales are rounded after codes."""
+"""Steps, beyond half a step, by which a number may be off its value, because scales are rounded after codes."""
 DIGITS = {"F32": 24, "F16": 11, "BF16": 8}
 """Binary digits of the formats of scales."""
 ONE = 1.05
@@ -36,19 +36,19 @@ class Step:
     """One step of the scales of a tensor, where they are rounded to a grid of their own."""
 
     fills: tuple[Fill, Fill]
-    """What is decoded with the one and with the other is one step apart, for each number."""
+    """Two fills; a tensor decoded with the first differs from one decoded with the second by one step a number."""
     most: float = math.inf
-    """How large a step may be beside the widest grid among numbers whose scales share one of their own."""
+    """The largest step, as a share of the widest grid among numbers whose scales share a scale of their own."""
     together: int = 1
-    """How many numbers one after another those are."""
+    """The number of consecutive numbers whose scales share a scale of their own."""
 
 
 @dataclass(frozen=True)
 class Codes:
-    """How the codes of one tensor are stored, and what a quantizer of its format leaves."""
+    """The grid of one stored tensor, and the largest errors that a quantizer of its format leaves."""
 
     name: str
-    """Of the format, in words."""
+    """The name of the format, in words."""
     low: Fill
     high: Fill
     decode: Callable[[Parts], NDArray[Any]]
@@ -59,21 +59,21 @@ class Codes:
     both: bool = False
     """Whether the grid of a block reaches from its least number to its largest, and not from the largest size alone."""
     slack: float = ROUNDED
-    """In steps, beyond half a step."""
+    """Largest distance of a number from its value, in steps beyond half a step."""
     least: float = HALF
-    """How far a number may be from its value however fine its grid is, as a size."""
+    """Distance from its value that a number may have however fine its grid is, in units of the weights."""
     clip: float = ONE
-    """How far a number beyond the end of its grid may be from it, in steps beyond half a step."""
+    """Largest distance from its grid of a number beyond the end of the grid, in steps beyond half a step."""
     reach: float = ONE
-    """How far the outermost number of a block may be from the end of its grid, in steps at that end."""
+    """Largest distance of the outermost number of a block from the end of its grid, in steps at that end."""
     steps: tuple[Step, ...] = ()
-    """None where scales are not rounded, or by less than `slack` holds."""
+    """Steps of the scales; empty where scales are not rounded, or where `slack` covers their rounding."""
     early: bool = False
     """Whether codes are chosen before scales are rounded, so that these steps count for all numbers."""
     searched: bool = False
     """Whether scales are found by a search for a small error, which may cut some numbers off."""
     moved: float = 0.0
-    """By how many more steps some numbers may be off where scales are fitted to others once codes are chosen."""
+    """Further steps by which some numbers may be off, where scales are fitted to others once codes are chosen."""
     zero: bool = False
     """Whether every grid reaches to 0, on whichever side of it its numbers lie."""
     flat: bool = False
@@ -97,7 +97,7 @@ def table(values: Iterable[float]) -> Levels:
 
 
 def filled(place: int, byte: int) -> Fill:
-    """Return what sets every byte of one part."""
+    """Return a function that sets every byte of one part."""
 
     def fill(parts: Parts) -> Parts:
         part = parts[place]
@@ -108,12 +108,12 @@ def filled(place: int, byte: int) -> Fill:
 
 
 def filled_ends(place: int, low: int, high: int) -> tuple[Fill, Fill]:
-    """Return what sets one part to the bytes of the least code, and to those of the largest."""
+    """Return two functions that set one part to the bytes of the least code, and to those of the largest."""
     return filled(place, low), filled(place, high)
 
 
 def stepped(place: int, step: int) -> Fill:
-    """Return what moves every byte of one part by a step, as far as bytes go."""
+    """Return a function that adds a step to every byte of one part, within 0 to 255."""
 
     def fill(parts: Parts) -> Parts:
         moved = np.clip(parts[place].view(np.uint8).astype(np.int16) + step, 0, 255).astype(np.uint8)
@@ -123,7 +123,7 @@ def stepped(place: int, step: int) -> Fill:
 
 
 def within_blocks(size: int, *patterns: tuple[int, bytes]) -> Fill:
-    """Return what sets some bytes of every block of so many bytes, given where each pattern begins; one part, rows."""
+    """Return a function that writes patterns into every block of `size` bytes of the first part, each at its start."""
 
     def fill(parts: Parts) -> Parts:
         (stored, *others) = parts
@@ -136,7 +136,7 @@ def within_blocks(size: int, *patterns: tuple[int, bytes]) -> Fill:
 
 
 def least(levels: Levels, dtype: str) -> float:
-    """Return how far a number may be from its value however fine its grid is, by the format of its scale.
+    """Return the distance from its value that a number may have however fine its grid is, by the format of its scale.
 
     The smallest scales of float16 are its smallest numbers, whatever multiplies them.
     """
@@ -144,9 +144,9 @@ def least(levels: Levels, dtype: str) -> float:
 
 
 def slack(levels: Levels, dtype: str) -> float:
-    """Return how much further than half a step a number may be whose scale, and perhaps its zero, was rounded so.
+    """Return the steps beyond half a step by which a number may be off, given the format of its scale.
 
-    Both move a number by at most the rounding of the format times the numbers of steps between it and zero.
+    A rounded scale, or zero point, moves a number by at most the format's rounding times the steps between it and zero.
     """
     digits = DIGITS.get(dtype)
     return ROUNDED if digits is None else float(ROUNDED + 2 * len(levels) * 2.0 ** -(digits + 1))

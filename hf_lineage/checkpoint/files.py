@@ -1,4 +1,4 @@
-"""Files: which of a repository hold its weights, those that transformers would load or else the likely ones."""
+"""Files: those of a repository that hold its weights, which transformers would load, or else the likely ones."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ NAMED = "transformers_weights"
 RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")
 """Parts of a distributed checkpoint, which transformers prefers to everything else in a folder."""
 PICKLE_BEGINS, BEGINNING = ("PK\x03\x04", *(f"\ufffd{chr(protocol)}" for protocol in range(2, 6))), 64
-"""How files of torch.save begin as text, with an archive or the mark of a pickle, and how much of a file is read."""
+"""Beginnings, as text, of files of torch.save (an archive or a pickle), and the number of bytes read to see them."""
 PICKLE_READ = "{} is a pickle; its tensors were read and nothing was run (--allow-pickle)"
 CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
 
 
 @dataclass(frozen=True)
 class WeightFiles:
-    """Which files of a repository hold its weights, found once."""
+    """The files of a repository that hold its weights, found once."""
 
     repo: RepoRef
     files: tuple[str, ...]
-    """Those that transformers reads; none where all is read in a foreign form."""
+    """The files that transformers reads; none where the model is read in a foreign form."""
     index: Mapping[str, str] = field(default_factory=dict)
     """Tensor -> file, by the index; empty if there is none."""
     foreign: ForeignModel | None = None
-    """How they are read where they are not as transformers saves them."""
+    """The foreign form that the model is read in; None where the files are as transformers saves them."""
     layout: Layout | None = None
     """The files that are read although transformers does not load them; None where there are others."""
 
@@ -78,7 +78,7 @@ class WeightFiles:
 
 
 def find_weights(repo: RepoRef) -> WeightFiles:
-    """Return which files hold the weights of a repository; raise as `foreign_model` and `weights_in`."""
+    """Return the files that hold the weights of a repository; raise as `foreign_model` and `weights_in`."""
     return weights_in(repo, foreign_model(repo))
 
 
@@ -88,7 +88,7 @@ def weight_files(repo: RepoRef) -> list[str]:
 
 
 def weights_in(repo: RepoRef, foreign: ForeignModel | None) -> WeightFiles:
-    """Return which files hold the weights of a repository, given in which foreign form it is read.
+    """Return the files that hold the weights of a repository, given the foreign form in which it is read, if any.
 
     Raise NothingToCompare where other loaders would read other files, CheckpointError where some are missing.
     """
@@ -99,7 +99,7 @@ def weights_in(repo: RepoRef, foreign: ForeignModel | None) -> WeightFiles:
 
 
 def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
-    """The map of the index, the files that are read, and the layout if it is not one that transformers loads."""
+    """Return the map of the index, the files that are read, and the layout if it is not one that transformers loads."""
     ranks = next(filter(RANKS.fullmatch, repo.files()), None)
     if ranks:
         raise NothingToCompare(
@@ -135,13 +135,13 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
 
 
 def _usual(repo: RepoRef) -> tuple[str, str]:
-    """The names of the only file with weights and of the index, by the library that wrote `config.json`."""
+    """Return the names of the only file with weights and of the index, by the library that wrote `config.json`."""
     before = DIFFUSERS if of_diffusers(repo.read_json("config.json") or {}) else ""
     return before + SINGLE, before + INDEX
 
 
 def _pickled(repo: RepoRef) -> tuple[dict[str, str], list[str]] | None:
-    """The map of an index of pickles, and the pickles that transformers loads where there is no safetensors file."""
+    """Return an index's map of pickles, and the pickles that transformers loads where there is no safetensors file."""
     single, index = PICKLED
     if repo.offers(single):
         return {}, [single]
@@ -152,7 +152,7 @@ def _pickled(repo: RepoRef) -> tuple[dict[str, str], list[str]] | None:
 
 
 def _named(repo: RepoRef) -> str | None:
-    """The file that config.json names; NothingToCompare for one that transformers would not load either."""
+    """Return the file that config.json names; NothingToCompare for one that transformers would not load either."""
     named = (repo.read_json("config.json") or {}).get(NAMED)
     if named is None:
         return None
@@ -183,7 +183,7 @@ def _listed(repo: RepoRef, index: Mapping[str, object], file: str = INDEX) -> di
 def _shards(
     repo: RepoRef, index: Mapping[str, object], file: str = INDEX, names: re.Pattern[str] = SHARD
 ) -> tuple[dict[str, str], list[str]]:
-    """The map of the index, tensor -> shard, and the shards, all of which exist."""
+    """Return the map of the index, tensor -> shard, and the shards, all of which exist."""
     weight_map = _listed(repo, index, file)
     shards = sorted(set(weight_map.values()))
     invalid = next((shard for shard in shards if not names.fullmatch(shard)), None)
@@ -199,7 +199,7 @@ def _shards(
 
 
 def other_format(repo: RepoRef) -> str | None:
-    """Return what a repository without usable weights holds instead and what to do about it; None if unknown.
+    """Return a sentence on what a repository without usable weights holds, with a remedy; None if unknown.
 
     Raise NoModelError for a part of the Hub's cache, which is no repository.
     """
@@ -224,12 +224,12 @@ def other_format(repo: RepoRef) -> str | None:
 
 
 def content_of(repo: RepoRef, file: str) -> str:
-    """Return what a file is, as it begins; empty where that is not known, or the file is not here."""
+    """Return the kind of a file by its beginning; empty where it is not known, or the file is not here."""
     return find_known("contents", [repo.read_head(file, BEGINNING) or ""])
 
 
 def _no_pickle(repo: RepoRef, file: str) -> str:
-    """What a file is that has the name of a pickle, but does not begin as one; empty for what transformers loads."""
+    """Return the kind of a file named as a pickle that does not begin as one; empty for one that transformers loads."""
     begins = repo.read_head(file, BEGINNING)
     if begins is None or file.startswith("pytorch_model") or begins.startswith(PICKLE_BEGINS):
         return ""

@@ -32,10 +32,10 @@ class Checkpoint:
         self.tensors = tensors
         """Name -> tensor as the model loads it, which may be decoded from several stored ones."""
         self.notes: tuple[str, ...] = ()
-        """Sentences about how the tensors are known, where that is not as transformers knows them."""
+        """Sentences about the names of the tensors, where these are not the names in transformers."""
 
     def content(self, file: Path) -> str:
-        """Return how the Hub names the content of a file, by its SHA-256 if it is large; empty if unknown."""
+        """Return the Hub's name of the content of a file, its SHA-256 if it is large; empty if unknown."""
         return file.resolve().name if file.is_symlink() and file.resolve().parent.name == "blobs" else ""
 
     @property
@@ -50,12 +50,12 @@ class Checkpoint:
 
     @property
     def requests(self) -> int:
-        """How many requests were made over the network."""
+        """The number of requests made over the network."""
         return 0
 
     @property
     def bytes_read(self) -> int:
-        """How many bytes were downloaded."""
+        """The number of bytes downloaded."""
         return 0
 
     def parts(self, names: Iterable[str]) -> dict[str, StoredTensor]:
@@ -69,7 +69,7 @@ class Checkpoint:
         return other
 
     def with_places(self, places: Mapping[str, Place]) -> Checkpoint:
-        """Return the same files with tensors that are parts of some, or several of them joined, in place of those."""
+        """Return the same files with other tensors: each is a part of one of these, or several of these joined."""
         used, stored = {one for place in places.values() for one in place.names}, dict(self.stored)
         others = {name: info for name, info in self.tensors.items() if name not in used}
         views = {name: _view([self.tensors[one] for one in at.names], at, stored) for name, at in places.items()}
@@ -129,7 +129,7 @@ class Checkpoint:
         return tuple(self.stored[part] for part in tensor.parts) if alone and matrix else ()
 
     def read_parts(self, name: str, rows: slice | None = None) -> list[NDArray[Any]]:
-        """Return what one tensor is decoded from, as it is stored; of the parts of a matrix of `row_parts` some rows.
+        """Return the parts from which one tensor is decoded, as they are stored, or some rows of those of `row_parts`.
 
         Raise CheckpointError if a file has changed since it was opened.
         """
@@ -155,7 +155,7 @@ class Checkpoint:
 
 
 def _view(infos: Sequence[TensorInfo], place: Place, stored: dict[str, StoredTensor]) -> TensorInfo:
-    """Some tensors joined, or rows of one, or all of it; of experts that are stored apart only the one is read."""
+    """Return tensors joined, some rows of one, or all of one; of experts that are stored apart only one is read."""
     info, rows, expert = infos[0], place.rows, place.expert
     if len(infos) > 1:
         height, refusals = sum(one.shape[0] for one in infos), filter(None, (one.refusal for one in infos))

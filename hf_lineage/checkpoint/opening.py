@@ -58,7 +58,7 @@ def open_file(repo: RepoRef, file: str) -> Checkpoint:
 
 
 def _opened(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any]) -> Checkpoint:
-    """The checkpoint in these files: those on this disk are read there; of the others only ranges are downloaded."""
+    """Return the checkpoint in these files; files on this disk are read there, of the others ranges are downloaded."""
     if all(map(repo.has, files)):
         return Checkpoint(*_tensors({file: (repo.located(file), str(repo.path(file))) for file in files}, repo, config))
     from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
@@ -79,7 +79,7 @@ def _tensors(
     config: Mapping[str, Any],
     fetch: Callable[[Iterable[str], dict[str, StoredTensor]], None] | None = None,
 ) -> tuple[dict[str, StoredTensor], dict[str, TensorInfo]]:
-    """The tensors as the files hold them, and as the model loads them; `fetch` gets those that describe others."""
+    """Return the tensors as stored and as the model loads them; `fetch` gets those that describe others."""
     stored = _stored(files, repo)
     try:
         if PLAIN.alone(stored, config):
@@ -101,7 +101,7 @@ def _tensors(
 
 
 def _in_half(config: Mapping[str, Any]) -> bool:
-    """Whether `config.json` has the model loaded in float16, whatever its files hold."""
+    """Return whether `config.json` has the model loaded in float16, whatever its files hold."""
     named = config.get("dtype")
     return bool((config.get("torch_dtype") if named is None else named) == HALF)
 
@@ -122,7 +122,7 @@ def _fetch(
 
 
 def _stored(files: Mapping[str, tuple[Path, str]], repo: RepoRef) -> dict[str, StoredTensor]:
-    """The tensors of all files, given for each file its path and the name that errors show."""
+    """Return the tensors of all files, given for each file its path and the name that errors show."""
     tensors: dict[str, StoredTensor] = {}
     holder: dict[str, str] = {}
     for file, (path, shown) in files.items():

@@ -32,10 +32,10 @@ GAP = 2**18
 def ranged(
     repo: RepoRef, files: Iterable[str], head: Callable[[RangedFile], None]
 ) -> tuple[list[RangedFile], Executor, Downloads]:
-    """Return those of some files of which only ranges are downloaded, and who downloads them.
+    """Return the files of which only ranges are downloaded, the pool that downloads them, and its counts.
 
-    `head` fetches the header of each. The others are on this disk afterwards: what the cache holds, under this commit
-    or another, is not fetched again, and a system without files that have no name fetches all of it.
+    `head` fetches the header of each. All other files are on this disk afterwards: a file that the cache holds, under
+    any commit, is not fetched again. A system on which files must have a name fetches every file whole.
     """
     absent = [file for file in files if not repo.has(file)]
     if absent and not OPEN_FILES.is_dir():
@@ -80,7 +80,7 @@ class Held:
         return self._ranges[first : bisect.bisect_left(self._ranges, stop, key=itemgetter(0))]
 
     def missing(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Yield where those of these bytes begin and end that were not asked for."""
+        """Yield begin and end of each range of these bytes that was not asked for."""
         for one in self.among(start, stop):
             if start < one.start:
                 yield start, one.start
@@ -119,17 +119,17 @@ class RemoteCheckpoint(Checkpoint):
         self._held = {path: Held() for path in files}
 
     def content(self, file: Path) -> str:
-        """Return how the Hub names the content of a file, by its SHA-256 if it is large; empty if unknown."""
+        """Return the Hub's name of the content of a file, its SHA-256 if it is large; empty if unknown."""
         return self._files[file].content if file in self._files else super().content(file)
 
     @property
     def requests(self) -> int:
-        """How many requests were made."""
+        """The number of requests made."""
         return self._downloads.requests
 
     @property
     def bytes_read(self) -> int:
-        """How many bytes were downloaded."""
+        """The number of bytes downloaded."""
         return self._downloads.downloaded
 
     def prefetch(self, *names: str) -> None:
@@ -145,7 +145,7 @@ class RemoteCheckpoint(Checkpoint):
         return super().read(name, memory)
 
     def read_parts(self, name: str, rows: slice | None = None) -> list[NDArray[Any]]:
-        """Return what one tensor is decoded from once it has been downloaded; raise as `read` does."""
+        """Return the stored parts of one tensor once they have been downloaded; raise as `read` does."""
         self.wait(name)
         return super().read_parts(name, rows)
 
@@ -180,14 +180,14 @@ class RemoteCheckpoint(Checkpoint):
             self._downloads.stopped.set()
 
     def _missing(self, tensor: StoredTensor) -> list[tuple[int, int]]:
-        """Where bytes of a stored tensor begin and end that were not asked for."""
+        """Return begin and end of each range of a stored tensor's bytes that was not asked for."""
         if (file := self._files.get(tensor.file)) is None:
             return []
         start = max(tensor.start, file.head)
         return list(self._held[tensor.file].missing(start, tensor.start + tensor.size))
 
     def _fetch(self, tensors: Iterable[StoredTensor], gap: int) -> None:
-        """Ask for what is missing of stored tensors, or of rows of some, and for small gaps between them."""
+        """Ask for the missing bytes of stored tensors, or of rows of some, and for small gaps between them."""
         with self._lock:
             missing: dict[Path, list[tuple[int, int]]] = defaultdict(list)
             for tensor in tensors:
@@ -216,7 +216,7 @@ class RemoteCheckpoint(Checkpoint):
 
 
 def _close(ranges: Iterable[tuple[int, int]], held: Held, gap: int) -> Iterator[tuple[int, int]]:
-    """Ascending ranges of one file; two with a small gap between them, of which nothing is here, become one."""
+    """Yield ascending ranges of one file; two ranges with a small gap between them, all of it missing, become one."""
     run: tuple[int, int] | None = None
     for start, stop in ranges:
         if run and start - run[1] <= gap and not held.among(run[1], start):

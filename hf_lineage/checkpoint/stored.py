@@ -77,7 +77,7 @@ class StoredTensor:
 
     @property
     def numbers(self) -> int:
-        """How many numbers it holds."""
+        """The number of numbers in the tensor."""
         return math.prod(self.shape)
 
     @property
@@ -111,7 +111,7 @@ class StoredTensor:
 
 
 def unreadable(name: str, error: OSError) -> CheckpointError:
-    """Return what is raised where a tensor cannot be read any more, though its header could."""
+    """Return the error about a tensor that cannot be read any more, though its header could."""
     return CheckpointError(f"{name} cannot be read: {error.strerror or error}; check that nothing changes the file")
 
 
@@ -180,7 +180,7 @@ def header(file: Path, shown: str) -> Iterator[tuple[str, StoredTensor]]:
 
 
 def _is_cut(file: Path) -> bool:
-    """Whether a file ends before a tensor that its header names."""
+    """Return whether a file ends before a tensor that its header names."""
     with contextlib.suppress(OSError, ValueError):
         read_into(file, 0, memoryview(length := bytearray(8)), None)
         header = bytearray(min(int.from_bytes(length, "little"), LARGEST_HEADER))

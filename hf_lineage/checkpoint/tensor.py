@@ -1,4 +1,4 @@
-"""A tensor of a model as it is loaded, how it is decoded from the stored tensors, and in which number formats.
+"""A tensor of a model as it is loaded, its decoding from stored tensors, and the number formats of these.
 
 Stored numbers are read as those of NumPy, and made float32 faster than by NumPy itself.
 """
@@ -43,7 +43,7 @@ WIDER: dict[np.dtype[Any], type[np.unsignedinteger[Any]]] = {
     DTYPES["F32"]: np.uint32,
     DTYPES["BF16"]: np.uint16,
 }
-"""The formats that hold such numbers, with integers of their size, in whose order their sizes are."""
+"""Formats that hold such numbers -> unsigned integers of their size, which order bit patterns by magnitude."""
 
 
 def without_smallest(numbers: NDArray[Any]) -> None:
@@ -126,7 +126,7 @@ def as_stored(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class ByRows:
-    """A function that decodes each row of a matrix from that row of all its parts, so that some can be had alone."""
+    """A function that decodes each row of a matrix from the same row of its parts, so that rows can be read alone."""
 
     decode: Decode
 
@@ -155,7 +155,7 @@ class TensorInfo:
     linear: bool = False
     """Whether it is (out, in) because of how it is stored, also where the class has (in, out)."""
     codes: Codes | str = field(default="", compare=False)
-    """The grid of its numbers; or why no bound holds for each, in a sentence; empty where nothing is known of it."""
+    """The grid of its numbers, or a sentence why no bound holds for each number; empty where neither is known."""
 
     def turned(self) -> TensorInfo:
         """Return the transposed matrix."""
@@ -163,5 +163,5 @@ class TensorInfo:
 
     @property
     def numbers(self) -> int:
-        """How many numbers it holds."""
+        """The number of numbers in the tensor."""
         return math.prod(self.shape)

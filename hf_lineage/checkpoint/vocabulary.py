@@ -1,8 +1,8 @@
-"""Vocabulary: which tokens two models share, by the tokenizer files of their repositories.
+"""Vocabulary: the tokens that two models share, by the tokenizer files of their repositories.
 
 Equal files are recognised by their digests. Otherwise tokens are compared as text, and nothing is guessed that no file
-says. A wrong file can only hide what two models have in common: rows of tokens that do not belong together are no more
-alike than those of independent models.
+says. A wrong file can only hide what two models have in common: rows of unlike tokens are no more alike than those of
+independent models.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub import RepoRef
 
 NUMBER, TEXT = "number", "text"
-"""How tokens are known to be the same: by their number in equal files, or by their text."""
+"""The criteria by which tokens count as the same: their number in equal files, or their text."""
 PIECES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 """Files that are compared by their digests alone."""
 
@@ -31,15 +31,15 @@ class SharedTokens:
     """The tokens that two models share, each with its row in both embeddings."""
 
     base: NDArray[np.int64]
-    """(K,), ascending."""
+    """(K,): the rows in the base's embedding, ascending."""
     candidate: NDArray[np.int64]
-    """(K,)"""
+    """(K,): the rows of the same tokens in the candidate's embedding."""
     by: str
-    """NUMBER or TEXT."""
+    """The criterion, NUMBER or TEXT."""
 
 
 def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> SharedTokens:
-    """Return the tokens that two models share, given how many rows their embeddings have.
+    """Return the tokens that two models share, given the numbers of rows of their embeddings.
 
     Raise NothingToCompare where their files do not tell, CheckpointError for a file that is damaged.
     """
@@ -61,7 +61,7 @@ def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> S
 
 
 def _files(repo: RepoRef) -> list[str]:
-    """The tokenizer files of a repository."""
+    """Return the tokenizer files of a repository."""
     return [file for file in (*READERS, *PIECES) if repo.offers(file)]
 
 
@@ -71,7 +71,7 @@ def _by_number(count: int) -> SharedTokens:
 
 
 def _by_text(base: Tokens, candidate: Tokens, rows: tuple[int, int]) -> SharedTokens:
-    """Tokens of one text; of several that have one row, or none, only one counts, or none."""
+    """Return the tokens of equal text; of several with one row only one counts, and a token without a row does not."""
     pairs = [(number, candidate[text]) for text, number in base.items() if text in candidate]
     inside = [pair for pair in pairs if all(number < count for number, count in zip(pair, rows, strict=True))]
     unique = {other: mine for mine, other in dict(inside).items()}
@@ -80,7 +80,7 @@ def _by_text(base: Tokens, candidate: Tokens, rows: tuple[int, int]) -> SharedTo
 
 
 def _read(repo: RepoRef) -> Tokens:
-    """The number of every token of a repository by its text."""
+    """Return the number of every token of a repository by its text."""
     for file, read in READERS.items():
         if repo.offers(file):
             repo.fetch(file)
@@ -93,7 +93,7 @@ def _read(repo: RepoRef) -> Tokens:
 
 
 def _of_tokenizer(repo: RepoRef, file: str) -> Iterator[tuple[Any, Any]]:
-    """The tokens of `tokenizer.json`: a mapping, or a list of pieces with their scores, and those that were added."""
+    """Yield the tokens of `tokenizer.json`, a mapping or a list of pieces with scores, and those that were added."""
     content = repo.read_json(file) or {}
     model, added = content.get("model"), content.get("added_tokens")
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
@@ -116,4 +116,4 @@ READERS: Mapping[str, Callable[[RepoRef, str], Iterator[tuple[Any, Any]]]] = {
     "vocab.json": lambda repo, file: iter((repo.read_json(file) or {}).items()),
     "vocab.txt": _of_lines,
 }
-"""The files in which tokens are written out, and what reads them."""
+"""File in which tokens are written out -> the function that reads it."""

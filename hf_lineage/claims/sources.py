@@ -85,7 +85,7 @@ Declared = Mapping[ClaimSource, Sequence[Name]]
 
 
 def read_claims(repo: RepoRef) -> Claims:
-    """Return what a repository declares in any of its files.
+    """Return the bases that a repository declares in any of its files.
 
     Raise CheckpointError if a file cannot be parsed, unless another of a lower rank names a model.
     """

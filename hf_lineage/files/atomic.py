@@ -41,7 +41,7 @@ class Folder:
     descriptor: int | None
 
     def named(self, name: str) -> str:
-        """Return what names a file beside the descriptor."""
+        """Return the name of a file relative to the descriptor or, without a descriptor, its path."""
         return name if self.descriptor is not None else str(self.path / name)
 
     def open(self, name: str, flags: int) -> int:

@@ -60,7 +60,7 @@ def events(text: str, loader: Any = FAST) -> Iterator[Any]:
 
 
 def problem(error: Exception) -> str:
-    """Return what is wrong with a text, in words and without its position."""
+    """Return the error in a text, in words and without its position."""
     return str(getattr(error, "problem", None) or error).partition("\n")[0]
 
 

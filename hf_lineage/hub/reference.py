@@ -71,7 +71,7 @@ class RepoRef:
         return f"{self.subfolder}/{file}" if self.subfolder else file
 
     def path(self, file: str) -> Path:
-        """Return where a file of the repository is, or would be."""
+        """Return the path that a file of the repository has, or would have."""
         return self.folder / self.within(file)
 
     def located(self, file: str) -> Path:

@@ -187,7 +187,7 @@ def _fields(name: str, error: Exception) -> dict[str, object]:
 
 
 def access() -> str:
-    """Return what else to check where the name of a model or an account is right: it may be private."""
+    """Return the advice to check access where the name of a model or an account is right: it may be private."""
     return "whether the account of your token may read it" if _has_token() else "set HF_TOKEN"
 
 
@@ -199,7 +199,7 @@ def _has_token() -> bool:
 
 
 def route() -> str:
-    """Return what the user put between this machine and the Hub, endpoint and proxies; no password is told."""
+    """Return the endpoint and the proxies that the user put between this machine and the Hub, without passwords."""
     endpoint = constants.ENDPOINT.rpartition("@")[2]
     other = [f"HF_ENDPOINT {endpoint}"] if constants.ENDPOINT != constants._HF_DEFAULT_ENDPOINT else []
     proxies = [f"{scheme.upper()}_PROXY" for scheme in ("http", "https", "all") if scheme in getproxies()]

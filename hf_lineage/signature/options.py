@@ -1,7 +1,7 @@
-"""What a signature depends on besides the weights: the recipe and the paths.
+"""Options of a signature: the recipe and the paths, on which it depends besides the weights.
 
-Fields that take what people write, and hold one kind of value, are descriptors because a type checker then knows both
-kinds; `hf_lineage.checking.settings` turns one into the other.
+A field that takes several kinds of value and holds one kind is a descriptor, so that a type checker knows both;
+`hf_lineage.checking.settings` turns one into the other.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Names(_Field):
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """Which signature of a model is meant: by which recipe, and along which paths; OptionError for an unknown path."""
+    """The specification of a signature: its recipe and its paths; OptionError for an unknown path."""
 
     recipe: Recipe = RECIPES["robust"]
     paths: Names = Names(*USUAL)

@@ -12,12 +12,12 @@ from hf_lineage.errors import OptionError
 from hf_lineage.signature.recipe_table import PARAMETERS
 
 SKETCH_VERSION = 1
-"""Raised whenever probe signs or test coordinates are drawn in another way."""
+"""A version that rises whenever probe signs or test coordinates are drawn in another way."""
 
 UNIT_SIGNS = 128
 """Signs that a signature holds for each row of a hidden unit: of its reader, its writer and its gate."""
 ROWS = ("inner", "outer", "gate")
-"""The rows of a hidden unit: what it reads, what it writes, and the other reader of gated ones."""
+"""The rows of a hidden unit: its reader, its writer, and the other reader of gated units."""
 HEAD_COORDINATES = 16
 """Test coordinates on either side whose products stand for the direction of a head."""
 
@@ -27,7 +27,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a branch product M is formed, centred and sketched: every parameter that changes a number."""
+    """The parameters by which a branch product M is formed, centred and sketched: all that change a number."""
 
     name: str
     gains: bool
@@ -39,7 +39,7 @@ class Recipe:
     ones: bool
     """Centre on span{I, 11ᵀ} instead of on the identity alone."""
     gates: bool = False
-    """Record of gated hidden units all three rows, so that a unit is inherited only with its gate."""
+    """Record all three rows of gated hidden units, so that a unit is inherited only with its gate."""
     version: int = 1
     """The version of the recipe of this name; a signature holds the version that it was made with."""
     probes: int | None = 64
@@ -67,7 +67,7 @@ class Recipe:
         return f"{path}-{self.name}-{probes}-{hashlib.sha256(parameters.encode()).hexdigest()[:12]}"
 
     def columns(self, width: int) -> int:
-        """Return how many columns a sketch has: k, or the width where Z is the identity."""
+        """Return the number of columns of a sketch: k, or the width where Z is the identity."""
         return width if self.probes is None else min(self.probes, width)
 
     def unit_signs(self, size: int) -> Array:
@@ -98,7 +98,7 @@ RECIPES = {option: Recipe(**parameters) for option, parameters in PARAMETERS.ite
 
 
 def signs(purpose: str, shape: tuple[int, int]) -> Array:
-    """Return random ±1 of a shape; the purpose says which."""
+    """Return random ±1 of a shape, the same ones for the same purpose."""
     count = shape[0] * shape[1]
     words = random_stream(purpose).random_raw(-(-count // 64))
     bits = np.unpackbits(words.astype("<u8").view(np.uint8), count=count, bitorder="little")

@@ -1,7 +1,7 @@
 """Signature: plain values that need NumPy only.
 
-A signature holds, for every path and layer, what a comparison needs of the centred residual R (width x width) of the
-branch product M, and the recipe that says how those numbers were made.
+For every path and layer it holds a sketch of R (width x width), the centred residual of the branch product M. It also
+holds the other numbers that a comparison needs, and the recipe by which all of them were made.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PARTS = ("sketch", "corner", "trace", "norm")
 """The arrays of a path, each with a row for every layer."""
 
 WIDEST = 2**20
-"""Several times the width of real models."""
+"""The largest width, several times that of real models."""
 
 
 class Columns(Protocol):
@@ -32,7 +32,7 @@ class Columns(Protocol):
 
     @property
     def room(self) -> int:
-        """How many columns may be asked for at a time."""
+        """The most columns that may be asked for at a time."""
 
     def columns(self, chosen: slice) -> Array:
         """Return some columns of every residual, (L, d, b)."""
@@ -63,13 +63,13 @@ class UnitCodes:
 
 @dataclass(frozen=True)
 class Sampled:
-    """How much of every layer was read, where it was not all of it."""
+    """The numbers of units and coordinates that were read of every layer, of all that it has."""
 
     units: int
-    """Hidden units."""
+    """Hidden units that were read, of `of_units`."""
     of_units: int
     coordinates: int
-    """Residual coordinates."""
+    """Residual coordinates that were read, of `of_coordinates`."""
     of_coordinates: int
 
 
@@ -91,11 +91,11 @@ class PathSignature:
     norm: Vector = field(repr=False)
     """(L,): ‖M‖_F, estimated from the probes unless exact."""
     units: tuple[UnitCodes, ...] = field(default=(), repr=False)
-    """For each layer its units; empty in signatures that were stored without them."""
+    """The units of each layer; empty in signatures that were stored without them."""
     widths: tuple[int, ...] = ()
-    """For each layer the width of its stream, where widths differ."""
+    """The width of each layer's stream, where widths differ."""
     sampled: Sampled | None = None
-    """How much of every layer it is made of; None where that is the whole layer."""
+    """The sample of every layer that it is made of; None where that is the whole layer."""
 
     def alike(self, other: PathSignature) -> NDArray[np.bool_]:
         """Return whether two layers of this and another model may be alike, (L, L): equally wide, or as `by_number`."""
@@ -108,7 +108,7 @@ class PathSignature:
 
     @property
     def by_number(self) -> bool:
-        """Whether a layer can only be alike to the one of its number: of others, other units were drawn."""
+        """Whether a layer can only be like the layer of its own number: other units were drawn in other layers."""
         return self.sampled is not None and self.sampled.units < self.sampled.of_units
 
     def select(self, rows: Sequence[int] | NDArray[np.int64]) -> PathSignature:

@@ -86,7 +86,8 @@ def test_only_related_is_written_as_verified(hub):
     result = annotate(hub, "--write")
     assert result.code == 0
     assert result.out.startswith(
-        "acme/base: VERIFIED inherited\nacme/other: UNRELATED\nacme/wide: UNRELATED\nacme/gone: UNDECIDED no-base\n7: UNDECIDED no-base\n"
+        "acme/base: VERIFIED inherited\nacme/other: UNRELATED\nacme/wide: UNRELATED\n"
+        "acme/gone: UNDECIDED no-base\n7: UNDECIDED no-base\n"
     )
     assert readme(hub).count("VERIFIED inherited") == 1
     assert [claim["verified"] for claim in claims(hub)["claims"]] == [True, False, False, False, False]

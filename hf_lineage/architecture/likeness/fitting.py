@@ -28,7 +28,7 @@ from hf_lineage.errors import CheckpointError
 def fitting_class(shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> str | None:
     """Return a listed class that reads all matrices and gains of a model, though others of its tensors may differ.
 
-    Where `config.json` names no class, the one that leaves the fewest unread.
+    Where `config.json` names no class, it is the class that leaves the fewest of them unread.
     """
     groups = {group.prefix: group for group in find_groups(shapes)}
     fits: dict[int, list[Factorization]] = {}
@@ -62,14 +62,14 @@ def unread(layout: Layout, shapes: Mapping[str, Shape]) -> tuple[str, ...]:
 
 
 def starred(name: str, *numbers: str) -> str:
-    """Return a name without `.weight`, `*` for every number in it and for what stands for numbers."""
+    """Return a name without `.weight`, with `*` for every number and for every text that stands for a number."""
     for number in numbers:
         name = name.replace(number, "0")
     return re.sub(r"(?<![^.])\d+(?![^.])", "*", name.removesuffix(".weight"))
 
 
 def absent_names(factorization: Factorization, tensors: Mapping[str, Shape]) -> tuple[str, ...]:
-    """Return the names that a factorization asks for and no layer has; of several sets those of the nearest."""
+    """Return the names that a factorization asks for and no layer has; of several sets, those of the nearest set."""
     names: dict[tuple[str, ...], None] = {}
     for sets in map(factorization.branches.sets, BRANCH_ROLES):
         needed = [tuple(_needed(entry)) for entry in as_sets(sets)]
@@ -79,7 +79,7 @@ def absent_names(factorization: Factorization, tensors: Mapping[str, Shape]) -> 
 
 
 def _needed(matrices: MatrixSet) -> Iterator[tuple[str, ...]]:
-    """The names of a set, each with its alternatives."""
+    """Yield the names of a set, each with its alternatives."""
     stored = {name: (name,) for slot in slots(matrices) for name in slot.tensors}
     yield from stored.values()
     norms: tuple[Norms, ...] = (matrices.norm, matrices.output_norm, matrices.inner_norm)
@@ -90,7 +90,7 @@ def _needed(matrices: MatrixSet) -> Iterator[tuple[str, ...]]:
 
 
 def _absent(asked: Iterable[tuple[str, ...]], tensors: Mapping[str, Shape]) -> tuple[str, ...]:
-    """The names that no layer has; only `bind` can check names beside the layers."""
+    """Return the names that no layer has; only `bind` can check names beside the layers."""
     return tuple(
         " or ".join(names)
         for names in asked

@@ -1,4 +1,4 @@
-"""Guess: which tensors of a layer group may be a branch, by the names in registry files, then by letters and sizes."""
+"""Guess: tensors of a layer group that may be a branch, by the names in registry files, then by letters and sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hf_lineage.architecture.registry import ATTENTION_ROLES, Factorization, Nor
 
 NORMS = ("norm", "output_norm", "inner_norm")
 MOST = 8
-"""How many matrix sets of one kind are guessed; files have up to five."""
+"""The most matrix sets of one kind that are guessed; registry files have up to five."""
 
 _AFFIX = re.compile(r"weight|proj(ection)?|linear|lin|dense|layer|self|att(ention|n)?|to|w|[\d_.]")
 _LETTERS = {
@@ -45,7 +45,7 @@ def branches(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, 
 def norms(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, YamlSet]:
     """Return the norms of each kind of branch: those of the registry file whose norms cover most gains of the group.
 
-    Where the names themselves tell more of them than any file, they count.
+    The names of the gains count instead, where they tell more norms than any file.
     """
     assignments = Counter(assignment for factorization in registry if (assignment := _assignment(factorization, group)))
     hinted = _hinted(group.gains)
@@ -60,7 +60,7 @@ def norms(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, Yam
 
 
 def _of_layer(layer: Mapping[str, Shape], familiar: Sequence[Pattern], width: int) -> dict[str, list[YamlSet]]:
-    """The sets of one layer: every MLP that shares no tensor with a better one, and the best attention."""
+    """Return the sets of one layer: every MLP that shares no tensor with a better one, and the best attention."""
     free = {name: shape for name, shape in layer.items() if len(shape) in (2, 3)}
     sets_by_kind: dict[str, list[YamlSet]] = {kind: [] for kind in KINDS}
     for candidate in sorted(
@@ -85,7 +85,7 @@ def _taken(free: dict[str, Shape], yaml_set: YamlSet | None) -> list[YamlSet]:
 
 
 def _siblings(names: Iterable[str], parts: int = 1) -> list[dict[str, str]]:
-    """The names under each module by their last parts."""
+    """Return the names under each module by their last parts."""
     modules: dict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
     for name in names:
         path = name.split(".")
@@ -94,7 +94,7 @@ def _siblings(names: Iterable[str], parts: int = 1) -> list[dict[str, str]]:
 
 
 def _by_letters(free: Iterable[str]) -> YamlSet | None:
-    """The first module whose matrices are named like query, key, value and output, or pack them."""
+    """Return the first module whose matrices are named like query, key, value and output, or pack them."""
     for siblings in (*_siblings(free), *_siblings(free, parts=2)):
         yaml_set: YamlSet = {}
         for last, name in siblings.items():
@@ -110,7 +110,7 @@ def _by_letters(free: Iterable[str]) -> YamlSet | None:
 
 
 def _by_sizes(free: Mapping[str, Shape], layer: Mapping[str, Shape], width: int) -> YamlSet | None:
-    """The first module in which a size other than the width has one writer, and one or two readers or both in one."""
+    """Return the first module in which a size other than the width has one writer and one or two readers, or a pack."""
     for siblings in _siblings(free):
         sizes: dict[int, list[str]] = defaultdict(list)
         for name in siblings.values():

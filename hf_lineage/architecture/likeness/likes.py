@@ -1,8 +1,8 @@
 """Likeness: the listed classes whose tensors a model of an unlisted class has, with the same names and shapes.
 
-All names may begin with a prefix more, as those of a language model inside another one, and the matrices and norms of
-its layers may be called otherwise, where letters and sizes tell which is which. That two classes have the same tensors
-does not say that they compute the same, so nothing is verified by such a reading.
+All names may begin with one more prefix, as those of a language model inside another model. The matrices and norms of
+its layers may have other names, where letters and sizes tell their roles. Two classes with the same tensors need not
+compute the same, so nothing is verified by such a reading.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from hf_lineage.architecture.registry import (
 from hf_lineage.errors import LineageError
 
 OWN_CODE = "loading/own_code.yaml"
-"""Classes that repositories bring the code of, each with the listed class whose tensors it has but for a few."""
+"""Table of classes whose code is in repositories, each with the listed class that has nearly the same tensors."""
 SIZES = ("hidden_size", "d_model", "n_embd", "dim")
-"""What settings call the residual width."""
+"""The settings that give the residual width."""
 
 
 @dataclass(frozen=True)
 class Like:
-    """A listed class that a model can be read as, and where in the repository that model is."""
+    """A listed class that a model can be read as, and the place of that model in the repository."""
 
     classes: tuple[str, ...]
     factorization: Factorization
@@ -47,7 +47,7 @@ class Like:
 
     @property
     def architecture(self) -> str:
-        """The class by name, of several that have the same tensors the first."""
+        """The name of the class; of several that have the same tensors, the first."""
         return self.classes[0]
 
 
@@ -76,9 +76,9 @@ def _of_group(
     asked: str | None,
     as_guessed: bool = False,
 ) -> Iterator[Like]:
-    """Every factorization with the tensors of one stack of layers, with the settings that fit them.
+    """Yield every factorization with the tensors of one stack of layers, with the settings that fit them.
 
-    `as_guessed`: those whose tensors have other names, by what the names seem to say.
+    `as_guessed`: only factorizations whose tensors have other names, by the roles that the names seem to tell.
     """
     guesses = (guess.branches(group, factorizations()), guess.norms(group, factorizations())) if as_guessed else None
     for factorization in factorizations():
@@ -100,7 +100,7 @@ def _of_group(
 def _classes(
     factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any], asked: str | None
 ) -> tuple[str, ...]:
-    """The listed classes whose tensors these are, under settings that fit them; none if there are none."""
+    """Return the listed classes whose tensors these are, under settings that fit them; none if there are none."""
     if unmet(config, factorization.requires):
         return ()
     try:
@@ -116,7 +116,7 @@ def _classes(
 def _renamed(
     factorization: Factorization, sets: Mapping[str, Sequence[Any]], norms: Mapping[str, Mapping[str, Any]]
 ) -> Mapping[str, str]:
-    """Names in a layer, each with what a factorization calls what it seems to be; none where that is unclear."""
+    """Return name in a layer -> the factorization's name of the tensor that it seems to be; empty where unclear."""
     renamed: dict[str, str] = {}
     for kind in KINDS:
         listed, guessed = as_sets(factorization.branches.sets(kind)), sets.get(kind, ())
@@ -132,14 +132,14 @@ def _renamed(
 
 
 def _nearest(likes: Sequence[Like]) -> list[Like]:
-    """Those whose classes are of the model's type if there are any, else those that usually have its activation."""
+    """Return the likes with a class of the model's type if there are any, else those with its usual activation."""
     of_type = [it for it in likes if {*classes_of_type(it.settings.get("model_type"))} & {*it.factorization.classes}]
     usual = [it for it in likes if it.settings.get("hidden_act") in usual_activations(it.classes)]
     return of_type or usual or [*likes]
 
 
 def _ways(likes: Sequence[Like]) -> list[list[Like]]:
-    """Likes that compute the same together, those of the plainest factorization first."""
+    """Return the likes in groups that compute the same, those of the plainest factorization first."""
     ways: dict[str, list[Like]] = {}
     for like in sorted(likes, key=lambda one: (len(one.factorization.requires), -len(one.factorization.classes))):
         ways.setdefault(f"{like.within.prefixes} {_computes(like.factorization)}", []).append(like)
@@ -147,13 +147,13 @@ def _ways(likes: Sequence[Like]) -> list[list[Like]]:
 
 
 def _computes(factorization: Factorization) -> str:
-    """What a factorization computes, whatever its settings are called and wherever its layers stand."""
+    """Return a text that is equal for factorizations which compute the same, whatever their settings and prefixes."""
     about = (factorization.normalization, factorization.gain, factorization.stored, factorization.exchangeable)
     return repr((about, *(as_sets(factorization.branches.sets(kind)) for kind in KINDS)))
 
 
 def _named(ways: Sequence[Like], named: Sequence[str], asked: str | None) -> Like:
-    """The first of some likes with the class that it is called: that of its own settings, else the usual one."""
+    """Return the first of some likes under one class: that of its own settings, else the usual one."""
     like = ways[0]
     own = [name for name in classes_named(like.settings) if name in like.classes]
     own = own or [name for name in classes_of_type(like.settings.get("model_type")) if name in like.classes]

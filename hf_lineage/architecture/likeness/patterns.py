@@ -1,4 +1,4 @@
-"""Patterns: the matrix sets of all registry files, and where a layer has tensors of the same names.
+"""Patterns: the matrix sets of all registry files, and the places where a layer has tensors of the same names.
 
 A pattern is a set without the name of the module that holds all of it. It is searched under every module of a layer, so
 names from the registry match in new combinations. The repeated layers of a header are found by their numbers alone,
@@ -33,11 +33,11 @@ class LayerGroup:
     """The layers under one prefix."""
 
     prefix: str
-    """With `{layer}`, as a registry file says it."""
+    """The prefix with `{layer}`, as a registry file has it."""
     depth: int
     kinds: tuple[Mapping[str, Shape], ...]
-    """Of each kind of layer: name of a tensor without `.weight`, `{expert}` for an expert's number -> shape as
-    stored."""
+    """For each kind of layer: name of a tensor, without `.weight` and with `{expert}` for an expert's number -> shape
+    as stored."""
 
     @functools.cached_property
     def tensors(self) -> dict[str, Shape]:
@@ -86,7 +86,7 @@ def find_groups(shapes: Mapping[str, Shape]) -> tuple[LayerGroup, ...]:
 
 
 def _numbers(name: str) -> Iterator[tuple[str, int, str]]:
-    """The text before, the value of, and the text after every number in a name, the outermost number first."""
+    """Yield the text before, the value of, and the text after every number in a name, the outermost number first."""
     bare = name.removesuffix(".weight")
     for match in _NUMBER.finditer(bare):
         yield bare[: match.start()], int(match[0]), bare[match.end() + 1 :]
@@ -104,7 +104,7 @@ def _group(start: str, numbered: Mapping[int, Mapping[str, Shape]]) -> LayerGrou
 
 
 def _experts_as_one(layer: Mapping[str, Shape]) -> dict[str, Shape]:
-    """The tensors of a layer, with `{expert}` for numbers under which all siblings have the same shapes."""
+    """Return the tensors of a layer, with `{expert}` for numbers under which all siblings have the same shapes."""
     under: dict[str, dict[int, dict[str, Shape]]] = defaultdict(lambda: defaultdict(dict))
     for name, shape in layer.items():
         for start, number, rest in _numbers(name):
@@ -202,7 +202,7 @@ def _common_module(tensors: Iterable[str]) -> str:
 
 
 def _renamed(yaml_set: YamlSet, old: str, new: str) -> YamlSet:
-    """The same set under another module."""
+    """Return the same set under another module."""
 
     def rename(name: str) -> str:
         return ".".join(part for part in (new, name.removeprefix(old).removeprefix(".")) if part)
@@ -219,7 +219,7 @@ def _renamed(yaml_set: YamlSet, old: str, new: str) -> YamlSet:
 
 
 def _sizes_agree(kind: str, yaml_set: YamlSet, free: Mapping[str, Shape], width: int) -> bool:
-    """Whether matrices on the stream have its width, and those of an MLP the same number of hidden units per role."""
+    """Return whether matrices on the stream have its width, and each role of an MLP as many hidden units."""
     stored = [yaml_set[role] for role in _ROLES if role in yaml_set]
     packed = {name: len(roles) for key in ("packed", "interleaved") for name, roles in yaml_set.get(key, {}).items()}
     direct = [name for name in (*stored, *packed) if name not in yaml_set.get("latent", {})]

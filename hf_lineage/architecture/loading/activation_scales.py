@@ -1,4 +1,4 @@
-"""Activation scales: how large an input a quantized matrix takes, beside what the norm before it gives.
+"""Activation scales: the range of inputs that a quantized matrix takes, compared with the output of the norm before it.
 
 Inputs far above the largest number of the format are cut off, and those far below its step are 0: the branch is idle.
 """
@@ -21,7 +21,7 @@ LARGEST = 448.0
 LEAST, MOST = 1e-2, 1e6
 """The largest input over the root mean square of the gain; calibration gives 1 to some ten thousand."""
 MOST_NUMBERS = 2**16
-"""A scale for each expert, at most."""
+"""The most numbers of a tensor of scales, which may have one for each expert."""
 
 
 def within_range(
@@ -31,7 +31,7 @@ def within_range(
     read: Callable[[str], NDArray[Any]],
     prefetch: Callable[..., None] = lambda *_: None,
 ) -> Iterator[str]:
-    """Yield the names of activation scales, among some, with which inputs as a norm gives them reach the matrix."""
+    """Yield, of some names, those of activation scales with which the output of a norm reaches the matrix."""
     small = (name for name in names if np.prod(shapes[name], dtype=float) <= MOST_NUMBERS)
     scales = {name: match for name in small if (match := NAME.fullmatch(name))}
     prefetch(*scales)

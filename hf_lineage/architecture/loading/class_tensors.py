@@ -1,4 +1,4 @@
-"""World: the tensors that a class of transformers builds, and which of the stored ones are no part of the model.
+"""World: the tensors that a class of transformers builds, and the stored tensors that are no part of the model.
 
 transformers leaves out tensors that a class does not build, and fills tensors that a file lacks with random numbers.
 """
@@ -32,7 +32,7 @@ Config = Mapping[str, Any]
 Patterns = dict[str, tuple[str, ...]]
 """Names in memory -> the published ones; several of one side are the rows of the other, in their order."""
 OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-"""Ends of names that transformers takes for others, whatever the class."""
+"""End of a name -> the end that transformers takes it for, whatever the class."""
 DECIDES_NOTHING = (
     *(".rotary_emb.inv_freq", ".rotary_embeddings.inv_freq", ".emb.inv_freq", ".embeddings.inv_freq", ".position_ids"),
     *(".masked_bias", ".attn.bias", ".attention.bias", ".attn_mask", ".relative_position_index"),
@@ -56,17 +56,17 @@ class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Class(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Classes that build the same."""
+    """Classes that build the same tensors."""
 
     classes: tuple[str, ...]
     prefixes: tuple[str, ...]
-    """Under which a file may hold the layers."""
+    """The prefixes under which a file may hold the layers."""
     beside: tuple[tuple[str, ...], ...]
     """The embedding and the norms beside the layers, each by all its names on disks."""
     layers: int
-    """Which of the tables of layers belongs to these classes."""
+    """The number of the table of layers that belongs to these classes."""
     others: int
-    """Which of the lists of other names does."""
+    """The number of the list of other names that belongs to them."""
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
@@ -74,19 +74,19 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
 
     classes: tuple[_Class, ...]
     layers: tuple[dict[str, tuple[_Group, ...]], ...]
-    """By the name of a stack what its layers have."""
+    """For each kind of class: name of a stack -> the groups of tensors of its layers."""
     others: tuple[tuple[tuple[str, ...], ...], ...]
     """All names beside the layers by kind of class, those of one tensor together: bare, and with `*` for numbers."""
 
     @functools.cached_property
     def meanings(self) -> tuple[Mapping[str, str], ...]:
-        """By each of these names, per kind, the first of those that mean the same tensor."""
+        """For each kind: name -> the first of the names that mean the same tensor."""
         return tuple({name: names[0] for names in of_kind for name in names} for of_kind in self.others)
 
 
 @dataclass(frozen=True)
 class World:
-    """What transformers makes of the stored tensors of a model."""
+    """The stored tensors of a model that transformers leaves out, does not know, or lacks."""
 
     outside: frozenset[str] = frozenset()
     """Tensors inside the layers that are no part of the model."""
@@ -120,7 +120,7 @@ def _read(folder: str, name: str, kind: Any) -> Any:
 
 
 def _of_class(architecture: str, factorization: Factorization, config: Config) -> tuple[_Table, _Class] | None:
-    """What is known of a class; None if nothing is, or if a user reads it by another factorization."""
+    """Return table and row of a class; None if there are none, or if a user reads it by another factorization."""
     if not any(factorization in (listed, settled(config, listed)) for listed in listing(architecture)):
         return None
     table = _table(factorization.name)
@@ -129,15 +129,15 @@ def _of_class(architecture: str, factorization: Factorization, config: Config) -
 
 
 def patterns_in_memory(architecture: str, factorization: Factorization) -> Patterns:
-    """Return what transformers has in memory otherwise than a class publishes it; empty if that is nothing."""
+    """Return the patterns of names in memory that a class publishes under other names; empty if there are none."""
     kinds: dict[str, Patterns] = _read(MEMORY, factorization.name, dict[str, Patterns]) or {}
     return next((patterns for classes, patterns in kinds.items() if architecture in classes.split()), {})
 
 
 def world(architecture: str, factorization: Factorization, shapes: Mapping[str, Shape], config: Config) -> World:
-    """Return what transformers makes of these tensors, as far as that is known of the class.
+    """Return the tensors that transformers leaves out, does not know, or lacks, as far as that is known of the class.
 
-    Raise NothingToCompare if it loads no layer of them.
+    Raise NothingToCompare if transformers loads no layer of them.
     """
     known = _of_class(architecture, factorization, config)
     if known is None:
@@ -181,7 +181,7 @@ def _decides_nothing(name: str) -> bool:
 def _unknown(
     factorization: Factorization, stored: Iterable[str], beside: Collection[str], meanings: Mapping[str, str]
 ) -> Iterator[str]:
-    """Names beside the layers that the class does not know, and those that mean one tensor: a loader takes one."""
+    """Yield names beside the layers that the class does not know, and those of one tensor: a loader takes one."""
     tensors, starts = defaultdict[tuple[str, ...], list[str]](list), base_prefixes(factorization)
     for name in stored:
         bare = bare_name(older(name), starts)
@@ -232,5 +232,5 @@ def numberless(name: str) -> str:
 
 
 def older(name: str) -> str:
-    """Return the name that transformers takes a name of older files for."""
+    """Return the name that transformers gives a tensor with a name of older files."""
     return next((name.removesuffix(end) + new for end, new in OLDER.items() if name.endswith(end)), name)

@@ -1,6 +1,6 @@
-"""Conditions: when a class builds a tensor, by what `config.json` says and by the number of the layer.
+"""Conditions: whether a class builds a tensor, by the values in `config.json` and by the number of the layer.
 
-A condition is data, a list that begins with what it asks; as `config.json` may hold anything, it may be unknown.
+A condition is data, a list that begins with a question; as `config.json` may hold anything, the answer may be unknown.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Any
 from hf_lineage.architecture.registry import setting
 
 Condition = Sequence[Any]
-"""`[question, keys of config.json, what it is where none of them is there, argument]`, or one of `["all", ...]`,
-`["any", ...]`, `["not", condition]`, `["listed", keys, condition, condition]`, `["first"]`, `["cycle", [keys, default],
-[keys, default]]` with a period and an offset, and `["maybe"]` for what nothing explains."""
+"""`[question, keys of config.json, default, argument]`, or one of `["all", ...]`, `["any", ...]`, `["not", condition]`;
+or `["listed", keys, condition, condition]`; `["first"]`; `["cycle", [keys, default], [keys, default]]` with a period
+and an offset; or `["maybe"]` where the rule is unknown."""
 OF_NUMBERS = ("above", "from", "to", "last", "every")
 OF_LISTS = ("word", "entry")
 
 
 def value_of(config: Mapping[str, Any], keys: Sequence[str], default: Any) -> Any:
-    """What `config.json` says under the first of some keys that it has, null too; else the default of the class."""
+    """Return the value, null too, of the first of some keys that `config.json` has; else the default of the class."""
     for key in keys:
         outer, _, last = key.rpartition(".")
         within = setting(config, outer) if outer else config
@@ -29,7 +29,7 @@ def value_of(config: Mapping[str, Any], keys: Sequence[str], default: Any) -> An
 
 
 def holds(condition: Condition, config: Mapping[str, Any], layer: int, depth: int) -> bool | None:
-    """Whether a condition holds for a layer of so many; None where that is not known."""
+    """Return whether a condition holds for a layer of a stack of `depth` layers; None where that is not known."""
     kind, *rest = condition
     if kind == "first":
         return layer == 0
@@ -53,7 +53,7 @@ def holds(condition: Condition, config: Mapping[str, Any], layer: int, depth: in
 
 
 def _answer(kind: str, value: Any, argument: Any, layer: int, depth: int) -> bool | None:
-    """What a question says of a value, a layer and the depth; None for a value of which it cannot be asked.
+    """Return the answer to a question about a value, a layer and the depth; None where the value does not fit it.
 
     `every`: the number of the layer and the argument add up to a multiple of the value. `holds`: the list has the
     number of the layer. `word` and `entry`: the entry of the list for the layer is an argument, or counts as true.

@@ -1,4 +1,4 @@
-"""In memory: where published tensors are in a file that holds them as transformers does in memory."""
+"""In memory: the places of published tensors in a file that holds them as transformers does in memory."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from hf_lineage.architecture.loading.class_tensors import COUNTED, NUMBER, Patte
 from hf_lineage.errors import CheckpointError, printable
 
 MOST_EXPERTS = 2**12
-"""Of one stack, ten times those of the largest models."""
+"""The most experts of one stack, ten times those of the largest models."""
 
 
 class Place(NamedTuple):
-    """Where a published tensor is in memory: all of some tensors, one below the other, or rows of one."""
+    """The place of a published tensor in memory: all of some tensors, one below the other, or rows of one."""
 
     names: tuple[str, ...]
     rows: slice | None
     expert: int | None
-    """Which one of a stack has these rows."""
+    """The number of the expert in a stack that has these rows."""
 
 
 def places(patterns: Patterns, shapes: Mapping[str, Shape]) -> dict[str, Place]:
     """Return the place of each published tensor, given the patterns of names in memory, with blanks between them.
 
-    What stands under both names is left out, and is two; raise CheckpointError for shapes that are not those of rows.
+    A tensor stored under both names is left out, and is two. Raise CheckpointError for shapes that are not of rows.
     """
     by_first, found = {names.split()[0]: (names.split(), of) for names, of in patterns.items()}, dict[str, Place]()
     present = {*shapes, *(COUNTED.sub("*", name) for name in shapes)}

@@ -1,8 +1,8 @@
 """Kinds: model type -> the settings and small tensors that can take branches out of the stream, and values that do not.
 
 They were measured by running transformers' modules (`python -m tests.settings`): a setting that is not listed changes
-no branch, or the class does not read it, or another rule reads it. Small tensors that multiply what a branch writes, or
-open it, and that no factorization reads are looked at as well.
+no branch, or the class does not read it, or another rule reads it. Small tensors that no factorization reads are looked
+at as well, if they scale or gate the output of a branch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Fine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     least: float | None = None
     most: float | None = None
     others: tuple[bool | str | None, ...] = ()
-    """Those that are no numbers."""
+    """The values that are no numbers."""
 
     def holds(self, value: Any) -> bool:
         """Return whether every number, word or switch of a value is one of them."""
@@ -54,7 +54,7 @@ class Fine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Outside(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """On which sides a small tensor takes a branch out of the stream."""
+    """Whether a small tensor takes a branch out of the stream if its numbers are too small, or too large."""
 
     small: bool = False
     large: bool = False
@@ -66,17 +66,17 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     settings: str
     """A mark that shows whether transformers has given the type other settings than those that were tried."""
     held: frozenset[str] = frozenset()
-    """Which of the keys of `loading/multipliers.yaml` stand in its code."""
+    """The keys of `loading/multipliers.yaml` that stand in its code."""
     rest: Mapping[str, Fine] = {}
-    """By key, dotted for one inside of another."""
+    """Key, dotted for one inside of another -> the values with which every branch reaches the stream."""
     small: Mapping[str, Outside] = {}
-    """By name in a layer, without `.weight`."""
+    """Name of a small tensor in a layer, without `.weight` -> the sides on which it takes a branch out."""
     inner: Mapping[str, str] = {}
-    """By key the model type of a configuration inside, where it does not say one itself."""
+    """Key of an inner configuration -> its model type, where it does not state one itself."""
 
 
 class Part(NamedTuple):
-    """A configuration, or one inside of another, and what is known of its model type."""
+    """A configuration, or one inside of another, with the measurements of its model type."""
 
     name: str
     kind: Kind
@@ -151,7 +151,7 @@ def scalar_reservations(
 def _reason(
     stored: str, width: int, sides: Outside, shapes: Mapping[str, Shape], read: Callable[[str], NDArray[Any]]
 ) -> str:
-    """Why a branch may not reach the stream with the tensor under this name; empty if it does."""
+    """Return why a branch may not reach the stream with the tensor under this name; empty if it does."""
     shown = printable(stored, 200)
     if not 0 < math.prod(shapes[stored]) <= MOST_NUMBERS:
         return f"{shown} has shape {shapes[stored]}, and decides whether a branch of its layer reaches the stream"
@@ -168,6 +168,6 @@ def _reason(
 
 
 def _sizes(values: NDArray[Any], width: int) -> tuple[float, float]:
-    """The least and the largest size of its numbers; of a number for each coordinate of the stream their mean size."""
+    """Return the least and the largest absolute value; both are the mean where each coordinate has a number."""
     sizes = np.abs(values.astype(np.float64)).ravel()
     return float(sizes.mean() if sizes.size == width else sizes.min()), float(sizes.max())

@@ -1,4 +1,4 @@
-"""Loading: which tensors of a checkpoint transformers would load as layers, by their names and `config.json`.
+"""Loading: the tensors of a checkpoint that transformers would load as layers, by their names and `config.json`.
 
 Tensors that are not loaded do not count. A repository that loaders would read differently is not judged; the error
 names both readings.
@@ -61,7 +61,7 @@ def _on_disk(pattern: str, shapes: Mapping[str, Shape]) -> bool:
 
 
 def _beyond(layers: list[Layer], depth: int, stack: Stack, config: Mapping[str, Any]) -> list[Layer]:
-    """The layers beyond the depth if `config.json` declares them as predicting; NothingToCompare otherwise."""
+    """Return the layers beyond the depth if `config.json` declares them as predicting; NothingToCompare otherwise."""
     predicting = next((count for key in PREDICTING if isinstance(count := config.get(key), int)), 0)
     if depth < len(layers) <= depth + predicting:
         return layers[depth:]
@@ -78,7 +78,7 @@ def _beyond(layers: list[Layer], depth: int, stack: Stack, config: Mapping[str, 
 
 
 def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[str, Any]) -> int | None:
-    """How many layers a stack has by `config.json`, or by the default of the model's type; None if neither says."""
+    """Return the number of layers of a stack by `config.json`, or by default for the model's type; None if unknown."""
     stack = layers[0].stack
     named = as_stacks(factorization.depth) if factorization.depth else {}
     prefix = re.sub(r"\d+(?=\D*$)", "{layer}", layers[0].prefix)
@@ -100,13 +100,13 @@ def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[st
 
 
 def _lists_stages(config: Mapping[str, Any], key: str) -> bool:
-    """Whether `config.json` lists the number of layers of each stage; a stage beyond the list then has no layers."""
+    """Return whether `config.json` lists the number of layers of each stage; a stage beyond the list has no layers."""
     outer, _, inner = key.rpartition(".")
     return inner == "{stage}" and isinstance(setting(config, outer), list)
 
 
 def _prefixes(factorization: Factorization, stack: Stack) -> Iterator[str]:
-    """Prefixes of the keys of `config.json` that count heads: the number of layers may stand beside them."""
+    """Yield prefixes of the keys of `config.json` that count heads: the number of layers may stand beside them."""
     heads = as_stacks(factorization.heads)
     for key in heads.get(stack.name) or next(iter(heads.values())):
         outer = key.removesuffix(".{stage}").rpartition(".")[0]
@@ -114,7 +114,7 @@ def _prefixes(factorization: Factorization, stack: Stack) -> Iterator[str]:
 
 
 def _count(config: Mapping[str, Any], key: str) -> int | None:
-    """A number of layers, or the length of a list or text with an entry for each; 0 for other values, None for none.
+    """Return a number of layers, or the length of a list or text of them; 0 for other values, None where absent.
 
     Raise CheckpointError for a number that is written as a text.
     """

@@ -28,9 +28,9 @@ class _Type(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     classes: tuple[str, ...]
     depth: int | None = None
-    """How many layers its models have where `config.json` does not say."""
+    """The number of layers of its models where `config.json` does not state it."""
     activation: str | None = None
-    """What `hidden_act` is where `config.json` does not say."""
+    """The value of `hidden_act` where `config.json` does not state it."""
 
 
 class _Multipliers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,12 +62,12 @@ def classes_of_type(kind: Any) -> tuple[str, ...]:
 
 
 def default_depth(kind: Any) -> int | None:
-    """Return how many layers a model of a type has where `config.json` does not say; None if that is not known."""
+    """Return the number of layers of a type's models where `config.json` does not state it; None if unknown."""
     return _types()[kind].depth if isinstance(kind, str) and kind in _types() else None
 
 
 def usual_activations(classes: Collection[str]) -> tuple[str, ...]:
-    """Return what `hidden_act` is in the types of some classes where `config.json` does not say."""
+    """Return the values of `hidden_act` in the types of some classes where `config.json` does not state it."""
     return tuple(kind.activation for kind in _types().values() if kind.activation and set(kind.classes) & set(classes))
 
 
@@ -108,12 +108,12 @@ def usual_type(config: Mapping[str, Any], architecture: str) -> str | None:
 
 
 def _own(architecture: str) -> list[str]:
-    """The model types whose classes include this one."""
+    """Return the model types whose classes include this one."""
     return [kind for kind, model_type in _types().items() if architecture in model_type.classes]
 
 
 def _of_type(config: Mapping[str, Any], architecture: str, factorization: Factorization) -> Iterator[str]:
-    """A sentence if class and `model_type` do not belong together and yet have the same layers."""
+    """Yield a sentence if class and `model_type` do not belong together and yet have the same layers."""
     own, kind = _own(architecture), config.get("model_type")
     if kind is None or kind in own or not own:
         return
@@ -127,7 +127,7 @@ def _of_type(config: Mapping[str, Any], architecture: str, factorization: Factor
 
 
 def _alike(kind: str, config: Mapping[str, Any], factorization: Factorization) -> bool:
-    """Whether every class of a type has its layers where this factorization says."""
+    """Return whether every class of a type has its layers where this factorization says."""
     try:
         names = {lookup({**config, "architectures": [name]})[1].name for name in classes_of_type(kind)}
     except NothingToCompare:
@@ -160,7 +160,7 @@ def _refuse_dead(config: Mapping[str, Any], usual: str | None) -> None:
 
 
 def _dead(key: str, number: float) -> str | None:
-    """Why the weights of the layers have no effect, or hardly one, with this number; None where they have."""
+    """Return why the weights of the layers have hardly any effect with this number; None where they have one."""
     table, size = _multipliers(), abs(number)
     if key in table.keys | table.limits and not table.least <= size < math.inf:
         return "which takes the layers out of the model: their weights have no effect"
@@ -180,7 +180,7 @@ def _dead(key: str, number: float) -> str | None:
 def _entries(
     config: Mapping[str, Any], known: Mapping[int, frozenset[str]], usual: frozenset[str]
 ) -> Iterator[tuple[str, Any]]:
-    """Keys that count with their values, also in nested objects: by `known` for an object, else as in the outer one."""
+    """Yield keys that count with their values, also in nested objects: by `known`, else as in the outer object."""
     waiting: list[tuple[Any, frozenset[str]]] = [(config, usual)]
     while waiting:
         value, counting = waiting.pop()
@@ -202,7 +202,7 @@ def _numbers(value: Any) -> Iterator[float]:
 
 
 DIFFUSERS, TIMM, STRUCTURE = "diffusers.", "timm.", ("num_heads", "depth", "depths")
-"""Prefixes of both libraries' classes, and settings of an architecture that `model_args` may say otherwise."""
+"""Prefixes of both libraries' classes, and settings of an architecture that `model_args` may overrule."""
 
 
 def of_diffusers(config: Mapping[str, Any]) -> bool:
@@ -233,7 +233,7 @@ def as_listed(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _settings(name: str, arguments: object) -> dict[str, Any]:
-    """The class of an architecture of timm, without its tag, if it is known, and its settings."""
+    """Return the class of an architecture of timm, without its tag, if it is known, and its settings."""
     known = timm_architectures().get(name.partition(".")[0], {})
     others = {key: arguments[key] for key in STRUCTURE if key in arguments} if isinstance(arguments, dict) else {}
     return {**known, **others}

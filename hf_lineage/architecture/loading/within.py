@@ -1,4 +1,4 @@
-"""Within: where in a repository's weights and `config.json` a model is that is a part of it, or has other names."""
+"""Within: the place of a model that is a part of a repository's weights and `config.json`, or has other names there."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Within:
-    """What has to be taken off the names of a model, and which settings are its own, to read it as its class."""
+    """The prefix of the names, the settings and the renaming by which a part of a model is read as its class."""
 
     prefixes: tuple[str, ...] = ("",)
-    """What the names of its tensors may begin with, of which one has to be on disk; all others are of other parts."""
+    """Possible prefixes of its tensors' names; one has to be on disk, and all other tensors are of other parts."""
     settings: str = ""
     """The key of `config.json` that holds its settings; empty where they are at the top."""
     layers: str = ""
-    """The prefix of its layers as they are stored, with `{layer}`, where names in them are other ones."""
+    """The prefix of its layers as they are stored, with `{layer}`, where names in the layers are not the class's."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """Names in a layer, each with that of the class."""
+    """Stored name in a layer -> the name in the class."""
 
     def place(self, stored: Collection[str]) -> str:
-        """Return what the names of its tensors begin with; NothingToCompare unless they stand in just one place."""
+        """Return the prefix of its tensors' names on disk; NothingToCompare unless they stand in just one place."""
         places = [prefix for prefix in self.prefixes if any(name.startswith(prefix) for name in stored)]
         if len(places) != 1:
             where = f"under {' and '.join(places)}: loaders disagree on which is the model" if places else "nowhere"

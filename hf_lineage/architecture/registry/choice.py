@@ -1,4 +1,4 @@
-"""Choice: how the user has a model read whose class the registry does not list."""
+"""Choice: the user's choice of a class or a registry for a model whose class the registry does not list."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hf_lineage.errors import RegistryError, UnlistedClass, printable
 
 @dataclass(frozen=True)
 class Choice:
-    """What is done with a class that the registry does not list; one that it lists is read as it says."""
+    """The reading that the user chooses for an unlisted class; a listed class is read as the registry says."""
 
     as_class: str | None = None
     """The listed class whose layers the model has."""
@@ -23,13 +23,13 @@ class Choice:
 
 
 LISTED: Choice = Choice()
-"""Only what the registry lists is read."""
+"""The choice by which only classes of the registry are read."""
 _CHECK = "check the folder that --registry names"
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The class of a model, its factorization, and sentences about what nobody has proved of them."""
+    """The class of a model, its factorization, and sentences about what is not proved of them."""
 
     architecture: str
     factorization: Factorization
@@ -37,7 +37,7 @@ class Chosen:
 
 
 def choose(config: Mapping[str, Any], choice: Choice) -> Chosen:
-    """Return how a model is read; UnlistedClass if neither the registry nor the choice says so."""
+    """Return the class and the factorization of a model; UnlistedClass if neither registry nor choice has them."""
     try:
         return Chosen(*lookup(config))
     except UnlistedClass:
@@ -60,7 +60,7 @@ def choose(config: Mapping[str, Any], choice: Choice) -> Chosen:
 
 
 def _own(root: Path | None, name: str) -> list[Factorization]:
-    """The factorizations of a folder that list a class; RegistryError if one breaks the schema, or there is none."""
+    """Return the factorizations of a folder that list a class; RegistryError if there are none or a file is invalid."""
     if root is None:
         return []
     try:

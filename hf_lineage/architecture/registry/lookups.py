@@ -31,12 +31,12 @@ from hf_lineage.errors import NothingToCompare, RegistryError, UnlistedClass
 from hf_lineage.files import open_regular
 
 USUAL_TASK = "forcausallm"
-"""What the names of most classes end with, in small letters."""
+"""The end of the names of most classes, in small letters."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """Where one role of a matrix set is stored."""
+    """The tensor that stores one role of a matrix set."""
 
     tensor: str
     roles: tuple[str, ...]
@@ -45,7 +45,7 @@ class Slot:
     interleaved: bool = False
     blocks: int = 1
     latent: tuple[str, ...] = ()
-    """The matrix that makes the latent which the tensor reads instead of the stream, and the norm on the latent."""
+    """The matrix that makes a latent, which the tensor reads instead of the stream, and the norm on the latent."""
     transposed: bool = False
 
     @property
@@ -91,7 +91,7 @@ def _plain(name: str) -> str:
 
 
 def _texts(root: Path) -> Mapping[Path, str]:
-    """Every file of the registry and what it holds, by name; read again only after something has changed."""
+    """Return every file of the registry and what it holds, by name; read again only after something has changed."""
     if not root.is_dir():
         return {}
     with os.scandir(root) as entries:
@@ -101,7 +101,7 @@ def _texts(root: Path) -> Mapping[Path, str]:
 
 @functools.lru_cache(maxsize=4)
 def _read(files: tuple[tuple[str, int, int, int], ...]) -> Mapping[Path, str]:
-    """What files hold; when each was last changed, its size and its number tell a change."""
+    """Return the texts of files; the time of the last change, the size and the number of each file tell a change."""
     return {Path(path): _text(Path(path)) for path, *_ in files}
 
 
@@ -130,7 +130,7 @@ def _parse(path: Path, text: str) -> Factorization:
 
 
 def _problem(matrices: MatrixSet, roles: tuple[str, ...]) -> str:
-    """What is wrong with a set, as a phrase; empty if nothing is."""
+    """Return the error in a set, as a phrase; empty if there is none."""
     stored = list(slots(matrices))
     needed, named = set(roles) - {"gate"}, [slot.role for slot in stored]
     if not needed <= set(named) <= needed | {"gate"} or len(named) != len(set(named)):
@@ -155,7 +155,7 @@ def setting(config: Mapping[str, Any], key: str) -> Any:
 
 
 def unmet(config: Mapping[str, Any], requires: Mapping[str, Setting | tuple[Setting, ...]]) -> str | None:
-    """Return the first key under which `config.json` does not say what a factorization requires; None if all is met."""
+    """Return the first key whose value in `config.json` is not the one that a factorization requires; else None."""
     wanted = {key: values if isinstance(values, tuple) else (values,) for key, values in requires.items()}
     return next((key for key, values in wanted.items() if setting(config, key) not in values), None)
 
@@ -178,7 +178,7 @@ def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Fa
 
 
 def fitting(config: Mapping[str, Any], candidates: Sequence[tuple[str, Factorization]]) -> tuple[str, Factorization]:
-    """Return which of these, each listed for a class, `config.json` asks for; NothingToCompare if it is none."""
+    """Return that class and factorization among these which `config.json` asks for; NothingToCompare if none is."""
     met = [(name, factorization) for name, factorization in candidates if unmet(config, factorization.requires) is None]
     if not met:
         conditions = " or ".join(str(dict(factorization.requires)) for _, factorization in candidates)
@@ -188,13 +188,13 @@ def fitting(config: Mapping[str, Any], candidates: Sequence[tuple[str, Factoriza
 
 
 def settled(config: Mapping[str, Any], chosen: Factorization) -> Factorization:
-    """Return a factorization that says whether residual coordinates are exchangeable under these settings."""
+    """Return a factorization with `exchangeable` settled for these settings: whether coordinates are exchangeable."""
     asked = chosen.exchangeable
     return chosen if isinstance(asked, bool) else msgspec.structs.replace(chosen, exchangeable=not unmet(config, asked))
 
 
 def slots(matrices: MatrixSet) -> Iterator[Slot]:
-    """Yield where each role of a set is stored, the tensor names still relative to the layer."""
+    """Yield the slot of each role of a set, with tensor names still relative to the layer."""
     for role in itertools.chain.from_iterable(BRANCH_ROLES.values()):
         name = getattr(matrices, role)
         if name is not None:

@@ -18,7 +18,7 @@ class Path:
     branch: str
     """The branch of a registry file whose matrix sets it goes through."""
     writer: str
-    """The role that makes `out`: what writes into the stream or, as a query does, what reads it as well."""
+    """The role that makes `out`: a matrix that writes into the stream or, as a query, reads it as well."""
     reader: str
     """The role that makes `inn`."""
     bilinear: bool = False
@@ -26,7 +26,7 @@ class Path:
 
     @property
     def roles(self) -> tuple[str, str]:
-        """The writer's and the reader's."""
+        """The roles of the writer and of the reader."""
         return self.writer, self.reader
 
 
@@ -39,11 +39,11 @@ PATHS = {
 """Every path by its name, the canonical one first."""
 ALL, USUAL = ("all",), ("usual",)
 NAMED: dict[tuple[str, ...], tuple[str, ...]] = {ALL: tuple(PATHS), USUAL: ("mlp", "value_output")}
-"""What stands for several paths, of which those count that both models have."""
+"""Name of several paths -> these paths; those that both models have count."""
 
 
 def resolve_paths(asked: tuple[str, ...], available: Collection[str]) -> tuple[str, ...]:
-    """Return the paths that are compared: those that are asked for or, of several under one name, those available."""
+    """Return the paths that are compared: the paths asked for or, under a name of several, those available."""
     if asked not in NAMED:
         return asked
     canonical = (path for path in PATHS if path in available)

@@ -11,12 +11,12 @@ import msgspec
 Names = str | tuple[str, ...]
 Norms = str | tuple[str | None, ...]
 Stacks = Names | dict[str, Names]
-"""The same for every stack of layers or, by the name of a stack, for each."""
+"""Names for every stack of layers, or name of a stack -> its own names."""
 Name = TypeVar("Name", str, str | None)
 Setting = bool | int | str | None
 
 MOST_LAYERS = 1024
-"""Several times those of real models; every pair of layers is compared, under every permutation."""
+"""The most layers, several times those of real models; every pair of layers is compared, under every permutation."""
 MLP_READERS = ("up", "gate")
 """The roles of an MLP that read the stream; their rows are hidden units."""
 ATTENTION_ROLES = ("query", "key", "value", "output")
@@ -29,7 +29,7 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class MatrixSet(_Strict, frozen=True, kw_only=True):
-    """Matrices that form one branch together; names are relative to the layer, without `.weight`."""
+    """The matrices that form one branch together; names are relative to the layer, without `.weight`."""
 
     where: Names = ()
     """Tensors that only the layers with this set have, where another kind of layer uses the same names."""
@@ -44,7 +44,7 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     packed: dict[str, tuple[str, ...]] = {}
     """One stored matrix that holds several roles, one after the other."""
     blocks: int = 1
-    """How many blocks a packed matrix consists of, each of which holds its share of every role."""
+    """Number of blocks in a packed matrix, each of which holds its share of every role."""
     interleaved: dict[str, tuple[str, ...]] = {}
     """One stored matrix that holds several roles in turn: row by row for an MLP, by key/value head for attention."""
     latent: dict[str, tuple[str, str]] = {}
@@ -84,12 +84,12 @@ class Branches(_Strict, frozen=True, kw_only=True):
 
 
 class Lora(_Strict, frozen=True, kw_only=True):
-    """What only the test of LoRA adapters needs; no signature depends on it."""
+    """The facts that only the test of LoRA adapters needs; no signature depends on them."""
 
     in_memory: dict[str, str] = {}
-    """Parts of names on disk, each with what transformers, or a trainer of adapters, calls it in memory."""
+    """Part of a name on disk -> the name that transformers, or a trainer of adapters, gives it in memory."""
     unembedding: Names = ()
-    """What reads the last stream, or the embedding that is tied to it; of several the first on disk."""
+    """The matrix that reads the last stream, or the embedding that is tied to it; of several the first on disk."""
     rotary: bool | str = True
     """Whether queries and keys are turned by their position, or may be: the dimensions of a head are then not alike.
     A key of `config.json`: only classes that have it do so."""
@@ -117,17 +117,17 @@ class Factorization(_Strict, frozen=True, kw_only=True):
     gain: Literal["plain", "one_plus"] = "plain"
     """`one_plus`: the file holds γ - 1."""
     exchangeable: bool | dict[str, Setting | tuple[Setting, ...]] = True
-    """Whether the architecture treats all residual coordinates alike; fixed sinusoidal positions do not. Or what
-    `config.json` must say for it to do so, which a factorization that was chosen for a model has been asked."""
+    """Whether the architecture treats all residual coordinates alike; fixed sinusoidal positions do not. Or the values
+    of `config.json` under which it does so, which are checked once a factorization is chosen for a model."""
     heads: Stacks = "num_attention_heads"
-    """The key of `config.json` that counts the query heads, `outer.inner` for one inside another."""
+    """The key of `config.json` that counts the query heads; `outer.inner` is a key inside another one."""
     depth: Stacks | None = None
     """The key of `config.json` that counts the layers; by default one of the usual ones, beside that of the heads."""
     embedding: Names = ()
-    """The tensor with a row for each token of the vocabulary; of several the first on disk. Tokens that two models
-    share are what their residual streams have in common, whatever the coordinates: no signature depends on it."""
+    """The tensor with a row for each token of the vocabulary; of several the first on disk. No signature depends on it:
+    the tokens that two models share relate their residual streams in any coordinates."""
     requires: dict[str, Setting | tuple[Setting, ...]] = {}
-    """What `config.json` must say for this file to apply: one of several values, null for nothing."""
+    """Key of `config.json` -> the value, or one of several, that this file requires; null stands for no value."""
     lora: Lora = Lora()
     ignores: tuple[str, ...] = ()
     """Matrices of the residual width that belong to no branch, such as routers; `*` stands for anything."""
@@ -149,7 +149,7 @@ def prefixes(factorization: Factorization) -> tuple[str, ...]:
 
 
 def base_prefixes(factorization: Factorization) -> tuple[str, ...]:
-    """Return what names begin with where a base model is saved with a head, the longest first."""
+    """Return the prefixes that names have where a base model is saved with a head, the longest first."""
     every = prefixes(factorization)
     starts = {one.removesuffix(other) for one in every for other in every if one.endswith(f".{other}")}
     return tuple(sorted(starts, key=len, reverse=True))
@@ -168,7 +168,7 @@ def as_sets(sets: Sets) -> tuple[MatrixSet, ...]:
 def fingerprint(factorization: Factorization) -> str:
     """Return a digest of what a factorization says about the tensors; another digest may mean other numbers.
 
-    Left out are the listed classes, the ignored matrices, the key that counts the layers, what only
+    It leaves out the listed classes, the ignored matrices, the key that counts the layers, the facts that only
     adapters need, and all default values.
     """
     relevant = msgspec.structs.replace(factorization, classes=(), ignores=(), depth=None, lora=Lora())
@@ -176,7 +176,7 @@ def fingerprint(factorization: Factorization) -> str:
 
 
 def _plain(value: object) -> object:
-    """A value with its structs as sorted pairs of name and value, without those at their defaults."""
+    """Return a value with its structs as sorted pairs of name and value, without those at their defaults."""
     if isinstance(value, msgspec.Struct):
         named = ((field.name, field.default, getattr(value, field.name)) for field in msgspec.structs.fields(value))
         return sorted((name, _plain(setting)) for name, default, setting in named if setting not in (default, {}))

@@ -1,7 +1,7 @@
 """Tables: the files of the registry that stand beside the factorizations, each checked against a type.
 
-One of them has the classes that no factorization can list, each with its reason; another one what people publish in
-the place of a model, or of a tensor, with what to do about it.
+One table has the classes that no factorization can list, each with its reason. Another has the files and tensors that
+people publish in place of a model or a tensor, with a remedy for each.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def registry_root() -> Path:
 
 
 def registry_table(file: str, kind: type[T]) -> T:
-    """Return what `read_table` returns of a file of the registry itself."""
+    """Return the content of a file of the registry itself, as `read_table` does."""
     table: T = read_table(registry_root(), file, cast(Any, kind))
     return table
 
 
 @functools.cache
 def read_table(root: Path, file: str, kind: Any) -> Any:
-    """Return what a YAML or JSON file of a registry's folder holds, as a value of this type.
+    """Return the content of a YAML or JSON file of a registry's folder, as a value of this type.
 
     Raise RegistryError if it is missing or holds anything else.
     """
@@ -51,7 +51,7 @@ def read_table(root: Path, file: str, kind: Any) -> Any:
 
 
 class _Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Names, and a sentence about what has one of them."""
+    """Names, and a sentence about a repository or tensor that has one of them."""
 
     names: tuple[str, ...]
     sentence: str
@@ -61,7 +61,7 @@ class _Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def find_known(kind: str, names: Collection[str]) -> str:
-    """Return what a list of `loading/known.yaml` says of the first of these names that it has; empty for none."""
+    """Return the sentence in a list of `loading/known.yaml` about the first of these names in it; empty for none."""
     for row in registry_table("loading/known.yaml", dict[str, tuple[_Known, ...]])[kind] if names else ():
         found, beside, without = (
             next(filter(re.compile(pattern).fullmatch, sorted(names)), None)

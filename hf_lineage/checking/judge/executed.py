@@ -6,10 +6,9 @@ counts, in the layers that it read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import Ablation, Code, Executed, Loss, Verdict, amount
 from hf_lineage.evidence.judging import Pair, downgrade, named, with_run
 from hf_lineage.evidence.units import have_counterparts
+from hf_lineage.running.executed import Values
 from hf_lineage.signature import random_stream
 
 ABLATED = ("mlp", "value_output")
@@ -75,21 +75,23 @@ def _ablated(running: RunModel, candidate: OpenedModel, parts: _Parts, seed: int
         return None
     layers = candidate.reopen().layout.sets(parts.path)  # type: ignore[misc]
 
-    def lost(flags: Sequence[Flags]) -> tuple[Mapping[str, Any], Mapping[str, Loss]]:
+    def lost(flags: Sequence[Flags]) -> tuple[Values, dict[str, Loss]]:
         held = dict[str, list[int]]()
         chosen = [numbers[some] for numbers, some in zip(parts.numbers, flags, strict=True)]
         for layer, numbers in zip(parts.layers, chosen, strict=True):
             held |= _by_set(parts.path, layer, layers[layer], numbers)
-        values, moved = running.hold(held)
-        return values, {kind: Loss(each, sum(map(len, chosen))) for kind, each in moved.items()}
+        values, count = running.hold(held), sum(map(len, chosen))
+        return values, {kind: Loss(np.array(each["lost"], np.float64), count) for kind, each in values.items()}
 
     others = [~flags for flags in parts.inherited]
     values, everything = lost(parts.inherited)
-    beside = [dict[str, Loss]()] * 2
+    equal, rest = dict[str, Loss](), dict[str, Loss]()
     if count := sum(map(np.count_nonzero, others)):
-        beside = [dict(lost(flags)[1]) for flags in (_some(parts.inherited, count, seed), others)]
+        fewer = count < sum(map(np.count_nonzero, parts.inherited))
+        equal = lost(_some(parts.inherited, count, seed))[1] if fewer else everything  # no pass twice
+        rest = lost(others)[1]
     found = [
-        Ablation(str(each["unit"]), kind, float(each["says"]), everything[kind], *(one.get(kind) for one in beside))
+        Ablation(str(each["unit"]), kind, float(each["says"]), everything[kind], equal.get(kind), rest.get(kind))
         for kind, each in values.items()
     ]
     return min(found, key=lambda one: (one.is_used, one.inherited.mean / max(one.says, 1e-30)))
@@ -105,7 +107,7 @@ def _by_set(path: str, layer: int, sets: Sequence[LayerSet], numbers: NDArray[np
 
 
 def _some(flags: Sequence[Flags], count: int, seed: int) -> list[Flags]:
-    """So many of the parts that are meant, drawn at random; all if they are no more."""
+    """So many of the parts that are meant, drawn at random."""
     sizes, meant = [len(each) for each in flags], np.flatnonzero(np.concatenate(flags))
     order = np.argsort(random_stream(f"ablated {seed}").random_raw(len(meant)), kind="stable")
     few = np.zeros(sum(sizes), np.bool_)

@@ -30,7 +30,7 @@ from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence import Ran
 from hf_lineage.hub import RepoRef
-from hf_lineage.running.executed import TOKENIZER, Arrays, Load, NotJudged, Process, Writer
+from hf_lineage.running.executed import TOKENIZER, Load, NotJudged, Process, Values, Writer
 from hf_lineage.signature.computing import CPU, budgets
 
 WRITERS = {"mlp": "down", "value_output": "output"}
@@ -57,7 +57,7 @@ class RunModel:
     process: Process
     ran: Ran
 
-    def hold(self, parts: Mapping[str, Sequence[int]]) -> tuple[Mapping[str, Any], Arrays]:
+    def hold(self, parts: Mapping[str, Sequence[int]]) -> Values:
         """Return for each kind of input the loss, by sequence, if these parts write the same for every token.
 
         Beside it stand the unit of the loss, and how much the model says at all.
@@ -96,7 +96,7 @@ def run_model(model: OpenedModel, base: OpenedModel, options: Options) -> Iterat
     try:
         with _folder(opened) as (folder, files), _process(opened, options, folder, files) as process:
             tokens = _copy_tokenizer(opened.described.repo, others, folder)
-            shapes, _ = process.ask("run", f"running {printable(model.name, 60)}", seed=options.order_seed or 0)
+            shapes = process.ask("run", f"running {printable(model.name, 60)}", seed=options.order_seed or 0)
             _refuse_left_out(opened, process.values["unexpected"])
             numbers, on_disk = (int(process.values[key]) for key in ("numbers", "on_disk"))
             inputs = {kind: tuple(shape) for kind, shape in shapes.items()}

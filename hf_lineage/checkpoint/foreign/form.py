@@ -49,7 +49,7 @@ class ForeignForm:
     aliases: Callable[[str], Iterable[str]] = lambda _name: ()
     """The names that a tensor may have on the Hub's disk, given the name that `rename` leaves it."""
     read: Callable[[RepoRef, Files], list[str]] = lambda _repo, files: list(files)
-    """Those of the files that are read, and others that they name."""
+    """The names of the files that are read, and of other files that these name."""
     tokens: Callable[[RepoRef, Files], Mapping[str, int] | None] = lambda _repo, _files: None
     """The number of every token by its text, where the files hold the tokenizer; None where others do."""
     how: str = ""
@@ -62,10 +62,10 @@ class ForeignForm:
 
 @dataclass(frozen=True)
 class ListedForm:
-    """A form as the table has it; what reads it is imported for a repository that has a file by one of its names."""
+    """A form in the table; its module is imported only for a repository with a file of such a name."""
 
     end: str
-    """How the names of its files end."""
+    """The end of the names of its files."""
     form: Callable[[], ForeignForm]
 
     def is_possible(self, repo: RepoRef, files: Files) -> bool:
@@ -93,14 +93,14 @@ def require_file(repo: RepoRef, file: str, files: Files, kind: str = "") -> str:
 
 
 def refuse_pointer(stream: BinaryIO) -> None:
-    """Raise HeaderError where a file is what git writes without git-lfs; else go back to its beginning."""
+    """Raise HeaderError where a file is the pointer that git leaves without git-lfs; else go back to its beginning."""
     if stream.read(len(LFS_POINTER)) == LFS_POINTER:
         raise HeaderError("is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder")
     stream.seek(0)
 
 
 def unreadable_file(repo: RepoRef, file: str, error: HeaderError | OSError) -> CheckpointError:
-    """Return what is raised about a file whose header is damaged, or that cannot be read."""
+    """Return the error about a file whose header is damaged, or that cannot be read."""
     if isinstance(error, HeaderError):
         return CheckpointError(f"{repo}: {printable(file, 200)} {error}")
     why = error.strerror or error

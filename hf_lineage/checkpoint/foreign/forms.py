@@ -1,6 +1,6 @@
 """The table of foreign forms, and the choice of the form that a repository is read from.
 
-Where no file has a name that transformers loads, the layout says which ones hold the model.
+Where no file has a name that transformers loads, the layout lists the files that hold the model.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NO_WEIGHTS = re.compile(
 )
 """Files beside a model that are not models."""
 WEIGHT_FILES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
-"""How files with weights end, whichever library loads them."""
+"""Ends of the names of files with weights, whichever library loads them."""
 SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.(?:safetensors|bin)")
 VARIANT = re.compile(r"(?:diffusion_pytorch_)?model\.(?P<variant>[\w-]+)\.safetensors")
 WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")
@@ -83,7 +83,7 @@ def unusual(repo: RepoRef) -> Layout | None:
 
 
 def _groups(files: Iterable[str]) -> Mapping[tuple[str, int], Mapping[int, str]]:
-    """The files by what they may be parts of, each with its number; a file that is no shard is a group of its own."""
+    """Return files by the model that they may be parts of, each with its number; a file that is no shard is alone."""
     groups: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
     for file in files:
         shard = SHARD.fullmatch(file)
@@ -186,10 +186,10 @@ class ForeignModel:
 
 
 def foreign_model(repo: RepoRef) -> ForeignModel | None:
-    """Return how a repository is read where it is not as transformers saves it; None where it is.
+    """Return the foreign form that a repository is read in; None where it is as transformers saves it.
 
-    Raise NothingToCompare where there are several models, CheckpointError where a part is missing or the only model is
-    of a form that is not read, OptionError where the file is that the user names.
+    Raise NothingToCompare where there are several models. Raise CheckpointError where a part is missing or the only
+    model is of a form that is not read; OptionError where the file that the user names is.
     """
     if repo.file is not None and not nameable(repo.file):
         ends = " and ".join(dict.fromkeys(listed.end for listed in FORMS))

@@ -19,7 +19,7 @@ from hf_lineage.checkpoint.tensor import TensorInfo, single
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
 Undo = Literal["rotated", "plus_one", "transposed", "by_role"]
-"""What a converter does to a tensor on the way from the Hub's disk into a file."""
+"""The changes that a converter makes to a tensor on the way from the Hub's disk into a file."""
 KEYS = re.compile(r"\.(attn_k|wk)\.")
 """In the name of a matrix that makes keys."""
 MOST_HEADS = 2**16
@@ -27,7 +27,7 @@ MOST_HEADS = 2**16
 
 @dataclass(frozen=True)
 class Heads:
-    """How many heads of queries, and of keys and values, a layer has."""
+    """The numbers of query heads, and of key/value heads, of a layer."""
 
     query: int
     key_value: int
@@ -43,9 +43,9 @@ class Piece:
     name: str
     """Its name on the Hub's disk."""
     stored: str
-    """The name in the file of what holds it."""
+    """The name of the tensor in the file that holds it."""
     rows: tuple[int, int] | None = None
-    """The first row of its own and the one behind its last; None for all of them."""
+    """Its first row in the stored tensor, and the row behind its last; None for all rows."""
     turned: bool = False
     """Whether transformers stores it transposed, as (in, out)."""
     undo: Undo | None = None
@@ -57,7 +57,7 @@ def by_pieces(
 ) -> Checkpoint:
     """Return a checkpoint by the names on the Hub's disk.
 
-    `heads` tells for the name of a tensor in the file how many heads its layer has. Raise CheckpointError where two
+    `heads` returns the heads of a layer for the name of a tensor in the file. Raise CheckpointError where two
     tensors have one name, or a matrix does not consist of that many heads.
     """
     tensors: dict[str, TensorInfo] = {}
@@ -80,7 +80,7 @@ def by_pieces(
 def _change(
     info: TensorInfo, change: Callable[[NDArray[Any]], NDArray[Any]], shape: tuple[int, ...] | None = None
 ) -> TensorInfo:
-    """A tensor that is changed after it is decoded."""
+    """Return a tensor that is changed after it is decoded."""
     return replace(
         info,
         shape=info.shape if shape is None else shape,
@@ -124,7 +124,7 @@ def strip_common_prefix(shapes: Mapping[str, Shape]) -> dict[str, Shape]:
 
 
 def _unrotate(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
-    """Where neighbours are rotated, as by llama.cpp, and not halves of a head, its rows are put back in order."""
+    """Put back the rows of a matrix whose rotary pairs are neighbours, as in llama.cpp, and not halves of a head."""
     count = heads.key_value if KEYS.search(name) else heads.query
     rows = info.shape[0]
     if rows % (2 * count):
@@ -136,13 +136,13 @@ def _unrotate(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
 
 
 def _subtract_one(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
-    """Gains are stored in full, where transformers has them less one."""
+    """Subtract one from a gain: the file stores it in full, transformers less one."""
     del heads
     return _change(info, lambda tensor: single(tensor) - 1) if name.endswith(".weight") else info
 
 
 def _transpose(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
-    """Matrices are stored as (out, in), where transformers has them as (in, out)."""
+    """Transpose a matrix that the file stores as (out, in), transformers as (in, out)."""
     del heads
     if not name.endswith(".weight") or len(info.shape) != 2:
         return info
@@ -150,7 +150,7 @@ def _transpose(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
 
 
 def _group_by_head(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
-    """All queries, all keys and all values follow one another, where transformers has them by key/value head."""
+    """Group rows by key/value head, as transformers does; the file has all queries, then all keys, then all values."""
     groups, share = heads.key_value, heads.query // heads.key_value
     rows = info.shape[0]
     size = rows // (groups * (share + 2))
@@ -169,4 +169,4 @@ UNDO: Mapping[Undo, Callable[[str, TensorInfo, Heads], TensorInfo]] = {
     "transposed": _transpose,
     "by_role": _group_by_head,
 }
-"""What a converter does to a tensor -> how that is undone, given its name in the file and the heads of its layer."""
+"""Change that a converter makes -> function that undoes it, given a tensor's name in the file and its layer's heads."""

@@ -22,7 +22,7 @@ TO_A_BYTE = 4
 UNBOUND = "models of BitNet are trained with their rounding"
 """Why no bound holds for each number."""
 DIVIDES = {"bitlinear": True, "autobitlinear": False}
-"""Whether the stored scale divides the matrix, by `linear_class`; the other multiplies by it."""
+"""Value of `linear_class` -> whether the stored scale divides the matrix; otherwise it multiplies the matrix."""
 
 
 def matrix(module: Module, stated: Settings) -> TensorInfo:

@@ -23,7 +23,7 @@ from hf_lineage.errors import CheckpointError
 
 BYTES, INTEGERS, SINGLE = frozenset({"U8"}), frozenset({"I8"}), frozenset({"F32"})
 PACKED = BYTES | {"BF16", "F16", "F32"}
-"""What `bnb_4bit_quant_storage` calls bytes, so that FSDP has tensors of one type; their bits are the same."""
+"""Types that `bnb_4bit_quant_storage` gives packed bytes, so that FSDP has one type; their bits are the same."""
 NF4 = (
     *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453),
     *(-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0),
@@ -41,7 +41,7 @@ NESTED = (".weight.nested_absmax", ".weight.nested_quant_map")
 NESTED_STEP = 0.06
 """The most that two steps of a nested scale are, beside the widest grid of its blocks."""
 CLOSE = 1e-6
-"""How far a stored code may be from the documented one, by rounding."""
+"""Largest difference, by rounding, of a stored code from the documented one."""
 LEVELS = 127
 """The largest integer of eight bits stands for the largest number of a row."""
 HALVES = 0.3
@@ -50,7 +50,7 @@ HALVES = 0.3
 
 @dataclass(frozen=True)
 class State:
-    """What the JSON beside a matrix of four bits says."""
+    """The shape, the block sizes and the offset in the JSON beside a matrix of four bits."""
 
     shape: tuple[int, int]
     block: int
@@ -58,7 +58,7 @@ class State:
     nested_block: int
     """Scales that share a scale in turn; 0 where they do not."""
     offset: float
-    """What is added to scales that are quantized in turn."""
+    """The number that is added to scales which are quantized in turn."""
 
 
 def four_bits(module: Module, stated: Settings) -> TensorInfo:
@@ -126,7 +126,7 @@ def _unnested(
 
 
 def _state(name: str, stored: NDArray[Any]) -> State:
-    """What JSON says, checked; CheckpointError if it says something else."""
+    """Return the checked content of the JSON beside a matrix; raise CheckpointError if it is anything else."""
     try:
         content = json.loads(stored.tobytes())
         (rows, columns), block = content["shape"], content["blocksize"]

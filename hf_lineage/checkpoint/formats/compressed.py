@@ -36,7 +36,7 @@ PACKED, SCALE, ZERO, ORDER, SHAPE = (
 
 @dataclass(frozen=True)
 class Scheme:
-    """How the weights of one group of matrices are quantized, as config.json says."""
+    """The quantization of the weights of one group of matrices, as config.json states it."""
 
     bits: Any
     symmetric: bool
@@ -57,7 +57,7 @@ class Scheme:
 
 
 def schemes(stated: Settings) -> Iterator[Scheme]:
-    """Yield how the weights of each group are quantized."""
+    """Yield the quantization of the weights of each group."""
     groups = stated.get("config_groups")
     for group in groups.values() if isinstance(groups, dict) else ():
         weights = group.get("weights") if isinstance(group, dict) else None
@@ -83,7 +83,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
 
 
 def _plain(module: Module, stated: Settings) -> TensorInfo:
-    """A matrix of one byte to a number."""
+    """Return a matrix of one byte to a number."""
     shape = module.matrix(".weight", EIGHT)
     scheme, grid = _fitting(module, shape, 8, stated)
     ends = [".weight", SCALE]
@@ -105,7 +105,7 @@ def _decode_plain(name: str, grid: Grid, parts: Sequence[NDArray[Any]]) -> NDArr
 
 
 def _words(module: Module, stated: Settings) -> TensorInfo:
-    """A matrix of integers packed in words."""
+    """Return a matrix of integers packed in words."""
     rows, width = module.matrix(PACKED, WORDS)
     module.shape(SHAPE, INDICES, (2,))
     shape = _shape(module.start, module.described[SHAPE])
@@ -129,7 +129,7 @@ def _words(module: Module, stated: Settings) -> TensorInfo:
 
 
 def _codes(bits: int, decode: Decode, grid: Grid, scales: str, symmetric: bool, ends: tuple[int, int]) -> Codes:
-    """The grid of integers of so many bits."""
+    """Return the grid of integers of so many bits."""
     levels = uniform(2**bits)
     return Codes(
         f"INT{bits} of compressed-tensors",
@@ -164,7 +164,7 @@ def _decode_words(
 
 
 def _reordered(name: str, grid: Grid, groups: NDArray[Any]) -> Grid:
-    """The grid with the group of each column; -1 stands for columns that lie side by side."""
+    """Return the grid with the group of each column; -1 stands for columns that lie side by side."""
     if (groups == -1).any():
         return grid
     if groups.min() < 0 or groups.max() >= grid.cells[1]:
@@ -173,7 +173,7 @@ def _reordered(name: str, grid: Grid, groups: NDArray[Any]) -> Grid:
 
 
 def _fitting(module: Module, shape: tuple[int, int], bits: int, stated: Settings) -> tuple[Scheme, Grid]:
-    """The first group of config.json that fits a matrix of this shape, and its blocks."""
+    """Return the first group of config.json that fits a matrix of this shape, and its blocks."""
     scales = module.shape(SCALE, SCALES)
     for scheme in schemes(stated):
         block = scheme.block(shape)

@@ -1,7 +1,7 @@
 """FP8 and FP4: floating-point matrices with a scale for the whole, for each row, or for each block.
 
-Of eight bits are DeepSeek's models, those that fbgemm and modelopt write, and MXFP8, whose scales are powers of two for
-32 numbers each. DeepSeek's experts may be FP4 instead, two numbers to a byte, and modelopt's matrices NVFP4. MXFP4 has
+FP8 is in DeepSeek's models, in those of fbgemm and modelopt, and in MXFP8, whose scales are powers of two for 32
+numbers each. DeepSeek's experts may be FP4 instead, two numbers to a byte, and modelopt's matrices NVFP4. MXFP4 has
 a power of two for 32 numbers each, NVFP4 an eight-bit number for 16 each, and one more for the whole matrix.
 """
 
@@ -101,7 +101,7 @@ def experts(module: Module, stated: Settings) -> TensorInfo:
 
 
 def _decode_experts(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """The stack in bfloat16, which holds every product of a number of four bits and a power of two."""
+    """Return the stack in bfloat16, which holds every product of a number of four bits and a power of two."""
     packed, powers = parts
     number, out, blocks, half = packed.shape
     scales = finite(name, exponents(powers)).reshape(number, out, blocks)
@@ -123,7 +123,7 @@ EIGHT, FOUR = frozenset({"F8_E4M3", "F8_E5M2"}), frozenset({"I8"})
 POWERS = frozenset({"F8_E8M0", "U8"})
 SCALES = POWERS | {"F32", "F16", "BF16"}
 MX, BLOCK = 32, (128, 128)
-"""Numbers of one row that share a power of two, and the blocks of those who do not say their size."""
+"""Numbers of one row that share a power of two, and the blocks where config.json does not say their size."""
 SCALE_ENDS = (".weight_scale_inv", ".weight_scale")
 STACK_ENDS = ("_scale_inv", "_scale")
 """The ends of the names of scales beside a stack of experts."""
@@ -165,7 +165,7 @@ def decode(grid: Grid, name: str, packed: bool, parts: Sequence[NDArray[Any]]) -
 
 
 def _stack(module: Module, stated: Settings) -> TensorInfo:
-    """Experts of one shape, each with its own scales."""
+    """Return a stack of experts of one shape, each with its own scales."""
     end = next(end for end in STACK_ENDS if end in module.parts)
     shape, scales = module.shape("", EIGHT), module.shape(end, SCALES)
     if len(shape) != 3 or 0 in shape or not scales or scales[0] != shape[0]:
@@ -188,7 +188,7 @@ def _decode_stack(grid: Grid, name: str, parts: Sequence[NDArray[Any]]) -> NDArr
 def _block(
     module: Module, end: str, shape: tuple[int, int], scales: tuple[int, ...], stated: Settings
 ) -> tuple[int, int]:
-    """The size of the blocks to which the scales belong."""
+    """Return the size of the blocks to which the scales belong."""
     rows, columns = shape
     if math.prod(scales) == 1:
         return rows, columns

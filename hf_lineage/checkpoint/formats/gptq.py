@@ -28,12 +28,12 @@ UNBOUND = (
 )
 """Why no bound holds for each number."""
 ADDED = {"": 1, "gptq": 1, "gptq_v2": 0}
-"""What is added to the stored zero points, by `checkpoint_format`."""
+"""Value of `checkpoint_format` -> the number that is added to the stored zero points."""
 
 
 @dataclass(frozen=True)
 class _Packed:
-    """How one matrix is packed."""
+    """The packing of one matrix: its shape, bits, groups and offset of zero points."""
 
     name: str
     shape: tuple[int, int]
@@ -66,7 +66,7 @@ def decode(packed: _Packed, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32
 
 
 def _order(packed: _Packed, indices: NDArray[Any] | None = None) -> NDArray[np.intp] | None:
-    """The group of each input, None where groups are of inputs side by side."""
+    """Return the group of each input, None where groups are of inputs side by side."""
     if indices is None or np.array_equal(indices, np.arange(packed.shape[0]) // packed.group):
         return None
     if indices.min() < 0 or indices.max() >= packed.groups:

@@ -24,18 +24,18 @@ Words = NDArray[Any]
 
 
 def period(bits: int) -> tuple[int, int]:
-    """Return after how many words a number begins with a word again, and how many numbers these words hold."""
+    """Return the number of words after which a number begins with a word again, and the numbers that they hold."""
     common = math.gcd(bits, WORD)
     return bits // common, WORD // common
 
 
 def words(numbers: int, bits: int) -> int:
-    """Return how many words hold so many numbers."""
+    """Return the number of words that hold so many numbers."""
     return -(-numbers * bits // WORD)
 
 
 def down(packed: Words, bits: int) -> Callable[[slice, NDArray[np.float32]], None]:
-    """Return what writes some rows of a matrix (n, columns), whose columns are packed (words(n), columns)."""
+    """Return a function that writes rows of a matrix (n, columns), whose columns are packed (words(n), columns)."""
     length, values = period(bits)
 
     def unpack(rows: slice, target: NDArray[np.float32]) -> None:
@@ -52,7 +52,7 @@ def down(packed: Words, bits: int) -> Callable[[slice, NDArray[np.float32]], Non
 
 
 def across(packed: Words, bits: int, order: Sequence[int] = ()) -> Callable[[slice, NDArray[np.float32]], None]:
-    """Return what writes some rows of a matrix (rows, n), whose rows are packed (rows, words(n)).
+    """Return a function that writes rows of a matrix (rows, n), whose rows are packed (rows, words(n)).
 
     The numbers of one period stand in this order if it is given.
     """
@@ -70,13 +70,13 @@ def across(packed: Words, bits: int, order: Sequence[int] = ()) -> Callable[[sli
 
 
 def _filled(packed: Words, length: int) -> NDArray[np.uint32]:
-    """Words without signs, with zeros below them up to this length."""
+    """Return words as unsigned integers, with rows of zeros below them up to this length."""
     bare = packed.view(np.uint32)
     return bare if len(bare) == length else np.pad(bare, ((0, length - len(bare)), (0, 0)))
 
 
 def _fields(period_words: Sequence[NDArray[np.uint32]], bits: int) -> Iterator[NDArray[np.uint32]]:
-    """The first numbers of all periods, the second ones, and so on, given the first words of all periods and so on."""
+    """Yield the first numbers of all periods, the second ones, and so on, given the words of all periods likewise."""
     mask = np.uint32(2**bits - 1)
     for start in range(0, WORD * len(period_words), bits):
         word, offset = divmod(start, WORD)
@@ -91,7 +91,7 @@ E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3
 
 
 def pairs(low_first: bool, *values: float) -> NDArray[np.float64]:
-    """Return for each byte the two of sixteen numbers that it holds, in float32 but seen as one of twice the size."""
+    """Return for each byte the two of sixteen numbers that it holds, two of float32 in the memory of a float64."""
     code, byte = np.array(values, np.float32), np.arange(256)
     halves = (byte & 15, byte >> 4) if low_first else (byte >> 4, byte & 15)
     table: NDArray[np.float64] = np.stack([code[half] for half in halves], axis=1).reshape(-1).view(np.float64)
@@ -132,7 +132,7 @@ class Grid:
 
     @property
     def cells(self) -> tuple[int, int]:
-        """How many blocks there are one below the other, and side by side."""
+        """The number of blocks one below the other, and side by side."""
         return -(-self.shape[0] // self.block[0]), -(-self.shape[1] // self.block[1])
 
     def decoded(
@@ -155,14 +155,14 @@ class Grid:
         return self.decoded(lambda rows, target: widen(target, stored[rows]), scales, zeros)
 
     def _slices(self) -> Iterator[slice]:
-        """A few rows at a time: of one row of blocks, unless these have only one row each."""
+        """Yield a few rows at a time: of one row of blocks, unless these have only one row each."""
         height, (rows, columns) = self.block[0], self.shape
         few = max(1, AT_ONCE // columns)
         step = height if self.rows is None and 1 < height < rows else few
         return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
     def _spread(self, values: NDArray[np.float32], rows: slice) -> NDArray[np.float32]:
-        """The values of the blocks in which the numbers of some rows lie, for as many rows or for all of them."""
+        """Return the values of the blocks of the numbers in some rows, as one row or one column where all agree."""
         height, width = self.block
         if self.rows is not None:
             some = values[self.rows[rows]]

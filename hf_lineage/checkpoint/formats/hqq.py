@@ -1,8 +1,8 @@
 """HQQ: integers of 1, 2, 3, 4 or 8 bits, a scale and a zero point for each group; `scale x (integer - zero)`.
 
-A matrix is read as groups, one below the other (`axis` 1) or side by side (0). Integers that share a byte, or a word of
-32 bits where they have 3, are as many rows apart as there are words in a column, the first in the highest bits. How a
-matrix is stored stands in small tensors beside it. Source: hqq/core/quantize.py and hqq/core/bitpack.py.
+A matrix is read as groups, one below the other (`axis` 1) or side by side (0). Integers share a byte, or a word of 32
+bits where they have 3 bits: they are as many rows apart as a column has words, the first in the highest bits. Small
+tensors beside a matrix describe its storage. Source: hqq/core/quantize.py and hqq/core/bitpack.py.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BESIDE = (
 
 
 class _Stored(NamedTuple):
-    """How one matrix is stored."""
+    """The shape, group size, axis and bits of one stored matrix."""
 
     shape: tuple[int, int]
     group: int
@@ -87,7 +87,7 @@ def decode(name: str, stored: _Stored, parts: Sequence[NDArray[Any]]) -> NDArray
 
 
 def _stored(name: str, described: Sequence[NDArray[Any] | None]) -> _Stored:
-    """What the small tensors beside a matrix say; CheckpointError if it cannot be."""
+    """Return the checked values of the small tensors beside a matrix; raise CheckpointError where they are invalid."""
     shown = printable(name, 200)
     missing = next((end for end, part in zip(DESCRIBED, described, strict=True) if part is None), None)
     if missing:

@@ -89,7 +89,7 @@ class Mlx(Quantized):
 
 
 def _settings(config: Mapping[str, Any]) -> Settings:
-    """What `config.json` says of the quantization in the words of MLX; nothing if it does not."""
+    """Return the settings of the quantization that `config.json` states in the words of MLX; empty if it has none."""
     older = config.get(KEY)
     stated = older if isinstance(older, dict) else settings(config)
     return {} if "quant_method" in stated or SIZE not in stated or "bits" not in stated else stated

@@ -19,11 +19,11 @@ MOST = 2**12
 """Entries of a list; the longest ones have one for each matrix that is left out."""
 LITERAL = re.compile(r"[\w.\-/:]+", re.ASCII)
 LONGEST, QUANTIFIERS = 100, 3
-"""Of a pattern: with more, a hostile one could take for ever."""
+"""The most characters and quantifiers of a pattern: with more, a hostile one could take for ever."""
 
 
 def left_out(stated: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Return whether a loader takes a module as it is stored, by its name.
+    """Return a function that tells whether a loader takes a module, by its name, as it is stored.
 
     Raise NothingToCompare for a list or a pattern that cannot be followed.
     """
@@ -57,7 +57,7 @@ def pattern(entry: str) -> re.Pattern[str]:
 
 
 Settings = Mapping[str, Any]
-"""What `config.json` says under `quantization_config`; untrusted input."""
+"""The settings under `quantization_config` in `config.json`; untrusted input."""
 Kind = tuple[str, frozenset[tuple[str, tuple[int, ...]]]]
 """The name of a matrix without the number of its layer, and the shapes of its parts."""
 LARGEST_DESCRIPTION = 2**12
@@ -65,7 +65,7 @@ LARGEST_DESCRIPTION = 2**12
 
 
 def settings(config: Mapping[str, Any]) -> Settings:
-    """Return what `config.json` says of the quantization; nothing if it says nothing that is known."""
+    """Return the settings of the quantization in `config.json`; empty where it has none that are known."""
     stated = config.get("quantization_config") or config.get("compression_config")
     return stated if isinstance(stated, dict) else {}
 
@@ -100,7 +100,7 @@ class Module:
     """The stored tensors of one quantized matrix, by the ends of their names."""
 
     start: str
-    """What their names have in common."""
+    """The common beginning of their names."""
     parts: Mapping[str, StoredTensor]
     described: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """The parts that describe the others, read from the first matrix with these names and shapes in any layer."""
@@ -168,7 +168,7 @@ class Quantized:
     described: tuple[str, ...] = ()
     """The ends of small parts that describe the others and have to be read before anything is known of these."""
     inert: tuple[str, ...] = ()
-    """The ends of parts that say what the others show by themselves."""
+    """The ends of parts that say only what the other parts show by themselves."""
     target: str = ".weight"
     """The end of the name of the matrix itself."""
     stacked: tuple[str, ...] = ()
@@ -221,7 +221,7 @@ class Quantized:
         return [f"{module.start}{end}" for module in kinds for end in self.described if end in module.parts]
 
     def _kinds(self, stored: Mapping[str, StoredTensor]) -> dict[Kind, Module]:
-        """The first matrix of each kind: one of each layer's, where the layers are alike."""
+        """Return the first matrix of each kind: one of each layer's, where the layers are alike."""
         kinds: dict[Kind, Module] = {}
         for module in self._modules(stored) if self.described else ():
             kinds.setdefault(self._kind(module), module)

@@ -14,15 +14,15 @@ FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
 CAST = frozenset({"F8_E4M3", "F8_E5M2"})
 """Eight bits, without scales; where `config.json` names a quantization, its format reads them."""
 ENDS = (".weight", ".bias")
-"""How the names of tensors end that no format packs with others."""
+"""Ends of the names of tensors that no format packs with others."""
 SETTINGS = ("quantization_config", "compression_config", "quantization")
 """Keys of `config.json` that say how tensors are stored."""
 INSTEAD = "check the release in F16, BF16 or F32 instead"
-"""What a user can do with weights that are not decoded."""
+"""The end of a message about weights that are not decoded, with a remedy for the user."""
 
 
 def not_decoded(how: str) -> NothingToCompare:
-    """Return what is raised about weights that are stored in a way that is not decoded; `how` follows "stored"."""
+    """Return the error about weights that are stored in a way that is not decoded; `how` follows "stored"."""
     return NothingToCompare(f"the weights are stored {how}; {INSTEAD}")
 
 

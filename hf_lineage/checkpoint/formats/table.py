@@ -1,4 +1,4 @@
-"""Storage formats: how the tensors of a model are stored, and how they are decoded; or that they are not.
+"""Storage formats: the table of the formats that are decoded, and of those that are known and refused.
 
 A format answers three questions: whether a checkpoint is stored in it, from which stored tensors each tensor of the
 model is decoded, and how. A new format is a new entry of the table, and nothing else. Formats that are known and not
@@ -31,14 +31,14 @@ from hf_lineage.hub import RepoRef
 
 TABLE = registry_table("loading/quantized.yaml", dict[str, dict[str, Any]])
 BY_METHOD = TABLE["methods"]
-"""What `quant_method` of config.json calls them -> their names."""
+"""Value of `quant_method` in config.json -> the name of the format."""
 BY_END = TABLE["ends"]
 """The ends of names that only one format has -> its name; some repositories do not name the format otherwise."""
 
 
 @dataclass(frozen=True)
 class Undecoded:
-    """All of them: recognised by the configuration or by their names, and refused."""
+    """All formats that are not decoded: recognised by the configuration or by the names of tensors, and refused."""
 
     name: str = "not decoded"
 
@@ -72,7 +72,7 @@ def unknown(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> No
 
 UNDECODED = Undecoded()
 FUSED = ("weight_input", "weight_output", "q_attn", "k_cache")
-"""Where a transform is in the stored numbers already, or rotates queries and keys alike."""
+"""Places of a transform that is in the stored numbers already, or that rotates queries and keys alike."""
 
 
 class Format(Protocol):
@@ -142,7 +142,7 @@ def tensors_of(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) ->
 
 
 def _rotation(config: Mapping[str, Any]) -> str | None:
-    """The key of the quantization that says that stored numbers are not what the model computes with."""
+    """Return the key of the quantization that says that stored numbers are not what the model computes with."""
     stated = settings(config)
     written = stated.get("transform_config") if method(config) == "compressed-tensors" else None
     groups = written.get("config_groups") if isinstance(written, dict) else None

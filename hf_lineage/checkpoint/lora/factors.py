@@ -33,7 +33,7 @@ LARGEST_SCALE = 1e9
 
 @dataclass(frozen=True)
 class Factors:
-    """What is added to one matrix, scale x B A, by the names of its factors and their shapes."""
+    """The change scale x B A that is added to one matrix, as the names of its factors and their shapes."""
 
     first: str
     """A (rank, columns)."""
@@ -42,9 +42,9 @@ class Factors:
     rows: int
     columns: int
     rank: int
-    """Of one expert where there are several."""
+    """The rank of the change; that of one expert where there are several."""
     scale: float
-    """The largest that the configuration may give: the patterns that peft would match are not run."""
+    """The largest scale that the configuration may give: the patterns that peft would match are not run."""
     experts: int = 1
     """The number of experts in a stack; the factors have a share for each."""
     alpha: str = ""
@@ -57,11 +57,11 @@ class Lora:
 
     checkpoint: Checkpoint
     modules: Mapping[str, Factors]
-    """By the name of the adapted module, as peft gives it, without `base_model.model`."""
+    """Name of the adapted module, as peft gives it without `base_model.model` -> its factors."""
     kind: str
     """LoRA, rsLoRA or DoRA, with the initialisation where it is not the usual one."""
     beside: int
-    """How many tensors belong to no pair of factors: magnitudes, biases, and modules that were saved whole."""
+    """Number of tensors that belong to no pair of factors: magnitudes, biases, and modules that were saved whole."""
     order_matters: str = ""
     """The initialisation, if it depends on the order of the base's rows; else empty."""
     calibrated: bool = True
@@ -73,7 +73,7 @@ class Lora:
     idle: frozenset[str] = frozenset()
     """Modules whose factors peft passes over, because the configuration does not name them."""
     on_head: bool = False
-    """Whether its task is one for which its base is loaded with a head."""
+    """Whether the adapter's task is one for which its base is loaded with a head."""
 
     def read(self, module: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return B (rows, rank) and A (rank, columns) of a module; raise as `Checkpoint.read` does."""
@@ -177,7 +177,7 @@ def _refuse_other(repo: RepoRef, config: Mapping[str, Any]) -> None:
 
 
 def _family(start: Any) -> str:
-    """The name of an initialisation in lower case without its parameters, such as pissa of pissa_niter_16."""
+    """Return the name of an initialisation in lower case without its parameters, such as pissa of pissa_niter_16."""
     return str(start).lower().partition("_niter")[0] if isinstance(start, str) else str(start)
 
 
@@ -188,7 +188,7 @@ def _kind(config: Mapping[str, Any], start: Any) -> str:
 
 
 def _ranks(repo: RepoRef, config: Mapping[str, Any]) -> frozenset[int]:
-    """Every rank that the configuration gives any matrix; CheckpointError for what is no rank."""
+    """Return every rank that the configuration gives any matrix; CheckpointError for what is no rank."""
     pattern = config.get("rank_pattern") or {}
     if not isinstance(pattern, dict):
         raise CheckpointError(
@@ -207,7 +207,7 @@ def _ranks(repo: RepoRef, config: Mapping[str, Any]) -> frozenset[int]:
 
 
 def _alpha(repo: RepoRef, config: Mapping[str, Any]) -> float:
-    """The largest scale, times the rank, that the configuration gives any matrix; CheckpointError for no number."""
+    """Return the configuration's largest scale of any matrix, times the rank; CheckpointError where it is no number."""
     pattern = config.get("alpha_pattern") or {}
     values = [config.get("lora_alpha", 8), *(pattern.values() if isinstance(pattern, dict) else [pattern])]
     wrong = [value for value in values if type(value) not in (int, float) or not abs(value) < LARGEST_SCALE]
@@ -221,7 +221,7 @@ def fit_factors(
 ) -> Factors:
     """Return the factors of one module; CheckpointError unless their shapes fit each other and the ranks, if known.
 
-    Those of stacked experts have the rank of all of them together.
+    The factors of stacked experts have the sum of the experts' ranks.
     """
     if pair.keys() != {"A", "B"}:
         name = printable(next(iter(pair.values())), 200)

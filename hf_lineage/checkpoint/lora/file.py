@@ -1,7 +1,7 @@
 """LoRA adapters in one file without a configuration, as diffusers saves them, and trainers beside it.
 
-One file may adapt several models of a pipeline. The names of its tensors say which, their shapes the rank, and a tensor
-beside the factors the scale where it is not one.
+One file may adapt several models of a pipeline. The names of its tensors tell the model, and their shapes the rank. A
+tensor beside the factors holds the scale where it is not 1.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from hf_lineage.hub import RepoRef
 
 WHICH = {"A": "A", "a": "A", "down": "A", "B": "B", "b": "B", "up": "B"}
 PROCESSOR = re.compile(r"\.processor\.(to_\w+|add_\w+_proj)")
-"""How diffusers once named the matrices of attention."""
+"""The names that diffusers once gave the matrices of attention."""
 OUTPUT = ".to_out"
-"""The name there of what is the first module of a list."""
+"""The name, in that spelling, of the output matrix, which is the first module of a list."""
 ALPHA = ".alpha"
 """The end of the name of a scale, which is divided by the rank."""
 MAIN = ""
@@ -78,7 +78,7 @@ def _is_number(checkpoint: Checkpoint, name: str) -> bool:
 
 
 def _models(checkpoint: Checkpoint, where: str) -> Mapping[str, _Model]:
-    """What a file holds for each model."""
+    """Return the tensors of a file by the folder of the model that they are for."""
     held: dict[str, _Model] = {}
     for name, info in checkpoint.tensors.items():
         folder, flattened, rest = _component(name)
@@ -99,7 +99,7 @@ def _models(checkpoint: Checkpoint, where: str) -> Mapping[str, _Model]:
 
 
 def _component(name: str) -> tuple[str, bool, str]:
-    """The folder of the pipeline for which a tensor is, whether its name is flattened, and the rest of the name."""
+    """Return the folder of the pipeline that a tensor is for, whether its name is flattened, and the rest of it."""
     for flattened, starts in enumerate((forms()["components"], forms()["flattened"])):
         for start, folder in starts.items():
             if name.startswith(start):
@@ -108,7 +108,7 @@ def _component(name: str) -> tuple[str, bool, str]:
 
 
 def _module(name: str) -> str:
-    """The name of a module as it is today."""
+    """Return the name that diffusers gives a module today."""
     plain = PROCESSOR.sub(r".\1", name)
     return f"{plain}.0" if plain != name and plain.endswith(OUTPUT) else plain
 

@@ -1,4 +1,4 @@
-"""The table of the forms in which LoRA adapters are published: `registry/loading/adapters.yaml` says what is what."""
+"""The table of the forms in which LoRA adapters are published, `registry/loading/adapters.yaml`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def form_of(config: Settings) -> tuple[Settings, Settings]:
 
 
 def read_pairs(checkpoint: Checkpoint, form: Settings) -> tuple[Checkpoint, dict[str, dict[str, str]]]:
-    """Return an adapter whose factors stand as those of peft, and the names of both by that of their module."""
+    """Return an adapter with factors in the orientation of peft, and the names of both factors by their module."""
     factor, pairs = re.compile(form["factors"]), defaultdict[str, dict[str, str]](dict)
     for name, info in checkpoint.tensors.items():
         match = factor.fullmatch(name)
@@ -36,7 +36,7 @@ def read_pairs(checkpoint: Checkpoint, form: Settings) -> tuple[Checkpoint, dict
 
 
 def instead(tensors: Mapping[str, TensorInfo]) -> Iterator[str]:
-    """Yield what a file holds in place of pairs of factors, as phrases that follow its name."""
+    """Yield the contents that a file has in place of pairs of factors, as phrases that follow its name."""
     # Patterns are looked for in so many characters, which bounds their time.
     shown = [f"{name} {info.shape}"[-300:] for name, info in tensors.items()] or [""]
     for names, reason in forms()["instead"].items():

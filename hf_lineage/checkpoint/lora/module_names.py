@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable
 
 LAYERED = re.compile(r"(?P<before>(?:[^.]+\.)*?)(?P<layer>[^.]+\.\d+\..+)")
-"""The name of what is in a layer."""
+"""The name of a module in a layer."""
 WEIGHT = ".weight"
 
 
@@ -28,7 +28,7 @@ class ModuleNames:
     def tensor(self, module: str) -> str | None:
         """Return the tensor of a module, with the prefix of the class or without; None if there is not exactly one.
 
-        What a class of several models puts before the layers may stand in another order: transformers turns
+        The words before the layers may stand in another order in a class of several models: transformers turns
         `language_model.model` into `model.language_model` when it loads them.
         """
         inner = module.partition(".")[2]
@@ -51,6 +51,6 @@ def flat(name: str) -> str:
 
 
 def _parts(name: str) -> Hashable:
-    """What stands before the layers in a name, `model` left out, and the rest; None for what is in no layer."""
+    """Return the words before the layers in a name, without `model`, and the rest; None for a name in no layer."""
     layered = LAYERED.fullmatch(name)
     return layered and (frozenset(layered["before"].split(".")) - {"model", ""}, layered["layer"])

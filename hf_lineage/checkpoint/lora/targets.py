@@ -19,7 +19,7 @@ BASES = (None, "FEATURE_EXTRACTION")
 DEEPEST = 32
 """No name of a module has more words."""
 WRAPPED = ".base_layer"
-"""What peft adds to the name of a module whose parameters it adapts one after the other."""
+"""The end that peft adds to the name of a module whose parameters it adapts one after the other."""
 EXPERTS, WEIGHT = "experts", "weight"
 """The module that holds the parameters of a stack of experts, and the parameter of a plain matrix."""
 Names = frozenset[str]
@@ -27,15 +27,15 @@ Names = frozenset[str]
 
 @dataclass(frozen=True)
 class _Targets:
-    """What an adapter's configuration names."""
+    """The modules, layers and parameters that an adapter's configuration names."""
 
     modules: Names | None
-    """None where all of them are meant, or a pattern says which."""
+    """Modules that are adapted; None where all of them are, or where a pattern chooses them."""
     excluded: Names
     saved: Names
     """Modules that are stored whole, with all that is in them."""
     layers: frozenset[int] | None
-    """None where all of them are meant."""
+    """Numbers of the layers that are adapted; None where all of them are."""
     holders: Names
     """Modules of which a parameter is adapted by itself."""
     bare: Names
@@ -65,7 +65,7 @@ def _is_read(module: str, targets: _Targets) -> bool:
 
 
 def _is_adapted(module: str, words: Sequence[str], targets: _Targets) -> bool:
-    """Whether a module is adapted as a whole."""
+    """Return whether a module is adapted as a whole."""
     within = {".".join(words[start:stop]) for start, stop in combinations(range(len(words) + 1), 2)}
     ends = _ends(words)
     if ends & targets.excluded or within & targets.saved:
@@ -78,19 +78,19 @@ def _is_adapted(module: str, words: Sequence[str], targets: _Targets) -> bool:
 
 
 def _holds_adapted(module: str, targets: _Targets) -> bool:
-    """Whether parameters of a module are adapted by themselves; its name does not tell which ones it holds."""
+    """Return whether parameters of a module may be adapted; its name does not tell the parameters that it holds."""
     words = module.replace(WRAPPED, "").split(".")
     anywhere = WEIGHT in targets.bare or (words[-1] == EXPERTS and bool(targets.bare))
     return anywhere or bool(_ends(words) & targets.holders)
 
 
 def _ends(words: Sequence[str]) -> set[str]:
-    """A name, and what is left of it without its first words."""
+    """Return a name, and every end of it that begins at a later word."""
     return {".".join(words[start:]) for start in range(len(words))}
 
 
 def _names(listed: Any) -> Names | None:
-    """The names in a list; None where there is no list."""
+    """Return the names in a list; None where there is no list."""
     return Names(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else None
 
 

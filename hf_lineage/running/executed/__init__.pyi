@@ -1,6 +1,6 @@
-from .child_process import Arrays as Arrays
 from .child_process import NotJudged as NotJudged
 from .child_process import Process as Process
+from .child_process import Values as Values
 from .child_process import refuse_without_extra as refuse_without_extra
 from .request import TOKENIZER as TOKENIZER
 from .request import Load as Load

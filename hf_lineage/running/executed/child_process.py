@@ -12,13 +12,9 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import IO, Any, cast
 
-import numpy as np
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled
-from numpy.typing import NDArray
-from safetensors.numpy import load_file
 from tqdm import tqdm
 
 from hf_lineage.errors import NothingToCompare, OptionError, installation, printable
@@ -34,7 +30,7 @@ PATIENCE = 5
 """Seconds until a process that closes its answers has to be gone."""
 LONGEST_ANSWER = 2**24
 """Bytes of an answer: the names of tensors at most."""
-Arrays = dict[str, NDArray[np.float64]]
+Values = Mapping[str, Any]
 
 
 class NotJudged(NothingToCompare):
@@ -67,7 +63,7 @@ class Process:
             command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=known | OFFLINE | home
         )
         try:
-            self.values, _ = self.ask("load", **asdict(self._load))
+            self.values = self.ask("load", **asdict(self._load))
         except BaseException:
             self.__exit__()
             raise
@@ -78,8 +74,8 @@ class Process:
         self._process.communicate()
         self._place.cleanup()
 
-    def ask(self, action: str, doing: str = "", **given: Any) -> tuple[Mapping[str, Any], Arrays]:
-        """Return values and arrays; raise NothingToCompare, which says why, where there are none.
+    def ask(self, action: str, doing: str = "", **given: Any) -> Values:
+        """Return values; raise NothingToCompare, which says why, where there are none.
 
         What is done for it is shown on standard error if that is a terminal.
         """
@@ -102,7 +98,10 @@ class Process:
             line = cast(IO[bytes], self._process.stdout).readline(LONGEST_ANSWER)
         if not line.endswith(b"\n"):
             raise NothingToCompare(f"it took more than {self._seconds:.0f} s" if late.is_set() else self._ended())
-        return self._understood(json.loads(line))
+        answer = json.loads(line)
+        if "problem" in answer:
+            raise (NotJudged if answer.get("not_judged") else NothingToCompare)(printable(str(answer["problem"]), 500))
+        return cast(Values, answer["values"])
 
     def _ended(self) -> str:
         """Return a sentence on how the process ended, or that its answer is too long where it still runs."""
@@ -111,12 +110,3 @@ class Process:
             how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
             return f"the process that ran it ended ({how}), perhaps for want of memory"
         return "what the process that ran it answered is too long"
-
-    def _understood(self, answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Arrays]:
-        if "problem" in answer:
-            raise (NotJudged if answer.get("not_judged") else NothingToCompare)(printable(str(answer["problem"]), 500))
-        arrays: Arrays = {}
-        if "file" in answer:
-            read = load_file(Path(self._place.name, Path(answer["file"]).name))
-            arrays = {key: np.asarray(array, dtype=np.float64) for key, array in read.items()}
-        return answer["values"], arrays

@@ -8,16 +8,14 @@ from typing import Any
 import torch
 
 from hf_lineage.running.executed.loading import STACK, Loaded
-from hf_lineage.running.executed.recording import At, Held, is_stack
+from hf_lineage.running.executed.recording import At, is_stack
 
 NATS, CHANGE = "nats", "change"
-"""Units of a divergence: nats a token or, without a head that predicts tokens, a share of the last hidden state."""
+"""What a divergence is counted in: nats a token or, without a head that predicts tokens, a share of the last state."""
 
 
-def held_inputs(
-    loaded: Loaded, medians: Mapping[At, torch.Tensor], parts: Mapping[str, Sequence[int]]
-) -> dict[At, Held]:
-    """Return the inputs of each matrix that are held at their median, given the parts by the key of their writer."""
+def held_inputs(loaded: Loaded, parts: Mapping[str, Sequence[int]]) -> dict[At, torch.Tensor]:
+    """Return which inputs of which matrices hold their median, given parts by the key of their writer."""
     chosen: dict[At, list[int]] = {}
     for place in loaded.places:
         writer = place.writer
@@ -26,15 +24,14 @@ def held_inputs(
             expert = (number // per if place.expert is None else place.expert) if is_stack(place) else None
             first = number % per * writer.part
             chosen.setdefault((place.owner, expert), []).extend(range(first, first + writer.part))
-    known = {at: inputs for at, inputs in chosen.items() if at in medians and inputs}
-    return {at: Held(torch.tensor(inputs), medians[at][inputs]) for at, inputs in known.items()}
+    return {at: torch.tensor(inputs) for at, inputs in chosen.items()}
 
 
 def divergences(before: Any, after: Any, counted: int) -> tuple[str, torch.Tensor, float]:
-    """Return the unit, the divergence of the output for each sequence, and the mean information in the output.
+    """Return what they are counted in, by sequence how far what a model says moved, and how much it says at all.
 
-    The mean information is the mean divergence of the output for one token from the mean output for all tokens. Only
-    the last `counted` tokens of each sequence count.
+    The last is how far what it says to a token is, in the mean, from what it says to all of them together. So many
+    tokens at the end of each sequence count.
     """
     if hasattr(before, "logits") and before.logits.ndim == STACK:
         return NATS, *_nats(before.logits[:, -counted:], after.logits[:, -counted:])
@@ -45,12 +42,12 @@ def divergences(before: Any, after: Any, counted: int) -> tuple[str, torch.Tenso
 
 
 def _rows(given: torch.Tensor, counted: int) -> torch.Tensor:
-    """Return the output for each token that counts, or a pooled output as one row: (sequences, tokens, width)."""
+    """(sequences, tokens, width): what a model gives out for each token that counts, or for all of them together."""
     return (given[:, -counted:] if given.ndim == STACK else given[:, None]).cpu().double()
 
 
 def _nats(before: torch.Tensor, after: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """Return the divergence per token of each sequence, and the mean information in the output."""
+    """The divergence a token by sequence, and the information in what is said, a sequence at a time."""
     moved, unsure, together = [], 0.0, torch.zeros(before.shape[-1], dtype=torch.float64)
     for first, second in zip(before, after, strict=True):
         old, new = (each.cpu().double().log_softmax(dim=-1) for each in (first, second))

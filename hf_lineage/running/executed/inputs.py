@@ -91,6 +91,8 @@ def _given(model: Any, ids: torch.Tensor, kind: str) -> dict[str, Any]:
     """Return the arguments with which a model reads these tokens; an encoder-decoder model writes them as well."""
     accepted = inspect.signature(model.forward).parameters
     given: dict[str, Any] = {"input_ids": ids}
+    if "use_cache" in accepted:
+        given["use_cache"] = False  # keys and values of tokens that nothing follows
     if "attention_mask" in accepted:
         given["attention_mask"] = torch.ones_like(ids)
     if "decoder_input_ids" in accepted and model.config.is_encoder_decoder:

@@ -1,17 +1,18 @@
-"""Recording: a run that records the median input of each writing matrix, or a run with parts held at their medians.
+"""Recording: the median of what each writing matrix is given while a model runs, or a run in which parts hold theirs.
 
-Medians are over the tokens that count, so a part that acts on other tokens alone is held at its median on these.
-Stacked experts read their tokens in an order of their own, so all tokens of a stack count.
+Only the tokens that count do so here too: what acts on the others alone is held at what it does on these. Experts that
+are stacked read their tokens in an order of their own, so that all of theirs count.
 
-The input of a module that multiplies with one matrix is read by a hook on the module. Stacked experts are multiplied
-inside one module, so the functions of torch are watched there: a matrix is recognized by its place in memory.
+A module that multiplies with one matrix is seen by a hook on it. A stack of experts is multiplied one by one inside
+their module, so that the functions of torch are watched there: the matrix tells by its place in memory which it is.
+The same watch lets a processor without instructions for 16-bit numbers multiply them as float32, several times as fast.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,56 +21,75 @@ from torch.overrides import TorchFunctionMode
 from hf_lineage.running.executed.loading import STACK, Loaded, Place
 
 MULTIPLIES = {"linear": (0, 1), "matmul": (0, 1), "__matmul__": (0, 1), "bmm": (0, 1), "mm": (0, 1), "addmm": (1, 2)}
-"""Function -> positions of its arguments: the factor to be multiplied, and the matrix."""
+"""Function -> where it takes what it multiplies, and the matrix."""
+ROWS = 4096
+"""Rows of a matrix that are in memory as float32 at once, so that no matrix takes much more than it does as stored."""
 SEQUENCES = 3
-"""Dimensions of the input of a matrix for whole sequences, (batch, tokens, inputs)."""
+"""Dimensions of what a matrix is given for whole sequences, (batch, tokens, inputs)."""
 At = tuple[str, int | None]
-"""The name of a matrix in memory, and the number of its expert where it is one of a stack."""
+"""The name of a matrix in memory, and which expert of a stack it is."""
 
 
-@dataclass(frozen=True)
-class Held:
-    """Inputs of one matrix that are held at their median in a run."""
-
-    inputs: torch.Tensor
-    """(n,): numbers of the inputs."""
-    median: torch.Tensor
-    """(n,): the median of each of these inputs."""
-
-
-class _Stacks(TorchFunctionMode):
-    """Watches the multiplications inside modules that hold stacks of experts."""
+class _Products(TorchFunctionMode):
+    """Watches the multiplications inside modules that hold stacks of experts, and makes all of them fast."""
 
     def __init__(self, run: Running) -> None:
         super().__init__()
         self._run = run
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        into, matrix = MULTIPLIES.get(getattr(function, "__name__", ""), (0, 0))
-        if matrix and self._run.inside and len(args) > matrix and isinstance(args[matrix], torch.Tensor):
-            changed = self._run.multiplied(args[into], args[matrix])
-            args = (*args[:into], changed, *args[into + 1 :])
+        name = getattr(function, "__name__", "")
+        into, matrix = MULTIPLIES.get(name, (0, 0))
+        if matrix and len(args) > matrix and isinstance(args[matrix], torch.Tensor):
+            if self._run.inside:
+                args = (*args[:into], self._run.multiplied(args[into], args[matrix]), *args[into + 1 :])
+            if not kwargs and args[into].is_cpu and is_slow(args[into].dtype):
+                return in_float32(function, name, args)
         return function(*args, **(kwargs or {}))
 
 
-class Running:
-    """One run of a model, recorded, or with some parts held at their medians."""
+@functools.cache
+def is_slow(dtype: torch.dtype) -> bool:
+    """Return whether this processor has no instructions that multiply such numbers."""
+    able = {torch.bfloat16: "_is_mkldnn_bf16_supported", torch.float16: "_is_mkldnn_fp16_supported"}
+    return dtype in able and not getattr(torch.ops.mkldnn, able[dtype])()
 
-    def __init__(self, loaded: Loaded, counted: int, held: Mapping[At, Held] | None = None) -> None:
-        self._model, self._counted, self._held = loaded.model, counted, held
+
+def in_float32(function: Any, name: str, args: tuple[Any, ...]) -> torch.Tensor:
+    """Return what a function makes of matrices of 16 bits, multiplied as float32 and rounded to 16 bits again.
+
+    Rows of a weight, and matrices of a batch, are converted some at a time.
+    """
+    pieces, dim = [args], 0
+    if name == "linear":
+        rows = zip(*(each.split(ROWS) for each in args[1:] if each is not None), strict=True)
+        pieces, dim = [(args[0], *each) for each in rows], -1
+    elif name == "bmm":
+        pieces = list(zip(*(each.split(1) for each in args), strict=True))
+    made = [function(*(each.float() for each in piece)).to(args[0].dtype) for piece in pieces]
+    return torch.cat(made, dim) if made[1:] else made[0]
+
+
+class Running:
+    """Runs a model on one input: first recorded, and then with some inputs of its matrices held at their medians."""
+
+    def __init__(self, loaded: Loaded, counted: int) -> None:
+        self._model, self._counted = loaded.model, counted
+        self._held: Mapping[At, torch.Tensor] | None = None
         self.medians, self.inside = dict[At, torch.Tensor](), list[torch.nn.Module]()
         self._places = {place.module: place for place in reversed(loaded.places)}
 
     @torch.no_grad()
-    def go(self, given: Mapping[str, Any]) -> Any:
+    def go(self, given: Mapping[str, Any], held: Mapping[At, torch.Tensor] | None = None) -> Any:
         """Run the model once, on the device of the first weights that are in memory, and return what it gives out."""
+        self._held = held
         devices = (each.device for each in self._model.parameters() if not each.is_meta)
         device = next(devices, torch.device("cpu"))
         there = {name: each.to(device) if isinstance(each, torch.Tensor) else each for name, each in given.items()}
         with ExitStack() as stack:
             for hook in self._hooks():
                 stack.callback(hook.remove)
-            stack.enter_context(_Stacks(self))
+            stack.enter_context(_Products(self))
             return self._model(**there)
 
     def _hooks(self) -> Iterator[Any]:
@@ -87,7 +107,7 @@ class Running:
         return (self._seen((self._places[module].owner, None), args[0]), *args[1:])
 
     def multiplied(self, into: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
-        """Return the input with its held parts at their medians, if the matrix is of the stack of experts that runs."""
+        """Return what a matrix is to be given instead, if it is of the stack of experts that runs."""
         module = self.inside[-1]
         place = self._places[module]
         stack = getattr(module, place.parameter)
@@ -104,11 +124,10 @@ class Running:
             if rows.numel():
                 self.medians[at] = rows.reshape(-1, rows.shape[-1]).float().median(dim=0).values.cpu()
             return given
-        held = self._held.get(at)
-        if held is None:
+        if at not in self._held or at not in self.medians:
             return given
-        changed = given.clone()
-        changed[..., held.inputs.to(given.device)] = held.median.to(given)
+        changed, inputs = given.clone(), self._held[at]
+        changed[..., inputs.to(given.device)] = self.medians[at][inputs].to(given)
         return changed
 
 

@@ -1,7 +1,7 @@
-"""Worker: the process that loads a model, runs it, and hands back plain arrays.
+"""Worker: the process that loads a model, runs it, and hands back plain numbers.
 
-It reads one request a line from its standard input, and answers each with a line: the name of a file with arrays and
-further values, or the reason why there is no answer. It has no network, and bounds on its memory.
+It reads one request a line from its standard input, and answers each with a line: plain values, or why it could not. It
+has no network, and bounds on its memory.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class Server:
     """Answers requests about one model."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._number = folder, 0
+        self._folder = folder
         self._loaded: Any = None
         self._tokenizer = Path()
         self._ran: list[Any] = []
-        """For each kind of input: the input, the model's output, and the medians of the inputs of its matrices."""
+        """By kind the input, how the model runs on it, and what it gave out."""
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer to one request; an exception says why there is none."""
+        """Return the values that answer one request; an exception says why there are none."""
         actions: dict[str, Callable[..., dict[str, Any]]] = {"load": self._load, "run": self._run, "hold": self._hold}
         return actions[request["action"]](**request["given"])
 
@@ -67,7 +67,7 @@ class Server:
         self._loaded, self._tokenizer = load(asked, self._folder), Path(asked.folder, TOKENIZER)
         numbers = sum(each.numel() for each in self._loaded.model.parameters())
         unexpected = list(self._loaded.unexpected)
-        return {"values": {"unexpected": unexpected, "numbers": numbers, "on_disk": self._loaded.on_disk}}
+        return {"unexpected": unexpected, "numbers": numbers, "on_disk": self._loaded.on_disk}
 
     def _run(self, seed: int) -> dict[str, Any]:
         """Run the model on each kind of input, and return their shapes."""
@@ -80,30 +80,19 @@ class Server:
             output = run.go(each.given)
             if not output[0].isfinite().all():
                 raise CannotRunError("what it says is not finite")
-            self._ran.append((each, output, run.medians))
-        return {"values": {each.kind: list(each.given["input_ids"].shape) for each, _, _ in self._ran}}
+            self._ran.append((each, run, output))
+        return {each.kind: list(each.given["input_ids"].shape) for each, _, _ in self._ran}
 
     def _hold(self, parts: dict[str, list[int]]) -> dict[str, Any]:
-        """Return the divergence of the output when parts of these writers are held, by kind of input and sequence."""
+        """How far what the model says moves, by kind of input and sequence, when parts of these writers are held."""
         from hf_lineage.running.executed.holding import divergences, held_inputs
-        from hf_lineage.running.executed.recording import Running
 
-        values, arrays = {}, {}
-        for each, output, medians in self._ran:
-            held = held_inputs(self._loaded, medians, parts)
-            after = Running(self._loaded, each.counted, held).go(each.given)
-            unit, arrays[each.kind], says = divergences(output, after, each.counted)
-            values[each.kind] = {"unit": unit, "says": says}
-        return {"values": values, "arrays": arrays}
-
-    def write(self, arrays: Mapping[str, Any]) -> str:
-        """Write arrays to a new file and return its name."""
-        from safetensors.torch import save_file
-
-        self._number += 1
-        name = f"arrays-{self._number}.safetensors"
-        save_file({key: array.contiguous().cpu() for key, array in arrays.items()}, self._folder / name)
-        return name
+        values = {}
+        for each, run, output in self._ran:
+            after = run.go(each.given, held_inputs(self._loaded, parts))
+            unit, moved, says = divergences(output, after, each.counted)
+            values[each.kind] = {"unit": unit, "says": says, "lost": moved.tolist()}
+        return values
 
 
 def main() -> None:
@@ -113,10 +102,9 @@ def main() -> None:
     without_network()
     server = Server(Path(sys.argv[1]))
     for line in sys.stdin:
+        answer: dict[str, Any]
         try:
-            answer = server.answer(json.loads(line))
-            if arrays := answer.pop("arrays", None):
-                answer["file"] = server.write(arrays)
+            answer = {"values": server.answer(json.loads(line))}
         except MemoryError:
             answer = {"problem": "it takes more memory than it may have"}
         except Exception as error:

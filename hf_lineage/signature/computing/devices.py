@@ -1,4 +1,4 @@
-"""Which layer is computed on which device, under a memory budget, and how the steps on one are spread over the cores.
+"""Devices: the device on which each layer is computed, within a memory budget, and the threads that share its steps.
 
 GPUs share layers by accelerate's device map.
 """
@@ -40,7 +40,7 @@ def alone(task: Callable[[Iterator[T]], None], items: Iterable[T]) -> None:
 
 @functools.cache
 def linear_algebra() -> ThreadpoolController:
-    """Return what sets the number of threads of NumPy's linear algebra."""
+    """Return the controller of the number of threads of NumPy's linear algebra."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
@@ -82,13 +82,13 @@ Device = int | str
 """A GPU's number, or "cpu", where NumPy computes; any other name is a device of torch's."""
 CPU: Device = "cpu"
 Budgets = Mapping[Device, int]
-"""Bytes by device."""
+"""Device -> the bytes that it may use."""
 DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")
 """A file of the driver of each kind of GPU that is used: NVIDIA's (also under WSL) and AMD's."""
 EXTRA = ("accelerate", "torch")
-"""What the extra `gpu` installs."""
+"""The packages that the extra `gpu` installs."""
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-"""Bytes by unit, in capitals."""
+"""Unit, in capitals -> its bytes."""
 
 
 def budgets(max_memory: str | None = None) -> dict[Device, int]:
@@ -104,7 +104,7 @@ def budgets(max_memory: str | None = None) -> dict[Device, int]:
 
 
 def _free() -> dict[Device, int]:
-    """The free bytes of each device.
+    """Return the free bytes of each device.
 
     accelerate is asked only if there may be a GPU, because importing torch takes longer than checking most models.
     """
@@ -117,7 +117,7 @@ def _free() -> dict[Device, int]:
 
 
 def _size(text: str) -> int:
-    """The bytes that a text such as `8GiB` or `500MB` stands for."""
+    """Return the bytes that a text such as `8GiB` or `500MB` stands for."""
     parts = re.fullmatch("(.+?)([KMG]I?B)", text.upper())
     try:
         size = int(float(parts[1]) * UNITS[parts[2]]) if parts else 0

@@ -29,7 +29,7 @@ def sum_squares(blocks: Iterable[Array], width: int) -> Array:
 
 
 def mirror(square: Array) -> None:
-    """Copy what is above the diagonal to where it belongs below it, in place."""
+    """Copy the numbers above the diagonal to their places below it."""
     for start in range(0, len(square), TILE):
         stop = start + TILE
         block = np.triu(square[start:stop, start:stop])
@@ -42,13 +42,13 @@ class WhiteningMatrix:
     """G^(-1/2) without the directions that are left out."""
 
     directions: Matrix
-    """(d, r): of length 1."""
+    """(d, r): directions of length 1."""
     over: Matrix
     """(r,): one over the square root of G along each direction."""
 
     @property
     def rank(self) -> int:
-        """How many directions there are."""
+        """The number of directions r."""
         return len(self.over)
 
     def times(self, columns: Matrix) -> Matrix:

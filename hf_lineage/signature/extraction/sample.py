@@ -1,14 +1,14 @@
 """Sample: some hidden units and residual coordinates of every layer, drawn at random, and the branch seen through them.
 
 If the hidden units of a model are in the same places as those of its base, a tenth of its bytes shows its descent. If
-they were reordered, pruned or retrained, a few units show nothing.
+the units were reordered, pruned or retrained, a few of them show nothing.
 
 A sample of all hidden units on some coordinates shows such a model, and one whose layers were moved, as well as whole
 layers do: the permutation test needs no more of them than these coordinates of their products. It takes a third of the
-time, since nearly all of a layer is read, and hardly anything of it computed with.
+time: nearly all of a layer is read, and hardly any of it enters a computation.
 
-Nobody must be able to predict what is drawn: they could copy that part only. Units are drawn anew in each layer, so
-that a layer of the base and one of the candidate can only be alike where both have the same number.
+Nobody must be able to predict the sample: they could copy that part only. Units are drawn anew in each layer. So a
+layer of the base and one of the candidate can only be alike where both have the same number.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from hf_lineage.signature.recipe import Recipe, random_stream
 from hf_lineage.signature.values import PathSignature, Sampled, UnitCodes
 
 UNITS, RUN = 1024, 64
-"""How many hidden units of a layer are read, and how many of them stand side by side: one request or one read each."""
+"""Hidden units of a layer that are read, and how many of them stand side by side: one request or one read each."""
 HEADS, FEWEST_GROUPS = 4, 2
-"""How many query heads of a layer are read at least, and the values of how many groups of heads."""
+"""The fewest query heads of a layer that are read, and the fewest groups of heads whose values are read."""
 COORDINATES, NEIGHBOURS = 64, 4
-"""How many residual coordinates are read, the same in all layers, and how many of them stand side by side."""
+"""Residual coordinates that are read, the same in all layers, and how many of them stand side by side."""
 OF_ALL_UNITS, SIDE_BY_SIDE = 128, 8
-"""How many residual coordinates are read of all units of a layer, and how many of them stand side by side."""
+"""Residual coordinates that are read of all units of a layer, and how many of them stand side by side."""
 SAVES = 4
 """Layers are sampled only if they have at least this many times as many units, and coordinates, as a sample reads."""
 
@@ -46,7 +46,7 @@ Runs = tuple[slice, ...]
 
 @dataclass(frozen=True)
 class Sample:
-    """What is drawn of every layer; equal for all models of equal sizes."""
+    """The random choice of units and coordinates of every layer; equal for all models of equal sizes."""
 
     seed: int
     all_units: bool = False
@@ -81,7 +81,7 @@ def runs(length: int, wanted: int, run: int, purpose: str) -> Runs:
 
 
 def fits(layout: Layout, checkpoint: Checkpoint, path: str) -> bool:
-    """Return whether some rows of the layers of a path can be read at a time, and are few; not of decoded ones."""
+    """Return whether a few rows of a path's layers can be read alone and save much; False for decoded matrices."""
     return not PATHS[path].bilinear and all(
         len(layer) == 1 and _fits(layout, checkpoint, layer[0], path) for layer in layout.sets(path)
     )
@@ -100,13 +100,13 @@ def _fits(layout: Layout, checkpoint: Checkpoint, layer_set: LayerSet, path: str
 
 
 def _roles(layer_set: LayerSet, path: str) -> tuple[str, ...]:
-    """The roles whose matrices are read for a path."""
+    """Return the roles whose matrices are read for a path."""
     return PATHS[path].roles if PATHS[path].branch != "mlp" else tuple(layer_set.slots)
 
 
 @dataclass(frozen=True)
 class _View:
-    """One layer of a model as a sample shows it."""
+    """One layer of a model, of which only the rows and columns of a sample are read."""
 
     checkpoint: Checkpoint
     layout: Layout
@@ -127,7 +127,7 @@ class _View:
 
     @property
     def matrices(self) -> dict[str, str]:
-        """By the name of each matrix that is read, its role."""
+        """Name of each matrix that is read -> its role."""
         return {self.layer_set.slots[role].tensor: role for role in _roles(self.layer_set, self.path)}
 
     @property
@@ -142,7 +142,7 @@ class _View:
         return heads["query"].count // heads["value"].count if "value" in heads else 1
 
     def pieces(self, tensor: str) -> list[StoredTensor]:
-        """The rows of one matrix that are read."""
+        """Return the rows of one matrix that are read."""
         rows = self.checkpoint.rows(tensor)
         assert rows is not None  # noqa: S101 - `fits` has checked it
         writer = self.layer_set.slots[PATHS[self.path].writer].tensor
@@ -150,7 +150,7 @@ class _View:
         return [rows.tensor.rows(run) for run in runs]
 
     def term(self) -> MatrixProduct:
-        """The term of the layer, both of its matrices (m, n) and (n, m) for m coordinates and n units."""
+        """Return the term of the layer, both of its matrices (m, n) and (n, m) for m coordinates and n units."""
         count = len(indices(self.units))
         heads = {
             role: Heads(count * (self.served if role == "query" else 1), self.part) for role in self.layer_set.heads
@@ -172,9 +172,9 @@ class _View:
         )
 
     def _read(self, name: str) -> NDArray[Any]:
-        """A tensor of the layer: what is read of a matrix, or of a vector with a number for each unit.
+        """Return a tensor of the layer: the rows of a matrix that are read, or a vector's numbers for these units.
 
-        Where all units are read, it is of the coordinates that are read alone, as if the stream had no others.
+        Where all units are read, only the coordinates that are read count, as if the stream had no others.
         """
         layer_set, matrices = self.layer_set, self.matrices
         units = indices(_times(self.units, self.part * self.served))
@@ -197,12 +197,12 @@ class _View:
 
 
 def _among(rows: Rows, seen: NDArray[np.int64]) -> Rows:
-    """Some columns of rows, without what a norm adds to their products."""
+    """Return some columns of rows, without what a norm adds to their products."""
     return Rows(np.asarray(rows.stored)[:, seen], None if rows.gain is None else rows.gain[seen], rows.centred)
 
 
 def _times(runs: Runs, factor: int) -> Runs:
-    """Runs of things that each have so many rows, as runs of rows."""
+    """Return runs of parts with `factor` rows each as runs of rows."""
     return tuple(slice(run.start * factor, run.stop * factor) for run in runs)
 
 

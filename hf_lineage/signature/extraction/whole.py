@@ -94,7 +94,7 @@ class Extraction:
         }
 
     def _empty(self, path: str, columns: int) -> PathSignature:
-        """The signature of a path, filled with zeros."""
+        """Return the signature of a path, filled with zeros."""
         width, numbers = self.width, self.layout.numbers(path)
         widths = tuple(self.layout.widths[number] for number in numbers)
         unlike = widths if min(widths) < width else ()
@@ -102,7 +102,7 @@ class Extraction:
 
     @property
     def room(self) -> int:
-        """How many columns of the residuals fit into memory in exact mode, for all paths and layers together."""
+        """The number of residual columns that fit into memory in exact mode, for all paths and layers together."""
         least, filled = (max(self.working_set(layer, k) for layer in range(self.layout.layers)) for k in (0, 1))
         layers = sum(len(self.layout.numbers(path)) for path in self.paths)
         column = filled - least + 4 * MODELS * layers * self.width
@@ -125,7 +125,7 @@ class Extraction:
         return COPIES * (read + decoded) + 4 * (seen + max(made.values()))
 
     def _names(self, layer: int, paths: Sequence[str]) -> dict[str, None]:
-        """The tensors of a layer, each once and in a fixed order, so that an error always names the same one."""
+        """Return the tensors of a layer, each once and in a fixed order, so that an error always names the same one."""
         return {name: None for path in paths for name in tensors(self.layout, path, layer, self.recipe)}
 
     def _loaded(
@@ -142,7 +142,7 @@ class Extraction:
             yield layer, {path: self._branch(path, layer, read.__getitem__, placed[layer]) for path in present}
 
     def _read(self, layer: int, memory: Memory, share: Share) -> dict[str, Matrix]:
-        """The tensors of a layer by name, in `memory`, which the layer before it no longer needs."""
+        """Return the tensors of a layer by name, in `memory`, which the layer before it no longer needs."""
         names, rows = self._names(layer, self.paths), self._rows(layer)
         tensors: dict[str, Matrix] = {name: rows[name] for name in names if name in rows}
         whole = [name for name in names if name not in rows]
@@ -156,13 +156,13 @@ class Extraction:
         return tensors
 
     def _rows(self, layer: int) -> dict[str, StoredRows]:
-        """The tensors of a layer that are read some rows at a time, by name."""
+        """Return the tensors of a layer that are read some rows at a time, by name."""
         names = sorted(name for path in self.paths for name in read_by_rows(self.layout, path, layer))
         self.checkpoint.wait(*names)
         return {name: rows for name in names if (rows := self.checkpoint.rows(name)) is not None}
 
     def _branch(self, path: str, layer: int, read: Read, device: devices.Device) -> Iterable[MatrixProduct]:
-        """The terms of one branch on a device; on the CPU each is made when it is needed."""
+        """Return the terms of one branch on a device; on the CPU each is made when it is needed."""
         branch = matrix_products(self.layout, path, layer, self.recipe, read)
         return branch if device == devices.CPU else [term.on(device) for term in branch]
 
@@ -207,7 +207,7 @@ def extract_paths(
 
 
 def _by_columns(extraction: Extraction) -> PathSignature:
-    """The exact signature of the only path, its residuals left out."""
+    """Return the exact signature of the only path, its residuals left out."""
     residuals = Residuals(extraction, extraction.room)
     squares = np.zeros(residuals.shape[0])
     for start in range(0, extraction.width, residuals.room):

@@ -1,8 +1,7 @@
 """Branch: one path through one layer as a sum of matrix products, oriented, unpacked and prepared for the recipe.
 
-Every path has the same form, M = Σ out @ inn with `out` (width, h) and `inn` (h, width), one term for each matrix set.
-The experts of a mixture are terms side by side; heads of keys and values are repeated to line up with those of the
-queries.
+Every path has the form M = Σ out @ inn with `out` (width, h) and `inn` (h, width), one term for each matrix set. The
+experts of a mixture are terms side by side. Heads of keys and values are repeated to line up with those of the queries.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def tensors(layout: Layout, path: str, layer: int, recipe: Recipe) -> tuple[str,
 
 
 def _with_gates(layout: Layout, path: str, layer: int, recipe: Recipe) -> Recipe:
-    """The recipe, which compares the gates of a layer only if all of its sets have one."""
+    """Return the recipe, without gates unless all sets of the layer have one."""
     other = OTHER_READER.get(PATHS[path].reader, "")
     return replace(recipe, gates=recipe.gates and all(other in one.slots for one in layout.sets(path)[layer]))
 
@@ -49,7 +48,7 @@ def read_by_rows(layout: Layout, path: str, layer: int) -> set[str]:
 
 
 def numbers_made(layout: Layout, path: str, layer: int) -> int:
-    """Return how many numbers one branch computes: heads that read a latent are multiplied out to the stream."""
+    """Return the count of numbers that one branch computes: heads that read a latent are brought to the stream."""
     sets, roles = layout.sets(path)[layer], PATHS[path].roles
     through = (layer_set for layer_set in sets for role in roles if layer_set.slots[role].latent)
     return sum(layer_set.width * layer_set.units for layer_set in through)
@@ -63,7 +62,7 @@ def _names(layer_set: LayerSet, path: Path, recipe: Recipe) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Set:
-    """A matrix set of one layer, with everything that its terms depend on."""
+    """A matrix set of one layer, with all values that its terms depend on."""
 
     layout: Layout
     layer_set: LayerSet
@@ -91,14 +90,14 @@ class _Set:
         )
 
     def _gate(self, path: Path) -> Rows | None:
-        """The other reader of gated units; None where there is none, or the recipe does not compare it."""
+        """Return the other reader of gated units; None where there is none, or the recipe does not compare it."""
         other = OTHER_READER.get(path.reader, "")
         if not self.recipe.gates or other not in self.layer_set.slots:
             return None
         return Rows(self._reads(other), self._folded(self.layer_set.norm), self._centred)
 
     def _bilinear(self, path: Path) -> MatrixProduct:
-        """The term of a path whose two matrices both read the stream."""
+        """Return the term of a path whose two matrices both read the stream."""
         norm, size = self._folded(self.layer_set.norm), self.layer_set.heads[path.writer].size
         out, inn = (np.asarray(self._reads(role)) for role in (path.writer, path.reader))
         return MatrixProduct(out.mT, inn, size, norm, norm, centred=self._centred)

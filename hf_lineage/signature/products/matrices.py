@@ -15,10 +15,10 @@ from hf_lineage.signature.recipe import Array
 
 Matrix: TypeAlias = NDArray[Any] | StoredRows
 Read = Callable[[str], Any]
-"""Name of a tensor -> its values as stored, or what reads its rows."""
+"""A function from the name of a tensor to its values as stored, or to a StoredRows that reads its rows."""
 
 EPSILON = 1e-5
-"""What every batch norm of torch adds to the variance unless told otherwise; no checkpoint holds it."""
+"""The number that every batch norm of torch adds to the variance by default; no checkpoint holds it."""
 
 
 def writer(layout: Layout, layer_set: LayerSet, role: str, read: Read) -> NDArray[Any]:
@@ -82,9 +82,9 @@ def unpacked(matrix: NDArray[Any], layer_set: LayerSet, slot: Slot) -> NDArray[A
 def _through(
     layout: Layout, layer_set: LayerSet, slot: Slot, matrix: NDArray[Any], read: Read, gains: bool
 ) -> NDArray[Any]:
-    """Heads that read a latent (heads, size, latent), multiplied out to the stream (heads, size', width), in float32.
+    """Return heads that read a latent (heads, size, latent), multiplied out to the stream (heads, size', width).
 
-    Rows beyond the latent are a part of the key common to all heads; they follow the rows of each head.
+    Rows beyond the latent are a part of the key common to all heads; they follow each head's rows. In float32.
     """
     name, norm = slot.latent
     down = single(oriented(layout, slot, read, name))

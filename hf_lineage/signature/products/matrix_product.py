@@ -1,4 +1,4 @@
-"""Matrix product: one addend of a branch product, its two matrices as they are stored, and how to prepare them."""
+"""Matrix product: one addend of a branch product, its two matrices as they are stored, and their preparation."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hf_lineage.signature.computing import Device, Scratch, Tensor, dots, on_dev
 from hf_lineage.signature.recipe import Array, Vector
 
 TILE = 2**18
-"""Numbers of each matrix that are prepared at a time: a piece of both that stays in a CPU's cache."""
+"""Numbers of each matrix that are prepared at a time: pieces of both matrices that stay in a CPU's cache."""
 UNITS = 2048
 """Hidden units of a writer of which some rows are taken at a time."""
 SMALLEST, LARGEST = 1e-12, 1e17
 """A norm between these is correct in float32: no square underflowed and none overflowed."""
 FEWEST = 4
-"""Tiles of a term, so that there is work for more threads than one."""
+"""The fewest tiles of a term, so that there is work for more threads than one."""
 
 
 class Tile(NamedTuple):
@@ -32,7 +32,7 @@ class Tile(NamedTuple):
     out: Tensor
     """(t, width): outᵀ."""
     inn: Tensor
-    """(t, width)"""
+    """(t, width): inn."""
     means: tuple[Tensor, Tensor]
     """(t,) each: the means that centring subtracted from the rows of `out` and of `inn`."""
     gate: Tensor | None
@@ -55,7 +55,7 @@ def row_norms(rows: Tensor) -> Vector:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows that read the stream, (h, width) as stored, and how to prepare them."""
+    """Rows that read the stream, (h, width) as stored, and the gain and centring that prepare them."""
 
     stored: Tensor | StoredRows
     gain: Tensor | None = None
@@ -75,7 +75,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class MatrixProduct:
-    """One addend of M, out (width, h) @ inn (h, width): two matrices as stored, and how to prepare them.
+    """One addend of M, out (width, h) @ inn (h, width): two matrices as stored, and the gains that prepare them.
 
     Nothing is converted before `tiles`, so that a term needs no memory beyond the stored tensors.
     """
@@ -85,13 +85,13 @@ class MatrixProduct:
     reader: Tensor | StoredRows
     """(h, width)"""
     part: int
-    """How many consecutive hidden units are interchangeable together: 1 of an MLP, the head size of attention."""
+    """The number of consecutive hidden units that are interchangeable together: 1 in an MLP, else the head size."""
     writer_gain: Tensor | None = None
     reader_gain: Tensor | None = None
     unit_gain: Tensor | None = None
-    """(h,), of a norm on the hidden units."""
+    """(h,): the gain of a norm on the hidden units."""
     centred: bool = False
-    """Whether the mean over the width is removed from both."""
+    """Whether the mean over the width is removed from both matrices."""
     gate: Rows | None = None
     """The other reader of gated units; None where there is none, or it is not compared."""
 
@@ -106,7 +106,7 @@ class MatrixProduct:
 
     @property
     def _size(self) -> int:
-        """Hidden units of a tile: whole parts."""
+        """The number of hidden units in a tile: whole parts."""
         hidden, width = self.reader.shape
         parts: int = min(TILE // width, hidden // FEWEST) // self.part
         return max(parts, 1) * self.part
@@ -149,7 +149,7 @@ class MatrixProduct:
 
 
 def _on(part: Any, device: Device) -> Any:
-    """A part of a term with its arrays, and those of its own parts, on a device."""
+    """Return a part of a term with its arrays, and those of its own parts, on a device."""
     moved: dict[str, Any] = {}
     for field in fields(part):
         value = getattr(part, field.name)

@@ -1,4 +1,4 @@
-"""Probes: what a branch product is multiplied with, and the coordinates on which the permutation test runs."""
+"""Probes: the matrix that a branch product is multiplied with, and the coordinates of the permutation test."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from hf_lineage.signature.recipe import Array, Recipe
 class Probes:
     """The probes of a recipe, on one device.
 
-    Z (width, k), or some columns of the identity; S (m,); and signs (m, UNIT_SIGNS) for what its units read and write.
+    Z (width, k), or some columns of the identity; S (m,); and signs (m, UNIT_SIGNS) for the rows of hidden units.
     """
 
     width: int
-    """Of the stream."""
+    """The width of the stream."""
     matrix: Tensor | slice
     coordinates: Tensor
     signs: Tensor
     ones: Tensor
-    """(width,)"""
+    """(width,): ones."""
 
     @classmethod
     def draw(

@@ -40,7 +40,7 @@ class Block:
 
 
 def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, share: Share) -> Block:
-    """Return what the signature holds of one branch: its centred residual R multiplied with the probes, tr M and ‖M‖_F.
+    """Return the block of one branch: its centred residual R multiplied with the probes, its corner, tr M and ‖M‖_F.
 
     R = M - a I - b 11ᵀ is the projection off span{I, 11ᵀ} (b = 0 unless the recipe says `ones`; paper, equation 4).
     """
@@ -62,7 +62,7 @@ def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, s
 
 
 class _Target(NamedTuple):
-    """Some rows of the writers, the factor for the rows of each term, and where the sum is added."""
+    """Some rows of the writers, the factor for the rows of each term, and the product that the sum is added to."""
 
     rows: slice | Tensor
     seen: tuple[Tensor, ...]
@@ -97,8 +97,8 @@ def multiply(branch: MeasuredBranch, probes: Probes, share: Share) -> tuple[Arra
 def cap(branch: Sequence[UnitStatistics]) -> None:
     """Scale every part above the median norm down to it; parts without weight do not count for the median.
 
-    All parts then count about alike, so nobody chooses how much a unit counts by how loud it is expected to be: to
-    outweigh the units of a model, as many others have to be stored beside them.
+    All parts then count about alike, so nobody can make units count more by scaling them: to outweigh the units of a
+    model, as many others have to be stored beside them.
     """
     most = median_norm(np.concatenate([units.norm for units in branch]))
     for units in branch:
@@ -112,7 +112,7 @@ def median_norm(norms: Vector) -> float:
 
 
 def unit_codes(branch: Sequence[UnitStatistics]) -> UnitCodes:
-    """Return what the signature holds of the units of a branch; weights are shares of their sum."""
+    """Return the weights and signs of the units of a branch for its signature; weights are shares of their sum."""
     weights = np.concatenate([units.norm for units in branch])
     total = weights.sum()
     shares = weights / total if 0 < total < math.inf else np.zeros_like(weights)
@@ -121,6 +121,6 @@ def unit_codes(branch: Sequence[UnitStatistics]) -> UnitCodes:
 
 
 def _packed(signs: Sequence[NDArray[np.bool_]]) -> NDArray[np.uint8]:
-    """Signs (u, n) as bytes; an incomplete last byte is left out, since its padding would agree in any two units."""
+    """Return signs (u, n) as bytes; an incomplete last byte is left out: its padding would agree in any two units."""
     rows = np.concatenate(signs)
     return np.packbits(rows[:, : len(rows.T) // 8 * 8], axis=1)

@@ -1,4 +1,4 @@
-"""Unit statistics: what every hidden unit or head of a term adds to M: its size and its direction."""
+"""Unit statistics: the size and the direction of the addend that every hidden unit or head of a term gives M."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ BLOCK = 8
 
 @dataclass(frozen=True)
 class UnitStatistics:
-    """What every hidden unit of a term adds to M.
+    """Measurements of the addend that every hidden unit of a term gives M.
 
-    What is multiplied later stays on the device of the term; all else are arrays of NumPy.
+    Tensors that are multiplied later stay on the device of the term; all others are arrays of NumPy.
     """
 
     seen: Tensor
@@ -92,7 +92,7 @@ class UnitStatistics:
 
 
 def measure_units(term: MatrixProduct, probes: Probes, share: Share) -> UnitStatistics:
-    """Return what every hidden unit of a term adds to M: the one pass over its reader, the first over its writer."""
+    """Return the statistics of every hidden unit of a term: the one pass over its reader, the first over its writer."""
     units = UnitStatistics.empty(term, probes)
 
     def note(starts: Iterator[int]) -> None:
@@ -115,7 +115,7 @@ def measure_units(term: MatrixProduct, probes: Probes, share: Share) -> UnitStat
 
 
 def _norms(term: MatrixProduct, tile: Tile) -> Vector:
-    """The norms of the parts of a tile."""
+    """Return the norms of the parts of a tile."""
     if term.part > 1:
         return part_norms(tile.out, tile.inn, term.part)
     return row_norms(tile.inn) * row_norms(tile.out)

@@ -77,7 +77,7 @@ def write(repo: RepoRef, factorization: registry.Factorization, whole: Signature
 
 
 def _cacheable(repo: RepoRef, recipe: Recipe) -> bool:
-    """Whether a signature may be cached: not that of a folder, here or in a repository, or of a file, nor an exact one.
+    """Return whether a signature may be cached: none of a folder, here or in a repository, or of a file; no exact one.
 
     The cache knows a model by its commit alone, and a part of it by its name as well. A signature of a pickle must not
     serve a check that reads none.
@@ -97,7 +97,7 @@ def _file(repo: RepoRef, factorization: registry.Factorization, recipe: Recipe, 
 
 
 def _read(file: Path, path: str, expected: Mapping[str, object]) -> Signature:
-    """The signature in a file; SignatureError if others may have written it or its metadata do not fit its path."""
+    """Return the signature in a file; SignatureError if others may have written it or its metadata do not fit."""
     if not files.of_this_user_alone(file) or file.stat().st_size > LARGEST:
         raise SignatureError(f"{file} is not a file of this user alone")
     from hf_lineage.signature.sources.store import load_signature

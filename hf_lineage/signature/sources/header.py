@@ -57,7 +57,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     own_code: str = ""
     read_as: str = ""
     sections: dict[str, msgspec.Raw] = {}
-    """What later versions add to a file of this format version, each with arrays of its own; not read here."""
+    """Sections that later versions add to a file of this format version, with arrays of their own; not read here."""
 
     @property
     def parts(self) -> dict[str, str]:

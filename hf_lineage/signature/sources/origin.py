@@ -1,4 +1,4 @@
-"""Origin: where the numbers of a model come from."""
+"""Origin: the source of the numbers of a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Origin:
     """The source of the numbers of a model; if a base is a folder, its record names its weight files."""
 
     kind: Literal["weights", "cache", "file"]
-    """The weights, the cached signature of them, or a signature file that the user named."""
+    """The weights, their cached signature, or a signature file that the user named."""
     files: Mapping[str, str] = field(default_factory=dict)
     """File of the folder -> its sha256."""
 

@@ -28,7 +28,7 @@ from hf_lineage.signature.sources.header import (
 from hf_lineage.signature.values import PARTS, PathSignature, Signature, UnitCodes
 
 LARGEST_HEADER = 2**20
-"""Bytes; the header of a signature has some thousand."""
+"""The most bytes of a header; that of a signature has some thousand."""
 FINITE = frozenset({"sketch", "corner", "weight"})
 """The arrays in which a broken branch has zeros."""
 Arrays = Mapping[str, np.ndarray[Any, Any]]
@@ -89,14 +89,14 @@ def load_signature(file: str | PathLike[str]) -> Signature:
 
 
 def _arrays(path: PathSignature) -> dict[str, np.ndarray[Any, Any]]:
-    """All arrays that a file can hold of one path."""
+    """Return all arrays that a file can hold of one path."""
     counts = np.array([len(codes.weight) for codes in path.units], dtype=np.int64)
     rows = {part: np.concatenate([getattr(codes, part) for codes in path.units]) for part in PER_UNIT if path.units}
     return {part: getattr(path, part) for part in PARTS} | {"units": counts} | rows
 
 
 def _path(file: Path, path: str, arrays: Arrays, widths: tuple[int, ...]) -> PathSignature:
-    """The signature of one path, made from its stored arrays."""
+    """Return the signature of one path, made from its stored arrays."""
     parts: dict[str, Any] = {part: arrays[part] for part in PARTS}
     counts, rows = arrays["units"], [arrays[part] for part in PER_UNIT]
     dimensions = [array.ndim for array in (counts, *rows)] == [1, 1, *[2] * len(ROWS)]
@@ -108,7 +108,7 @@ def _path(file: Path, path: str, arrays: Arrays, widths: tuple[int, ...]) -> Pat
 
 
 def _usable(arrays: Arrays) -> bool:
-    """Whether each layer has finite numbers and no size below 0, or marks a broken branch: NaN sizes, zeros else."""
+    """Return whether each layer has finite numbers and no size below 0, or marks a broken branch: NaN sizes, else 0."""
     sizes = [arrays[part] for part in ("trace", "norm")]
     broken = np.logical_and.reduce([np.isnan(values) for values in sizes]) & ~np.any(arrays["corner"], axis=(1, 2))
     finite = np.logical_and.reduce([np.isfinite(values) for values in sizes])

@@ -29,21 +29,21 @@ from hf_lineage.signature.units.subsample import Keep, Numbers, everything, expe
 from hf_lineage.signature.values import Signature
 
 RECIPE = RECIPES["robust"]
-"""How their rows are formed: gains folded in, means removed."""
+"""The recipe of their rows: gains folded in, means removed."""
 LIGHT = replace(RECIPE, probes=1, coordinates=2)
-"""The same with almost no sketch, to measure the weight of every unit."""
+"""The same recipe with almost no sketch, to measure the weight of every unit."""
 WIDE = 1024
 """Longer rows in coordinates of their own are kept in half precision, which is enough for rows of length 1."""
 FEW = 4
-"""Where one unit of so many is kept, it is taken out before rows are prepared."""
+"""The fewest units for each kept one with which the kept units are taken out before rows are prepared."""
 
 
 Weights = tuple[Vector, ...]
-"""What the units of each expert of a layer weigh, at most the median of the layer; a dense layer is one expert."""
+"""The weights of the units of each expert of a layer, at most the median of the layer; a dense layer is one expert."""
 
 
 class Known(NamedTuple):
-    """What the units of some layers weigh, by the number of the layer."""
+    """The weights of the units of some layers, by the number of the layer."""
 
     weights: Mapping[int, Weights] = MappingProxyType({})
     exact: bool = True
@@ -51,7 +51,7 @@ class Known(NamedTuple):
 
 
 def known_weights(signature: Signature | None, layout: Layout) -> Known:
-    """Return what the hidden units weigh of those layers that a signature holds by the usual recipe; else nothing."""
+    """Return the weights of the hidden units of a signature's layers, if it has the usual recipe; else none."""
     if signature is None or PATH not in signature.paths or not _usual(signature.recipe):
         return Known()
     path, numbers = signature.paths[PATH], signature.numbers(PATH)
@@ -77,29 +77,29 @@ def obstacle(layout: Layout) -> str:
 
 @dataclass(frozen=True)
 class View:
-    """How the units of a layer are seen."""
+    """The coordinates, scaling and choice of units in which a layer is read."""
 
     through: Array | None = None
-    """(s, d): what units are multiplied with; without it they are in the coordinates of their own stream."""
+    """(s, d): the matrix that units are multiplied with; without it they are in the coordinates of their own stream."""
     of_length_one: bool = False
     """Whether the rows of a unit are scaled to length 1; if not, they are divided by the length of the whole rows."""
     keep: Keep = everything
-    """Which units of a layer with experts are held in memory."""
+    """The rule that chooses the units of a layer with experts that are held in memory."""
     gates: bool = True
     """Whether the gates of gated units are seen."""
 
     def width(self, own: int) -> int:
-        """Return how many coordinates that gives, from those of the stream."""
+        """Return the number of coordinates of the rows, given the width of the stream."""
         return own if self.through is None else len(self.through)
 
     def rows(self, rows: Array, norms: Vector) -> Array | Vector:
-        """Return what is seen of rows (u, d) of these norms (u,)."""
+        """Return rows (u, d) of these norms (u,) in the coordinates and the scaling of the view."""
         seen: Array | Vector = (rows if self.through is None else rows @ self.through.T) * _over(norms)
         return seen * _over(np.sqrt(np.vecdot(seen, seen))) if self.of_length_one else seen
 
 
 def _over(norms: Vector) -> Vector:
-    """One over each norm, (u, 1); 0 for a row of zeros."""
+    """Return one over each norm, (u, 1); 0 for a row of zeros."""
     over: Vector = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)[:, None]
     return over
 
@@ -138,7 +138,7 @@ def _weights(branch: Sequence[MatrixProduct], share: Share) -> Vector:
 def _layer(
     branch: Sequence[MatrixProduct], experts: Sequence[Sequence[int]], parts: Weights, view: View, share: Share
 ) -> UnitRows:
-    """The kept hidden units of a layer, as they are seen."""
+    """Return the kept hidden units of a layer, as they are seen."""
     kept = view.keep(parts)
     seen, first = list[tuple[Array, Array, Array, Vector]](), 0
     for term, own in zip(branch, experts, strict=True):
@@ -154,7 +154,7 @@ def _layer(
 
 
 def _seen(term: MatrixProduct, kept: Numbers, view: View, share: Share) -> tuple[Array, Array, Array, Vector]:
-    """What the kept units of a term read and write, their gates, (u, s) each, and the norms of the former, (2, u)."""
+    """Return readers, writers and gates of the kept units, (u, s) each, and the norms of readers and writers (2, u)."""
     if len(kept) * FEW < len(term.reader):  # so that the others are not prepared
         term, kept = _of_some_units(term, kept), np.arange(len(kept))
     places = np.full(len(term.reader), -1)
@@ -180,7 +180,7 @@ def _seen(term: MatrixProduct, kept: Numbers, view: View, share: Share) -> tuple
 
 
 def _of_some_units(term: MatrixProduct, units: Numbers) -> MatrixProduct:
-    """A term that has these of its hidden units alone."""
+    """Return a term that has these of its hidden units alone."""
     return replace(
         term,
         writer=np.asarray(term.writer)[:, units],

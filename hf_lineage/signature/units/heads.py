@@ -1,7 +1,7 @@
-"""Head products: what the heads of a layer compute, in coordinates that another model has as well.
+"""Head products: the product of the matrices of each head of a layer, in coordinates that another model has as well.
 
-Any invertible change between the value and the output matrix of a head leaves what it computes as it is. So the product
-of the two is compared, and not what either reads or writes.
+Any invertible change between the value and the output matrix of a head leaves its function as it is. So the product of
+the two matrices is compared, and not each matrix by itself.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Orthogonal fit: how the residual coordinates of two models belong together, from their hidden units alone.
+"""Orthogonal fit: the rotation between the residual coordinates of two models, from their hidden units alone.
 
-An orthogonal change Q of the residual coordinates rotates everything that a unit reads, a, and writes, b. It does not
-change numbers such as aᵀ A a or aᵀ M b, where A = Σ n a aᵀ and M = Σ n b aᵀ are forms of all units; nor does the order
-of the units. So such numbers describe a unit in any coordinates. Units of two models with similar descriptions make
-pairs, and many of these are wrong. Right pairs agree with each other: the strongest direction v of
+An orthogonal change Q of the residual coordinates rotates everything that a unit reads, a, and writes, b. Let
+A = Σ n a aᵀ and M = Σ n b aᵀ be forms of all units. Neither Q nor the order of the units changes aᵀ A a or aᵀ M b.
+So such numbers describe a unit in any coordinates. Units of two models with similar descriptions make pairs, and many
+of these are wrong. Right pairs agree with each other, and their agreement is the matrix
 
-    G_ij = (a_i · a_j)(a'_i · a'_j) + (b_i · b_j)(b'_i · b'_j)
+    G_ij = (a_i · a_j)(a'_i · a'_j) + (b_i · b_j)(b'_i · b'_j).
 
-weighs them and finds their signs, for (a, b) and (-a, -b) are one unit (spectral matching: Leordeanu and Hebert 2005).
-Q is the polar factor of Σ v (a a'ᵀ + b b'ᵀ), the solution of the orthogonal Procrustes problem (Schönemann 1966); pairs
-are then made anew with it, until there are no more. For models of unlike widths Q is a partial isometry. Rows seen
-through the final Q are levelled, and have to be scaled to length 1 again. Of a wide stream, units are matched and seen
-in the directions in which they are strongest: training changes these least, relative to their size.
+Its strongest direction v weighs the pairs and finds their signs, for (a, b) and (-a, -b) are one unit (spectral
+matching: Leordeanu and Hebert 2005). Q is the polar factor of Σ v (a a'ᵀ + b b'ᵀ), the solution of the orthogonal
+Procrustes problem (Schönemann 1966); pairs are then made anew with it, until there are no more. For unlike widths Q is
+a partial isometry. Rows seen through the final Q are levelled, and have to be scaled to length 1 again. Units of a wide
+stream are matched and seen in their strongest directions: training changes these least, relative to their size.
 
-Nothing in it depends on the order in which units are stored, so that a test of their order remains exact.
+No step depends on the order in which units are stored, so that a test of their order remains exact.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ MOST_UNITS, MOST_WIDE = 2**14, 2**13
 LIVE = 1e-3
 """A unit that weighs less than this share of the mean is left out."""
 DIRECTIONS, SPARE, POWERS = 512, 32, 5
-"""How many coordinates units are matched in. Of a wider stream these are its strongest directions, by subspace
-iteration with some spare ones (Halko, Martinsson and Tropp 2011)."""
+"""The most coordinates in which units are matched: of a wider stream its strongest directions, by subspace iteration
+with some spare ones (Halko, Martinsson and Tropp 2011)."""
 SCREENED, SCREENED_DIRECTIONS = 2**11, 128
-"""Units of a wide stream, and coordinates in which they are matched, before any others are read."""
+"""Units of a wide stream that are matched before any others are read, and coordinates in which they are matched."""
 OVER = 4
-"""How many units there must be for each coordinate, or coordinates may fit by chance."""
+"""The fewest units for each coordinate; with fewer, coordinates may fit by chance."""
 BEYOND, AGREED, LITTLE = 2**10, 0.2, 0.01
-"""About how many pairs are looked at in all other directions, how well they have to agree there, and the share of units
-that has to lie there for that."""
+"""The number of pairs, about, that are compared in all other directions, and the agreement that they need there. And
+the least share of their squared length that has to lie there for this comparison."""
 TILE = 2**10
 
 
 def most_of_a_layer(width: int, layers: int) -> int:
-    """Return how many units of each of so many layers are matched at most.
+    """Return the most units that are matched of each of so many layers.
 
-    They are enough to fit the coordinates of a stream of this width to them.
+    They are enough to fit the coordinates of a stream of this width.
     """
     return -(-(MOST_WIDE if width > DIRECTIONS else MOST_UNITS) // max(layers, 1))
 
@@ -105,11 +105,11 @@ def between(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Array, Array]:
 
 
 def beyond(base: OrderedUnits, candidate: OrderedUnits, within: tuple[Array, Array], pairs: MatchedPairs) -> float:
-    """Return how well paired units agree outside the directions in which they were matched, from -1 to 1.
+    """Return the agreement of paired units outside the directions in which they were matched, from -1 to 1.
 
-    A model that has copied these directions of its units alone is no descendant. Inner products of units are the same
-    in any coordinates: of what is left of the units, those of either model are compared, with no further fit. It is 1
-    where next to nothing is left, or next to no units are alike.
+    A model that has copied only these directions of its units is no descendant. Inner products of units are the same in
+    any coordinates. So those of the remainders of the units in either model are compared, with no further fit. The
+    result is 1 where the remainders are next to nothing, or next to no units are alike.
     """
     alike = np.flatnonzero(np.abs(pairs.weights) > ALIKE)
     alike = alike[:: max(1, len(alike) // BEYOND)]
@@ -128,13 +128,13 @@ def beyond(base: OrderedUnits, candidate: OrderedUnits, within: tuple[Array, Arr
 
 
 def _left(rows: Array, directions: Array) -> Array:
-    """What is left of rows (u, d) without some orthonormal directions (d, n)."""
+    """Return the remainder of rows (u, d) without some orthonormal directions (d, n)."""
     single = rows.astype(np.float32)
     return (single - (single @ directions) @ directions.T).astype(np.float32, copy=False)
 
 
 def _within(main: tuple[Vector, Array]) -> Array:
-    """The coordinates in which the units of a stream are matched, (d, n): all of them, or its strongest directions."""
+    """Return the coordinates in which units of a stream are matched, (d, n): all, or its strongest directions."""
     width, count = main[1].shape
     return np.eye(width, dtype=np.float32) if count == width else main[1].astype(np.float32)
 
@@ -148,7 +148,7 @@ def screen(base: OrderedUnits, candidate: OrderedUnits) -> None:
 
 
 def _levelled(through: Array, main: tuple[Vector, Array]) -> Array:
-    """A matrix (s, d) that limits every direction in which units were matched to the mean size of these directions.
+    """Return a matrix (s, d) that limits every direction in which units were matched to the mean size of all of them.
 
     When that mean is taken, larger directions count as the mean. In some models, such as some of GPT-2's architecture,
     many units read or write almost the same. Without the limit, fitting this one direction to one of another model
@@ -162,7 +162,7 @@ def _levelled(through: Array, main: tuple[Vector, Array]) -> Array:
 
 
 def _narrowed(units: OrderedUnits, directions: Array) -> OrderedUnits:
-    """The units of a wide stream in its strongest directions (d, n), scaled to length 1 there."""
+    """Return the units of a wide stream in its strongest directions (d, n), scaled to length 1 there."""
     if len(directions) == directions.shape[1]:
         return units
     inner, outer = (
@@ -178,12 +178,12 @@ def _of_length_one(rows: Array) -> Array:
 
 
 def _blocks(rows: Array) -> Iterator[Array]:
-    """Rows in single precision, some at a time."""
+    """Yield rows in single precision, some at a time."""
     return (rows[start : start + TILE].astype(np.float32) for start in range(0, len(rows), TILE))
 
 
 def _directions(units: OrderedUnits, most: int) -> tuple[Vector, Array]:
-    """The strongest directions of the units of a stream, (d, n), n at most `most`, and how much lies in each.
+    """Return the strongest directions of the units of a stream, (d, n), n at most `most`, and the size of each.
 
     Where there are more, the heavier half of the units decides which these are.
     """
@@ -204,14 +204,14 @@ def _directions(units: OrderedUnits, most: int) -> tuple[Vector, Array]:
 
 
 def _orthonormal(columns: Array) -> Array:
-    """Orthonormal columns that span the same as some columns (d, n), of which there are far fewer than d."""
+    """Return orthonormal columns that span the same as some columns (d, n), of which there are far fewer than d."""
     wide = columns.astype(np.float64)
     whitening = compute_whitening(wide.T @ wide, LEAST)
     return (wide @ (whitening.directions * whitening.over)).astype(np.float32)
 
 
 def _strongest(times: Callable[[Array], Array], width: int, most: int) -> tuple[Vector, Array]:
-    """The strongest directions of a symmetric matrix, given what multiplies columns by it, by subspace iteration."""
+    """Return the strongest directions of a symmetric matrix, given its product with columns, by subspace iteration."""
     directions = signs("directions of a stream", (width, most + SPARE))
     for _ in range(POWERS):
         directions = _orthonormal(times(directions))

@@ -1,4 +1,4 @@
-"""Unit pairs: which hidden units of two models belong together, whatever became of their residual coordinates.
+"""Unit pairs: the hidden units of two models that belong together, whatever became of their residual coordinates.
 
 Units with similar descriptions make pairs, and many of these are wrong; right pairs agree with each other. A rotation
 of the stream that fits these pairs makes better ones, and so on, until there are no more (see `orthogonal_fit`).
@@ -19,11 +19,11 @@ from hf_lineage.signature.computing import compute_whitening
 from hf_lineage.signature.recipe import Array, random_stream
 
 MUTUAL, STEPS, ROUNDS, FEWEST_ROUNDS, GAIN = 8, 50, 8, 3, 0.005
-"""The fewest units of a layer; steps towards the strongest direction; rounds of matching, and what a round must add."""
+"""The fewest units of a layer; steps to the strongest direction; most and fewest rounds; the gain a round must add."""
 SETTLED = 1 - 1e-4
 """Steps end where the direction after one of them has a larger cosine with the one before."""
 ALIKE, COPIES = 0.5, 0.95
-"""Two units count as a pair, or as copies, if the product of the cosines of what they read and write is larger."""
+"""Two units count as a pair, or as copies, if the product of the cosines of their readers and writers is larger."""
 HARDLY = 0.01
 """In wide streams a smaller share of paired units ends the search."""
 LEAST = 1e-6
@@ -32,7 +32,7 @@ ASKED = 2**12
 """The most units for which copies are searched."""
 TILE = 2**10
 FURTHEST = 8.0
-"""Each number of a description is limited to so many mean deviations from the median: none outweighs the others."""
+"""The most mean deviations from the median to which a number of a description is limited: none outweighs the others."""
 Numbers = NDArray[np.int64]
 
 
@@ -41,25 +41,25 @@ class OrderedUnits:
     """Hidden units of a model in one order, layer after layer."""
 
     inner: Array
-    """(u, d): what each reads, of length 1."""
+    """(u, d): the reader of each unit, of length 1."""
     outer: Array
-    """(u, d): what each writes, of length 1."""
+    """(u, d): the writer of each unit, of length 1."""
     weight: Array
-    """(u,): the square root of what it adds, as a share of all."""
+    """(u,): the square root of the share of each unit in all that the units add."""
     layers: tuple[slice, ...]
-    """Which of them belong to which layer."""
+    """The units of each layer."""
 
     wide: bool = False
     """Whether their stream has more coordinates than those that they are given in."""
 
     def rows(self, units: NDArray[np.int64] | slice) -> tuple[Array, Array]:
-        """Return what some units read and write."""
+        """Return the readers and the writers of some units."""
         return self.inner[units], self.outer[units]
 
 
 def distinct(units: OrderedUnits) -> float:
-    """Return about how many different units there are: copies, such as the experts made of one dense layer, count as
-    one. If there are many units, copies are counted for some of them.
+    """Return about the number of different units: copies, such as the experts made of one dense layer, count as one.
+    If there are many units, copies are counted for some of them.
     """
     count = len(units.weight)
     asked = np.argsort(random_stream(f"units that may be copies {count}").random_raw(count), kind="stable")[:ASKED]
@@ -96,7 +96,7 @@ def heavier(units: OrderedUnits, most: int) -> OrderedUnits:
 
 
 def _first_pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, Numbers]:
-    """Units with similar descriptions, (n,) each: among all, and layer by layer if both models have as many layers."""
+    """Return units with similar descriptions, (n,) each: among all, and layer by layer if both have as many layers."""
     parts = [(slice(0, len(base.weight)), slice(0, len(candidate.weight)))]
     if 1 < len(base.layers) == len(candidate.layers):
         parts += zip(base.layers, candidate.layers, strict=True)
@@ -109,7 +109,7 @@ def _first_pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, 
 
 
 def _alike(base: OrderedUnits, candidate: OrderedUnits, of_base: slice, of_candidate: slice) -> tuple[Numbers, Numbers]:
-    """Units that are nearest to each other by their descriptions."""
+    """Return the units that are nearest to each other by their descriptions."""
     one, other = (
         described(*units.rows(part), units.weight[part]) for units, part in ((base, of_base), (candidate, of_candidate))
     )
@@ -118,10 +118,10 @@ def _alike(base: OrderedUnits, candidate: OrderedUnits, of_base: slice, of_candi
 
 
 def described(inner: Array, outer: Array, weight: Array) -> Array:
-    """Numbers (u, f) that describe each unit in any coordinates and in any order of the units.
+    """Return numbers (u, f) that describe each unit in any coordinates and in any order of the units.
 
-    If Q rotates the stream of a model, it rotates what units read and write, a and b, and with them every form of all
-    units, such as A = Σ n a aᵀ. So aᵀ A a, or aᵀ A b, is the same number in any coordinates.
+    If Q rotates the stream of a model, it rotates what units read and write, a and b. It then rotates every form of all
+    units as well, such as A = Σ n a aᵀ. So aᵀ A a, or aᵀ A b, is the same number in any coordinates.
     """
     numbers = [np.vecdot(inner, outer)]
     for form in _forms(inner * weight[:, None], outer * weight[:, None], inner, outer):
@@ -134,14 +134,14 @@ def described(inner: Array, outer: Array, weight: Array) -> Array:
 
 
 def _forms(weighed_inner: Array, weighed_outer: Array, inner: Array, outer: Array) -> Iterator[Array]:
-    """Forms (d, d) of all units, and products of two of them."""
+    """Yield forms (d, d) of all units, and products of two of them."""
     read, written, product = weighed_inner.T @ inner, weighed_outer.T @ outer, weighed_outer.T @ inner
     yield from (read, written, product, read @ read, written @ written, product @ product, product @ product.T)
     yield from (product.T @ product, read @ written, product @ read, written @ product)
 
 
 def _agreement(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, second: Numbers) -> Array:
-    """How well each pair agrees with all others, with its sign: the strongest direction of G, never formed."""
+    """Return each pair's agreement with all others, with its sign: the strongest direction of G, never formed."""
     (inner, outer), (other_inner, other_outer) = base.rows(first), candidate.rows(second)
     weights = np.ones(len(first), dtype=np.float32)
     for _ in range(STEPS):
@@ -155,7 +155,7 @@ def _agreement(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, seco
 
 
 def product(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, second: Numbers, weights: Array) -> Array:
-    """Σ v (a a'ᵀ + b b'ᵀ) over pairs."""
+    """Return Σ v (a a'ᵀ + b b'ᵀ) over pairs."""
     total = np.zeros((base.inner.shape[1], candidate.inner.shape[1]), np.float32)
     for start in range(0, len(first), TILE):
         some = slice(start, start + TILE)
@@ -191,12 +191,12 @@ class MatchedPairs:
 
 
 def _cosines(base: OrderedUnits, inner: Array, outer: Array, tile: slice) -> Array:
-    """What units of the base and some of the other model have in common: (u, t)."""
+    """Return the products of the cosines of readers and of writers, of units of the base and of a tile (u, t)."""
     return (base.inner @ inner[tile].T) * (base.outer @ outer[tile].T)
 
 
 def _polar(product: Array) -> Array:
-    """The polar factor (d, d') of a matrix; directions in which there is nothing are left out."""
+    """Return the polar factor (d, d') of a matrix; directions in which there is nothing are left out."""
     if product.shape[0] < product.shape[1]:
         return _polar(product.T).T
     scaled = product.astype(np.float64) / max(float(np.abs(product).max(initial=0.0)), 1e-300)

@@ -17,7 +17,7 @@ PATH, HEADS = "mlp", "value_output"
 
 
 class HeadProducts(NamedTuple):
-    """The heads of one layer."""
+    """The products of the heads of one layer."""
 
     directions: Array
     """(n, s s): the product of the matrices of each head, of length 1."""
@@ -38,11 +38,11 @@ class UnitRows:
     weight: Vector
     """(u,): ‖w_out,u‖ ‖w_in,u‖, at most the median of the layer."""
     sizes: Vector
-    """(2, u): the norms of what it reads and of what it writes."""
+    """(2, u): the norms of the readers and of the writers of the units."""
     experts: tuple[int, ...] = ()
-    """How many of the units belong to each expert, one after the other; empty where there are none."""
+    """The number of units of each expert, one after the other; empty where there are no experts."""
     kept: float = 1.0
-    """The share of the layer's units that these are."""
+    """These units as a share of the layer's units."""
 
     def select(self, units: NDArray[np.int64] | slice) -> UnitRows:
         """Return some of the units."""
@@ -51,19 +51,19 @@ class UnitRows:
 
     @property
     def by_expert(self) -> tuple[slice, ...]:
-        """Return which units belong to each expert; all of them where there are none."""
+        """The units of each expert; one slice with all units where there are no experts."""
         ends = accumulate(self.experts or (len(self.weight),), initial=0)
         return tuple(slice(start, stop) for start, stop in pairwise(ends))
 
     @property
     def finite(self) -> bool:
-        """Whether all of it is finite."""
+        """Whether all numbers of the units are finite."""
         numbers = (self.inner, self.outer, self.gate, self.weight, self.sizes)
         return all(bool(np.isfinite(part).all()) for part in numbers)
 
 
 Layers = Mapping[int, UnitRows]
-"""By the number of a layer."""
+"""Number of a layer -> its hidden units."""
 
 
 def cosines(a: UnitRows, b: UnitRows) -> Array:
@@ -73,10 +73,10 @@ def cosines(a: UnitRows, b: UnitRows) -> Array:
 
 
 def likeness(a: UnitRows, b: UnitRows) -> Array:
-    """Return how alike every unit of A and every unit of B are, between -1 and 1.
+    """Return the likeness of every unit of A and every unit of B, between -1 and 1.
 
-    Without gates it is the cosine of what they read times the cosine of what they write. With gates it is the product
-    of these two and of the cosine of their gates, to the power of 2/3, so that three cosines count as much as two.
+    Without gates it is the cosine of what they read times the cosine of what they write. With gates it is that product
+    times the cosine of their gates, to the power of 2/3: three cosines then count as much as two.
     Reader and writer may both change their sign, so only the sign of their product counts. Opposite gates have nothing
     in common, nor do a unit with a gate and one without.
     """

@@ -1,4 +1,4 @@
-"""Subsample: which hidden units of a layer with experts are kept in memory; it may have half a million of them."""
+"""Subsample: the hidden units of a layer with experts that are kept in memory; it may have half a million of them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hf_lineage.signature.recipe import Vector, random_stream
 MOST_KEPT = 2**20
 """The most units that are kept of all layers of a model with experts; in 256 coordinates they take 2 GiB."""
 SMALLEST = 8
-"""An expert has more units than this; no layer is divided into smaller parts."""
+"""The size in units that an expert exceeds; no layer is divided into smaller parts."""
 
 Numbers = NDArray[np.int64]
 Keep = Callable[[Sequence[Vector]], list[Numbers]]
-"""What the units of each expert of a layer write -> the numbers of the units that are kept of each, ascending."""
+"""Rule from the weights of the units of each expert of a layer to the numbers of the units that are kept, ascending."""
 
 
 def everything(experts: Sequence[Vector]) -> list[Numbers]:
@@ -29,8 +29,8 @@ def everything(experts: Sequence[Vector]) -> list[Numbers]:
 def in_the_same_places(most: int, seed: int) -> Keep:
     """Return a rule that keeps about `most` units of a layer, at the same places in all experts of one size.
 
-    A layer without experts is kept whole, as all layers of a dense model are. The units that are kept with a small
-    `most` are among those that are kept with a larger one, so that models of unlike size can be compared.
+    A layer without experts is kept whole, as all layers of a dense model are. Units that are kept with a small `most`
+    are also kept with a larger one. So models of unlike size can be compared.
     """
 
     def keep(experts: Sequence[Vector]) -> list[Numbers]:
@@ -48,7 +48,7 @@ def _drawn(size: int, count: int, seed: int) -> Numbers:
 
 
 def heaviest(most: int) -> Keep:
-    """Return what keeps the units of a layer that write most, whatever their order."""
+    """Return a rule that keeps the units of a layer that write most, whatever their order."""
 
     def keep(experts: Sequence[Vector]) -> list[Numbers]:
         ends = np.cumsum([len(weight) for weight in experts])
@@ -63,7 +63,7 @@ def heaviest(most: int) -> Keep:
 
 
 def experts_of(sets: Sequence[LayerSet]) -> tuple[tuple[int, ...], ...]:
-    """Return for each matrix set of a layer how many units each of its experts has; for a dense layer one number.
+    """Return the number of units of each expert, for each matrix set of a layer; one number for a dense layer.
 
     A shared expert several times as large as the others counts as several experts of their size: if both were made of
     one dense layer, its units have a similar order in all of them.

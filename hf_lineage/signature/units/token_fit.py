@@ -1,15 +1,15 @@
-"""Token fit: how the residual coordinates of two models belong together, from the rows of the tokens that both know.
+"""Token fit: a linear map between the residual coordinates of two models, from the rows of the tokens that both know.
 
 A hidden unit with the direction b, in a stream where K tokens have the rows Y (K, d'), is a function of tokens: Y b. In
-a stream where these tokens have the rows X (K, d), the vector that gives nearly the same function is, by least squares,
+another stream these tokens have the rows X (K, d). By least squares, nearly the same function is given by the vector
 
     (XᵀX + λ)⁻¹ Xᵀ Y b,    λ = ε tr(XᵀX) / d.
 
 An orthogonal change of the coordinates of either model, or another order of its units, changes nothing in it. It is
-always taken from the narrower stream into the wider one, and what it gives has to be brought to length 1 again. All
-rows have length 1 before, or a few rows of unused tokens that were enlarged would decide the fit; then their mean is
-taken away, which models that learned apart have in common. The ridge ε is chosen
-by generalised cross-validation (Golub, Heath and Wahba 1979): the noisier the rows, the larger it is.
+always taken from the narrower stream into the wider one, and its result has to be brought to length 1 again. All rows
+have length 1 before, or a few rows of unused tokens that were enlarged would decide the fit. Then their mean is taken
+away, which models that learned apart have in common. The ridge ε is chosen by generalised cross-validation (Golub,
+Heath and Wahba 1979): the noisier the rows, the larger it is.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ RIDGES = 1e-3, 1e-2
 ASKED = 64
 """Random directions in which the error of a fit is measured."""
 SEEN = 256
-"""How many coordinates units are compared in; of a wider stream these are random sums."""
+"""The most coordinates in which units are compared; of a wider stream these are random sums."""
 LEAST = 1e-9
 """Rows whose numbers have a smaller mean square count as all the same."""
 SPANNED, ASKED_FIRST = 0.5, 1.5
-"""Rows of tokens have to span this share of the narrower stream: in fewer directions most of a unit is not seen. So
-many times as many rows are asked first."""
+"""The share of the narrower stream that rows of tokens have to span: fewer directions do not show most of a unit. And
+the number of rows that are tried first, as a multiple of the directions that they have to span."""
 
 
 def prepare_rows(rows: Array) -> None:
@@ -49,8 +49,8 @@ def prepare_rows(rows: Array) -> None:
 def check_span(rows: Array, narrower: int) -> None:
     """Raise NothingToCompare where prepared rows (K, d) span too few directions.
 
-    `narrower` is the width of the narrower stream of the two. More rows span no fewer, so that some of them are asked
-    first.
+    `narrower` is the width of the narrower stream of the two. More rows span no fewer directions, so some of the rows
+    are tried first.
     """
     wanted = SPANNED * narrower
     few = round(ASKED_FIRST * wanted)
@@ -91,7 +91,7 @@ class Ridges:
 
     @property
     def spanned(self) -> float:
-        """In about how many directions the rows lie."""
+        """The number of directions, about, in which the rows lie."""
         return self.freedom(self.factor(RIDGES[0])) if self.differ else 0.0
 
     @property
@@ -101,10 +101,10 @@ class Ridges:
 
 
 def fit_tokens(wide: Array, narrow: Array) -> tuple[Array, Array]:
-    """Return what the units of the wider stream, (s, d), and of the narrower, (s, d'), are multiplied with.
+    """Return matrices that bring units of the wider stream (s, d), and of the narrower (s, d'), to shared coordinates.
 
-    They are then seen alike. Both are the prepared rows (K, width) of the same tokens. Raise NothingToCompare where
-    the wider ones span too few directions.
+    `wide` and `narrow` are the prepared rows (K, width) of the same tokens. Raise NothingToCompare where the wider rows
+    span too few directions.
     """
     ridges, seen = Ridges(wide), seen_through(wide.shape[1])
     if not ridges.differ:
@@ -125,9 +125,9 @@ def fit_tokens(wide: Array, narrow: Array) -> tuple[Array, Array]:
 
 
 def measure_error(left: Array, freedom: float) -> float:
-    """Return how badly the wider rows give some sums of the narrower ones, overfitting counted.
+    """Return the error with which the wider rows give some sums of the narrower ones, corrected for overfitting.
 
-    `left` is what they do not give (K, n), and `freedom` in how many directions they were fitted.
+    `left` is the remainder of the fit (K, n), and `freedom` the number of directions in which it was fitted.
     """
     free = 1 - freedom / len(left)
     return float(np.square(left, dtype=np.float64).mean()) / max(free, 1e-6) ** 2

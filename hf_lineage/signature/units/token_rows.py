@@ -19,7 +19,7 @@ FEW = 4096
 
 
 def drawn_tokens(shared: int, widths: Sequence[int]) -> Numbers:
-    """Return which of so many shared tokens are read, the same ones for models of these widths, ascending.
+    """Return the numbers of the shared tokens that are read, ascending and the same for all models of these widths.
 
     More tokens make up for the noise of their rows, but cost time in proportion.
     """
@@ -47,7 +47,7 @@ def read_token_rows(checkpoint: Checkpoint, name: str, numbers: Numbers) -> Arra
 
 
 def _consecutive(numbers: Numbers) -> Iterator[slice]:
-    """Ascending numbers as slices."""
+    """Yield ascending numbers as slices."""
     breaks = np.flatnonzero(np.diff(numbers) > 1) + 1
     for run in np.split(numbers, breaks):
         yield slice(int(run[0]), int(run[-1]) + 1)

@@ -6,7 +6,7 @@ import pytest
 
 from hf_lineage.checking.results.claim_result import NAMED, Row, worst
 from hf_lineage.claims.sources import Claim
-from hf_lineage.evidence.verdict import ExitCode, Code, Verdict
+from hf_lineage.evidence.verdict import Code, ExitCode, Verdict
 from hf_lineage.policy.policy import Waiver
 from tests.pages import measured, row
 

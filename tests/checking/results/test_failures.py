@@ -4,7 +4,7 @@ import pytest
 
 from hf_lineage.checking.results.claim_result import VERDICTS, attempt
 from hf_lineage.errors import CheckpointError, LineageError, NetworkError, NothingToCompare, RepositoryError
-from hf_lineage.evidence.verdict import ExitCode, Code
+from hf_lineage.evidence.verdict import Code, ExitCode
 
 
 def failing(error):

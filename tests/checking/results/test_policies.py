@@ -12,7 +12,7 @@ from hf_lineage.checking.results.policies import asked, read, under
 from hf_lineage.checking.results.report import FILE, OWN
 from hf_lineage.errors import CheckpointError, OptionError
 from hf_lineage.evidence.derivation.derivation import Derivation, Means
-from hf_lineage.evidence.verdict import ExitCode, Code
+from hf_lineage.evidence.verdict import Code, ExitCode
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.policy.file import LARGEST
 from hf_lineage.policy.policy import EXACT, Policy, Waiver

@@ -6,7 +6,7 @@ import pytest
 
 from hf_lineage.checking.results.policies import under
 from hf_lineage.evidence.strict.outcome import Beyond, Strict
-from hf_lineage.evidence.verdict import ExitCode, Code, Verdict
+from hf_lineage.evidence.verdict import Code, ExitCode, Verdict
 from hf_lineage.policy.file import parse
 from hf_lineage.report import FORMATS
 from hf_lineage.report.findings.strict import describe

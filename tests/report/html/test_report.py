@@ -8,13 +8,13 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from hf_lineage.report.words.kinds import KINDS
 
 from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.report import FORMATS
-from hf_lineage.report.words.kinds import KINDS
 from tests.invoking import lineage
 from tests.pages import HOSTILE, hostile_report, measured, report, row
 

@@ -1,7 +1,8 @@
 """Kinds: every verdict is shown everywhere."""
 
-from hf_lineage.evidence.verdict import ExitCode, Code
 from hf_lineage.report.words.kinds import KINDS, NUMBERED, TONES
+
+from hf_lineage.evidence.verdict import Code, ExitCode
 
 
 def test_every_verdict_is_in_every_table():

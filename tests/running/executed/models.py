@@ -10,8 +10,10 @@ from hf_lineage import Options
 from hf_lineage.checking.source.model import open_model
 from hf_lineage.checking.source.run import list_writers
 from hf_lineage.hub import resolve
+from hf_lineage.running.executed.holding import divergences, held_inputs
 from hf_lineage.running.executed.inputs import draw
 from hf_lineage.running.executed.loading import load
+from hf_lineage.running.executed.recording import Running
 from hf_lineage.running.executed.request import Load
 from tests.conformance.models import tiny_model
 
@@ -48,3 +50,11 @@ def loaded(folder, name):
 def inputs(model, tokenizer=Path("/nowhere"), seed=3):
     """What a loaded model is given."""
     return draw(model.model, tokenizer, seed)
+
+
+def lost(model, parts):
+    """Its medians on the first input, and what that loses if some parts are held at theirs."""
+    each = inputs(model)[0]
+    run = Running(model, each.counted)
+    before = run.go(each.given)
+    return run.medians, divergences(before, run.go(each.given, held_inputs(model, parts)), each.counted)

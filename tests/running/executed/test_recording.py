@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from hf_lineage.running.executed.recording import Running
+from hf_lineage.running.executed import recording
+from hf_lineage.running.executed.recording import Running, in_float32
 from tests.running.executed.models import ARCHITECTURES, inputs, loaded, saved
 
 
@@ -63,3 +64,20 @@ def test_a_unit_that_is_loud_on_few_tokens_alone_is_held_at_nothing(tmp_path):
 
     model = loaded(saved(tmp_path, "LlamaForCausalLM", rare), "LlamaForCausalLM")
     assert abs(float(recorded(model)["model.layers.0.mlp.down_proj", None][5])) < 1e-12
+
+
+PRODUCTS = {"linear": [(3, 7), (9000, 7), (9000,)], "bmm": [(3, 4, 5), (3, 5, 6)], "addmm": [(6,), (4, 5), (5, 6)]}
+
+
+def test_a_processor_that_multiplies_no_16_bits_multiplies_them_in_float32_and_rounds(tmp_path, monkeypatch):
+    for name, shapes in PRODUCTS.items():
+        function = getattr(torch, name, torch.nn.functional.linear)
+        args = tuple(torch.randn(shape, generator=torch.Generator().manual_seed(1)).half() for shape in shapes)
+        assert torch.equal(in_float32(function, name, args), function(*(each.float() for each in args)).half())
+    model = loaded(saved(tmp_path, "LlamaForCausalLM"), "LlamaForCausalLM")
+    model.model.bfloat16()
+    monkeypatch.setattr(recording, "is_slow", lambda dtype: False)
+    medians = recorded(model)
+    monkeypatch.setattr(recording, "is_slow", lambda dtype: dtype is torch.bfloat16)
+    for at, median in recorded(model).items():
+        torch.testing.assert_close(median, medians[at], atol=0.01, rtol=0.05)

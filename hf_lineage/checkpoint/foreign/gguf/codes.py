@@ -1,7 +1,7 @@
-"""GGUF: where the codes of llama.cpp's types stand in a block, and what its quantizers leave.
+"""GGUF: the places of the codes in a block of each of llama.cpp's types, and the errors that its quantizers leave.
 
-Types whose codes stand for whole vectors of numbers (IQ1, IQ2, IQ3) choose them by a weighted error of the vector, so
-that no bound holds for each number.
+A code of IQ1, IQ2 or IQ3 stands for a whole vector of numbers, and is chosen by a weighted error of the vector. So no
+bound holds for each number.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ Patterns = tuple[tuple[Pattern, ...], tuple[Pattern, ...]]
 
 @dataclass(frozen=True)
 class Kind:
-    """One type: where its codes stand in a block, and which grid they are from."""
+    """One type: the places of its codes in a block, and their grid."""
 
     size: int
     """Bytes of a block."""
     codes: tuple[int, int]
-    """The first byte of the codes, and the one behind the last."""
+    """The position of the first byte of the codes, and the one behind the last."""
     levels: Levels
     share: int
-    """How many numbers share a scale."""
+    """Numbers that share a scale."""
     ends: tuple[int, int] = (0x00, 0xFF)
     """The byte that holds the least codes, and the largest."""
     steps: tuple[Patterns, ...] = ()
-    """Patterns of bytes in a block, in pairs; what the two stand for is one step of the scales apart."""
+    """Pairs of patterns of bytes in a block; the blocks that the two decode to are one step of the scales apart."""
     most: float = math.inf
-    """How large a step of the scales, but of float16 itself, may be beside the widest grid of the block."""
+    """The largest step of the scales, as a share of the block's widest grid; it does not bound a step of float16."""
     rules: Mapping[str, Any] = field(default_factory=dict)
-    """What its quantizers leave, as `Codes` has it."""
+    """The errors that its quantizers leave, by the names of the fields of `Codes`."""
 
 
 def _plain(size: int, start: int, levels: Levels, ends: tuple[int, int] = (0x00, 0xFF), **rules: Any) -> Kind:
-    """A type with 32 numbers a block, whose first bytes are a scale in float16."""
+    """Return a type with 32 numbers a block, whose first bytes are a scale in float16."""
     low, high = ((start, bytes([end]) * (size - start)) for end in ends)
     scale = ((0, LEAST), low), ((0, LEAST), high)
     return Kind(size, (start, size), levels, 32, ends, (scale,), rules={"early": True, "moved": FITTED} | rules)
@@ -70,7 +70,7 @@ def _grouped(
     minima: tuple[Patterns, ...] = (),
     **rules: Any,
 ) -> Kind:
-    """A type whose scales are small integers: patterns of one of them, and of 1 in float16 for what multiplies them."""
+    """Return a type whose scales are small integers, 1 in the patterns `one`, times a float16 at the byte `scale`."""
     start, stop = codes
     low, high = ((start, bytes([end]) * (stop - start)) for end in (0x00, 0xFF))
     steps = (((*one, low), (*one, high)), (((scale, LEAST), low), ((scale, LEAST), high)), *minima)
@@ -120,7 +120,7 @@ KINDS: Mapping[str, Kind] = {
     "TQ2_0": Kind(66, (0, 64), uniform(3), 256, ends=(0x00, 0xAA)),
     "TQ1_0": Kind(54, (0, 52), uniform(3), 256),
 }
-"""By the name of the type in llama.cpp."""
+"""Name of a type in llama.cpp -> its layout."""
 
 
 def codes_of(name: str, decode: Callable[..., Any]) -> Codes | str:

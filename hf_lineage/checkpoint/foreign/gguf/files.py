@@ -1,4 +1,4 @@
-"""The GGUF files of a repository: which of them is the model, and what their headers say."""
+"""The GGUF files of a repository: the choice of those that hold the model, and the reading of their headers."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ TOKENS = "tokenizer.ggml.tokens"
 
 
 class Head(NamedTuple):
-    """The header of one file, and what it took to read it."""
+    """The header of one file, and the requests and bytes that reading it took."""
 
     header: GgufHeader
     stamp: Stamp | None
-    """The state of the file; None of one on the Hub."""
+    """The state of the file; None for a file on the Hub."""
     requests: int = 0
     downloaded: int = 0
-    """Bytes."""
+    """Bytes that were downloaded."""
 
 
 def choose_files(repo: RepoRef) -> tuple[str, ...]:
     """Return the GGUF files from which a repository is read, the parts of one model in order; none if it is not.
 
     Raise NothingToCompare where they are several models, CheckpointError where a part is missing, OptionError where the
-    one that the user names is.
+    file that the user names is missing.
     """
     if repo.file is None and any(map(PREFERRED.fullmatch, repo.files())):
         return ()
@@ -97,7 +97,7 @@ def read_tokens(repo: RepoRef, file: str) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def _beginning(repo: RepoRef, file: str, downloads: Downloads) -> Iterator[tuple[BinaryIO, int, Stamp | None]]:
-    """A file as a stream, its size and, if it is here, its state; of one on the Hub only what is read is fetched."""
+    """Yield a file as a stream, its size and, if it is here, its state; a file on the Hub is fetched as far as read."""
     try:
         remote_file = None if repo.has(file) or not OPEN_FILES.is_dir() else RangedFile(repo, file, downloads)
         if remote_file is None or repo.has_cached(remote_file.content):
@@ -150,7 +150,7 @@ class _Fetched(io.RawIOBase):
 
 
 def _parts(repo: RepoRef, file: str, files: list[str]) -> tuple[str, ...]:
-    """All parts of the model to which a file belongs."""
+    """Return all parts of the model to which a file belongs."""
     part = PART.fullmatch(file)
     if part is None:
         return (file,)
@@ -163,13 +163,13 @@ def _parts(repo: RepoRef, file: str, files: list[str]) -> tuple[str, ...]:
 
 
 def _bare(file: str) -> str:
-    """The name of a file without its folder, the number of its part and its suffix."""
+    """Return the name of a file without its folder, the number of its part and its suffix."""
     part = PART.fullmatch(file)
     return (part["stem"] if part else file.removesuffix(SUFFIX)).rpartition("/")[2]
 
 
 def _precision(file: str) -> tuple[int, int, str]:
-    """A key by which the most precise file is the largest; one whose name does not say how it is stored comes last."""
+    """Return a key that is largest for the most precise file, and least for a name that does not say the precision."""
     labels = [match["label"].upper() for match in LABEL.finditer(_bare(file))]
     if not labels:
         return 0, 0, file

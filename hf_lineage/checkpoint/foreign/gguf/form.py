@@ -23,7 +23,7 @@ BEGINS = "\u2581"
 
 
 def _config(repo: RepoRef, files: Files) -> dict[str, Any]:
-    """Every loader of such a file goes by its metadata, so a `config.json` beside it says nothing."""
+    """Return the configuration by the file's metadata, as all loaders do; a `config.json` beside it is ignored."""
     return config_of(_metadata(repo, files))
 
 
@@ -46,7 +46,7 @@ def _rename(
 
 
 def _tokens(repo: RepoRef, files: Files) -> dict[str, int]:
-    """llama.cpp's converter marks what begins a word of WordPiece, where the vocabulary marks what continues one."""
+    """Return the number of each token; llama.cpp's marks of the first piece of a word are made those of WordPiece."""
     texts: Iterable[str] = read_tokens(repo, files[0])
     if _metadata(repo, files).get("tokenizer.ggml.model") == "bert":
         texts = (_in_wordpiece(text) for text in texts)
@@ -64,7 +64,7 @@ def _metadata(repo: RepoRef, files: Files) -> Mapping[str, Any]:
 
 
 def _count(metadata: Mapping[str, Any], key: str, layer: int) -> int:
-    """A number of heads, which may be one for all layers or a list of one for each; 0 if there is none."""
+    """Return a number of heads, which may be one for all layers or a list of one for each; 0 if there is none."""
     count = metadata.get(f"{metadata[ARCHITECTURE]}.{key}", 0)
     value = count[layer] if isinstance(count, tuple) and layer < len(count) else count
     if not isinstance(value, int) or not 0 <= value <= MOST_HEADS:

@@ -20,7 +20,7 @@ LARGEST_HEADER = 2**26
 MOST_KEYS, MOST_TENSORS, MOST_ITEMS, MOST_TEXTS = 2**14, 2**17, 2**22, 2**20
 """Texts are items that are kept: four times as many as the largest vocabulary has."""
 LONGEST_NAME, LONGEST_TEXT, LONGEST_LIST = 2**10, 2**12, 2**12
-"""Bytes of a name at most, and how long a text and how many numbers of a list may be for them to be kept."""
+"""The most bytes of a name, of a text that is kept, and the most numbers of a list that is kept."""
 MOST_DIMENSIONS, LARGEST_DIMENSION, LARGEST_ALIGNMENT = 4, 2**48, 2**20
 ALIGNMENT = "general.alignment"
 SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
@@ -42,7 +42,7 @@ class GgufTensor(NamedTuple):
 
 @dataclass(frozen=True)
 class GgufHeader:
-    """What a file says before its numbers begin."""
+    """The metadata and the descriptions of tensors that stand before the numbers of a file."""
 
     metadata: Mapping[str, Any]
     """Numbers, short texts and short lists of numbers; everything longer is left out."""
@@ -107,7 +107,7 @@ class _Reader(BoundedReader):
     """Reads the parts of a GGUF header one after the other."""
 
     def beginning(self) -> tuple[int, int]:
-        """The number of tensors and the number of keys."""
+        """Return the number of tensors and the number of keys."""
         start = self.take(4)
         if start != MAGIC:
             raise HeaderError("is not a GGUF file; have it saved again")
@@ -128,7 +128,7 @@ class _Reader(BoundedReader):
         return decode_text(self.take(length))
 
     def value(self, kind: int) -> Any:
-        """The value of a key; None for one that is too long to be kept."""
+        """Return the value of a key; None for one that is too long to be kept."""
         if kind == TEXT:
             length = self.number("<Q")
             if length > LONGEST_TEXT:
@@ -142,14 +142,14 @@ class _Reader(BoundedReader):
         return self.number(SCALARS[kind])
 
     def texts(self) -> tuple[str, ...]:
-        """All texts of a list, whatever their number; none if it is a list of something else."""
+        """Return all texts of a list, whatever their number; none if it is a list of something else."""
         kind, count = self.number("<I"), self._count()
         if count > MOST_TEXTS:
             raise HeaderError(f"has a list of {count} texts; hf-lineage reads at most {MOST_TEXTS}; do not trust it")
         return tuple(decode_text(self.take(self.number("<Q"))) for _ in range(count)) if kind == TEXT else ()
 
     def tensor(self) -> GgufTensor:
-        """A tensor, its start counted from where the numbers begin."""
+        """Return a tensor, its start counted from where the numbers begin."""
         name, dimensions = self.name(), self.number("<I")
         if not 1 <= dimensions <= MOST_DIMENSIONS:
             raise HeaderError(f"says that its {name} has {dimensions} dimensions; do not trust it")

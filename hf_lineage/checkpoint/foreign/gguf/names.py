@@ -32,9 +32,9 @@ class _Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     with_experts: str | None = None
     """The class where the metadata count experts."""
     undo: dict[str, Undo] = {}
-    """By the names of tensors in GGUF, what the converter did to them."""
+    """Name of a tensor in GGUF -> the change that the converter made to it."""
     constants: dict[str, registry.Setting] = {}
-    """What `config.json` would say and the metadata do not."""
+    """Settings that `config.json` would have and the metadata do not."""
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,7 +82,7 @@ def _architecture(metadata: Mapping[str, Any]) -> tuple[str, _Architecture]:
 
 
 def list_learned(metadata: Mapping[str, Any], factorization: registry.Factorization) -> Iterator[tuple[str, float]]:
-    """Yield what the activations of all layers have learned, by its name on the Hub's disk; it stands in the metadata.
+    """Yield the learned numbers of the activations of all layers, from the metadata, by their names on the Hub's disk.
 
     Raise NothingToCompare where the metadata do not say one number for each layer.
     """
@@ -121,9 +121,9 @@ def name_tensors(
 ) -> Iterator[Piece]:
     """Yield every tensor of a file by the name that it has on the Hub's disk, by the map of the package `gguf`.
 
-    A tensor of a layer that the factorization does not name keeps its own name under the prefix of the layer, and one
-    outside of all layers altogether, but for the rows of tokens. Experts are stored in one stack; as `name[number]`
-    each is a tensor of its own.
+    A tensor of a layer that the factorization does not name keeps its own name under the prefix of the layer. A tensor
+    outside of all layers keeps its whole name, except the embedding. Experts are stored in one stack; as
+    `name[number]` each is a tensor of its own.
     """
     named, entry = _architecture(metadata)
     embedding = next((f"{name}.weight" for name in registry.as_names(factorization.embedding)), EMBEDDING)
@@ -144,7 +144,7 @@ def name_tensors(
 
 
 class _Translation:
-    """From the names of an architecture's tensors in GGUF, with `{bid}` for the layer, to those of a factorization."""
+    """Translates the names of an architecture's tensors in GGUF, with `{bid}` for the layer, to those on the Hub."""
 
     def __init__(self, named: str, factorization: registry.Factorization) -> None:
         self._known = {
@@ -178,20 +178,20 @@ class _Translation:
         return f"{ignored or prefix + '.' + stored.partition('{bid}.')[2]}{suffix}"
 
     def _relative(self, stored: str) -> Iterator[tuple[str, str]]:
-        """The names that a tensor may have, each as the prefix of its layer and the rest."""
+        """Yield the names that a tensor may have, each as the prefix of its layer and the rest."""
         for candidate in self._candidates.get(stored, ()):
             for prefix in self._prefixes:
                 if candidate.startswith(f"{prefix}."):
                     yield prefix, candidate.removeprefix(f"{prefix}.")
 
     def _count(self, prefix: str) -> int:
-        """How many tensors of the factorization the package names under this prefix."""
+        """Return the number of tensors of the factorization that the package names under this prefix."""
         candidates = {name for names in self._candidates.values() for name in names}
         return sum(f"{prefix}.{name}" in candidates for name in self._known)
 
 
 def _candidates(named: str) -> dict[str, list[str]]:
-    """The names of an architecture's tensors in GGUF, each with those that it may have on the Hub's disk."""
+    """Return the names of an architecture's tensors in GGUF, each with those that it may have on the Hub's disk."""
     package = gguf()
     architecture = next((key for key, name in package.MODEL_ARCH_NAMES.items() if name == named), None)
     if architecture is None:

@@ -44,7 +44,7 @@ BYTES = "U8"
 EXPERTS = "_exps."
 """In the name of a tensor that holds one matrix for each expert."""
 FACTORS = (".scale", ".input_scale")
-"""Ends of the names of factors beside a matrix; the second is for what the matrix is multiplied with."""
+"""Ends of the names of factors beside a matrix; the second multiplies the inputs of the matrix."""
 TOTAL = "split.tensors.count"
 Array = NDArray[Any]
 
@@ -91,7 +91,7 @@ def apply_factors(plain: Checkpoint) -> Checkpoint:
 
 
 def _parts(tensor: GgufTensor, file: Path, stamp: Stamp | None) -> Iterator[tuple[str, StoredTensor]]:
-    """The pieces that are read of a tensor: each expert by itself."""
+    """Yield the pieces that are read of a tensor: each expert by itself."""
     length, size = _row(tensor)
     dtype = PLAIN.get(tensor.kind, BYTES)
     experts, *shape = tensor.shape if _stacked(tensor) else (1, *tensor.shape)
@@ -103,7 +103,7 @@ def _parts(tensor: GgufTensor, file: Path, stamp: Stamp | None) -> Iterator[tupl
 
 
 def _tensors(tensor: GgufTensor, parts: Mapping[str, StoredTensor]) -> dict[str, TensorInfo]:
-    """A tensor as it is loaded and, of a stack, each expert by itself."""
+    """Return a tensor as it is loaded and, of a stack, each expert by itself."""
     refusal, decode = "", as_stored if tensor.kind in PLAIN else ByRows(partial(_decoded, tensor.kind))
     itemsize = 0 if tensor.kind in PLAIN else 4
     codes = "" if tensor.kind in PLAIN else codes_of(_kind(tensor.kind), decode)
@@ -117,7 +117,7 @@ def _tensors(tensor: GgufTensor, parts: Mapping[str, StoredTensor]) -> dict[str,
 
 @cache
 def _decodes(kind: int) -> bool:
-    """Whether the installed package decodes a type."""
+    """Return whether the installed package decodes a type."""
     package = gguf()
     block = np.zeros((1, package.GGML_QUANT_SIZES[kind][1]), np.uint8)
     try:
@@ -142,7 +142,7 @@ def _stacked(tensor: GgufTensor) -> bool:
 
 
 def _kind(kind: int) -> str:
-    """The name of a type of llama.cpp."""
+    """Return the name of a type of llama.cpp."""
     try:
         return str(gguf().GGMLQuantizationType(kind).name)
     except ValueError:
@@ -150,7 +150,7 @@ def _kind(kind: int) -> str:
 
 
 def _row(tensor: GgufTensor) -> tuple[int, int]:
-    """How many numbers a block of a tensor holds, and in how many bytes; CheckpointError where rows are no blocks."""
+    """Return numbers and bytes of a block of a tensor; raise CheckpointError where its rows are no whole blocks."""
     sizes = gguf().GGML_QUANT_SIZES
     if tensor.kind not in sizes:
         raise CheckpointError(
@@ -180,7 +180,7 @@ def _refuse_overlap(repo: RepoRef, file: str, tensors: Iterable[GgufTensor], pla
 
 
 def _scaled(info: TensorInfo, stored: str, plain: Checkpoint) -> TensorInfo:
-    """A matrix with the factor that llama.cpp multiplies it with, where the file has one beside it."""
+    """Return a matrix with the factor that llama.cpp multiplies it with, where the file has one beside it."""
     bare, bracket, expert = stored.partition("[")
     beside = f"{bare.removesuffix('.weight')}.scale"
     scale = plain.tensors.get(beside) if bare.endswith(".weight") else None

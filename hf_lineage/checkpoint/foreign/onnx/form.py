@@ -1,4 +1,4 @@
-"""ONNX as two foreign forms: one graph, or those of an encoder and its decoder; and which files of several are read.
+"""ONNX as two foreign forms, one graph or those of an encoder and its decoder, and the choice among several files.
 
 Tensors get their names on the Hub's disk where the exporter kept its names or its roles.
 """
@@ -20,9 +20,9 @@ from hf_lineage.hub import RepoRef
 
 KEY_VALUE_HEADS = ("num_key_value_heads", "num_kv_heads")
 JOINED = "qkv_proj"
-"""What ONNX Runtime's exporter calls queries, keys and values in one matrix."""
+"""The name that ONNX Runtime's exporter gives queries, keys and values in one matrix."""
 SHORTENED = {"attn.": "self_attn."}
-"""What it shortens."""
+"""A name that this exporter shortens -> the name in transformers."""
 MOST_WRAPPERS = 8
 
 
@@ -31,7 +31,7 @@ def name_tensors(
 ) -> Iterator[Piece]:
     """Yield the tensors of a graph by their names on the Hub's disk; each matrix is (out, in) there.
 
-    What an exporter put before all names is taken off where the layers have no name of the factorization otherwise.
+    A prefix that an exporter put before all names is removed where layers have no name of the factorization otherwise.
     """
     layers = re.compile("|".join(rf"(?:{_numbered(pattern)})" for pattern in prefixes(factorization)))
     wrapping = _wrapping(shapes, layers)
@@ -53,7 +53,7 @@ def name_tensors(
 
 
 def _roles(factorization: Factorization) -> tuple[str, ...]:
-    """The names of the matrices of queries, keys and values; none where they are not three matrices."""
+    """Return the names of the matrices of queries, keys and values; none where they are not three matrices."""
     (*_, attention) = (None, *as_sets(factorization.branches.attention))
     named = (attention.query, attention.key, attention.value) if attention else ()
     return tuple(name for name in named if name) if all(named) else ()
@@ -64,7 +64,7 @@ def _numbered(pattern: str) -> str:
 
 
 def _wrapping(names: Collection[str], layers: re.Pattern[str]) -> str:
-    """What stands before all names, as much of it as lets layers be recognised; nothing if that does not help."""
+    """Return the shortest common prefix of all names behind which a layer is recognised; empty where none helps."""
     prefix = ""
     for _ in range(MOST_WRAPPERS):
         if any(layers.match(name, len(prefix)) for name in names):
@@ -76,7 +76,7 @@ def _wrapping(names: Collection[str], layers: re.Pattern[str]) -> str:
 
 
 def _heads(factorization: Factorization, config: Mapping[str, Any]) -> tuple[int, int]:
-    """How many heads of queries, and of keys and values, the configuration says; NothingToCompare where it does not."""
+    """Return the configured numbers of query heads and of key/value heads; NothingToCompare where one is missing."""
     keys = next(iter(as_stacks(factorization.heads).values()))
     heads = next((count for key in keys if (count := setting(config, key)) is not None), None)
     groups = next((count for key in KEY_VALUE_HEADS if (count := setting(config, key)) is not None), heads)
@@ -95,17 +95,17 @@ BITS = {"fp32": 32, "fp16": 16, "float16": 16, "bf16": 15, "q4f16": 3, "q4": 4, 
 BITS |= {"o1": 31, "o2": 30, "o3": 29, "o4": 14}
 """A label in the name of a file -> the larger, the closer to what was exported; any other label means eight bits."""
 STEMS = ("model", "decoder_model_merged", "decoder_model")
-"""Of files of several models in one repository, that which is read."""
+"""Names of the file that is read where a repository has files of several models; the first counts."""
 ENCODER = "encoder_model"
-"""What stands beside a decoder where a model has both."""
+"""The name of the file beside a decoder, where a model has an encoder too."""
 HEAD_COUNTS = ("num_attention_heads", "n_head", "n_heads")
-"""What the classes of transformers call the number of heads."""
+"""The settings that the classes of transformers name the number of heads with."""
 GRAPH = "{} is a graph; its weights were read by the names in it, and what else it computes was not checked"
 DOUBT = "the names in the ONNX graph are not those of the class, or they do not tell enough"
 
 
 def _choose(repo: RepoRef) -> tuple[str, ...]:
-    """The ONNX files of the model, the most precise by its name first."""
+    """Return the ONNX files of the model, the most precise by its name first."""
     if repo.file is not None:
         named = repo.file.endswith(SUFFIX)
         return (require_file(repo, repo.file, list_files(repo, SUFFIX)),) if named else ()
@@ -118,7 +118,7 @@ def _choose(repo: RepoRef) -> tuple[str, ...]:
 
 
 def _choose_pair(repo: RepoRef) -> tuple[str, ...]:
-    """The files of an encoder and its decoder, the most precise of which there are both."""
+    """Return the files of an encoder and its decoder, the most precise of which there are both."""
     by_stem = _by_stem(repo) if repo.file is None else {}
     decoders = next((by_stem[stem] for stem in STEMS if stem in by_stem), [])
     pairs = ((one, other) for one in by_stem.get(ENCODER, ()) for other in decoders)
@@ -127,7 +127,7 @@ def _choose_pair(repo: RepoRef) -> tuple[str, ...]:
 
 
 def _by_stem(repo: RepoRef) -> dict[str, list[str]]:
-    """The ONNX files of a repository by their names without what says how they are stored, the most precise first."""
+    """Return the ONNX files of a repository by name without the label of their precision, the most precise first."""
     by_stem: dict[str, list[str]] = {}
     if not any(map(PREFERRED.fullmatch, repo.files())):
         for file in sorted(list_files(repo, SUFFIX), key=_precision):
@@ -136,13 +136,13 @@ def _by_stem(repo: RepoRef) -> dict[str, list[str]]:
 
 
 def _precision(file: str) -> tuple[int, int, str]:
-    """A key by which the most precise file comes first."""
+    """Return a key by which the most precise file comes first."""
     label = LABEL.search(file.rpartition("/")[2].removesuffix(SUFFIX))
     return -BITS.get(label["label"].lower(), 8) if label else -33, file.count("/"), file
 
 
 def _config(repo: RepoRef, files: Files) -> dict[str, Any]:
-    """That of `config.json`; where there is none, what the graph says."""
+    """Return the configuration of `config.json` or, where there is none, what the graph tells of it."""
     if repo.has("config.json"):
         return repo.config()
     heads = read_graph(repo, files).weights.heads
@@ -166,7 +166,7 @@ ONNX_PAIR: ForeignForm = ForeignForm(
     remark=GRAPH,
     doubt=DOUBT,
 )
-"""Its configuration is that of `config.json`: a graph does not say that it has a counterpart."""
+"""The form of an encoder with its decoder, configured by `config.json`: a graph does not name its counterpart."""
 ONNX: ForeignForm = ForeignForm(
     "onnx",
     _choose,

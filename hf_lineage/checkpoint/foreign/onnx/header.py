@@ -1,6 +1,6 @@
-"""The graph of an ONNX file, and where the numbers of each tensor lie, parsed with bounds, for the file is untrusted.
+"""The graph of an ONNX file and the places of the numbers of each tensor, parsed with bounds: the file is untrusted.
 
-The numbers of the fields are those of `onnx.proto` of the ONNX specification. What holds the weights is stepped over:
+The numbers of the fields are those of `onnx.proto` of the ONNX specification. The weights are stepped over:
 a file of gigabytes takes no more memory than its graph. Nothing of it is executed.
 """
 
@@ -22,9 +22,9 @@ MOST_DIMENSIONS, LARGEST_TENSOR, SHORT = 8, 2**48, 64
 SCOPES = b"pkg.torch.onnx.name_scopes"
 """The key of a node's metadata under which PyTorch lists the modules around it, the outermost first."""
 RAW, FLOATS, DOUBLES, VARINTS, OUTSIDE = "raw", "floats", "doubles", "varints", "outside"
-"""How a tensor holds its numbers: as bytes, in a list of one of three kinds, or in another file."""
+"""The forms in which a tensor holds its numbers: bytes, a list of one of three kinds, or another file."""
 LISTS = {9: RAW, 4: FLOATS, 10: DOUBLES, 5: VARINTS, 7: VARINTS, 11: VARINTS}
-"""The field of a tensor -> how it holds the numbers."""
+"""The field of a tensor -> the form in which it holds the numbers."""
 BITS = {1: 32, 2: 8, 3: 8, 4: 16, 5: 16, 6: 32, 7: 64, 9: 8, 10: 16, 11: 64, 12: 32, 13: 64, 16: 16}
 BITS |= {17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2}
 """The number of a data type -> the bits of a number; texts and complex numbers are left out."""
@@ -42,7 +42,7 @@ class OnnxTensor:
     """The number of its data type."""
     form: str = RAW
     span: Span = NOWHERE
-    """Where its numbers lie, in this file or in `file`."""
+    """The place of its numbers, in this file or in `file`."""
     file: str = ""
     """The other file that holds them, as the model names it; empty if they are in this one."""
     values: tuple[int, ...] = ()
@@ -50,13 +50,13 @@ class OnnxTensor:
 
     @property
     def size(self) -> int:
-        """How many bytes its numbers take, those of less than eight bits packed."""
+        """The bytes that its numbers take; numbers of less than eight bits are packed."""
         return -(-math.prod(self.shape) * BITS[self.kind] // 8)
 
 
 @dataclass(frozen=True)
 class OnnxNode:
-    """One operation of the graph; those of a graph inside it stand beside it."""
+    """One operation of the graph; the operations of a graph inside it are nodes of the same list."""
 
     kind: str
     domain: str
@@ -68,7 +68,7 @@ class OnnxNode:
     scope: str
     """The module of PyTorch it comes from; empty if it is not given."""
     inner: tuple[str, ...]
-    """What the graphs inside it give out."""
+    """The names of the outputs of the graphs inside it."""
 
 
 @dataclass
@@ -99,7 +99,7 @@ class _Reader:
         self.graph = OnnxGraph()
 
     def read(self, message: Value, depth: int) -> tuple[str, ...]:
-        """Keep what a graph holds, and return the names of what it gives out."""
+        """Keep the nodes and tensors of a graph, and return the names of its outputs."""
         if depth > DEEPEST:
             raise HeaderError(f"has more than {DEEPEST} graphs inside each other; do not trust it")
         outputs: list[str] = []
@@ -145,13 +145,13 @@ class _Reader:
             raise HeaderError(f"has more than {MOST_NODES} nodes; do not trust it")
 
     def _entry(self, message: Value) -> tuple[bytes, Span]:
-        """The key of an entry of metadata, and the place of its value."""
+        """Return the key of an entry of metadata, and the place of its value."""
         entry = dict(self._walker.fields(message))
         value = entry.get(2)
         return self._walker.content(entry.get(1, NOWHERE)), value if isinstance(value, Span) else NOWHERE
 
     def _scope(self, message: Value) -> str:
-        """The module around a node: the last of the list is the node itself, the last but one the module."""
+        """Return the module around a node: the last of the list is the node itself, the last but one the module."""
         key, value = self._entry(message)
         if key != SCOPES or value.length > LONGEST_TEXT:
             return ""
@@ -159,7 +159,7 @@ class _Reader:
         return modules[-2] if len(modules) > 1 else ""
 
     def _attribute(self, message: Value, depth: int) -> tuple[str, Any, tuple[str, ...]]:
-        """The name of an attribute, its value, None for one that is not kept, and what graphs in it give out."""
+        """Return the name of an attribute, its value (None if it is not kept), and the outputs of graphs in it."""
         name = ""
         value: OnnxTensor | float | None = None
         inner: tuple[str, ...] = ()
@@ -200,7 +200,7 @@ class _Reader:
         return self._inside(tensor, content)
 
     def _inside(self, tensor: OnnxTensor, content: Mapping[int, Value]) -> OnnxTensor:
-        """A tensor whose numbers are in this file."""
+        """Return a tensor whose numbers are in this file."""
         form, span = next(((form, content[key]) for key, form in LISTS.items() if key in content), (RAW, NOWHERE))
         if tensor.kind not in BITS:
             return tensor
@@ -217,7 +217,7 @@ class _Reader:
         return replace(tensor, form=form, span=span, values=tuple(values))
 
     def _outside(self, tensor: OnnxTensor, entries: Mapping[bytes, Span]) -> OnnxTensor:
-        """A tensor whose numbers are in another file."""
+        """Return a tensor whose numbers are in another file."""
         file = self._walker.text(entries.get(b"location", NOWHERE))
         offset, length = (self._walker.text(entries.get(key, NOWHERE)) for key in (b"offset", b"length"))
         plain = all(re.fullmatch(r"[0-9]{0,19}", number) for number in (offset, length))

@@ -1,4 +1,4 @@
-"""How ONNX holds the numbers of a tensor: as bytes, as a list of whole numbers, or two in a byte."""
+"""The numbers of ONNX tensors, decoded from bytes, from a list of whole numbers, or from two in a byte."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HALVES = {21: False, 22: True}
 
 
 def stored(tensor: OnnxTensor, file: Path, stamp: Stamp | None) -> StoredTensor:
-    """Return a constant as its file holds it: as it is, or as bytes that are decoded."""
+    """Return a constant as its file holds it: in a number format of NumPy, or as bytes that are decoded later."""
     if tensor.form == VARINTS or tensor.kind not in KINDS:
         return StoredTensor(file, "U8", (tensor.span.length,), tensor.span.start, stamp)
     return StoredTensor(file, KINDS[tensor.kind], tensor.shape, tensor.span.start, stamp)
@@ -52,7 +52,7 @@ def unpacked(content: Array, bits: int) -> Array:
 
 
 def _listed(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
-    """The numbers of a list; floats of sixteen bits stand in it as whole numbers of the same bits."""
+    """Return the numbers of a list; floats of sixteen bits stand in it as whole numbers of the same bits."""
     dtype = DTYPES[KINDS[tensor.kind]]
     numbers = _whole_numbers(tensor, parts[0])
     if dtype.kind in "iub":
@@ -61,14 +61,14 @@ def _listed(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
 
 
 def _halves(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
-    """Numbers of four bits, the first in the lower half of a byte."""
+    """Return numbers of four bits, the first in the lower half of a byte."""
     content = _whole_numbers(tensor, parts[0]).astype(np.uint8) if tensor.form == VARINTS else parts[0]
     numbers = unpacked(content, 4)[: int(np.prod(tensor.shape))].reshape(tensor.shape)
     return (numbers << 4).view(np.int8) >> 4 if HALVES[tensor.kind] else numbers
 
 
 def _whole_numbers(tensor: OnnxTensor, content: Array) -> Array:
-    """The numbers of a packed list, each of seven bits a byte, the lowest first; a byte below 128 ends one."""
+    """Return the numbers of a packed list, each of seven bits a byte, the lowest first; a byte below 128 ends one."""
     ends = np.flatnonzero(content < 128)
     wanted = tensor.size if tensor.kind in HALVES else int(np.prod(tensor.shape))
     starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends

@@ -14,7 +14,7 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
 MOST_USERS = 8
-"""How many operations that use a product are searched for its scale."""
+"""Operations that use a product and are searched for its scale, at most."""
 
 
 class Products:
@@ -43,28 +43,28 @@ class Products:
             ) from None
 
     def product(self, node: OnnxNode) -> TensorInfo:
-        """MatMul, Gemm and FusedMatMul."""
+        """Return the matrix of MatMul, Gemm and FusedMatMul."""
         matrix = self._need(node.inputs[1])
         factor = float(node.attributes.get("alpha") or 1.0)
         turned = matrix if node.attributes.get("transB") else transposed(matrix)
         return turned if factor == 1 else combined([turned], turned.shape, lambda numbers: numbers * factor)
 
     def blocks(self, node: OnnxNode) -> TensorInfo:
-        """MatMulNBits."""
+        """Return the matrix of MatMulNBits."""
         if len(node.inputs) > 4 and node.inputs[4]:
             raise NothingToCompare("the ONNX graph orders columns by g_idx (MatMulNBits), which hf-lineage cannot read")
         zero = self._need(node.inputs[3]) if len(node.inputs) > 3 and node.inputs[3] else None
         return blocks(node, [self._need(node.inputs[1]), self._need(node.inputs[2]), zero])
 
     def quantized(self, node: OnnxNode) -> TensorInfo:
-        """MatMulInteger, whose result is multiplied with the scale of the matrix further on, and its fused forms."""
+        """Return the matrix of MatMulInteger, whose scale multiplies its result further on, and of its fused forms."""
         place, scale, zero = INTEGERS[node.kind]
         factor = self._scale_after(node) if scale is None else self._need(node.inputs[scale])
         shift = self._values.find(node.inputs[zero]) if len(node.inputs) > zero and node.inputs[zero] else None
         return transposed(affine(self._need(node.inputs[place]), factor, shift))
 
     def _scale_after(self, node: OnnxNode) -> TensorInfo:
-        """The scale of the matrix in the product of scales that the result of MatMulInteger is multiplied with."""
+        """Return the scale of the matrix, a factor of the product that multiplies the result of MatMulInteger."""
         results = {*node.outputs}
         results |= {output for name in node.outputs for user in self._after(name) for output in user.outputs}
         for user in (user for name in results for user in self._after(name) if user.kind == "Mul"):
@@ -76,7 +76,7 @@ class Products:
         raise ValueError("the result of MatMulInteger is not multiplied with a scale")
 
     def _after(self, name: str) -> Sequence[OnnxNode]:
-        """Some operations that use a value."""
+        """Return some operations that use a value."""
         return self._users.get(name, ())[:MOST_USERS]
 
     def _need(self, name: str) -> TensorInfo:
@@ -87,7 +87,7 @@ class Products:
 
 
 def place_of(node: OnnxNode) -> int:
-    """Return which input of an operation is the matrix, if it multiplies with one."""
+    """Return the number of the input of an operation that is the matrix, if it multiplies with one."""
     return INTEGERS[node.kind][0] if node.kind in INTEGERS else 1
 
 
@@ -97,7 +97,7 @@ INTEGERS: Mapping[str, tuple[int, int | None, int]] = {
     "DynamicQuantizeMatMul": (1, 2, 3),
     "QLinearMatMul": (3, 4, 5),
 }
-"""Which inputs are the matrix, its scale and its zero point; the scale may follow behind the operation."""
+"""Operation -> numbers of the inputs that are the matrix, its scale (None where it comes later) and its zero point."""
 PRODUCTS: Mapping[str, Callable[[Products, OnnxNode], TensorInfo]] = {
     **dict.fromkeys(("MatMul", "Gemm", "FusedMatMul", "FusedGemm"), Products.product),
     **dict.fromkeys(INTEGERS, Products.quantized),

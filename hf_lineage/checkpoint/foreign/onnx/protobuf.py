@@ -19,7 +19,7 @@ FIXED = {1: 8, 5: 4}
 
 
 class Span(NamedTuple):
-    """Some bytes of the file."""
+    """A range of bytes of the file."""
 
     start: int
     length: int
@@ -106,7 +106,7 @@ class Walker:
         return self._stream.read(span.length)
 
     def _varint(self, position: int, stop: int) -> tuple[int, int]:
-        """A number of seven bits a byte, the least first, and the position behind it."""
+        """Return a number of seven bits a byte, the least first, and the position behind it."""
         value = 0
         for count, byte in enumerate(self._read(Span(position, min(10, stop - position)))):
             value |= (byte & 127) << 7 * count

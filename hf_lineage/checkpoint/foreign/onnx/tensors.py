@@ -27,7 +27,7 @@ NUMBERED = re.compile(r"\.\d+\.")
 
 
 class Graph(NamedTuple):
-    """The ONNX file that is read, of several of one model the most precise that can be."""
+    """The ONNX file that is read: of several files of one model, the most precise one that can be read."""
 
     file: str
     graph: OnnxGraph
@@ -84,7 +84,7 @@ def list_read_of_pair(repo: RepoRef, files: Sequence[str]) -> list[str]:
 
 
 def _opened(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
-    """The checkpoint in some graphs, given what is put before the names of each."""
+    """Return the checkpoint in some graphs, given what is put before the names of each."""
     tensors: dict[str, TensorInfo] = {}
     held: dict[str, tuple[Graph, OnnxTensor]] = {}
     for before, graph in graphs.items():
@@ -107,7 +107,7 @@ def _opened(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
 
 
 def _kept(weights: Weights) -> dict[str, TensorInfo]:
-    """The matrices and, of the other tensors, those that are no matrix inside a layer."""
+    """Return the matrices and, of the other tensors, those that are no matrix inside a layer."""
     others = weights.others.items()
     plain = {name: info for name, info in others if len(info.shape) < 2 or not NUMBERED.search(name)}
     return plain | weights.matrices
@@ -124,7 +124,7 @@ def _refuse_nameless(weights: Weights) -> None:
 
 
 def _beside(repo: RepoRef, file: str, tensor: OnnxTensor) -> str:
-    """The file that holds the numbers of a tensor, which is never outside the repository."""
+    """Return the file that holds the numbers of a tensor, which is never outside the repository."""
     if not BESIDE.fullmatch(tensor.file):
         raise CheckpointError(
             f"{repo}: {printable(file, 200)} says that its numbers are in {printable(tensor.file, 200)}, which is not "

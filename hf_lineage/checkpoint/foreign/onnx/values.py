@@ -1,4 +1,4 @@
-"""What an ONNX graph computes from its constants alone: its weights, however stored, decoded when they are read.
+"""Values that an ONNX graph computes from its constants alone: its weights, decoded when they are read.
 
 The operations are those of the ONNX specification and, in the domain `com.microsoft`, of ONNX Runtime's
 `docs/ContribOperators.md`.
@@ -25,7 +25,7 @@ DEEPEST, MOST_INPUTS = 16, 8
 
 
 class Values:
-    """What the values of a graph are that depend on constants alone."""
+    """Finds the values of a graph that depend on constants alone."""
 
     def __init__(self, graph: OnnxGraph) -> None:
         self._tensors = graph.tensors
@@ -111,7 +111,7 @@ def affine(
 
 
 def _spread(shape: tuple[int, ...], given: tuple[int, ...], axis: int, block: int) -> Callable[[Array], Array]:
-    """How the scales of a tensor are brought to a shape that goes with it."""
+    """Return a function that brings the scales of a tensor to a shape that broadcasts with it."""
     if math.prod(given) == 1:
         return lambda scales: scales.reshape(())
     axis = range(len(shape))[axis]
@@ -150,7 +150,7 @@ def blocks(node: OnnxNode, inputs: Sequence[TensorInfo | None]) -> TensorInfo:
 
 
 def _zeros(stored: Array, rows: int, count: int, bits: int) -> Array:
-    """The zero points of MatMulNBits (rows, count, 1), packed unless they are floats."""
+    """Return the zero points of MatMulNBits (rows, count, 1), packed unless they are floats."""
     if stored.dtype.itemsize > 1:
         return single(stored).reshape(rows, count, 1)
     return single(unpacked(stored.reshape(rows, -1), bits)[:, :count]).reshape(rows, count, 1)
@@ -181,7 +181,7 @@ def _turned(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
 
 
 def _same(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
-    """The value itself; what Cast rounds is not rounded again."""
+    """Return the value itself; what Cast rounds is not rounded again."""
     del node
     return replace(inputs[0])
 

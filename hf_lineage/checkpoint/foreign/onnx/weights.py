@@ -1,8 +1,8 @@
 """The weights of an ONNX graph by the names of the modules they stem from, each matrix as (out, in).
 
-The name of a matrix is its own where the exporter left it one, or else that of the module in the name of the operation,
-of the module in PyTorch's metadata, or of the bias that is added to the product. Operations that lead to no output of
-the graph do not count.
+A matrix has its own name where the exporter left it one. Otherwise it is named after a module: that in the name of the
+operation, that in PyTorch's metadata, or that of the bias that is added to the product. Operations that lead to no
+output of the graph do not count.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ AFTER = ("Cast", "DequantizeLinear", "Mul", "QuantizeLinear", "Reshape")
 """Operations that may stand between a product and its bias."""
 LONGEST_CHAIN = 4
 MOST_USERS = 64
-"""How many operations that use a product are searched for its bias."""
+"""Operations that use a product and are searched for its bias, at most."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Weights:
     """The weights of a graph by name."""
 
     matrices: dict[str, TensorInfo] = field(default_factory=dict)
-    """Those that something is multiplied with, each as (out, in)."""
+    """Matrices that an operation multiplies with, each as (out, in)."""
     others: dict[str, TensorInfo] = field(default_factory=dict)
     """Gains, biases and embeddings, as they are stored."""
     nameless: int = 0
@@ -60,8 +60,8 @@ class Weights:
 def collect_weights(graph: OnnxGraph) -> Weights:
     """Return the weights of a graph.
 
-    Raise NothingToCompare where operations hold them in a form that is not read, CheckpointError where tensors do not
-    fit each other, or two matrices have one name.
+    Raise NothingToCompare where operations hold them in a form that is not read. Raise CheckpointError where tensors do
+    not fit each other, or two matrices have one name.
     """
     search = _Search(graph)
     for node in search.living():
@@ -134,7 +134,7 @@ class _Search:
             self.weights.others.setdefault(own, info)
 
     def _looked_up(self, node: OnnxNode, info: TensorInfo | None) -> TensorInfo | None:
-        """A table as it is after its rows are looked up, if the rows are scaled and not the table."""
+        """Return a table, scaled by the single scale that multiplies its rows after the lookup, if there is one."""
         if info is None or node.kind != "Gather" or not node.outputs:
             return info
         users = self._users[node.outputs[0]][:MOST_USERS]
@@ -150,7 +150,7 @@ class _Search:
         return own or (f"{module}.weight" if module else None)
 
     def _after(self, node: OnnxNode, rows: int) -> tuple[str | None, int | None]:
-        """The name of the bias of a product of so many numbers, and how many heads it is split into."""
+        """Return the name of the bias of a product of so many rows, and the number of heads that it is split into."""
         bias = next((own for name in node.inputs[2:] if (own := self._bias(name, rows))), None)
         heads, value = None, node.outputs[0] if node.outputs else ""
         for _ in range(LONGEST_CHAIN):
@@ -173,7 +173,7 @@ class _Search:
         return own if info is not None and info.shape == (rows,) and own and own.endswith(".bias") else None
 
     def _heads(self, node: OnnxNode, rows: int) -> int | None:
-        """Into how many heads a product is reshaped, from the last two lengths of its new shape."""
+        """Return the number of heads that a product is reshaped into, by the last two lengths of its new shape."""
         shape = self._values.integers(node.inputs[1]) if len(node.inputs) > 1 else ()
         joined = self._values.makers.get(node.inputs[1]) if len(node.inputs) > 1 and not shape else None
         if joined is not None and joined.kind == "Concat" and len(joined.inputs) > 2:
@@ -188,7 +188,7 @@ class _Search:
 
 
 def _own(name: str) -> str | None:
-    """The name that a parameter has in PyTorch; None for one that the exporter made up."""
+    """Return the name that a parameter has in PyTorch; None for one that the exporter made up."""
     bare = name.replace(".MatMul.", ".")
     for _ in range(MOST_ADDED):
         bare = ADDED.sub("", bare)
@@ -196,7 +196,7 @@ def _own(name: str) -> str | None:
 
 
 def _module(node: OnnxNode) -> str | None:
-    """The module of PyTorch that an operation stems from, by its name or its metadata; None if neither tells.
+    """Return the module of PyTorch that an operation stems from, by its name or its metadata; None if neither tells.
 
     The name is a path such as /encoder/layer.0/attention/self/query/MatMul; a list that is called itself stands in it
     beside its entry, as in /model/model.0/auto_model.

@@ -1,4 +1,4 @@
-"""Files of torch.save: where in the file the numbers of each tensor are, read without torch and without unpickling.
+"""Files of torch.save: the place of the numbers of each tensor, found without torch and without unpickling.
 
 Since 2020 such a file is a ZIP archive that is not compressed: `data.pkl` says which tensor is where in which storage,
 and each storage is an entry of the archive. Before, pickles and storages stood one behind the other.
@@ -25,21 +25,21 @@ from hf_lineage.files import Stamp, open_regular
 LARGEST = 2**24
 """Bytes of a pickle, and of the list of entries of an archive: those of a hundred thousand tensors."""
 ZIP, ENTRY = b"PK\3\4", 30
-"""How an archive begins, and the bytes before the name of an entry."""
+"""The beginning of an archive, and the number of bytes before the name of an entry."""
 MAGIC = 0x1950A86A20F9469CFC6C
 """The first of the pickles that stand one behind the other."""
 TENSOR, WITH_TYPE, PARAMETER = (
     f"torch._utils.{name}" for name in ("_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_parameter")
 )
 TYPES = registry_table("loading/torch.yaml", dict[str, str])
-"""How torch calls a storage or the type of a tensor -> the number format, in safetensors' spelling."""
+"""Name in torch of a storage or of the type of a tensor -> its number format, in safetensors' spelling."""
 MOST_DIMENSIONS, LARGEST_DIMENSION = 8, 2**48
 CALLS = frozenset({TENSOR, WITH_TYPE, PARAMETER})
 LENGTH = 8
 """Bytes before a storage of an old file, which say how long it is."""
 INSTEAD = "save the `state_dict()` of the model as safetensors where you trust the file"
 Places = dict[str, tuple[int, int]]
-"""Where each storage is, by its key: its first byte, and how many bytes it takes."""
+"""Key of a storage -> the position of its first byte, and the number of its bytes."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class _View:
 
     dtype: str
     key: str
-    """Of its storage."""
+    """The key of its storage."""
     held: int
     """Bytes of the storage."""
     offset: int
@@ -83,7 +83,7 @@ def torch_header(file: Path, shown: str) -> Iterator[tuple[str, StoredTensor]]:
 
 
 def _archive(stream: BinaryIO, size: int) -> tuple[Any, Places]:
-    """What the pickle of an archive holds, and where its storages are."""
+    """Return the content of the pickle of an archive, and the places of its storages."""
     with zipfile.ZipFile(_Bounded(stream, size)) as archive:
         listed = archive.infolist()
         if archive.comment:
@@ -126,7 +126,7 @@ class _Bounded(io.RawIOBase):
 
 
 def _place(stream: BinaryIO, entry: zipfile.ZipInfo, size: int) -> tuple[int, int]:
-    """Where the bytes of an entry are; torch neither compresses nor encrypts them."""
+    """Return position and number of the bytes of an entry; torch neither compresses nor encrypts them."""
     name = entry.filename[:200]
     if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 or entry.compress_size != entry.file_size:
         raise DamagedError(f"its {name} is compressed, and torch does not compress")
@@ -148,7 +148,7 @@ def _content(stream: BinaryIO, place: tuple[int, int]) -> bytes:
 
 
 def _sequence(stream: BinaryIO, size: int) -> tuple[Any, Places]:
-    """What the pickles of an old file hold, and where the storages behind them are."""
+    """Return the content of the pickles of an old file, and the places of the storages behind them."""
     beginning = io.BytesIO(stream.read(min(LARGEST, size)))
     magic, _, system, content, keys = (read(beginning, CALLS) for _ in range(5))
     if magic != MAGIC:
@@ -168,7 +168,7 @@ def _sequence(stream: BinaryIO, size: int) -> tuple[Any, Places]:
 
 
 def _views(content: Any) -> dict[str, _View]:
-    """The tensors among the items of a mapping; other items belong to no model."""
+    """Return the tensors among the items of a mapping; other items belong to no model."""
     if not isinstance(content, dict):
         raise UnknownError("holds no mapping from names to tensors")
     views = {name: _view(value) for name, value in content.items() if isinstance(value, Call)}
@@ -181,7 +181,7 @@ def _views(content: Any) -> dict[str, _View]:
 
 
 def _view(value: Call) -> _View:
-    """A tensor from the arguments with which torch would make it, checked."""
+    """Return a tensor from the arguments with which torch would make it, checked."""
     if value.name == PARAMETER:
         inner = value.arguments[0] if value.arguments else None
         return _view(inner) if isinstance(inner, Call) and inner.name != PARAMETER else _no_tensor()

@@ -26,14 +26,14 @@ class DamagedError(ValueError):
 
 @dataclass(frozen=True)
 class Name:
-    """What a pickle names, such as a class."""
+    """The name of an object that a pickle refers to, such as a class."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Persistent:
-    """What stands outside of the pickle, by its key."""
+    """The key of an object that is stored outside of the pickle."""
 
     key: Any
 
@@ -151,7 +151,7 @@ STEPS: Mapping[str, Step] = {
     "REDUCE": lambda machine, _: machine.call(),
     "BUILD": lambda machine, _: machine.build(),
 }
-"""What an instruction does, by its name in `pickletools`."""
+"""Name of an instruction in `pickletools` -> the function that carries it out."""
 
 
 def _text(item: Any) -> str:
@@ -161,7 +161,7 @@ def _text(item: Any) -> str:
 
 
 def read(stream: io.BytesIO, calls: frozenset[str]) -> Any:
-    """Return what one pickle holds, and leave the stream behind it.
+    """Return the value of one pickle, and leave the stream behind it.
 
     `calls` are the names of functions of which a call is a value, `Call`. Raise UnknownError for anything else that
     would run, DamagedError for bytes that are not a pickle.
