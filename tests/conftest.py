@@ -118,7 +118,7 @@ def every_kind(folder):
         ),
         row(Verdict(Code.INCONCLUSIVE, "only 1 of 6 layers hold finite weights")),
         row(Verdict(Code.INCOMPATIBLE, "6 layers of width 96 against 4 of width 64")),
-        row(Verdict(Code.UNVERIFIABLE, "no weights"), sources=("adapter_config.json", "README.md")),
+        row(Verdict(Code.NO_WEIGHTS, "no weights"), sources=("adapter_config.json", "README.md")),
         row(Verdict(Code.DAMAGED, "truncated")),
     )
     return Report(

@@ -22,7 +22,7 @@ MODELS = {
     "graft": ("magpie/llama-grafted", ()),
     "five-claims": (MERGE, PARENTS),
     "adapter": ("heron/llama-qlora", ()),
-    "unverifiable": ("wren/llama-chat", ()),
+    "no_weights": ("wren/llama-chat", ()),
 }
 """Name of the page -> the model, and the bases that are named; where none are, those that it declares count."""
 
@@ -33,7 +33,7 @@ def report(name: str):
     return replace(check(model, bases, Options(local_hub=Path("examples/hub"), order_seed=0)), checked_at=MOMENT)
 
 
-def unverifiable(folder: Path):
+def no_weights(folder: Path):
     """The report on a model whose base published no weights, in a local hub of its own."""
     for model in ("acme/llama-base", "wren/llama-chat"):
         (folder / model).mkdir(parents=True)
@@ -49,6 +49,6 @@ def write(folder: Path) -> dict[str, Path]:
     """Write all pages into a folder and return their files by name."""
     files = {name: folder / f"{name}.html" for name in MODELS}
     for name, file in files.items():
-        found = unverifiable(folder / "hub") if name == "unverifiable" else report(name)
+        found = no_weights(folder / "hub") if name == "no_weights" else report(name)
         file.write_text(render(found), encoding="utf-8")
     return files

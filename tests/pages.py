@@ -69,9 +69,9 @@ def document(made):
     return told
 
 
-def words(form, made):
+def words(form, made, explain=False):
     """A report in a format, on one line and without tags."""
-    return " ".join(html.unescape(re.sub("<[^>]*>", "", FORMATS[form](made, False))).split())
+    return " ".join(html.unescape(re.sub("<[^>]*>", "", FORMATS[form](made, explain))).split())
 
 
 def hostile_report(name):
@@ -79,6 +79,6 @@ def hostile_report(name):
     null = EmpiricalNull({name: 0.01}, name)
     claims = (
         row(name, name, (name, name), name, mlp=measured(), value_output=measured(empirical=null)),
-        Row(Claim(name, name, (name,)), Verdict(Code.UNVERIFIABLE, f"a reason: {name}"), name),
+        Row(Claim(name, name, (name,)), Verdict(Code.NO_WEIGHTS, f"a reason: {name}"), name),
     )
     return report(*claims, model=name, commit=name, conflicts=(name,), options=Options(nulls=(name,)))

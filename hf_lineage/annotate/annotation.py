@@ -32,7 +32,7 @@ Target = Literal["preview", "write", "pull-request"]
 
 @dataclass(frozen=True)
 class Repair:
-    """What is set in the card's YAML: the base, and the relation unless that is None."""
+    """Change to the card's YAML: the base, and the relation unless that is None."""
 
     base: str
     relation: str | None = None
@@ -68,7 +68,7 @@ class Annotation:
         return {file: content for file, content in after.items() if before.get(file) != content}
 
     def _record(self, old: record.Record | None) -> record.Record:
-        """The record of today's check, or the old one if it says the same about the same weights.
+        """Return the record of today's check, or the old one if it says the same about the same weights.
 
         The commit may differ, because writing the card makes a new one.
         """
@@ -96,8 +96,8 @@ def annotate(
 ) -> Annotation:
     """Judge a model as `check` does and return what has to be written to its card; nothing is written yet.
 
-    Raise LineageError if nothing is declared, or if a base that was verified cannot be read for want of the Hub, or if
-    the card cannot be edited; that is tested before weights are read.
+    Raise LineageError if nothing is declared, if a verified base cannot be read for want of the Hub, or if the card
+    cannot be edited; that is tested before weights are read.
     """
     options = deterministic(options or Options())
     source = weights(model, located(model, options, on_hub))
@@ -170,7 +170,7 @@ TARGETS: dict[Target, Callable[[Annotation], str]] = {"preview": preview, "write
 
 
 def _files(repo: RepoRef) -> dict[str, bytes]:
-    """The card and the record, those of them that exist."""
+    """Return the card and the record, those of them that exist."""
     repo.fetch(*FILES)
     contents = {file: repo.read_bytes(file) for file in FILES}
     return {file: content for file, content in contents.items() if content is not None}
@@ -210,7 +210,7 @@ def _refuse_repair(repair: Repair, model: str, names: Mapping[str, str]) -> None
 
 
 def _supported(report: Report, repair: Repair) -> tuple[Report, Repair]:
-    """The one row with the relation that the user gives, and the name to declare; CardError unless it is verified."""
+    """Return the one row with the user's relation, and the name to declare; CardError unless it is verified."""
     (row,) = report.rows
     if not row.verdict.verified:
         raise CardError(
@@ -223,7 +223,7 @@ def _supported(report: Report, repair: Repair) -> tuple[Report, Repair]:
 
 
 def _names(model: str, repo: RepoRef, others: Sequence[str], local_hub: Path | None) -> dict[str, str]:
-    """Public names for what is on this machine, and for the model: without its branch; of a folder, that it is here."""
+    """Return public names for what is on this machine, and for the model: without its branch; a folder is `.`."""
     in_hub = local_hub and hub_name(model) and is_folder(str(local_hub / model))
     names = {name: f"./{Path(name).resolve().name}" for name in others if is_here(name)}
     public = repo.remote or ("" if in_hub else record.HERE)

@@ -39,7 +39,7 @@ def _like(before: object, value: str) -> object:
 
 
 def _loaded(text: str) -> dict[str, object]:
-    """Keys and values; aliases are refused, because a few of them can make a value too large to compare."""
+    """Return keys and values; aliases are refused, because a few of them can make a value too large to compare."""
     try:
         content = plain_yaml.load(text)
         if any(map(_shares, plain_yaml.events(text))):

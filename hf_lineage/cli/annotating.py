@@ -38,7 +38,7 @@ EPILOG = with_examples(
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be written, and where."""
+    """Options that say what is to be written, and where."""
 
     write: bool
     pull_request: bool
@@ -57,7 +57,7 @@ class Asked:
 
     @property
     def target(self) -> Target:
-        """Where the card goes."""
+        """The place to which the card goes."""
         return "write" if self.write else "pull-request" if self.pull_request else "preview"
 
 

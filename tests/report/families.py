@@ -19,7 +19,7 @@ def unrelated(base, sources=("README.md",)):
 
 
 def unread(base, sources=("README.md",)):
-    return Row(Claim(base, "merge", sources), Verdict(Code.UNVERIFIABLE, "no weights"))
+    return Row(Claim(base, "merge", sources), Verdict(Code.NO_WEIGHTS, "no weights"))
 
 
 def gave(base, value):

@@ -12,8 +12,8 @@ from tests.long import first_of
 from tests.pages import hostile_report
 from tests.whole import SCROLLED, UNFOLD, WAYS, assert_names_are_text, assert_whole
 
-VERDICTS = {"related": "RELATED", "unrelated": "UNRELATED", "graft": "RELATED part", "five-claims": None,
-            "adapter": "VERIFIED adapter", "unverifiable": "UNDECIDED"}  # fmt: skip
+VERDICTS = {"related": "VERIFIED inherited", "unrelated": "UNRELATED", "graft": "RELATED part", "five-claims": None,
+            "adapter": "VERIFIED adapter", "no_weights": "UNDECIDED no-weights"}  # fmt: skip
 """Name of a page -> the verdict at its head; of several claims there is none."""
 SEEN = {"related": VIRIDIS[-1], "unrelated": VIRIDIS[0]}
 """The colour of what fills a twelfth of the map at least: half of the paired cells, or of nearly all of them."""
@@ -146,7 +146,7 @@ def test_on_paper_every_number_is_there(window, pages):
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(("name", "most"), [("related", 4), ("five-claims", 17), ("unverifiable", 1)])
+@pytest.mark.parametrize(("name", "most"), [("related", 4), ("five-claims", 17), ("no_weights", 1)])
 def test_a_page_takes_few_sheets_of_paper(window, pages, name, most):
     window.open(pages[name], media="print")
     assert 0 < window.sheets() <= most
@@ -184,7 +184,7 @@ def test_a_table_that_is_longer_than_a_sheet_begins_below_its_heading_all_the_sa
 def test_hostile_names_are_text_and_nothing_else(window, tmp_path, width):
     assert_names_are_text(window, tmp_path, lambda name: FORMATS["html"](hostile_report(name), True), width)
     window.open(tmp_path / "0.html", width)
-    assert window.run("return document.title.slice(0, 7)") == "RELATED"
+    assert window.run("return document.title.slice(0, 8)") == "VERIFIED"
     shown = window.run("return document.body.innerText")
     assert "<script>window.hacked = 1</script>" in shown
     assert "\\n:\\x3aerror:\\x3a\\u202e" in shown

@@ -10,7 +10,7 @@ import msgspec
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
-from hf_lineage.evidence import INPUTS, TOKENS, Ablation, Executed, Loss, Ran, amount
+from hf_lineage.evidence import INPUTS, TOKENS, Ablation, Code, Executed, Loss, Ran, amount
 from hf_lineage.report.findings.finding import Finding, Table
 from hf_lineage.report.words import wording
 
@@ -19,7 +19,7 @@ UNITS = {"nats": "nats a token", "change": "relative change of the last state"}
 
 
 class RecordedRun(msgspec.Struct, frozen=True):
-    """What a record keeps of it."""
+    """Entry of a record about the models that were run."""
 
     verified: bool
     """Whether it is verified by running."""
@@ -40,7 +40,7 @@ def describe(_report: Report, row: Row) -> Finding | None:
         tuple(_details(executed)),
         (_table(executed.ablation),) if executed.ablation else (),
         values=_values(row, executed),
-        brief=next(iter(sentences), ""),
+        brief="" if row.verdict.code is Code.UNUSED else next(iter(sentences), ""),  # its reason says the same
     )
 
 

@@ -21,7 +21,7 @@ SHOWN, MOST, NAMED = 20, 1000, 3
 
 
 class RecordedStrict(msgspec.Struct, frozen=True):
-    """What a record keeps of it."""
+    """Entry of a record about the comparison of every number."""
 
     holds: bool
     sentence: str
@@ -44,19 +44,19 @@ def describe(_report: Report, row: Row) -> Finding | None:
         (table,) if strict.beyond else (),
         values=_values(row, strict, sentences[0]),
         in_verdict=True,
-        brief=sentences[0],
+        brief="" if strict.problem and row.verdict.is_related else sentences[0],  # its reason says the same
     )
 
 
 def _sentences(strict: Strict, is_related: bool) -> Iterator[str]:
     if strict.problem:
-        yield f"not told by its numbers: {printable(strict.problem, 500)}"
+        yield f"its numbers were not compared: {printable(strict.problem, 500)}"
         return
     base, whole = printable(strict.base, 300), f"{strict.right:,} of {strict.tensors:,} tensors"
     if strict.holds:
         yield f"{strict.what} {base} and nothing else: {whole}"
     else:
-        yield f"its numbers are not those of {base} and nothing else: {whole} are, as their formats store them"
+        yield f"not everything is the base's: {whole} hold the numbers of {base} as their formats store them"
     yield from _beyond(strict, is_related)
     for reason in dict.fromkeys(strict.unbound.values()):
         names = [name for name, why in strict.unbound.items() if why == reason]
@@ -70,7 +70,7 @@ def _sentences(strict: Strict, is_related: bool) -> Iterator[str]:
 
 
 def _beyond(strict: Strict, is_related: bool) -> Iterator[str]:
-    """What is furthest off and, of models that share ancestry, how the difference may have come about."""
+    """Yield the number furthest off and, of models that share ancestry, how the difference may have come about."""
     if not strict.beyond:
         return
     first = strict.beyond[0]

@@ -11,24 +11,26 @@ from hf_lineage.evidence import Evidence, Verdict
 from hf_lineage.report.findings.table import describe_claim, state_first
 from hf_lineage.report.words import texts, whole, wording
 
-DETAILS = "Details: --explain"
+DETAILS, NEXT = "Details: --explain", "Next: "
 MOST = 2
 """Sentences of what is in doubt, or was not looked at."""
 
 
 def summarize(report: Report) -> Iterator[str]:
     """Yield the lines of every claim, then what concerns them all; a line about several claims stands there once."""
-    yield from state_first(report)
+    yield from map(whole, state_first(report))
     several = len({wording.about(row) for row in report.rows}) > 1
     lines: dict[str, list[str]] = {}
     for row in report.rows:
         for line in summarize_claim(report, row):
             lines.setdefault(line, []).append(wording.about(row))
-    for line, bases in lines.items():
-        yield f"{', '.join(dict.fromkeys(bases))}: {line}" if several and len(bases) < len(report.rows) else line
+    for line, bases in sorted(lines.items(), key=lambda one: one[0].startswith(NEXT)):
+        names = ", ".join(dict.fromkeys(bases))
+        named = f"Next for {names}: {line.removeprefix(NEXT)}" if line.startswith(NEXT) else f"{names}: {line}"
+        yield named if several and len(bases) < len(report.rows) else line
     if not report.rows:
         yield wording.NOTHING_DECLARED
-    yield from wording.remarks(report)
+    yield from map(whole, wording.remarks(report))
 
 
 def summarize_claim(report: Report, row: Row) -> Iterator[str]:
@@ -41,7 +43,16 @@ def summarize_claim(report: Report, row: Row) -> Iterator[str]:
     doubts = [*doubts[:MOST], *([f"{len(doubts) - MOST} more: --explain"] if len(doubts) > MOST else [])]
     if doubts:
         yield " ".join(map(whole, doubts))
-    yield f"Next: {text.next[0]}"
+    yield f"{NEXT}{_advice(report, row)}"
+
+
+def _advice(report: Report, row: Row) -> str:
+    """Return the first advice on a code; of a claim that is verified and fails all the same, on what fails it."""
+    if row.verdict.verified and row.unmet:
+        return "Do what the policy asks, or change the policy."
+    if row.verdict.verified and report.counted:
+        return "Declare the other parent in the card, or ask the publisher about it."
+    return texts()[row.verdict.code].next[0]
 
 
 def _by_chance(verdict: Verdict) -> Iterator[str]:

@@ -15,11 +15,11 @@ LIMITS = (
     "positions and nested (Matryoshka) training do not.",
     "A distilled model trained from fresh weights is not a descendant, even if it behaves alike.",
     "p-values are corrected for the paths and the interim analyses of one claim. Nothing corrects for asking about "
-    "several claims or many models: of a hundred independent pairs about one is called RELATED at alpha 0.01.",
+    "several claims or many models: of a hundred independent pairs about one looks related at alpha 0.01.",
     "In the inherited share each hidden unit weighs its size, and at most the median of its layer. Units that never "
     "fire on the real inputs of the model count as well.",
 )
-"""Of models."""
+"""Limits of every check of models."""
 WHEN_RUN = (
     "The inherited share weighs each hidden unit by what it wrote when both models ran, on a text that this program "
     "brings. What acts on other text, or behind a thousand tokens alone, was not seen."

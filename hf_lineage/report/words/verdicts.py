@@ -14,8 +14,6 @@ from hf_lineage.files import plain_yaml
 FILE = Path(__file__).parents[1] / "verdicts.yaml"
 CODES = tuple(Code)
 """Order of the rules in SARIF; a new code comes at the end of its word."""
-TONES = {"good": 32, "part": 33, "bad": 31, "open": 33}
-"""Code of a terminal's colour for each tone."""
 
 
 class Texts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -36,8 +36,8 @@ NOTHING_DECLARED = (
 CACHED = "was cached on this machine when its weights were read; --set recompute=yes reads the weights again"
 
 MEANING = (
-    "RELATED says that two models share weights by ancestry. It never says who came first, who owns what, or that "
-    "anyone did wrong."
+    "A verdict says whether two models share weights by ancestry. It never says who came first, who owns what, or "
+    "that anyone did wrong."
 )
 
 
@@ -209,7 +209,7 @@ def reading(row: Row) -> Iterator[str]:
 
 
 def _missed(row: Row) -> str:
-    """What an early UNRELATED does not exclude, as the beginning of a phrase."""
+    """Return what an early UNRELATED does not exclude, as the beginning of a phrase."""
     least = graft(row.layers) if row.verdict.code is Code.UNRELATED and row.layers else 0
     return f"the layers that were not read may hold copies of fewer than {least}; " if least else ""
 

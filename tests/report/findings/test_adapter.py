@@ -37,21 +37,21 @@ def report(*traces, layers=2):
 def test_the_values_are_those_of_the_schema():
     tests = trace(), trace(0.5), trace(0.5, size=float("inf")), trace(WEAK)
     related, unrelated, open_one, weak = document(report(*tests))["claims"]
-    assert (related["kind"], related["verified"], related["paths"]) == ("adapter", True, [])
+    assert (related["code"], related["verified"], related["paths"]) == ("adapter", True, [])
     assert (related["adapter"]["p_value"], related["adapter"]["permutations"]) == (0.001, 999)
     assert (related["adapter"]["effect"], related["adapter"]["least_effect"]) == pytest.approx((12.1, 9.2), abs=0.05)
-    assert (weak["verdict"], weak["kind"], weak["verified"], weak["exit_code"]) == ("RELATED", "weak", False, 3)
+    assert (weak["verdict"], weak["code"], weak["verified"], weak["exit_code"]) == ("RELATED", "weak", False, 3)
     assert weak["adapter"]["effect"] < weak["adapter"]["least_effect"]
     value, down = related["adapter"]["projections"]
     assert (value["projection"], value["permuted"]) == ("value", "dimensions of value heads")
     assert [layer["layer"] for layer in down["layers"]] == [0, 1]
-    assert (unrelated["verdict"], unrelated["kind"]) == ("UNRELATED", None)
+    assert (unrelated["verdict"], unrelated["code"]) == ("UNRELATED", "unrelated")
     assert (open_one["verdict"], open_one["adapter"]["projections"][0]["layers"][0]["size"]) == ("UNDECIDED", None)
 
 
 @pytest.mark.parametrize("name", ["text", "markdown", "html"])
 def test_every_format_for_people_shows_the_verdict_the_projections_and_p(name):
-    text = " ".join(shown(name, trace()).split())
+    text = " ".join(shown(name, trace(), explain=True).split())
     assert "VERIFIED adapter" in text
     assert "0.001" in text
     assert "value z 12.1" in text.lower()
@@ -61,7 +61,7 @@ def test_an_alert_has_the_p_value_and_says_that_a_trace_is_weak():
     unrelated, weak = json.loads(shown("sarif", trace(0.5), trace(WEAK)))["runs"][0]["results"]
     assert unrelated["properties"]["pValue"] > 0.01
     assert "score" not in unrelated["properties"]
-    assert (weak["ruleId"], weak["level"]) == ("lineage/related-adapter-weakly", "warning")
+    assert (weak["ruleId"], weak["level"]) == ("lineage/weak", "warning")
 
 
 @pytest.mark.parametrize("name", ["text", "markdown", "html", "github"])
@@ -72,5 +72,5 @@ def test_a_weak_trace_is_called_so_in_every_format_for_people(name):
 def test_the_record_beside_a_card_has_a_weak_trace_and_reads_it_again():
     recorded = record.build(report(trace(WEAK)), None, datetime.date(2026, 11, 22), {})
     (claim,) = recorded.claims
-    assert (claim.verified, claim.kind, claim.words) == (False, "weak", "RELATED weak")
+    assert (claim.verified, claim.code, claim.verdict) == (False, "weak", "RELATED")
     assert record.decode(record.encode(recorded)) == recorded

@@ -43,7 +43,8 @@ def test_every_report_says_it(form):
 
 def test_it_stands_before_everything_else_that_a_report_says():
     text = " ".join(FORMATS["text"](reporting(RIO), explain=False).split())
-    assert text.index("shows as an undeclared parent") < text.index("inherited 97%")
+    assert text.index("shows as an undeclared parent") < text.index("All 6 layers come from it")
+    assert "Next: Declare the other parent in the card" in text
 
 
 def test_it_leaves_a_check_undecided_and_a_policy_decides_otherwise():

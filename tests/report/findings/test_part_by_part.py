@@ -9,7 +9,7 @@ from tests.pages import measured, report, row
 
 LANGUAGE = row(layers=6, mlp=measured())
 TOWER = replace(row(base="org/tower", layers=4, mlp=measured()), part="vision")
-UNREAD = replace(TOWER, part="audio", verdict=Verdict(Code.UNVERIFIABLE, "it stands nowhere"))
+UNREAD = replace(TOWER, part="audio", verdict=Verdict(Code.NO_BASE, "it stands nowhere"))
 
 
 def named(told):
@@ -23,7 +23,7 @@ def test_a_row_a_part_with_its_base_and_what_is_inherited():
     assert finding.tables[0].rows == (
         ("the model itself", "org/base", LANGUAGE.verdict.label, share),
         ("vision", "org/tower", TOWER.verdict.label, share),
-        ("audio", "org/tower", "UNDECIDED", ""),
+        ("audio", "org/tower", "UNDECIDED no-base", ""),
     )
     assert [bar.label for bar in finding.picture.bars] == ["the model itself: org/base", "vision: org/tower"]
     assert [(one["part"], one["verified"]) for one in finding.values][1:] == [
@@ -34,7 +34,7 @@ def test_a_row_a_part_with_its_base_and_what_is_inherited():
 
 
 def test_a_tower_that_comes_from_nowhere_is_drawn_pale():
-    stranger = replace(TOWER, verdict=replace(TOWER.verdict, kind=Code.UNRELATED))
+    stranger = replace(TOWER, verdict=replace(TOWER.verdict, code=Code.UNRELATED))
     assert [bar.pale for bar in part_by_part.describe(report(LANGUAGE, stranger)).picture.bars] == [False, True]
 
 

@@ -39,22 +39,22 @@ def test_the_table_has_a_line_for_the_units():
         ("units", "-", "100%", wording.order_p(SHUFFLED), "RELATED calibrated"),
     ]
     (line,) = wording.cells(row(IN_ORDER, None))
-    assert line == ("org/base", "finetune", "units", "-", "100%", "0.005", "RELATED")
+    assert line == ("org/base", "finetune", "units", "-", "100%", "0.005", "VERIFIED inherited")
 
 
 def test_the_outcome_names_the_share_of_units_and_no_score():
     outcome = state_outcome(row(IN_ORDER))
-    assert outcome.startswith("org/base is RELATED (100% of its units inherited, p = 0.005): the residual stream was")
+    assert outcome.startswith("org/base is VERIFIED inherited (100% of its units inherited, p = 0.005): the residual ")
     assert wording.best(row(IN_ORDER)) is None
     assert wording.p_value(row(IN_ORDER)) == 0.005
     assert wording.inherited_share(row(SHUFFLED)) == pytest.approx(1)
     assert wording.p_value(row(INDEPENDENT)) == 0.5
 
 
-def test_the_json_fits_its_schema_and_says_on_what_related_rests():
+def test_the_json_fits_its_schema_and_says_what_the_units_show():
     claims = document(EVERY)["claims"]
-    assert [claim["rests_on"] for claim in claims] == ["exact", "calibrated", None, "exact", None]
-    assert [claim["kind"] for claim in claims] == ["related", "calibrated", None, "related", None]
+    codes = ["inherited", "calibrated", "unrelated", "inherited", "unrelated"]
+    assert [claim["code"] for claim in claims] == codes
     assert claims[0]["units"]["p_value_adjusted"] == 0.005
     assert claims[0]["units"]["calibration"]["pairs"] > 1000
 

@@ -12,7 +12,7 @@ from tests import pages
 from tests.invoking import lineage
 from tests.models import WEIGHTS
 
-KINDS = ("RELATED", "UNRELATED", "UNDECIDED", "UNDECIDED", "UNDECIDED", "UNDECIDED")
+CODES = ["inherited", "unrelated", "inconclusive", "incompatible", "no-weights", "damaged"]
 
 
 def rendered(checked):
@@ -40,14 +40,14 @@ def test_only_what_the_weights_bear_out_is_an_ancestor(every_kind):
         {
             "technique": "binary-analysis",
             "confidence": 0.999,
-            "value": "org/base is RELATED (score 0.973, 100% inherited, p = 0.001)",
+            "value": "org/base is VERIFIED inherited (score 0.973, 100% inherited, p = 0.001)",
         }
     ]
 
 
 @pytest.mark.parametrize("share", [0.3, 0.0, None])
 def test_what_is_related_in_another_way_is_no_ancestor_even_if_it_is_accepted(share):
-    part = pages.row(mlp=pages.measured(share=share), criteria=Criteria(accept=("part", "basis")))
+    part = pages.row(mlp=pages.measured(share=share), criteria=Criteria(accept=("part", "embedding")))
     model = json.loads(rendered(pages.report(part)))["metadata"]["component"]
     assert "pedigree" not in model
     properties = {entry["name"]: entry["value"] for entry in model["properties"]}
@@ -81,9 +81,9 @@ def test_licences_are_those_that_the_cards_declare(licence, told):
 def test_every_claim_is_a_property(every_kind):
     model = json.loads(rendered(every_kind))["metadata"]["component"]
     properties = {entry["name"]: entry["value"] for entry in model["properties"]}
-    assert [properties[f"hf-lineage:claim:{number}:verdict"] for number in range(6)] == list(KINDS)
+    assert [properties[f"hf-lineage:claim:{number}:code"] for number in range(6)] == CODES
     assert properties["hf-lineage:claim:1:p-value"] == "0.5"
-    assert properties["hf-lineage:claim:0:kind"] == "related"
+    assert properties["hf-lineage:claim:0:verdict"] == "VERIFIED"
     assert properties["hf-lineage:claim:0:verified"] == "true"
     assert properties["hf-lineage:claim:0:inherited"] == "100%"
 

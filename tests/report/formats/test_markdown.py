@@ -75,7 +75,7 @@ def test_any_text_is_one_paragraph_of_what_is_printed(text):
 def test_bases_of_a_card_that_would_begin_a_block_are_text_in_a_report(tmp_path):
     names = ["- x", "+ x", "1. x", "1) x", "# x", "> x", "---", "***"]
     model = card(tiny_llama(tmp_path / "model"), names)
-    result = lineage("check", model, "--format", "markdown")
+    result = lineage("check", model, "--format", "markdown", "--explain")
     assert result.code == 3
     rendered = PARSER.parse(result.out)
     kinds = {token.type for token in rendered if token.nesting >= 0 and token.type not in TABLE}

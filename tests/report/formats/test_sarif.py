@@ -11,8 +11,8 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.report import FORMATS
 from tests.models import card
 from tests.pages import measured, report, row
+from tests.report.formats.test_cyclonedx import CODES
 
-KINDS = ("RELATED", "UNRELATED", "UNDECIDED", "UNDECIDED", "UNDECIDED", "UNDECIDED")
 SCHEMA = Path(__file__).parents[2] / "data" / "schemas" / "sarif-2.1.0.json"
 
 
@@ -36,7 +36,7 @@ def test_each_verdict_has_its_rule_and_level(every_kind):
     assert (
         [rules[result["ruleIndex"]]["id"] for result in run["results"]]
         == [result["ruleId"] for result in run["results"]]
-        == [f"lineage/{kind.lower()}" for kind in KINDS]
+        == [f"lineage/{code}" for code in CODES]
     )
     assert [(result["kind"], result["level"]) for result in run["results"]] == [
         ("pass", "none"), ("fail", "error"), ("fail", "warning"),
@@ -47,16 +47,17 @@ def test_each_verdict_has_its_rule_and_level(every_kind):
 def test_a_result_has_its_numbers(every_kind):
     (run,) = log(every_kind)["runs"]
     assert run["results"][0]["properties"] == {
-        "verdict": "RELATED", "base": "org/base", "baseCommit": "0" * 40, "relation": "finetune",
-        "sources": ["README.md"], "score": pytest.approx(0.973), "pValue": 0.001, "inherited": pytest.approx(1.0),
-        "kind": "related", "verified": True,
+        "verdict": "VERIFIED", "code": "inherited", "verified": True, "base": "org/base", "baseCommit": "0" * 40,
+        "relation": "finetune", "sources": ["README.md"], "score": pytest.approx(0.973), "pValue": 0.001,
+        "inherited": pytest.approx(1.0),
     }  # fmt: skip
-    assert run["results"][0]["message"]["text"] == ("org/base is RELATED (score 0.973, 100% inherited, p = 0.001).")
+    said = "org/base is VERIFIED inherited (score 0.973, 100% inherited, p = 0.001)."
+    assert run["results"][0]["message"]["text"] == said
     assert "score" not in run["results"][3]["properties"]
 
 
-@pytest.mark.parametrize(("share", "rule"), [(0.3, "related-in-part"), (0.0, "related-by-basis")])
-def test_a_kind_that_verifies_no_claim_is_a_warning_unless_it_is_accepted(share, rule):
+@pytest.mark.parametrize(("share", "rule"), [(0.3, "part"), (0.0, "embedding")])
+def test_a_code_that_verifies_no_claim_is_a_warning_unless_it_is_accepted(share, rule):
     def result(*accept):
         (run,) = log(report(row(mlp=measured(share=share), criteria=Criteria(accept=accept))))["runs"]
         (result,) = run["results"]
@@ -65,7 +66,7 @@ def test_a_kind_that_verifies_no_claim_is_a_warning_unless_it_is_accepted(share,
 
     validate(log(report(row(mlp=measured(share=share)))))
     assert result() == (f"lineage/{rule}", "fail", "warning")
-    assert result("part", "basis") == (f"lineage/{rule}", "pass", "none")
+    assert result("part", "embedding") == (f"lineage/{rule}", "pass", "none")
 
 
 def test_fingerprints_tell_claims_apart_and_outlive_commits(every_kind):
@@ -100,4 +101,4 @@ def test_no_message_holds_a_link_or_a_placeholder(hostile_report):
 
 def test_compared_models_can_be_reported_too(folder):
     report = compare(str(folder), str(folder))
-    assert log(report)["runs"][0]["results"][0]["ruleId"] == "lineage/related"
+    assert log(report)["runs"][0]["results"][0]["ruleId"] == "lineage/inherited"

@@ -68,10 +68,10 @@ def test_a_command_stands_on_one_line_so_that_it_can_be_copied(length):
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("RELATED", "\x1b[32mRELATED\x1b[0m"),
+        ("VERIFIED inherited", "\x1b[32mVERIFIED\x1b[0m inherited"),
         ("UNRELATED", "\x1b[31mUNRELATED\x1b[0m"),
-        ("RELATED part", "\x1b[33mRELATED\x1b[0m in part"),
-        ("UNVERIFIABLE, UNREADABLE", "\x1b[33mUNVERIFIABLE\x1b[0m, \x1b[31mUNREADABLE\x1b[0m"),
+        ("RELATED part", "\x1b[33mRELATED\x1b[0m part"),
+        ("UNDECIDED damaged", "\x1b[33mUNDECIDED\x1b[0m damaged"),
         ("org/RELATEDNESS is no verdict", "org/RELATEDNESS is no verdict"),
     ],
 )

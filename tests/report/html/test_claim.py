@@ -14,7 +14,6 @@ from hf_lineage.report import FORMATS
 from hf_lineage.report.html.claim import CAPTIONS, evidence, figures, tiles, view_claim
 from hf_lineage.report.page.finding import commit_of_model
 from hf_lineage.report.page.templates import fill
-from hf_lineage.report.words import advice
 from hf_lineage.signature.sources.origin import Origin
 from tests.pages import measured, report, row
 
@@ -25,7 +24,7 @@ def shown(*rows, **settings):
 
 
 def test_without_evidence_there_is_nothing_to_show():
-    undecided = Row(Claim("org/base", None, ("README.md",)), Verdict(Code.UNVERIFIABLE, "no weights"))
+    undecided = Row(Claim("org/base", None, ("README.md",)), Verdict(Code.NO_WEIGHTS, "no weights"))
     assert list(tiles(report(undecided), undecided)) == []
     assert list(evidence(undecided, 0, captions=True)) == []
     assert figures(undecided) == ("–", "–", "–")
@@ -72,7 +71,6 @@ def whole_claim(made, several=False):
         "html/claim.html.j2",
         report=made,
         commit=commit_of_model(made),
-        advice=advice.NEXT,
         claim=view,
         several=several,
         explain=False,

@@ -15,6 +15,7 @@ from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.report import FORMATS
+from hf_lineage.report.words import texts
 from tests.invoking import lineage
 from tests.pages import HOSTILE, hostile_report, measured, report, row
 
@@ -54,7 +55,7 @@ def page(*arguments, explain=False, **settings):
 def test_it_says_verdict_numbers_commits_and_the_command_that_finds_them_again():
     shown = page(row(commit="b" * 40, mlp=measured()), commit="a" * 40)
     for words in (
-        "RELATED Shares weights with org/base",
+        "VERIFIED inherited Shares weights with org/base",
         "Score 0.970 1 means the same weights. On the 128 test coordinates alone this pair scores ",
         "Inherited 97% Between 95% and 99% of what the model's hidden units write has a counterpart in the base",
         "p-value 0.001 How often independent models would score as high by chance. It is the smallest value that 999 ",
@@ -63,7 +64,7 @@ def test_it_says_verdict_numbers_commits_and_the_command_that_finds_them_again()
         "Relation finetune Declared in README.md",
         f"$ hf-lineage check org/model@{'a' * 40} --base org/base@{'b' * 40} Limits",
         "Recipe robust, 64 probes; 999 permutations",
-        "It does not say who came first",
+        "It never says who came first",
         "A low score does not prove independence",
     ):
         assert words in shown.text
@@ -74,7 +75,7 @@ def test_the_verdict_stands_above_all_that_concerns_no_single_claim():
     unread = "lineage.yaml of the model was not read, because its publisher wrote it"
     found = replace(claimed, notes=(f"{unread}; if you are the publisher, add --policy own",))
     verdict, _, below = Page(FORMATS["html"](found, False)).text.partition("Evidence along the path")
-    assert "RELATED Shares weights with org/base" in verdict
+    assert "VERIFIED inherited Shares weights with org/base" in verdict
     assert "lineage.yaml" not in verdict
     assert "Conflicting" not in verdict
     conflict = "Conflicting claims: README.md declares a/b; adapter_config.json declares c/d."
@@ -82,10 +83,10 @@ def test_the_verdict_stands_above_all_that_concerns_no_single_claim():
     assert "--policy" not in below
 
 
-@pytest.mark.parametrize("kind", [Code.INCONCLUSIVE, Code.INCOMPATIBLE, Code.UNVERIFIABLE, Code.DAMAGED])
-def test_what_is_undecided_shows_its_reason_and_claims_no_finding(kind):
-    shown = page(Row(Claim("org/base", None, ("README.md",)), Verdict(kind, "org/base: no weights")))
-    assert f"{kind.words} {KINDS[kind].headline} org/base" in shown.text
+@pytest.mark.parametrize("code", [Code.INCONCLUSIVE, Code.INCOMPATIBLE, Code.NO_WEIGHTS, Code.DAMAGED])
+def test_what_is_undecided_shows_its_reason_and_claims_no_finding(code):
+    shown = page(Row(Claim("org/base", None, ("README.md",)), Verdict(code, "org/base: no weights")))
+    assert f"{code.label} {texts()[code].headline} org/base" in shown.text
     assert "Reason: No weights." in shown.text
     assert "Relation not stated" in shown.text
     assert not any(name == "figure" for name, _ in shown.elements)
@@ -95,10 +96,10 @@ def test_what_is_undecided_shows_its_reason_and_claims_no_finding(kind):
     ("share", "words"),
     [
         (0.3, "RELATED part Shares some weights with org/base"),
-        (0.0, "RELATED embedding Shares an embedding or a start, and no layers, with org/base"),
+        (0.0, "RELATED embedding Shares coordinates, but not its hidden units, with org/base"),
     ],
 )
-def test_a_kind_that_verifies_no_claim_is_not_shown_as_good(share, words):
+def test_a_code_that_verifies_no_claim_is_not_shown_as_good(share, words):
     shown = page(row(mlp=measured(share=share)))
     assert words in shown.text
     banners = [attributes["class"] for _, attributes in shown.elements if "banner" in attributes.get("class", "")]
@@ -107,8 +108,8 @@ def test_a_kind_that_verifies_no_claim_is_not_shown_as_good(share, words):
 
 def test_several_claims_are_listed_first_and_lead_to_their_sections():
     shown = page(row(mlp=measured()), row("org/other", mlp=measured(score=0.01, p=0.4)))
-    assert "2 claims: 1 RELATED, 1 UNRELATED Family tree of org/model " in shown.text
-    assert " org/base RELATED 97% inherited Score 0.970, p = 0.001; " in shown.text
+    assert "2 claims: 1 VERIFIED inherited, 1 UNRELATED Family tree of org/model " in shown.text
+    assert " org/base VERIFIED inherited 97% inherited Score 0.970, p = 0.001; " in shown.text
     assert "All 6 layers come from it. org/other UNRELATED 97% inherited Score 0.010, p = 0.4; " in shown.text
     places = {attributes.get("id") for name, attributes in shown.elements if name == "div"}
     assert {attributes["href"] for name, attributes in shown.elements if name == "a"} == {"#claim-0", "#claim-1"}

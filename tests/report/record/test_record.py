@@ -10,7 +10,7 @@ from hf_lineage.errors import CardError
 from hf_lineage.report.record import record
 from tests import goldens
 
-NAME = "claims-v3.json"
+NAME = "claims-v4.json"
 BASE = "acme/llama-base"
 
 
@@ -32,13 +32,13 @@ def test_the_committed_record_is_read_and_written_as_the_same_bytes():
     decoded = record.decode(goldens.read(NAME))
     assert record.encode(decoded) == goldens.read(NAME)
     (claim,) = decoded.claims
-    assert (claim.base, claim.words, claim.verified, claim.date) == (BASE, "RELATED", True, goldens.DAY)
+    assert (claim.base, claim.code, claim.verified, claim.date) == (BASE, "inherited", True, goldens.DAY)
     assert list(claim.evidence) == ["mlp", "query_key"]
 
 
 def test_a_record_and_a_report_have_one_key_for_one_thing():
     """What the record adds is about the record; everything else stands under the same keys, with fewer digits."""
-    recorded, told = (json.loads(goldens.read(name)) for name in (NAME, "report-v3.json"))
+    recorded, told = (json.loads(goldens.read(name)) for name in (NAME, "report-v4.json"))
     assert alien(recorded, told) == {"claims.date", "claims.test"}
 
 
@@ -52,8 +52,9 @@ def alien(record, report, where=""):
     return {f"{where}{key}" for key in record.keys() - report.keys()}.union(*inside)
 
 
-def test_no_file_is_no_record():
+def test_no_file_is_no_record_and_neither_is_one_of_an_earlier_version():
     assert record.decode(None) is None
+    assert record.decode(b'{"schema_version": 3, "claims": []}') is None
 
 
 @pytest.mark.parametrize(
@@ -62,14 +63,10 @@ def test_no_file_is_no_record():
         (b"", "is not a file that hf-lineage wrote"),
         (b"[]", "is not a file that hf-lineage wrote"),
         (b"{}", "is not a file that hf-lineage wrote"),
-        (b'{"schema_version": 3}', "is not a file that hf-lineage wrote"),
-        (
-            b'{"schema_version": 1, "tool": {"name": "x", "version": "1"}, "claims": []}',
-            "is not a file that hf-lineage wrote",
-        ),
-        (b'{"schema_version": 4}', "was written by a later hf-lineage; update hf-lineage"),
+        (b'{"schema_version": 4}', "is not a file that hf-lineage wrote"),
+        (b'{"schema_version": 5}', "was written by a later hf-lineage; update hf-lineage"),
         (b"[" * 10**5, "is not a file that hf-lineage wrote"),
-        (b'{"schema_version": 3, "probes": \xff}', "is not a file that hf-lineage wrote"),
+        (b'{"schema_version": 4, "probes": \xff}', "is not a file that hf-lineage wrote"),
     ],
 )
 def test_a_file_of_somebody_else_is_refused(content, message):

@@ -25,7 +25,7 @@ def bases(name="org/base", near=2, observed=4.0):
     tested = (
         Judged(Group(entry(name), tuple(entry(f"near/{number}") for number in range(near))),
                Row(CLAIM, judge_trace(trace(observed), Criteria()))),
-        Judged(Group(entry(f"x/{name}"), ()), Row(CLAIM, Verdict(Code.UNVERIFIABLE, f"{name} is gone"))),
+        Judged(Group(entry(f"x/{name}"), ()), Row(CLAIM, Verdict(Code.NO_BASE, f"{name} is gone"))),
     )  # fmt: skip
     return AdapterBases(name, None, "", f"{name}: a LoRA adapter", (96,), tested, tests=2, fitting=9, untested=3, of=20)
 
@@ -43,7 +43,7 @@ def test_a_base_is_told_with_those_near_it():
 
 
 def test_folders_of_an_index_were_not_tested_and_each_has_the_command_that_tests_it():
-    folders = (Judged(Group(entry("./base"), (entry("./ft"),)), Row(CLAIM, Verdict(Code.UNVERIFIABLE, FOLDER))),)
+    folders = (Judged(Group(entry("./base"), (entry("./ft"),)), Row(CLAIM, Verdict(Code.UNSUPPORTED, FOLDER))),)
     result = replace(bases(), tested=folders, untested=0)
     shown = " ".join(FORMATS["text"]([result], "hf-lineage check ./lora --base {}".format).split())
     assert (
@@ -73,7 +73,7 @@ def test_who_was_not_tested_is_named_up_to_five_and_then_counted_and_stays_in_it
 def test_p_is_corrected_for_all_that_were_tested():
     first, second = json.loads(FORMATS["json"]([bases()], None))["adapters"][0]["tested"]
     assert first["p_value_adjusted"] == 2 * 0.001
-    assert (first["kind"], second["p_value_adjusted"], second["kind"]) == ("adapter", None, None)
+    assert (first["code"], second["p_value_adjusted"], second["code"]) == ("adapter", None, "no-base")
     assert [one["model"] for one in first["near"]] == ["near/0", "near/1"]
 
 

@@ -30,7 +30,7 @@ BASE = "org/base"
         ({"recipe": replace(RECIPES["robust"], probes=8)}, "--set probes=8"),
         ({"alpha": 0.05, "permutations": 99, "seed": 3}, "--set alpha=0.05 --set permutations=99 --set seed=3"),
         ({"budget": "quick", "min_share": 0.75}, "--budget quick --set min-share=0.75"),
-        ({"accept": ("part", "basis")}, "--accept part --accept basis"),
+        ({"accept": ("part", "embedding")}, "--accept part --accept embedding"),
         ({"recompute": True}, "--set recompute=yes"),
         ({"nulls": ("x/y", "./two words")}, "--null x/y --null './two words'"),
         ({"subfolder": "text_encoder", "file": "q8.gguf"}, "--subfolder text_encoder --file q8.gguf"),
@@ -55,9 +55,7 @@ def test_bases_that_were_named_are_named_again_each_once():
 
 
 def test_a_claim_that_names_no_model_names_none_in_its_command():
-    broken = Row(
-        Claim("C:/models/base", None, ("README.md",), "it is no name"), Verdict(Code.UNVERIFIABLE, "it is no name")
-    )
+    broken = Row(Claim("C:/models/base", None, ("README.md",), "it is no name"), Verdict(Code.NO_BASE, "it is no name"))
     assert of_claim(report(broken), broken) == "hf-lineage check org/model"
 
 
@@ -115,11 +113,11 @@ def test_a_command_that_is_printed_gives_the_verdict_beside_it(folders, model, b
 
     options = Options(**{key: here(value) for key, value in settings.items()})
     found = check(here(model), tuple(map(here, bases)), options)
-    assert found.rows[0].verdict.word == "RELATED"
+    assert found.rows[0].verdict.word == "VERIFIED"
     for again in (of_report(found), of_claim(found, found.rows[0])):
         assert str(folders) not in again
         outcome = lineage(*shlex.split(again)[1:])
-        assert (outcome.code, outcome.rows[0][-1]) == (found.exit_code, "RELATED")
+        assert (outcome.code, outcome.rows[0][-2:]) == (found.exit_code, ["VERIFIED", "inherited"])
 
 
 def test_the_place_of_a_folder_that_is_far_away_is_for_the_reader_to_fill_in(folders, tmp_path, monkeypatch):

@@ -26,7 +26,7 @@ def at_home(monkeypatch, tmp_path):
 
 
 def folder_report(**settings):
-    unread = Verdict(Code.UNVERIFIABLE, "/home/alice/bases/base: no weights")
+    unread = Verdict(Code.NO_WEIGHTS, "/home/alice/bases/base: no weights")
     base = Row(Claim("/home/alice/bases/base", None, NAMED), unread,
                notes=("see /home/alice/.cache/huggingface/x", f"{FOLDER}/config.json is odd"))  # fmt: skip
     found = report(base, row(mlp=measured()), model=FOLDER, **settings)
@@ -75,7 +75,7 @@ def test_a_folder_whose_name_is_a_word_is_not_renamed_in_sentences():
 
 
 def test_what_a_card_declares_is_shown_as_it_is_declared():
-    declared = Row(Claim("/scratch/bob/base", None, ("README.md",)), Verdict(Code.UNVERIFIABLE, "no name"))
+    declared = Row(Claim("/scratch/bob/base", None, ("README.md",)), Verdict(Code.NO_BASE, "no name"))
     assert public(report(declared)).rows[0].claim.base == "/scratch/bob/base"
 
 

@@ -22,9 +22,9 @@ from tests.example_evidence import evidence, inheriting
 def test_a_base_that_the_user_named_is_not_called_declared():
     measured = pages.measured()
     named, declared = pages.row(sources=NAMED, mlp=measured), pages.row(mlp=measured)
-    assert columns(pages.report(named)) == ("Base", *COLUMNS[1:])
-    assert columns(pages.report(declared)) == COLUMNS
-    assert columns(pages.report(named, declared)) == columns(pages.report()) == COLUMNS
+    assert columns(pages.report(named), explain=True) == ("Base", *COLUMNS[1:])
+    assert columns(pages.report(declared), explain=True) == COLUMNS
+    assert columns(pages.report(named, declared))[0] == columns(pages.report())[0] == COLUMNS[0]
     assert pages.report(named).to_text().splitlines()[2].startswith(" Base ")
     assert "| Base |" in pages.report(named).to_markdown()
 
@@ -44,16 +44,22 @@ def judged(**paths):
 def test_a_row_that_was_measured_has_a_line_for_each_path_and_names_its_base_once():
     lines = list(wording.cells(row(judged(mlp=evidence(score=0.9734), query_key=evidence(score=0.4, shares=())))))
     assert lines == [
-        ("org/base", "finetune", "mlp", "0.973", "100%", "0.001", "RELATED"),
+        ("org/base", "finetune", "mlp", "0.973", "100%", "0.001", "VERIFIED inherited"),
         ("", "", "query_key", "0.400", "-", "0.001", "RELATED embedding"),
     ]
     assert {len(line) for line in lines} == {len(COLUMNS)}
 
 
 def test_a_row_that_was_not_measured_has_one_line_without_figures():
-    assert list(wording.cells(row(Verdict(Code.DAMAGED, "gone")))) == [
-        ("org/base", "finetune", "-", "-", "-", "-", "UNDECIDED")
-    ]
+    damaged = row(Verdict(Code.DAMAGED, "gone"))
+    assert list(wording.cells(damaged)) == [("org/base", "finetune", "-", "-", "-", "-", "UNDECIDED damaged")]
+    assert wording.line(damaged) == ("org/base", "-", "-", "-", "UNDECIDED damaged")
+
+
+def test_without_explaining_a_row_has_one_line_of_what_decided_and_neither_relation_nor_path():
+    measured = row(judged(mlp=evidence(score=0.9734), query_key=evidence(score=0.4, shares=())))
+    assert wording.line(measured) == ("org/base", "0.400", "-", "0.001", "RELATED embedding")
+    assert columns(report(measured)) == ("Declared base", "Score", "Inherited", "p", "Verdict")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +81,7 @@ def test_the_worst_row_is_the_first_of_those_that_make_the_outcome(verdicts, num
 
 def test_the_path_that_decided_says_what_all_say_and_has_the_highest_score_of_those():
     mixed = judged(mlp=evidence(score=0.5), value_output=evidence(score=0.9, shares=(0.0,) * 4))
-    assert mixed.words == "RELATED embedding"
+    assert mixed.label == "RELATED embedding"
     assert mixed.decisive == "value_output"
     assert judged(mlp=evidence(score=0.5), value_output=evidence(score=0.9)).decisive == "value_output"
     assert Verdict(Code.INCONCLUSIVE).decisive is None
