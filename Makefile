@@ -49,6 +49,8 @@ lint: $(VENV)/.lint ## run the linters and the type checker
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/typos
+	$(BIN)/python -m tools.language --most 0
+	$(BIN)/python -m tools.language --most 0 README.md docs/*.md
 	$(BIN)/zizmor --offline --quiet .github examples/workflows action.yml
 
 faces: $(VENV)/.lint ## write anew what each folder of the package offers to the others

@@ -20,16 +20,16 @@ import errno
 
 LONGEST = 2000
 ONE_FILE = "by its path, or with --file for the model that is judged"
-"""How one of several files is named; that of a base by its path alone."""
+"""Ways to name one of several files; a base is named by its path alone."""
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""What the system says where a disk, a share of it or a file is full."""
+"""Error numbers of the system for a disk, a share of it or a file that is full."""
 
 
 def printable(text: object, limit: int = LONGEST) -> str:
     """Return `text` on one line, with control and direction-changing characters escaped, cut at `limit` characters.
 
-    File names, cards and headers are untrusted input. They pass through here before they reach a terminal or a CI log,
-    where `::` at the start of a line and `##[` anywhere would be a command to the runner.
+    File names, cards and headers are untrusted input. They pass through here before they reach a terminal or a CI log.
+    There `::` at the start of a line and `##[` anywhere would be a command to the runner.
     """
     line = str(text)
     cut = line if len(line) <= limit else f"{line[: limit - 1]}…"

@@ -39,38 +39,29 @@ class Wrong:
 
 NEVER_PASS = {
     "GPT-2's names for GPTBigCode": Wrong(
-        "GPTBigCodeForCausalLM", "gpt2", by="binding", settings={"multi_query": False}
+        "GPTBigCodeForCausalLM", "gpt2", by="binding", settings={"multi_query": False},
     ),
     "up and down exchanged where both have one shape": Wrong(
-        "LlamaForCausalLM",
-        "llama",
-        by="deviations",
-        changes={"mlp": {"up": "mlp.down_proj", "down": "mlp.up_proj"}},
+        "LlamaForCausalLM", "llama", by="deviations", changes={"mlp": {"up": "mlp.down_proj", "down": "mlp.up_proj"}},
         settings={"intermediate_size": 32},
     ),
     "value for key": Wrong(
-        "LlamaForCausalLM",
-        "llama",
-        by="deviations",
+        "LlamaForCausalLM", "llama", by="deviations",
         changes={"attention": {"key": "self_attn.v_proj", "value": "self_attn.k_proj"}},
     ),
     "heads packed by turns said to follow one another": Wrong(
-        "GPTNeoXForCausalLM",
-        "gpt_neox",
-        by="deviations",
+        "GPTNeoXForCausalLM", "gpt_neox", by="deviations",
         changes={"attention": {"interleaved": {}, "packed": {"attention.query_key_value": ("query", "key", "value")}}},
     ),
     "an expert of which the weights lack a tensor": Wrong(
-        "FlexOlmoForCausalLM", "flex_olmo", by="binding", missing="model.layers.0.mlp.experts.1.up_proj.weight"
+        "FlexOlmoForCausalLM", "flex_olmo", by="binding", missing="model.layers.0.mlp.experts.1.up_proj.weight",
     ),
     "one expert named and the others not": Wrong(
-        "FlexOlmoForCausalLM",
-        "flex_olmo",
-        by="unclaimed",
+        "FlexOlmoForCausalLM", "flex_olmo", by="unclaimed",
         changes={"mlp": {role: f"mlp.experts.0.{role}_proj" for role in ("up", "gate", "down")}},
     ),
     "a gain not folded": Wrong("LlamaForCausalLM", "llama", by="norms_left_out", changes={"mlp": {"norm": ()}}),
-}
+}  # fmt: skip
 
 
 def refused(wrong: Wrong, folder: Path) -> set[str]:
@@ -96,50 +87,38 @@ def test_a_wrong_entry_that_must_never_pass_is_refused(wrong, tmp_path):
 DEVIATING = {
     "gate and up exchanged": ("LlamaForCausalLM", "llama", {"mlp": {"up": "mlp.gate_proj", "gate": "mlp.up_proj"}}),
     "query and value exchanged": (
-        "GPT2LMHeadModel",
-        "gpt2",
-        {"attention": {"packed": {"attn.c_attn": ("value", "key", "query")}}},
+        "GPT2LMHeadModel", "gpt2", {"attention": {"packed": {"attn.c_attn": ("value", "key", "query")}}},
     ),
     "the other branch's norm": ("LlamaForCausalLM", "llama", {"mlp": {"norm": "input_layernorm"}}),
     "a gain said to be stored less one": ("LlamaForCausalLM", "llama", {"gain": "one_plus"}),
     "two gains on outputs exchanged": (
-        "BeitModel",
-        "vit",
-        {"mlp": {"output_norm": "lambda_1"}, "attention": {"output_norm": "lambda_2"}},
+        "BeitModel", "vit", {"mlp": {"output_norm": "lambda_1"}, "attention": {"output_norm": "lambda_2"}},
     ),
     "queries, keys and values by head said to follow one another": (
-        "DebertaModel",
-        "deberta",
+        "DebertaModel", "deberta",
         {"attention": {"interleaved": {}, "packed": {"attention.self.in_proj": ("query", "key", "value")}}},
     ),
     "a gain stored less one said to be plain": ("GemmaForCausalLM", "gemma", {"gain": "plain"}),
     "an output norm said to be an input norm": (
-        "Olmo2ForCausalLM",
-        "olmo2",
-        {"mlp": {"norm": "post_feedforward_layernorm", "output_norm": ()}},
+        "Olmo2ForCausalLM", "olmo2", {"mlp": {"norm": "post_feedforward_layernorm", "output_norm": ()}},
     ),
     "a norm inside the branch": ("BitNetForCausalLM", "llama", {}),
     "one of two norms inside left out": ("BitNetForCausalLM", "bitnet", {"mlp": {"inner_norm": ()}}),
     "keys and values from a latent exchanged": (
-        "DeepseekV3ForCausalLM",
-        "deepseek",
-        {"attention": {"interleaved": {"self_attn.kv_b_proj": ("value", "key")}}},
+        "DeepseekV3ForCausalLM", "deepseek", {"attention": {"interleaved": {"self_attn.kv_b_proj": ("value", "key")}}},
     ),
     "keys and values from a latent said to follow one another": (
-        "DeepseekV3ForCausalLM",
-        "deepseek",
+        "DeepseekV3ForCausalLM", "deepseek",
         {"attention": {"interleaved": {}, "packed": {"self_attn.kv_b_proj": ("key", "value")}}},
     ),
     "blocks of heads said to be one": ("CodeGenForCausalLM", "codegen", {"attention": {"blocks": 1}}),
     "gate and up by turns said to follow one another": (
-        "GptOssForCausalLM",
-        "gpt_oss",
+        "GptOssForCausalLM", "gpt_oss",
         {"mlp": {"interleaved": {}, "packed": {"mlp.experts.gate_up_proj": ("gate", "up")}}},
     ),
     "a gate on attention left out": ("BeamForCausalLM", "beam", {"attention": {"gate": None}}),
     "the first and the last of three convolutions": (
-        "ResNetModel",
-        "resnet_bottleneck",
+        "ResNetModel", "resnet_bottleneck",
         {"mlp": {"up": "layer.0.convolution", "latent": {}, "inner_norm": "layer.0.normalization"}},
     ),
     "a batch norm between two convolutions left out": ("ResNetModel", "resnet_basic", {"mlp": {"inner_norm": ()}}),
@@ -147,7 +126,7 @@ DEVIATING = {
     "attention with a norm on its values": ("Gemma4ForCausalLM", "gemma2", {"gain": "plain"}),
     "the norm of a recurrence": ("RwkvForCausalLM", "rwkv", {"mlp": {"norm": "ln1"}}),
     "attention with a gate on its output": ("BeamForCausalLM", "gemma2", {"gain": "plain"}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "registered", "changes"), DEVIATING.values(), ids=DEVIATING.keys())
@@ -184,24 +163,16 @@ def test_an_output_batch_norm_left_out_is_noticed(tmp_path):
 LEFT_OUT = {
     "the encoder beside its decoder": ("T5Model", "t5", {"decoder": "decoder.block.{layer}"}, "encoder.block.0"),
     "one of two towers": (
-        "CLIPModel",
-        "clip_towers",
-        {"text": "text_model.encoder.layers.{layer}"},
-        "vision_model.encoder.layers.0",
+        "CLIPModel", "clip_towers", {"text": "text_model.encoder.layers.{layer}"}, "vision_model.encoder.layers.0",
     ),
     "every stage but the first": (
-        "ResNetModel",
-        "resnet_bottleneck",
-        "encoder.stages.0.layers.{layer}",
-        "encoder.stages.1.layers.0",
+        "ResNetModel", "resnet_bottleneck", "encoder.stages.0.layers.{layer}", "encoder.stages.1.layers.0",
     ),
     "all layers of a group but the first": (
-        "AlbertModel",
-        "albert",
-        "encoder.albert_layer_groups.{layer}.albert_layers.0",
+        "AlbertModel", "albert", "encoder.albert_layer_groups.{layer}.albert_layers.0",
         "encoder.albert_layer_groups.0.albert_layers.1",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "registered", "layers", "forgotten"), LEFT_OUT.values(), ids=LEFT_OUT.keys())

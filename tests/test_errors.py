@@ -9,19 +9,12 @@ from tests.properties import ANY_TEXT, cases
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("org/model", "org/model"),
-        ("Größe → 1", "Größe → 1"),
-        ("two\nlines\r\n", r"two\nlines\r\n"),
-        ("\x1b[31mred\x1b[0m", r"\x1b[31mred\x1b[0m"),
-        ("right\u202eleft", r"right\u202eleft"),
-        ("null\0byte", r"null\x00byte"),
-        ("half a pair \ud800", r"half a pair \ud800"),
-        ("::error::x ::y", r":\x3aerror:\x3ax :\x3ay"),
-        (":::", r":\x3a:"),
-        ("a ##[error]b", r"a #\x23[error]b"),
-        (7, "7"),
+        ("org/model", "org/model"), ("Größe → 1", "Größe → 1"), (7, "7"), ("two\nlines\r\n", r"two\nlines\r\n"),
+        ("\x1b[31mred\x1b[0m", r"\x1b[31mred\x1b[0m"), ("right\u202eleft", r"right\u202eleft"),
+        ("null\0byte", r"null\x00byte"), ("half a pair \ud800", r"half a pair \ud800"),
+        ("::error::x ::y", r":\x3aerror:\x3ax :\x3ay"), (":::", r":\x3a:"), ("a ##[error]b", r"a #\x23[error]b"),
     ],
-)
+)  # fmt: skip
 def test_untrusted_text_is_shown_on_one_printable_line(text, shown):
     assert printable(text) == shown
 

@@ -32,5 +32,5 @@ def test_long_sentences_of_a_page(tmp_path, capsys):
     for text in (LONG, f"- {LONG}", f"a |\n{LONG}", f"```\na\n```\n{LONG}", f"e.g. {SHORT}"):
         assert len(findings(tmp_path, capsys, "a.md", text)) == 1
     block = f"<!-- begin demo -->\n\n{LONG}\n\n<!-- end demo -->"
-    for text in ("What", f"# {LONG}", block, f"```\n{LONG}\n```", f"`{LONG}` {SHORT[5:]}", f"{SHORT}: a"):
+    for text in ("What", f"# {LONG}", block, f"```\n{LONG}\n```", f"`{LONG}` {SHORT[5:]}", f"{SHORT}: **a.** {SHORT}"):
         assert findings(tmp_path, capsys, "a.md", text) == []

@@ -16,7 +16,7 @@ RIDDLE = re.compile(r"\s*(What|How|By|Where|Of|Which|Those)\b")
 MOST_WORDS = 25
 CODE, LINK = re.compile(r"(`+)[^`]+\1"), re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 ABBREVIATION = re.compile(r"\b(e\.g|i\.e|cf|vs|al|Eq|Fig|Sec|Tab)\.(?=[\s,)])")
-END = re.compile(r"(?<=[.:;!?])\s+|(?<=[.!?][)\"'*_])\s+")
+END = re.compile(r"(?<=[.:;!?])\s+|(?<=[.!?][)\"'*_])\s+|(?<=[.:;!?]\*\*)\s+")
 BLOCK = re.compile(
     r"^<!-- begin (.+?) -->$.*?^<!-- end \1 -->$|^ *(```+|~~~+).*?^ *\2$|<!--.*?-->", re.DOTALL | re.MULTILINE
 )

@@ -1,9 +1,9 @@
 """The inputs of the action, as action.yml hands them over: one environment variable each; and whose policy file counts.
 
-A `lineage.yaml` may be that of this repository, or of somebody who proposes a change to it: what is checked out
-decides. Workflows of `issue_comment`, `check_run` and the like run on the default branch and check out what others
-propose, and other steps put models of others into the working directory. The event says no more than which commits are
-the repository's own; what is unknown is not.
+A `lineage.yaml` may be that of this repository, or of somebody who proposes a change to it: the commit that is checked
+out decides. Workflows of `issue_comment`, `check_run` and the like run on the default branch and check out what others
+propose. Other steps put models of others into the working directory. The event says no more than which commits are
+the repository's own; any other is not.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ MERGE_QUEUE = "refs/heads/gh-readonly-queue/"
 """Branches that GitHub makes of pull requests, those from forks as well, and that are pushed like any other."""
 SECONDS = 60
 UNKNOWN = (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError)
-"""What reading an event raises that does not tell what it should."""
+"""Errors of reading an event that does not say what it should."""
 ALONE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
-"""What keeps git from fetching an object that is missing, and so from running what fetches it."""
+"""Environment variables that keep git from fetching a missing object, and so from running what fetches it."""
 
 
 def is_own(locate: Callable[[], RepoRef | Signature], environ: Mapping[str, str]) -> bool:
@@ -60,7 +60,7 @@ def is_own(locate: Callable[[], RepoRef | Signature], environ: Mapping[str, str]
 
 
 def _own_commits(environ: Mapping[str, str]) -> frozenset[str]:
-    """The commits that the event names of branches and tags of this repository; none if it tells of a fork."""
+    """Return the commits that the event names of branches and tags of this repository; none if it tells of a fork."""
     with open_regular(Path(environ["GITHUB_EVENT_PATH"])) as stream:
         event = json.loads(stream.read(LARGEST))
     name, ref, commit = (environ[f"GITHUB_{key}"] for key in ("EVENT_NAME", "REF", "SHA"))
@@ -74,7 +74,7 @@ def _own_commits(environ: Mapping[str, str]) -> frozenset[str]:
 
 
 def _checked_out(file: Path) -> tuple[str, str]:
-    """The commit that is checked out around a file, and the object that this file is in it.
+    """Return the commit that is checked out around a file, and the object that this file is in it.
 
     The folder of git is searched for here: git itself would also take one that a commit holds under another name.
     """
@@ -98,7 +98,7 @@ def _git() -> str:
 
 
 def _blob_ids(file: Path) -> set[str]:
-    """The names that git would give to what a file holds, with the line ends of this system and with its own."""
+    """Return the names that git would give to what a file holds, with the line ends of this system and with its own."""
     if not is_file(str(file)):
         return set()
     with open_regular(file) as stream:
@@ -122,7 +122,7 @@ CARDS: tuple[Card, ...] = ("never", "write", "pull-request")
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the workflow asks for."""
+    """Inputs of the workflow."""
 
     model: str
     on_hub: bool
@@ -130,9 +130,9 @@ class Inputs:
     bases: tuple[str, ...]
     formats: Mapping[str, Format]
     fail_on: str
-    """What fails the step; empty if the policy says it, or nobody does."""
+    """Result that fails the step; empty if the policy says it, or nobody does."""
     policy: str
-    """What the command takes as --policy; empty for none."""
+    """Value of --policy for the command; empty for none."""
     card: Card
     token: str
     cache: Path
@@ -194,7 +194,7 @@ def _model(given: Mapping[str, str]) -> str:
 
 
 def _policy(given: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """The policy: the one that the workflow names, else that of the folder where it is the repository's own."""
+    """Return the policy: the one that the workflow names, else that of the folder where it is the repository's own."""
     asked, folder = given.get("POLICY", ""), given.get("LOCAL_PATH", "")
     if folder and asked in ("", OWN):
         return OWN if is_own(lambda: locate(named(Path(folder)), _local_hub(given)), environ) else ""
@@ -209,7 +209,7 @@ def _one_of(asked: str, name: str, allowed: Sequence[Word]) -> Word:
 
 
 def _words(text: str) -> list[str]:
-    """What is separated by commas, spaces or line ends, each once."""
+    """Return the words between commas, spaces or line ends, each once."""
     return list(dict.fromkeys(re.findall(r"[^\s,]+", text)))
 
 

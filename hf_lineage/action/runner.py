@@ -1,4 +1,4 @@
-"""What GitHub's runner reads of a step: its commands on standard output, and the files that it names.
+"""Interface to GitHub's runner: commands of a step on standard output, and the files that the runner names.
 
 Source: GitHub Docs, "Workflow commands for GitHub Actions".
 """

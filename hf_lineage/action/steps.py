@@ -98,7 +98,7 @@ COMMANDS: dict[str, Callable[[Environment], int]] = {"check": run_check, "key": 
 
 
 def _checked(inputs: Inputs, environ: Environment) -> dict[str, Any]:
-    """What the format `github` says of the report of one command, after the outputs and the summary are set."""
+    """Run the command once, set outputs and summary, and return its report in the format `github`."""
     _use(inputs)
     folder = Path(tempfile.mkdtemp(prefix="hf-lineage-", dir=environ.get("RUNNER_TEMP")))
     asked = dict.fromkeys(form for wanted in inputs.formats for form in (wanted, *BESIDE.get(wanted, ())))
@@ -171,7 +171,7 @@ def _without_model(environ: Environment, problem: str) -> int:
 
 
 def _on_the_hub(source: RepoRef, inputs: Inputs) -> list[str]:
-    """The bases that are on the Hub, as name@commit."""
+    """Return the bases that are on the Hub, as name@commit."""
     pinned = []
     for base in inputs.bases or [claim.base for claim in read_claims(source).claims if not claim.problem]:
         with contextlib.suppress(LineageError):

@@ -31,14 +31,6 @@ Target = Literal["preview", "write", "pull-request"]
 
 
 @dataclass(frozen=True)
-class Repair:
-    """What is set in the card's YAML: the base, and the relation unless that is None."""
-
-    base: str
-    relation: str | None = None
-
-
-@dataclass(frozen=True)
 class Annotation:
     """A judged model, and what has to be written to its files."""
 
@@ -47,7 +39,6 @@ class Annotation:
     report: Report
     names: Mapping[str, str]
     """Public names in place of the names of files and folders of this machine."""
-    repair: Repair | None
     today: datetime.date
     before: Mapping[str, bytes]
 
@@ -61,14 +52,12 @@ class Annotation:
         """Return the new content of the files that have to change, given the content that they have now."""
         current = self._record(record.decode(before.get(record.FILE)))
         text = card.read(before.get(CARD))
-        if self.repair:
-            text = card.with_base(text, self.repair.base, self.repair.relation)
         text = card.with_section(text, section.render(current))
         after = dict(zip(FILES, (record.encode(current), card.written(text)), strict=True))
         return {file: content for file, content in after.items() if before.get(file) != content}
 
     def _record(self, old: record.Record | None) -> record.Record:
-        """The record of today's check, or the old one if it says the same about the same weights.
+        """Return the record of today's check, or the old one if it says the same about the same weights.
 
         The commit may differ, because writing the card makes a new one.
         """
@@ -90,14 +79,13 @@ def annotate(
     bases: Sequence[str] = (),
     options: Options | None = None,
     target: Target = "preview",
-    repair: Repair | None = None,
     *,
     on_hub: bool = False,
 ) -> Annotation:
     """Judge a model as `check` does and return what has to be written to its card; nothing is written yet.
 
-    Raise LineageError if nothing is declared, or if a base that was verified cannot be read for want of the Hub, or if
-    the card cannot be edited; that is tested before weights are read.
+    Raise LineageError if nothing is declared, if a verified base cannot be read for want of the Hub, or if the card
+    cannot be edited; that is tested before weights are read.
     """
     options = deterministic(options or Options())
     source = weights(model, located(model, options, on_hub))
@@ -106,18 +94,13 @@ def annotate(
     _refuse(repo, branch, target)
     before = _files(repo)
     old = record.decode(before.get(record.FILE))
-    text = card.with_section(card.read(before.get(CARD)), "")
+    card.with_section(card.read(before.get(CARD)), "")
     names = _names(model, repo, (*bases, *options.nulls), options.local_hub)
-    if repair:
-        _refuse_repair(repair, names.get(model, model), names)
-        card.with_base(text, repair.base, repair.relation)
     report = pinned(check_source(model, source, bases, options))
     if not report.rows:
         raise OptionError(f"{model} declares no base, so there is nothing to write; name a base with --base")
     same.refuse_to_forget(old, report)
-    if repair:
-        report, repair = _supported(report, repair)
-    return Annotation(repo, branch, report, names, repair, datetime.datetime.now(datetime.UTC).date(), before)
+    return Annotation(repo, branch, report, names, datetime.datetime.now(datetime.UTC).date(), before)
 
 
 def deterministic(options: Options) -> Options:
@@ -170,7 +153,7 @@ TARGETS: dict[Target, Callable[[Annotation], str]] = {"preview": preview, "write
 
 
 def _files(repo: RepoRef) -> dict[str, bytes]:
-    """The card and the record, those of them that exist."""
+    """Return the card and the record, those of them that exist."""
     repo.fetch(*FILES)
     contents = {file: repo.read_bytes(file) for file in FILES}
     return {file: content for file, content in contents.items() if content is not None}
@@ -199,31 +182,8 @@ def _refuse_links(repo: RepoRef) -> None:
         )
 
 
-def _refuse_repair(repair: Repair, model: str, names: Mapping[str, str]) -> None:
-    name = hub_name(repair.base)
-    if repair.base in names or name is None:
-        raise OptionError(
-            f"{printable(repair.base, 200)} is not a name on the Hub, so no card can declare it; give its Hub name"
-        )
-    if name == model:
-        raise OptionError(f"{name} cannot be its own base; name another with --base")
-
-
-def _supported(report: Report, repair: Repair) -> tuple[Report, Repair]:
-    """The one row with the relation that the user gives, and the name to declare; CardError unless it is verified."""
-    (row,) = report.rows
-    if not row.verdict.verified:
-        raise CardError(
-            f"{row.claim.base} is {row.verdict.label}, but --repair-base declares verified bases only; leave "
-            "--repair-base out"
-        )
-    claim = replace(row.claim, relation=repair.relation or row.claim.relation)
-    name = hub_name(repair.base) or repair.base
-    return replace(report, rows=(replace(row, claim=claim),)), replace(repair, base=name)
-
-
 def _names(model: str, repo: RepoRef, others: Sequence[str], local_hub: Path | None) -> dict[str, str]:
-    """Public names for what is on this machine, and for the model: without its branch; of a folder, that it is here."""
+    """Return public names for what is on this machine, and for the model: without its branch; a folder is `.`."""
     in_hub = local_hub and hub_name(model) and is_folder(str(local_hub / model))
     names = {name: f"./{Path(name).resolve().name}" for name in others if is_here(name)}
     public = repo.remote or ("" if in_hub else record.HERE)

@@ -122,7 +122,7 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
 
 
 def _each(a: str, base: RepoRef | Signature, models: Sequence[str], options: Options) -> Report:
-    """Several models compared with A: the rows of each, which name it."""
+    """Return several models compared with A: the rows of each, which name it."""
     began, compared, rows, notes = now(), comparing(a, base, options), list[Row](), list[str]()
     if not models:
         raise OptionError("name at least one model that is compared with A")
@@ -174,7 +174,7 @@ def ordered(options: Options) -> Options:
 
 
 def _told(rows: Sequence[Row], options: Options) -> tuple[Row, ...]:
-    """The rows, in which those of adapters say why nothing was run, or no number was read, where that was asked for."""
+    """Return the rows; those of adapters say why nothing was run, or no number was read, where that was asked for."""
     return tuple(replace(row, verdict=_asked(row.verdict, options)) for row in rows)
 
 

@@ -71,7 +71,7 @@ class Inspection:
     width: int
     heads: int
     pairings: Mapping[str, Pairing | str]
-    """By path; a text says why a path has none."""
+    """Path -> its pairing, or a text that says why it has none."""
     bytes_read: int
     bytes_stored: int
     unclaimed: tuple[str, ...]
@@ -121,14 +121,14 @@ def pairing(checkpoint: Checkpoint, layout: Layout, path: str) -> Pairing | str:
 
 
 def _probes(layers: int, width: int) -> Array:
-    """As many probes as fit in ROOM, 16 to 256; the identity for a narrower model."""
+    """Return as many probes as fit in ROOM, 16 to 256; the identity for a narrower model."""
     room = max(16, min(256, ROOM // (4 * layers**2 * width)))
     matrix = replace(PLAIN, probes=room).probe_matrix(width)
     return np.eye(width, dtype=np.float32) if matrix is None else matrix
 
 
 def _traces_and_norms(branches: list[list[MatrixProduct]], probes: Array) -> tuple[Vector, Vector]:
-    """Trace and ‖·‖_F of W_out,i W_in,j for all pairs of layers, both (L, L), some units of every layer at a time."""
+    """Return trace and ‖·‖_F of W_out,i W_in,j for all pairs of layers, both (L, L), some units per layer at a time."""
     layers, (width, columns) = len(branches), probes.shape
     traces = np.zeros((layers, layers))
     products = np.zeros((layers, width, layers * columns), np.float32)

@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Spec):
-    """What a check depends on besides the models; a value out of range, or of another kind, raises OptionError.
+    """Settings of a check, besides the models; a value out of range, or of another kind, raises OptionError.
 
     So does a cache in a git checkout. `settings` lists what each may be.
 
@@ -46,7 +46,7 @@ class Options(Spec):
 
     alpha: float = Criteria.alpha
     permutations: int = Criteria.permutations
-    """How many are drawn at first, unless alpha takes more. `sequence` may draw further ones."""
+    """Number of permutations that are drawn at first, unless alpha takes more. `sequence` may draw further ones."""
     seed: int = Criteria.seed
     nulls: Names = Names()
     """Models known to be independent of the base, or names of published nulls."""
@@ -85,7 +85,7 @@ class Options(Spec):
 
     @property
     def choice(self) -> Choice:
-        """How to read a model whose class the registry does not list."""
+        """The reading that the user chooses for a model whose class the registry does not list."""
         return Choice(self.as_class, self.registry)
 
     def allowed(self, repo: RepoRef) -> RepoRef:
@@ -144,7 +144,7 @@ class Options(Spec):
 
 
 def takes_options(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """A function of the API that says where its options stand when one is named as an argument of its own."""
+    """Return a function of the API that says where its options stand when one is named as an argument of its own."""
     known = inspect.signature(function).parameters
 
     @functools.wraps(function)

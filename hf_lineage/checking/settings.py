@@ -20,13 +20,13 @@ from hf_lineage.signature import PARAMETERS
 
 @dataclass(frozen=True)
 class ValueKind:
-    """What the value of a setting may be."""
+    """Kind of value that a setting takes."""
 
     words: str
     settle: Callable[[Any], Any]
     """Return the value as it is kept; raise TypeError, ValueError or LookupError for one of another kind."""
     typed: str = ""
-    """What is typed behind the equals sign, in words."""
+    """Words for what is typed behind the equals sign."""
     read: Callable[[str], Any] = str
     """Return the value that is typed; raise ValueError or LookupError for one of another kind."""
     metavar: str = "TEXT"
@@ -38,7 +38,7 @@ class Setting:
 
     kind: ValueKind
     help: str = ""
-    """What it does; empty where the command line has an option of its own, which says it."""
+    """Sentence that says what it does; empty where the command line has an option of its own, which says it."""
 
 
 def _whole(value: Any) -> int:
@@ -99,7 +99,7 @@ def _one_of(words: Iterable[str]) -> Callable[[str], str]:
 
 
 EXACT = "exact"
-"""What is typed for probes where the whole product is computed."""
+"""Word that is typed for probes where the whole product is computed."""
 WHOLE = ValueKind("a whole number", _whole, "a whole number", int, "N")
 NUMBER = ValueKind("a number", _number, "a number", float, "NUMBER")
 FLAG = ValueKind("True or False", _flag, "yes or no", {"no": False, "yes": True}.__getitem__, "yes|no")
@@ -136,7 +136,7 @@ SETTINGS: Mapping[str, Setting] = {
     "strict": Setting(FLAG),
     "registry": Setting(_or_none(PATH)),
 }
-"""By the name of the field of Options."""
+"""Field of Options -> its setting."""
 TYPED: Mapping[str, Setting] = {
     "probes": Setting(
         ValueKind("", _probes, f"a whole number, or {EXACT}", _probes, f"K|{EXACT}"),
@@ -145,7 +145,7 @@ TYPED: Mapping[str, Setting] = {
     ),
     **{name.replace("_", "-"): setting for name, setting in SETTINGS.items() if setting.help},
 }
-"""By the key of `--set`. `probes` is no option of its own in Python: it is a field of the recipe."""
+"""Key of `--set` -> its setting. `probes` is no option of its own in Python: it is a field of the recipe."""
 
 
 def settle(options: object) -> None:

@@ -66,24 +66,6 @@ def with_section(text: str, body: str) -> str:
     return "".join((mark, *lines[:start], gap, section, end, *lines[stop:]))
 
 
-def with_base(text: str, base: str, relation: str | None) -> str:
-    """Return a card whose YAML names `base` as the base model, by `relation` unless that is None.
-
-    Raise CardError if the YAML cannot be edited line by line.
-    """
-    mark, lines = parted(text)
-    newline, yaml_range = _newline(lines), front_matter(lines)
-    start, stop = yaml_range or (0, 0)
-    from hf_lineage.claims import metadata
-
-    yaml = metadata.with_base("".join(lines[start:stop]), base, relation, newline)
-    if yaml_range is None:
-        if opens(lines):
-            raise CardError("README.md: the metadata at its top has no line of --- at its end; add one")
-        yaml = f"---{newline}{yaml}---{newline}"
-    return "".join((mark, *lines[:start], yaml, *lines[stop:]))
-
-
 def parted(text: str) -> tuple[str, list[str]]:
     """Return the byte order mark of a text, if any, and its lines with their endings: LF, CRLF or CR."""
     mark = _BOM if text.startswith(_BOM) else ""

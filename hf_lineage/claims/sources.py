@@ -226,7 +226,7 @@ def _yaml(repo: RepoRef, file: str, text: str | None) -> dict[str, Any]:
 
 
 def _documents(repo: RepoRef, file: str, text: str | None, most: int = MOST_CLAIMS) -> list[dict[str, Any]]:
-    """Mappings and lists of plain text, which is enough for names and safe for untrusted input."""
+    """Return mappings and lists of plain text, which is enough for names and safe for untrusted input."""
     try:
         contents = [content for content in plain_yaml.documents(text or "", most) if content]
     except yaml.YAMLError as error:

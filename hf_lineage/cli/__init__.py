@@ -68,7 +68,7 @@ class Commands(Mapping[str, click.Command]):
 
 @functools.cache
 def _loaded(name: str) -> click.Command:
-    """A command with the options that all have."""
+    """Return a command with the options that all have."""
     command: click.Command = getattr(importlib.import_module(f"{__name__}.{MODULES[name]}"), name)
     # Of the command as well: it keeps its help option as it first finds it, and may be parsed without the group.
     command.context_settings.update(HELP)
@@ -134,7 +134,7 @@ def _failed(error: BaseException, words: Sequence[str]) -> int:
 
 
 def _told(error: BaseException) -> str:
-    """What went wrong, in words."""
+    """Return the words for an error."""
     if isinstance(error, click.MissingParameter):  # whose choices stand on lines of their own
         return f"{' '.join(error.format_message().split())} (--help shows the usage)"
     if isinstance(error, click.ClickException):

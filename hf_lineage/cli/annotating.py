@@ -32,32 +32,26 @@ EPILOG = with_examples(
     "hf-lineage annotate org/model",
     "hf-lineage annotate ./folder --write",
     "hf-lineage annotate org/model --pull-request",
-    "hf-lineage annotate org/model --base org/base --repair-base --relation finetune",
+    "hf-lineage annotate ./folder --base org/base --write",
 )
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be written, and where."""
+    """Options that say what is to be written, and where."""
 
     write: bool
     pull_request: bool
-    repair_base: bool
-    relation: str | None
     bases: tuple[str, ...]
 
     def refuse(self) -> None:
         """Raise UsageError for options that contradict each other."""
         if self.write and self.pull_request:
             raise click.UsageError("give --write or --pull-request, not both")
-        if self.repair_base and len(self.bases) != 1:
-            raise click.UsageError("--repair-base needs exactly one --base")
-        if self.relation and not self.repair_base:
-            raise click.UsageError("--relation needs --repair-base, which declares the base")
 
     @property
     def target(self) -> Target:
-        """Where the card goes."""
+        """The place to which the card goes."""
         return "write" if self.write else "pull-request" if self.pull_request else "preview"
 
 
@@ -65,12 +59,6 @@ class Asked:
 @click.argument("model", type=MODEL)
 @click.option("--write", is_flag=True, help="Write into the folder, or commit to the branch on the Hub.")
 @click.option("--pull-request", is_flag=True, help="Open a pull request on the Hub, or update your open one.")
-@click.option("--repair-base", is_flag=True, help="If the one --base is verified, also declare it in the card's YAML.")
-@click.option(
-    "--relation",
-    type=click.Choice(["adapter", "finetune", "merge", "quantized"]),
-    help="With --repair-base: declare this relation to the base.",
-)
 @with_options(BASES, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, REPORTS, POLICY)
 def annotate(model: str, on_hub: bool, reports: Reports, policy: str | None, **settings: Any) -> int:
     """Write what `check` finds into the card of MODEL; without --write or --pull-request, show what would change."""
@@ -80,10 +68,9 @@ def annotate(model: str, on_hub: bool, reports: Reports, policy: str | None, **s
     from hf_lineage.checking.source import located
 
     ready(*(form for form, _ in reports))
-    repair = annotation.Repair(asked.bases[0], asked.relation) if asked.repair_base else None
     options = make_options(**settings)
     governed = policy_of(policy, None, lambda: located(model, options, on_hub))
-    annotated = annotation.annotate(model, asked.bases, options, asked.target, repair, on_hub=on_hub)
+    annotated = annotation.annotate(model, asked.bases, options, asked.target, on_hub=on_hub)
     write_reports(under(annotated.report, governed), reports)
     done = annotation.TARGETS[asked.target](annotated)
     click.echo(f"{annotated.verdicts}{done}")

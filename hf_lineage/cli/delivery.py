@@ -1,4 +1,4 @@
-"""What the commands that judge do with a report: its formats, the files that it goes to, its policy, their options."""
+"""Delivery of a report by commands that judge: its formats, the files that it goes to, its policy, their options."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ FORMAT = click.option(
 
 
 def _reports(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> Reports:
-    """The formats with their files; a file that cannot be written is refused at once."""
+    """Return the formats with their files; a file that cannot be written is refused at once."""
     reports = []
     for pair in wanted:
         form, _, file = pair.partition("=")
@@ -139,7 +139,7 @@ def write_reports(report: Report, reports: Reports) -> None:
 
 @dataclass(frozen=True)
 class Delivery:
-    """Where a report goes, in which formats."""
+    """Formats of a report, and the places to which it goes."""
 
     form: str
     output: Path | None

@@ -160,7 +160,7 @@ def identify(model: str, top: int, index: str | None, **settings: Any) -> int:
 
 
 def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Options, top: int) -> Identified:
-    """What is identified of a model."""
+    """Return what is identified of a model."""
     from hf_lineage.checking.source import only, open_model, with_parts
     from hf_lineage.evidence import Criteria
     from hf_lineage.index.search import identify as searching
@@ -179,7 +179,7 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
 
 
 def _readable(parts: Sequence[RepoRef | Signature], options: Options) -> Iterator[OpenedModel]:
-    """Those parts of a model that can be read; of another one a remark says why, and the model is identified."""
+    """Yield those parts of a model that can be read; of another one a remark says why, and the model is identified."""
     from hf_lineage.checking.source import open_model
 
     for part in parts:
@@ -190,7 +190,7 @@ def _readable(parts: Sequence[RepoRef | Signature], options: Options) -> Iterato
 
 
 def _of_adapter(source: RepoRef, adapters: Adapters, catalogue: Catalogue, options: Options, top: int) -> Identified:
-    """What is identified of a repository of adapters."""
+    """Return what is identified of a repository of adapters."""
     from hf_lineage.index.search import identify_adapters
     from hf_lineage.report.single import bases as adapter_bases
     from hf_lineage.report.words import commands as command

@@ -97,7 +97,7 @@ def take(group: type[Group], settings: dict[str, Any]) -> Group:
 
 @dataclass(frozen=True)
 class Result:
-    """Where the result of a command that judges no claims goes, in which format."""
+    """Format and place of the result of a command that judges no claims."""
 
     form: str
     output: Path | None

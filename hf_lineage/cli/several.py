@@ -92,7 +92,7 @@ def _remarks(name: str, outcome: Report | Exception) -> Iterator[str]:
     shown = printable(name, 200)
     if isinstance(outcome, Exception):
         why = told(outcome)
-        yield why if why.startswith(shown) else f"{shown}: {why}"
+        yield why if why.startswith((shown, shown.removeprefix("./"))) else f"{shown}: {why}"
         return
     yield from (f"{shown}: {sentence}" for sentence in state_first(outcome))
     judged = (row for row in outcome.rows if row.waiver or row.expired or row.unmet)

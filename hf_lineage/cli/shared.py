@@ -1,4 +1,4 @@
-"""What several commands share: options, exit codes, and how a result is written."""
+"""Parts that several commands share: options, exit codes, and how a result is written."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ OF_SIGNATURES = ("recipe", "probes", "max-memory", "recompute")
 """Keys of how models become signatures."""
 SET = set_option(*OF_SIGNATURES)
 READING = (SUBFOLDER, ALLOW_PICKLE, *CLASSES, PATHS_OF_INDEX, LOCAL_HUB)
-"""How models become signatures, for the commands that read several of them; beside `--set`."""
+"""Options that say how models become signatures, for the commands that read several of them; beside `--set`."""
 TEST = (
     PATHS_OF_LAYERS,
     LOCAL_HUB,
@@ -195,7 +195,7 @@ TEST = (
 
 
 def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """All options in the order given."""
+    """Return a decorator that applies all options in the order given."""
 
     def decorate(command: Command) -> Command:
         for option in reversed(options):

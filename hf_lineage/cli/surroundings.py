@@ -11,7 +11,7 @@ from hf_lineage.checking.results import clock
 from hf_lineage.errors import OptionError, printable
 
 STREAMS = {"stdin": ("r", os.O_RDONLY), "stdout": ("w", os.O_RDONLY), "stderr": ("w", os.O_WRONLY)}
-"""By name, in the order of their numbers, how each is used, and how the null device is opened where it is closed.
+"""Streams in the order of their numbers -> mode, and flags that open the null device where the stream is closed.
 
 Messages may be lost, so they are written there; a report may not, so that writing it fails.
 """

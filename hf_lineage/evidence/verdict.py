@@ -40,11 +40,11 @@ SEVERITY = (ExitCode.VERIFIED, ExitCode.UNDECIDED, ExitCode.UNRELATED, ExitCode.
 
 @dataclass(frozen=True, repr=False)
 class Evidence:
-    """What was measured along one path."""
+    """Measurements along one path."""
 
     comparison: Comparison
     nulls: tuple[Null, ...]
-    """What the score is compared with; the first null without an objection decides, the others have to admit it."""
+    """Nulls of the score; the first one without an objection decides, the others have to admit it."""
     p_value: float
     """The p-value of the null that decides, corrected for the number of paths and of interim analyses."""
     layers: tuple[tuple[int, ...], tuple[int, ...]]
@@ -54,11 +54,11 @@ class Evidence:
     further: int = 0
     """Tests of the same claim that may follow where this one shows nothing; p is corrected for them likewise."""
     inherited: Inherited | None = None
-    """What the candidate's units inherit; None where weights are not finite, or a signature holds no units."""
+    """Inheritance of the candidate's units; None where weights are not finite, or a signature holds no units."""
     not_finite: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     """The numbers of the layers with values that are not finite, of the base and of the candidate."""
     sampled: Sampled | None = None
-    """How much of each of these layers was read; None where that is the whole layer."""
+    """Share of each of these layers that was read; None where that is the whole layer."""
 
     def __repr__(self) -> str:
         return f"<Evidence: score {self.comparison.score:.3f}, p {self.p_value:.3g}, {self.read} layers>"
@@ -90,14 +90,14 @@ class Evidence:
 
     @property
     def origins(self) -> dict[int, int]:
-        """By the number of each layer of which more than half is inherited, that of the base's layer it is from."""
+        """Number of each layer of which more than half is inherited -> that of the base's layer it is from."""
         base, candidate = self.layers
         rows = () if self.inherited is None or not self.inherited.partners else self.inherited.layers
         return {candidate[row]: base[self.inherited.partners[row]] for row in rows if self.inherited}
 
     @property
     def read(self) -> int:
-        """How many layers of the candidate were read."""
+        """Number of layers of the candidate that were read."""
         return len(self.layers[1])
 
 
@@ -191,7 +191,7 @@ class Verdict:
     code: Code
     reason: str = ""
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
-    """By path."""
+    """Evidence by path."""
     by_path: Mapping[str, Verdict] = field(default_factory=dict)
     """The verdict of each path by itself."""
     trace: adapters.Trace | None = None

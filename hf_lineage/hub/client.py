@@ -212,7 +212,7 @@ def _wait(seconds: float, stopped: threading.Event | None) -> None:
 
 
 def _pause(error: Exception) -> float | None:
-    """Seconds before a request is repeated, negative if nothing says how many, None if repeating cannot help."""
+    """Return seconds before a request is repeated, negative if nothing says how many, None if repeating cannot help."""
     from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # its own alias of httpx2
 
     from hf_lineage.hub import translation

@@ -24,7 +24,7 @@ MOST, LONGEST = 100, 500
 ACCEPTABLE: dict[str, Code] = {
     code: code for code in Code if code.word is not Word.VERIFIED and code is not Code.UNDECLARED
 }
-"""What may be accepted, by its name in a file: every code of a claim that is not verified."""
+"""Name in a file -> the code that may be accepted: every code of a claim that is not verified."""
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 Reader = Callable[[Any, str], Any]
 """Takes a value and its place, and returns what it means."""
@@ -56,7 +56,7 @@ def _accepted(value: Any, where: str) -> tuple[Waiver, ...]:
 
 
 def _read(content: Any, keys: Mapping[str, tuple[str, Reader]], where: str) -> dict[str, Any]:
-    """The values of a mapping by the fields that they are for; OptionError for a key that nothing reads."""
+    """Return the values of a mapping by the fields that they are for; OptionError for a key that nothing reads."""
     if not isinstance(content, dict):
         raise OptionError(f"{where} must hold keys and values; its keys are {', '.join(keys)}; correct it")
     if unknown := [key for key in content if key not in keys]:

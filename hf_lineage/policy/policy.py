@@ -13,19 +13,19 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence import SEVERITY, Code, ExitCode
 
 ACCEPTED, REFUSED = "accept", "refuse"
-"""What a policy makes of code that a repository brings."""
+"""Answers of a policy to code that a repository brings."""
 UNDECLARED = "undeclared-parent"
-"""What fails where a parent shows that the model does not name, and where a claim is contradicted."""
+"""Choice of `fail_on`: a parent shows that the model does not name, or a claim is contradicted."""
 EXECUTED, STRICT = "executed", "strict"
-"""What may be required of every claim: that it is verified by what both models do when they run, or that the model is
-the base's numbers, as its formats store them, and nothing else."""
+"""Requirements for every claim: that it is verified by what both models do when they run; or that the model is the
+base's numbers, as its formats store them, and nothing else."""
 FAILING = {
     "unrelated": frozenset({ExitCode.UNRELATED, ExitCode.ERROR}),
     UNDECLARED: frozenset({ExitCode.UNRELATED, ExitCode.ERROR}),
     "undecided": frozenset({ExitCode.UNRELATED, ExitCode.ERROR, ExitCode.UNDECIDED}),
     "never": frozenset[ExitCode](),
 }
-"""What is to fail -> the exit codes of a check that do."""
+"""Choice of `fail_on` -> the exit codes of a check that fail."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Waiver:
         return not self.model or self.model.casefold() == model.partition("@")[0].casefold()
 
     def __str__(self) -> str:
-        """What it accepts, as the object of a sentence."""
+        """Return what it accepts, as the object of a sentence."""
         part = f" ({printable(self.part, 100)})" if self.part else ""
         return f"that {self.base}{part} is {self.code.label}"
 
@@ -62,7 +62,7 @@ class Waiver:
 
 @dataclass(frozen=True)
 class Policy:
-    """What is accepted, what is required, and what fails."""
+    """Findings that are accepted, requirements, and the results that fail."""
 
     source: str = ""
     """The file that it was read from; empty if there is none."""
@@ -76,7 +76,7 @@ class Policy:
     undeclared_parent: str | None = None
     """Whether a model passes of which a parent shows that it does not name; None if that leaves it undecided."""
     fail_on: str | None = None
-    """What makes a check fail, one of FAIL_ON; None if the policy does not say."""
+    """Result that makes a check fail, one of FAIL_ON; None if the policy does not say."""
 
     def waiver(self, model: str, base: str, code: Code, part: str, today: datetime.date) -> Waiver | None:
         """Return what accepts a finding, None if nothing does; what has expired does not."""

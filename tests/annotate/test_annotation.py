@@ -210,39 +210,6 @@ class TestFolder:
         assert annotate(hub, "--base", "acme/base", "--write", model="../outside/child").code == 0
 
 
-class TestRepair:
-    @pytest.mark.few(1)
-    @pytest.mark.parametrize("declared", [None, "acme/other"])
-    def test_a_related_base_is_declared(self, hub, declared):
-        card(hub / "fern/child", declared)
-        options = ("--base", "acme/base", "--write", "--repair-base", "--relation", "finetune")
-        assert annotate(hub, *options[:3]).code == 0
-        assert "base_model: acme/base" not in readme(hub).replace('"', "")
-        assert annotate(hub, *options).code == 0
-        assert "base_model: acme/base\n" in readme(hub).replace('"', "")
-        assert "| acme/base | VERIFIED inherited" in readme(hub)
-        assert annotate(hub, *options).out.endswith("Already up to date; nothing was written.\n")
-        assert lineage("check", "fern/child", "--local-hub", hub).rows[0][0] == "acme/base"
-
-    @pytest.mark.parametrize(
-        ("base", "message"),
-        [
-            (
-                "acme/other",
-                "acme/other is UNRELATED, but --repair-base declares verified bases only; leave --repair-base out",
-            ),
-            ("acme/gone", "acme/gone is UNDECIDED no-base, but --repair-base declares verified bases only"),
-            ("fern/child", "fern/child cannot be its own base; name another with --base"),
-            ("{hub}/acme/base", "is not a name on the Hub, so no card can declare it; give its Hub name"),
-        ],
-    )
-    def test_nothing_else_is(self, hub, base, message):
-        tiny_llama(hub / "acme/other", seed=1)
-        before = content(hub)
-        assert message in annotate(hub, "--base", base.format(hub=hub), "--repair-base", "--write").error
-        assert content(hub) == before
-
-
 def test_where_nothing_is_declared_there_is_nothing_to_write(hub):
     card(hub / "fern/child")
     error = annotate(hub, "--write").error

@@ -101,7 +101,7 @@ def test_models_of_unlike_widths_are_told_apart(tmp_path, recipe):
     options = Options(recipe=recipe)
     (related,) = compare(base, noised(base, tmp_path / "child"), options).rows
     (unrelated,) = compare(base, other, options).rows
-    assert (related.verdict.word, unrelated.verdict.word) == ("RELATED", "UNRELATED")
+    assert (related.verdict.code, unrelated.verdict.code) == ("inherited", "unrelated")
     similarity = related.verdict.evidence["mlp"].comparison.similarity
     assert not similarity[:3, 3:].any()
     assert not similarity[3:, :3].any()
@@ -119,16 +119,16 @@ def test_layers_of_unlike_widths_are_never_compared_in_the_null_either(tmp_path)
 def test_layers_of_unlike_widths_are_all_read_however_quick_it_is_to_be(tmp_path):
     said = {"hidden_sizes": [16, 24], "depths": [1, 11], "num_stages": 2}
     base, other = (saved("ConvNextModel", tmp_path / str(seed), seed, **said) for seed in (0, 1))
-    for model, verdict in ((noised(base, tmp_path / "child"), "RELATED"), (other, "UNRELATED")):
+    for model, verdict in ((noised(base, tmp_path / "child"), "inherited"), (other, "unrelated")):
         (row,) = compare(base, model, Options(budget="quick")).rows
         found = row.verdict.evidence["mlp"]
-        assert (row.verdict.word, found.analyses, len(found.layers[1])) == (verdict, 1, 12)
+        assert (row.verdict.code, found.analyses, len(found.layers[1])) == (verdict, 1, 12)
 
 
 def test_models_with_unlike_stages_are_incompatible(tmp_path):
     base = resnet(tmp_path / "base")
     (row,) = compare(base, resnet(tmp_path / "other", depths=[4, 3])).rows
-    assert row.verdict.word == "UNDECIDED"
+    assert row.verdict.code == "incompatible"
     assert "has mlp in 6 layers of widths 16, 16, 16, 24, 24, 24" in row.verdict.reason
 
 

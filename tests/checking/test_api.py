@@ -30,7 +30,7 @@ def test_a_true_claim_is_related_and_names_where_it_stands():
     report = check(TUNED, options=OPTIONS)
     row = only_row(report)
     assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "finetune", ("README.md",))
-    assert (row.verdict.word, report.exit_code) == ("RELATED", 0)
+    assert (row.verdict.code, report.exit_code) == ("inherited", 0)
     assert row.verdict.evidence["mlp"].p_value == 0.003
 
 
@@ -44,7 +44,7 @@ def test_text_and_paths_name_models_alike(tmp_path):
         check(tuned, [base], options),
         compare(base, tuned, options),
     ]
-    assert {row.verdict.word for report in reports for row in report.rows} == {"RELATED"}
+    assert {row.verdict.code for report in reports for row in report.rows} == {"inherited"}
     assert {report.to_dict()["claims"][0]["score"] for report in reports} == {
         reports[0].to_dict()["claims"][0]["score"]
     }
@@ -66,26 +66,26 @@ def test_pickles_are_read_of_every_model_where_the_options_allow_it(tmp_path):
         shutil.copytree(HUB / name, tmp_path / name)
     for folder in (base, tuned):
         torch_file("pytorch_model.bin")(folder)
-    assert only_row(compare(str(base), str(tuned))).verdict.word == "UNDECIDED"
+    assert only_row(compare(str(base), str(tuned))).verdict.code == "TODO"
     allowed = Options(allow_pickle=True, local_hub=tmp_path)
     for report in (
         compare(str(base), str(tuned), allowed),
         check(TUNED, options=allowed),
         check(names[2], options=allowed),
     ):
-        assert (only_row(report).verdict.word, report.exit_code) == ("RELATED", 0)
-    assert only_row(check(names[2], options=replace(allowed, allow_pickle=False))).verdict.word == "UNDECIDED"
+        assert (only_row(report).verdict.code, report.exit_code) == ("inherited", 0)
+    assert only_row(check(names[2], options=replace(allowed, allow_pickle=False))).verdict.code == "TODO"
     assert extract(str(tuned), allowed).layers == 6
 
 
 def test_a_false_claim_is_unrelated():
     report = check("magpie/llama-liar", options=OPTIONS)
-    assert (only_row(report).verdict.word, report.exit_code) == ("UNRELATED", 1)
+    assert (only_row(report).verdict.code, report.exit_code) == ("unrelated", 1)
 
 
 @pytest.mark.long
 def test_a_base_named_instead_is_checked_instead():
-    assert only_row(check(OTHER, [BASE], OPTIONS)).verdict.word == "UNRELATED"
+    assert only_row(check(OTHER, [BASE], OPTIONS)).verdict.code == "unrelated"
     assert only_row(check(TUNED, [OTHER], OPTIONS)).claim.base == OTHER
 
 
@@ -96,9 +96,9 @@ def test_nothing_declared_is_undecided():
 
 def test_a_merge_has_a_row_for_each_parent():
     report = check("fern/llama-merge-a-b", options=OPTIONS)
-    assert [(row.claim.base, row.verdict.word) for row in report.rows] == [
-        ("fern/llama-finetune-a", "RELATED"),
-        ("fern/llama-finetune-b", "RELATED"),
+    assert [(row.claim.base, row.verdict.code) for row in report.rows] == [
+        ("fern/llama-finetune-a", "inherited"),
+        ("fern/llama-finetune-b", "inherited"),
     ]
     assert report.rows[0].claim.sources == ("README.md", "mergekit_config.yml")
     assert [row.verdict.verified for row in report.rows] == [True, True]
@@ -134,7 +134,7 @@ def test_a_merge_of_two_independent_models_is_verified_though_neither_gave_more_
     report = check(str(merge), options=Options(order_seed=0, local_hub=tmp_path / "hub"))
     assert report.exit_code == 0
     for row in report.rows:
-        assert (row.claim.relation, row.verdict.label, row.verdict.verified) == ("merge", "RELATED", True)
+        assert (row.claim.relation, row.verdict.label, row.verdict.verified) == ("merge", "VERIFIED inherited", True)
         assert row.verdict.reason.startswith("one of 2 parents of a merge")
         assert 0.3 < row.verdict.evidence["mlp"].inherited.share < 0.45
 
@@ -159,16 +159,16 @@ def test_nobody_makes_a_merge_of_an_independent_model_by_naming_a_parent_and_its
 def test_every_path_tells_descendants_from_independent_models(recipe, tests):
     options = replace(OPTIONS, paths=ALL_PATHS, recipe=RECIPES[recipe])
     related = only_row(check(TUNED, options=options)).verdict
-    assert {path: single.name for path, single in related.by_path.items()} == dict.fromkeys(ALL_PATHS, "RELATED")
+    assert {path: single.code for path, single in related.by_path.items()} == dict.fromkeys(ALL_PATHS, "inherited")
     assert related.evidence["mlp"].p_value == pytest.approx(tests / 1000), "four paths do not cost resolution"
     unrelated = only_row(check(OTHER, [BASE], options)).verdict
-    assert {path: single.name for path, single in unrelated.by_path.items()} == dict.fromkeys(ALL_PATHS, "UNRELATED")
+    assert {path: single.code for path, single in unrelated.by_path.items()} == dict.fromkeys(ALL_PATHS, "unrelated")
 
 
 def test_an_empirical_null_from_a_named_model_is_applied():
     row = only_row(check(TUNED, options=replace(OPTIONS, nulls=(OTHER,), paths=("mlp",))))
     null = row.verdict.evidence["mlp"].empirical
-    assert row.verdict.word == "RELATED"
+    assert row.verdict.code == "inherited"
     assert list(null.scores) == [OTHER]
     assert abs(null.threshold) < 0.1
     assert null.p_value == 0.5
@@ -216,7 +216,7 @@ def test_a_model_without_some_layers_is_related_either_way(tmp_path):
     for pair, shape in (((str(HUB / BASE), few), (6, 5)), ((few, str(HUB / BASE)), (5, 6))):
         verdict = only_row(compare(*pair)).verdict
         evidence = verdict.evidence["mlp"]
-        assert (verdict.word, evidence.comparison.similarity.shape) == ("RELATED", shape)
+        assert (verdict.code, evidence.comparison.similarity.shape) == ("inherited", shape)
         assert evidence.comparison.score == pytest.approx(1)
 
 
@@ -234,13 +234,13 @@ def test_a_report_says_which_depths_were_compared(tmp_path):
 
 @pytest.mark.long
 def test_independent_models_of_unlike_depth_are_unrelated(tmp_path):
-    assert only_row(compare(str(HUB / "otter/llama-independent"), shallower(tmp_path))).verdict.word == "UNRELATED"
+    assert only_row(compare(str(HUB / "otter/llama-independent"), shallower(tmp_path))).verdict.code == "unrelated"
 
 
 def test_a_model_of_unlike_depth_has_no_empirical_null(tmp_path):
     options = replace(OPTIONS, nulls=(str(HUB / "otter/llama-independent"),))
     verdict = only_row(compare(str(HUB / BASE), shallower(tmp_path), options)).verdict
-    assert verdict.word == "UNDECIDED"
+    assert verdict.code == "incompatible"
     assert verdict.reason.endswith("in 5 layers; leave --null out")
 
 

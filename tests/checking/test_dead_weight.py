@@ -66,7 +66,7 @@ def test_dead_weight_does_not_hide_a_copy(tmp_path, attack):
 @pytest.mark.long
 def test_more_dead_units_than_the_model_has_leave_what_its_heads_show(tmp_path):
     assert attacked(tmp_path, BASE, attacks.dead_noise(352, 10)) < 1e-4
-    assert (judged(tmp_path).words, judged(tmp_path).verified) == ("RELATED part", False)
+    assert (judged(tmp_path).label, judged(tmp_path).verified) == ("RELATED part", False)
 
 
 @pytest.mark.parametrize("attack", FORGING.values(), ids=FORGING)
@@ -97,7 +97,7 @@ def test_loud_units_beside_their_opposites_do_not_make_a_rotated_copy_unrelated(
     before, after = outputs(load(BASE)), outputs(load(folder))
     assert float((after - before).abs().max() / before.std()) < 0.2
     verdict = judged(folder)
-    assert (verdict.word, int(verdict.exit_code)) == ("UNDECIDED", 3)
+    assert (verdict.code, int(verdict.exit_code)) == ("inconclusive", 3)
     assert verdict.reason.startswith(
         "most of what its hidden units write is cancelled by other units of the same layer"
     )
@@ -113,10 +113,10 @@ def test_a_constant_on_the_stream_that_layer_norm_takes_out_hides_nobody(tmp_pat
     assert (outputs(model) - before).abs().max() < 1e-3 * before.std()
     model.save_pretrained(tmp_path)
     found = compare(str(HUB / "acme/gpt2-base"), str(tmp_path)).rows[0].verdict
-    assert (found.verified, found.by_path["mlp"].name) == (True, "RELATED")
+    assert (found.verified, found.by_path["mlp"].code) == (True, "inherited")
     monkeypatch.setattr(symmetry, "_over", lambda inner, norms: inner)
     found = compare(str(HUB / "acme/gpt2-base"), str(tmp_path)).rows[0].verdict
-    assert found.by_path["mlp"].name == "UNRELATED", "flips move the means, which have to leave the norm as well"
+    assert found.by_path["mlp"].code == "unrelated", "flips move the means, which have to leave the norm as well"
 
 
 def test_a_product_that_was_blended_in_without_its_units_verifies_nothing(tmp_path):

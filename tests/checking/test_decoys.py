@@ -42,7 +42,7 @@ def judged(pair, folder):
 
 
 def test_two_independent_models_are_told_apart(pair):
-    assert (judged(pair, pair.b).verdict.word, judged(pair, pair.a).verdict.word) == ("UNRELATED", "RELATED")
+    assert (judged(pair, pair.b).verdict.code, judged(pair, pair.a).verdict.code) == ("unrelated", "inherited")
 
 
 @pytest.mark.few(6)
@@ -53,15 +53,20 @@ def test_two_independent_models_are_told_apart(pair):
         (
             "appended",
             ["B"],
-            "UNDECIDED",
+            "TODO",
             "config.json says 2 layers and the weights hold 4: transformers loads layers 0",
         ),
-        ("foreign_prefix", ["B"], "UNRELATED", ""),
-        ("one_letter_prefix", ["A"], "RELATED", "are not among those that the class saves, and the base has no equal"),
-        ("named_file", ["B"], "UNDECIDED", "transformers loads other.safetensors, which config.json names"),
-        ("named_file_alone", ["A"], "RELATED", ""),
-        ("file_and_shards", ["B"], "UNDECIDED", "transformers loads the file, other loaders follow the index;"),
-        ("leftovers", ["A"], "RELATED", ""),
+        ("foreign_prefix", ["B"], "unrelated", ""),
+        (
+            "one_letter_prefix",
+            ["A"],
+            "inherited",
+            "are not among those that the class saves, and the base has no equal",
+        ),
+        ("named_file", ["B"], "TODO", "transformers loads other.safetensors, which config.json names"),
+        ("named_file_alone", ["A"], "inherited", ""),
+        ("file_and_shards", ["B"], "TODO", "transformers loads the file, other loaders follow the index;"),
+        ("leftovers", ["A"], "inherited", ""),
     ],
 )
 def test_a_decoy_decides_nothing(name, kind, loads, verdict, reason, tmp_path):
@@ -69,14 +74,14 @@ def test_a_decoy_decides_nothing(name, kind, loads, verdict, reason, tmp_path):
     folder = GENERAL[kind](pair)
     assert whose(folder, pair) == loads
     outcome = judged(pair, folder).verdict
-    assert outcome.word == verdict
+    assert outcome.code == verdict
     assert reason in outcome.reason
 
 
 def test_layers_under_two_prefixes_are_two_models(pair):
     folder = GENERAL["second_prefix"](pair)
     outcome = judged(pair, folder).verdict
-    assert outcome.word == "UNDECIDED"
+    assert outcome.code == "TODO"
     assert outcome.reason.endswith(
         "layers stand under model.layers.{layer} and under layers.{layer}: loaders disagree on which of them are the "
         "model; remove the others"
@@ -90,7 +95,7 @@ def test_as_many_layers_count_as_config_json_says(pair, depth, more):
     folder = pair.write(pair.tensors()[0], num_hidden_layers=depth)
     assert whose(folder, pair) == []
     outcome = judged(pair, folder).verdict
-    assert outcome.word == "UNDECIDED"
+    assert outcome.code == "TODO"
     assert more in outcome.reason
 
 
@@ -114,7 +119,7 @@ def test_layers_that_only_predict_further_tokens_are_left_out_and_said(tmp_path)
     folder = pair.write({**a, **after}, num_nextn_predict_layers=1)
     assert decoys.whose(folder, pair, transformers.DeepseekV3ForCausalLM) == "A"
     row = judged(pair, folder)
-    assert (row.verdict.word, row.layers) == ("RELATED", 2)
+    assert (row.verdict.code, row.layers) == ("inherited", 2)
     assert [note for note in row.notes if "only predict further tokens are left out" in note]
 
 
@@ -126,7 +131,7 @@ def test_the_type_decides_for_transformers_and_the_class_for_others(tmp_path):
     folder = pair.write({**a, **b}, **{k: v for k, v in other.config.items() if k != "architectures"})
     torch.testing.assert_close(logits(folder), logits(other.b))
     outcome = judged(pair, folder).verdict
-    assert outcome.word == "UNDECIDED"
+    assert outcome.code == "TODO"
     assert "config.json names the class LlamaForCausalLM, which is of model_type " in outcome.reason
     assert outcome.reason.endswith(
         "or llama, and says model_type gpt2: transformers uses the type, other loaders use the class; make the two "
@@ -136,7 +141,7 @@ def test_the_type_decides_for_transformers_and_the_class_for_others(tmp_path):
 
 def test_a_type_whose_layers_are_read_alike_is_judged_and_said(pair):
     row = judged(pair, pair.write(pair.tensors()[0], model_type="mistral"))
-    assert row.verdict.word == "RELATED"
+    assert row.verdict.code == "inherited"
     assert row.notes == (
         f"{pair.folder}: config.json says model_type mistral with the class LlamaForCausalLM; the layers of both are "
         "read the same way",
@@ -146,14 +151,14 @@ def test_a_type_whose_layers_are_read_alike_is_judged_and_said(pair):
 def test_a_missing_type_leaves_the_class(pair):
     folder = pair.write(pair.tensors()[0], model_type=None)
     torch.testing.assert_close(logits(folder, transformers.LlamaForCausalLM), logits(pair.a))
-    assert judged(pair, folder).verdict.word == "RELATED"
+    assert judged(pair, folder).verdict.code == "inherited"
 
 
 def test_code_that_a_repository_brings_is_said(pair):
     folder = pair.write(pair.tensors()[0], auto_map={"AutoModelForCausalLM": "evil.Evil"})
     assert whose(folder, pair) == ["A"]
     row = judged(pair, folder)
-    assert row.verdict.word == "RELATED"
+    assert row.verdict.code == "inherited"
     assert "code of the repository for AutoModelForCausalLM (auto_map)" in row.verdict.reason
     assert row.own_code == (row.verdict.reason,)
     report = compare(str(pair.a), str(folder))
@@ -206,7 +211,7 @@ def test_a_setting_that_takes_the_layers_out_leaves_nothing_to_judge(tmp_path, k
     pair.write({**b, **{name: tensor * 2 for name, tensor in layers.items()}}, **{key: value})
     torch.testing.assert_close(logits(folder), without, atol=1e-2, rtol=1e-2)
     outcome = judged(pair, folder).verdict
-    assert outcome.word == "UNDECIDED"
+    assert outcome.code == "TODO"
     assert f"`{key}: {float(value)!r}`" in outcome.reason
 
 
@@ -228,7 +233,7 @@ def test_scales_beside_plain_weights_verify_nothing(pair, settings):
     a, _ = pair.tensors()
     scales = {f"{name}_scale_inv": torch.rand(1, 1) for name in a if ".mlp." in name and name.endswith("weight")}
     outcome = judged(pair, pair.write({**a, **scales}, **settings)).verdict
-    assert (outcome.word, outcome.verified) == ("RELATED", False)
+    assert (outcome.code, outcome.verified) == ("inherited", False)
     assert "6 stored tensors, such as model.layers.0.mlp.down_proj.weight_scale_inv, are not among" in outcome.reason
 
 
@@ -239,7 +244,7 @@ def test_weights_in_other_files_are_said(pair, file):
     save_file(pair.tensors()[1], folder / file)
     assert whose(folder, pair) == ["A"]
     row = judged(pair, folder)
-    assert row.verdict.word == "RELATED"
+    assert row.verdict.code == "inherited"
     assert row.notes == (
         f"{folder}: {file} may hold weights too and was not read: transformers loads model.safetensors, other loaders "
         "may choose otherwise",
@@ -295,7 +300,7 @@ def test_an_adapter_that_makes_another_model_of_the_weights_leaves_the_claim_ope
     with torch.no_grad():
         assert not torch.allclose(merged(TOKENS).logits, logits(pair.a), atol=1e-1)
     outcome = judged(pair, folder).verdict
-    assert outcome.word == "UNDECIDED"
+    assert outcome.code == "TODO"
     assert outcome.reason == (
         f"{folder} holds an adapter beside its weights, which transformers applies where peft is installed: merge it "
         "into the weights, or remove it"

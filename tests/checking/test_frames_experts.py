@@ -35,7 +35,7 @@ EXACT = {"rotated": rotated, "experts reordered and rotated": lambda tensors: ro
 @pytest.mark.few(1)
 def test_a_rotated_mixture_is_verified_in_whatever_order_its_experts_stand(base, tmp_path, change):
     verdict = judged(base, edited(base, tmp_path / "model", noised(0.02), change))
-    assert (verdict.label, verdict.verified, verdict.by_path["mlp"].name) == ("RELATED", True, "UNRELATED")
+    assert (verdict.label, verdict.verified, verdict.by_path["mlp"].code) == ("inherited", True, "unrelated")
     assert (verdict.framed.p_value, verdict.framed.inherited.share > 0.99) == (0.003, True)
 
 
@@ -63,7 +63,11 @@ def test_names_in_memory_and_those_of_old_are_read_as_the_published_ones_and_nev
     parent, other = made(tmp_path / "base", kind), made(tmp_path / "other", kind, seed=5)
     child = edited(parent, tmp_path / "child", noised(0.02))
     found = [judged(parent, renamed(child)), judged(renamed(parent), child), judged(parent, renamed(other))]
-    assert [(one.words, one.verified) for one in found] == [("RELATED", True), ("RELATED", True), ("UNRELATED", False)]
+    assert [(one.label, one.verified) for one in found] == [
+        ("VERIFIED inherited", True),
+        ("VERIFIED inherited", True),
+        ("UNRELATED", False),
+    ]
     (row,) = compare(str(parent), str(renamed(parent)), Options(strict=True)).rows
     assert row.verdict.strict.what == "the same numbers as"
     second = experts.load_file(renamed(parent) / experts.WEIGHTS)
@@ -82,9 +86,9 @@ def test_an_independent_mixture_is_unrelated_also_if_all_its_experts_are_copies(
         }
 
     other = made(tmp_path / "other", seed=5)
-    assert judged(base, other).name == "UNRELATED"
+    assert judged(base, other).code == "unrelated"
     copies = [edited(one, tmp_path / name, copied) for one, name in ((base, "a"), (other, "b"))]
-    assert judged(*copies).name == "UNRELATED"
+    assert judged(*copies).code == "unrelated"
 
 
 def test_one_expert_of_the_base_among_others_is_related_in_part(base, tmp_path):
@@ -119,9 +123,9 @@ def test_an_upcycled_model_is_verified_beside_its_dense_base_in_any_coordinates(
 def test_of_very_many_units_a_part_is_looked_at_which_hides_no_descendant(base, tmp_path, monkeypatch):
     monkeypatch.setattr(units, "MOST_KEPT", experts.LAYERS * experts.EXPERTS * 20)
     verdict = judged(base, edited(base, tmp_path / "model", noised(0.02), reordered, rotated))
-    assert (verdict.label, verdict.framed.kept) == ("RELATED", 20 / HIDDEN)
+    assert (verdict.label, verdict.framed.kept) == ("VERIFIED inherited", 20 / HIDDEN)
     verdict = judged(base, edited(base, tmp_path / "shuffled", noised(0.02), shuffled, reordered, rotated))
-    assert (verdict.word, verdict.verified) == ("UNDECIDED", False)
+    assert (verdict.code, verdict.verified) == ("inconclusive", False)
 
 
 @pytest.mark.parametrize("candidate", ["independent", "rotated"])
@@ -134,5 +138,5 @@ def test_a_part_of_many_experts_tells_an_independent_mixture_from_a_rotated_one(
     else:
         model = made(tmp_path / "model", seed=1, num_hidden_layers=8)
     (row,) = compare(str(deep), str(model), Options(order_seed=0, min_share=0.4)).rows
-    assert row.verdict.word == ("UNRELATED" if candidate == "independent" else "RELATED")
+    assert row.verdict.code == ("unrelated" if candidate == "independent" else "inherited")
     assert row.verdict.verified == (candidate == "rotated")

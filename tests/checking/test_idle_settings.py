@@ -81,13 +81,13 @@ def test_experts_that_a_scale_of_their_own_multiplies_with_nothing_verify_nothin
         return torch.full_like(tensor, 1e-20) if name.endswith("per_expert_scale") else tensor
 
     verdict = switched_off(made(GEMMA, MIXED, tmp_path), scaled)
-    assert verdict.word == "UNDECIDED"
+    assert verdict.code == "inconclusive"
     assert "layers.0.router.per_expert_scale holds numbers of the size" in verdict.reason
 
 
 def test_no_experts_of_a_token_verify_nothing(tmp_path):
     verdict = switched_off(made(GEMMA, MIXED, tmp_path), lambda _, tensor: tensor, top_k_experts=0)
-    assert verdict.word == "UNDECIDED"
+    assert verdict.code == "inconclusive"
     assert "config.json says `top_k_experts: 0`, with which a branch of the layers of gemma4_text" in verdict.reason
 
 
@@ -106,7 +106,7 @@ def test_multipliers_beside_which_layers_are_nothing_are_refused(tmp_path, name,
     dead = {key: tensor * 0 if key.endswith("mlp.down_proj.weight") else tensor for key, tensor in a.items()}
     torch.testing.assert_close(logits(pair.write(dead, **settings)), whole, atol=1e-3, rtol=1e-3)
     verdict = judged(pair, pair.write(a, **settings))
-    assert verdict.word == "UNDECIDED"
+    assert verdict.code == "TODO"
     assert said in verdict.reason
 
 
@@ -115,4 +115,4 @@ def test_settings_that_the_class_does_not_read_change_nothing(tmp_path):
     junk = {"top_k_experts": 0, "residual_multiplier": 0.0, "activation_sparsity_pattern": [1.0], "swiglu_limit": 0}
     folder = pair.write(pair.tensors()[1], **junk, more={"embedding_multiplier": 0})
     torch.testing.assert_close(logits(folder), logits(pair.b))
-    assert judged(pair, folder).name == "UNRELATED"
+    assert judged(pair, folder).code == "unrelated"

@@ -80,12 +80,12 @@ def test_a_part_that_the_class_does_not_build_as_config_json_is_decides_nothing(
     folder = lean.write({**a, **b})
     assert decoys.whose(folder, lean, getattr(transformers, name)) == "B"
     assert added
-    assert judged(full.a, folder).name != "RELATED"
+    assert not judged(full.a, folder).is_related
     verdict = judged(lean.b, folder)
     assert (verdict.label, verdict.verified) == ("RELATED unlisted-class", False)
 
 
-@pytest.mark.parametrize(("loud", "name"), [(False, "UNRELATED"), (True, "RELATED")])
+@pytest.mark.parametrize(("loud", "name"), [(False, "unrelated"), (True, "inherited")])
 def test_a_shared_expert_in_a_class_without_one_neither_forges_nor_hides_a_descent(tmp_path, loud, name):
     pair = made(QWEN, {}, tmp_path)
     a, b = pair.tensors()
@@ -98,7 +98,7 @@ def test_a_shared_expert_in_a_class_without_one_neither_forges_nor_hides_a_desce
     folder = pair.write({**own, **shared})
     torch.testing.assert_close(logits(folder), logits(pair.a if loud else pair.b), atol=0, rtol=0)
     (row,) = compare(str(pair.a), str(folder)).rows
-    assert (row.verdict.word, row.verdict.verified) == (name, False)
+    assert (row.verdict.code, row.verdict.verified) == (name, False)
     assert (f"{len(shared)} stored tensors, such as" in row.verdict.reason) is loud
 
 
@@ -109,7 +109,7 @@ def test_a_bias_that_no_module_loads_decides_nothing(tmp_path, name):
     rows = a[f"model.layers.0.{name.replace('.bias', '.weight')}"].shape[0]
     folder = pair.write({**a, **{f"model.layers.{layer}.{name}": torch.full((rows,), -1e4) for layer in (0, 1)}})
     torch.testing.assert_close(logits(folder), logits(pair.a))
-    assert judged(pair.a, folder).name == "RELATED"
+    assert judged(pair.a, folder).code == "inherited"
 
 
 def test_what_transformers_makes_up_verifies_and_contradicts_nothing(tmp_path):
@@ -117,7 +117,7 @@ def test_what_transformers_makes_up_verifies_and_contradicts_nothing(tmp_path):
     for tensors in pair.tensors():
         folder = pair.write({name: each for name, each in tensors.items() if name != "model.norm.weight"})
         verdict = judged(pair.a, folder)
-        assert verdict.word == "UNDECIDED"
+        assert verdict.code == "inconclusive"
         assert "model.norm.weight: transformers fills them with random" in verdict.reason
 
 
@@ -136,7 +136,7 @@ def test_numbers_that_float16_flushes_to_zero_forge_no_descent(tmp_path):
     settings = {"intermediate_size": whole[0].shape[0], "rms_norm_eps": 1e-12}
     halved = pair.write(b, dtype="float16", **settings)
     assert np.corrcoef(logits(halved).flatten(), logits(pair.b).flatten())[0, 1] > 0.99
-    assert judged(pair.a, halved).name == "UNRELATED"
+    assert judged(pair.a, halved).code == "unrelated"
 
 
 def test_keys_that_stand_for_others_are_refused(tmp_path):

@@ -19,7 +19,7 @@ BASIS = (
 @pytest.mark.parametrize(
     ("noise", "words", "said"),
     [
-        (4.0, "RELATED", ""),
+        (4.0, "VERIFIED inherited", ""),
         (6.0, "RELATED part", "is inherited, in layers 1, 3, 5"),
         (8.0, "RELATED embedding", BASIS),
         (12.0, "RELATED embedding", BASIS),

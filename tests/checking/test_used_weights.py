@@ -64,7 +64,7 @@ def test_layers_of_the_base_that_drown_verify_nothing_in_a_converted_file_either
     file = write(tmp_path / "drowned", tmp_path / "drowned.gguf", kind=getattr(KINDS, kind))
     for seed in range(4):
         (row,) = compare(str(EXAMPLES / BASE), str(file), Options(order_seed=seed)).rows
-        assert (row.verdict.word, row.verdict.verified) == ("UNDECIDED", False)
+        assert (row.verdict.code, row.verdict.verified) == ("inconclusive", False)
 
 
 INSERTED = {
@@ -91,14 +91,14 @@ def test_one_loud_layer_that_does_nothing_takes_no_word_from_a_copy(tmp_path, cr
     attack = partial(forgeries.inserted, crude=crude)
     assert edited(tmp_path, BASE, attack, INDEPENDENT) < SAME
     verdicts = judged(EXAMPLES / BASE, tmp_path)
-    assert [(verdict.label, verdict.verified) for verdict in verdicts] == [("RELATED", True)] * 2
+    assert [(verdict.label, verdict.verified) for verdict in verdicts] == [("VERIFIED inherited", True)] * 2
 
 
 @pytest.mark.long
 def test_a_third_of_loud_layers_that_do_nothing_makes_no_copy_unrelated(tmp_path):
     attack = partial(forgeries.inserted, crude=False, count=3)
     assert edited(tmp_path, BASE, attack, INDEPENDENT) < SAME
-    assert "UNRELATED" not in [verdict.word for verdict in judged(EXAMPLES / BASE, tmp_path)]
+    assert "unrelated" not in [verdict.code for verdict in judged(EXAMPLES / BASE, tmp_path)]
 
 
 @pytest.mark.parametrize("factor", [1e4, 1e6])

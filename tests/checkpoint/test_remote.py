@@ -46,7 +46,7 @@ def touched(hub, name, file=WEIGHTS):
 
 def test_a_check_moves_the_mlp_alone_and_nothing_twice(online, exact):
     found = lineage("check", "fern/llama-finetune-a")
-    assert (found.code, found.err, found.rows[0][-1]) == (0, "", "RELATED")
+    assert (found.code, found.err, found.rows[0][-1]) == (0, "", "inherited")
     for name in SMALL:
         norms = {f"model.layers.{layer}.post_attention_layernorm.weight" for layer in range(6)}
         matrices = {

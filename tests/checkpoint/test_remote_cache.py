@@ -96,7 +96,7 @@ def test_a_process_that_is_killed_leaves_a_cache_in_which_the_next_succeeds(serv
     assert not [file for file in cached(tmp_path / "home") if "incomplete" in file or WEIGHTS in file]
     served.faults.clear()
     found = process("check", "fern/llama-finetune-a", env=remote(served, tmp_path / "home"))
-    assert (found.code, found.err, found.rows[0][-1]) == (0, "", "RELATED")
+    assert (found.code, found.err, found.rows[0][-1]) == (0, "", "inherited")
 
 
 @pytest.mark.long

@@ -28,7 +28,7 @@ def test_a_branch_that_moves_is_read_as_it_was(online, tmp_path):
 def test_a_model_that_was_renamed_is_followed_and_that_is_said(online, caplog):
     online.renamed["meta/old-name"] = "acme/llama-base"
     found = lineage("check", "fern/llama-finetune-a", "--base", "meta/old-name")
-    assert found.rows[0][-1] == "RELATED"
+    assert found.rows[0][-1] == "inherited"
     assert "meta/old-name is now called acme/llama-base" in caplog.text
 
 
@@ -38,5 +38,5 @@ def test_a_model_that_declares_its_own_former_name_has_no_base(online, tmp_path)
     online.publish("fern/own", own)
     online.renamed["fern/before"] = "fern/own"
     found = lineage("check", "fern/own")
-    assert found.rows[0][-1] == "UNDECIDED"
+    assert found.rows[0][-1] == "TODO"
     assert "the model declares itself as its base" in found.sentences

@@ -1,3 +1,4 @@
+import json
 import os
 import re
 import resource
@@ -11,6 +12,7 @@ import pytest
 from hf_lineage import cli
 from tests.invoking import check, lineage
 from tests.models import WEIGHTS, tiny_gpt2
+from tests.server.client import connect_to_nothing
 
 RAISE_IT = "raise the limit on the size of files (ulimit -f)"
 
@@ -78,6 +80,32 @@ def test_a_model_that_is_not_there_is_one_line(command, tmp_path):
     assert lineage(command, tmp_path / "gone").error == (
         f"{tmp_path / 'gone'} is neither a folder nor a Hub name such as org/model or org/model@revision"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "code", "remedy"),
+    [
+        (["--nose"], 2, "usage", ""),
+        (["./none"], 2, "no-model", ""),
+        (["acme/none"], 4, "network", "check the connection and try again"),
+        (
+            ["./acme/base", "--base", "./acme/base", "--set", "max-memory=1KB"],
+            2,
+            "option",
+            "raise --set max-memory or free some memory",
+        ),
+        (["./fern/child"], 2, "damaged", "put the weights there"),
+    ],
+)
+def test_an_error_is_json_where_that_is_the_format(hub, monkeypatch, arguments, exit_code, code, remedy):
+    connect_to_nothing(hub / "cache", monkeypatch)
+    monkeypatch.chdir(hub)
+    (hub / "fern/child" / WEIGHTS).write_bytes(b"damaged")
+    for form in (["--format", "json"], ["--format=json"]):
+        shown = lineage("check", *arguments, *form)
+        error = json.loads(shown.out)["error"]
+        assert (shown.code, error["code"], error["remedy"]) == (exit_code, code, remedy)
+        assert shown.err == f"hf-lineage: {'; '.join(filter(None, (error['message'], error['remedy'])))}\n"
 
 
 class TestOutput:

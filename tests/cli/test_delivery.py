@@ -58,8 +58,7 @@ def test_a_wrong_policy_is_one_line_before_anything_is_read(tmp_path):
     file = tmp_path / "p.yaml"
     file.write_text("until: 2027")
     assert lineage("check", "no such model", "--policy", file).error == (
-        f"{file}: unknown key until; the keys are accepted, relation, require, own-code, "
-        "undeclared-parent, fail-on"
+        f"{file}: unknown key until; the keys are accepted, relation, require, own-code, undeclared-parent, fail-on"
     )
 
 

@@ -3,12 +3,10 @@
 import json
 import logging
 
-import click
 import pytest
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled, enable_progress_bars
 
 from hf_lineage import check
-from hf_lineage.cli import cli
 from hf_lineage.cli.indexing import progress
 from tests.invoking import lineage
 from tests.models import EXAMPLES
@@ -16,17 +14,6 @@ from tests.models import EXAMPLES
 RELATED, UNRELATED, BASE = (
     EXAMPLES / name for name in ("fern/llama-finetune-a", "otter/llama-independent", "acme/llama-base")
 )
-
-
-def commands(group, name=()):
-    for word, command in group.commands.items():
-        yield from commands(command, (*name, word)) if isinstance(command, click.Group) else [(*name, word)]
-
-
-@pytest.mark.parametrize("words", list(commands(cli)), ids=" ".join)
-def test_every_command_can_be_quiet(words):
-    helped = lineage(*words, "--help").out
-    assert "-q, --quiet" in helped
 
 
 def test_a_quiet_comparison_still_writes_files_and_errors(tmp_path):

@@ -10,26 +10,15 @@ from tests.server.client import connect_to_nothing
 
 BASE, CHILD = EXAMPLES.resolve() / "acme/llama-base", EXAMPLES.resolve() / "fern/llama-finetune-a"
 READING = (
-    ("identify", "{}"),
-    ("index", "add", "{}"),
-    ("inspect", "{}"),
-    ("extract", "{}"),
-    ("annotate", "{}", "--base", str(BASE)),
-    ("compare", str(BASE), "{}"),
-)
+    ("identify", "{}"), ("index", "add", "{}"), ("inspect", "{}"), ("extract", "{}"),
+    ("annotate", "{}", "--base", str(BASE)), ("compare", str(BASE), "{}"),
+)  # fmt: skip
 """Commands that read a model, which stands in place of the braces."""
 ASKING = (
-    ("check", "org/model"),
-    ("identify", "org/model"),
-    ("identify", str(BASE), "--index", "org/index"),
-    ("tree", "--author", "org"),
-    ("tree", "--index", "org/index"),
-    ("index", "add", "org/model"),
-    ("index", "list", "--index", "org/index"),
-    ("annotate", "org/model"),
-    ("extract", "org/model"),
-    ("compare", str(BASE), "org/model"),
-)
+    ("check", "org/model"), ("annotate", "org/model"), ("extract", "org/model"), ("compare", str(BASE), "org/model"),
+    ("identify", "org/model"), ("identify", str(BASE), "--index", "org/index"), ("tree", "--author", "org"),
+    ("tree", "--index", "org/index"), ("index", "add", "org/model"), ("index", "list", "--index", "org/index"),
+)  # fmt: skip
 """Commands that ask the Hub."""
 
 
@@ -79,21 +68,13 @@ def test_a_truncated_file_is_named(place, command):
 @pytest.mark.parametrize(
     "command",
     [
-        *READING,
-        ("check", "{}"),
-        ("check", str(BASE), "--policy", "{}"),
-        ("tree", "--author", "{}"),
-        ("tree", "--index", "{}"),
-        ("identify", str(BASE), "--index", "{}"),
-        ("check", str(BASE), "--index", "{}"),
-        ("index", "list", "--index", "{}"),
-        ("index", "build", "--from", "{}"),
-        ("registry", "{}"),
-        ("check", str(BASE), "--format", "{}"),
-        ("compare", str(BASE), str(CHILD), "-o", "{}/report.txt"),
+        *READING, ("check", "{}"), ("check", str(BASE), "--policy", "{}"), ("check", str(BASE), "--index", "{}"),
+        ("tree", "--author", "{}"), ("tree", "--index", "{}"), ("identify", str(BASE), "--index", "{}"),
+        ("index", "list", "--index", "{}"), ("index", "build", "--from", "{}"), ("registry", "{}"),
+        ("check", str(BASE), "--format", "{}"), ("compare", str(BASE), str(CHILD), "-o", "{}/report.txt"),
     ],
     ids=words,
-)
+)  # fmt: skip
 def test_a_name_with_line_ends_and_escapes_is_shown_on_one_line(command):
     assert r"a\nb\x1b[31mc" in refused(*(word.format(NAME) for word in command))
 

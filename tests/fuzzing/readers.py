@@ -254,7 +254,8 @@ _RECORD = {
     "claims": [
         {
             "base": "org/base", "base_commit": None, "relation": "finetune", "sources": ["README.md"], "verified": True,
-            "verdict": "VERIFIED", "code": "inherited", "reason": "", "layers": 2, "score": 0.9, "p_value_adjusted": 0.001, "paths": [],
+            "verdict": "VERIFIED", "code": "inherited", "reason": "", "layers": 2, "score": 0.9,
+            "p_value_adjusted": 0.001, "paths": [],
             "recipe": {
                 "name": "robust", "gains": True, "means": True, "cap": True, "ones": True, "probes": 64,
                 "coordinates": 128, "sketch_version": 1,

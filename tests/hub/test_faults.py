@@ -1,4 +1,4 @@
-"""Every fault of a network, at every place: a right result, or one line and exit code 4, or 2 where a file changed; never a wrong one."""
+"""Every fault of a network, at every place: a right result, or one line and exit code 4, 2 if a file changed."""
 
 import functools
 import itertools

@@ -54,14 +54,8 @@ def test_a_hub_name_may_have_an_organisation_and_a_revision(name, monkeypatch, t
     "name",
     [
         *("", " ", "a/b/c", "org/model@", "org/model@two@three", "../model", "/nowhere", "./model", "org/../x"),
-        *(
-            "org/mo del",
-            "org/model\n",
-            "\x1b[31morg/model",
-            "org/mo\0del",
-            "x" * 5000,
-            "https://huggingface.co/org/model",
-        ),
+        "x" * 5000,
+        *("org/mo del", "org/model\n", "\x1b[31morg/model", "org/mo\0del", "https://huggingface.co/org/model"),
     ],
 )
 def test_anything_else_is_no_model(name):

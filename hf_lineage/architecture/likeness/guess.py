@@ -140,7 +140,7 @@ def _reader_and_writer(
 
 
 def _assignment(factorization: Factorization, group: LayerGroup) -> frozenset[tuple[str, str, str]]:
-    """Kind, role and name of the norms of a registry file; empty if the group lacks one of them."""
+    """Return kind, role and name of the norms of a registry file; empty if the group lacks one of them."""
     assignment: set[tuple[str, str, str]] = set()
     gains = {"norm": group.gains, "output_norm": group.gains, "inner_norm": group.tensors}
     for kind in KINDS:

@@ -1,6 +1,6 @@
-"""What a repository holds, found once: a model, or models in its folders, or adapters, and parts beside these.
+"""Contents of a repository, found once: a model, or models in its folders, or adapters, and parts beside these.
 
-How the files of a model are read, foreign forms among them, is another table: `FORMS` of `checkpoint/foreign`.
+The readers of a model's files, foreign forms among them, are another table: `FORMS` of `checkpoint/foreign`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Contents:
-    """What one repository holds, or the signature that stands for a model."""
+    """Contents of one repository, or the signature that stands for a model."""
 
     source: Source
     adapters: Adapters | None

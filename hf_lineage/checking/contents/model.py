@@ -1,4 +1,4 @@
-"""What is asked of what a repository holds, and a model or a stored signature, judged on the bases that are claimed."""
+"""Requests about a repository, and a model or a stored signature, judged on the bases that are claimed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Source = RepoRef | Signature
 
 @dataclass(frozen=True)
 class Judged:
-    """What was judged of a repository: a row for each claim and thing, and sentences about the repository."""
+    """Judgement of a repository: a row for each claim and thing, and sentences about the repository."""
 
     rows: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of a model: whether it comes from the bases that are claimed."""
+    """Question about a model: whether it comes from the bases that are claimed."""
 
     declared: Claims
     options: Options
@@ -45,7 +45,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Compared:
-    """What other models are compared with: one base, whatever they declare."""
+    """One base with which other models are compared, whatever they declare."""
 
     claim: Claim
     base: Source
@@ -55,7 +55,7 @@ class Compared:
 
 
 def _judge(source: Source, asked: Asked, part: str = "") -> tuple[tuple[Row, ...], OpenedModel | Verdict]:
-    """The rows of all claims, the parents of a merge judged together, and the candidate."""
+    """Return the rows of all claims, the parents of a merge judged together, and the candidate."""
     claims = asked.declared.claims
     options, candidate = asked.options, opened_once(source, asked.options)
     opened = candidate()

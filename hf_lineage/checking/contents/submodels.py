@@ -23,7 +23,7 @@ from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
 
 NOT_JUDGED = "its use by the rest of the model was not judged"
-"""What a row about a part says nothing of."""
+"""Reservation in every row about a part."""
 COPY = (
     "the same bytes: all files with weights are those of the base, and so is config.json; nothing was compared, for {}"
 )
@@ -58,12 +58,12 @@ def _judge(parts: Parts, candidates: Mapping[str, Candidate], claim: Claim, opti
 
 
 def _has(base: object, part: str) -> bool:
-    """Whether a base has a folder of its own for a part."""
+    """Return whether a base has a folder of its own for a part."""
     return isinstance(base, RepoRef) and base.offers(f"{part}/{CONFIG}")
 
 
 def _is_of(base: object, parts: Parts, part: str) -> bool:
-    """Whether a part that is not read equals that of the base, byte for byte; no if that is not known."""
+    """Return whether a part that is not read equals that of the base, byte for byte; no if that is not known."""
     if not isinstance(base, RepoRef) or not _has(base, part):
         return False
     return _is_copy(part_of(replace(parts.models[0], subfolder=""), part), part_of(base, part))
@@ -83,7 +83,7 @@ def with_copies(judged: Judged, repo: RepoRef, asked: Asked) -> Judged:
 
 
 def _is_copy(part: RepoRef, base: RepoRef) -> bool:
-    """Whether a part equals that of the base, byte for byte; no if that is not known."""
+    """Return whether a part equals that of the base, byte for byte; no if that is not known."""
     return attempt(lambda: unchanged(part, base), *VERDICTS) is True
 
 
@@ -105,7 +105,7 @@ def find_parts(source: Source) -> Sequence[RepoRef]:
 
 
 def _fitting(part: RepoRef, base: Source | Verdict) -> Source | Verdict:
-    """What of a base a part is compared with; or the verdict that says why there is nothing."""
+    """Return the part of a base that a part is compared with, or the verdict that says why there is none."""
     from hf_lineage.checking.source import fitting_part
 
     return base if isinstance(base, Verdict) else attempt(lambda: fitting_part(base, part), *VERDICTS)
@@ -129,7 +129,7 @@ def compare_parts(parts: Sequence[RepoRef], compared: Compared) -> Judged:
 
 
 def _judged(pairs: Sequence[tuple[RepoRef, Claim, Source | Verdict]], options: Options) -> Judged:
-    """A row for each part and claim, and a sentence for each part of which a base has no such part."""
+    """Return a row for each part and claim, and a sentence for each part of which a base has no such part."""
     rows = tuple(_row(part, claim, base, options) for part, claim, base in pairs if not isinstance(base, Verdict))
     notes = (f"{part.part} was not looked at: {base.reason}" for part, _, base in pairs if isinstance(base, Verdict))
     return Judged(rows, tuple(dict.fromkeys(notes)))

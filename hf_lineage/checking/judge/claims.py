@@ -66,7 +66,7 @@ def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str 
 
 
 def _open_base(source: RepoRef | Signature, options: Options) -> OpenedModel | Verdict:
-    """A base; or why there is nothing to compare, with the base that it declares itself, which may be named instead."""
+    """Return a base; or why nothing is compared, with the base that it declares, which may be named instead."""
     try:
         return attempt(lambda: open_model(source, options), RepositoryError, CheckpointError)
     except NothingToCompare as error:
@@ -75,7 +75,7 @@ def _open_base(source: RepoRef | Signature, options: Options) -> OpenedModel | V
 
 
 def _declared(source: RepoRef) -> str:
-    """The remedy for a base that declares one base itself; empty for any other."""
+    """Return the remedy for a base that declares one base itself; empty for any other."""
     claims = attempt(lambda: read_claims(replace(source, subfolder="")).claims, *VERDICTS)
     if isinstance(claims, Verdict) or len(claims) != 1 or claims[0].problem:
         return ""
@@ -83,7 +83,7 @@ def _declared(source: RepoRef) -> str:
 
 
 def _renamed(source: RepoRef | Signature) -> tuple[str, ...]:
-    """A sentence about a base that has another name on the Hub today."""
+    """Return a sentence about a base that has another name on the Hub today."""
     if not isinstance(source, RepoRef) or source.renamed is None:
         return ()
     old, new = printable(source.remote, 200), printable(source.renamed, 200)
@@ -99,7 +99,7 @@ def as_merge(rows: Sequence[Row], min_share: float) -> tuple[Row, ...]:
 
 
 def _saying(outcome: Verdict, sentences: Sequence[str]) -> Verdict:
-    """A verdict whose reason holds these sentences."""
+    """Return a verdict whose reason holds these sentences."""
     missing = (sentence for sentence in sentences if sentence not in outcome.reason)
     return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *missing))))
 

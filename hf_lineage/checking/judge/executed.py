@@ -70,7 +70,7 @@ class _Parts:
 
 
 def _ablated(running: RunModel, candidate: OpenedModel, parts: _Parts, seed: int) -> Ablation | None:
-    """What the candidate loses without what it inherits, on the input where that is least; None where nothing is."""
+    """Return the candidate's loss without inherited parts, on the input where it is least; None if it has none."""
     if not any(map(np.any, parts.inherited)):
         return None
     layers = candidate.reopen().layout.sets(parts.path)  # type: ignore[misc]
@@ -98,7 +98,7 @@ def _ablated(running: RunModel, candidate: OpenedModel, parts: _Parts, seed: int
 
 
 def _by_set(path: str, layer: int, sets: Sequence[LayerSet], numbers: NDArray[np.int64]) -> dict[str, list[int]]:
-    """By the name of each set of a layer which of its parts are meant, given their numbers in the layer."""
+    """Return, per name of a set of a layer, the parts that are meant, given their numbers in the layer."""
     starts = np.concatenate([[0], np.cumsum([one.parts for one in sets])])
     return {
         part_key(path, layer, number): (numbers[(numbers >= start) & (numbers < stop)] - start).tolist()
@@ -107,7 +107,7 @@ def _by_set(path: str, layer: int, sets: Sequence[LayerSet], numbers: NDArray[np
 
 
 def _some(flags: Sequence[Flags], count: int, seed: int) -> list[Flags]:
-    """So many of the parts that are meant, drawn at random."""
+    """Return so many of the parts that are meant, drawn at random."""
     sizes, meant = [len(each) for each in flags], np.flatnonzero(np.concatenate(flags))
     order = np.argsort(random_stream(f"ablated {seed}").random_raw(len(meant)), kind="stable")
     few = np.zeros(sum(sizes), np.bool_)
@@ -116,7 +116,7 @@ def _some(flags: Sequence[Flags], count: int, seed: int) -> list[Flags]:
 
 
 def _parts(base: OpenedModel, candidate: OpenedModel, stored: Verdict, options: Options) -> _Parts | None:
-    """What of the candidate is inherited, part by part; None where that is not known."""
+    """Return which parts of the candidate are inherited; None where that is not known."""
     if stored.by_units and stored.framed:
         if stored.framed.kept < 1:
             return None

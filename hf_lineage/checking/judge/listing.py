@@ -23,7 +23,7 @@ SAME = (
 
 
 def judge_listing(pair: ModelPair, criteria: Criteria) -> Verdict | None:
-    """The verdict where the listing shows the same files; None where it shows others, or does not list one of them."""
+    """Return the verdict where the listing shows the same files; None where it shows others, or does not list one."""
     base, candidate = (_tensors(model) for model in (pair.base, pair.candidate))
     if not base or base != candidate or _settings(pair.base) != _settings(pair.candidate):
         return None
@@ -32,7 +32,7 @@ def judge_listing(pair: ModelPair, criteria: Criteria) -> Verdict | None:
 
 
 def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
-    """What is stored under the name of each tensor: the SHA-256 of its file, and where it stands there.
+    """Return, per name of a tensor, the SHA-256 of its file, and the tensor's place, type and shape there.
 
     Nothing where the Hub does not list one of these files, or where the model is none of the Hub.
     """

@@ -1,7 +1,7 @@
 """Nulls: scores of the base against named models that are independent of it, and which models cannot serve.
 
 Nobody can prove that a model is independent. A model is refused if something shows that it is not: it is the base or
-the candidate, it declares one of them, it is more similar to the base than chance allows, or it is named twice.
+the candidate, or declares one of them; it is more similar to the base than chance allows; or it is named twice.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _refuse_named(
 
 
 def _names(model: OpenedModel) -> set[str]:
-    """The names of a model, without its revision."""
+    """Return the names of a model, without its revision."""
     return {_plain(name) for name in (model.name, *(model.identity or ())[:1])}
 
 
@@ -101,7 +101,7 @@ def _plain(name: str) -> str:
 
 
 def _dependent(outcome: Verdict) -> bool:
-    """Whether a path has the least p-value that is possible, by the permutation null, and at least the minimum effect.
+    """Return whether a path has the least possible p-value, by the permutation null, and at least the minimum effect.
 
     At a larger p-value independent models would be refused by chance, and too few of them would remain.
     """
@@ -112,7 +112,7 @@ def _dependent(outcome: Verdict) -> bool:
 
 
 def _published(base: OpenedModel, name: str, published: PublishedNull, spec: Spec) -> Scores:
-    """The scores of a published null by model; OptionError if they are of another base, recipe or path."""
+    """Return the scores of a published null by model; OptionError if they are of another base, recipe or path."""
     plain = spec.recipe == replace(RECIPES[published.recipe], probes=spec.recipe.probes)
     if not plain or published.path not in spec.paths:
         raise OptionError(

@@ -16,7 +16,7 @@ from hf_lineage.signature.sources import FILE
 
 
 def _signature(model: OpenedModel, read: tuple[int, ...]) -> Signature:
-    """The signature of the layers read so far, or all layers of a given signature, as its order may be changed.
+    """Return the signature of the layers read so far, or all layers of a given signature, as its order may be changed.
 
     Of a cached signature only these layers are used, as of weights: a report does not depend on what is cached.
     """
@@ -24,7 +24,7 @@ def _signature(model: OpenedModel, read: tuple[int, ...]) -> Signature:
 
 
 def _clear(outcome: Verdict, read: int, layers: int, criteria: Criteria) -> bool:
-    """Whether the verdict stands, whatever the unread layers hold."""
+    """Return whether the verdict stands, whatever the unread layers hold."""
     if outcome.is_related:
         bounds = [_bound(measured, read, layers) for measured in outcome.evidence.values()]
         return outcome.verified and min(bounds) > criteria.min_share
@@ -38,7 +38,7 @@ def _clear(outcome: Verdict, read: int, layers: int, criteria: Criteria) -> bool
 
 
 def _bound(measured: Evidence, read: int, layers: int) -> float:
-    """A lower bound on the inherited share of all layers, whatever the unread ones hold (one-sided, 99 %)."""
+    """Return a lower bound on the inherited share of all layers, whatever the unread ones hold (one-sided, 99 %)."""
     inherited = measured.inherited
     if inherited is None or not inherited.layers:
         return 0.0
@@ -49,7 +49,7 @@ def _bound(measured: Evidence, read: int, layers: int) -> float:
 
 
 def _judge_sample(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
-    """The verdict by a sample of the first layers, if it verifies the claim whatever the unread layers hold."""
+    """Return the verdict by a sample of the first layers, if it verifies the claim whatever the unread layers hold."""
     (order, stops), sample = pair.plan, pair.sampling
     if sample is None:
         return None
@@ -58,7 +58,7 @@ def _judge_sample(pair: ModelPair, criteria: Criteria, _before: Verdict | None) 
 
 
 def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
-    """UNRELATED if all units of as many layers as that needs show nothing on some coordinates.
+    """Return UNRELATED if all units of as many layers as that needs show nothing on some coordinates.
 
     The exact test is that of whole layers, which have as many test coordinates. It takes no part of alpha, since it
     never says RELATED.
@@ -73,7 +73,7 @@ def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | Non
 
 
 def _judge_layers(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict:
-    """The verdict at the first interim analysis whose result the unread layers cannot change."""
+    """Return the verdict at the first interim analysis whose result the unread layers cannot change."""
     order, stops = pair.plan
     for read in stops:
         base, candidate = (_signature(model, order[:read]) for model in (pair.base, pair.candidate))

@@ -73,9 +73,9 @@ class ModelPair:
 
     @functools.cached_property
     def unlike_layers(self) -> str:
-        """Why paths cannot be compared: layers of unlike widths, or with `--null` of unlike number; or empty.
+        """Return why paths cannot be compared: unlike widths of layers, or with `--null` unlike numbers; or empty.
 
-        If all layers have one width, all layers of the shallower model are paired, and a permutation changes their
+        If all layers have one width, all layers of the shallower model are paired; a permutation then changes their
         score as it does at equal depth. Empirical nulls need models of equal depth.
         """
         base, candidate = self.base, self.candidate
@@ -106,7 +106,7 @@ class ModelPair:
 
     @functools.cached_property
     def sampling(self) -> Sampling | None:
-        """How both are sampled; None where they are compared by whole layers alone, or these are read at once.
+        """Return the sampling of both; None where they are compared by whole layers alone, or these are read at once.
 
         Both have to be read from their weights, and layers of the same number to have equally many units.
         """
@@ -121,7 +121,7 @@ class ModelPair:
 
 
 def _sizes(model: FromWeights, options: Options) -> tuple[int, ...]:
-    """How many units each layer has along every path; empty if not all of it can be read some rows at a time."""
+    """Return the number of units per layer along every path; empty if some of it cannot be read some rows at a time."""
     layout, checkpoint = model.opened.layout, model.opened.checkpoint
     if not all(fits(layout, checkpoint, path) for path in options.paths):
         return ()
@@ -129,7 +129,7 @@ def _sizes(model: FromWeights, options: Options) -> tuple[int, ...]:
 
 
 def _obstacle(base: Mapping[int, int], candidate: Mapping[int, int], nulls: Sequence[str]) -> str:
-    """What the user has to leave out before two models can be compared, empty if they can be."""
+    """Return what the user has to leave out before two models can be compared, empty if they can be."""
     if sorted(base.values()) == sorted(candidate.values()):
         return ""
     if len({*base.values(), *candidate.values()}) > 1:
@@ -147,11 +147,11 @@ class Stage:
     """One test of a claim. Every test that is possible has its part of alpha, whether it is made in the end or not."""
 
     name: str
-    """How it compares two models: reports name it if it could not."""
+    """Way in which it compares two models: reports name it if it could not."""
     possible: Callable[[ModelPair], bool]
     """Whether it may be made, by what is known before any weights are read."""
     analyses: Callable[[ModelPair], int]
-    """How many p-values it may have; each takes an equal part of alpha (Bonferroni)."""
+    """Return the largest number of its p-values; each takes an equal part of alpha (Bonferroni)."""
     called_for: Callable[[ModelPair, Verdict | None], bool]
     """Whether it follows the verdict so far, which is None before the first."""
     run: Callable[[ModelPair, Criteria, Verdict | None], Verdict | None]

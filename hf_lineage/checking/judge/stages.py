@@ -1,7 +1,7 @@
 """Stages: the tests of a claim, in the order in which they are made, until there is a verdict.
 
 All possible tests together call independent models RELATED with probability alpha at most. So alpha is divided before
-any of them is made, here and nowhere else, and a test that is added to the list has its part of it.
+any of them is made, here and nowhere else. A test that is added to the list has its part of alpha.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hf_lineage.evidence.judging import as_read, reserved
 
 
 def _is_listed(pair: ModelPair, before: Verdict | None) -> bool:
-    """Whether the Hub may know the content of both, and nobody asks for what only the weights can tell."""
+    """Return whether the Hub may know the content of both, and nobody asks for what only the weights can tell."""
     options = pair.options
     asked = options.budget == "full" or options.recompute or options.run or options.strict or options.nulls
     return not (before or asked or pair.base.local or pair.candidate.local)
@@ -89,7 +89,7 @@ def divide_alpha(pair: ModelPair, possible: Sequence[Stage]) -> Criteria:
 
 
 def _against_null_model(pair: ModelPair, other: OpenedModel) -> Verdict:
-    """The verdict on the base and a model that is named as independent of it."""
+    """Return the verdict on the base and a model that is named as independent of it."""
     if unlike := replace(pair, candidate=other).unlike_layers:
         return Verdict(Code.INCOMPATIBLE, unlike)
     options = replace(pair.options, nulls=(), budget="full")
@@ -97,7 +97,7 @@ def _against_null_model(pair: ModelPair, other: OpenedModel) -> Verdict:
 
 
 def _after(stage: Stage, pair: ModelPair, criteria: Criteria, before: Verdict | None) -> Verdict | None:
-    """The verdict after one more stage; where an earlier one gave a verdict, an error is a part of its reason."""
+    """Return the verdict after one more stage; if an earlier one gave a verdict, an error is a part of its reason."""
     if before is None:
         return attempt(lambda: stage.run(pair, criteria, None), NothingToCompare)
     try:

@@ -1,6 +1,6 @@
 """Strict: every number of a model held against the base's, as the format of each tensor would have stored that.
 
-Tensors are read one after the other, a large one some rows at a time where its format allows that, so that no more than
+Tensors are read one after the other, a large one some rows at a time where its format allows that. So no more than
 about two matrices are in memory at once, with the ends of the grids of one.
 """
 
@@ -24,9 +24,9 @@ from hf_lineage.evidence.strict import AT_ONCE, CASTS, Beyond, Coded, Strict, Ta
 from hf_lineage.hub import client
 
 BEFORE = 2.0**-9
-"""By how much, beside its size, a number of float32 may have been rounded before: to bfloat16."""
+"""Relative rounding, to bfloat16, that a number of float32 may have had before."""
 UNDONE = 2.0**-24
-"""What adding 1 to a gain, and taking it off again, leaves of it."""
+"""Error that adding 1 to a gain, and taking it off again, leaves in it."""
 UNKNOWN = "hf-lineage knows no bound for the rounding of its format"
 LONG = frozenset({"F32", "F64"})
 
@@ -44,7 +44,7 @@ def judge_strict(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, 
 
 
 def _weights(model: OpenedModel) -> Opened:
-    """The weights of a model, also where a cached signature was used for the verdict; opened anew if on the Hub.
+    """Return the weights of a model, also where a cached signature was used for the verdict; opened anew if on the Hub.
 
     What was opened for the verdict may have ended its downloads.
     """
@@ -85,7 +85,7 @@ class _Unbound:
 
 
 def _held(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | str:
-    """How one tensor is stored if it is the base's, what is wrong with it, or why that cannot be told."""
+    """Return the storage of one tensor if it is the base's, what is wrong with it, or why that cannot be told."""
     info, of_base = pairing.candidate.tensors[name], pairing.base.tensors[other]
     if info.shape != of_base.shape and not info.numbers == of_base.numbers == 1:
         return Beyond(name, info.numbers, 0, 0.0, why=f"has shape {info.shape}, and {of_base.shape} in the base")
@@ -110,7 +110,7 @@ def _held(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | str:
 
 
 def _as_stored(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | str:
-    """The same of a tensor that is not read as numbers, such as a table of positions: it has to be stored alike."""
+    """Return the same of a tensor that is not read as numbers, such as a position table: it has to be stored alike."""
     info, of_base = pairing.candidate.tensors[name], pairing.base.tensors[other]
     if len(info.parts) != 1 or len(of_base.parts) != 1:
         return _Unbound(info.refusal or of_base.refusal)
@@ -120,14 +120,14 @@ def _as_stored(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | s
 
 
 def _dtype(checkpoint: Checkpoint, info: TensorInfo) -> str:
-    """The format of the first part; metadata hold numbers of float32."""
+    """Return the format of the first part; metadata hold numbers of float32."""
     return checkpoint.stored[info.parts[0]].dtype if info.parts else "F32"
 
 
 def _chunks(
     pairing: Pairing, name: str, other: str
 ) -> Iterator[tuple[int, list[NDArray[Any]], NDArray[Any], NDArray[Any]]]:
-    """The numbers of a tensor, from which row on, what they are decoded from, and the base's."""
+    """Yield the numbers of a tensor, from which row on, what they are decoded from, and the base's."""
     candidate, base = pairing.candidate, pairing.base
     info, of_base = candidate.tensors[name], base.tensors[other]
     by_rows = candidate.row_parts(name) and base.row_parts(other)

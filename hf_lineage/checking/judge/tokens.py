@@ -34,7 +34,7 @@ def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Arra
 
 
 def _shared(base: Opened, candidate: Opened) -> tuple[SharedTokens, tuple[str, str]]:
-    """The tokens that both know, and the tensor with a row for each in either model."""
+    """Return the tokens that both know, and the tensor with a row for each in either model."""
     names = _embedding(base), _embedding(candidate)
     rows = base.checkpoint.tensors[names[0]].shape[0], candidate.checkpoint.tensors[names[1]].shape[0]
     try:
@@ -50,7 +50,7 @@ def _shared(base: Opened, candidate: Opened) -> tuple[SharedTokens, tuple[str, s
 
 
 def _embedding(model: Opened) -> str:
-    """The tensor with a row for each token; NothingToCompare if there is none that writes into the stream."""
+    """Return the tensor with a row for each token; NothingToCompare if there is none that writes into the stream."""
     tensors, layout = model.checkpoint.tensors, model.layout
     names = (f"{name}.weight" for name in as_names(layout.factorization.embedding))
     name = next((name for name in names if name in tensors), None)
@@ -60,7 +60,7 @@ def _embedding(model: Opened) -> str:
 
 
 def _prepared(model: Opened, name: str, numbers: Numbers) -> Array:
-    """The rows of some tokens of a model, prepared for the fit."""
+    """Return the rows of some tokens of a model, prepared for the fit."""
     rows = read_token_rows(model.checkpoint, name, numbers)
     prepare_rows(rows)
     return rows

@@ -3,9 +3,9 @@
 Numbers need matrices that both store in one floating-point format and in one shape. A few rows of each are read: any of
 what reads the stream, and of what writes into it the residual coordinates that a sample of all units reads.
 
-Units follow if the paths say UNRELATED, if the two have different widths, and if residual coordinates are not
-exchangeable, so that the paths have no test. An honest release needs neither test and costs nothing more. The p-value
-of the paths is corrected for each whenever it may follow.
+Units follow where the paths say UNRELATED, and where the two have different widths. They also follow where residual
+coordinates are not exchangeable, so that the paths have no test. An honest release needs neither test and costs
+nothing more. The p-value of the paths is corrected for each whenever it may follow.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from hf_lineage.signature.units import HEADS, PATH, known_weights
 USUAL = next(iter(RECIPES.values())).name
 """Other recipes reproduce what was measured with them, and nothing else."""
 FEWER = 2
-"""So many times fewer layers are read at first where the candidate declares the base: then its stream may have been
-rotated by a tool, as a whole, but nobody rotates a part of a model to hide what is declared."""
+"""So many times fewer layers are read at first where the candidate declares the base. A tool may then have rotated the
+stream as a whole, but nobody rotates a part of a model to hide what is declared."""
 NOT_VERIFIED = (Code.UNRELATED, Code.EMBEDDING, Code.PART)
-"""What equal numbers may change."""
+"""Verdicts that equal numbers may change."""
 
 
 def _possible(pair: ModelPair) -> bool:
-    """Whether two models may be compared unit by unit, by what is known before any weights are read."""
+    """Return whether two models may be compared unit by unit, by what is known before any weights are read."""
     models, options = (pair.base, pair.candidate), pair.options
     paths = options.paths in NAMED or PATH in options.paths
     usual = options.recipe.name == USUAL and options.recipe.probes is not None and not options.nulls
@@ -43,7 +43,7 @@ def _possible(pair: ModelPair) -> bool:
 
 
 def _coordinates(pair: ModelPair, first: Verdict | None) -> str | None:
-    """The coordinates that are tried first; None if the paths decide, or a null that the user named refuses."""
+    """Return the coordinates that are tried first; None if the paths decide, or a null that the user named refuses."""
     if first is None:
         return None
     if first.code is Code.INCOMPATIBLE and pair.base.width != pair.candidate.width:
@@ -72,7 +72,7 @@ def is_faint(first: Verdict, alpha: float) -> bool:
 
 
 def _compare(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verdict | None:
-    """The verdict on what both models show unit by unit; raise NothingToCompare where they cannot be seen so."""
+    """Return the verdict on what both models show unit by unit; raise NothingToCompare where they cannot be seen so."""
     coordinates = _coordinates(pair, first)
     if first is None or coordinates is None:
         return None
@@ -100,14 +100,14 @@ def fits_coordinates(pair: ModelPair) -> bool:
 
 
 def _opened(model: OpenedModel) -> Opened:
-    """A model by its weights; NothingToCompare if they are not read."""
+    """Return a model by its weights; NothingToCompare if they are not read."""
     if model.reopen is None:
         raise NothingToCompare(f"{model.name}: its weights are not read")
     return model.reopen()
 
 
 def _analyses(first: Verdict, pair: ModelPair) -> tuple[Collection[int], ...]:
-    """The layers that are read: those that were read for the paths, else as many as UNRELATED needs.
+    """Return the layers that are read: those that were read for the paths, else as many as UNRELATED needs.
 
     Before that, as many as show whether more than half of all layers are inherited; if they show nothing, it ends
     there. Models of few layers and of unlike depth are read as a whole, since a layer may have its partner anywhere.
@@ -136,7 +136,7 @@ UNITS: Stage = Stage(
 
 
 def _numbers_possible(pair: ModelPair) -> bool:
-    """Whether numbers may be compared one by one, by what is known before any weights are read."""
+    """Return whether numbers may be compared one by one, by what is known before any weights are read."""
     models, options = (pair.base, pair.candidate), pair.options
     usual = options.recipe.name == USUAL and not options.nulls and not pair.incompatible
     read = all(model.factorization is not None and model.reopen is not None for model in models)
@@ -144,7 +144,7 @@ def _numbers_possible(pair: ModelPair) -> bool:
 
 
 def _compare_numbers(pair: ModelPair, criteria: Criteria, before: Verdict | None) -> Verdict | None:
-    """The verdict on what both have in common, bit for bit; None where that shows nothing."""
+    """Return the verdict on what both have in common, bit for bit; None where that shows nothing."""
     base, candidate = (weights_of(model, pair.options) for model in (pair.base, pair.candidate))
     if before is None or base is None or candidate is None:
         return None

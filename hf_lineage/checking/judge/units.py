@@ -46,8 +46,8 @@ from hf_lineage.signature.units import orthogonal_fit as procrustes
 ENOUGH = 0.5
 """With a larger share of inherited units no other coordinates are tried."""
 COARSE, FEW_KEPT, FEW_PERMUTED = 64, 2**17, 256
-"""How many random sums the units of a wide stream are reduced to at first, how many units of all layers of a model with
-experts are kept then, which are 200 MB, and how many of a layer are permuted."""
+"""Random sums to which the units of a wide stream are reduced at first; units of all layers of a model with experts
+that are kept then, which are 200 MB; and units of a layer that are permuted."""
 Analyses = Sequence[Collection[int]]
 """The layers that are read at each analysis; it ends the comparison where nothing shows (futility)."""
 
@@ -95,7 +95,7 @@ def shown(
 
 
 def _with_heads(framed: Framed, base: Opened, candidate: Opened, through: tuple[Array, Array]) -> Framed:
-    """What was seen, with the share of heads, of one layer after the other."""
+    """Return the comparison with the share of heads, read one layer after the other."""
     both = (
         (
             head_products(base.checkpoint, base.layout, partner, through[0]),
@@ -108,7 +108,7 @@ def _with_heads(framed: Framed, base: Opened, candidate: Opened, through: tuple[
 
 
 def _better(known: Callable[[], Framed], fitted: Callable[[], Framed], fit: bool) -> Framed:
-    """The coordinates that show more inherited units; fitted ones are tried only if the known ones show less than half.
+    """Return the coordinates that show more inherited units; fitted ones are tried if known ones show less than half.
 
     Raise NothingToCompare, with the reason of the first, if neither exists.
     """
@@ -169,7 +169,7 @@ class _Units:
         return self._model.layout.width
 
     def _read(self, layers: Collection[int], view: View, coarse: bool) -> Layers:
-        """Units as they are seen; if coarse, weighed as a sample of their coordinates lets expect."""
+        """Return units as they are seen; if coarse, weighed as a sample of their coordinates lets expect."""
         model = self._model
         known = self._at_least_estimated if coarse else self._known
         rows = unit_rows(model.checkpoint, model.layout, layers, view, known)

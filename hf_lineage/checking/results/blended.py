@@ -15,7 +15,7 @@ class Blended:
     """Their names."""
     blend: Blend
     named: tuple[bool, ...]
-    """Which of them the card of the model, or another of its files, names as a base."""
+    """Whether each of them is named as a base by the card of the model, or by another of its files."""
 
     @property
     def undeclared(self) -> tuple[str, ...]:

@@ -30,9 +30,9 @@ class Row:
     base_commit: str | None = None
     """The commit of the base; None for a folder, and if the base could not be read."""
     layers: int | None = None
-    """How many layers the model has, of which the verdict may have needed only some; None if it was not opened."""
+    """Number of layers of the model, of which the verdict may have needed only some; None if it was not opened."""
     traffic: Mapping[str, Downloads] = field(default_factory=dict)
-    """What was downloaded so far, by model; only models on the Hub are in it."""
+    """Downloads so far, by model; only models on the Hub are in it."""
     base_origin: Origin | None = None
     model_origin: Origin | None = None
     """The source of each model's signature; None for a model that was not opened."""
@@ -45,17 +45,17 @@ class Row:
     model_commit: str | None = None
     """The commit of that model; None for a folder, and if it could not be read."""
     parent: derivations.Parent | None = None
-    """What the base gave as one of the parents of a merge; None for any other claim."""
+    """Share of the base as one of the parents of a merge; None for any other claim."""
     derivation: derivations.Derivation | None = None
-    """How the model was made from the base, as its weights show it; None where that was not measured."""
+    """Way in which the model was made from the base, as its weights show it; None where that was not measured."""
     base_folder: RepoRef | None = None
     """The base that was compared, if it is a folder; None for one on the Hub, and for a signature."""
     licence: str = ""
     """The licence that the card of the base states; empty where it states none, or was not read."""
     waiver: policy.Waiver | None = None
-    """What accepts the verdict though it verifies no claim, by the policy of whoever checks."""
+    """Waiver that accepts the verdict though it verifies no claim, by the policy of whoever checks."""
     expired: policy.Waiver | None = None
-    """What accepted it until a day that has passed."""
+    """Waiver that accepted it until a day that has passed."""
     unmet: tuple[str, ...] = ()
     """The requirements of that policy that the claim does not meet."""
     opened: OpenedModel | None = field(default=None, compare=False)

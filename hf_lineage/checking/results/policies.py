@@ -100,7 +100,7 @@ def _governed(model: str, row: Row, policy: policies.Policy, today: datetime.dat
 
 
 def _unmet(row: Row, policy: policies.Policy) -> Iterator[str]:
-    """The requirements of a policy that a claim does not meet, by its declarations and by its weights."""
+    """Yield the requirements of a policy that a claim does not meet, by its declarations and by its weights."""
     relation, declared = row.claim.relation, row.claim.sources != NAMED
     yield from policy.lacks(relation, declared, row.own_code)
     if policy.requires == policies.STRICT and not row.verdict.is_strict:
@@ -117,7 +117,7 @@ def _unmet(row: Row, policy: policies.Policy) -> Iterator[str]:
 
 
 def _unnamed(policy: policies.Policy, counting: policies.Policy) -> Iterator[str]:
-    """A sentence for what is accepted of any model, which does not count for one of the Hub.
+    """Yield a sentence for what is accepted of any model, which does not count for one of the Hub.
 
     One file may be used for many models, and the next of them would only have to declare the same base.
     """
@@ -127,7 +127,7 @@ def _unnamed(policy: policies.Policy, counting: policies.Policy) -> Iterator[str
 
 
 def _idle(model: str, rows: Sequence[Row], policy: policies.Policy, today: datetime.date) -> Iterator[str]:
-    """A sentence for everything accepted that does not count: it has expired, or there is no such finding."""
+    """Yield a sentence for everything accepted that does not count: it has expired, or there is no such finding."""
     for waiver in policy.accepted:
         if not waiver.concerns(model):
             continue

@@ -59,7 +59,7 @@ class Report:
     licence: str = ""
     """The licence that the card of the model states; empty where it states none, or there is none."""
     relatives: tuple[Relative, ...] = ()
-    """What an index holds between the model and a declared base, the nearest first; none where no index was asked."""
+    """Models of an index between the model and a declared base, the nearest first; none where no index was asked."""
     blended: Blended | None = None
     """The model beside several known parents; None where fewer are known, or their weights are not at hand."""
     policy: policies.Policy | None = None
@@ -98,7 +98,7 @@ class Report:
 
     @property
     def status(self) -> ExitCode:
-        """What the command returns: the exit code, or what the policy makes of it."""
+        """Exit code of the command: that of the check, or what the policy makes of it."""
         if self.policy is None:
             return self.exit_code
         return policies.status(self.unaccepted, self.unmet, self.policy.fail_on or "undecided", self.counted)

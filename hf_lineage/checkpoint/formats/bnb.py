@@ -118,7 +118,7 @@ def _decode_four_bits(name: str, kind: str, state: State, parts: Sequence[NDArra
 def _unnested(
     name: str, state: State, scales: NDArray[Any], nested: NDArray[np.float32], code: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Scales that are stored as bytes, with a scale for each block of them."""
+    """Return scales that are stored as bytes, with a scale for each block of them."""
     by_block = np.repeat(finite(f"{name}{NESTED[0]}", nested), state.nested_block)[: len(scales)]
     with np.errstate(over="ignore"):
         unnested: NDArray[np.float32] = finite(f"{name}{NESTED[1]}", code)[scales] * by_block

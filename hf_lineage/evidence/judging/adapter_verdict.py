@@ -1,7 +1,7 @@
 """The verdict on an adapter: from the trace that its base would have left in it.
 
-**Why p is valid.** The first permutations end the test if p is above alpha, or so small that it takes half of the
-level at which a claim is verified. Else more are drawn, p is that of all of them, and the half that an early end may
+**Why p is valid.** The first permutations end the test if p is above alpha, or at most half of the level at which
+a claim is verified. Else more are drawn, p is that of all of them, and the half that an early end may
 have taken is added. So independent pairs are verified with that level at most, and RELATED with alpha at most.
 """
 

@@ -192,8 +192,8 @@ def judge_equal(measured: EqualNumbers, before: Verdict, criteria: Criteria) -> 
 def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Verdict]:
     """Return the verdicts on all parents that a merge declares, verified as a merge if the parents are enough together.
 
-    Each of n parents must have given at least 1/(2n) of what the merge's units write, and all together more than is
-    asked of one base. What several parents have in common counts once, or naming copies of one parent would verify it.
+    Each of n parents must have given at least 1/(2n) of what the merge's units write; all together, more than is asked
+    of one base. What several parents have in common counts once, or naming copies of one parent would verify it.
     """
     related = [verdict for verdict in verdicts if verdict.is_related]
     paths = {tuple(verdict.evidence) for verdict in related}
@@ -208,7 +208,7 @@ def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Ver
 
 
 def _parents(measured: Sequence[Evidence], min_share: float) -> bool:
-    """Whether all these bases gave enough along one path to be the parents of a merge."""
+    """Return whether all these bases gave enough along one path to be the parents of a merge."""
     inherited = [evidence.inherited for evidence in measured if evidence.inherited is not None]
     least = 1 / (2 * len(measured))
     if len(inherited) < len(measured) or any(share.interval[0] < least for share in inherited):

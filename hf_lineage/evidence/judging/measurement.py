@@ -26,7 +26,7 @@ class Pair:
 
     path: str
     signatures: tuple[PathSignature, PathSignature]
-    """Of the base and of the candidate."""
+    """Signatures of the base and of the candidate."""
     layers: Layers
     exchangeable: bool = True
     """Whether both architectures treat all residual coordinates alike."""
@@ -61,7 +61,7 @@ def same_recipe(a: Signature, b: Signature) -> None:
 
 
 def _permutation(pairs: Sequence[Pair], scores: Mapping[str, float], criteria: Criteria) -> Mapping[str, Null]:
-    """One null for all paths with the same number of test coordinates: they share their permutations.
+    """Return one null for all paths with the same number of test coordinates: they share their permutations.
 
     Paths may have different numbers, as stacks of different widths do. These are corrected for by Bonferroni: each
     group of paths gets its part of alpha, and enough further permutations to reach it.
@@ -81,7 +81,7 @@ def _permutation(pairs: Sequence[Pair], scores: Mapping[str, float], criteria: C
 
 
 def _empirical(pairs: Sequence[Pair], scores: Mapping[str, float], criteria: Criteria) -> Mapping[str, Null]:
-    """One null for each path of which scores of independent models are known; each has its part of alpha."""
+    """Return one null for each path of which scores of independent models are known; each has its part of alpha."""
     return {
         pair.path: replace(criteria.independent[pair.path], observed=scores[pair.path], alpha=criteria.alpha)
         for pair in pairs
@@ -112,7 +112,7 @@ def measured(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
 
 
 def _evidence(pair: Pair, comparison: Comparison, nulls: Sequence[Null], criteria: Criteria) -> Evidence:
-    """What was measured along one path; p is corrected for paths and interim analyses."""
+    """Return the evidence along one path; p is corrected for paths and interim analyses."""
     first = deciding(nulls) or nulls[-1]
     unlikely = first.p_over_paths > DOUBTFUL
     return Evidence(

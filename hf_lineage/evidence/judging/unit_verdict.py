@@ -20,7 +20,7 @@ PAIRS, LARGEST = 1035, 0.03
 CALIBRATED = 0.1
 """With a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated."""
 UNDONE = "the residual stream was rotated, reordered or changed in width"
-"""What a comparison through tokens, or in fitted coordinates, undoes."""
+"""Change that a comparison through tokens, or in fitted coordinates, undoes."""
 THROUGH = {
     TOKEN: "through {0.tokens:,} tokens that both models know by their {0.by}",
     RESIDUAL: "in the coordinates of the residual stream",
@@ -60,7 +60,7 @@ def judge_framed(framed: Framed, criteria: Criteria) -> Verdict:
 
 
 def _exact(framed: Framed, criteria: Criteria) -> Verdict:
-    """The verdict where the order of the units is significant, by how many of them are inherited."""
+    """Return the verdict where the order of the units is significant, by how many of them are inherited."""
     share, layers = framed.inherited.share, [framed.layers[1][row] for row in framed.inherited.layers]
     undone = f"{UNDONE}: " if framed.frame.name != RESIDUAL else ""
     shown = f"{undone}{share:.0%} of what its units write is inherited, in the order of the base"

@@ -1,4 +1,4 @@
-"""What was measured of an adapter: by projection, by layer, in words and as plain values."""
+"""Test of an adapter: by projection, by layer, in words and as plain values."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ def describe(report: Report, row: Row) -> Finding | None:
 
 
 def _cells(trace: Trace) -> Iterator[tuple[str, ...]]:
-    """A line for each projection: what is permuted, in how many layers, z and its own p."""
+    """Yield a line for each projection: what is permuted, in how many layers, z and its own p."""
     for role in trace.by_role:
         count = len({layer for other, layer in zip(trace.roles, trace.layers, strict=True) if other == role})
         yield role, _permuted(role), str(count), f"{trace.z_of(role):.1f}", f"{trace.p_of(role):.3g}"
 
 
 def _permuted(role: str) -> str:
-    """What the rows of an adapted matrix of this role are."""
+    """Return what the rows of an adapted matrix of this role are."""
     from hf_lineage.checking.adapters import ROWS
 
     return ROWS[role]
 
 
 def _layer_cells(trace: Trace) -> Iterator[tuple[str, ...]]:
-    """A line for each layer with z of each projection, a dash where it has none; of experts the mean."""
+    """Yield a line for each layer with z of each projection, a dash where it has none; of experts the mean."""
     by_place: dict[tuple[int, str], list[float]] = {}
     for role, layer, z in zip(trace.roles, trace.layers, trace.z_of_blocks, strict=True):
         by_place.setdefault((layer, role), []).append(float(z))
@@ -64,7 +64,7 @@ def _layer_cells(trace: Trace) -> Iterator[tuple[str, ...]]:
 
 
 def _sentences(trace: Trace, layers: int | None) -> Iterator[str]:
-    """How the adapter was tested, in how many layers, and how large what it adds is."""
+    """Yield how the adapter was tested, in how many layers, and how large what it adds is."""
     each = ", ".join(f"{role} z {trace.z_of(role):.1f} (p {trace.p_of(role):.3g})" for role in trace.by_role)
     several = ", the largest of all statistics and their sum under the same ones"
     count = f"{trace.permutations} permutations and as many flips{several if len(trace.by_role) > 1 else ''}"
@@ -79,7 +79,7 @@ def _sentences(trace: Trace, layers: int | None) -> Iterator[str]:
 
 
 def _values(trace: Trace, alpha: float) -> dict[str, Any]:
-    """What was measured."""
+    """Return the measurements as plain values."""
     return {
         "p_value": trace.p_value,
         "p_permutations": trace.p_values[0],

@@ -1,4 +1,4 @@
-"""What several known parents make up of a model together, and which of them nothing of the model names."""
+"""Shares that several known parents have in a model together, and which of them nothing of the model names."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ WORDS = {
         "learned from the same text may have such a share as well"
     ),
 }
-"""What the matrices show of parents, besides a blend; it says `0` for their names."""
+"""Origin of the matrices, besides a blend -> sentence about parents; `{0}` stands for their names."""
 MOST_EXPLAINED = 0.999
-"""What is printed of more than that."""
+"""Largest share that is printed as explained."""
 
 
 def describe(report: Report) -> Finding | None:
@@ -95,7 +95,7 @@ def describe_rest(blend: Blend) -> str:
 
 
 def _whole(blended: Blended) -> Iterator[str]:
-    """What concerns all parents, with those that are not named."""
+    """Yield what concerns all parents, with those that are not named."""
     undeclared, shown = blended.undeclared, describe_sum(blended)
     if not undeclared:
         showing = any(how in (Made.BLEND, Made.PIECES) for how in blended.blend.made)
@@ -111,7 +111,7 @@ def _whole(blended: Blended) -> Iterator[str]:
 
 
 def _each(blended: Blended) -> Iterator[str]:
-    """What the matrices show of the parents that are not named, or of all but the first where all are."""
+    """Yield what the matrices show of the parents that are not named, or of all but the first where all are."""
     parents = [*zip(blended.parents, blended.blend.made, blended.named, strict=True)]
     told = [one for one in parents if not one[2]] or parents[1:]
     for how, words in WORDS.items():

@@ -24,7 +24,7 @@ def describe(_report: Report, row: Row) -> Finding | None:
 
 
 def _sentences(row: Row, evidence_of: str | None) -> Iterator[str]:
-    """Which layers come from the base; `evidence_of` is the path that decided, None where the hidden units decide."""
+    """Yield which layers come from the base; `evidence_of` is the path that decided, None where hidden units decide."""
     if not row.verdict.is_related or row.verdict.trace:
         return
     if evidence_of is None:
@@ -59,12 +59,12 @@ def list_layers(layers: Sequence[int]) -> str:
 
 
 def _inherited(layers: Sequence[int], rows: Sequence[int]) -> list[int]:
-    """The numbers of the layers of which more than half is inherited."""
+    """Return the numbers of the layers of which more than half is inherited."""
     return sorted(layers[row] for row in rows)
 
 
 def _counted(inherited: Sequence[int], read: int, depth: int) -> str:
-    """How many layers of those that were read come from the base, and which."""
+    """Return how many layers of those that were read come from the base, and which."""
     count, rest = len(inherited), read - len(inherited)
     of_read = "" if read == depth else f" that were read, of {depth},"
     if count == 0:
@@ -92,7 +92,7 @@ def describe_relation(_report: Report, row: Row) -> Finding | None:
 
 
 def _values(derivation: Derivation) -> dict[str, Any]:
-    """The same for machines; null if it is not known."""
+    """Return the same for machines; null if it is not known."""
     return {
         "means": [means.value for means in derivation.means],
         "words": derivation.words,

@@ -1,4 +1,4 @@
-"""Which numbers of a model are its base's, bit for bit, where they were compared one by one."""
+"""Numbers of a model that are its base's, bit for bit, where they were compared one by one."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ UNITS = {"nats": "nats a token", "change": "relative change of the last state"}
 
 
 class RecordedRun(msgspec.Struct, frozen=True):
-    """What a record keeps of it."""
+    """Entry of a record about the models that were run."""
 
     verified: bool
     """Whether it is verified by running."""

@@ -15,7 +15,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numeric: tuple[int, ...] = ()
-    """Which columns hold figures, counted from 0."""
+    """Columns that hold figures, counted from 0."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Finding:
     about: str = ""
     """The name in front of each sentence where several claims stand in one list; empty where it concerns all."""
     sentences: tuple[str, ...] = ()
-    """What every report says, without a name in front and without a stop at the end."""
+    """Sentences of every report, without a name in front and without a stop at the end."""
     details: tuple[str, ...] = ()
-    """What reports for people add with `--explain`, and pages always."""
+    """Sentences that reports for people add with `--explain`, and pages always."""
     tables: tuple[Table, ...] = ()
     """Shown where the details are."""
     picture: Bars | None = None

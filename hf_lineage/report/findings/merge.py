@@ -1,4 +1,4 @@
-"""What every parent gave to a merge, beside what the merge declares; also as a record beside a model card holds it."""
+"""Contributions of all parents to a merge, beside what it declares; also as a record beside a model card holds them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CAPTION = (
 )
 COLUMNS = ("Parent", "Path", "Share", "Recipe")
 UNLIKE = 0.1
-"""How far the shares of the layers must be apart to be named one by one."""
+"""Difference of the shares of layers from which on they are named one by one."""
 MOST_SPANS = 8
 """Groups of layers that are named."""
 IN_SHARES = 2
@@ -33,7 +33,7 @@ IN_SHARES = 2
 
 
 class RecordedShare(msgspec.Struct, frozen=True):
-    """What a parent gave to a merge along one path, in hundredths."""
+    """Share that a parent gave to a merge along one path, in hundredths."""
 
     share: float
     low: float
@@ -43,7 +43,7 @@ class RecordedShare(msgspec.Struct, frozen=True):
 
 
 class RecordedParent(msgspec.Struct, frozen=True):
-    """What a parent gave to a merge, by path, or why that is not known."""
+    """Shares that a parent gave to a merge, by path, or why they are not known."""
 
     method: str | None
     is_base: bool
@@ -110,7 +110,7 @@ def _sentences(parent: derivation.Parent) -> Iterator[str]:
 
 
 def _unexplained(parents: list[derivation.Parent]) -> Iterator[str]:
-    """What none of the parents explains, where that is much."""
+    """Yield what none of the parents explains, where that is much."""
     left = {path: remainder for parent in parents for path, remainder in parent.remainders.items()}
     if far := {path: remainder for path, remainder in left.items() if remainder > derivation.MOST_LEFT}:
         sizes = ", ".join(f"{remainder:.2f} times (along {path})" for path, remainder in far.items())
@@ -122,7 +122,7 @@ def _unexplained(parents: list[derivation.Parent]) -> Iterator[str]:
 
 
 def _declared(parent: derivation.Parent, path: str) -> str:
-    """What the recipe says of a parent, as words that follow its share; empty if there is none."""
+    """Return what the recipe says of a parent, as words that follow its share; empty if there is none."""
     if parent.is_base:
         return f"; the recipe ({parent.method}) takes differences from it"
     if path not in parent.declared:
@@ -131,7 +131,7 @@ def _declared(parent: derivation.Parent, path: str) -> str:
 
 
 def _by_layer(share: derivation.Share) -> str:
-    """The shares of the layers, where they are far apart."""
+    """Return the shares of the layers, where they are far apart."""
     layers = {number: value for number, (value, _) in sorted(share.layers.items())}
     if not layers or max(layers.values()) - min(layers.values()) <= UNLIKE:
         return ""
@@ -152,7 +152,7 @@ def _lines(base: str, parent: derivation.Parent) -> Iterator[tuple[str, ...]]:
 
 
 def _values(parent: derivation.Parent) -> dict[str, Any]:
-    """What is declared and measured of one parent."""
+    """Return what is declared and measured of one parent."""
     return {
         "method": parent.method or None,
         "is_base": parent.is_base,

@@ -12,7 +12,7 @@ from hf_lineage.report.words import wording
 
 COLUMNS = ("Part", "Base", "Verdict", "Inherited")
 ITSELF = "the model itself"
-"""What stands for the rows that are about no part: of a model with a tower its language model."""
+"""Name of the rows that are about no part: of a model with a tower its language model."""
 
 
 def describe(report: Report) -> Finding:

@@ -21,7 +21,7 @@ SHOWN, MOST, NAMED = 20, 1000, 3
 
 
 class RecordedStrict(msgspec.Struct, frozen=True):
-    """What a record keeps of it."""
+    """Entry of a record about the comparison of every number."""
 
     holds: bool
     sentence: str
@@ -70,7 +70,7 @@ def _sentences(strict: Strict, is_related: bool) -> Iterator[str]:
 
 
 def _beyond(strict: Strict, is_related: bool) -> Iterator[str]:
-    """What is furthest off and, of models that share ancestry, how the difference may have come about."""
+    """Yield the number furthest off and, of models that share ancestry, how the difference may have come about."""
     if not strict.beyond:
         return
     first = strict.beyond[0]

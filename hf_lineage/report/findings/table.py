@@ -24,7 +24,7 @@ OfReport = Callable[[Report], Finding | None]
 
 @dataclass(frozen=True)
 class Maker:
-    """What describes one kind of finding: in each claim, in a report as a whole, or in both."""
+    """Functions that describe one kind of finding: in each claim, in a report as a whole, or in both."""
 
     name: str
     of_claim: OfClaim | None = None
@@ -38,7 +38,7 @@ class Maker:
 
 
 def _late(module: str, measured: Callable[[Any], object]) -> Callable[..., Finding | None]:
-    """What describes in another module what few claims, or reports, have; it is imported for one that has it."""
+    """Return a function that describes, in a module imported on demand, what few claims or reports have."""
     return lambda *about: (
         None if measured(about[-1]) is None else import_module(f"{__package__}.{module}").describe(*about)
     )
@@ -146,7 +146,7 @@ def state_all(report: Report) -> Iterator[str]:
 
 
 def _shared(report: Report) -> dict[str, list[str]]:
-    """Each reason, with the bases whose rows have it."""
+    """Return each reason, with the bases whose rows have it."""
     shared: dict[str, list[str]] = {}
     for row in report.rows:
         shared.setdefault(wording.reason(row), []).append(wording.about(row))

@@ -1,4 +1,4 @@
-"""What two models show unit by unit, where their hidden units were compared."""
+"""Comparison of two models unit by unit, where their hidden units were compared."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SEEN = {
     RESIDUAL: "in the residual stream",
     PROCRUSTES: "in coordinates that fit best",
 }
-"""By frame, through what units are seen, in few words."""
+"""Frame through which units are seen -> few words for it."""
 STATISTICS = {PLACES: "units in the same places are alike", "ranks": "the ranks of matched units agree"}
-"""By statistic what it tests."""
+"""Statistic -> what it tests."""
 
 
 def describe(_report: Report, row: Row) -> Finding | None:
@@ -35,7 +35,7 @@ def describe(_report: Report, row: Row) -> Finding | None:
 
 
 def _details(framed: Framed) -> Iterator[str]:
-    """How the two models were seen unit by unit, and what their order shows."""
+    """Yield how the two models were seen unit by unit, and what their order shows."""
     low, high = (f"{end:.0%}" for end in framed.inherited.interval)
     share = f"{framed.inherited.share:.0%}" + ("" if low == high else f" ({low.rstrip('%')}-{high})")
     read = len(framed.layers[1])
@@ -51,7 +51,7 @@ def _details(framed: Framed) -> Iterator[str]:
 
 
 def _values(framed: Framed) -> dict[str, Any]:
-    """What was measured."""
+    """Return the measurements as plain values."""
     low, high = framed.inherited.interval
     order = framed.order
     shares = zip(framed.layers[1], framed.partners, framed.inherited.by_layer, strict=True)

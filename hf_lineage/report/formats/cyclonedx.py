@@ -47,7 +47,7 @@ def render(report: Report, explain: bool = False) -> str:
 
 
 def _ordered(document: dict[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
-    """The document with its ancestors in the order of their rows, which the library sorts by name."""
+    """Return the document with its ancestors in the order of their rows, which the library sorts by name."""
     order = [_reference(_about(row)) for row in rows]
     pedigree = document["metadata"]["component"].get("pedigree", {})
     if named := pedigree.get("ancestors"):
@@ -56,7 +56,7 @@ def _ordered(document: dict[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _model(report: Report) -> Component:
-    """The model that was checked, with its pedigree and the digests of its weights."""
+    """Return the model that was checked, with its pedigree and the digests of its weights."""
     from cyclonedx.model.component import Pedigree
 
     verified = [_ancestor(row) for row in ancestors(report)]
@@ -96,7 +96,7 @@ def _reference(ref: str) -> str:
 
 
 def _component(shown: str, name: str | None, commit: str | None, ref: str) -> Component:
-    """A model, with a package URL of type `huggingface` where it has a name on the Hub."""
+    """Return a model, with a package URL of type `huggingface` where it has a name on the Hub."""
     from cyclonedx.model.component import Component, ComponentType
     from packageurl import PackageURL
 
@@ -112,7 +112,7 @@ def _component(shown: str, name: str | None, commit: str | None, ref: str) -> Co
 
 
 def _licences(stated: str) -> Iterator[DisjunctiveLicense]:
-    """The licence that a card declares, by its SPDX identifier where it has one."""
+    """Yield the licence that a card declares, by its SPDX identifier where it has one."""
     from cyclonedx.model.license import DisjunctiveLicense, LicenseAcknowledgement
     from cyclonedx.spdx import fixup_id
 
@@ -123,7 +123,7 @@ def _licences(stated: str) -> Iterator[DisjunctiveLicense]:
 
 
 def _evidence(row: Row, level: Decimal) -> ComponentEvidence:
-    """How the ancestor was identified: by the weights, at the level at which the test rejects independence."""
+    """Return how the ancestor was identified: by the weights, at the level at which the test rejects independence."""
     from cyclonedx.model.component_evidence import AnalysisTechnique, ComponentEvidence, Identity, IdentityField, Method
 
     method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=level, value=state_outcome(row))
@@ -166,7 +166,7 @@ def _properties(report: Report) -> Iterator[Property]:
 
 
 def _files(of: str, files: Mapping[str, str]) -> Iterator[Component]:
-    """The files that hold the weights of a model, with their SHA-256."""
+    """Yield the files that hold the weights of a model, with their SHA-256."""
     from cyclonedx.model import HashAlgorithm, HashType
     from cyclonedx.model.component import Component, ComponentType
 

@@ -1,4 +1,4 @@
-"""What the GitHub Action tells the runner of a report, as JSON: outputs of its step, annotation and summary."""
+"""Output of the GitHub Action to the runner about a report, as JSON: outputs of its step, annotation and summary."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def render(report: Report, explain: bool = False) -> str:
 
 
 def _outputs(report: Report) -> dict[str, str]:
-    """The outputs of the claim that decides: the first of the worst."""
+    """Return the outputs of the claim that decides: the first of the worst."""
     row = wording.worst(report)
     best = None if row is None else wording.best(row)
     share = None if row is None else wording.inherited_share(row)

@@ -77,5 +77,5 @@ def _repository(report: Report) -> RepoRef:
 
 
 def _described(repo: RepoRef, files: Iterable[str]) -> list[dict[str, Any]]:
-    """Resource descriptors of in-toto Attestation v1: name and digest."""
+    """Return resource descriptors of in-toto Attestation v1: name and digest."""
     return [{"name": printable(file, 200), "digest": {"sha256": repo.sha256(file)}} for file in sorted(files)]

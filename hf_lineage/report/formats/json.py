@@ -60,12 +60,12 @@ def document(report: Report) -> dict[str, Any]:
 
 
 def _placed(own: dict[str, Any], others: Mapping[str, Finding]) -> dict[str, Any]:
-    """The values of findings that have keys of their own, and all that the others tell under one key."""
+    """Return the values of findings that have keys of their own, and all that the others tell under one key."""
     return own | {"findings": {name: _finding(finding) for name, finding in others.items()}}
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    """Everything that a finding tells, under one key."""
+    """Return everything that a finding tells, under one key."""
     plain = loads(dumps(asdict(finding), allow_nan=False))
     sentences = [*finding.sentences, *finding.details]
     return {"title": finding.title, "sentences": sentences} | {key: plain[key] for key in OF_FINDING}
@@ -99,7 +99,7 @@ def _claim(report: Report, row: Row) -> dict[str, Any]:
 
 
 def _decisive(verdict: Verdict, paths: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Score, p and inherited share of what decided: a path, the units, or the trace of an adapter (p alone)."""
+    """Return score, p and inherited share of what decided: a path, the units, or the trace of an adapter (p alone)."""
     if verdict.framed and verdict.by_units:
         share, (low, high) = verdict.framed.inherited.share, verdict.framed.inherited.interval
         inherited = {"share": share, "low": low, "high": high}

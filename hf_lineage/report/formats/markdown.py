@@ -40,7 +40,7 @@ def render(report: Report, explain: bool = False) -> str:
 
 
 def _made(report: Report, repeat: str) -> str:
-    """When and by what the report was made, of which commits, and what makes it again."""
+    """Return when and by what the report was made, of which commits, and what makes it again."""
     bases = {row.claim.base: row.base_commit for row in report.rows if row.base_commit}
     bases |= {row.model: row.model_commit for row in report.rows if row.model_commit}
     commits = "".join(f"; {escaped(base)} at commit {escaped(commit)}" for base, commit in bases.items())
@@ -50,7 +50,7 @@ def _made(report: Report, repeat: str) -> str:
 
 
 def _explained(finding: Finding) -> Iterator[str]:
-    """The tables, the picture and the details of a finding; nothing where it has none."""
+    """Yield the tables, the picture and the details of a finding; nothing where it has none."""
     if finding.tables or finding.details or finding.picture:
         yield f"#### {escaped(finding.named(finding.title))}"
     yield from (markdown_table(table.columns, table.rows) for table in finding.tables)

@@ -1,4 +1,4 @@
-"""What bills of materials and other records that are kept have in common: the verified bases, and digests of files."""
+"""Common parts of bills of materials and other records that are kept: the verified bases, and digests of files."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def _location(place: Place) -> dict[str, Any]:
 
 
 def _notifications(report: Report) -> Iterator[dict[str, Any]]:
-    """Notifications, which are not results: on claims that are missing or disagree, and on further findings."""
+    """Yield notifications, which are not results: on claims that are missing or disagree, and on further findings."""
     sentences = [] if report.rows else [wording.NOTHING_DECLARED]
     sentences += wording.remarks(report)
     for sentence in sentences:
@@ -106,6 +106,6 @@ def _notifications(report: Report) -> Iterator[dict[str, Any]]:
 
 
 def _message(text: str) -> str:
-    """Text in which no link begins (SARIF 2.1.0, 3.11.6) and no placeholder is filled in (3.11.5)."""
+    """Return text in which no link begins (SARIF 2.1.0, 3.11.6) and no placeholder is filled in (3.11.5)."""
     plain = text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
     return plain.replace("{", "{{").replace("}", "}}")

@@ -120,7 +120,7 @@ def bar(value: float, top: float) -> str:
 
 
 def _explained(finding: Finding) -> Iterator[str]:
-    """The tables, the picture and the details of a finding; nothing where it has none."""
+    """Yield the tables, the picture and the details of a finding; nothing where it has none."""
     if finding.tables or finding.details or finding.picture:
         yield f"\n{wrapped(finding.named(finding.title))}"
     yield from (f"{table(one.columns, one.rows, numeric=one.numeric)}\n" for one in finding.tables)
@@ -130,7 +130,7 @@ def _explained(finding: Finding) -> Iterator[str]:
 
 
 def _drawn(picture: Bars) -> str:
-    """Bars as a table."""
+    """Return bars as a table."""
     rows = [
         (one.label, f"{one.value:.2f}", f"{one.low:.2f}", f"{one.high:.2f}", bar(one.value, 1.0) if one.clear else "")
         for one in picture.bars

@@ -80,7 +80,7 @@ def _share_means(report: Report, evidence: Evidence) -> str:
 
 
 def _unread(evidence: Evidence, layers: int | None) -> bool:
-    """Whether more layers could have been read."""
+    """Return whether more layers could have been read."""
     return evidence.analyses > 1 and layers is not None and evidence.read < layers
 
 
@@ -109,7 +109,7 @@ CAPTIONS = {
     "gives every model its own profile, and a model made from another one tends to keep it. The verdict "
     "does not depend on it.",
 }
-"""What each picture shows, by its title."""
+"""Title of a picture -> what it shows."""
 UNREAD = " Layers without a column were not read: the others had made the verdict clear."
 
 
@@ -125,7 +125,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class AlongPath:
-    """What was measured along one path."""
+    """Verdict, figures and pictures along one path."""
 
     path: str
     words: str
@@ -165,14 +165,14 @@ def _figures(single: Evidence, name: str, layers: int | None, captions: bool) ->
 
 @dataclass(frozen=True)
 class View:
-    """What the page shows of one claim."""
+    """Content of the page about one claim."""
 
     number: int
-    """Which of all claims it is, counted from 0."""
+    """Number of the claim among all claims, counted from 0."""
     row: Row
     reason: str
     beside: Sequence[str]
-    """What findings say that belongs beside the verdict."""
+    """Sentences of findings that belong beside the verdict."""
     tiles: Sequence[Tile]
     evidence: Sequence[AlongPath]
     findings: Sequence[tuple[str, Markup]]
@@ -183,7 +183,7 @@ class View:
     sources: Sequence[str]
     """The files that declare it; none if whoever ran the check named it."""
     command: str
-    """What checks this claim alone; empty if that is what the whole page was made by."""
+    """Command that checks this claim alone; empty if that is what the whole page was made by."""
 
 
 def view_claim(report: Report, number: int, captions: bool, explain: bool) -> View:
@@ -221,7 +221,7 @@ def state_beside(report: Report, row: Row) -> Iterator[str]:
 
 
 def _remarks(report: Report, row: Row) -> Iterator[str]:
-    """What was seen besides, without the name of the model or of the base in front, which the headlines have."""
+    """Yield what was seen besides, without the name of the model or of the base in front, which the headlines have."""
     about, model = wording.about(row), printable(report.model, 200)
     findings = (one for _, one in describe_claim(report, row) if not (page.is_shown_apart(one) or one.in_verdict))
     sentences = (

@@ -31,7 +31,7 @@ class Line:
     bars: tuple[tuple[Markup | str, str], ...]
     """Pictures, each with the figures that it shows; where there are figures alone the picture is empty."""
     about: str
-    """Which layers come from the base, or the beginning of a reason, which the claim has in full."""
+    """Layers that come from the base, or the beginning of a reason, which the claim has in full."""
 
 
 def overview_line(report: Report, row: Row) -> Line:

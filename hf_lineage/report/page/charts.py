@@ -22,11 +22,11 @@ TIP = 5
 """Half the width of the mark of a score."""
 BINS = 24
 FAR = 0.72
-"""Where the axis of the null ends if the score lies so far off that it would leave the null a single bar."""
+"""Share of the width for the null's axis, if the score lies so far off that it would leave the null a single bar."""
 HALF = 0.5
 """The share from which on a layer comes from the base."""
 NEAR = 1.5
-"""How many times the null's own range the axis may grow to reach the score before it is broken instead."""
+"""Multiple of the null's own range that the axis may reach for the score before it is broken instead."""
 MOST_DOTS = 32
 
 
@@ -120,7 +120,7 @@ def inheritance(evidence: Evidence, layers: int | None, name: str) -> Markup:
 
 
 def _column(x: float, width: float, up: Scale, share: float) -> Iterator[Markup]:
-    """The share of one layer on the whole of it; pale, with a broken outline, if it does not come from the base."""
+    """Yield the share of one layer on the whole of it; pale, with a broken outline, if it is not the base's."""
     pale = "" if share > HALF else " pale"
     yield rect(x, up(1), width, BOTTOM - up(1), f"track{pale}")
     yield rect(x, up(share) - 1, width, BOTTOM + 1 - up(share), f"share{pale}")
@@ -170,14 +170,14 @@ def _baseline() -> Markup:
 
 
 def _grid(up: Scale, steps: dict[float, str]) -> Iterator[Markup]:
-    """A line across the chart for each step, with its number on the left."""
+    """Yield a line across the chart for each step, with its number on the left."""
     for step, number in steps.items():
         yield path(f"M{LEFT} {up(step):g}H{RIGHT}", "grid")
         yield text(number, LEFT - 6, up(step) + 4, anchor="end")
 
 
 def _range(null: PermutationNull) -> tuple[float, float]:
-    """The range of the null, a little wider than it is, and never nothing."""
+    """Return the range of the null, a little wider than it is, and never nothing."""
     low, high = float(null.scores.min()), float(null.scores.max())
     margin = max((high - low) * 0.08, 1e-4)
     return low - margin, high + margin
@@ -188,7 +188,7 @@ def _whole_steps(low: int, high: int) -> range:
 
 
 def _break() -> Iterator[Markup]:
-    """Two strokes across the axis: what lies beyond is not to scale."""
+    """Yield two strokes across the axis: what lies beyond is not to scale."""
     x = LEFT + (FAR + 0.05) * (RIGHT - LEFT)
     yield path(f"M{x:g} {BOTTOM}h8", "gap")
     yield path(f"M{x - 3:g} {BOTTOM + 6}l6 -12M{x + 5:g} {BOTTOM + 6}l6 -12", "line")

@@ -25,7 +25,7 @@ HINTS = (
     ),
     "; if you are the publisher, add --policy own",
 )
-"""What reports tell those who run the command, and a page does not."""
+"""Hints of reports for those who run the command, which a page leaves out."""
 
 
 def without_hint(sentence: str) -> str:
@@ -70,7 +70,7 @@ class Commit:
 
     name: str | None
     address: str | None = None
-    """Where its files are on the Hub; None for a model that is not there."""
+    """Address of its files on the Hub; None for a model that is not there."""
     reason: str = ""
     """Why it has no name."""
 

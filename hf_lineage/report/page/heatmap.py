@@ -25,7 +25,7 @@ WIDTH, SIDE, LEFT, TOP = 360, 304, 48, 6
 MOST_NUMBERS = 12
 """Layers up to which there is room for the cosine in each cell."""
 ROOM = 100
-"""What the name of an axis takes."""
+"""Pixels that the name of an axis takes."""
 BRIGHT = 0.42
 """The cosine from which a cell is so bright that black shows better on it than white."""
 
@@ -69,14 +69,14 @@ def _levels(similarity: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _colour(level: int) -> str:
-    """The colour of a level: that of the scale, or half-way between two of its colours."""
+    """Return the colour of a level: that of the scale, or half-way between two of its colours."""
     step = level * (len(VIRIDIS) - 1) / (LEVELS - 1)
     low, high = (bytes.fromhex(VIRIDIS[int(end)][1:]) for end in (np.floor(step), np.ceil(step)))
     return "#" + bytes((a + b) // 2 for a, b in zip(low, high, strict=True)).hex()
 
 
 def _cells(similarity: NDArray[np.float64], cell: float) -> Markup:
-    """All cells, those of one colour as one shape, in units of a cell."""
+    """Return all cells, those of one colour as one shape, in units of a cell."""
     levels = _levels(similarity)
     shapes: dict[int, list[str]] = {}
     for row, line in enumerate(levels):
@@ -98,12 +98,12 @@ def _numbers(similarity: NDArray[np.float64], cell: float) -> Iterator[Markup]:
 
 
 def _short(cosine: float) -> str:
-    """A cosine in few characters: .99, −.02, 1.00."""
+    """Return a cosine in few characters: .99, −.02, 1.00."""
     return signed(f"{round(cosine, 2) + 0.0:.2f}".replace("0.", "."))
 
 
 def _pairs(evidence: Evidence, cell: float) -> Iterator[Markup]:
-    """An outline around every paired cell, which says what it is where a pointer rests on it."""
+    """Yield an outline around every paired cell, which says what it is where a pointer rests on it."""
     (base, candidate), comparison = evidence.layers, evidence.comparison
     line = max(0.6, min(2.5, cell * 0.09))
     side, corner = cell - 2 * line, min(3.0, cell * 0.1)

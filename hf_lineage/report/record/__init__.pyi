@@ -1,7 +1,5 @@
 from . import record as record
 from .record import FILE as FILE
 from .record import HERE as HERE
-from .record import Inherited as Inherited
-from .record import PathEvidence as PathEvidence
 from .record import Record as Record
 from .record import RecordedClaim as RecordedClaim

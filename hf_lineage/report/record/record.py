@@ -27,14 +27,14 @@ FIGURES, OF_ERRORS = 4, 1
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """What made the record."""
+    """Program that made the record."""
 
     name: str
     version: str
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What the p-values depend on besides the recipe."""
+    """Settings on which the p-values depend besides the recipe."""
 
     alpha: float
     permutations: int
@@ -57,7 +57,7 @@ class Inherited(msgspec.Struct, frozen=True):
 
 
 class PathEvidence(msgspec.Struct, frozen=True):
-    """What was measured along one path, under the keys of `--format json`."""
+    """Measurements along one path, under the keys of `--format json`."""
 
     path: str
     verdict: str
@@ -73,7 +73,7 @@ class PathEvidence(msgspec.Struct, frozen=True):
 
 
 class Origins(msgspec.Struct, frozen=True):
-    """Where the numbers of base and model came from; the local cache counts as the weights."""
+    """Sources of the numbers of base and model; the local cache counts as the weights."""
 
     base: Origin | None
     model: Origin | None
@@ -111,7 +111,7 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     layers: int | None
     score: float | None
     p_value_adjusted: float | None
-    """Of the path that decided, after all corrections."""
+    """The p-value of the path that decided, after all corrections."""
     paths: tuple[PathEvidence, ...]
     recipe: Recipe
     test: Settings
@@ -119,11 +119,11 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     command: str
     signatures: Origins | None = None
     exit_code: int | None = None
-    """What `check` returns for the claim."""
+    """Exit code of `check` for the claim."""
     inherited: Inherited | None = None
     """Along the path that decided."""
     parent: report_findings.RecordedParent | None = None
-    """What the base gave as a parent of a merge; null for any other claim."""
+    """Contribution of the base as a parent of a merge; null for any other claim."""
     part: str = ""
     """The folder or file of the repository that it is about; empty for the repository itself."""
     executed: report_findings.RecordedRun | None = None  # null, as `strict` is, where nobody asked for it
@@ -133,7 +133,7 @@ class RecordedClaim(msgspec.Struct, frozen=True):
 
     @property
     def evidence(self) -> dict[str, PathEvidence]:
-        """What was measured, by path."""
+        """Measurements by path."""
         return {path.path: path for path in self.paths}
 
     @property
@@ -176,7 +176,7 @@ def build(report: Report, commit: str | None, date: datetime.date, names: Mappin
 
 
 def _beside(report: Report, names: Mapping[str, str]) -> Write:
-    """How names are written in the folder in which the card is; a card on the Hub is beside nothing of this machine."""
+    """Return how names are written in the folder of the card; a card on the Hub is beside nothing of this machine."""
     folder = report.source.folder if report.source and report.source.remote is None else None
     model = {} if names.get(report.model) == HERE else {report.model: names.get(report.model, report.model)}
     return lambda name: model.get(name) or written(name, folder)
@@ -221,7 +221,7 @@ def _hundredths(inherited: dict[str, Any] | None) -> dict[str, float] | None:
 
 
 def _rounded(report: Report, row: Row, claim: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of findings with as many decimals as are kept."""
+    """Return the values of findings with as many decimals as are kept."""
     described = report_findings.describe_claim(report, row)
     kept = {maker.claim_key: finding.decimals for maker, finding in described if maker.claim_key}
     return {key: _with_decimals(claim[key], number) for key, number in kept.items() if number is not None}
@@ -234,7 +234,7 @@ def _with_decimals(value: Any, decimals: int) -> Any:
 
 
 def _public(value: Any, names: Mapping[str, str]) -> Any:
-    """Plain values with every text on one line and escaped, and figures rounded to the digits that are significant."""
+    """Return plain values: texts on one line and escaped, figures rounded to the digits that are significant."""
     if isinstance(value, Mapping):
         return {key: _public(item, names) for key, item in value.items()}
     if isinstance(value, list | tuple):

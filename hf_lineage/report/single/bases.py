@@ -1,6 +1,6 @@
-"""What an index knows of the base of an adapter, as text and as JSON.
+"""Knowledge of an index about the base of an adapter, as text and as JSON.
 
-What a test against the weights of a known model showed has words and values that two reports have in common.
+Two reports have the words and values in common that tell of a test against the weights of a known model.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def json(results: Sequence[Identification]) -> str:
 
 
 def _unsearched(result: Identification) -> Iterator[str]:
-    """How many models of the index the search cannot speak of."""
+    """Yield how many models of the index the search cannot speak of."""
     if result.otherwise:
         yield (
             f"Only models with a stream of the same width, {result.width}, and a signature by the same recipe were "

@@ -86,7 +86,7 @@ def _find(architecture: str) -> list[Factorization]:
 
 
 def _known(factorization: Factorization) -> dict[str, Any]:
-    """A factorization as plain values, without what is left at its default."""
+    """Return a factorization as plain values, without what is left at its default."""
     plain: dict[str, Any] = _pruned(msgspec.to_builtins(factorization))
     return plain
 

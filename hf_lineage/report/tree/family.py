@@ -26,14 +26,14 @@ MARKS = {
     Code.PART: Mark.IN_PART,
     Code.UNRELATED: Mark.CONTRADICTED,
 }
-"""By the code of a verdict, the evidence of an edge; any other code judged nothing."""
+"""Code of a verdict -> the evidence of an edge; any other code judged nothing."""
 FIRST = (Mark.CONTRADICTED, Mark.NO_TRACE, Mark.VERIFIED, Mark.IN_PART, Mark.WEAKER, Mark.NOT_JUDGED)
-"""Which of too many bases are drawn: what the weights contradict is never pushed out of the picture by other names."""
+"""Order in which bases are drawn if there are too many: other names never push out what the weights contradict."""
 SOLID = "Solid lines: the weights confirm it."
 DASHED = "Dashed lines: declared or named, but the weights do not confirm it."
 ORDER = "Weights do not tell which model came first."
 Edges = Mapping[tuple[str, str], Edge]
-"""By the names of parent and child in lower case."""
+"""Names of parent and child in lower case -> the edge."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Family:
 
     nodes: tuple[Node, ...]
     left_out: int
-    """How many bases and parts of the model are not drawn."""
+    """Number of bases and parts of the model that are not drawn."""
 
     @property
     def edges(self) -> tuple[Edge, ...]:
@@ -91,13 +91,13 @@ def mark_of(row: Row) -> Mark:
 
 
 def _drawn(rows: Sequence[Row]) -> set[str]:
-    """The bases that are drawn, in lower case."""
+    """Return the bases that are drawn, in lower case."""
     by_weight = sorted(rows, key=lambda row: FIRST.index(mark_of(row)))
     return set(list(dict.fromkeys(row.claim.base.casefold() for row in by_weight))[:MOST])
 
 
 def _seen(row: Row) -> str:
-    """The figure that says most: what a parent gave to a merge, else what is inherited."""
+    """Return the figure that says most: what a parent gave to a merge, else what is inherited."""
     share = row.parent.shares.get(row.verdict.decisive or "") if row.parent else None
     if share is not None and share.clear:
         return f"{share.value:.0%} of the merge"
@@ -106,7 +106,7 @@ def _seen(row: Row) -> str:
 
 
 def _nodes(edges: Sequence[Edge], subjects: Sequence[str]) -> Iterator[Node]:
-    """Every model once; each base a step further to the right than the one above it, so that its line has a column."""
+    """Yield every model once; each base a step to the right of the one above, so that its line has a column."""
     names = {name.casefold(): name for edge in reversed(edges) for name in (edge.child, edge.parent)}
     names |= {name.casefold(): name for name in subjects}
     lines: dict[tuple[str, str], Edge] = {}
@@ -132,7 +132,7 @@ def _into(end: str, lines: Edges) -> tuple[Edge, ...]:
 
 
 def _node(name: str, depth: int, edges: Sequence[Edge], into: tuple[Edge, ...]) -> Node:
-    """A model, below which stands what some edges rest on."""
+    """Return a model, below which stands what some edges rest on."""
     words = "; ".join(f"{_short(edge)} ({edge.parent})" if edges[1:] else _short(edge) for edge in edges)
     return Node(name, depth, words, TONES[edges[0].mark] if len(edges) == 1 else "", into)
 
@@ -149,7 +149,7 @@ def _sentence(edge: Edge) -> str:
 
 
 def _caption(family: Family) -> Iterator[str]:
-    """What the lines mean that are there."""
+    """Yield what the lines mean that are there."""
     dashed = {edge.mark in CLAIMS for edge in family.edges}
     yield from (SOLID,) * (False in dashed) + (DASHED,) * (True in dashed)
     yield ORDER

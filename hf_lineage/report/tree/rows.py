@@ -24,10 +24,10 @@ TONES = {
     Mark.NO_TRACE: "bad",
     Mark.CONTRADICTED: "bad",
 }
-"""By mark, the tone in which it is shown."""
+"""Mark -> the tone in which it is shown."""
 _OF_TONE = {"good": "#12642c", "part": "#6b4a00", "open": "#404a57", "bad": "#a3122a"}
 COLOURS = {mark: _OF_TONE[tone] for mark, tone in TONES.items()}
-"""By mark, its colour where there is no style sheet."""
+"""Mark -> its colour where there is no style sheet."""
 CLAIMS = (Mark.DECLARED, Mark.NOT_JUDGED, Mark.NO_TRACE, Mark.CONTRADICTED)
 """Marks of edges that no weights bear out, which are no part of a tree and drawn in dashes."""
 MEANING = (
@@ -104,7 +104,7 @@ def tested(tree: Tree) -> str:
 WIDTH, LINE, STEP, LEFT, TOP = 340, 42, 16, 14, 22
 """The picture as wide as a phone shows it, a row, a step to the right, and where the first row begins."""
 BESIDE, BEND = 7, 10
-"""How far to the left a line passes the nodes that it does not lead to, and how early it turns to the one it does."""
+"""Distance to the left at which a line passes other nodes than its own, and how early it turns to its own."""
 DEEPEST = 8
 LETTERS = 37
 """Letters that fit a row at its left edge; a step takes two of them."""
@@ -124,7 +124,7 @@ class Node:
     words: str = ""
     """The text below its name."""
     tone: str = ""
-    """How that is shown."""
+    """Tone in which that is shown."""
     edges: tuple[Edge, ...] = ()
     """From nodes of the picture to this one, the one that it stands below first."""
     strong: bool = False
@@ -144,7 +144,7 @@ def picture(nodes: Sequence[Node], title: str, described: str) -> Markup:
 
 
 def _lines(node: Node, places: Mapping[str, tuple[float, float]]) -> Iterator[Markup]:
-    """A line from every node that this one comes from; the nearest lies upon the others, and shows its tone."""
+    """Yield a line from every node that this one comes from; the nearest lies upon the others, and shows its tone."""
     end = places[node.name]
     for edge in sorted(node.edges, key=lambda edge: -abs(places[edge.parent][1] - end[1])):
         start = places[edge.parent]
@@ -154,14 +154,14 @@ def _lines(node: Node, places: Mapping[str, tuple[float, float]]) -> Iterator[Ma
 
 
 def _elbow(start: tuple[float, float], end: tuple[float, float]) -> str:
-    """Straight down, or up, and to the right."""
+    """Return a path straight down, or up, and to the right."""
     (x, top), (right, y) = start, end
     turn = y - BEND if top < y else y + BEND
     return f"M{x} {top}V{turn}Q{x} {y} {x + BEND} {y}H{right}"
 
 
 def _bypass(start: tuple[float, float], end: tuple[float, float]) -> str:
-    """On the left of the nodes in between."""
+    """Return a path on the left of the nodes in between."""
     (x, top), (right, y) = start, end
     lane, bend = min(x, right) - BESIDE, BEND if top < y else -BEND
     return f"M{x} {top}Q{lane} {top} {lane} {top + bend}V{y - bend}Q{lane} {y} {right} {y}"

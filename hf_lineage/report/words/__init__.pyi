@@ -4,7 +4,6 @@ from . import numbers as numbers
 from . import wording as wording
 from .commands import Write as Write
 from .commands import command as command
-from .numbers import drawn as drawn
 from .place import Place as Place
 from .place import encode as encode
 from .place import fingerprint as fingerprint

@@ -1,7 +1,7 @@
 """Commands: what makes a report again, as words of a shell that are typed in the working directory.
 
-Paths are relative. Of one that leads far away, or over the root of the machine, only the last part is told, behind
-`/path/to`, for the reader to fill in.
+Paths are relative. If one leads far away, or over the root of the machine, only its last part is told. It stands
+behind `/path/to`, for the reader to fill in.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ def of_report(report: Report, *further: str) -> str:
 
 
 def _here(report: Report) -> Write:
-    """How names are written in the working directory; the model by the name that the user gives its folder."""
+    """Return how names are written in the working directory; the model by the name that the user gives its folder."""
     on_hub = report.source is not None and report.source.remote is not None
     given = {} if on_hub or not report.as_name else {report.model: report.as_name}
     return lambda name: given.get(name) or public.written(name, Path())
 
 
 def _options(options: Options, write: Write) -> list[str]:
-    """The options that a verdict depends on, where they are not the usual ones."""
+    """Return the options that a verdict depends on, where they are not the usual ones."""
     recipe, usual, words = options.recipe, Options(), list[str]()
     if recipe.option != usual.recipe.option:
         words += set_words("recipe", recipe.option)
@@ -97,7 +97,7 @@ def _options(options: Options, write: Write) -> list[str]:
 
 
 def _surroundings(report: Report, write: Write) -> Iterator[str]:
-    """The seed that was drawn, and the place of models."""
+    """Yield the seed that was drawn, and the place of models."""
     options = report.options
     if options.order_seed is not None and any(map(_drawn, report.rows)):
         yield from set_words("order_seed", options.order_seed)
@@ -106,7 +106,7 @@ def _surroundings(report: Report, write: Write) -> Iterator[str]:
 
 
 def _drawn(row: Row) -> bool:
-    """Whether another draw of layers or of units would give other figures."""
+    """Return whether another draw of layers or of units would give other figures."""
     trace = row.verdict.trace
     few = row.verdict.framed is not None or (trace is not None and trace.analyses > 1)
     return few or any(map(numbers.drawn, row.verdict.evidence.values()))
@@ -119,7 +119,7 @@ def set_words(name: str, value: object) -> tuple[str, str]:
 
 
 def _folder(folder: Path, write: Write) -> str:
-    """A folder or a file, which is none of the Hub whatever it is called."""
+    """Return a folder or a file, which is none of the Hub whatever it is called."""
     return write(named(folder))
 
 

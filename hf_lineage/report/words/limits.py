@@ -19,7 +19,7 @@ LIMITS = (
     "In the inherited share each hidden unit weighs its size, and at most the median of its layer. Units that never "
     "fire on the real inputs of the model count as well.",
 )
-"""Of models."""
+"""Limits of every check of models."""
 WHEN_RUN = (
     "The inherited share weighs each hidden unit by what it wrote when both models ran, on a text that this program "
     "brings. What acts on other text, or behind a thousand tokens alone, was not seen."

@@ -87,7 +87,7 @@ def p_explained(evidence: Evidence) -> str:
 
 
 def _further_tests(evidence: Evidence) -> Iterator[str]:
-    """Why p is larger than that of one test, in plain words."""
+    """Yield why p is larger than that of one test, in plain words."""
     if evidence.permutation.p_over_paths != evidence.permutation.p_value:
         yield "several paths are tested"
     if evidence.analyses > 1:

@@ -42,7 +42,7 @@ def indented(document: Any) -> str:
 
 
 KEYS = {CARD: "base_model", ADAPTER_CONFIG: "base_model_name_or_path", CONFIG: ORIGIN}
-"""What stands before the base; a merge names its models in many places."""
+"""Keys that stand before the base; a merge names its models in many places."""
 LOOKED_AT = 2**18
 """Bytes of a file in which a line is looked for: PyYAML's own scanner takes seconds for them."""
 
@@ -77,7 +77,7 @@ def holds(row: Row) -> bool:
 
 
 def _uri(source: RepoRef | None, file: str) -> str:
-    """The file as seen from the working directory where it is inside, which is what a viewer has checked out."""
+    """Return the file as seen from the working directory where it is inside, which is what a viewer has checked out."""
     folder = Path()
     if source is not None and source.remote is None:
         with contextlib.suppress(ValueError):  # on another drive, or outside
@@ -86,7 +86,7 @@ def _uri(source: RepoRef | None, file: str) -> str:
 
 
 def _lines(source: RepoRef | None, file: str) -> dict[str, int]:
-    """Each value of a file and the first line where it stands, behind the key that declares; JSON is YAML."""
+    """Return each value of a file and the first line where it stands, behind the key that declares; JSON is YAML."""
     lines: dict[str, int] = {}
     key = KEYS.get(file)
     with contextlib.suppress(LineageError, yaml.YAMLError, RecursionError, ValueError):

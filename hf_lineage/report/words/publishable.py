@@ -22,9 +22,9 @@ GIVEN = "The person who ran the check gave the folder this name; nobody has chec
 NEAR = 2
 """Folders up that a path in a command leads at most: as far as from org/model to other/model."""
 TO_FILL_IN = "/path/to"
-"""What stands in a command for a place that only this machine knows."""
+"""Placeholder in a command for a place that only this machine knows."""
 _PARTS = (Row, Claim, Verdict, Relative)
-"""What holds texts, itself or further in."""
+"""Classes that hold texts, themselves or further in."""
 
 
 def public(report: Report) -> Report:
@@ -93,12 +93,12 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
 
 
 def _tells_apart(name: str) -> bool:
-    """Whether a name in a text can only be this one: `model` or `.` may be a word of the sentence."""
+    """Return whether a name in a text can only be this one: `model` or `.` may be a word of the sentence."""
     return len([part for part in PurePath(name).parts if part.strip("./\\~")]) > 1 or PurePath(name).is_absolute()
 
 
 def _home() -> dict[str, str]:
-    """The home directory, unless it is that of no user."""
+    """Return the home directory, unless it is that of no user."""
     with contextlib.suppress(RuntimeError):
         home = Path.home()
         return {str(home): HOME} if len(home.parts) > 1 else {}
@@ -106,7 +106,7 @@ def _home() -> dict[str, str]:
 
 
 def _each(value: Any, rename: Callable[[str], str]) -> Any:
-    """A value with every text in it renamed, down to the parts of a row; what was measured stays."""
+    """Return a value with every text in it renamed, down to the parts of a row; what was measured stays."""
     if isinstance(value, str) and not isinstance(value, Code):
         return rename(value)
     if isinstance(value, tuple):

@@ -209,7 +209,7 @@ def reading(row: Row) -> Iterator[str]:
 
 
 def _missed(row: Row) -> str:
-    """What an early UNRELATED does not exclude, as the beginning of a phrase."""
+    """Return what an early UNRELATED does not exclude, as the beginning of a phrase."""
     least = graft(row.layers) if row.verdict.code is Code.UNRELATED and row.layers else 0
     return f"the layers that were not read may hold copies of fewer than {least}; " if least else ""
 

@@ -11,7 +11,7 @@ from hf_lineage.running.executed.loading import STACK, Loaded
 from hf_lineage.running.executed.recording import At, is_stack
 
 NATS, CHANGE = "nats", "change"
-"""What a divergence is counted in: nats a token or, without a head that predicts tokens, a share of the last state."""
+"""Units of a divergence: nats a token or, without a head that predicts tokens, a share of the last state."""
 
 
 def held_inputs(loaded: Loaded, parts: Mapping[str, Sequence[int]]) -> dict[At, torch.Tensor]:
@@ -42,12 +42,12 @@ def divergences(before: Any, after: Any, counted: int) -> tuple[str, torch.Tenso
 
 
 def _rows(given: torch.Tensor, counted: int) -> torch.Tensor:
-    """(sequences, tokens, width): what a model gives out for each token that counts, or for all of them together."""
+    """Return (sequences, tokens, width): what a model gives out for each token that counts, or for all together."""
     return (given[:, -counted:] if given.ndim == STACK else given[:, None]).cpu().double()
 
 
 def _nats(before: torch.Tensor, after: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """The divergence a token by sequence, and the information in what is said, a sequence at a time."""
+    """Return the divergence a token by sequence, and the information in what is said, a sequence at a time."""
     moved, unsure, together = [], 0.0, torch.zeros(before.shape[-1], dtype=torch.float64)
     for first, second in zip(before, after, strict=True):
         old, new = (each.cpu().double().log_softmax(dim=-1) for each in (first, second))

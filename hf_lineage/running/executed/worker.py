@@ -52,7 +52,7 @@ class Server:
         self._loaded: Any = None
         self._tokenizer = Path()
         self._ran: list[Any] = []
-        """By kind the input, how the model runs on it, and what it gave out."""
+        """Per kind: the input, how the model runs on it, and what it gave out."""
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values that answer one request; an exception says why there are none."""
@@ -84,7 +84,7 @@ class Server:
         return {each.kind: list(each.given["input_ids"].shape) for each, _, _ in self._ran}
 
     def _hold(self, parts: dict[str, list[int]]) -> dict[str, Any]:
-        """How far what the model says moves, by kind of input and sequence, when parts of these writers are held."""
+        """Return how far the output moves when parts of these writers are held, by kind of input and sequence."""
         from hf_lineage.running.executed.holding import divergences, held_inputs
 
         values = {}

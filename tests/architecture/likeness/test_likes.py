@@ -14,7 +14,7 @@ from tests.conformance import tiny_model
 from tests.invoking import lineage
 from tests.models import WEIGHTS, edit_json, fine_tuned, shard, spoil, tiny_llama
 
-READ = ["RELATED", "as", "read"]
+READ = ["RELATED", "unlisted-class"]
 AUTO = {"AutoModelForCausalLM": "modeling.Theirs"}
 
 
@@ -80,8 +80,8 @@ def test_mixtures_with_the_names_of_published_code_are_judged_at_the_first_comma
     child = theirs(fine_tuned(first, tmp_path / "child", noise=0.02))
     other = theirs(random_weights(base, tmp_path / "other", seed=3))
     related, unrelated = (lineage("check", model, "--base", first) for model in (child, other))
-    assert (related.code, related.rows[0][-3:]) == (3, READ)
-    assert f"read as {read}; its own code decides what it computes" in related.sentences
+    assert (related.code, related.rows[0][-2:]) == (3, READ)
+    assert f"Read as {read}." in related.sentences
     assert (unrelated.code, unrelated.rows[0][-1]) == (1, "UNRELATED")
 
 
@@ -135,12 +135,12 @@ def test_what_is_read_so_verifies_nothing_wherever_it_goes(tmp_path):
     edit_json(child / "config.json", architectures=["TheirsForCausalLM"], model_type="theirs", hidden_act="silu")
     assert lineage("extract", child, "-o", tmp_path / "child.lineage.safetensors").code == 0
     compared = lineage("compare", base, tmp_path / "child.lineage.safetensors")
-    assert (compared.code, compared.rows[0][-3:]) == (3, READ)
+    assert (compared.code, compared.rows[0][-2:]) == (3, READ)
     merged = lineage("check", child, "--base", base, "--base", fine_tuned(base, tmp_path / "sibling"))
-    assert (merged.code, "RELATED" in {row[-1] for row in merged.rows}) == (3, False)
+    assert (merged.code, "VERIFIED" in merged.sentences) == (3, False)
     assert lineage("check", child, "--base", base, "--accept", "part").code == 3
     ran = lineage("check", child, "--base", base, "--run")
-    assert (ran.code, ", verified by running" in ran.sentences) == (3, False)
+    assert (ran.code, "VERIFIED" in ran.sentences) == (3, False)
 
 
 def test_shards_are_searched_as_one_file(tmp_path):
@@ -148,4 +148,4 @@ def test_shards_are_searched_as_one_file(tmp_path):
     child = fine_tuned(base, tmp_path / "child", noise=0.02)
     edit_json(child / "config.json", architectures=["TheirsForCausalLM"], model_type="theirs", hidden_act="silu")
     shard(child)
-    assert lineage("compare", base, child).rows[0][-3:] == READ
+    assert lineage("compare", base, child).rows[0][-2:] == READ

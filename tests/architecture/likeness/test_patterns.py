@@ -113,4 +113,4 @@ def test_what_stands_beside_a_layer_makes_a_pattern_only_without_its_number():
     beside = known(mlp=MatrixSet(up="ffns.{layer}.lin1", down="ffns.{layer}.lin2"))
     spread = known(mlp=MatrixSet(up="lin1.{layer}.a", down="lin2.{layer}.a"))
     assert patterns([beside])[0].yaml_set == {"up": "lin1", "down": "lin2"}
-    assert [each.code for each in patterns([spread])] == ["attention"]
+    assert [each.kind for each in patterns([spread])] == ["attention"]

@@ -24,7 +24,7 @@ def test_a_path_that_is_added_to_the_table_is_extracted_and_compared(toy, tmp_pa
     base, other = tiny_llama(tmp_path / "base", seed=1), tiny_llama(tmp_path / "other", seed=2)
     assert extract(str(base), toy).paths["gate_up"].sketch.shape[0] == 2
     same, apart = (compare(str(base), str(model), toy).rows[0].verdict for model in (base, other))
-    assert (same.name, same.evidence["gate_up"].comparison.score) == ("RELATED", pytest.approx(1, abs=1e-5))
+    assert (same.code, same.evidence["gate_up"].comparison.score) == ("inherited", pytest.approx(1, abs=1e-5))
     assert apart.evidence["gate_up"].comparison.score < 0.5
 
 

@@ -65,8 +65,8 @@ def test_of_a_file_for_several_models_each_is_judged_on_its_own(hub, tmp_path):
     tensors |= {"lora_te_x.lora_down.weight": torch.ones(2, 4), "lora_te_x.lora_up.weight": torch.ones(4, 2)}
     save_file(tensors, tmp_path / "both.safetensors")
     rows = {row.part: row.verdict for row in compare(str(hub / "acme" / "pictures"), str(tmp_path)).rows}
-    assert rows["both.safetensors"].words == "VERIFIED adapter"
-    assert rows["both.safetensors: text_encoder"].name == "UNDECIDED"
+    assert rows["both.safetensors"].label == "VERIFIED adapter"
+    assert rows["both.safetensors: text_encoder"].code == "TODO"
     assert "has no folder text_encoder" in rows["both.safetensors: text_encoder"].reason
 
 
@@ -78,7 +78,7 @@ def test_a_flattened_name_of_several_matrices_decides_nothing(tmp_path):
     factors = {name.format("down"): torch.ones(2, 4), name.format("up"): torch.ones(4, 2)}
     save_file(factors, tmp_path / "lora" / "style.safetensors")
     (row,) = compare(str(base), str(tmp_path / "lora")).rows
-    assert row.verdict.word == "UNDECIDED"
+    assert row.verdict.code == "TODO"
     assert "and several matrices of " in row.verdict.reason
     assert row.verdict.reason.endswith("may be meant")
 
@@ -89,7 +89,7 @@ def test_a_class_that_peft_alone_adapts_is_found_in_attention_to_the_text_too(tm
     model, _ = (pictures.pixart(folder, seed) for seed, folder in enumerate(bases))
     adapter = pictures.pixart_adapter(model, tmp_path / "adapter")
     own, other = (compare(str(base), str(adapter)).rows[0].verdict for base in bases)
-    assert (own.words, own.trace.p_value) == ("VERIFIED adapter", 0.0005)
+    assert (own.label, own.trace.p_value) == ("VERIFIED adapter", 0.0005)
     assert own.trace.roles.count("value") == 8
     assert other.trace.p_value > 0.01
 
@@ -106,10 +106,10 @@ def adapters(tmp_path_factory):
 
 def test_adapters_in_folders_are_judged_one_by_one(adapters):
     report = check(str(adapters), options=OPTIONS)
-    assert [(row.part, row.verdict.word) for row in report.rows] == [("french", "RELATED"), ("german", "UNRELATED")]
+    assert [(row.part, row.verdict.code) for row in report.rows] == [("french", "inherited"), ("german", "unrelated")]
     assert report.exit_code == ExitCode.UNRELATED
     rows = compare(str(HUB / OTHER), str(adapters), OPTIONS).rows
-    assert [(row.part, row.verdict.word) for row in rows] == [("french", "UNRELATED"), ("german", "RELATED")]
+    assert [(row.part, row.verdict.code) for row in rows] == [("french", "unrelated"), ("german", "inherited")]
 
 
 def test_each_folder_is_judged_on_the_base_that_it_names(adapters, tmp_path):
@@ -124,7 +124,7 @@ def test_a_base_that_the_card_names_and_no_folder_does_is_judged_on_all(adapters
     root = shutil.copytree(adapters, tmp_path / "several")
     shutil.rmtree(root / "german")
     report = check(str(card(root, OTHER, "adapter")), options=OPTIONS)
-    assert [(row.claim.base, row.verdict.word) for row in report.rows] == [(BASE, "RELATED"), (OTHER, "UNRELATED")]
+    assert [(row.claim.base, row.verdict.code) for row in report.rows] == [(BASE, "inherited"), (OTHER, "unrelated")]
 
 
 def test_a_folder_whose_base_cannot_be_followed_is_judged_on_that_of_the_card(adapters, tmp_path):
@@ -132,7 +132,7 @@ def test_a_folder_whose_base_cannot_be_followed_is_judged_on_that_of_the_card(ad
     for name in ("french", "german"):
         edit_json(root / name / ADAPTER_CONFIG, base_model_name_or_path="/home/me/models/base")
     report = check(str(card(root, BASE, "adapter")), options=OPTIONS)
-    assert [(row.claim.base, row.verdict.word) for row in report.rows] == [(BASE, "RELATED"), (BASE, "UNRELATED")]
+    assert [(row.claim.base, row.verdict.code) for row in report.rows] == [(BASE, "inherited"), (BASE, "unrelated")]
 
 
 def test_one_folder_is_named_behind_the_repository(adapters):
@@ -159,8 +159,8 @@ def test_an_adapter_that_is_damaged_hides_no_other(several):
         {name: tensor.fill_(torch.nan) for name, tensor in factors.items()}, root / "c" / "adapter_model.safetensors"
     )
     report = check(str(root), [str(base)])
-    named = [row.verdict.word for row in report.rows]
-    assert named == ["UNDECIDED", "UNDECIDED", "UNDECIDED"]
+    named = [row.verdict.code for row in report.rows]
+    assert named == ["inconclusive", "damaged", "damaged"]
     assert report.exit_code == ExitCode.ERROR
     shutil.rmtree(root / "a")
     shutil.rmtree(root / "c")
@@ -173,8 +173,8 @@ def test_of_very_many_adapters_some_are_judged_and_the_others_are_said(several, 
     monkeypatch.setattr("hf_lineage.checking.adapters.adapter_repository.MOST", 2)
     *judged, others = check(str(root), [str(base)]).rows
     assert [row.part for row in judged] == ["a", "b"]
-    assert (others.verdict.word, others.verdict.reason) == (
-        "UNDECIDED",
+    assert (others.verdict.code, others.verdict.reason) == (
+        "TODO",
         "other weights of the repository may come from elsewhere: c",
     )
 
@@ -194,7 +194,7 @@ def test_weights_that_are_no_adapter_are_not_vouched_for_by_one_beside_them(hub,
     folder = card(shutil.copytree(hub / "fern" / "new", tmp_path / "lora"), "acme/pictures", "adapter")
     save_file({"x.weight": torch.ones(2, 2)}, folder / "whole.safetensors")
     report = check(str(folder), options=Options(local_hub=hub, order_seed=0))
-    assert [row.verdict.word for row in report.rows] == ["RELATED", "UNDECIDED"]
+    assert [row.verdict.code for row in report.rows] == ["inherited", "TODO"]
     assert report.rows[1].verdict.reason.endswith("may come from elsewhere: whole.safetensors")
     assert report.exit_code == ExitCode.UNDECIDED
 
@@ -204,10 +204,10 @@ def test_a_model_in_a_folder_beside_adapters_is_judged_as_well_or_said(hub, adap
     root = shutil.copytree(adapters, tmp_path / "several")
     shutil.copytree(HUB / OTHER, root / "model")
     rows = check(str(root), [str(HUB / BASE)], Options(order_seed=0)).rows
-    assert [(row.part, row.verdict.word) for row in rows] == [
-        ("french", "RELATED"),
-        ("german", "UNRELATED"),
-        ("model", "UNRELATED"),
+    assert [(row.part, row.verdict.code) for row in rows] == [
+        ("french", "inherited"),
+        ("german", "unrelated"),
+        ("model", "unrelated"),
     ]
     assert [row.part for row in compare(str(HUB / BASE), str(root), Options(order_seed=0)).rows] == [
         row.part for row in rows
@@ -231,9 +231,9 @@ def test_one_of_several_files_can_be_named(hub, tmp_path):
 def test_on_the_hub_adapters_in_folders_are_found(online, adapters):
     online.publish("fern/several", adapters)
     report = check("fern/several", options=Options(order_seed=0))
-    assert [(row.part, row.claim.base, row.verdict.word) for row in report.rows] == [
-        ("french", BASE, "RELATED"),
-        ("german", BASE, "UNRELATED"),
+    assert [(row.part, row.claim.base, row.verdict.code) for row in report.rows] == [
+        ("french", BASE, "inherited"),
+        ("german", BASE, "unrelated"),
     ]
     (row,) = check("fern/several/french", options=Options(order_seed=0)).rows
     assert (row.part, row.verdict.label) == ("french", "VERIFIED adapter")

@@ -51,14 +51,14 @@ def test_an_adapter_is_related_to_the_base_it_was_trained_on(adapter):
 
 def test_an_adapter_is_unrelated_to_an_independent_model_of_the_same_shape(adapter):
     row = judged(OTHER, adapter)
-    assert (row.verdict.word, row.verdict.verified) == ("UNRELATED", False)
+    assert (row.verdict.code, row.verdict.verified) == ("unrelated", False)
     assert row.verdict.trace.p_value > 0.01
     assert "one trained on it would show it with a predicted probability above 0.99" in row.verdict.reason
 
 
 def test_an_adapter_is_related_to_a_near_relative_of_its_base_too_and_the_report_says_so(adapter):
     row = judged(TUNED, adapter)
-    assert row.verdict.word == "RELATED"
+    assert row.verdict.code == "inherited"
     assert row.verdict.reason.endswith("it was trained on it or a near relative, or extracted from a difference to it")
 
 
@@ -77,7 +77,7 @@ def test_an_adapter_is_related_to_a_near_relative_of_its_base_too_and_the_report
 @pytest.mark.few(1)
 def test_other_ways_to_train_a_lora_leave_the_trace_too(tmp_path, settings, kind):
     folder = trained(HUB / BASE, tmp_path / "lora", **settings)
-    assert judged(BASE, folder).verdict.word == "RELATED"
+    assert judged(BASE, folder).verdict.code == "inherited"
     row = judged(OTHER, folder)
     assert row.verdict.trace.p_value > 0.01
     assert f" a {kind} adapter " in row.notes[0]
@@ -139,13 +139,13 @@ def test_a_class_with_fused_and_transposed_matrices_needs_nothing_of_its_own(tmp
     assert row.verdict.label == "VERIFIED adapter"
     assert set(row.verdict.trace.by_role) == {"query", "key", "value", "output", "up", "down"}
     (other,) = compare(str(HUB / "fern/gpt2-finetune-a"), str(folder)).rows
-    assert other.verdict.word == "RELATED"
+    assert other.verdict.code == "inherited"
 
 
 def test_a_small_adapter_that_shows_nothing_is_inconclusive_with_its_power(tmp_path):
     folder = trained(HUB / BASE, tmp_path / "lora", r=1, target_modules=["gate_proj"], steps=2)
     row = judged(OTHER, folder)
-    assert row.verdict.word == "UNDECIDED"
+    assert row.verdict.code == "inconclusive"
     assert "only with a predicted probability of 0.01" in row.verdict.reason
 
 
@@ -185,12 +185,12 @@ UP = "model.layers.0.mlp.up_proj"
 @pytest.mark.parametrize(
     ("modules", "verdict", "reason"),
     [
-        ([(UP, 64, 32)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 64 x 32, not 48 x 32, so that"),
-        ([(UP, 32, 48)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 32 x 48, not 48 x 32"),
-        ([("h.0.mlp.c_fc", 64, 32)], "UNDECIDED", "peft passes over the factors of h.0.mlp.c_fc, because"),
-        ([(UP, 48, 32), (UP.replace("0", "7"), 48, 32)], "UNDECIDED", "is for model.layers.7.mlp.up_proj, a"),
-        ([("model.layers.0.self_attn.q_proj", 32, 32)], "UNDECIDED", "changes no matrix whose trace can be tested"),
-        ([("model.embed_tokens", 50, 32)], "UNDECIDED", "only matrices outside the layers (model.embed_tokens)"),
+        ([(UP, 64, 32)], "unrelated", "by shape: model.layers.0.mlp.up_proj is 64 x 32, not 48 x 32, so that"),
+        ([(UP, 32, 48)], "unrelated", "by shape: model.layers.0.mlp.up_proj is 32 x 48, not 48 x 32"),
+        ([("h.0.mlp.c_fc", 64, 32)], "TODO", "peft passes over the factors of h.0.mlp.c_fc, because"),
+        ([(UP, 48, 32), (UP.replace("0", "7"), 48, 32)], "incompatible", "is for model.layers.7.mlp.up_proj, a"),
+        ([("model.layers.0.self_attn.q_proj", 32, 32)], "TODO", "changes no matrix whose trace can be tested"),
+        ([("model.embed_tokens", 50, 32)], "TODO", "only matrices outside the layers (model.embed_tokens)"),
     ],
 )
 def test_an_adapter_that_does_not_belong_on_a_base_gets_a_verdict_with_its_reason(
@@ -200,7 +200,7 @@ def test_an_adapter_that_does_not_belong_on_a_base_gets_a_verdict_with_its_reaso
     for module in modules:
         factors |= pair(*module)
     (row,) = compare(str(llama), str(written(tmp_path / "lora", factors))).rows
-    assert (row.verdict.word, row.verdict.trace) == (verdict, None)
+    assert (row.verdict.code, row.verdict.trace) == (verdict, None)
     assert reason in row.verdict.reason
 
 
@@ -210,8 +210,8 @@ def test_factors_that_add_nothing_are_inconclusive(tmp_path, llama):
         lambda factors: [tensor.zero_() for name, tensor in factors.items() if "lora_B" in name],
     )
     (row,) = compare(str(llama), str(folder)).rows
-    assert (row.verdict.word, row.verdict.reason) == (
-        "UNDECIDED",
+    assert (row.verdict.code, row.verdict.reason) == (
+        "inconclusive",
         "the adapter adds zero to every matrix, as before any training",
     )
 
@@ -219,23 +219,23 @@ def test_factors_that_add_nothing_are_inconclusive(tmp_path, llama):
 def test_errors_of_a_base_become_the_verdict_of_its_row(tmp_path, llama):
     folder = written(tmp_path / "lora", pair(UP, 48, 32), base_model_name_or_path="no such name!")
     rows = check(str(folder), [str(tmp_path / "nowhere"), str(llama)]).rows
-    assert [row.verdict.word for row in rows] == ["UNDECIDED", "UNDECIDED"]
+    assert [row.verdict.code for row in rows] == ["TODO", "inconclusive"]
     (row,) = check(str(folder)).rows
-    assert row.verdict.word == "UNDECIDED"
+    assert row.verdict.code == "TODO"
     assert "it is not a model name" in row.verdict.reason
     (llama / "model.safetensors").write_bytes(b"no weights")
     (row,) = check(str(folder), [str(llama)]).rows
-    assert row.verdict.word == "UNDECIDED"
+    assert row.verdict.code == "damaged"
 
 
 @pytest.mark.parametrize("name", ["model.gguf", "pytorch_model.bin", "model.safetensors", "other.onnx"])
 def test_weights_that_other_loaders_read_are_not_vouched_for_by_an_adapter_beside_them(tmp_path, llama, name):
     folder = written(tmp_path / "lora", pair(UP, 48, 32))
     (folder / "training_args.bin").touch()
-    assert check(str(folder), [str(llama)]).rows[0].verdict.word == "UNDECIDED"
+    assert check(str(folder), [str(llama)]).rows[0].verdict.code == "inconclusive"
     (folder / name).write_bytes(b"another model")
     (row,) = check(str(folder), [str(llama)]).rows
-    assert row.verdict.word == "UNDECIDED"
+    assert row.verdict.code == "TODO"
     assert f"holds {name} beside an adapter" in row.verdict.reason
 
 
@@ -246,14 +246,14 @@ def test_a_signature_of_a_base_is_not_enough(tmp_path, llama):
     save_signature(extract(str(llama)), tmp_path / "base.lineage.safetensors")
     folder = written(tmp_path / "lora", pair(UP, 48, 32))
     (row,) = compare(str(tmp_path / "base.lineage.safetensors"), str(folder)).rows
-    assert row.verdict.word == "UNDECIDED"
+    assert row.verdict.code == "TODO"
     assert "tested against the weights of its base" in row.verdict.reason
 
 
 def test_where_a_card_and_a_configuration_disagree_the_card_counts_and_both_are_named(tmp_path):
     folder = written(tmp_path / "lora", pair(UP, 48, 32), base_model_name_or_path=OTHER)
     report = check(str(card(folder, BASE, "adapter")), options=OPTIONS)
-    assert [(row.claim.base, row.verdict.word) for row in report.rows] == [(BASE, "UNRELATED")]
+    assert [(row.claim.base, row.verdict.code) for row in report.rows] == [(BASE, "unrelated")]
     assert report.conflicts == (f"README.md declares {BASE}; adapter_config.json declares {OTHER}; README.md counts",)
 
 
@@ -267,7 +267,7 @@ def test_of_a_deep_base_a_few_layers_are_read_first(tmp_path):
     full = compare(str(base), str(folder), Options(order_seed=1, budget="full")).rows[0].verdict
     assert (len(set(few.trace.layers)), few.trace.analyses, few.trace.permutations) == (4, 2, 3999)
     assert (len(set(full.trace.layers)), full.trace.analyses, full.trace.permutations) == (12, 1, 1999)
-    assert {few.name, full.name} == {"UNRELATED"}
+    assert {few.code, full.code} == {"unrelated"}
 
 
 def test_on_the_hub_only_the_factors_and_the_tensors_that_are_needed_are_downloaded(online):
@@ -373,7 +373,7 @@ def test_an_adapter_under_names_that_no_module_has_changes_nothing_and_verifies_
     )
     assert by_peft(HUB / BASE, folder) == 0
     row = judged(BASE, folder)
-    assert (row.verdict.word, row.verdict.exit_code) == ("UNDECIDED", 3)
+    assert (row.verdict.code, row.verdict.exit_code) == ("TODO", 3)
     assert row.verdict.reason.startswith(f"this adapter changes 0 of the modules of {HUB / BASE}: ")
 
 
@@ -383,5 +383,5 @@ def test_factors_that_the_configuration_does_not_name_say_nothing(adapter, tmp_p
     foreign = shutil.copytree(adapter, tmp_path / "lora")
     edit_json(foreign / ADAPTER_CONFIG, target_modules=["k_proj"], target_parameters=parameters)
     row = judged(BASE, foreign)
-    assert row.verdict.word == "UNDECIDED"
+    assert row.verdict.code == "TODO"
     assert "peft passes over the factors of 36 of 42 modules" in " ".join(row.notes)

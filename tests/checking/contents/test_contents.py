@@ -99,11 +99,11 @@ def several(tmp_path):
 
 
 def seen(report):
-    return [(row.part, row.verdict.word) for row in report.rows], report.notes
+    return [(row.part, row.verdict.code) for row in report.rows], report.notes
 
 
 def test_the_last_state_is_judged_on_what_the_folders_declare_and_the_others_are_told(several):
-    rows = [("final", "RELATED"), ("checkpoint-3", "RELATED")]
+    rows = [("final", "inherited"), ("checkpoint-3", "inherited")]
     notes = ("2 earlier states of training, such as checkpoint-2, were not judged",)
     assert seen(check(several.folder, options=OPTIONS)) == (rows, notes)
     assert seen(compare(BASE, several.folder, OPTIONS)) == (rows, notes)

@@ -23,12 +23,12 @@ def signature(tmp_path_factory):
 
 def test_a_signature_is_judged_on_the_bases_that_the_user_names_and_declares_none(signature):
     report = check(signature, BASE)
-    assert ([row.verdict.word for row in report.rows], report.source, report.notes) == (["RELATED"], None, ())
+    assert ([row.verdict.code for row in report.rows], report.source, report.notes) == (["inherited"], None, ())
     assert check(signature).rows == ()
 
 
 def test_a_signature_may_be_compared_in_place_of_a_model(signature):
-    assert [row.verdict.word for row in compare(BASE, signature).rows] == ["RELATED"]
+    assert [row.verdict.code for row in compare(BASE, signature).rows] == ["inherited"]
 
 
 def test_a_model_in_a_folder_of_its_repository_is_compared_with_that_of_the_same_name(tmp_path):
@@ -38,7 +38,7 @@ def test_a_model_in_a_folder_of_its_repository_is_compared_with_that_of_the_same
         tiny_llama(hub / name / "b", seed=2)
     options = Options(local_hub=hub, subfolder="b")
     (row,) = compare("acme/both", "fern/both", options).rows
-    assert (row.part, row.verdict.word) == ("b", "RELATED")
+    assert (row.part, row.verdict.code) == ("b", "inherited")
 
 
 def test_a_card_is_held_against_what_is_stored(tmp_path):
@@ -59,7 +59,7 @@ def test_an_adapter_in_a_folder_beside_a_model_is_named_and_not_judged(tmp_path)
         check("fern/child", "acme/base", Options(local_hub=hub)),
         compare(hub / "acme/base", hub / "fern/child"),
     ):
-        assert [row.verdict.word for row in report.rows] == ["RELATED"]
+        assert [row.verdict.code for row in report.rows] == ["inherited"]
         assert report.notes == ("lora_adapter/ holds an adapter that was not judged: check it by itself",)
     with_adapter(hub / "fern/child/b")
     (note,) = check("fern/child", "acme/base", Options(local_hub=hub)).notes
@@ -73,10 +73,10 @@ def test_an_adapter_beside_the_weights_leaves_the_claim_open_and_says_what_to_do
     (child / "adapter_model.safetensors").rename(child / weights)
     for report in (check("fern/child", "acme/base", Options(local_hub=hub)), compare(hub / "acme/base", child)):
         (row,) = report.rows
-        assert row.verdict.word == "UNDECIDED"
+        assert row.verdict.code == "TODO"
         assert row.verdict.reason.endswith(
             "holds an adapter beside its weights, which transformers applies where peft is installed: merge it into "
             "the weights, or remove it"
         )
     (child / weights).unlink()
-    assert check("fern/child", "acme/base", Options(local_hub=hub)).rows[0].verdict.word == "RELATED"
+    assert check("fern/child", "acme/base", Options(local_hub=hub)).rows[0].verdict.code == "inherited"

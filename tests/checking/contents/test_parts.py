@@ -50,9 +50,9 @@ def outcome(report):
 @pytest.mark.parametrize(
     ("strange", "expected", "code"),
     [
-        ("nothing", {"language": "RELATED", "vision": "RELATED"}, 0),
-        ("vision", {"language": "RELATED", "vision": "UNRELATED"}, 1),
-        ("language", {"language": "UNRELATED", "vision": "RELATED"}, 1),
+        ("nothing", {"language": "VERIFIED inherited", "vision": "VERIFIED inherited"}, 0),
+        ("vision", {"language": "VERIFIED inherited", "vision": "UNRELATED"}, 1),
+        ("language", {"language": "UNRELATED", "vision": "VERIFIED inherited"}, 1),
     ],
 )
 def test_nothing_about_a_part_follows_from_another(hub, strange, expected, code):
@@ -63,12 +63,17 @@ def test_nothing_about_a_part_follows_from_another(hub, strange, expected, code)
 
 @pytest.mark.long
 def test_two_parts_are_named_and_compared(hub):
-    assert outcome(compare(hub / "acme/base", hub / "fern/child")) == {"language": "RELATED", "vision": "RELATED"}
+    assert outcome(compare(hub / "acme/base", hub / "fern/child")) == {
+        "language": "VERIFIED inherited",
+        "vision": "VERIFIED inherited",
+    }
     for one, other in (("vision", "vision_tower"), ("vision_tower", "vision")):
         result = lineage("compare", f"acme/base/{one}", f"fern/child/{other}", "--local-hub", hub)
-        assert (result.code, result.rows[0][-1]) == (0, "RELATED")
+        assert (result.code, result.rows[0][-1]) == (0, "inherited")
         assert lineage("compare", hub / f"acme/base/{one}", hub / f"fern/child/{other}").code == 0
-    assert outcome(check("fern/child", options=Options(local_hub=hub, subfolder="vision"))) == {"vision": "RELATED"}
+    assert outcome(check("fern/child", options=Options(local_hub=hub, subfolder="vision"))) == {
+        "vision": "VERIFIED inherited"
+    }
     assert "has no folder audio" in lineage("compare", "acme/base/audio", "fern/child", "--local-hub", hub).error
 
 
@@ -95,7 +100,7 @@ def test_a_tower_is_known_again_in_a_base_that_is_nothing_else(hub, made):
 
     spoil(tower, take)
     report = check("fern/child", "acme/tower", Options(local_hub=hub))
-    assert outcome(report)["vision"] == "RELATED"
+    assert outcome(report)["vision"] == "VERIFIED inherited"
 
 
 def test_a_tower_of_another_width_or_depth_is_told_apart(hub):
@@ -109,7 +114,7 @@ def test_a_tower_of_another_width_or_depth_is_told_apart(hub):
     spoil(other, change)
     edit_json(other / "config.json", vision_config=config["vision_config"] | {"num_hidden_layers": 1})
     shallow = check("fern/child", "acme/other", Options(local_hub=hub))
-    assert {row.part: row.verdict.word for row in shallow.rows}["vision"] == "UNRELATED"
+    assert {row.part: row.verdict.code for row in shallow.rows}["vision"] == "unrelated"
 
     def widen(tensors):
         for name, tensor in tensors.items():
@@ -120,7 +125,7 @@ def test_a_tower_of_another_width_or_depth_is_told_apart(hub):
     spoil(other, widen)
     wide = check("fern/child", "acme/other", Options(local_hub=hub))
     (row,) = [row for row in wide.rows if row.part == "vision"]
-    assert (row.verdict.word, "width 48" in row.verdict.reason) == ("UNDECIDED", True)
+    assert (row.verdict.code, "width 48" in row.verdict.reason) == ("incompatible", True)
 
 
 def test_the_tower_of_the_base_in_a_part_that_nothing_uses_does_not_count(hub):
@@ -139,7 +144,7 @@ def test_the_tower_of_the_base_in_a_part_that_nothing_uses_does_not_count(hub):
     )
     spoil(hub / "fern/child", lambda tensors: tensors.update({f"model.{k}": v for k, v in held.items()}))
     (row,) = [row for row in check("fern/child", options=Options(local_hub=hub)).rows if row.part]
-    assert (row.verdict.word, "loaders disagree" in row.verdict.reason) == ("UNDECIDED", True)
+    assert (row.verdict.code, "loaders disagree" in row.verdict.reason) == ("TODO", True)
 
 
 def test_a_row_about_a_part_says_that_its_use_was_not_judged(hub):
@@ -147,7 +152,7 @@ def test_a_row_about_a_part_says_that_its_use_was_not_judged(hub):
     name = "multi_modal_projector.linear_2.weight"
     spoil(hub / "fern/child", lambda tensors: tensors.update({name: torch.zeros_like(tensors[name])}))
     language, vision = check("fern/child", options=Options(local_hub=hub)).rows
-    assert (vision.part, vision.verdict.label) == ("vision", "RELATED")
+    assert (vision.part, vision.verdict.label) == ("vision", "VERIFIED inherited")
     told = "vision: its use by the rest of the model was not judged"
     assert (told in vision.notes, told in language.notes) == (True, False)
 
@@ -155,8 +160,8 @@ def test_a_row_about_a_part_says_that_its_use_was_not_judged(hub):
 @pytest.mark.long
 def test_a_part_is_run_by_itself_and_verified_by_that_unless_it_reads_no_text(hub):
     language, vision = (row.verdict for row in check("fern/child", options=Options(local_hub=hub, run=True)).rows)
-    assert (language.words, language.executed.problem) == ("RELATED", "")
-    assert (vision.words, vision.verified) == ("RELATED", False)
+    assert (language.label, language.executed.problem) == ("VERIFIED inherited", "")
+    assert (vision.label, vision.verified) == ("VERIFIED inherited", False)
     assert "could not be run: it is run on text alone, and CLIPVisionModel reads something else" in str(vision.executed)
 
 
@@ -222,10 +227,10 @@ def with_tower(folder, name):
 def test_a_tower_of_another_class_is_compared_where_it_can_be(hub, name):
     with_tower(hub / "fern/child", name)
     report = check("fern/child", options=Options(local_hub=hub))
-    assert outcome(report) == {"language": "RELATED", "vision": "UNRELATED"}
+    assert outcome(report) == {"language": "VERIFIED inherited", "vision": "UNRELATED"}
 
 
 def test_the_tower_of_the_base_is_known_again_whatever_class_it_is_said_to_be(hub):
     config = json.loads((hub / "fern/child/config.json").read_text())["vision_config"]
     edit_json(hub / "fern/child/config.json", vision_config=config | {"model_type": "siglip_vision_model"})
-    assert outcome(check("fern/child", options=Options(local_hub=hub)))["vision"] == "RELATED"
+    assert outcome(check("fern/child", options=Options(local_hub=hub)))["vision"] == "VERIFIED inherited"

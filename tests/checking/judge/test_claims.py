@@ -41,7 +41,7 @@ def test_a_claim_that_says_nothing_usable_is_unverifiable_before_anything_is_rea
 def test_a_base_that_cannot_be_had_is_the_verdict_of_its_row(models):
     _, child = models
     found = row(named(child / "gone"), child)
-    assert found.verdict.word == "UNDECIDED"
+    assert found.verdict.code == "TODO"
     assert "gone" in found.verdict.reason
 
 
@@ -55,7 +55,7 @@ def test_a_candidate_that_cannot_be_read_is_an_error(models):
 def test_a_row_says_where_both_signatures_come_from_and_how_many_layers_there_are(models):
     base, child = models
     found = row(named(base), child)
-    assert (found.verdict.word, found.layers) == ("RELATED", 2)
+    assert (found.verdict.code, found.layers) == ("inherited", 2)
     assert found.base_origin is found.model_origin
     assert found.traffic == {}
 
@@ -64,8 +64,8 @@ def test_a_model_that_declares_itself_is_unverifiable_and_one_that_the_user_name
     base, _ = models
     declared = replace(named(base), sources=("README.md: base_model",))
     itself = judge_claim(opened_once(RepoRef(str(base), base), OPTIONS), declared, OPTIONS)
-    assert itself.verdict.word == "UNDECIDED"
-    assert row(named(base), base).verdict.word == "RELATED"
+    assert itself.verdict.code == "TODO"
+    assert row(named(base), base).verdict.code == "inherited"
 
 
 def test_a_candidate_is_opened_once(models):
@@ -87,7 +87,7 @@ def test_only_the_parents_of_a_merge_are_judged_together(models):
 def test_a_base_with_another_name_on_the_hub_is_compared_and_the_row_says_so(server):
     server.hub.renamed["acme/former"] = "acme/base"
     (row,) = check("fern/child", "acme/former", options=OPTIONS).rows
-    assert row.verdict.word == "RELATED"
+    assert row.verdict.code == "inherited"
     assert row.notes[-1] == (
         "the Hub leads from acme/former to acme/base, and acme/base was compared: name it in the card"
     )

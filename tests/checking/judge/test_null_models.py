@@ -68,7 +68,7 @@ def test_the_fine_tune_computes_nearly_what_the_base_does_and_the_other_model_do
 
 def test_enough_independent_models_tell_a_fine_tune_from_another_model(hub):
     related, unrelated = (check(hub, name, *independent()) for name in ("fern/child", "otter/model"))
-    assert (related.code, related.rows[0][-1]) == (0, "RELATED")
+    assert (related.code, related.rows[0][-1]) == (0, "inherited")
     assert (unrelated.code, unrelated.rows[0][-1]) == (1, "UNRELATED")
 
 
@@ -79,7 +79,7 @@ def test_enough_independent_models_tell_a_fine_tune_from_another_model(hub):
 @pytest.mark.few(2)
 def test_too_few_decide_nothing_and_the_report_says_how_many_it_takes(hub, model, count, options, needed):
     result = check(hub, model, *independent(count), options=options)
-    assert (result.code, result.rows[0][-1]) == (3, "UNDECIDED")
+    assert (result.code, result.rows[0][-1]) == (3, "inconclusive")
     assert f"{count} independent model(s) cannot show p <= " in result.sentences
     assert f"; that needs at least {needed}; name more with --null" in result.sentences
 
@@ -87,7 +87,7 @@ def test_too_few_decide_nothing_and_the_report_says_how_many_it_takes(hub, model
 @pytest.mark.long
 def test_over_several_paths_it_takes_as_many_times_more(hub):
     result = check(hub, "fern/child", *independent(), options=(*MANY, "--paths", "mlp,value_output"))
-    assert (result.code, result.rows[0][-1]) == (3, "UNDECIDED")
+    assert (result.code, result.rows[0][-1]) == (3, "inconclusive")
     assert "cannot show p <= 0.2; that needs at least 9;" in result.sentences
 
 
@@ -152,4 +152,4 @@ def test_a_model_of_another_architecture_or_none_is_refused(hub, tmp_path):
 
 def test_without_any_the_order_of_units_decides(hub):
     result = check(hub, "fern/child")
-    assert (result.code, [row[-1] for row in result.rows]) == (0, ["UNDECIDED", "RELATED"])
+    assert (result.code, [row[-1] for row in result.rows]) == (0, ["inconclusive", "inherited"])

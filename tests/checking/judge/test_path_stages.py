@@ -45,14 +45,14 @@ def read(row):
 def test_a_child_is_related_after_the_first_layers(models):
     base, child, _ = models
     row = judged(base, child)
-    assert (row.verdict.word, read(row), row.layers) == ("RELATED", {"mlp": FIRST}, LAYERS)
+    assert (row.verdict.code, read(row), row.layers) == ("inherited", {"mlp": FIRST}, LAYERS)
     assert row.verdict.evidence["mlp"].layers[1] == tuple(sorted(reading_order(LAYERS, 1)[:FIRST]))
 
 
 def test_an_independent_model_is_unrelated_once_a_graft_would_have_been_seen(models):
     base, _, other = models
     row = judged(base, other)
-    assert (row.verdict.word, read(row)) == ("UNRELATED", {"mlp": enough(LAYERS)})
+    assert (row.verdict.code, read(row)) == ("unrelated", {"mlp": enough(LAYERS)})
 
 
 @pytest.mark.long
@@ -60,8 +60,8 @@ def test_models_on_this_machine_are_read_until_the_verdict_is_clear_and_as_a_who
     base, child, _ = models
     for options, layers, analyses in ((ONE, FIRST, 3), (FULL, LAYERS, 1)):
         row = judged(base, child, options)
-        found = row.verdict.word, read(row), row.verdict.evidence["mlp"].analyses
-        assert found == ("RELATED", {"mlp": layers}, analyses)
+        found = row.verdict.code, read(row), row.verdict.evidence["mlp"].analyses
+        assert found == ("inherited", {"mlp": layers}, analyses)
 
 
 def test_the_layers_that_are_read_say_what_they_say_among_all(models):
@@ -89,10 +89,10 @@ def test_a_stored_base_is_compared_as_a_whole_with_the_few_layers(models, tmp_pa
     base, child, other = models
     save_signature(extract(str(base)), tmp_path / "base")
     row = judged(tmp_path / "base", child)
-    assert row.verdict.word == "RELATED"
+    assert row.verdict.code == "inherited"
     assert row.verdict.evidence["mlp"].comparison.similarity.shape == (LAYERS, FIRST)
     assert row.verdict.evidence["mlp"].comparison.pairs[0].tolist() == sorted(reading_order(LAYERS, 1)[:FIRST])
-    assert judged(tmp_path / "base", other).verdict.word == "UNRELATED"
+    assert judged(tmp_path / "base", other).verdict.code == "unrelated"
 
 
 def test_layers_in_another_order_are_found_in_a_stored_base(models, tmp_path):
@@ -108,7 +108,7 @@ def test_layers_in_another_order_are_found_in_a_stored_base(models, tmp_path):
 
     save_file({shuffle(name): tensor for name, tensor in weights.items()}, tmp_path / "shuffled" / WEIGHTS)
     row = judged(tmp_path / "base", tmp_path / "shuffled")
-    assert (row.verdict.word, read(row)) == ("RELATED", {"mlp": FIRST})
+    assert (row.verdict.code, read(row)) == ("inherited", {"mlp": FIRST})
 
 
 def with_layers(donor, of, folder, layers, scale=1.0):
@@ -142,7 +142,7 @@ def test_whoever_copies_the_layers_that_were_read_first_of_old_is_not_verified(m
     for seed in range(3):
         assert not judged(base, forged, replace(QUICK, order_seed=seed)).verdict.verified
     whole = judged(base, forged, FULL).verdict
-    assert (whole.words, whole.exit_code) == ("RELATED part", 3)
+    assert (whole.label, whole.exit_code) == ("RELATED part", 3)
     assert "in layers 0, 8, 16, 24; " in whole.reason
 
 
@@ -168,8 +168,8 @@ def test_a_layer_that_is_not_finite_is_a_reason_and_no_verdict(models, tmp_path)
     shutil.copytree(child, tmp_path / "poisoned")
     spoil(tmp_path / "poisoned", lambda tensors: tensors["model.layers.3.mlp.up_proj.weight"].fill_(float("inf")))
     row = judged(base, tmp_path / "poisoned", FULL)
-    assert (row.verdict.word, row.verdict.reason) == (
-        "UNDECIDED",
+    assert (row.verdict.code, row.verdict.reason) == (
+        "inconclusive",
         "weights in layer 3 of the candidate are not finite, or too large for float32; 1536 of the 1536 numbers of "
         "model.layers.3.mlp.up_proj.weight are not finite",
     )
@@ -198,7 +198,7 @@ def test_what_is_nearly_significant_is_not_called_unrelated_before_all_layers_ar
     monkeypatch.setattr(interim_analyses, "DOUBTFUL", 1.0)
     base, _, other = models
     row = judged(base, other)
-    assert (row.verdict.word, read(row)) == ("UNRELATED", {"mlp": LAYERS})
+    assert (row.verdict.code, read(row)) == ("unrelated", {"mlp": LAYERS})
 
 
 def test_every_interim_analysis_is_paid_for(models):
@@ -221,7 +221,7 @@ def test_independent_models_are_called_related_no_more_often_than_alpha(tmp_path
         other = tiny_llama(tmp_path / f"other{seed}", seed=seed, layers=8, width=16)
         row = judged(tmp_path / "stored", other, replace(options, order_seed=seed))
         everything = judge(row.verdict.evidence, Criteria(options.alpha, minimum_effect=-1.0))
-        wrong += everything.name == "RELATED"
+        wrong += everything.is_related
     assert wrong <= 0.2 * 60 + 3 * (0.2 * 0.8 * 60) ** 0.5
 
 
@@ -244,7 +244,7 @@ def test_an_independent_model_that_copies_the_test_coordinates_alone_is_not_rela
     assert evidence.p_value == 0.002
     assert evidence.permutation.effect > 0.5
     assert evidence.comparison.score < 0.02
-    assert row.verdict.word == "UNDECIDED"
+    assert row.verdict.code == "inconclusive"
 
 
 def test_where_the_null_does_not_hold_no_more_layers_are_read_in_vain(models, tmp_path, monkeypatch):
@@ -252,7 +252,7 @@ def test_where_the_null_does_not_hold_no_more_layers_are_read_in_vain(models, tm
     stored = extract(str(base))
     save_signature(replace(stored, exchangeable=False), tmp_path / "base")
     row = judged(tmp_path / "base", child)
-    assert (row.verdict.word, read(row)) == ("UNDECIDED", {"mlp": FIRST})
+    assert (row.verdict.code, read(row)) == ("inconclusive", {"mlp": FIRST})
 
 
 def test_what_needs_all_layers_refuses_to_be_quick(models):
@@ -264,6 +264,6 @@ def test_what_needs_all_layers_refuses_to_be_quick(models):
 def test_several_paths_are_analysed_together(tmp_path):
     base = tiny_gpt2(tmp_path / "base", layers=12)
     row = judged(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, paths=("mlp", "value_output")))
-    assert row.verdict.word == "RELATED"
+    assert row.verdict.code == "inherited"
     assert read(row) == {"mlp": fewest(12, 0.5), "value_output": fewest(12, 0.5)}
     assert torch.tensor([evidence.p_value for evidence in row.verdict.evidence.values()]).max() <= 0.01

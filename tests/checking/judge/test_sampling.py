@@ -64,7 +64,7 @@ def sampled(row):
 
 def test_a_child_is_related_by_a_sample_and_the_report_says_of_what(base, tmp_path):
     row = judged(base, fine_tuned(base, tmp_path / "child"))
-    assert (row.verdict.label, sampled(row), row.verdict.evidence["mlp"].analyses) == ("RELATED", True, 4)
+    assert (row.verdict.label, sampled(row), row.verdict.evidence["mlp"].analyses) == ("VERIFIED inherited", True, 4)
     path, heads = json.document(compare(str(base), str(tmp_path / "child"), QUICK))["claims"][0]["paths"]
     assert path["sampled"] == {"units": 64, "of_units": HIDDEN, "coordinates": 32, "of_coordinates": WIDTH}
     assert heads["sampled"] == {"units": WIDTH, "of_units": WIDTH, "coordinates": 32, "of_coordinates": WIDTH}
@@ -90,13 +90,13 @@ def test_a_fraction_of_each_layer_is_read_and_little_more_along_two_paths(tmp_pa
 
 def test_whole_layers_are_read_where_they_are_asked_for(base, tmp_path):
     row = judged(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, budget="full"))
-    assert (row.verdict.label, sampled(row)) == ("RELATED", False)
+    assert (row.verdict.label, sampled(row)) == ("VERIFIED inherited", False)
 
 
 @pytest.mark.long
 def test_gates_are_sampled_with_the_rest_of_an_mlp(base, tmp_path):
     row = judged(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, paths=("mlp", "mlp_gate")))
-    assert (row.verdict.label, sampled(row)) == ("RELATED", True)
+    assert (row.verdict.label, sampled(row)) == ("VERIFIED inherited", True)
 
 
 def test_units_in_another_order_are_found_by_whole_layers(base, tmp_path):
@@ -105,7 +105,7 @@ def test_units_in_another_order_are_found_by_whole_layers(base, tmp_path):
         return gate[order], up[order], down[:, order]
 
     row = judged(base, changed(base, tmp_path / "reordered", reorder))
-    assert (row.verdict.label, sampled(row)) == ("RELATED", False)
+    assert (row.verdict.label, sampled(row)) == ("VERIFIED inherited", False)
     # A look at all units never says RELATED, and takes no part of alpha.
     assert row.verdict.evidence["mlp"].analyses == 1 + len(interim_analyses.analyses(LAYERS, 0.5))
 
@@ -117,7 +117,7 @@ def test_a_child_of_another_depth_is_found_by_whole_layers(base, tmp_path):
     config = child / "config.json"
     config.write_text(config.read_text("utf-8").replace(f": {LAYERS}", f": {LAYERS - 1}"), encoding="utf-8")
     row = judged(base, child)
-    assert (row.verdict.label, sampled(row)) == ("RELATED", False)
+    assert (row.verdict.label, sampled(row)) == ("VERIFIED inherited", False)
 
 
 def test_an_independent_model_is_unrelated_by_some_coordinates_of_all_units_that_are_read_once(
@@ -230,7 +230,7 @@ def test_over_the_network_the_sample_is_that_from_disk_and_little_moves(base, tm
     online.publish("org/base", base)
     online.publish("org/child", child)
     here, there = judged(base, child), judged("org/base", "org/child")
-    assert (there.verdict.label, sampled(there)) == ("RELATED", True)
+    assert (there.verdict.label, sampled(there)) == ("VERIFIED inherited", True)
     score, elsewhere = (row.verdict.evidence["mlp"].comparison.score for row in (here, there))
     assert score == elsewhere
     moved = there.traffic["org/child"]

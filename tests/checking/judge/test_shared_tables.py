@@ -35,10 +35,10 @@ def pair(tmp_path_factory):
 
 def test_models_that_began_with_the_same_sinusoids_are_not_related(pair):
     (row,) = compare(*pair).rows
-    assert row.verdict.word == "UNRELATED"
+    assert row.verdict.code == "unrelated"
     assert all(one.permutation.objection for one in row.verdict.evidence.values())
 
 
 def test_a_copy_of_such_a_model_is_related(pair):
     (row,) = compare(pair[0], pair[0]).rows
-    assert row.verdict.word == "RELATED"
+    assert row.verdict.code == "inherited"

@@ -57,7 +57,7 @@ def test_a_stage_that_is_added_is_run_and_has_its_part_of_alpha(toy):
     (tests,) = counted(before)
     assert calls == [(BASE, tests + 2, "UNRELATED")]
     assert counted(after) == [tests + 2]
-    assert (after.words, after.reason) == ("UNDECIDED", "they have one name")
+    assert (after.code, after.reason) == ("inconclusive", "they have one name")
     assert after.framed is None or after.framed.tests == tests + 2
 
 

@@ -55,7 +55,7 @@ def test_a_copy_holds_the_same_numbers_and_is_verified_by_every_one(tmp_path):
     outcome = verdict(shutil.copytree(BASE, tmp_path / "copy"))
     assert (outcome.strict.holds, outcome.strict.right, outcome.strict.tensors) == (True, 57, 57)
     assert outcome.strict.what == "the same numbers as"
-    assert (outcome.mark, outcome.exit_code) == ("verified by every number", ExitCode.VERIFIED)
+    assert (outcome.is_strict, outcome.exit_code) == (True, ExitCode.VERIFIED)
 
 
 def test_a_quantization_is_told_with_its_formats(nf4, file):
@@ -85,7 +85,7 @@ def test_a_cast_is_told_with_its_format(tmp_path, dtype, words):
 def test_training_is_told_from_an_edit(tmp_path):
     tuned = verdict(fine_tuned(BASE, tmp_path / "tuned"))
     assert (tuned.strict.holds, tuned.strict.is_edit, len(tuned.strict.beyond)) == (False, False, 44)
-    assert (tuned.words, tuned.verified, tuned.exit_code) == ("RELATED", True, ExitCode.UNDECIDED)
+    assert (tuned.label, tuned.verified, tuned.exit_code) == ("RELATED changed", False, ExitCode.UNDECIDED)
     copy = shutil.copytree(BASE, tmp_path / "edited")
     spoil(copy, lambda tensors: tensors[f"{QUERY}.weight"][5, 6].mul_(2))
     strict = held(copy)
@@ -218,7 +218,7 @@ def test_settings_that_change_what_the_model_computes_are_told(nf4, changed, sai
 def test_what_gptq_leaves_cannot_be_told_and_says_why(tmp_path):
     folder = repacked(BASE, tmp_path / "gptq", test_gptq.gptq(), **test_gptq.settings())
     outcome = verdict(folder)
-    assert (outcome.label, outcome.exit_code, outcome.strict.holds) == ("RELATED", ExitCode.UNDECIDED, False)
+    assert (outcome.label, outcome.exit_code, outcome.strict.holds) == ("RELATED changed", ExitCode.UNDECIDED, False)
     assert len(outcome.strict.unbound) == 42
     assert all(why.startswith("GPTQ minimises the error") for why in outcome.strict.unbound.values())
 
@@ -256,7 +256,7 @@ def test_a_signature_is_refused_in_one_line(tmp_path):
 def test_a_claim_is_checked_strictly_too(tmp_path, nf4):
     card(nf4, "acme/llama-base", "quantized")
     report = check(str(nf4), options=Options(strict=True, local_hub=BASE.parents[1]))
-    assert (report.exit_code, report.rows[0].verdict.mark) == (0, "verified by every number")
+    assert (report.exit_code, report.rows[0].verdict.is_strict) == (0, True)
     assert report.rows[0].verdict.strict.base.startswith("acme/llama-base")
 
 
@@ -290,7 +290,7 @@ def hub(tmp_path, monkeypatch):
 
 def test_of_models_on_the_hub_every_number_is_downloaded_and_the_commit_is_named(hub):
     (row,) = check("fern/nf4", options=STRICT).rows
-    assert (row.verdict.strict.holds, row.verdict.mark) == (True, "verified by every number")
+    assert (row.verdict.strict.holds, row.verdict.is_strict) == (True, True)
     assert row.verdict.strict.base == f"acme/base at commit {row.base_commit}"
     assert hub.moved() > (BASE / WEIGHTS).stat().st_size
 
@@ -306,4 +306,4 @@ def test_where_signatures_are_cached_the_numbers_are_read_all_the_same(hub):
 def test_a_mirror_is_not_left_to_the_listing(hub):
     hub.publish("fern/mirror", BASE)
     (row,) = compare("acme/base", "fern/mirror", STRICT).rows
-    assert (row.verdict.label, row.verdict.mark) == ("RELATED", "verified by every number")
+    assert (row.verdict.label, row.verdict.is_strict) == ("VERIFIED inherited", True)

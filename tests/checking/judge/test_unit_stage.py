@@ -28,8 +28,8 @@ def narrow(width):
 
 def test_a_rotated_fine_tune_is_verified_by_the_order_of_its_units(tmp_path):
     verdict = judged(written(CHILD, tmp_path / "model", rotated))
-    assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED", True, 0)
-    assert (verdict.by_path["mlp"].name, verdict.framed.p_value) == ("UNRELATED", 0.003)
+    assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("VERIFIED inherited", True, 0)
+    assert (verdict.by_path["mlp"].code, verdict.framed.p_value) == ("unrelated", 0.003)
     assert verdict.framed.inherited.share > 0.99
     assert verdict.reason.startswith("the residual stream was rotated, reordered or changed in width: 100% of")
 
@@ -40,7 +40,7 @@ def test_one_that_is_also_shuffled_is_related_by_calibrated_evidence(tmp_path):
     assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED calibrated", False, 0)
     assert verdict.framed.p_value > 0.01
     exact = judged(folder, replace(SEEDED, evidence="exact"))
-    assert (exact.words, exact.verified, int(exact.exit_code)) == ("RELATED calibrated", False, 3)
+    assert (exact.label, exact.verified, int(exact.exit_code)) == ("RELATED calibrated", False, 3)
 
 
 @pytest.mark.few(1)
@@ -74,7 +74,7 @@ def test_in_a_rotated_stream_heads_have_to_be_inherited_as_well(tmp_path, base, 
 
 def test_an_independent_model_is_unrelated_by_all_tests_and_all_are_counted():
     verdict = judged(HUB / INDEPENDENT)
-    assert verdict.word == "UNRELATED"
+    assert verdict.code == "unrelated"
     assert (verdict.framed.tests, verdict.evidence["mlp"].further) == (3, 2)
     assert verdict.framed.inherited.share < 0.01
 
@@ -90,7 +90,7 @@ def test_a_related_model_is_not_compared_unit_by_unit_and_keeps_the_least_p():
 def test_the_embedding_of_the_base_on_layers_of_another_model_is_no_descent(tmp_path, edit):
     changes = [streams.layers_of(INDEPENDENT), *([] if edit is not streams.rotated else [edit])]
     verdict = judged(written(BASE, tmp_path / "model", *changes))
-    assert (verdict.verified, verdict.word) == (False, "UNRELATED")
+    assert (verdict.verified, verdict.code) == (False, "unrelated")
     assert verdict.framed.inherited.share < 0.01
 
 
@@ -107,10 +107,10 @@ def test_rows_of_tokens_that_show_nothing_hide_nothing_and_are_a_reason_where_un
 ):
     folder = written(CHILD, tmp_path / "model", rotated, streams.embedding(rows))
     verdict = judged(folder)
-    assert (verdict.label, verdict.framed.frame.name) == ("RELATED", "procrustes")
+    assert (verdict.label, verdict.framed.frame.name) == ("VERIFIED inherited", "procrustes")
     monkeypatch.setattr(procrustes, "OVER", 1000)
     verdict = judged(folder)
-    assert verdict.word == "UNRELATED"
+    assert verdict.code == "unrelated"
     assert "could not be compared unit by unit" in verdict.reason
     assert reason in verdict.reason
 
@@ -118,14 +118,14 @@ def test_rows_of_tokens_that_show_nothing_hide_nothing_and_are_a_reason_where_un
 def test_one_row_of_tokens_that_is_huge_hides_nothing(tmp_path):
     change = streams.embedding(lambda rows: torch.cat([rows[:1] * 1e30, rows[1:]]))
     verdict = judged(written(CHILD, tmp_path / "model", rotated, change))
-    assert (verdict.label, verdict.framed.frame.name) == ("RELATED", "token")
+    assert (verdict.label, verdict.framed.frame.name) == ("VERIFIED inherited", "token")
 
 
 def test_a_width_that_cannot_be_seen_through_stays_incompatible(tmp_path, monkeypatch):
     monkeypatch.setattr(procrustes, "OVER", 1000)
     folder = written(CHILD, tmp_path / "model", narrowed(72), streams.embedding(torch.zeros_like), **narrow(72))
     verdict = judged(folder)
-    assert (verdict.word, int(verdict.exit_code)) == ("UNDECIDED", 3)
+    assert (verdict.code, int(verdict.exit_code)) == ("incompatible", 3)
     assert "width 72; could not be compared unit by unit" in verdict.reason
 
 
@@ -138,7 +138,7 @@ def test_tokens_in_another_order_are_known_by_their_text(tmp_path):
     model = written(CHILD, tmp_path / "model", rotated, streams.embedding(lambda rows: rows[order]))
     moved = {f"token {old}": new for new, old in enumerate(order.tolist())}
     verdict = judged(with_tokenizer(model, moved), base=base)
-    assert (verdict.label, verdict.framed.frame.by) == ("RELATED", "text")
+    assert (verdict.label, verdict.framed.frame.by) == ("VERIFIED inherited", "text")
 
 
 @pytest.mark.long
@@ -146,7 +146,7 @@ def test_a_gguf_file_in_a_turned_stream_is_seen_through_the_tokens_that_it_lists
     base = with_tokenizer(streams.copied(BASE, tmp_path / "base"), {f"word {number}": number for number in range(256)})
     model = gguf_models.write(written(CHILD, tmp_path / "model", rotated), tmp_path / "packed" / "model.gguf")
     verdict = judged(model, base=base)
-    assert (verdict.label, verdict.verified, verdict.framed.frame.by) == ("RELATED", True, "text")
+    assert (verdict.label, verdict.verified, verdict.framed.frame.by) == ("VERIFIED inherited", True, "text")
 
 
 FORGED = {
@@ -162,9 +162,9 @@ FORGED = {
 def test_a_forged_tokenizer_makes_nothing_related_and_hides_nothing(tmp_path, tokens):
     base = with_tokenizer(streams.copied(BASE, tmp_path / "base"), TOKENS)
     verdict = judged(with_tokenizer(written(CHILD, tmp_path / "model", rotated), tokens), base=base)
-    assert (verdict.label, verdict.framed.frame.name) == ("RELATED", "procrustes")
+    assert (verdict.label, verdict.framed.frame.name) == ("VERIFIED inherited", "procrustes")
     verdict = judged(with_tokenizer(written(INDEPENDENT, tmp_path / "other", rotated), tokens), base=base)
-    assert (verdict.word, verdict.framed.inherited.share < 0.01) == ("UNRELATED", True)
+    assert (verdict.code, verdict.framed.inherited.share < 0.01) == ("unrelated", True)
 
 
 @pytest.mark.few(1)
@@ -174,7 +174,7 @@ def test_a_tokenizer_that_is_damaged_hides_nothing(tmp_path, name):
     model = with_tokenizer(written(name, tmp_path / "model", rotated), TOKENS)
     (model / "tokenizer.json").write_text("{")
     verdict = judged(model, base=base)
-    assert (verdict.word, verdict.framed.frame.name) == ("RELATED" if name == CHILD else "UNRELATED", "procrustes")
+    assert (verdict.code, verdict.framed.frame.name) == ("inherited" if name == CHILD else "unrelated", "procrustes")
 
 
 def test_stored_signatures_are_judged_by_their_paths_alone(tmp_path):
@@ -182,7 +182,7 @@ def test_stored_signatures_are_judged_by_their_paths_alone(tmp_path):
     for file, name in zip(files, (BASE, INDEPENDENT), strict=True):
         save_signature(extract(str(HUB / name)), file)
     (row,) = compare(*map(str, files), SEEDED).rows
-    assert (row.verdict.word, row.verdict.framed, row.verdict.evidence["mlp"].further) == ("UNRELATED", None, 0)
+    assert (row.verdict.code, row.verdict.framed, row.verdict.evidence["mlp"].further) == ("unrelated", None, 0)
 
 
 def test_the_paper_compares_no_units():
@@ -203,11 +203,11 @@ def test_a_merge_is_not_verified_by_parents_that_were_only_seen_unit_by_unit(tmp
 def test_on_the_hub_only_the_layers_and_the_rows_of_tokens_are_downloaded(online, tmp_path):
     online.publish("fern/rotated", written(CHILD, tmp_path / "model", rotated))
     (row,) = compare("acme/llama-base", "fern/rotated", SEEDED).rows
-    assert (row.verdict.label, row.verdict.verified) == ("RELATED", True)
+    assert (row.verdict.label, row.verdict.verified) == ("VERIFIED inherited", True)
     traffic = row.traffic["fern/rotated"]
     assert traffic.moved < traffic.stored
     (again,) = compare("acme/llama-base", "fern/rotated", SEEDED).rows  # the signatures are cached
-    assert (again.verdict.label, again.verdict.framed.p_value) == ("RELATED", row.verdict.framed.p_value)
+    assert (again.verdict.label, again.verdict.framed.p_value) == ("VERIFIED inherited", row.verdict.framed.p_value)
 
 
 def flipped(tensors):
@@ -223,7 +223,7 @@ def flipped(tensors):
 @pytest.mark.long
 def test_flipped_signs_that_leave_the_paths_significant_are_seen_through(tmp_path):
     verdict = judged(written(CHILD, tmp_path / "model", flipped))
-    assert verdict.by_path["mlp"].name == "UNDECIDED"
+    assert verdict.by_path["mlp"].code == "inconclusive"
     assert (verdict.label, verdict.verified) == ("VERIFIED inherited", True)
 
 
@@ -255,14 +255,14 @@ def test_coordinates_are_not_fitted_for_a_base_that_the_model_declares_itself_an
 @pytest.mark.long
 def test_the_same_base_is_found_where_all_is_read_or_the_user_names_it(disguised):
     for row in (checked(disguised, budget="full"), *compare(str(HUB / BASE), str(disguised), SEEDED).rows):
-        assert (row.verdict.label, row.verdict.framed.frame.name) == ("RELATED", "procrustes")
+        assert (row.verdict.label, row.verdict.framed.frame.name) == ("VERIFIED inherited", "procrustes")
         assert not any("searched for" in note for note in row.notes)
 
 
 @pytest.mark.long
 def test_without_shared_tokens_coordinates_are_fitted_for_a_declared_base_too(tmp_path):
     row = checked(card(written(CHILD, tmp_path / "model", rotated, streams.embedding(torch.zeros_like)), BASE))
-    assert (row.verdict.label, row.verdict.framed.frame.name) == ("RELATED", "procrustes")
+    assert (row.verdict.label, row.verdict.framed.frame.name) == ("VERIFIED inherited", "procrustes")
 
 
 @pytest.mark.few(1)

@@ -52,7 +52,7 @@ def test_a_second_name_with_which_the_loader_replaces_a_norm_verifies_nothing(mb
     assert torch.equal(logits(copy, auto), logits(noise, auto)), "the MLPs of the decoder do not reach the output"
     assert not torch.allclose(logits(copy, auto), logits(mbart, auto))
     (row,) = compare(str(mbart), str(copy)).rows
-    assert (row.verdict.word, row.verdict.verified) == ("RELATED", False)
+    assert (row.verdict.code, row.verdict.verified) == ("inherited", False)
     assert (
         "such as decoder.layers.0.final_layer_norm.bias, are not among those that the class saves" in row.verdict.reason
     )
@@ -84,7 +84,7 @@ def test_inputs_that_are_cut_off_verify_nothing_and_strict_names_every_scale_of_
 
     folder = repacked(BASE, tmp_path / "w8a8", pack, **settings(INT, **EIGHT))
     (row,) = compare(str(BASE), str(folder), Options(strict=True)).rows
-    assert (row.verdict.word, row.verdict.verified) == ("RELATED", verified)
+    assert (row.verdict.code, row.verdict.verified) == ("inherited", verified)
     assert ("down_proj.input_scale, are not among those that the class saves" in row.verdict.reason) is not verified
     assert not row.verdict.strict.holds
     assert len([name for name in row.verdict.strict.added if name.endswith(".input_scale")]) == 42

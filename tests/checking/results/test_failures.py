@@ -3,7 +3,7 @@
 import pytest
 
 from hf_lineage.checking.results.claim_result import VERDICTS, attempt
-from hf_lineage.errors import CheckpointError, LineageError, NetworkError, NothingToCompare, RepositoryError
+from hf_lineage.errors import CheckpointError, LineageError, NetworkError, NothingToCompare, NoWeights, RepositoryError
 from hf_lineage.evidence.verdict import Code, ExitCode
 
 
@@ -21,8 +21,8 @@ def test_what_an_action_returns_is_returned():
 @pytest.mark.parametrize(
     ("error", "kind", "code"),
     [
-        (NothingToCompare("org/base holds no weights"), Code.UNVERIFIABLE, ExitCode.UNDECIDED),
-        (RepositoryError("org/base is gated"), Code.UNVERIFIABLE, ExitCode.UNDECIDED),
+        (NoWeights("org/base holds no weights"), Code.NO_WEIGHTS, ExitCode.UNDECIDED),
+        (RepositoryError("org/base is gated"), Code.NO_BASE, ExitCode.UNDECIDED),
         (CheckpointError("org/base is truncated"), Code.DAMAGED, ExitCode.ERROR),
     ],
 )
@@ -49,4 +49,4 @@ def test_an_error_of_a_narrower_kind_has_the_verdict_of_its_kind():
     class Pickled(NothingToCompare):
         """A subclass, as somebody may add one."""
 
-    assert attempt(failing(Pickled("a pickle")), NothingToCompare).kind is Code.UNVERIFIABLE
+    assert attempt(failing(Pickled("a pickle")), NothingToCompare).code is Code.UNSUPPORTED

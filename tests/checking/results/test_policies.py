@@ -15,7 +15,7 @@ from hf_lineage.evidence.derivation.derivation import Derivation, Means
 from hf_lineage.evidence.verdict import Code, ExitCode
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.policy.file import LARGEST
-from hf_lineage.policy.policy import EXACT, Policy, Waiver
+from hf_lineage.policy.policy import Policy, Waiver
 from tests.pages import measured, report, row
 
 TODAY = datetime.date(2026, 11, 22)
@@ -56,7 +56,7 @@ def test_another_finding_of_the_same_base_is_not_accepted(kind):
     judged = under(report(NONE), waiving(kind), TODAY)
     assert judged.status is ExitCode.UNRELATED
     assert judged.notes == (
-        f"p.yaml accepts that org/base is {kind.words}, but this check did not find it; remove the entry if it is "
+        f"p.yaml accepts that org/base is {kind.label}, but this check did not find it; remove the entry if it is "
         "settled",
     )
 
@@ -99,10 +99,6 @@ def test_nothing_declared_is_no_relation_either():
     judged = under(report(), Policy("p.yaml", relations=("merge",), fail_on="unrelated"), TODAY)
     assert judged.status is ExitCode.UNDECIDED
     assert judged.notes == ("p.yaml asks for the relation merge, but the model declares no base",)
-
-
-def test_exact_evidence_that_is_asked_for():
-    assert under(report(MOST), Policy(evidence=EXACT), TODAY).status is ExitCode.VERIFIED
 
 
 def test_the_policy_of_a_folder_counts_only_if_it_is_asked_for(tmp_path):
@@ -155,8 +151,8 @@ def test_what_the_user_says_fails_goes_before_what_the_policy_says(tmp_path):
 
 def test_a_file_is_named_by_its_path(tmp_path):
     file = tmp_path / "policy.yaml"
-    file.write_text("evidence: exact")
-    assert asked(str(file), None, here(tmp_path)) == Policy(str(file), evidence=EXACT)
+    file.write_text("fail-on: never")
+    assert asked(str(file), None, here(tmp_path)) == Policy(str(file), fail_on="never")
 
 
 def test_a_policy_in_a_folder_of_the_repository_is_none(tmp_path):

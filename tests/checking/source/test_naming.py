@@ -46,7 +46,7 @@ class TestDeclared:
     def test_a_folder_that_is_called_like_the_base_is_not_the_base(self, checkout, file):
         DECLARING[file](checkout / "model", LLAMA)
         result = lineage("check", "./model")
-        assert (result.code, only(result)) == (3, (LLAMA, "UNDECIDED"))
+        assert (result.code, only(result)) == (3, (LLAMA, "TODO"))
         assert f"{LLAMA} is not in the cache, or not completely, and HF" in result.sentences
 
     def test_transformers_would_take_that_folder_which_is_why_it_must_not_count(self, checkout):
@@ -54,8 +54,8 @@ class TestDeclared:
         assert torch.equal(planted, logits(checkout / LLAMA))
         assert torch.corrcoef(torch.stack([planted.flatten(), model.flatten()]))[0, 1] > 0.99
         card(checkout / "model", LLAMA)
-        assert only(lineage("check", "./model")) == (LLAMA, "UNDECIDED")
-        assert lineage("check", "./model", "--base", f"./{LLAMA}").rows[0][-1] == "RELATED"
+        assert only(lineage("check", "./model")) == (LLAMA, "TODO")
+        assert lineage("check", "./model", "--base", f"./{LLAMA}").rows[0][-1] == "inherited"
 
     @pytest.mark.parametrize("file", DECLARING)
     @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ class TestDeclared:
         DECLARING[file](checkout / "model", declared)
         result = lineage("check", "./model", "--format", "json")
         (claim,) = json.loads(result.out)["claims"]
-        assert (result.code, claim["base"], claim["verdict"]) == (3, declared, "UNDECIDED")
+        assert (result.code, claim["base"], claim["code"]) == (3, declared, "TODO")
         assert claim["reason"].startswith((names.PATH, names.ELSEWHERE))
 
     @pytest.mark.parametrize("name", [".", ".."])
     def test_dots_are_no_name_at_all(self, checkout, name):
         card(checkout / "model", name)
         result = lineage("check", "./model")
-        assert only(result) == (name, "UNDECIDED")
+        assert only(result) == (name, "TODO")
         assert f"base_model must be a model name such as org/model, not {name}" in result.sentences
 
     def test_a_stored_signature_is_no_base_either(self, checkout):
@@ -88,13 +88,13 @@ class TestDeclared:
         for name in ("planted.lineage.safetensors", f"{checkout}/planted.lineage.safetensors"):
             card(checkout / "model", name)
             result = lineage("check", "./model", "--format", "json")
-            assert [claim["verdict"] for claim in json.loads(result.out)["claims"]] == ["UNDECIDED"]
+            assert [claim["code"] for claim in json.loads(result.out)["claims"]] == ["TODO"]
 
     def test_the_card_is_not_told_that_it_is_verified(self, checkout):
         card(checkout / "model", LLAMA, "finetune")
         assert lineage("annotate", "./model", "--write").code == 0
         (claim,) = json.loads((checkout / "model/lineage/claims.json").read_text())["claims"]
-        assert (claim["base"], claim["verdict"], claim["verified"]) == (LLAMA, "UNDECIDED", False)
+        assert (claim["base"], claim["code"], claim["verified"]) == (LLAMA, "TODO", False)
         assert claim["command"] == f"hf-lineage check . --base {LLAMA}"
 
 
@@ -119,9 +119,9 @@ class TestTyped:
 
     def test_it_is_a_folder_where_it_is_written_as_a_path(self, checkout):
         for base in (f"./{LLAMA}", f"{LLAMA}/", checkout / LLAMA):
-            assert lineage("check", "./model", "--base", base).rows[0][-1] == "RELATED"
-        assert lineage("compare", f"{LLAMA}/", "model/").rows[0][-1] == "RELATED"
-        assert check(Path("model"), Path(LLAMA)).rows[0].verdict.word == "RELATED"
+            assert lineage("check", "./model", "--base", base).rows[0][-1] == "inherited"
+        assert lineage("compare", f"{LLAMA}/", "model/").rows[0][-1] == "inherited"
+        assert check(Path("model"), Path(LLAMA)).rows[0].verdict.code == "inherited"
 
     def test_it_is_on_the_hub_where_it_has_a_revision_or_that_is_said(self, checkout):
         asked = "is not in the cache, or not completely, and HF_HUB_OFFLINE"
@@ -129,12 +129,12 @@ class TestTyped:
         assert asked in lineage("check", LLAMA, "--on-hub").error
 
     def test_it_is_in_the_local_hub_before_it_is_anything_else(self, checkout):
-        assert lineage("check", "./model", "--base", LLAMA, "--local-hub", ".").rows[0][-1] == "RELATED"
+        assert lineage("check", "./model", "--base", LLAMA, "--local-hub", ".").rows[0][-1] == "inherited"
 
     def test_a_null_is_a_folder_only_where_it_is_written_as_a_path(self, checkout):
         tiny_llama(checkout / "org/independent", seed=5)
         arguments = ("check", "./model", "--base", f"./{LLAMA}", "--null")
-        assert lineage(*arguments, "./org/independent").rows[0][-1] == "RELATED"
+        assert lineage(*arguments, "./org/independent").rows[0][-1] == "inherited"
         assert MEANT.format("org/independent", "folder") in lineage(*arguments, "org/independent").error
 
     def test_a_file_with_the_name_of_a_model_is_not_its_signature(self, checkout):
@@ -165,12 +165,12 @@ class TestLocalHub:
         return checkout / "hub"
 
     def test_what_the_user_gave_resolves_what_a_repository_declares(self, hub):
-        assert only(lineage("check", "fern/child", "--local-hub", hub)) == ("acme/base", "RELATED")
+        assert only(lineage("check", "fern/child", "--local-hub", hub)) == ("acme/base", "inherited")
 
     @pytest.mark.parametrize("name", ["acme/..", "acme/../acme/base", "../hub/acme/base", "./acme/base"])
     def test_a_path_in_it_is_no_name(self, hub, name):
         card(hub / "fern/child", name)
-        assert only(lineage("check", "fern/child", "--local-hub", hub)) == (name, "UNDECIDED")
+        assert only(lineage("check", "fern/child", "--local-hub", hub)) == (name, "TODO")
 
     @pytest.mark.parametrize("link", ["acme/linked", "linked/base"])
     def test_a_link_that_leaves_it_is_not_followed(self, hub, checkout, link):
@@ -181,9 +181,9 @@ class TestLocalHub:
         )
         card(hub / "fern/child", link)
         result = lineage("check", "fern/child", "--local-hub", hub)
-        assert only(result) == (link, "UNDECIDED")
+        assert only(result) == (link, "TODO")
         assert f"{link} is a link out of the local hub and is not followed; give the folder itself" in result.sentences
-        assert lineage("check", "fern/child", "--local-hub", hub, "--base", target).rows[0][-1] == "RELATED"
+        assert lineage("check", "fern/child", "--local-hub", hub, "--base", target).rows[0][-1] == "inherited"
 
     def test_a_link_that_stays_in_it_is_another_name(self, hub):
         (hub / "acme/alias").symlink_to("base")
@@ -191,13 +191,13 @@ class TestLocalHub:
         card(hub / "fern/child", ["acme/alias", "acme/self"])
         result = lineage("check", "fern/child", "--local-hub", hub)
         rows = [(row[0], row[-1]) for row in result.rows if row[0] != "value_output"]
-        assert rows == [("acme/alias", "RELATED"), ("acme/self", "UNDECIDED")]
+        assert rows == [("acme/alias", "inherited"), ("acme/self", "TODO")]
         assert "the model declares itself as its base" in result.sentences
 
     def test_it_may_be_a_link_itself(self, hub, checkout):
         (checkout / "link").symlink_to(hub)
         report = check("fern/child", options=Options(local_hub=checkout / "link"))
-        assert [row.verdict.word for row in report.rows] == ["RELATED"]
+        assert [row.verdict.code for row in report.rows] == ["inherited"]
 
 
 def test_the_path_of_a_graph_in_the_folder_of_graphs_means_the_repository_above(tmp_path):

@@ -49,8 +49,8 @@ def test_matrices_that_a_quantizer_has_turned_are_turned_back(form, tmp_path):
     for name in ("h.0.attn.c_proj.weight", "h.1.mlp.c_fc.weight", "h.0.attn.c_attn.weight"):
         assert found.tensors[name].shape == plain.tensors[name].shape
         np.testing.assert_allclose(found.read(name), plain.read(name), atol=0.2)
-    verdicts = [compare(str(base), str(one), Options(order_seed=0)).rows[0].verdict.word for one in (child, other)]
-    assert verdicts == ["RELATED", "UNRELATED"]
+    verdicts = [compare(str(base), str(one), Options(order_seed=0)).rows[0].verdict.code for one in (child, other)]
+    assert verdicts == ["inherited", "unrelated"]
 
 
 def test_the_hint_at_a_class_to_read_it_as_keeps_what_was_typed(tmp_path):
@@ -72,4 +72,4 @@ def test_in_which_foreign_form_a_repository_is_read_is_asked_once(tmp_path, monk
         monkeypatch.setattr(f"hf_lineage.{module}.foreign_model", noted)
     base, child = tiny_llama(tmp_path / "base"), fine_tuned(tmp_path / "base", tmp_path / "child")
     (row,) = compare(base, child).rows
-    assert (row.verdict.word, asked) == ("RELATED", [str(base), str(child)])
+    assert (row.verdict.code, asked) == ("inherited", [str(base), str(child)])

@@ -58,35 +58,37 @@ def pipeline(folder, **parts):
 
 
 def rows(report):
-    return [(row.claim.base, row.part, row.verdict.word) for row in report.rows]
+    return [(row.claim.base, row.part, row.verdict.code) for row in report.rows]
 
 
 def test_a_sentence_transformer_is_judged_against_the_encoder_it_was_made_from(hub):
     modules(hub / "fern/child")
-    assert rows(check("fern/child", options=options(hub))) == [("acme/base", "0_Transformer", "RELATED")]
+    assert rows(check("fern/child", options=options(hub))) == [("acme/base", "0_Transformer", "inherited")]
 
 
 def test_a_base_may_be_in_a_folder_as_well(hub):
     modules(hub / "acme/base")
-    assert rows(check("fern/child", options=options(hub))) == [("acme/base", "", "RELATED")]
+    assert rows(check("fern/child", options=options(hub))) == [("acme/base", "", "inherited")]
     modules(hub / "fern/child")
-    assert rows(check("fern/child", options=options(hub))) == [("acme/base", "0_Transformer", "RELATED")]
-    assert rows(compare("acme/base", "fern/child", options(hub))) == [("acme/base", "0_Transformer", "RELATED")]
+    assert rows(check("fern/child", options=options(hub))) == [("acme/base", "0_Transformer", "inherited")]
+    assert rows(compare("acme/base", "fern/child", options(hub))) == [("acme/base", "0_Transformer", "inherited")]
 
 
 def test_of_checkpoints_the_last_is_judged_and_the_others_are_said(hub):
     into(hub / "fern/child", "checkpoint-90", "checkpoint-500")
     tiny_llama(hub / "fern/child/checkpoint-100", seed=4)
     report = check("fern/child", options=options(hub))
-    assert rows(report) == [("acme/base", "checkpoint-500", "RELATED")]
+    assert rows(report) == [("acme/base", "checkpoint-500", "inherited")]
     assert "the last of 3 checkpoints was judged, checkpoint-500; --subfolder names another" in report.rows[0].notes
     other = check("fern/child", options=options(hub, subfolder="checkpoint-100"))
-    assert rows(other) == [("acme/base", "checkpoint-100", "UNRELATED")]
+    assert rows(other) == [("acme/base", "checkpoint-100", "unrelated")]
 
 
 def test_a_part_is_named_behind_the_name_of_the_repository(hub):
     into(hub / "fern/child", "checkpoint-90", "checkpoint-500")
-    assert rows(check("fern/child/checkpoint-90", options=options(hub))) == [("acme/base", "checkpoint-90", "RELATED")]
+    assert rows(check("fern/child/checkpoint-90", options=options(hub))) == [
+        ("acme/base", "checkpoint-90", "inherited")
+    ]
     assert extract("fern/child/checkpoint-90", options(hub)).model == "fern/child/checkpoint-90"
     assert inspect("fern/child", options(hub)).pairings
 
@@ -104,8 +106,8 @@ def test_reports_name_the_part(hub):
 def test_several_models_in_folders_are_each_judged_and_only_one_can_be_extracted(hub):
     into(hub / "fern/child", "first", "second")
     assert [row[1:] for row in rows(check("fern/child", options=options(hub)))] == [
-        ("first", "RELATED"),
-        ("second", "RELATED"),
+        ("first", "inherited"),
+        ("second", "inherited"),
     ]
     with pytest.raises(NothingToCompare, match=r"several models, in first, second; name one with --subfolder"):
         extract("fern/child", options(hub))
@@ -115,7 +117,7 @@ def test_the_card_of_a_part_counts_where_the_root_has_none(hub):
     into(hub / "fern/child", "checkpoint-90")
     (hub / "fern/child/README.md").unlink()
     card(hub / "fern/child/checkpoint-90", "acme/base")
-    assert rows(check("fern/child/checkpoint-90", options=options(hub)))[0][2] == "RELATED"
+    assert rows(check("fern/child/checkpoint-90", options=options(hub)))[0][2] == "inherited"
 
 
 @pytest.mark.parametrize("subfolder", ["..", "../acme/base", "/etc", "a//b", ".git", "x\0y", "a/../../b", "~", ""])
@@ -181,7 +183,7 @@ def test_a_part_of_a_model_on_the_hub_is_read_by_ranges(online, tmp_path):
     online.publish("acme/base", base)
     online.publish("fern/child", modules(child))
     report = check("fern/child")
-    assert rows(report) == [("acme/base", "0_Transformer", "RELATED")]
+    assert rows(report) == [("acme/base", "0_Transformer", "inherited")]
     assert rows(check("fern/child/0_Transformer", options=Options())) == rows(report)
 
 
@@ -194,7 +196,7 @@ def test_blocks_that_diffusers_would_not_load_do_not_make_a_network_related(hub)
         own |= {name.replace("attentions.0", f"attentions.{times}"): tensor.clone() for name, tensor in copied.items()}
     save_file(own, hub / "fern/liar" / DIFFUSION)
     (row,) = check("fern/liar", options=options(hub)).rows
-    assert row.verdict.word == "UNDECIDED"
+    assert row.verdict.code == "incompatible"
 
 
 def test_a_key_of_diffusers_makes_no_other_file_that_of_transformers(hub):
@@ -202,4 +204,4 @@ def test_a_key_of_diffusers_makes_no_other_file_that_of_transformers(hub):
     liar = card(tiny_llama(hub / "fern/liar", seed=9), "acme/base")
     shutil.copy(hub / "acme/base/model.safetensors", liar / DIFFUSION)
     edit_json(liar / "config.json", _class_name="UNet2DConditionModel", _diffusers_version="0.30")
-    assert rows(check("fern/liar", options=options(hub))) == [("acme/base", "", "UNRELATED")]
+    assert rows(check("fern/liar", options=options(hub))) == [("acme/base", "", "unrelated")]

@@ -168,13 +168,13 @@ def test_no_class_has_names_that_begin_as_a_wrapper_does():
 def test_a_child_that_is_wrapped_is_related_and_the_report_says_so(tmp_path):
     child = wrapped(family(tmp_path) / "fern/child", "_orig_mod.")
     (row,) = check(str(child), [str(tmp_path / "acme/base")]).rows
-    assert row.verdict.word == "RELATED"
+    assert row.verdict.code == "inherited"
     assert row.notes == (
         f"{child}: the name of every tensor begins with _orig_mod.; it was removed, but transformers does not",
     )
     other = wrapped(tiny_llama(tmp_path / "other", seed=5), "module.")
     (row,) = compare(str(tmp_path / "acme/base"), str(other)).rows
-    assert row.verdict.word == "UNRELATED"
+    assert row.verdict.code == "unrelated"
 
 
 def test_a_file_of_another_name_on_the_hub_is_read_by_ranges(online, tmp_path):
@@ -184,7 +184,7 @@ def test_a_file_of_another_name_on_the_hub_is_read_by_ranges(online, tmp_path):
     online.publish("acme/base", base)
     online.publish("fern/child", child)
     (row,) = compare("acme/base", "fern/child").rows
-    assert row.verdict.word == "RELATED"
+    assert row.verdict.code == "inherited"
     assert "the variant bf16" in " ".join(row.notes)
 
 

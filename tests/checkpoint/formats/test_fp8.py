@@ -145,9 +145,9 @@ def test_a_release_in_mxfp4_is_related_to_the_trained_weights_and_an_independent
     base, child = gpt_oss(tmp_path / "base", 0), packed(gpt_oss(tmp_path / "child", 0))
     other = packed(gpt_oss(tmp_path / "other", 1))
     outcome = verdict(base, child)
-    assert outcome.word == "RELATED"
+    assert outcome.code == "inherited"
     assert outcome.evidence["mlp"].comparison.score > 0.9
-    assert verdict(base, other).name == "UNRELATED"
+    assert verdict(base, other).code == "unrelated"
 
 
 DOWN = "model.layers.0.mlp.experts.down_proj"
@@ -335,8 +335,8 @@ def test_a_stack_of_experts_is_decoded_as_transformers_does(size, tmp_path):
 
 def test_a_quantized_stack_is_related_and_an_independent_one_is_not(tmp_path):
     base = gpt_oss(tmp_path / "base", 0)
-    assert verdict(base, stacked(tmp_path / "child", 0)).name == "RELATED"
-    assert verdict(base, stacked(tmp_path / "other", 1)).name == "UNRELATED"
+    assert verdict(base, stacked(tmp_path / "child", 0)).code == "inherited"
+    assert verdict(base, stacked(tmp_path / "other", 1)).code == "unrelated"
 
 
 @pytest.mark.parametrize(

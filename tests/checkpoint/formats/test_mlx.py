@@ -82,8 +82,8 @@ def test_a_descendant_is_related_and_an_independent_model_is_not(bits, group, ba
     child = released(fine_tuned(base, tmp_path / "tuned"), tmp_path / "child", bits, group)
     other = released(tiny_llama(tmp_path / "plain", seed=3, width=128), tmp_path / "other", bits, group)
     (related,), (unrelated,) = (compare(str(base), str(each), Options(order_seed=0)).rows for each in (child, other))
-    assert (related.verdict.word, related.notes) == ("RELATED", ())
-    assert unrelated.verdict.word == "UNRELATED"
+    assert (related.verdict.code, related.notes) == ("inherited", ())
+    assert unrelated.verdict.code == "unrelated"
 
 
 def test_one_matrix_may_have_settings_of_its_own(base, tmp_path):

@@ -37,6 +37,6 @@ FORMATS = {
 @pytest.mark.parametrize(("pack", "settings", "least"), FORMATS.values(), ids=FORMATS)
 def test_a_quantized_copy_is_related_and_an_independent_model_is_not(pack, settings, least, tmp_path):
     outcome = verdict(BASE, repacked(BASE, tmp_path / "child", pack, **settings))
-    assert outcome.word == "RELATED", outcome.reason
+    assert outcome.code == "inherited", outcome.reason
     assert outcome.evidence["mlp"].comparison.score > least
-    assert verdict(BASE, repacked(INDEPENDENT, tmp_path / "other", pack, **settings)).name == "UNRELATED"
+    assert verdict(BASE, repacked(INDEPENDENT, tmp_path / "other", pack, **settings)).code == "unrelated"

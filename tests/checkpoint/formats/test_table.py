@@ -125,7 +125,7 @@ def verdict(base, candidate):
 
 def test_without_the_format_the_refusal_names_the_number_formats(models):
     outcome = verdict(*models)
-    assert outcome.word == "UNDECIDED"
+    assert outcome.code == "TODO"
     assert outcome.reason.endswith(
         "the weights are quantized (I8); config.json names `bytes`, but hf-lineage does not decode this form of it; "
         "check the release in F16, BF16 or F32 instead"
@@ -135,7 +135,7 @@ def test_without_the_format_the_refusal_names_the_number_formats(models):
 def test_a_format_that_is_added_to_the_table_is_decoded_and_compared(models, monkeypatch):
     monkeypatch.setattr(table, "FORMATS", [Bytes(), *table.FORMATS])
     outcome = verdict(*models)
-    assert outcome.word == "RELATED"
+    assert outcome.code == "inherited"
     assert 0.999 < outcome.evidence["mlp"].comparison.score < 1
 
 

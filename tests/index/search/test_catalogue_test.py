@@ -78,7 +78,7 @@ def test_a_model_that_is_gone_has_its_reason(signatures, tmp_path):
     catalogue = Catalogue(tmp_path)
     catalogue.add(replace(signatures["acme/llama-base"], model="/home/somebody/model"))
     (tested,) = asked(catalogue=catalogue).tested
-    assert (tested.verdict.word, tested.tested, tested.left) == ("UNDECIDED", False, 1)
+    assert (tested.verdict.code, tested.tested, tested.left) == ("no-base", False, 1)
     assert tested.verdict.reason == FOLDER
 
 

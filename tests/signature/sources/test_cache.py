@@ -55,7 +55,7 @@ def test_what_was_read_as_a_whole_is_not_read_again_and_says_the_same(online):
     assert origins(again) == {"base": "cache", "model": "cache"}
     assert online.parts == []
     assert not [request for request in online.requests if "safetensors" in request]
-    assert (again["paths"], again["verdict"]) == (first["paths"], "RELATED")
+    assert (again["paths"], again["verdict"]) == (first["paths"], "VERIFIED")
     assert again["traffic"] == {}
 
 
@@ -81,7 +81,7 @@ def test_a_part_is_cached_beside_the_model_that_it_is_of(online, tmp_path):
     online.publish("fern/seeing", card(fine_tuned(base, tmp_path / "further", noise=0.02), "acme/seeing"))
     command = ("check", "fern/seeing", *QUIET, "--set", "order-seed=0", "--format", "json")
     first, again = (json.loads(lineage(*command).out)["claims"] for _ in range(2))
-    assert [(claim["part"], claim["verdict"]) for claim in first] == [("", "RELATED"), ("vision", "RELATED")]
+    assert [(claim["part"], claim["verdict"]) for claim in first] == [("", "VERIFIED"), ("vision", "VERIFIED")]
     assert [origins(claim) for claim in first] == [{"base": "weights", "model": "weights"}] * 2
     assert [origins(claim) for claim in again] == [{"base": "cache", "model": "cache"}] * 2
     assert [claim["paths"] for claim in again] == [claim["paths"] for claim in first]
@@ -96,9 +96,9 @@ def test_models_of_unlike_depth_are_read_whole_and_both_are_cached(online, tmp_p
     online.publish("acme/deep", tiny_llama(tmp_path / "deep", layers=16))
     online.publish("fern/cut", card(tiny_llama(tmp_path / "cut", layers=12), "acme/deep"))
     found, again = (json.loads(lineage("check", "fern/cut", "--format", "json").out)["claims"][0] for _ in range(2))
-    assert (found["verdict"], found["paths"][0]["layers_read"], len(kept())) == ("RELATED", 12, 4)
+    assert (found["verdict"], found["paths"][0]["layers_read"], len(kept())) == ("VERIFIED", 12, 4)
     assert (again["verdict"], again["paths"], origins(again)) == (
-        "RELATED", found["paths"], {"base": "cache", "model": "cache"},
+        "VERIFIED", found["paths"], {"base": "cache", "model": "cache"},
     )  # fmt: skip
 
 
@@ -165,7 +165,7 @@ def test_offline_it_suffices_for_both(online, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     online.forget()
     again = said()
-    assert (again["verdict"], again["paths"]) == ("RELATED", first["paths"])
+    assert (again["verdict"], again["paths"]) == ("VERIFIED", first["paths"])
     assert (online.requests, online.parts) == ([], [])
 
 
@@ -231,7 +231,7 @@ def test_a_cache_that_a_checkout_brings_is_refused(online, tmp_path, monkeypatch
     for place in ("elsewhere", "checkout/.hf-lineage"):
         forged(tmp_path / place, commit)
     monkeypatch.setenv("HF_LINEAGE_CACHE", str(tmp_path / "elsewhere"))
-    assert lineage(*command).rows[0][-1] == "RELATED"  # so who may write there decides the verdict
+    assert lineage(*command).rows[0][-1] == "inherited"  # so who may write there decides the verdict
     (tmp_path / "checkout/.git").mkdir()
     monkeypatch.setenv("HF_LINEAGE_CACHE", str(tmp_path / "checkout/.hf-lineage"))
     where = f"HF_LINEAGE_CACHE names a place in the git checkout {tmp_path / 'checkout'}"
@@ -264,7 +264,7 @@ def test_where_nothing_can_be_written_the_check_goes_on(online, tmp_path, monkey
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HF_LINEAGE_CACHE", str(tmp_path / "file"))
     found = lineage("check", CHILD, *QUIET)
-    assert (found.code, found.rows[0][-1]) == (0, "RELATED")
+    assert (found.code, found.rows[0][-1]) == (0, "inherited")
 
 
 def test_extract_takes_it_and_writes_the_same_bytes(online, tmp_path):

@@ -36,7 +36,7 @@ def scores(outcome):
 def test_a_descendant_is_related(architecture, tmp_path):
     file = write(CHILDREN[architecture], tmp_path / "child.gguf", architecture, KINDS.Q4_0)
     outcome = verdict(BASES[architecture], file)
-    assert outcome.word == "RELATED"
+    assert outcome.code == "inherited"
     assert min(scores(outcome).values()) > 0.95
     itself = scores(verdict(CHILDREN[architecture], file))
     assert min(itself.values()) > 0.98, itself
@@ -44,7 +44,7 @@ def test_a_descendant_is_related(architecture, tmp_path):
 
 def test_an_independent_model_in_the_same_clothes_is_unrelated(tmp_path):
     file = write(EXAMPLES / "otter/llama-independent", tmp_path / "other.gguf", kind=KINDS.Q4_0)
-    assert verdict(BASES["llama"], file).name == "UNRELATED"
+    assert verdict(BASES["llama"], file).code == "unrelated"
 
 
 def test_the_mixture_of_types_of_a_real_release_is_read(tmp_path, monkeypatch):
@@ -61,9 +61,9 @@ def test_the_mixture_of_types_of_a_real_release_is_read(tmp_path, monkeypatch):
     true, false = (write(folder, folder / "gguf/a-Q4_K_M.gguf", of=of) for folder in (child, other))
     kinds = {tensor.tensor_type for tensor in gguf.GGUFReader(str(true)).tensors}
     assert kinds == {KINDS.Q4_K, KINDS.Q6_K, KINDS.F32}
-    assert verdict(base, true).name == "RELATED"
+    assert verdict(base, true).code == "inherited"
     assert min(scores(verdict(child, true)).values()) > 0.97
-    assert verdict(base, false).name == "UNRELATED"
+    assert verdict(base, false).code == "unrelated"
 
 
 @pytest.mark.parametrize(
@@ -74,15 +74,15 @@ def test_the_metadata_count_whatever_config_json_says(stub, tmp_path):
     folder = write(CHILDREN["llama"], tmp_path / "model/child-Q8_0.gguf", kind=KINDS.Q8_0).parent
     if stub is not None:
         (folder / "config.json").write_text(json.dumps(stub))
-    assert verdict(BASES["llama"], folder).name == "RELATED"
+    assert verdict(BASES["llama"], folder).code == "inherited"
     assert described(resolve(str(folder))).architecture == "LlamaForCausalLM"
 
 
 @pytest.mark.long
 def test_a_base_may_be_a_gguf_file_as_well(tmp_path):
     base = write(BASES["llama"], tmp_path / "base/base.gguf", kind=KINDS.Q4_0)
-    assert verdict(base.parent, CHILDREN["llama"]).name == "RELATED"
-    assert verdict(base, CHILDREN["llama"]).name == "RELATED"
+    assert verdict(base.parent, CHILDREN["llama"]).code == "inherited"
+    assert verdict(base, CHILDREN["llama"]).code == "inherited"
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def hub(tmp_path_factory):
 
 def test_the_claim_in_the_metadata_is_checked_and_the_report_says_which_file_was_read(hub):
     (row,) = check("me/child-GGUF", options=Options(local_hub=hub, order_seed=0)).rows
-    assert (row.claim.base, row.claim.sources, row.verdict.word) == ("acme/llama-base", ("GGUF metadata",), "RELATED")
+    assert (row.claim.base, row.claim.sources, row.verdict.code) == ("acme/llama-base", ("GGUF metadata",), "inherited")
     assert row.notes == (
         "me/child-GGUF: child-F16.gguf was read, the most precise GGUF file by its name (--file all judges each); name "
         "another by its path, or with --file for the model that is judged; child-Q4_0.gguf, child-Q8_0.gguf may hold "
@@ -135,7 +135,7 @@ def test_on_the_hub_the_header_and_the_matrices_are_fetched_and_nothing_twice(on
     online.publish("fern/gguf", folder)
     found = lineage("check", "fern/gguf", "--paths", "mlp", "--format", "json")
     assert found.code == 0, found.err
-    assert json.loads(found.out)["claims"][0]["verdict"] == "RELATED"
+    assert json.loads(found.out)["claims"][0]["verdict"] == "VERIFIED"
     moved, size = online.moved("fern/gguf"), (folder / "child-F16.gguf").stat().st_size
     assert size / 3 < moved < 0.95 * size
     headers_twice = online.twice()
@@ -156,13 +156,13 @@ def test_a_signature_of_a_named_file_is_not_taken_for_that_of_another(online, tm
     write(EXAMPLES / "otter/llama-independent", folder / "a-Q4_0.gguf", kind=KINDS.Q4_0)
     online.publish("fern/gguf", folder)
     for file, name in (
-        (None, "RELATED"),
-        ("a-Q4_0.gguf", "UNRELATED"),
-        (None, "RELATED"),
-        ("a-Q4_0.gguf", "UNRELATED"),
+        (None, "inherited"),
+        ("a-Q4_0.gguf", "unrelated"),
+        (None, "inherited"),
+        ("a-Q4_0.gguf", "unrelated"),
     ):
         options = Options(file=file, order_seed=0, budget="full")
-        assert verdict("acme/llama-base", "fern/gguf", options).name == name
+        assert verdict("acme/llama-base", "fern/gguf", options).code == name
 
 
 def test_heads_that_are_no_number_are_refused(tmp_path):

@@ -29,7 +29,7 @@ def test_the_program_starts_and_judges_plain_models_without_it():
 import sys
 from hf_lineage import compare
 hub = "examples/hub"
-print(compare(f"{hub}/acme/llama-base", f"{hub}/fern/llama-finetune-a").rows[0].verdict.word, "gguf" in sys.modules)
+print(compare(f"{hub}/acme/llama-base", f"{hub}/fern/llama-finetune-a").rows[0].verdict.code, "gguf" in sys.modules)
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "RELATED False\n"

@@ -150,7 +150,7 @@ def again(file, target, how):
 def test_a_descendant_exported_by_pytorch_is_related(name, dynamo, graphs):
     source, file = graphs(name, dynamo)
     outcome = verdict(BASES[name], file)
-    assert outcome.word == "RELATED"
+    assert outcome.code == "inherited"
     assert min(scores(outcome).values()) > 0.95
     assert min(scores(verdict(source, file)).values()) > 0.99999
 
@@ -165,14 +165,14 @@ def test_a_descendant_quantized_by_onnx_runtime_is_related(name, how, graphs, tm
     bits, quantize = QUANTIZATIONS[how]
     stored = again(file, tmp_path / "child", quantize)
     outcome = verdict(BASES[name], stored)
-    assert outcome.word == "RELATED"
+    assert outcome.code == "inherited"
     itself = scores(verdict(source, stored))
     assert min(itself.values()) > LEAST[bits], itself
 
 
 def test_an_independent_graph_is_unrelated(graphs):
     _, file = graphs("independent")
-    assert verdict(BASES["llama"], file).name == "UNRELATED"
+    assert verdict(BASES["llama"], file).code == "unrelated"
 
 
 @pytest.mark.parametrize("dynamo", first_of({"TorchScript": False, "dynamo": True}))
@@ -180,27 +180,27 @@ def test_an_encoder_is_related_to_its_base_and_another_one_is_not(dynamo, graphs
     base, _ = graphs("bert base")
     _, child = graphs("bert child", dynamo)
     _, other = graphs("bert independent")
-    assert verdict(base, child).name == "RELATED"
-    assert verdict(base, other).name == "UNRELATED"
+    assert verdict(base, child).code == "inherited"
+    assert verdict(base, other).code == "unrelated"
     eight = again(child, tmp_path / "eight", partial(onnx_models.dynamic, kind="QUInt8"))
-    assert verdict(base, eight).name == "RELATED"
+    assert verdict(base, eight).code == "inherited"
 
 
 def test_matrices_without_any_name_are_found_through_their_biases(graphs, tmp_path):
     base, _ = graphs("bert base")
-    for name, expected in (("bert child", "RELATED"), ("bert independent", "UNRELATED")):
+    for name, expected in (("bert child", "inherited"), ("bert independent", "unrelated")):
         _, file = graphs(name)
         bare = again(
             file, tmp_path / name, lambda source, target: onnx_models.changed(source, target, onnx_models.bare)
         )
-        assert verdict(base, bare).name == expected
+        assert verdict(base, bare).code == expected
 
 
 def test_matrices_whose_place_nothing_tells_are_not_guessed(graphs, tmp_path):
     _, file = graphs("llama")
     bare = again(file, tmp_path / "bare", lambda source, target: onnx_models.changed(source, target, onnx_models.bare))
     outcome = verdict(BASES["llama"], bare)
-    assert outcome.word == "UNDECIDED"
+    assert outcome.code == "TODO"
     assert "43 matrices whose place in the model is unknown;" in outcome.reason
 
 
@@ -209,12 +209,12 @@ def test_a_graph_without_a_configuration_is_read_as_the_class_that_the_user_name
     _, file = graphs("bert child")
     alone = shutil.copy(file, tmp_path / "model.onnx")
     outcome = verdict(base, alone)
-    assert outcome.word == "UNDECIDED"
+    assert outcome.code == "TODO"
     assert "--as BertModel" in outcome.reason
     assert foreign_model(RepoRef("x", tmp_path)).config() == dict.fromkeys(
         ("num_attention_heads", "n_head", "n_heads"), 4
     )
-    assert verdict(base, alone, Options(paths=ALL.paths, order_seed=0, as_class="BertModel")).name == "RELATED"
+    assert verdict(base, alone, Options(paths=ALL.paths, order_seed=0, as_class="BertModel")).code == "inherited"
 
 
 @pytest.mark.long
@@ -229,7 +229,7 @@ def test_a_repository_of_graphs_is_checked_by_the_most_precise_one(graphs, tmp_p
     shutil.copytree(BASES["llama"], hub / "acme/llama")
     card(model, "acme/llama", "quantized")
     plain = lineage("check", "fern/onnx", "--local-hub", hub)
-    assert (plain.code, "RELATED" in plain.out) == (0, True)
+    assert (plain.code, "VERIFIED" in plain.out) == (0, True)
     assert "onnx/model.onnx was read, the most precise" in " ".join(plain.out.split())
     chosen = lineage("check", "fern/onnx", "--local-hub", hub, "--file", "onnx/model_quantized.onnx")
     assert "onnx/model_quantized.onnx was read, as it was named" in " ".join(chosen.out.split())
@@ -243,7 +243,7 @@ def test_what_leads_to_no_output_of_the_graph_does_not_count(graphs, tmp_path):
     _, other = graphs("bert independent")
     for how in (onnx_models.beside, onnx_models.in_a_dead_branch):
         decoy = again(other, tmp_path / how.__name__, lambda source, target, how=how: how(source, base, target))
-        assert verdict(graphs("bert base")[0], decoy).name == "UNRELATED"
+        assert verdict(graphs("bert base")[0], decoy).code == "unrelated"
 
 
 @pytest.mark.few(1)
@@ -263,7 +263,7 @@ def test_an_encoder_and_its_decoder_in_two_files_are_one_model(name, settings, e
     onnx_models.written(child, repo / "onnx/decoder_model_merged.onnx", within=decoder, before=decoder)
     shutil.copy(child / "config.json", repo)
     outcome = verdict(tmp_path / "base", repo)
-    assert outcome.word == "RELATED", outcome.reason
+    assert outcome.code == "inherited", outcome.reason
     itself, original = (opened(described(RepoRef("x", folder))) for folder in (repo, child))
     assert itself.layout.widths == original.layout.widths
     assert "onnx/encoder_model.onnx is a graph;" in itself.notes[-1]
