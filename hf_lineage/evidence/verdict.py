@@ -15,7 +15,6 @@ from hf_lineage.evidence import adapters, units
 from hf_lineage.evidence.executed import Executed
 from hf_lineage.evidence.nulls import Null, PermutationNull, deciding
 from hf_lineage.evidence.paths import Comparison
-from hf_lineage.evidence.units import Inherited
 from hf_lineage.signature import Sampled
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class Evidence:
     """The number of interim analyses, the last one, of all layers, included; p is corrected for it (Bonferroni)."""
     further: int = 0
     """Tests of the same claim that may follow where this one shows nothing; p is corrected for them likewise."""
-    inherited: Inherited | None = None
+    inherited: units.Inherited | None = None
     """Inheritance of the candidate's units; None where weights are not finite, or a signature holds no units."""
     not_finite: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     """The numbers of the layers with values that are not finite, of the base and of the candidate."""
@@ -111,10 +110,7 @@ class Word(StrEnum):
 
 
 class Code(StrEnum):
-    """Reasons of an outcome, whose names never change; those of related models go from the strongest to the weakest.
-
-    `report/verdicts.yaml` says what each means to a reader.
-    """
+    """Reasons of an outcome, by names that never change; of related models from the strongest to the weakest."""
 
     INHERITED = "inherited"
     MERGE = "merge"
@@ -140,14 +136,13 @@ class Code(StrEnum):
     @property
     def word(self) -> Word:
         """The outcome that it belongs to."""
-        if self is Code.UNRELATED:
-            return Word.UNRELATED
-        return Word.VERIFIED if self in VERIFYING else Word.RELATED if self in RELATING else Word.UNDECIDED
+        other = Word.UNRELATED if self is Code.UNRELATED else Word.UNDECIDED
+        return Word.VERIFIED if self in VERIFYING else Word.RELATED if self in RELATING else other
 
     @property
     def exit_code(self) -> ExitCode:
         """The exit code of a claim with this code."""
-        return ExitCode.ERROR if self is Code.DAMAGED else EXIT_CODES[self.word]
+        return ExitCode.ERROR if self is Code.DAMAGED else EXIT_CODES.get(self.word, ExitCode.UNDECIDED)
 
     @property
     def label(self) -> str:
@@ -175,13 +170,8 @@ RELATING = frozenset(list(Code)[len(VERIFYING) : list(Code).index(Code.UNRELATED
 """Codes of models that share ancestry, and of claims that are not verified."""
 UNJUDGED = frozenset({Code.UNSUPPORTED, Code.NO_BASE, Code.NO_WEIGHTS, Code.AMBIGUOUS, Code.UNDECLARED})
 """Codes of claims of which nothing was compared."""
-EXIT_CODES = {
-    Word.VERIFIED: ExitCode.VERIFIED,
-    Word.RELATED: ExitCode.UNDECIDED,
-    Word.UNRELATED: ExitCode.UNRELATED,
-    Word.UNDECIDED: ExitCode.UNDECIDED,
-}
-"""Exit code of each outcome."""
+EXIT_CODES = {Word.VERIFIED: ExitCode.VERIFIED, Word.UNRELATED: ExitCode.UNRELATED}
+"""Exit codes of the outcomes that decide a claim."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -237,10 +227,7 @@ class Verdict:
 
     @property
     def decisive(self) -> str | None:
-        """The path that decided, None where nothing was measured.
-
-        It has the highest score of those that say by themselves what all of them say together.
-        """
+        """The path with the highest score of those that agree with the verdict; None where nothing was measured."""
         alike = [path for path, single in self.by_path.items() if single.label == self.label]
         same_word = [path for path, single in self.by_path.items() if single.word == self.word]
         related = [path for path, single in self.by_path.items() if single.is_related and self.is_related]

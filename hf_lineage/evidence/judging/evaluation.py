@@ -50,9 +50,8 @@ def reserved(outcome: Verdict, reservations: Iterable[str]) -> Verdict:
 def as_read(outcome: Verdict, classes: Iterable[str], doubts: Iterable[str] = ()) -> Verdict:
     """Return a verdict on two models that were read as these classes, not verified if there are any, or doubts."""
     reasons = [f"read as {name}; its own code decides what it computes" for name in dict.fromkeys(classes) if name]
-    code = Code.UNLISTED_CLASS if reasons else Code.UNUSED
-    reasons += doubts
-    return downgrade(outcome, code, reasons) if reasons else outcome
+    code, everything = Code.UNLISTED_CLASS if reasons else Code.UNUSED, [*reasons, *doubts]
+    return downgrade(outcome, code, everything) if everything else outcome
 
 
 def downgrade(outcome: Verdict, code: Code, reasons: Iterable[str]) -> Verdict:
@@ -81,14 +80,13 @@ def judge_signatures(base: Signature, candidate: Signature, criteria: Criteria) 
 
 def with_strict(outcome: Verdict, strict: Strict) -> Verdict:
     """Return a verdict with the comparison of every number, not verified where one is not the base's."""
-    reasons = [strict.problem] if strict.problem else []
-    return replace(outcome if strict.holds else downgrade(outcome, Code.CHANGED, reasons), strict=strict)
+    return replace(outcome if strict.holds else downgrade(outcome, Code.CHANGED, [strict.problem]), strict=strict)
 
 
 def with_run(outcome: Verdict, executed: Executed) -> Verdict:
     """Return a verdict with the observations of the running model, not verified where it could not be run."""
-    reasons = [executed.problem] if executed.problem else []
-    return replace(downgrade(outcome, Code.UNUSED, reasons) if reasons else outcome, executed=executed)
+    problem = executed.problem
+    return replace(downgrade(outcome, Code.UNUSED, [problem]) if problem else outcome, executed=executed)
 
 
 def _downgraded(outcome: Verdict, code: Code) -> Verdict:
