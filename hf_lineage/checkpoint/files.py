@@ -124,7 +124,9 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
             return *pickled, None
         layout = unusual(repo)
         if layout is None:
-            raise NoWeights(other_format(repo) or f"{repo} holds no weights ({single} or {index_file})")
+            if other := other_format(repo):
+                raise NothingToCompare(other)
+            raise NoWeights(f"{repo} holds no weights ({single} or {index_file})")
         return {}, list(layout.files), layout
     if index is not None and set(_listed(repo, index, index_file).values()) != {single}:
         raise Ambiguous(

@@ -66,7 +66,7 @@ def test_pickles_are_read_of_every_model_where_the_options_allow_it(tmp_path):
         shutil.copytree(HUB / name, tmp_path / name)
     for folder in (base, tuned):
         torch_file("pytorch_model.bin")(folder)
-    assert only_row(compare(str(base), str(tuned))).verdict.code == "TODO"
+    assert only_row(compare(str(base), str(tuned))).verdict.code == "unsupported"
     allowed = Options(allow_pickle=True, local_hub=tmp_path)
     for report in (
         compare(str(base), str(tuned), allowed),
@@ -74,7 +74,7 @@ def test_pickles_are_read_of_every_model_where_the_options_allow_it(tmp_path):
         check(names[2], options=allowed),
     ):
         assert (only_row(report).verdict.code, report.exit_code) == ("inherited", 0)
-    assert only_row(check(names[2], options=replace(allowed, allow_pickle=False))).verdict.code == "TODO"
+    assert only_row(check(names[2], options=replace(allowed, allow_pickle=False))).verdict.code == "unsupported"
     assert extract(str(tuned), allowed).layers == 6
 
 
@@ -97,8 +97,8 @@ def test_nothing_declared_is_undecided():
 def test_a_merge_has_a_row_for_each_parent():
     report = check("fern/llama-merge-a-b", options=OPTIONS)
     assert [(row.claim.base, row.verdict.code) for row in report.rows] == [
-        ("fern/llama-finetune-a", "inherited"),
-        ("fern/llama-finetune-b", "inherited"),
+        ("fern/llama-finetune-a", "merge"),
+        ("fern/llama-finetune-b", "merge"),
     ]
     assert report.rows[0].claim.sources == ("README.md", "mergekit_config.yml")
     assert [row.verdict.verified for row in report.rows] == [True, True]
@@ -134,7 +134,7 @@ def test_a_merge_of_two_independent_models_is_verified_though_neither_gave_more_
     report = check(str(merge), options=Options(order_seed=0, local_hub=tmp_path / "hub"))
     assert report.exit_code == 0
     for row in report.rows:
-        assert (row.claim.relation, row.verdict.label, row.verdict.verified) == ("merge", "VERIFIED inherited", True)
+        assert (row.claim.relation, row.verdict.label, row.verdict.verified) == ("merge", "VERIFIED merge", True)
         assert row.verdict.reason.startswith("one of 2 parents of a merge")
         assert 0.3 < row.verdict.evidence["mlp"].inherited.share < 0.45
 
@@ -228,7 +228,7 @@ def test_a_model_with_repeated_layers_is_related(tmp_path):
 
 
 def test_a_report_says_which_depths_were_compared(tmp_path):
-    sentences = " ".join(text.render(compare(str(HUB / BASE), shallower(tmp_path))).split())
+    sentences = " ".join(text.render(compare(str(HUB / BASE), shallower(tmp_path)), True).split())
     assert "the base has 6 layers and the model 5; the score counts the 5 layers that are paired" in sentences
 
 

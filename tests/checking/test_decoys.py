@@ -53,19 +53,19 @@ def test_two_independent_models_are_told_apart(pair):
         (
             "appended",
             ["B"],
-            "TODO",
+            "unsupported",
             "config.json says 2 layers and the weights hold 4: transformers loads layers 0",
         ),
         ("foreign_prefix", ["B"], "unrelated", ""),
         (
             "one_letter_prefix",
             ["A"],
-            "inherited",
+            "unused",
             "are not among those that the class saves, and the base has no equal",
         ),
-        ("named_file", ["B"], "TODO", "transformers loads other.safetensors, which config.json names"),
+        ("named_file", ["B"], "ambiguous", "transformers loads other.safetensors, which config.json names"),
         ("named_file_alone", ["A"], "inherited", ""),
-        ("file_and_shards", ["B"], "TODO", "transformers loads the file, other loaders follow the index;"),
+        ("file_and_shards", ["B"], "ambiguous", "transformers loads the file, other loaders follow the index;"),
         ("leftovers", ["A"], "inherited", ""),
     ],
 )
@@ -81,7 +81,7 @@ def test_a_decoy_decides_nothing(name, kind, loads, verdict, reason, tmp_path):
 def test_layers_under_two_prefixes_are_two_models(pair):
     folder = GENERAL["second_prefix"](pair)
     outcome = judged(pair, folder).verdict
-    assert outcome.code == "TODO"
+    assert outcome.code == "ambiguous"
     assert outcome.reason.endswith(
         "layers stand under model.layers.{layer} and under layers.{layer}: loaders disagree on which of them are the "
         "model; remove the others"
@@ -95,7 +95,7 @@ def test_as_many_layers_count_as_config_json_says(pair, depth, more):
     folder = pair.write(pair.tensors()[0], num_hidden_layers=depth)
     assert whose(folder, pair) == []
     outcome = judged(pair, folder).verdict
-    assert outcome.code == "TODO"
+    assert outcome.code == "unsupported"
     assert more in outcome.reason
 
 
@@ -131,7 +131,7 @@ def test_the_type_decides_for_transformers_and_the_class_for_others(tmp_path):
     folder = pair.write({**a, **b}, **{k: v for k, v in other.config.items() if k != "architectures"})
     torch.testing.assert_close(logits(folder), logits(other.b))
     outcome = judged(pair, folder).verdict
-    assert outcome.code == "TODO"
+    assert outcome.code == "unsupported"
     assert "config.json names the class LlamaForCausalLM, which is of model_type " in outcome.reason
     assert outcome.reason.endswith(
         "or llama, and says model_type gpt2: transformers uses the type, other loaders use the class; make the two "
@@ -211,7 +211,7 @@ def test_a_setting_that_takes_the_layers_out_leaves_nothing_to_judge(tmp_path, k
     pair.write({**b, **{name: tensor * 2 for name, tensor in layers.items()}}, **{key: value})
     torch.testing.assert_close(logits(folder), without, atol=1e-2, rtol=1e-2)
     outcome = judged(pair, folder).verdict
-    assert outcome.code == "TODO"
+    assert outcome.code == "unsupported"
     assert f"`{key}: {float(value)!r}`" in outcome.reason
 
 
@@ -222,7 +222,7 @@ def test_experts_under_the_names_of_memory_are_loaded_too(tmp_path):
         state = loaded(pair.b, transformers.MixtralForCausalLM).state_dict()
     memory = {name: tensor for name, tensor in state.items() if ".experts." in name}
     outcome = judged(pair, pair.write({**a, **memory})).verdict
-    assert (outcome.label, outcome.verified) == ("RELATED unlisted-class", False)
+    assert (outcome.label, outcome.verified) == ("RELATED unused", False)
     assert "which of them a loader takes is not known" in outcome.reason
 
 
@@ -233,7 +233,7 @@ def test_scales_beside_plain_weights_verify_nothing(pair, settings):
     a, _ = pair.tensors()
     scales = {f"{name}_scale_inv": torch.rand(1, 1) for name in a if ".mlp." in name and name.endswith("weight")}
     outcome = judged(pair, pair.write({**a, **scales}, **settings)).verdict
-    assert (outcome.code, outcome.verified) == ("inherited", False)
+    assert (outcome.code, outcome.verified) == ("unused", False)
     assert "6 stored tensors, such as model.layers.0.mlp.down_proj.weight_scale_inv, are not among" in outcome.reason
 
 
@@ -300,7 +300,7 @@ def test_an_adapter_that_makes_another_model_of_the_weights_leaves_the_claim_ope
     with torch.no_grad():
         assert not torch.allclose(merged(TOKENS).logits, logits(pair.a), atol=1e-1)
     outcome = judged(pair, folder).verdict
-    assert outcome.code == "TODO"
+    assert outcome.code == "ambiguous"
     assert outcome.reason == (
         f"{folder} holds an adapter beside its weights, which transformers applies where peft is installed: merge it "
         "into the weights, or remove it"

@@ -106,7 +106,7 @@ def test_multipliers_beside_which_layers_are_nothing_are_refused(tmp_path, name,
     dead = {key: tensor * 0 if key.endswith("mlp.down_proj.weight") else tensor for key, tensor in a.items()}
     torch.testing.assert_close(logits(pair.write(dead, **settings)), whole, atol=1e-3, rtol=1e-3)
     verdict = judged(pair, pair.write(a, **settings))
-    assert verdict.code == "TODO"
+    assert verdict.code == "unsupported"
     assert said in verdict.reason
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from hf_lineage.architecture.loading.settings import QUANTIZED
 from hf_lineage.architecture.registry import setting
-from hf_lineage.errors import NothingToCompare
+from hf_lineage.errors import Ambiguous, NothingToCompare
 
 T = TypeVar("T")
 
@@ -32,7 +32,8 @@ class Within:
         places = [prefix for prefix in self.prefixes if any(name.startswith(prefix) for name in stored)]
         if len(places) != 1:
             where = f"under {' and '.join(places)}: loaders disagree on which is the model" if places else "nowhere"
-            raise NothingToCompare(f"tensors that may stand under {' or '.join(self.prefixes)} stand {where}")
+            error = Ambiguous if places else NothingToCompare
+            raise error(f"tensors that may stand under {' or '.join(self.prefixes)} stand {where}")
         return places[0]
 
     def tensors(self, stored: Mapping[str, T]) -> dict[str, T]:

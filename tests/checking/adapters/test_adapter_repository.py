@@ -66,7 +66,7 @@ def test_of_a_file_for_several_models_each_is_judged_on_its_own(hub, tmp_path):
     save_file(tensors, tmp_path / "both.safetensors")
     rows = {row.part: row.verdict for row in compare(str(hub / "acme" / "pictures"), str(tmp_path)).rows}
     assert rows["both.safetensors"].label == "VERIFIED adapter"
-    assert rows["both.safetensors: text_encoder"].code == "TODO"
+    assert rows["both.safetensors: text_encoder"].code == "unsupported"
     assert "has no folder text_encoder" in rows["both.safetensors: text_encoder"].reason
 
 
@@ -78,7 +78,7 @@ def test_a_flattened_name_of_several_matrices_decides_nothing(tmp_path):
     factors = {name.format("down"): torch.ones(2, 4), name.format("up"): torch.ones(4, 2)}
     save_file(factors, tmp_path / "lora" / "style.safetensors")
     (row,) = compare(str(base), str(tmp_path / "lora")).rows
-    assert row.verdict.code == "TODO"
+    assert row.verdict.code == "ambiguous"
     assert "and several matrices of " in row.verdict.reason
     assert row.verdict.reason.endswith("may be meant")
 
@@ -106,10 +106,10 @@ def adapters(tmp_path_factory):
 
 def test_adapters_in_folders_are_judged_one_by_one(adapters):
     report = check(str(adapters), options=OPTIONS)
-    assert [(row.part, row.verdict.code) for row in report.rows] == [("french", "inherited"), ("german", "unrelated")]
+    assert [(row.part, row.verdict.code) for row in report.rows] == [("french", "adapter"), ("german", "unrelated")]
     assert report.exit_code == ExitCode.UNRELATED
     rows = compare(str(HUB / OTHER), str(adapters), OPTIONS).rows
-    assert [(row.part, row.verdict.code) for row in rows] == [("french", "unrelated"), ("german", "inherited")]
+    assert [(row.part, row.verdict.code) for row in rows] == [("french", "unrelated"), ("german", "adapter")]
 
 
 def test_each_folder_is_judged_on_the_base_that_it_names(adapters, tmp_path):
@@ -124,7 +124,7 @@ def test_a_base_that_the_card_names_and_no_folder_does_is_judged_on_all(adapters
     root = shutil.copytree(adapters, tmp_path / "several")
     shutil.rmtree(root / "german")
     report = check(str(card(root, OTHER, "adapter")), options=OPTIONS)
-    assert [(row.claim.base, row.verdict.code) for row in report.rows] == [(BASE, "inherited"), (OTHER, "unrelated")]
+    assert [(row.claim.base, row.verdict.code) for row in report.rows] == [(BASE, "adapter"), (OTHER, "unrelated")]
 
 
 def test_a_folder_whose_base_cannot_be_followed_is_judged_on_that_of_the_card(adapters, tmp_path):
@@ -132,7 +132,7 @@ def test_a_folder_whose_base_cannot_be_followed_is_judged_on_that_of_the_card(ad
     for name in ("french", "german"):
         edit_json(root / name / ADAPTER_CONFIG, base_model_name_or_path="/home/me/models/base")
     report = check(str(card(root, BASE, "adapter")), options=OPTIONS)
-    assert [(row.claim.base, row.verdict.code) for row in report.rows] == [(BASE, "inherited"), (BASE, "unrelated")]
+    assert [(row.claim.base, row.verdict.code) for row in report.rows] == [(BASE, "adapter"), (BASE, "unrelated")]
 
 
 def test_one_folder_is_named_behind_the_repository(adapters):
@@ -174,7 +174,7 @@ def test_of_very_many_adapters_some_are_judged_and_the_others_are_said(several, 
     *judged, others = check(str(root), [str(base)]).rows
     assert [row.part for row in judged] == ["a", "b"]
     assert (others.verdict.code, others.verdict.reason) == (
-        "TODO",
+        "unsupported",
         "other weights of the repository may come from elsewhere: c",
     )
 
@@ -194,7 +194,7 @@ def test_weights_that_are_no_adapter_are_not_vouched_for_by_one_beside_them(hub,
     folder = card(shutil.copytree(hub / "fern" / "new", tmp_path / "lora"), "acme/pictures", "adapter")
     save_file({"x.weight": torch.ones(2, 2)}, folder / "whole.safetensors")
     report = check(str(folder), options=Options(local_hub=hub, order_seed=0))
-    assert [row.verdict.code for row in report.rows] == ["inherited", "TODO"]
+    assert [row.verdict.code for row in report.rows] == ["adapter", "unsupported"]
     assert report.rows[1].verdict.reason.endswith("may come from elsewhere: whole.safetensors")
     assert report.exit_code == ExitCode.UNDECIDED
 
@@ -205,7 +205,7 @@ def test_a_model_in_a_folder_beside_adapters_is_judged_as_well_or_said(hub, adap
     shutil.copytree(HUB / OTHER, root / "model")
     rows = check(str(root), [str(HUB / BASE)], Options(order_seed=0)).rows
     assert [(row.part, row.verdict.code) for row in rows] == [
-        ("french", "inherited"),
+        ("french", "adapter"),
         ("german", "unrelated"),
         ("model", "unrelated"),
     ]

@@ -73,7 +73,7 @@ def test_an_adapter_beside_the_weights_leaves_the_claim_open_and_says_what_to_do
     (child / "adapter_model.safetensors").rename(child / weights)
     for report in (check("fern/child", "acme/base", Options(local_hub=hub)), compare(hub / "acme/base", child)):
         (row,) = report.rows
-        assert row.verdict.code == "TODO"
+        assert row.verdict.code == "ambiguous"
         assert row.verdict.reason.endswith(
             "holds an adapter beside its weights, which transformers applies where peft is installed: merge it into "
             "the weights, or remove it"

@@ -83,7 +83,7 @@ def test_what_was_not_looked_at_is_said(hub):
     base = tiny_llama(hub / "acme/words")
     shape = json.loads((hub / "fern/child/config.json").read_text())["text_config"]["hidden_size"]
     assert shape == 32
-    words = lineage("check", "fern/child", "--base", "acme/words", "--local-hub", hub)
+    words = lineage("check", "fern/child", "--base", "acme/words", "--local-hub", hub, "--explain")
     assert "vision was not looked at: acme/words has no part like vision" in words.sentences
     assert base.name in words.sentences
 
@@ -138,13 +138,13 @@ def test_the_tower_of_the_base_in_a_part_that_nothing_uses_does_not_count(hub):
         lambda tensors: tensors.update({k.replace("vision_", "second_"): v for k, v in held.items()}),
     )
     report = check("fern/child", options=Options(local_hub=hub))
-    assert outcome(report) == {"language": "RELATED unlisted-class", "vision": "UNRELATED"}
+    assert outcome(report) == {"language": "RELATED unused", "vision": "UNRELATED"}
     assert any(
         "not looked at: multi_modal_projector, second_tower" in note for row in report.rows for note in row.notes
     )
     spoil(hub / "fern/child", lambda tensors: tensors.update({f"model.{k}": v for k, v in held.items()}))
     (row,) = [row for row in check("fern/child", options=Options(local_hub=hub)).rows if row.part]
-    assert (row.verdict.code, "loaders disagree" in row.verdict.reason) == ("TODO", True)
+    assert (row.verdict.code, "loaders disagree" in row.verdict.reason) == ("ambiguous", True)
 
 
 def test_a_row_about_a_part_says_that_its_use_was_not_judged(hub):

@@ -22,7 +22,7 @@ def test_every_part_of_a_pipeline_with_a_counterpart_has_a_row_and_the_rest_is_n
     assert rows(report) == [
         ("acme/base", "text_encoder", "inherited"),
         ("acme/base", "text_encoder_2", "inherited"),
-        ("acme/base", "", "TODO"),
+        ("acme/base", "", "unsupported"),
     ]
     assert report.exit_code == 3
     assert "may come from elsewhere: vae (AutoencoderKL)" in report.rows[2].verdict.reason
@@ -41,7 +41,7 @@ def test_a_false_part_is_unrelated(hub):
 def test_a_base_of_several_models_without_the_part_is_undecided(hub):
     into(hub / "acme/base", "first", "second")
     (row,) = check("fern/child", options=options(hub)).rows
-    assert (row.verdict.code, "holds several models, in first, second" in row.verdict.reason) == ("TODO", True)
+    assert (row.verdict.code, "holds several models, in first, second" in row.verdict.reason) == ("ambiguous", True)
 
 
 def test_a_part_that_no_factorization_reads_counts_as_the_bases_only_byte_for_byte(hub):
@@ -49,7 +49,7 @@ def test_a_part_that_no_factorization_reads_counts_as_the_bases_only_byte_for_by
         STEPS["pipeline"](folder)
     assert [row[2] for row in rows(check("fern/child", options=options(hub)))] == ["inherited", "inherited"]
     (hub / "fern/child/vae" / DIFFUSION).unlink()
-    assert rows(check("fern/child", options=options(hub)))[-1] == ("acme/base", "", "TODO")
+    assert rows(check("fern/child", options=options(hub)))[-1] == ("acme/base", "", "unsupported")
 
 
 def test_a_part_that_the_base_has_and_that_cannot_be_judged_is_never_a_note(hub):
@@ -58,7 +58,7 @@ def test_a_part_that_the_base_has_and_that_cannot_be_judged_is_never_a_note(hub)
     edit_json(hub / "fern/child/unet/config.json", _class_name="NobodysNetwork")
     assert rows(check("fern/child", options=options(hub)))[:2] == [
         ("acme/base", "text_encoder", "inherited"),
-        ("acme/base", "unet", "TODO"),
+        ("acme/base", "unet", "unsupported"),
     ]
 
 

@@ -37,7 +37,7 @@ def row(hub, model="fern/child", **options):
 
 def test_the_base_that_its_card_declares_is_named_and_not_compared(hub):
     judged = row(hub)
-    assert (judged.verdict.code, judged.verdict.exit_code) == ("TODO", 3)
+    assert (judged.verdict.code, judged.verdict.exit_code) == ("unsupported", 3)
     assert judged.verdict.reason == f"acme/packed: {WHY}; name its base: --base acme/base"
     assert not judged.verdict.evidence
 
@@ -54,6 +54,6 @@ def test_of_a_base_of_an_unknown_class_that_is_named(hub):
     card(hub / "acme/base", "acme/first")
     card(hub / "fern/child", "acme/base")
     judged = row(hub)
-    assert judged.verdict.code == "TODO"
+    assert judged.verdict.code == "unsupported"
     assert "--as LlamaForCausalLM" in judged.verdict.reason
     assert "name its base" not in judged.verdict.reason

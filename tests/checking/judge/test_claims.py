@@ -35,13 +35,13 @@ def test_a_claim_that_says_nothing_usable_is_unverifiable_before_anything_is_rea
     (_, child) = models
     (child / WEIGHTS).unlink()
     found = row(replace(named("acme/x"), problem="two bases are named"), child)
-    assert (found.verdict, found.layers) == (Verdict(Code.UNVERIFIABLE, "two bases are named"), None)
+    assert (found.verdict, found.layers) == (Verdict(Code.NO_BASE, "two bases are named"), None)
 
 
 def test_a_base_that_cannot_be_had_is_the_verdict_of_its_row(models):
     _, child = models
     found = row(named(child / "gone"), child)
-    assert found.verdict.code == "TODO"
+    assert found.verdict.code == "no-base"
     assert "gone" in found.verdict.reason
 
 
@@ -64,7 +64,7 @@ def test_a_model_that_declares_itself_is_unverifiable_and_one_that_the_user_name
     base, _ = models
     declared = replace(named(base), sources=("README.md: base_model",))
     itself = judge_claim(opened_once(RepoRef(str(base), base), OPTIONS), declared, OPTIONS)
-    assert itself.verdict.code == "TODO"
+    assert itself.verdict.code == "no-base"
     assert row(named(base), base).verdict.code == "inherited"
 
 
@@ -80,7 +80,8 @@ def test_only_the_parents_of_a_merge_are_judged_together(models):
     merge = replace(alone, claim=replace(alone.claim, relation="merge"))
     assert as_merge([alone], 0.5) == (alone,)
     assert as_merge([alone, merge], 0.5)[0] is alone
-    assert as_merge([alone, merge, merge], 0.5)[1:] == (merge, merge)
+    verified = replace(merge, verdict=replace(merge.verdict, code=Code.MERGE))
+    assert as_merge([alone, merge, merge], 0.5)[1:] == (verified, verified)
 
 
 @pytest.mark.long

@@ -39,7 +39,7 @@ def added(text):
 def test_the_folder_beside_an_adapter_is_told_and_compared_as_it_is_told(here, base):
     declares(here / "lora", base)
     told = lineage("check", "./lora")
-    assert (told.code, told.rows[0][-1]) == (3, "TODO")
+    assert (told.code, told.rows[0][-1]) == (3, "no-base")
     assert "to compare the folder ./base, add `--base ./base`" in told.sentences
     judged = lineage("check", "./lora", *added(told.sentences))
     assert (judged.code, judged.rows[0][0]) == (0, "./base")

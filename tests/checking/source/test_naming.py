@@ -46,7 +46,7 @@ class TestDeclared:
     def test_a_folder_that_is_called_like_the_base_is_not_the_base(self, checkout, file):
         DECLARING[file](checkout / "model", LLAMA)
         result = lineage("check", "./model")
-        assert (result.code, only(result)) == (3, (LLAMA, "TODO"))
+        assert (result.code, only(result)) == (3, (LLAMA, "no-base"))
         assert f"{LLAMA} is not in the cache, or not completely, and HF" in result.sentences
 
     def test_transformers_would_take_that_folder_which_is_why_it_must_not_count(self, checkout):
@@ -54,7 +54,7 @@ class TestDeclared:
         assert torch.equal(planted, logits(checkout / LLAMA))
         assert torch.corrcoef(torch.stack([planted.flatten(), model.flatten()]))[0, 1] > 0.99
         card(checkout / "model", LLAMA)
-        assert only(lineage("check", "./model")) == (LLAMA, "TODO")
+        assert only(lineage("check", "./model")) == (LLAMA, "no-base")
         assert lineage("check", "./model", "--base", f"./{LLAMA}").rows[0][-1] == "inherited"
 
     @pytest.mark.parametrize("file", DECLARING)
@@ -73,14 +73,14 @@ class TestDeclared:
         DECLARING[file](checkout / "model", declared)
         result = lineage("check", "./model", "--format", "json")
         (claim,) = json.loads(result.out)["claims"]
-        assert (result.code, claim["base"], claim["code"]) == (3, declared, "TODO")
+        assert (result.code, claim["base"], claim["code"]) == (3, declared, "no-base")
         assert claim["reason"].startswith((names.PATH, names.ELSEWHERE))
 
     @pytest.mark.parametrize("name", [".", ".."])
     def test_dots_are_no_name_at_all(self, checkout, name):
         card(checkout / "model", name)
         result = lineage("check", "./model")
-        assert only(result) == (name, "TODO")
+        assert only(result) == (name, "no-base")
         assert f"base_model must be a model name such as org/model, not {name}" in result.sentences
 
     def test_a_stored_signature_is_no_base_either(self, checkout):
@@ -88,13 +88,13 @@ class TestDeclared:
         for name in ("planted.lineage.safetensors", f"{checkout}/planted.lineage.safetensors"):
             card(checkout / "model", name)
             result = lineage("check", "./model", "--format", "json")
-            assert [claim["code"] for claim in json.loads(result.out)["claims"]] == ["TODO"]
+            assert [claim["code"] for claim in json.loads(result.out)["claims"]] == ["no-base"]
 
     def test_the_card_is_not_told_that_it_is_verified(self, checkout):
         card(checkout / "model", LLAMA, "finetune")
         assert lineage("annotate", "./model", "--write").code == 0
         (claim,) = json.loads((checkout / "model/lineage/claims.json").read_text())["claims"]
-        assert (claim["base"], claim["code"], claim["verified"]) == (LLAMA, "TODO", False)
+        assert (claim["base"], claim["code"], claim["verified"]) == (LLAMA, "no-base", False)
         assert claim["command"] == f"hf-lineage check . --base {LLAMA}"
 
 
@@ -170,7 +170,7 @@ class TestLocalHub:
     @pytest.mark.parametrize("name", ["acme/..", "acme/../acme/base", "../hub/acme/base", "./acme/base"])
     def test_a_path_in_it_is_no_name(self, hub, name):
         card(hub / "fern/child", name)
-        assert only(lineage("check", "fern/child", "--local-hub", hub)) == (name, "TODO")
+        assert only(lineage("check", "fern/child", "--local-hub", hub)) == (name, "no-base")
 
     @pytest.mark.parametrize("link", ["acme/linked", "linked/base"])
     def test_a_link_that_leaves_it_is_not_followed(self, hub, checkout, link):
@@ -181,7 +181,7 @@ class TestLocalHub:
         )
         card(hub / "fern/child", link)
         result = lineage("check", "fern/child", "--local-hub", hub)
-        assert only(result) == (link, "TODO")
+        assert only(result) == (link, "no-base")
         assert f"{link} is a link out of the local hub and is not followed; give the folder itself" in result.sentences
         assert lineage("check", "fern/child", "--local-hub", hub, "--base", target).rows[0][-1] == "inherited"
 
@@ -191,7 +191,7 @@ class TestLocalHub:
         card(hub / "fern/child", ["acme/alias", "acme/self"])
         result = lineage("check", "fern/child", "--local-hub", hub)
         rows = [(row[0], row[-1]) for row in result.rows if row[0] != "value_output"]
-        assert rows == [("acme/alias", "inherited"), ("acme/self", "TODO")]
+        assert rows == [("acme/alias", "inherited"), ("acme/self", "no-base")]
         assert "the model declares itself as its base" in result.sentences
 
     def test_it_may_be_a_link_itself(self, hub, checkout):

@@ -125,7 +125,7 @@ def verdict(base, candidate):
 
 def test_without_the_format_the_refusal_names_the_number_formats(models):
     outcome = verdict(*models)
-    assert outcome.code == "TODO"
+    assert outcome.code == "unsupported"
     assert outcome.reason.endswith(
         "the weights are quantized (I8); config.json names `bytes`, but hf-lineage does not decode this form of it; "
         "check the release in F16, BF16 or F32 instead"
