@@ -103,7 +103,7 @@ def seen(report):
 
 
 def test_the_last_state_is_judged_on_what_the_folders_declare_and_the_others_are_told(several):
-    rows = [("final", "inherited"), ("checkpoint-3", "inherited")]
+    rows = [("final", "adapter"), ("checkpoint-3", "adapter")]
     notes = ("2 earlier states of training, such as checkpoint-2, were not judged",)
     assert seen(check(several.folder, options=OPTIONS)) == (rows, notes)
     assert seen(compare(BASE, several.folder, OPTIONS)) == (rows, notes)

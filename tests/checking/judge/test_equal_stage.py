@@ -59,7 +59,7 @@ def test_where_half_of_the_layers_are_foreign_nothing_is_verified(tmp_path, monk
     found = report.rows[0].verdict
     assert (found.code, found.exit_code) == (Code.PART, 3)
     assert [one.inherited.share for one in found.evidence.values()] == pytest.approx([0.5, 0.5])
-    assert "relation seen: in the layers that are inherited, weights unchanged" in " ".join(report.to_text().split())
+    assert "How it was made: in the layers that are inherited, weights unchanged" in " ".join(report.to_text().split())
     monkeypatch.setattr(Inherited, "least", property(lambda self: self.share + 1e-9))
     assert judged(model).verified
 

@@ -27,7 +27,7 @@ def judged(folder, base=BASE, options=RUN):
     return row.verdict
 
 
-def test_a_descendant_is_is_executed_and_loses_much_without_what_it_inherits():
+def test_a_descendant_is_executed_and_loses_much_without_what_it_inherits():
     verdict = judged(EXAMPLES / "moss/llama-continued")
     executed = verdict.executed
     assert (verdict.label, verdict.is_executed, executed.complete) == ("VERIFIED inherited", True, True)
@@ -116,7 +116,7 @@ def test_what_cannot_be_run_is_not_verified_and_the_reason_is_told(tmp_path):
 
     file = write(EXAMPLES / "fern/llama-finetune-a", tmp_path / "model.gguf", kind=KINDS.F16)
     verdict = judged(file)
-    assert (verdict.label, verdict.verified, verdict.exit_code) == ("VERIFIED inherited", False, 3)
+    assert (verdict.label, verdict.verified, verdict.exit_code) == ("RELATED unused", False, 3)
     assert judged(file, options=STORED).verified
     assert "could not be run: transformers is given safetensors files and a whole config" in verdict.executed.problem
 

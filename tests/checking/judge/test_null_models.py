@@ -152,4 +152,4 @@ def test_a_model_of_another_architecture_or_none_is_refused(hub, tmp_path):
 
 def test_without_any_the_order_of_units_decides(hub):
     result = check(hub, "fern/child")
-    assert (result.code, [row[-1] for row in result.rows]) == (0, ["inconclusive", "inherited"])
+    assert (result.code, [row[-1] for row in result.rows]) == (0, ["inherited"])

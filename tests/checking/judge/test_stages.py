@@ -28,7 +28,7 @@ def toy(monkeypatch):
 
     def add(analyses=2, outcome=None, possible=True):
         def run(pair, criteria, before):
-            calls.append((pair.base.name, criteria.tests, before.name))
+            calls.append((pair.base.name, criteria.tests, before.word))
             if isinstance(outcome, Exception):
                 raise outcome
             return outcome

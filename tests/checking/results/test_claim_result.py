@@ -18,7 +18,7 @@ def result(kind, base="acme/base", **changes):
 def test_a_row_says_base_part_and_verdict_in_one_line():
     assert str(result(Code.UNRELATED)) == "acme/base is UNRELATED"
     assert repr(result(Code.UNRELATED, part="vision")) == "<Row: acme/base (vision) is UNRELATED>"
-    assert str(row(mlp=measured())).endswith("is RELATED, verified")
+    assert str(row(mlp=measured())).endswith("is VERIFIED inherited")
 
 
 def test_line_breaks_in_the_name_of_a_base_do_not_break_the_line():

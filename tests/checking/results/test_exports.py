@@ -27,7 +27,7 @@ def test_a_format_that_is_none_is_named_with_those_that_there_are():
 
 
 def test_a_report_is_shown_in_one_line_without_any_array():
-    assert repr(PAIR) == "<Report on org/model: org/base is RELATED, verified>"
+    assert repr(PAIR) == "<Report on org/model: org/base is VERIFIED inherited>"
     assert repr(report()) == "<Report on org/model: nothing is declared>"
     other = row("a/b", mlp=measured(score=0.01, p=0.4, share=0.0))
     assert repr(report(*[other] * 7)).endswith(f"{', '.join(['a/b is UNRELATED'] * 5)} and 2 more>")
@@ -36,8 +36,8 @@ def test_a_report_is_shown_in_one_line_without_any_array():
 
 def test_neither_are_arrays_in_what_a_report_holds():
     (claim,) = PAIR.rows
-    assert repr(claim) == "<Row: org/base is RELATED, verified>"
-    assert repr(replace(claim, part="text_encoder")) == "<Row: org/base (text_encoder) is RELATED, verified>"
-    assert repr(claim.verdict) == "<RELATED>"
-    assert repr(replace(claim.verdict, reason="why")) == "<RELATED: why>"
+    assert repr(claim) == "<Row: org/base is VERIFIED inherited>"
+    assert repr(replace(claim, part="text_encoder")) == "<Row: org/base (text_encoder) is VERIFIED inherited>"
+    assert repr(claim.verdict) == "<VERIFIED inherited>"
+    assert repr(replace(claim.verdict, reason="why")) == "<VERIFIED inherited: why>"
     assert repr(claim.verdict.evidence["mlp"]) == "<Evidence: score 0.970, p 0.001, 6 layers>"

@@ -152,7 +152,7 @@ class TestTyped:
         assert lineage("annotate", "./model", "--base", f"./{LLAMA}", "--write").code == 0
         (claim,) = json.loads((checkout / "model/lineage/claims.json").read_text())["claims"]
         assert (claim["base"], claim["command"]) == (
-            "./Llama-3.1-8B", "hf-lineage check . --base ../meta-llama/Llama-3.1-8B",
+            "./Llama-3.1-8B", "hf-lineage check . --base ../meta-llama/Llama-3.1-8B --budget full",
         )  # fmt: skip
 
 
@@ -192,7 +192,7 @@ class TestLocalHub:
         result = lineage("check", "fern/child", "--local-hub", hub)
         rows = [(row[0], row[-1]) for row in result.rows if row[0] != "value_output"]
         assert rows == [("acme/alias", "inherited"), ("acme/self", "no-base")]
-        assert "the model declares itself as its base" in result.sentences
+        assert "The model declares itself as its base" in result.sentences
 
     def test_it_may_be_a_link_itself(self, hub, checkout):
         (checkout / "link").symlink_to(hub)
