@@ -163,10 +163,10 @@ def _failed(environ: Environment, problem: str) -> int:
 
 
 def _without_model(environ: Environment, problem: str) -> int:
-    """Report a repository that holds no model where no outcome fails the step: it is unverifiable, and no error."""
+    """Report a repository that holds no model where no outcome fails the step: which is no error."""
     _set(environ, {"verdict": Code.NO_WEIGHTS.word, "code": Code.NO_WEIGHTS.value, "verified": "false"})
-    _summarise(environ, f"### Lineage is unverifiable\n\n{markdown.paragraph(problem)}\n")
-    _say(runner.command("warning", problem, title="Lineage is unverifiable"))
+    _summarise(environ, f"### Lineage was not checked\n\n{markdown.paragraph(problem)}\n")
+    _say(runner.command("warning", problem, title="Lineage was not checked"))
     return int(ExitCode.VERIFIED)
 
 

@@ -95,7 +95,7 @@ class TestDeclared:
         assert lineage("annotate", "./model", "--write").code == 0
         (claim,) = json.loads((checkout / "model/lineage/claims.json").read_text())["claims"]
         assert (claim["base"], claim["code"], claim["verified"]) == (LLAMA, "no-base", False)
-        assert claim["command"] == f"hf-lineage check . --base {LLAMA}"
+        assert claim["command"] == f"hf-lineage check . --base {LLAMA} --budget full"
 
 
 class TestTyped:
