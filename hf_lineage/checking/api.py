@@ -54,7 +54,7 @@ def check(
     >>> from hf_lineage import Options, check
     >>> report = check("fern/llama-finetune-a", options=Options(local_hub="examples/hub"))
     >>> [(row.claim.base, row.verdict.word) for row in report.rows]
-    [('acme/llama-base', 'RELATED')]
+    [('acme/llama-base', 'VERIFIED')]
     >>> report.exit_code
     <ExitCode.VERIFIED: 0>
     >>> check("examples/hub/fern/llama-finetune-a", "examples/hub/otter/llama-independent")

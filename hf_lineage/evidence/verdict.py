@@ -151,7 +151,7 @@ class Code(StrEnum):
         >>> Code.PART.label, Code.UNRELATED.label
         ('RELATED part', 'UNRELATED')
         """
-        return self.word if self == self.word.lower() else f"{self.word} {self}"
+        return str(self.word) if self == self.word.lower() else f"{self.word} {self}"
 
     @property
     def is_related(self) -> bool:

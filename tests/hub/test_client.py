@@ -69,7 +69,7 @@ def test_where_nothing_is_declared_no_weights_are_downloaded(online):
 def test_of_a_repository_of_pickles_nothing_but_small_files_is_downloaded(online, tmp_path):
     (tmp_path / "child/model.safetensors").rename(tmp_path / "child/pytorch_model.bin")
     found = lineage("check", "fern/child")
-    assert (found.code, found.rows[0][-1]) == (3, "no-weights")
+    assert (found.code, found.rows[0][-1]) == (3, "unsupported")
     assert "fern/child holds its weights as a pickle (pytorch_model.bin), which is never loaded" in found.sentences
     assert online.downloads() == {"fern/child/README.md", "fern/child/config.json"}
 
