@@ -35,7 +35,7 @@ EXACT = {"rotated": rotated, "experts reordered and rotated": lambda tensors: ro
 @pytest.mark.few(1)
 def test_a_rotated_mixture_is_verified_in_whatever_order_its_experts_stand(base, tmp_path, change):
     verdict = judged(base, edited(base, tmp_path / "model", noised(0.02), change))
-    assert (verdict.label, verdict.verified, verdict.by_path["mlp"].code) == ("inherited", True, "unrelated")
+    assert (verdict.code, verdict.verified, verdict.by_path["mlp"].code) == ("inherited", True, "unrelated")
     assert (verdict.framed.p_value, verdict.framed.inherited.share > 0.99) == (0.003, True)
 
 

@@ -82,10 +82,10 @@ def test_a_part_that_the_class_does_not_build_as_config_json_is_decides_nothing(
     assert added
     assert not judged(full.a, folder).is_related
     verdict = judged(lean.b, folder)
-    assert (verdict.label, verdict.verified) == ("RELATED unlisted-class", False)
+    assert (verdict.label, verdict.verified) == ("RELATED unused", False)
 
 
-@pytest.mark.parametrize(("loud", "name"), [(False, "unrelated"), (True, "inherited")])
+@pytest.mark.parametrize(("loud", "name"), [(False, "unrelated"), (True, "unused")])
 def test_a_shared_expert_in_a_class_without_one_neither_forges_nor_hides_a_descent(tmp_path, loud, name):
     pair = made(QWEN, {}, tmp_path)
     a, b = pair.tensors()
@@ -109,7 +109,7 @@ def test_a_bias_that_no_module_loads_decides_nothing(tmp_path, name):
     rows = a[f"model.layers.0.{name.replace('.bias', '.weight')}"].shape[0]
     folder = pair.write({**a, **{f"model.layers.{layer}.{name}": torch.full((rows,), -1e4) for layer in (0, 1)}})
     torch.testing.assert_close(logits(folder), logits(pair.a))
-    assert judged(pair.a, folder).code == "inherited"
+    assert judged(pair.a, folder).code == "unused"
 
 
 def test_what_transformers_makes_up_verifies_and_contradicts_nothing(tmp_path):

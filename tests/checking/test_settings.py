@@ -94,7 +94,6 @@ def test_what_can_only_mean_one_thing_is_understood(written, kept):
         ({"recipe": ["robust"]}, "recipe must be a Recipe, or robust, paper, not ['robust']"),
         ({"budget": "slow"}, "budget must be quick or full, or None, not 'slow'"),
         ({"budget": ["quick"]}, "budget must be quick or full, or None, not ['quick']"),
-        ({"evidence": "none"}, "evidence must be any or exact, not none"),
         ({"max_memory": 8}, "max_memory must be text, or None, not 8"),
     ],
 )

@@ -124,9 +124,7 @@ def test_units_that_the_class_does_not_build_hide_no_copy(tmp_path):
     }
     folder = pair.write({**a, **extra})
     assert moved(outputs(folder, "Qwen3MoeForCausalLM"), outputs(pair.a, "Qwen3MoeForCausalLM")) == 0
-    assert [(verdict.label, verdict.verified) for verdict in judged(pair.a, folder)] == [
-        ("RELATED unlisted-class", False)
-    ] * 2
+    assert [(verdict.label, verdict.verified) for verdict in judged(pair.a, folder)] == [("RELATED unused", False)] * 2
 
 
 @pytest.mark.few(1)

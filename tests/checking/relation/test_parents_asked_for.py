@@ -26,7 +26,7 @@ def asked(hub, *bases, model="wren/rio"):
 
 
 def told(report):
-    return " ".join(report.to_text().split())
+    return " ".join(report.to_text(explain=True).split())
 
 
 @pytest.mark.long

@@ -80,7 +80,7 @@ def test_scales_that_a_loader_would_not_read_do_not_make_another_model(tmp_path)
     settings = FP8 | {"weight_block_size": [1, 1], "modules_to_not_convert": ["lm_head", "up_proj"]}
     error = refused(repacked(BASE, tmp_path / "model", pack, **settings))
     assert error == (
-        "NothingToCompare: org/model: model.layers.0.mlp.up_proj.weight is stored as FP8, but config.json leaves it "
+        "Ambiguous: org/model: model.layers.0.mlp.up_proj.weight is stored as FP8, but config.json leaves it "
         "out of the quantization: loaders disagree on how to read it; make the two agree"
     )
 

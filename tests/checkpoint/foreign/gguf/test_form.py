@@ -146,7 +146,7 @@ def test_from_the_network_the_verdict_is_that_from_disk(online, tmp_path):
     folder = write(CHILDREN["llama"], tmp_path / "p/child-Q8_0.gguf", kind=KINDS.Q8_0, split_max_tensors=20).parent
     online.publish("fern/gguf", folder)
     there, here = verdict("acme/llama-base", "fern/gguf"), verdict(BASES["llama"], folder)
-    assert (there.name, scores(there)) == (here.name, scores(here))
+    assert (there.code, scores(there)) == (here.code, scores(here))
 
 
 @pytest.mark.long

@@ -32,4 +32,4 @@ hub = "examples/hub"
 print(compare(f"{hub}/acme/llama-base", f"{hub}/fern/llama-finetune-a").rows[0].verdict.code, "gguf" in sys.modules)
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "RELATED False\n"
+    assert found.stdout == "inherited False\n"
