@@ -66,7 +66,7 @@ def test_two_independent_models_are_told_apart(pair):
         ("named_file", ["B"], "ambiguous", "transformers loads other.safetensors, which config.json names"),
         ("named_file_alone", ["A"], "inherited", ""),
         ("file_and_shards", ["B"], "ambiguous", "transformers loads the file, other loaders follow the index;"),
-        ("leftovers", ["A"], "inherited", ""),
+        ("leftovers", ["A"], "unused", ""),
     ],
 )
 def test_a_decoy_decides_nothing(name, kind, loads, verdict, reason, tmp_path):

@@ -22,10 +22,8 @@ from hf_lineage.errors import OptionError
         ({"alpha": 5e-324}, "alpha must lie between 0.000001 and 1, not 4.94066e-324"),
         ({"permutations": 0}, "permutations must be between 1 and 1000000, not 0"),
         ({"permutations": 10**9}, "permutations must be between 1 and 1000000, not 1000000000"),
-        (
-            {"accept": ("part", "unmeasured")},
-            "accept must be one of part, embedding, calibrated, weak, listed, not unmeasured",
-        ),
+        ({"accept": ("part", "basis")}, "accept must be one of part, embedding, calibrated, weak, listed, not basis"),
+        ({"evidence": "exact"}, "there is no option evidence; the options are recipe, paths, recompute, alpha,"),
         ({"order_seed": 2**64}, "order_seed must lie between 0 and 2^64 - 1, not at 18446744073709551616"),
     ],
 )

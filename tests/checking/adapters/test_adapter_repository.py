@@ -232,7 +232,7 @@ def test_on_the_hub_adapters_in_folders_are_found(online, adapters):
     online.publish("fern/several", adapters)
     report = check("fern/several", options=Options(order_seed=0))
     assert [(row.part, row.claim.base, row.verdict.code) for row in report.rows] == [
-        ("french", BASE, "inherited"),
+        ("french", BASE, "adapter"),
         ("german", BASE, "unrelated"),
     ]
     (row,) = check("fern/several/french", options=Options(order_seed=0)).rows

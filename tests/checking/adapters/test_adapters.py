@@ -137,7 +137,7 @@ def test_a_class_with_fused_and_transposed_matrices_needs_nothing_of_its_own(tmp
     assert row.verdict.label == "VERIFIED adapter"
     assert set(row.verdict.trace.by_role) == {"query", "key", "value", "output", "up", "down"}
     (other,) = compare(str(HUB / "fern/gpt2-finetune-a"), str(folder)).rows
-    assert other.verdict.code == "inherited"
+    assert other.verdict.code == "adapter"
 
 
 def test_a_small_adapter_that_shows_nothing_is_inconclusive_with_its_power(tmp_path):

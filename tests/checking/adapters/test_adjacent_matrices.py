@@ -166,7 +166,7 @@ def test_adapters_of_peft_are_found_whatever_the_class_names_its_matrices(tmp_pa
     adapter = taught(make().from_pretrained(tmp_path / "0"), tmp_path / "adapter", **settings)
     (own,), (other,) = (compare(str(tmp_path / str(seed)), str(adapter)).rows for seed in range(2))
     assert set(own.verdict.trace.by_role) == roles
-    assert (own.verdict.code, own.verdict.trace.p_value) == ("adapter", 0.0005)
+    assert (own.verdict.is_related, own.verdict.trace.p_value) == (True, 0.0005)
     assert other.verdict.trace.p_value > 0.01
 
 

@@ -161,7 +161,7 @@ def test_a_row_about_a_part_says_that_its_use_was_not_judged(hub):
 def test_a_part_is_run_by_itself_and_verified_by_that_unless_it_reads_no_text(hub):
     language, vision = (row.verdict for row in check("fern/child", options=Options(local_hub=hub, run=True)).rows)
     assert (language.label, language.executed.problem) == ("VERIFIED inherited", "")
-    assert (vision.label, vision.verified) == ("VERIFIED inherited", False)
+    assert (vision.label, vision.verified) == ("RELATED unused", False)
     assert "could not be run: it is run on text alone, and CLIPVisionModel reads something else" in str(vision.executed)
 
 

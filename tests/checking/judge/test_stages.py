@@ -28,7 +28,7 @@ def toy(monkeypatch):
 
     def add(analyses=2, outcome=None, possible=True):
         def run(pair, criteria, before):
-            calls.append((pair.base.name, criteria.tests, before.word))
+            calls.append((pair.base.name, criteria.tests, before.code))
             if isinstance(outcome, Exception):
                 raise outcome
             return outcome
@@ -55,7 +55,7 @@ def test_a_stage_that_is_added_is_run_and_has_its_part_of_alpha(toy):
     calls = toy(outcome=Verdict(Code.INCONCLUSIVE, "they have one name"))
     after = judged()
     (tests,) = counted(before)
-    assert calls == [(BASE, tests + 2, "UNRELATED")]
+    assert calls == [(BASE, tests + 2, "unrelated")]
     assert counted(after) == [tests + 2]
     assert (after.code, after.reason) == ("inconclusive", "they have one name")
     assert after.framed is None or after.framed.tests == tests + 2

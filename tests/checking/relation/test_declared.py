@@ -78,8 +78,9 @@ def test_what_concerns_several_claims_is_said_once(child):
     tiny_llama(child.parents[1] / "acme/second", seed=3)
     unknown = {"architectures": ["NobodyForCausalLM"], "model_type": "nobody"}
     edit_json(card(child, ["acme/base", "acme/second"]) / "config.json", **unknown)
-    text = " ".join(renderer("text")(report(child), False).split())
+    text = " ".join(renderer("text")(report(child), True).split())
     assert text.count("NobodyForCausalLM is not in the registry") == 1
+    assert "acme/base, acme/second: " in text
 
 
 def test_the_parts_of_a_repository_are_held_against_it_too(child):
