@@ -143,3 +143,18 @@ class Executed:
     def complete(self) -> bool:
         """Whether the model ran, and something is lost without what it inherits."""
         return not self.problem and self.ablation is not None and self.ablation.is_used
+
+    @property
+    def unused(self) -> str:
+        """A sentence about a model that does not use what it inherits; empty for any other."""
+        ablation = self.ablation
+        if self.ran is None or ablation is None or ablation.is_used:
+            return ""
+        name, unit = self.ran.model, ablation.unit
+        if ablation.is_silent:
+            return f"{name} says nearly the same to every input, so that nothing it has in common with the base is used"
+        others = f", and {amount(unit, ablation.others_mean)} without other parts" if ablation.others else ""
+        return (
+            f"{name} stores what it has in common with the base, and does not use it: without it, the model loses "
+            f"{ablation.amount}{others}"
+        )

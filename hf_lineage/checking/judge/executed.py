@@ -17,8 +17,8 @@ from hf_lineage.architecture import LayerSet
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source import FromWeights, OpenedModel, RunModel, part_key, run_model
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence import Ablation, Code, Executed, Loss, Verdict, amount
-from hf_lineage.evidence.judging import Pair, downgrade, named, with_run
+from hf_lineage.evidence import Ablation, Executed, Loss, Verdict
+from hf_lineage.evidence.judging import Pair, named, with_run
 from hf_lineage.evidence.units import have_counterparts
 from hf_lineage.running.executed import Values
 from hf_lineage.signature import random_stream
@@ -34,7 +34,7 @@ def judge_executed(
     """Return the verdict by what two models store, with what the candidate loses without what it inherits."""
     if isinstance(base, Verdict) or isinstance(candidate, Verdict):
         return stored
-    seed, outcome = options.order_seed or 0, stored
+    seed = options.order_seed or 0
     if not stored.is_related:
         return replace(stored, executed=Executed(seed=seed))
     try:
@@ -43,19 +43,7 @@ def judge_executed(
             ablation = _ablated(running, candidate, parts, seed) if parts else None
     except NothingToCompare as error:
         return with_run(stored, Executed(seed=seed, problem=str(error)))
-    if stored.verified and ablation is not None and not ablation.is_used:
-        outcome = downgrade(stored, Code.UNUSED, (_unused(candidate.name, ablation),))
-    return replace(outcome, executed=Executed(running.ran, ablation, seed))
-
-
-def _unused(name: str, ablation: Ablation) -> str:
-    if ablation.is_silent:
-        return f"{name} says nearly the same to every input, so that nothing it has in common with the base is used"
-    others = f", and {amount(ablation.unit, ablation.others_mean)} without other parts" if ablation.others else ""
-    return (
-        f"{name} stores what it has in common with the base, and does not use it: without it, the model loses "
-        f"{ablation.amount}{others}"
-    )
+    return with_run(stored, Executed(running.ran, ablation, seed))
 
 
 @dataclass(frozen=True)

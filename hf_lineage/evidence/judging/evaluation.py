@@ -84,9 +84,9 @@ def with_strict(outcome: Verdict, strict: Strict) -> Verdict:
 
 
 def with_run(outcome: Verdict, executed: Executed) -> Verdict:
-    """Return a verdict with the observations of the running model, not verified where it could not be run."""
-    problem = executed.problem
-    return replace(downgrade(outcome, Code.UNUSED, [problem]) if problem else outcome, executed=executed)
+    """Return a verdict with the run of the model, not verified where that failed, or uses nothing that is inherited."""
+    why = executed.problem or (executed.unused if outcome.verified else "")
+    return replace(downgrade(outcome, Code.UNUSED, [why]) if why else outcome, executed=executed)
 
 
 def _downgraded(outcome: Verdict, code: Code) -> Verdict:
@@ -102,13 +102,10 @@ def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
     related = [single for single in singles.values() if single.is_related]
     if related:
         weakest = max(related, key=lambda single: list(Code).index(single.code))
-        others = [
-            f"along {path}, {single.reason or 'no relation is visible'}"
-            for path, single in singles.items()
-            if not single.is_related
-        ]
+        others = {path: one.reason or "no relation is visible" for path, one in singles.items() if not one.is_related}
         if others and weakest.code is Code.INHERITED:
-            weakest = as_related(Code.PART, "; ".join(others), criteria)
+            reason = "; ".join(f"along {path}, {why}" for path, why in others.items())
+            weakest = as_related(Code.PART, reason, criteria)
         return replace(weakest, evidence=evidence, by_path=singles)
     for single in singles.values():
         if single.code is Code.INCONCLUSIVE:
@@ -221,7 +218,9 @@ def _as_parent(verdict: Verdict, reason: str) -> Verdict:
         path: replace(single, code=Code.MERGE, reason=reason) if single.is_related else single
         for path, single in verdict.by_path.items()
     }
-    return replace(verdict, code=Code.MERGE, reason=reason, by_path=by_path)
+    parent = replace(verdict, code=Code.MERGE, reason=reason, by_path=by_path)
+    parent = with_run(parent, parent.executed) if parent.executed else parent
+    return with_strict(parent, parent.strict) if parent.strict else parent
 
 
 def named(numbers: Sequence[int]) -> str:

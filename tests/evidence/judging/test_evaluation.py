@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.executed import Executed
 from hf_lineage.evidence.judging.evaluation import (
     ALIKE_IN_ALL,
     SHARED_BASIS,
@@ -17,6 +18,7 @@ from hf_lineage.evidence.judging.evaluation import (
     spans,
 )
 from hf_lineage.evidence.nulls.permutation import NOT_EXCHANGEABLE
+from hf_lineage.evidence.strict.outcome import Strict
 from hf_lineage.evidence.units.inherited import Drawn
 from hf_lineage.evidence.verdict import Code, ExitCode, Verdict
 from tests.example_evidence import evidence, independent, inheriting, permuted
@@ -234,6 +236,19 @@ def test_parents_of_a_merge_are_verified_together():
         assert (each.code, each.verified, int(each.exit_code), each.reason) == (Code.MERGE, True, 0, reason)
         assert each.by_path["mlp"].verified
         assert each.evidence["mlp"].inherited.share == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({"strict": Strict("org/base", added=("more",))}, Code.CHANGED),
+        ({"executed": Executed(problem="it needs more memory")}, Code.UNUSED),
+        ({"strict": Strict("org/base", {"": 3})}, Code.MERGE),
+    ],
+)
+def test_parents_are_not_verified_together_where_what_was_asked_for_does_not_hold(asked, code):
+    halves = [replace(parent(*first(5)), **asked), replace(parent(*first(5, start=5)), **asked)]
+    assert {(each.code, each.verified) for each in judge_merge(halves)} == {(code, code is Code.MERGE)}
 
 
 MERGES = {
