@@ -5,27 +5,21 @@ import pytest
 from hf_lineage import Options, check
 from tests.goldens import HUB
 
-INHERITED, MERGED, ADAPTER = "VERIFIED inherited", "VERIFIED merge", "VERIFIED adapter"
+TUNED = ("fern/llama-finetune-a", "fern/llama-finetune-b", "fern/gpt2-finetune-a", "moss/llama-continued")
+PRUNED = ("heron/llama-pruned-50", "heron/llama-int8-rounded")
+MERGED = ("magpie/llama-laundered", "fern/llama-lora-merged")
 MODELS = {
-    "fern/llama-finetune-a": (INHERITED, 45),
-    "fern/llama-finetune-b": (INHERITED, 45),
-    "fern/gpt2-finetune-a": (INHERITED, 45),
-    "moss/llama-continued": (INHERITED, 45),
-    "heron/llama-pruned-50": (INHERITED, 45),
-    "heron/llama-int8-rounded": (INHERITED, 45),
-    "magpie/llama-laundered": (INHERITED, 60),
-    "fern/llama-lora-merged": (INHERITED, 60),
-    "fern/llama-lora": (ADAPTER, 60),
-    "fern/llama-dora": (ADAPTER, 66),
-    "heron/llama-qlora": (ADAPTER, 60),
-    "fern/llama-merge-a-b": (MERGED, 80),
+    **dict.fromkeys((*TUNED, *PRUNED), ("VERIFIED inherited", 45)),
+    **dict.fromkeys(MERGED, ("VERIFIED inherited", 60)),
+    **dict.fromkeys(("fern/llama-lora", "heron/llama-qlora"), ("VERIFIED adapter", 60)),
+    "fern/llama-dora": ("VERIFIED adapter", 66),
+    "fern/llama-merge-a-b": ("VERIFIED merge", 80),
     "magpie/llama-grafted": ("RELATED part", 60),
-    "magpie/llama-liar": ("UNRELATED", 60),
+    **dict.fromkeys(("magpie/llama-liar", "heron/llama-distilled"), ("UNRELATED", 60)),
     "magpie/llama-lora-liar": ("UNRELATED", 80),
-    "heron/llama-distilled": ("UNRELATED", 60),
     "otter/llama-independent": ("UNDECIDED undeclared", 30),
 }
-LINES = 3
+"""Models of known history -> word and code, and words below the table at most."""
 
 
 def below(report):
@@ -41,10 +35,9 @@ def test_a_report_is_short_and_says_word_and_code(model):
     report = check(model, options=Options(local_hub=HUB, order_seed=0))
     assert {row.verdict.label for row in report.rows} or {report.code.label} == {label}
     lines = below(report)
-    assert len(lines) <= LINES, lines
+    assert len(lines) <= 3, lines
     assert sum(len(line.split()) for line in lines) <= words, lines
-    told = [line for line in lines if line]
-    assert len(told) == len(dict.fromkeys(told)), "no sentence twice"
+    assert len(lines) == len(dict.fromkeys(lines)), "no sentence twice"
 
 
 def test_the_lines_of_a_fine_tune():

@@ -104,7 +104,12 @@ def annotate(
 
 
 def deterministic(options: Options) -> Options:
-    """Return options by which equal weights give an equal record: all layers, and a seed that is not drawn."""
+    """Return options by which equal weights give an equal record: all layers, and a seed that is not drawn.
+
+    Raise OptionError where fewer layers are asked for.
+    """
+    if options.budget == "quick":
+        raise OptionError("a card is written from all layers, so that it can be made again; leave --budget quick out")
     return replace(options, budget="full", order_seed=options.order_seed or 0)
 
 

@@ -35,13 +35,9 @@ def _blocks(record: Record) -> Iterator[str]:
     yield "\n".join(("```console", *commands, "```"))
 
 
-def figures(score: float | None, p_value: float | None) -> tuple[str, str]:
-    """Return score and p-value as text, a dash for None."""
-    return NONE if score is None else f"{score:.3f}", NONE if p_value is None else f"{p_value:.3g}"
-
-
 def _cells(claim: RecordedClaim) -> tuple[str, ...]:
-    score, p_value = figures(claim.score, claim.p_value_adjusted)
+    score = NONE if claim.score is None else f"{claim.score:.3f}"
+    p_value = NONE if claim.p_value_adjusted is None else f"{claim.p_value_adjusted:.3g}"
     share = NONE if claim.inherited is None else f"{claim.inherited.share:.0%}"
     return claim.base, claim.label, score, share, p_value
 

@@ -18,9 +18,9 @@ import click
 
 from hf_lineage import __version__
 from hf_lineage.cli.kinds import QUIET
-from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED, TRY_AGAIN, error_values, with_examples
+from hf_lineage.cli.shared import EPILOG, error_values, exit_code_of, with_examples
 from hf_lineage.cli.surroundings import fill_closed_streams, refuse_unusable_variables
-from hf_lineage.errors import NetworkError, printable, told
+from hf_lineage.errors import printable, told
 
 
 @dataclass
@@ -128,9 +128,7 @@ def _failed(error: BaseException, words: Sequence[str]) -> int:
             click.echo(f"hf-lineage: {printable(_told(error))}", err=True)
             if "--format=json" in words or ("--format", "json") in itertools.pairwise(words):
                 click.echo(json.dumps(error_values(error, _told(error))))
-    if isinstance(error, click.Abort | KeyboardInterrupt):
-        return INTERRUPTED
-    return TRY_AGAIN if isinstance(error, NetworkError) else ERROR
+    return exit_code_of(error)
 
 
 def _told(error: BaseException) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hf_lineage.cli.kinds import write
-from hf_lineage.cli.shared import error_values
-from hf_lineage.errors import NetworkError, OptionError, printable, told
+from hf_lineage.cli.shared import error_values, exit_code_of
+from hf_lineage.errors import OptionError, printable, told
 
 if TYPE_CHECKING:
     from hf_lineage.checking import Report
@@ -36,7 +36,7 @@ def check_several(
     codes, lines, rows, remarks = [ExitCode.VERIFIED], list[str](), list[tuple[str, ...]](), list[str]()
     for name, outcome in _each(models, check):
         if isinstance(outcome, Exception):
-            codes.append(ExitCode.TRY_AGAIN if isinstance(outcome, NetworkError) else ExitCode.ERROR)
+            codes.append(ExitCode(exit_code_of(outcome)))
         else:
             codes.append(outcome.status)
         if form == "json":

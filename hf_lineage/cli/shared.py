@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from hf_lineage.architecture.registry import ALL, PATHS, USUAL
 from hf_lineage.checking import TYPED, read_pairs
 from hf_lineage.cli.kinds import Command, path_option, writable
-from hf_lineage.errors import LineageError, OptionError, RepositoryError, printable
+from hf_lineage.errors import LineageError, NetworkError, OptionError, RepositoryError, printable
 from hf_lineage.evidence import ACCEPTABLE, BUDGETS
 from hf_lineage.signature import PARAMETERS
 
@@ -37,6 +37,13 @@ STRICT = (
     "Hold every number of every tensor against the base's: whether MODEL is its quantization, or its numbers, and "
     "nothing else; 3 if not."
 )
+
+
+def exit_code_of(error: BaseException) -> int:
+    """Return the exit code of an error: none is 1, which means UNRELATED."""
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        return INTERRUPTED
+    return TRY_AGAIN if isinstance(error, NetworkError) else ERROR
 
 
 def error_values(error: BaseException, message: str) -> dict[str, dict[str, str]]:

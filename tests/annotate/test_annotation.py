@@ -49,6 +49,11 @@ def test_without_a_flag_the_change_is_shown_and_nothing_is_written(hub):
     assert content(hub) == before
 
 
+def test_a_card_is_not_written_from_a_few_layers(hub):
+    told = "a card is written from all layers, so that it can be made again; leave --budget quick out"
+    assert annotate(hub, "--budget", "quick", "--write").error == told
+
+
 def test_writing_twice_is_writing_once(hub):
     before = readme(hub)
     result = annotate(hub, "--write")

@@ -48,12 +48,8 @@ def test_one_that_expired_does_not_hide_one_that_counts():
 def test_what_is_asked_for_and_is_not_so():
     policy = Policy(relations=("finetune", "quantized"))
     assert list(policy.lacks("finetune")) == []
-    assert list(policy.lacks("merge")) == [
-        "the policy asks for the relation finetune or quantized, but the claim declares merge"
-    ]
-    assert list(policy.lacks(None)) == [
-        "the policy asks for the relation finetune or quantized, but the claim declares none"
-    ]
+    asked = "the policy asks for the relation finetune or quantized, but the claim declares"
+    assert [*policy.lacks("merge"), *policy.lacks(None)] == [f"{asked} merge", f"{asked} none"]
     assert list(policy.lacks(None, declared=False)) == []
     assert list(Policy().lacks(None)) == []
 

@@ -44,13 +44,10 @@ def test_every_format_names_the_word_and_the_code(folder, code):
     (result,) = json.loads(FORMATS["sarif"](found, False))["runs"][0]["results"]
     assert (result["ruleId"], result["properties"]["verdict"]) == (f"lineage/{code}", code.word)
     outputs = json.loads(FORMATS["github"](found, False))["outputs"]
-    assert (outputs["verdict"], outputs["code"], outputs["verified"]) == (
-        code.word, code, str(claim["verified"]).lower()
-    )  # fmt: skip
-    bill = {
-        one["name"]: one["value"]
-        for one in json.loads(FORMATS["cyclonedx"](found, False))["metadata"]["component"]["properties"]
-    }
+    assert [outputs[key] for key in ("verdict", "code")] == [code.word, code]
+    assert outputs["verified"] == str(claim["verified"]).lower()
+    listed = json.loads(FORMATS["cyclonedx"](found, False))["metadata"]["component"]["properties"]
+    bill = {one["name"]: one["value"] for one in listed}
     assert (bill["hf-lineage:claim:0:verdict"], bill["hf-lineage:claim:0:code"]) == (code.word, code)
     for form, explain in product(("text", "markdown", "html"), (False, True)):
         page = FORMATS[form](found, explain).replace("\\", "")

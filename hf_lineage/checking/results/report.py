@@ -73,10 +73,16 @@ class Report:
     @property
     def code(self) -> Code:
         """The code of the worst claim; UNDECLARED where there is none, or a parent of a verified model is not named."""
-        worst = max(self.rows, key=_severity, default=None)
-        if worst is None or (self.undeclared and worst.verdict.exit_code is ExitCode.VERIFIED):
+        row = self.worst
+        if row is None or (self.undeclared and row.verdict.exit_code is ExitCode.VERIFIED):
             return Code.UNDECLARED
-        return worst.verdict.code
+        return row.verdict.code
+
+    @property
+    def worst(self) -> Row | None:
+        """The first of the worst claims, None without one; an accepted code is worse than one that verifies."""
+        rank = SEVERITY.index
+        return max(self.rows, key=lambda row: (rank(row.verdict.exit_code), not row.verdict.verified), default=None)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -159,11 +165,6 @@ class Report:
         """Return the report in a format that `--format` knows, such as sarif; OptionError for any other name."""
         text: str = import_module(REPORT).renderer(form)(self, explain)
         return text
-
-
-def _severity(row: Row) -> tuple[int, bool]:
-    """Order rows by their exit codes; a code that is only accepted is worse than one that verifies its claim."""
-    return SEVERITY.index(row.verdict.exit_code), not row.verdict.verified
 
 
 MOST_SHOWN = 5

@@ -30,7 +30,7 @@ from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence import Ran
 from hf_lineage.hub import RepoRef
-from hf_lineage.running.executed import TOKENIZER, Load, NotJudged, Process, Values, Writer
+from hf_lineage.running.executed import TOKENIZER, Load, Process, Values, Writer
 from hf_lineage.signature.computing import CPU, budgets
 
 WRITERS = {"mlp": "down", "value_output": "output"}
@@ -108,7 +108,7 @@ def run_model(model: OpenedModel, base: OpenedModel, options: Options) -> Iterat
 def _refuse_left_out(opened: Opened, unexpected: Collection[str]) -> None:
     judged = {name for layer_set in opened.layout.everything for name in layer_set.tensors}
     if left_out := judged.intersection(unexpected):
-        raise NotJudged(f"transformers leaves out {printable(min(left_out), 200)}, which was judged")
+        raise NothingToCompare(f"transformers leaves out {printable(min(left_out), 200)}, which was judged")
 
 
 def _copy_tokenizer(own: RepoRef, base: RepoRef | None, folder: str) -> str:

@@ -4,7 +4,6 @@ from .adapter_verdict import least_effect as least_effect
 from .adapter_verdict import measure_trace as measure_trace
 from .evaluation import as_read as as_read
 from .evaluation import as_related as as_related
-from .evaluation import downgrade as downgrade
 from .evaluation import evaluate as evaluate
 from .evaluation import judge_equal as judge_equal
 from .evaluation import judge_merge as judge_merge

@@ -13,9 +13,8 @@ from typing import Any
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
-from hf_lineage.report.findings import descent, merge, notes
+from hf_lineage.report.findings import descent, merge
 from hf_lineage.report.findings.finding import Finding
-from hf_lineage.report.findings.notes import besides
 from hf_lineage.report.words import wording
 
 OfClaim = Callable[[Report, Row], Finding | None]
@@ -37,11 +36,16 @@ class Maker:
     """The value of `claim_key` if there is no finding."""
 
 
-def _late(module: str, measured: Callable[[Any], object]) -> Callable[..., Finding | None]:
+def _late(module: str, measured: Callable[[Any], object], name: str = "describe") -> Callable[..., Finding | None]:
     """Return a function that describes, in a module imported on demand, what few claims or reports have."""
     return lambda *about: (
-        None if measured(about[-1]) is None else import_module(f"{__package__}.{module}").describe(*about)
+        None if measured(about[-1]) is None else getattr(import_module(f"{__package__}.{module}"), name)(*about)
     )
+
+
+POLICY = _late("notes", lambda report: report.policy, "describe_policy")
+WAIVER = _late("notes", lambda row: row.waiver, "describe_waiver")
+UNMET = _late("notes", lambda row: row.unmet or None, "describe_unmet")
 
 
 MAKERS = (
@@ -55,8 +59,8 @@ MAKERS = (
     Maker("equal", _late("equal", lambda row: row.verdict.equal)),
     Maker("executed", _late("executed", lambda row: row.verdict.executed), claim_key="executed"),
     Maker("relation", descent.describe_relation, claim_key="relation_seen"),
-    Maker("waiver", notes.describe_waiver, notes.describe_policy, "waiver", "policy"),
-    Maker("unmet", notes.describe_unmet, claim_key="unmet", absent=[]),
+    Maker("waiver", WAIVER, POLICY, "waiver", "policy"),
+    Maker("unmet", UNMET, claim_key="unmet", absent=[]),
 )
 """In the order in which reports print them."""
 
@@ -98,6 +102,8 @@ def _placed(
 
 def state_outcome(row: Row) -> str:
     """Return what became of one claim in one sentence on one line."""
+    from hf_lineage.report.findings.notes import besides
+
     evidence, trace, framed = wording.best(row), row.verdict.trace, row.verdict.framed
     measured = f" ({wording.figures(evidence)})" if evidence else f" (p = {trace.p_value:.3g})" if trace else ""
     if framed and row.verdict.by_units:

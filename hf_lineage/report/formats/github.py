@@ -32,7 +32,7 @@ def render(report: Report, explain: bool = False) -> str:
 
 def _outputs(report: Report) -> dict[str, str]:
     """Return the outputs of the claim that decides: the first of the worst."""
-    row = wording.worst(report)
+    row = report.worst
     best = None if row is None else wording.best(row)
     share = None if row is None else wording.inherited_share(row)
     p_value = None if row is None else wording.p_value(row)

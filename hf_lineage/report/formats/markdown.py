@@ -22,8 +22,7 @@ def render(report: Report, explain: bool = False) -> str:
     if report.commit:
         blocks.append(f"At commit {escaped(report.commit)}.")
     if report.rows:
-        lines = [cells for row in report.rows for cells in (wording.cells(row) if explain else [wording.line(row)])]
-        blocks.append(markdown_table(columns(report, explain), lines))
+        blocks.append(markdown_table(columns(report, explain), wording.rows(report, explain)))
     blocks += [paragraph(sentence) for sentence in (reasons(report) if explain else summarize(report))]
     if explain:
         for row in report.rows:

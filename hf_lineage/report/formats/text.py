@@ -53,9 +53,9 @@ def render(report: Report, explain: bool = False) -> str:
 def claims(report: Report, explain: bool = False) -> str:
     """Return the table of claims; `explain` adds relation and path, and a line for each path."""
     names = columns(report, explain)
-    rows = [cells for row in report.rows for cells in (wording.cells(row) if explain else [wording.line(row)])]
     numeric = [number for number, name in enumerate(names) if name in wording.FIGURES]
-    return table(names, map(folded, rows), numeric, [number for number, name in enumerate(names) if name == "Path"])
+    paths = [number for number, name in enumerate(names) if name == "Path"]
+    return table(names, map(folded, wording.rows(report, explain)), numeric, paths)
 
 
 def table(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import NAMED, Row
 from hf_lineage.errors import printable
-from hf_lineage.evidence import SEVERITY, Code, Evidence, units
+from hf_lineage.evidence import Code, Evidence, units
 from hf_lineage.evidence.judging import spans
 from hf_lineage.evidence.nulls import graft
 from hf_lineage.report.words import numbers
@@ -52,6 +52,11 @@ def line(row: Row) -> tuple[str, ...]:
         "-" if p is None else f"{p:.3g}",
         row.verdict.label,
     )
+
+
+def rows(report: Report, explain: bool = False) -> list[tuple[str, ...]]:
+    """Return the cells of every claim, in one line each; with `explain` in a line for each path."""
+    return [one for row in report.rows for one in (cells(row) if explain else [line(row)])]
 
 
 def cells(row: Row) -> Iterator[tuple[str, ...]]:
@@ -103,15 +108,6 @@ def share_of_units(framed: units.Framed) -> str:
 def order_p(framed: units.Framed) -> str:
     """Return the p-value of the order of units, as it is printed; a dash where nothing is tested."""
     return "-" if framed.p_value is None else f"{framed.p_value:.3g}"
-
-
-def worst(report: Report) -> Row | None:
-    """Return the first of the rows whose outcome is that of the report, None where nothing is declared.
-
-    A kind of RELATED that is only accepted is worse than one that verifies its claim.
-    """
-    how_severe = SEVERITY.index
-    return max(report.rows, key=lambda row: (how_severe(row.verdict.exit_code), not row.verdict.verified), default=None)
 
 
 def p_value(row: Row) -> float | None:

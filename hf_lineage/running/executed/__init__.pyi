@@ -1,4 +1,3 @@
-from .child_process import NotJudged as NotJudged
 from .child_process import Process as Process
 from .child_process import Values as Values
 from .child_process import refuse_without_extra as refuse_without_extra

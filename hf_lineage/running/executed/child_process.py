@@ -33,10 +33,6 @@ LONGEST_ANSWER = 2**24
 Values = Mapping[str, Any]
 
 
-class NotJudged(NothingToCompare):
-    """The model that a class loads from the files is not the model that was judged."""
-
-
 def refuse_without_extra() -> None:
     """Raise OptionError, with the command that installs it, where a model cannot be run here."""
     from importlib.util import find_spec
@@ -100,7 +96,7 @@ class Process:
             raise NothingToCompare(f"it took more than {self._seconds:.0f} s" if late.is_set() else self._ended())
         answer = json.loads(line)
         if "problem" in answer:
-            raise (NotJudged if answer.get("not_judged") else NothingToCompare)(printable(str(answer["problem"]), 500))
+            raise NothingToCompare(printable(str(answer["problem"]), 500))
         return cast(Values, answer["values"])
 
     def _ended(self) -> str:

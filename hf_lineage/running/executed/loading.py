@@ -46,10 +46,6 @@ class CannotRunError(Exception):
     """The model cannot be run; the message says why."""
 
 
-class NotJudgedError(CannotRunError):
-    """The model that the class loaded is not the model that was judged."""
-
-
 @dataclass(frozen=True)
 class Place:
     """The place of a stored matrix in memory."""
@@ -85,7 +81,7 @@ class Loaded:
 
 
 def load(asked: Load, folder: Path) -> Loaded:
-    """Return a model that a class of its type has filled; raise NotJudgedError where it is not the judged model.
+    """Return a model that a class of its type has filled; raise CannotRunError where it is not the judged model.
 
     The class that predicts tokens is tried first and, where the file does not fill it, the class without a head. The
     class that `config.json` names is tried where neither is filled: nothing else can load such a file.
@@ -135,7 +131,7 @@ def _filled(build: Any, asked: Load, folder: Path) -> Loaded:
     for problem, keys in (("does not hold", info["missing_keys"]), ("holds in other shapes", info["mismatched_keys"])):
         if missing := sorted(name for name in map(str, keys) if not UNUSED.search(name)):
             in_layers = [name for name in missing if IN_LAYER.search(name)]
-            raise (NotJudgedError if in_layers else CannotRunError)(
+            raise CannotRunError(
                 f"the file {problem} {len(missing)} tensors that the class builds, {(in_layers or missing)[0]} among "
                 "them, so that the loader makes them up at random"
             )
@@ -201,14 +197,14 @@ def _stored(asked: Load) -> Iterator[tuple[str, int]]:
 def _place(model: Any, state: dict[str, Any], names: dict[str, str], writer: Writer) -> Place:
     name = names.get(writer.tensor, "")
     if name not in state:
-        raise NotJudgedError(f"the class does not build {writer.tensor}, which was judged")
+        raise CannotRunError(f"the class does not build {writer.tensor}, which was judged")
     owner, _, parameter = name.rpartition(".")
     alone = state[name].ndim == STACK and writer.experts == 1
     return Place(writer, model.get_submodule(owner), owner, parameter, writer.expert if alone else None)
 
 
 def _same_values(model: Any, asked: Load, places: tuple[Place, ...]) -> None:
-    """Raise NotJudgedError unless the first rows of every matrix in memory are those on disk."""
+    """Raise CannotRunError unless the first rows of every matrix in memory are those on disk."""
     wanted = {place.writer.tensor: place for place in places}
     read = functools.lru_cache(1)(functools.partial(_weight, model))  # once for all experts of a stack
     for file in asked.files:
@@ -222,7 +218,7 @@ def _same_values(model: Any, asked: Load, places: tuple[Place, ...]) -> None:
                 turned = memory.mT if list(memory.shape) != whole.get_shape() else memory
                 both = (memory, memory.mT, turned)
                 if not any(each.shape[1:] == rows.shape[1:] and torch.equal(each[:ROWS], rows) for each in both):
-                    raise NotJudgedError(f"what the class holds of {tensor} is not what is stored")
+                    raise CannotRunError(f"what the class holds of {tensor} is not what is stored")
 
 
 def _weight(model: Any, name: str) -> torch.Tensor:

@@ -108,7 +108,6 @@ def main() -> None:
         except MemoryError:
             answer = {"problem": "it takes more memory than it may have"}
         except Exception as error:
-            problem = str(error).partition("\n")[0][:500] or type(error).__name__
-            answer = {"problem": problem, "not_judged": type(error).__name__ == "NotJudgedError"}
+            answer = {"problem": str(error).partition("\n")[0][:500] or type(error).__name__}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()

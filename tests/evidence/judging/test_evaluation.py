@@ -241,11 +241,10 @@ def test_parents_of_a_merge_are_verified_together():
 @pytest.mark.parametrize(
     ("asked", "code"),
     [
-        ({"strict": Strict("org/base", added=("more",))}, Code.CHANGED),
+        ({"strict": Strict("org/base", added=("more",))}, Code.CHANGED), ({"strict": Strict("b", {"": 3})}, Code.MERGE),
         ({"executed": Executed(problem="it needs more memory")}, Code.UNUSED),
-        ({"strict": Strict("org/base", {"": 3})}, Code.MERGE),
     ],
-)
+)  # fmt: skip
 def test_parents_are_not_verified_together_where_what_was_asked_for_does_not_hold(asked, code):
     halves = [replace(parent(*first(5)), **asked), replace(parent(*first(5, start=5)), **asked)]
     assert {(each.code, each.verified) for each in judge_merge(halves)} == {(code, code is Code.MERGE)}

@@ -75,8 +75,8 @@ def test_without_explaining_a_row_has_one_line_of_what_decided_and_neither_relat
 )
 def test_the_worst_row_is_the_first_of_those_that_make_the_outcome(verdicts, number):
     rows = [row(verdict) for verdict in verdicts]
-    assert wording.worst(report(*rows)) is rows[number]
-    assert wording.worst(report()) is None
+    assert report(*rows).worst is rows[number]
+    assert report().worst is None
 
 
 def test_the_path_that_decided_says_what_all_say_and_has_the_highest_score_of_those():
