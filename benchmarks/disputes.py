@@ -159,7 +159,7 @@ def run(case: Case, build: Build, folder: Path) -> Outcome:
     _declare(model, case.card)
     for other, weights in (case.also or {}).items():
         _written({"blend": weights}, hub, hub / OWNER / other, replace(build, moved=0.0))
-    options = Options(local_hub=hub, order_seed=0)
+    options = Options(local_hub=hub, seed=0)
     bases = [f"{OWNER}/{case.against}"] if case.against else []
     report = _searched(check(f"{OWNER}/{case.name}", bases, options), hub, known)
     told = " ".join(text.render(report, explain=True).split()).replace(f"{OWNER}/", "")

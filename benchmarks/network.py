@@ -120,7 +120,7 @@ def written(model: Model, folder: Path) -> Path:
 
 def checked(hub: Hub, home: Path, case: Case) -> str:
     """Check the candidate in a process of its own with empty caches, and return what comes out and after how much."""
-    settings = ("--budget", case.budget, "--set", f"order-seed={SEED}", "--format", "json")
+    settings = ("--budget", case.budget, "--seed", str(SEED), "--format", "json")
     said = run(hub, home, "check", case.candidate, "--base", BASE, *settings)
     (claim,) = json.loads(said)["claims"]
     return f"{claim['verdict']} after {claim['paths'][0]['layers_read']} of {claim['layers']} layers"

@@ -25,7 +25,7 @@ SENTENCES = frozenset({"reason", "notes", "conflicts", "source", "description", 
 """Keys that hold sentences for people, and words of a command."""
 TOLERANCE = 1e-6
 """Relative: sums of float32 in another order."""
-OPTIONS = ("--paths", "mlp,value_output,query_key", "--set", "order-seed=0", "--format", "json")
+OPTIONS = ("--paths", "mlp,value_output,query_key", "--seed", "0", "--format", "json")
 
 
 def report(tree: Path, model: str, options: Sequence[str] = OPTIONS) -> dict[str, Any]:

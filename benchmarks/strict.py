@@ -356,7 +356,7 @@ def checking(base: Path, candidate: Path, strict: bool) -> tuple[float, int]:
     from hf_lineage import Options, compare
 
     began = time.perf_counter()
-    report = compare(str(base), str(candidate), Options(strict=strict, order_seed=0))
+    report = compare(str(base), str(candidate), Options(strict=strict, seed=0))
     seconds = time.perf_counter() - began
     if report.exit_code:
         raise RuntimeError(f"the comparison returned {report.exit_code}")

@@ -52,7 +52,7 @@ def cost(base: Path, candidate: Path) -> Cost:
     taken = _watched()
     from hf_lineage import Options, compare
 
-    (row,) = compare(str(base), str(candidate), Options(order_seed=0)).rows
+    (row,) = compare(str(base), str(candidate), Options(seed=0)).rows
     used = resource.getrusage(resource.RUSAGE_SELF)
     framed = row.verdict.framed
     return Cost(

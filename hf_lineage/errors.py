@@ -145,7 +145,7 @@ def told(error: BaseException) -> str:
         return str(error)
     kind, message = type(error).__name__, str(error)
     if isinstance(error, MemoryError):
-        why = message or "not enough memory; try --set max-memory=8GiB"
+        why = message or "not enough memory; try HF_LINEAGE_MAX_MEMORY=8GiB"
     elif isinstance(error, ImportError):
         why = f"a package that is needed cannot be imported ({message or kind}); install hf-lineage again"
     elif isinstance(error, OSError) and error.errno in NO_ROOM:

@@ -30,7 +30,7 @@ MODELS = {
 def report(name: str):
     """The report on one of them, at a time that never changes."""
     model, bases = MODELS[name]
-    return replace(check(model, bases, Options(local_hub=Path("examples/hub"), order_seed=0)), checked_at=MOMENT)
+    return replace(check(model, bases, Options(local_hub=Path("examples/hub"), seed=0)), checked_at=MOMENT)
 
 
 def no_weights(folder: Path):
@@ -41,7 +41,7 @@ def no_weights(folder: Path):
     shutil.copy(HUB / "fern/llama-finetune-a/model.safetensors", folder / "wren/llama-chat")
     card = {"base_model": "acme/llama-base", "base_model_relation": "finetune"}
     (folder / "wren/llama-chat/README.md").write_text(f"---\n{json.dumps(card)}\n---\n", encoding="utf-8")
-    found = check("wren/llama-chat", options=Options(local_hub=folder, order_seed=0))
+    found = check("wren/llama-chat", options=Options(local_hub=folder, seed=0))
     return replace(found, checked_at=MOMENT)
 
 

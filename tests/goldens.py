@@ -27,7 +27,7 @@ THIS_VERSION = "(the version that writes it)"
 
 def pair() -> Report:
     """Return what is found of an example model and the base that it declares, along two paths."""
-    options = Options(local_hub=HUB, order_seed=0, paths=("mlp", "query_key"), permutations=199)
+    options = Options(local_hub=HUB, seed=0, paths=("mlp", "query_key"), permutations=199)
     return replace(check("fern/llama-finetune-a", options=options), checked_at=MOMENT)
 
 

@@ -54,7 +54,7 @@ def decoded(folder: Path) -> dict[str, NDArray[Any]]:
 
 
 def verdict(base: Path, candidate: Path) -> Any:
-    return compare(str(base), str(candidate), Options(order_seed=0, recompute=True)).rows[0].verdict
+    return compare(str(base), str(candidate), Options(seed=0, recompute=True)).rows[0].verdict
 
 
 def refused(folder: Path) -> str:

@@ -135,7 +135,7 @@ def test_the_section_of_a_card_says_that_a_trace_is_weak_and_gives_a_command_tha
     ],
 )
 def test_every_report_shows_the_projections(model, told, tmp_path):
-    asked = [f"--report={form}={tmp_path / form}" for form in told]
+    asked = [f"--output={form}={tmp_path / form}" for form in told]
     assert lineage("check", model, "--local-hub", HUB, *asked).code == (1 if "liar" in model else 0)
     for form, words in told.items():
         text = (tmp_path / form).read_text("utf-8")

@@ -32,7 +32,7 @@ def below(report):
 @pytest.mark.parametrize("model", MODELS)
 def test_a_report_is_short_and_says_word_and_code(model):
     label, words = MODELS[model]
-    report = check(model, options=Options(local_hub=HUB, order_seed=0))
+    report = check(model, options=Options(local_hub=HUB, seed=0))
     assert {row.verdict.label for row in report.rows} or {report.code.label} == {label}
     lines = below(report)
     assert len(lines) <= 3, lines
@@ -41,7 +41,7 @@ def test_a_report_is_short_and_says_word_and_code(model):
 
 
 def test_the_lines_of_a_fine_tune():
-    assert below(check("fern/llama-finetune-a", options=Options(local_hub=HUB, order_seed=0))) == [
+    assert below(check("fern/llama-finetune-a", options=Options(local_hub=HUB, seed=0))) == [
         "All 6 layers come from it. How it was made: 9 of 9 matrices changed in full (by 6.5% of their size), as by "
         "fine-tuning or a merge. Unrelated models of this size score at most 0.017.",
         "Next: Nothing to do. Details: --explain",
@@ -49,7 +49,7 @@ def test_the_lines_of_a_fine_tune():
 
 
 def test_the_lines_of_a_graft():
-    assert below(check("magpie/llama-grafted", options=Options(local_hub=HUB, order_seed=0))) == [
+    assert below(check("magpie/llama-grafted", options=Options(local_hub=HUB, seed=0))) == [
         "How it was made: in the layers that are inherited, weights unchanged. Unrelated models of this size score at "
         "most 0.017.",
         "33% of what its units write is inherited, in layers 1, 4.",
@@ -59,7 +59,7 @@ def test_the_lines_of_a_graft():
 
 def test_no_base_that_the_user_names_is_called_declared():
     for base in ("acme/llama-base", "otter/llama-independent", "acme/gpt2-base"):
-        report = check("magpie/llama-grafted", base, options=Options(local_hub=HUB, order_seed=0))
+        report = check("magpie/llama-grafted", base, options=Options(local_hub=HUB, seed=0))
         for text in (report.to_text(), report.to_text(explain=True), report.to_markdown()):
             assert "declared base" not in text.casefold()
             assert "the model itself declares" not in text

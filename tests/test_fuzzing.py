@@ -94,7 +94,7 @@ def test_the_command_ends_with_the_code_of_a_verdict_or_with_2(hub, file, monkey
     @given(RANDOM)
     def run(random):
         (model / file).write_bytes(make(random, valid))
-        found = lineage("check", model, "--local-hub", hub, "--set", "permutations=99", "--set", "alpha=0.05")
+        found = lineage("check", model, "--local-hub", hub, "--alpha", "0.05")
         assert found.code in (0, 1, 2, 3), found
         assert found.code != 1 or "UNRELATED" in found.out, found
         if found.code == 2 and not found.out:
@@ -118,7 +118,7 @@ def test_weights_that_are_no_model_end_with_2_or_3(hub, tmp_path):
     @given(RANDOM)
     def run(random):
         (model / WEIGHTS).write_bytes(safetensors_file(random, header, data))
-        found = lineage("check", model, "--base", hub / "acme/base", "--set", "permutations=99", "--set", "alpha=0.05")
+        found = lineage("check", model, "--base", hub / "acme/base", "--alpha", "0.05")
         assert found.code in (0, 2, 3) or "UNRELATED" in found.out, found
 
     run()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,13 @@ import yaml
 from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.architecture.registry.schema import as_sets
 from hf_lineage.architecture.registry.tables import registry_root, unsupported
-from hf_lineage.checking.settings import TYPED
 from hf_lineage.checkpoint.formats.table import BY_END, BY_METHOD
 from hf_lineage.cli import cli
-from hf_lineage.cli.shared import EXAMPLES, SetOption, described
+from hf_lineage.cli.shared import EXAMPLES
 from tools.tables import table
 
 ROOT = Path(__file__).parents[1]
 TASK = re.compile(r"(?<=.)(For[A-Z]\w*|DoubleHeads\w*|(LMHead|WithLMHead)?Model(WithProjection|WithLMHead)?|LM)$")
-SET = "`--set KEY=VALUE` gives one of these a value; `--set help` of a command lists those that it has."
 ONLY_SHARED = "All its options are [options of several commands](#options-of-several-commands)."
 PARTLY_READ = {"compressed-tensors", "AutoRound", "GGUF", "HQQ", "quanto", "torchao"}
 """Formats of which only some forms are refused."""
@@ -58,20 +56,7 @@ def options_block() -> str:
         parts += ["Examples:", examples] if examples else []
     shared = [(*_written(option), ", ".join(names)) for option, names in users.items() if len(names) > 1]
     parts += ["### Options of several commands", table(("Option", "What it does", "Commands"), shared)]
-    parts += ["### Settings", SET, table(("KEY=VALUE", "What it does", "Commands"), _settings(commands))]
     return "\n\n".join(parts)
-
-
-def _settings(commands: Mapping[str, click.Command]) -> Iterator[tuple[str, str, str]]:
-    """The keys of `--set`, each with the commands that have it."""
-    keys = {
-        name: option.keys for name, command in commands.items() for option in command.params
-        if isinstance(option, SetOption)
-    }  # fmt: skip
-    for key, setting in TYPED.items():
-        option, help_text = _written((f"{key} [{setting.kind.metavar}]", " ".join(described(key).split())))
-        written = option if "|" in setting.kind.metavar else f"`{key}={setting.kind.metavar}`"
-        yield written, help_text, ", ".join(name for name in keys if key in keys[name])
 
 
 def every_command(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:

@@ -25,7 +25,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     folders = [bench.scratch.model(model) for model in models(bench.plan)]
     for budget in BUDGETS:
         # The same layers are drawn in every run, so that the second run finds them in memory.
-        command = lineage("compare", *folders, "--budget", budget, "--set", "order-seed=0")
+        command = lineage("compare", *folders, "--budget", budget, "--seed", "0")
         taken: dict[str, Seconds] = {"cold": [], "warm": []}
         for _ in range(bench.plan.rounds):
             forget(folders)

@@ -55,7 +55,7 @@ def run(folder: Path, limit: str | None) -> tuple[float, int, str, int]:
     from hf_lineage.checking.source.run import run_model
     from hf_lineage.hub import resolve
 
-    options = Options(run=True, order_seed=0, max_memory=limit)
+    options = Options(run=True, seed=0, max_memory=limit)
     model, start = open_model(resolve(str(folder)), options), time.perf_counter()
     with run_model(model, model, options) as done:
         taken = time.perf_counter() - start
@@ -82,7 +82,7 @@ def compare_run(base: Path, child: Path, limit: str) -> tuple[float, str, str]:
     from hf_lineage import Options, compare
 
     start = time.perf_counter()
-    (row,) = compare(str(base), str(child), Options(run=True, order_seed=0, max_memory=limit)).rows
+    (row,) = compare(str(base), str(child), Options(run=True, seed=0, max_memory=limit)).rows
     executed = row.verdict.executed
     lost = executed.ablation.amount if executed and executed.ablation else executed and executed.problem
     said = f"{row.verdict.label}{', executed' if row.verdict.is_executed else ''}"

@@ -12,10 +12,11 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -113,8 +114,8 @@ def _blob_ids(file: Path) -> set[str]:
 PREFIX = "LINEAGE_"
 NO_POLICY = "none"
 """The input policy that has no policy count."""
-SWITCHES = ("run", "strict")
-"""Inputs that are yes or no, and options of the command without a value."""
+TAKEN = ("--base", "--format", "--output", "-o", "--policy", "--fail-on", "--run", "--quiet", "-q")
+"""Options of the command that the action sets itself."""
 Card = Literal["never", "write", "pull-request"]
 Word = TypeVar("Word", bound=str)
 CARDS: tuple[Card, ...] = ("never", "write", "pull-request")
@@ -125,8 +126,7 @@ class Inputs:
     """Inputs of the workflow."""
 
     model: str
-    on_hub: bool
-    """Whether the model is one of the Hub, whatever folder of the checkout bears its name."""
+    """Name on the Hub with its revision, or a folder of the checkout as a path."""
     bases: tuple[str, ...]
     formats: Mapping[str, Format]
     fail_on: str
@@ -134,13 +134,12 @@ class Inputs:
     policy: str
     """Value of --policy for the command; empty for none."""
     card: Card
+    run: bool
     token: str
     cache: Path
     """The folder in which signatures of models on the Hub are cached from one run to the next."""
-    local_hub: Path | None
-    file: str | None
     options: tuple[str, ...]
-    """The options of the command that are passed on as they are."""
+    """Further options of the command, as they are typed."""
 
 
 def read_inputs(environ: Mapping[str, str]) -> Inputs:
@@ -154,30 +153,27 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
         )
     return Inputs(
         model=_model(given),
-        on_hub=bool(given.get("MODEL")),
         bases=tuple(_words(given.get("BASE", ""))),
         formats={name: renderer(_one_of(name, "formats", names())) for name in _words(given.get("FORMATS", ""))},
         fail_on=_one_of(given["FAIL_ON"], "fail-on", FAIL_ON) if given.get("FAIL_ON") else "",
         policy=_policy(given, environ),
         card=_one_of(given.get("ANNOTATE") or "never", "annotate", CARDS),
+        run=_one_of(given.get("RUN") or "no", "run", ("yes", "no")) == "yes",
         token=given.get("TOKEN", ""),
         cache=Path(environ.get("RUNNER_TEMP") or tempfile.gettempdir()) / "hf-lineage-signatures",
-        local_hub=_local_hub(given),
-        file=given.get("FILE") or None,
-        options=tuple(_passed(given)),
+        options=_options(given),
     )
 
 
-def _passed(given: Mapping[str, str]) -> Iterator[str]:
-    for name, words in PASSED.items():
-        yield from (f"--{name.lower().replace('_', '-')}={word}" for word in words(given.get(name, "")))
-    for name in SWITCHES:
-        if _one_of(given.get(name.upper()) or "no", name, ("yes", "no")) == "yes":
-            yield f"--{name}"
-
-
-def _local_hub(given: Mapping[str, str]) -> Path | None:
-    return Path(given["LOCAL_HUB"]) if given.get("LOCAL_HUB") else None
+def _options(given: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the words of the input `options`; OptionError for one that the action sets itself."""
+    try:
+        words = tuple(shlex.split(given.get("OPTIONS", "")))
+    except ValueError as error:
+        raise OptionError(f"the input options cannot be split into words: {error}") from None
+    if stray := next((word for word in words if word.partition("=")[0] in TAKEN), ""):
+        raise OptionError(f"{printable(stray, 100)} is an input of its own; leave it out of the input options")
+    return words
 
 
 def _model(given: Mapping[str, str]) -> str:
@@ -197,7 +193,7 @@ def _policy(given: Mapping[str, str], environ: Mapping[str, str]) -> str:
     """Return the policy: the one that the workflow names, else that of the folder where it is the repository's own."""
     asked, folder = given.get("POLICY", ""), given.get("LOCAL_PATH", "")
     if folder and asked in ("", OWN):
-        return OWN if is_own(lambda: locate(named(Path(folder)), _local_hub(given)), environ) else ""
+        return OWN if is_own(lambda: locate(named(Path(folder))), environ) else ""
     return "" if asked == NO_POLICY else asked
 
 
@@ -211,16 +207,3 @@ def _one_of(asked: str, name: str, allowed: Sequence[Word]) -> Word:
 def _words(text: str) -> list[str]:
     """Return the words between commas, spaces or line ends, each once."""
     return list(dict.fromkeys(re.findall(r"[^\s,]+", text)))
-
-
-def _one(text: str) -> list[str]:
-    return [text] if text else []
-
-
-PASSED: Mapping[str, Callable[[str], list[str]]] = {
-    "BASE": _words,
-    "ACCEPT": _words,
-    "SET": str.split,
-    **dict.fromkeys(("BUDGET", "LOCAL_HUB", "SUBFOLDER", "FILE", "AS", "REGISTRY"), _one),
-}
-"""Input that is an option of the command, under the same name -> the values in it."""

@@ -40,8 +40,6 @@ SUFFIXES = {
 """Format -> what its file ends in, where that is not the name of the format."""
 BESIDE = {"intoto": ("intoto-predicate", "checksums")}
 """Format that is asked for -> what other actions take besides."""
-OUTPUTS = {"sarif-path": "sarif", "predicate-path": "intoto-predicate", "checksums-path": "checksums"}
-"""Output -> the format whose file it names."""
 FAILED = "ERROR"
 """The output `verdict` where something could not be read."""
 CALLS: dict[Card, tuple[str, ...]] = {
@@ -84,7 +82,7 @@ def run_key(environ: Environment) -> int:
     with runner.without_commands(), contextlib.suppress(Exception):
         inputs = read_inputs(environ)
         _use(inputs)
-        source = locate(inputs.model, inputs.local_hub, inputs.on_hub, file=inputs.file)
+        source = locate(inputs.model)
         if isinstance(source, RepoRef):
             bases = _on_the_hub(source, inputs)
             if bases or source.remote:
@@ -117,10 +115,11 @@ def _checked(inputs: Inputs, environ: Environment) -> dict[str, Any]:
 def arguments(inputs: Inputs, reports: Iterable[tuple[str, Path]]) -> list[str]:
     """Return the command that does what the workflow asks for, without the name of the program."""
     policy = [f"--policy={inputs.policy}"] if inputs.policy else []
-    written = [f"--report={form}={file}" for form, file in reports]
-    flags = [*CALLS[inputs.card], *(["--on-hub"] if inputs.on_hub else [])]
+    written = [f"--output={form}={file}" for form, file in reports]
+    bases = [f"--base={base}" for base in inputs.bases]
+    run = ["--run"] if inputs.run else []
     # What stands after -- is never an option, whatever a folder is called.
-    return [*flags, *inputs.options, *policy, *written, "--", inputs.model]
+    return [*CALLS[inputs.card], *bases, *run, *inputs.options, *policy, *written, "--", inputs.model]
 
 
 def _run(command: Sequence[str]) -> None:
@@ -135,23 +134,19 @@ def _run(command: Sequence[str]) -> None:
 
 
 def _tell(environ: Environment, checked: Mapping[str, Any], folder: Path, files: Mapping[str, Path]) -> None:
-    """Set the outputs, and those that name a file that was written, and add the summary."""
-    written = {output: files.get(form) for output, form in OUTPUTS.items()}
-    named = {output: str(file) if file and file.exists() else "" for output, file in written.items()}
-    if named["sarif-path"]:
-        named["sarif-path"] = str(_alerts(Path(named["sarif-path"])))
-    _set(environ, checked["outputs"] | {"report-path": str(folder)} | named)
+    """Set the outputs and add the summary."""
+    if "sarif" in files and files["sarif"].exists():
+        _leave_alerts(files["sarif"])
+    _set(environ, checked["outputs"] | {"report-path": str(folder)})
     _summarise(environ, checked["summary"] + "\n")
 
 
-def _alerts(file: Path) -> Path:
-    """Write a SARIF log again without what passed, and return where: code scanning shows every result as an alert."""
+def _leave_alerts(file: Path) -> None:
+    """Take what passed out of a SARIF log: code scanning shows every result as an alert."""
     log = json.loads(file.read_text("utf-8"))
     for run in log["runs"]:
         run["results"] = [result for result in run["results"] if result["kind"] != "pass"]
-    alerts = file.with_suffix(".alerts.sarif")
-    write_output(alerts, encode(log).encode())
-    return alerts
+    write_output(file, encode(log).encode())
 
 
 def _failed(environ: Environment, problem: str) -> int:
@@ -175,7 +170,7 @@ def _on_the_hub(source: RepoRef, inputs: Inputs) -> list[str]:
     pinned = []
     for base in inputs.bases or [claim.base for claim in read_claims(source).claims if not claim.problem]:
         with contextlib.suppress(LineageError):
-            repo = resolve(base, inputs.local_hub, folders=bool(inputs.bases) and is_path(base))
+            repo = resolve(base, folders=bool(inputs.bases) and is_path(base))
             pinned += [f"{repo.remote}@{repo.commit}"] if repo.remote else []
     return pinned
 

@@ -79,8 +79,6 @@ def annotate(
     bases: Sequence[str] = (),
     options: Options | None = None,
     target: Target = "preview",
-    *,
-    on_hub: bool = False,
 ) -> Annotation:
     """Judge a model as `check` does and return what has to be written to its card; nothing is written yet.
 
@@ -88,7 +86,7 @@ def annotate(
     cannot be edited; that is tested before weights are read.
     """
     options = deterministic(options or Options())
-    source = weights(model, located(model, options, on_hub))
+    source = weights(model, located(model, options))
     repo = replace(source, subfolder="")
     branch = model.partition("@")[2] or None if repo.remote else None
     _refuse(repo, branch, target)
@@ -110,7 +108,7 @@ def deterministic(options: Options) -> Options:
     """
     if options.budget == "quick":
         raise OptionError("a card is written from all layers, so that it can be made again; leave --budget quick out")
-    return replace(options, budget="full", order_seed=options.order_seed or 0)
+    return replace(options, budget="full", seed=options.seed or 0)
 
 
 def preview(annotation: Annotation) -> str:

@@ -42,12 +42,8 @@ NOT_RUN = "an adapter is judged by the factors that it stores; to run it, merge 
 
 
 @takes_options
-def check(
-    model: Model, bases: Model | Sequence[Model] = (), options: Options | None = None, *, on_hub: bool = False
-) -> Report:
+def check(model: Model, bases: Model | Sequence[Model] = (), options: Options | None = None) -> Report:
     """Judge what a model declares about its base, or the base or bases named instead: one row for each claim.
-
-    If `on_hub`, the model is one on the Hub even if a folder here bears its name.
 
     Raise LineageError if the model itself cannot be found or read; an error of a base becomes the verdict of its row.
 
@@ -61,8 +57,7 @@ def check(
     <Report on examples/hub/fern/llama-finetune-a: examples/hub/otter/llama-independent is UNRELATED>
     """
     options, model, bases = options or Options(), named(model), several(bases)
-    report = check_source(model, located(model, options, on_hub), bases, options)
-    return replace(report, called=("check", "--on-hub")) if on_hub else report
+    return check_source(model, located(model, options), bases, options)
 
 
 def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options) -> Report:
@@ -115,7 +110,7 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
     def compared(b: str, source: RepoRef | Signature) -> Report:
         contents = contents_of(source)
         judged = contents.compare(beside)
-        told = contents.repo, judged.notes, began, ("compare",)
+        told = contents.repo, judged.notes, began, "compare"
         return Report(b, source.commit, _told(judged.rows, options), (), options, *told, licence=stated(source))
 
     return compared
@@ -138,7 +133,7 @@ def _each(a: str, base: RepoRef | Signature, models: Sequence[str], options: Opt
         rows += (replace(row, model=name, model_commit=one.commit) for row in one.rows)
         notes += (f"{name}: {note}" for note in one.notes)
     repo = base if isinstance(base, RepoRef) else None
-    return Report(a, base.commit, tuple(rows), (), options, repo, tuple(notes), began, called=("compare",))
+    return Report(a, base.commit, tuple(rows), (), options, repo, tuple(notes), began, called="compare")
 
 
 @takes_options
@@ -170,7 +165,7 @@ def inspect(model: Model, options: Options | None = None) -> Inspection:
 
 def ordered(options: Options) -> Options:
     """Return options with a seed for the order of the layers: drawn now, unless the user gave one."""
-    return options if options.order_seed is not None else replace(options, order_seed=interim.drawn_seed())
+    return options if options.seed is not None else replace(options, seed=interim.drawn_seed())
 
 
 def _told(rows: Sequence[Row], options: Options) -> tuple[Row, ...]:
@@ -180,7 +175,7 @@ def _told(rows: Sequence[Row], options: Options) -> tuple[Row, ...]:
 
 def _asked(verdict: Verdict, options: Options) -> Verdict:
     if options.run and verdict.is_related and verdict.executed is None:
-        verdict = replace(verdict, executed=Executed(seed=options.order_seed or 0, problem=NOT_RUN))
+        verdict = replace(verdict, executed=Executed(seed=options.seed or 0, problem=NOT_RUN))
     if options.strict and verdict.strict is None:
         from hf_lineage.evidence.strict import Strict
 

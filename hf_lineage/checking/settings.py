@@ -1,44 +1,50 @@
 """Settings: what each option of a check may be, how it is written on the command line, and what it does.
 
-Python may give text for a path and one name for several. The command line has options of its own for what is typed
-often, and `--set KEY=VALUE` for every setting that has a help here. NumPy is not imported: `--help` reads the table.
+The command line, the documentation and the checks of values are all made from this table. Python may give text for a
+path and one name for several. NumPy is not imported: `--help` reads the table.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hf_lineage.architecture.registry import PATHS
 from hf_lineage.errors import OptionError, printable
-from hf_lineage.evidence import BUDGETS
+from hf_lineage.evidence import ACCEPTABLE, BUDGETS
 from hf_lineage.signature import PARAMETERS
 
 
 @dataclass(frozen=True)
 class ValueKind:
-    """Kind of value that a setting takes."""
+    """Kind of value that an option takes."""
 
     words: str
     settle: Callable[[Any], Any]
     """Return the value as it is kept; raise TypeError, ValueError or LookupError for one of another kind."""
-    typed: str = ""
-    """Words for what is typed behind the equals sign."""
     read: Callable[[str], Any] = str
     """Return the value that is typed; raise ValueError or LookupError for one of another kind."""
-    metavar: str = "TEXT"
+    choices: tuple[str, ...] = ()
+    least: float = -math.inf
+    most: float = math.inf
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of a check."""
+    """One option of a check: what it may be, and what it is on the command line."""
 
     kind: ValueKind
     help: str = ""
-    """Sentence that says what it does; empty where the command line has an option of its own, which says it."""
+    """Sentence that says what it does; empty for an option of Python alone."""
+    metavar: str | None = None
+    flag: str = ""
+    """Name on the command line, where it is another one than in Python."""
+    multiple: bool = False
 
 
 def _whole(value: Any) -> int:
@@ -70,6 +76,10 @@ def _names(value: Any) -> tuple[str, ...]:
     return (_text(value),) if isinstance(value, str | os.PathLike) else tuple(map(_text, value))
 
 
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(map(str.strip, text.split(",")))
+
+
 def _path(value: Any) -> Path:
     return Path(_text(value))
 
@@ -87,93 +97,104 @@ def _or_none(kind: ValueKind) -> ValueKind:
     def settle(value: Any) -> Any:
         return None if value is None else kind.settle(value)
 
-    return ValueKind(f"{kind.words}, or None", settle, kind.typed, kind.read, kind.metavar)
+    return replace(kind, words=f"{kind.words}, or None", settle=settle)
 
 
-def _probes(text: str) -> int | None:
-    return None if text == EXACT else int(text)
+def _whole_number(least: int, most: int) -> ValueKind:
+    return ValueKind("a whole number", _whole, int, least=least, most=most)
 
 
-def _one_of(words: Iterable[str]) -> Callable[[str], str]:
-    return {word: word for word in words}.__getitem__
+def _share(least: float, most: float) -> ValueKind:
+    return ValueKind("a number", _number, float, least=least, most=most)
 
 
-EXACT = "exact"
-"""Word that is typed for probes where the whole product is computed."""
-WHOLE = ValueKind("a whole number", _whole, "a whole number", int, "N")
-NUMBER = ValueKind("a number", _number, "a number", float, "NUMBER")
-FLAG = ValueKind("True or False", _flag, "yes or no", {"no": False, "yes": True}.__getitem__, "yes|no")
-TEXT, PATH = ValueKind("text", _text, "text"), ValueKind("a path", _path, "a path", metavar="FILE")
+def _one_of(choices: tuple[str, ...]) -> ValueKind:
+    return ValueKind(" or ".join(choices), {word: word for word in choices}.__getitem__, choices=choices)
+
+
+FLAG, TEXT, PATH = ValueKind("True or False", _flag), ValueKind("text", _text), ValueKind("a path", _path)
 NAMES = ValueKind("a name, or several", _names)
-RECIPE = ValueKind(
-    f"a Recipe, or {', '.join(PARAMETERS)}", _recipe, " or ".join(PARAMETERS), _one_of(PARAMETERS), "|".join(PARAMETERS)
-)
-SIZE = ValueKind("text", _text, "a size", metavar="SIZE")
 SETTINGS: Mapping[str, Setting] = {
-    "recipe": Setting(RECIPE, "How weights become numbers: robust, or paper (the published method)."),
-    "paths": Setting(NAMES),
-    "alpha": Setting(NUMBER, "Significance level of the test."),
-    "permutations": Setting(
-        WHOLE, "Least number of permutations to draw first; 20 times as many follow if the p-value is near alpha."
+    "file": Setting(
+        _or_none(TEXT),
+        "The GGUF or ONNX file of MODEL, or of B, to read; all: each GGUF file. By default the most precise by name.",
+        "NAME",
     ),
-    "seed": Setting(WHOLE, "Seed of the permutations."),
-    "nulls": Setting(NAMES),
-    "budget": Setting(_or_none(ValueKind(" or ".join(BUDGETS), _one_of(BUDGETS)))),
-    "min_share": Setting(NUMBER, "Verify a claim only if more than this share of the model is inherited."),
-    "accept": Setting(NAMES),
-    "order_seed": Setting(
-        _or_none(WHOLE),
-        "Seed of the order of layers and of the sample of hidden units; by default a new one for each run.",
+    "allow_pickle": Setting(FLAG, "Also read tensors from pickles, of bases too; nothing in them is run."),
+    "as_class": Setting(
+        _or_none(TEXT),
+        "If the registry does not list the class of a model, read it as this class, or by the factorizations in this "
+        "folder, which you wrote: ./DIR.",
+        "CLASS",
+        flag="--as",
     ),
-    "recompute": Setting(FLAG, "Read the weights even if their signature is cached."),
-    "max_memory": Setting(_or_none(SIZE), "The most memory to use on each device, such as 8GiB."),
-    "local_hub": Setting(_or_none(PATH)),
+    "paths": Setting(
+        replace(NAMES, read=_listed),
+        f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}; usual, the MLP and values of "
+        "attention; or all.",
+        "LIST",
+    ),
+    "local_hub": Setting(
+        _or_none(PATH), "A folder with org/name folders; models are searched there first, then on the Hub.", "DIR"
+    ),
+    "recompute": Setting(FLAG, "Read the weights even if their signature is cached.", flag="--no-cache"),
+    "budget": Setting(
+        _or_none(_one_of(BUDGETS)),
+        "quick stops reading layers once the verdict is clear, full reads all; by default quick, unless --null needs "
+        "all layers.",
+    ),
+    "alpha": Setting(_share(1e-6, 0.5), "Significance level of the tests of one claim.", "NUMBER"),
+    "seed": Setting(
+        _or_none(_whole_number(0, 2**64 - 1)),
+        "Seed of all that is drawn: permutations, layers, units. By default a new one, which the report names.",
+        "N",
+    ),
+    "run": Setting(
+        FLAG,
+        "Run the model on a text, never code of its own, and verify nothing if it does not use what it has in common "
+        "with the base; needs the extra `run`.",
+    ),
+    "strict": Setting(
+        FLAG,
+        "Hold every number of every tensor against the base's: whether MODEL is its quantization, or its numbers, and "
+        "nothing else; 3 if not.",
+    ),
+    "accept": Setting(
+        replace(NAMES, choices=ACCEPTABLE),
+        "Also return 0 for a claim that is RELATED with this code; repeatable.",
+        multiple=True,
+    ),
+    "nulls": Setting(
+        NAMES,
+        "Also test the score against this independent model, or published null; repeatable.",
+        "MODEL",
+        flag="--null",
+        multiple=True,
+    ),
+    "recipe": Setting(ValueKind(f"a Recipe, or {', '.join(PARAMETERS)}", _recipe)),
+    "permutations": Setting(_whole_number(1, 1_000_000)),
+    "min_share": Setting(_share(0.01, 0.99)),
     "subfolder": Setting(TEXT),
-    "file": Setting(_or_none(TEXT)),
-    "allow_pickle": Setting(FLAG),
-    "as_class": Setting(_or_none(TEXT)),
-    "run": Setting(FLAG),
-    "strict": Setting(FLAG),
     "registry": Setting(_or_none(PATH)),
+    "max_memory": Setting(_or_none(TEXT)),
 }
-"""Field of Options -> its setting."""
-TYPED: Mapping[str, Setting] = {
-    "probes": Setting(
-        ValueKind("", _probes, f"a whole number, or {EXACT}", _probes, f"K|{EXACT}"),
-        "Number of random probe vectors: more make the sketch more exact and larger; exact computes the whole "
-        "product of every branch.",
-    ),
-    **{name.replace("_", "-"): setting for name, setting in SETTINGS.items() if setting.help},
-}
-"""Key of `--set` -> its setting. `probes` is no option of its own in Python: it is a field of the recipe."""
+"""Field of Options -> its setting, in the order of `--help`; those of Python alone come last."""
 
 
 def settle(options: object) -> None:
-    """Replace each option by the value that is kept of it; OptionError, which names it, for one of another kind."""
-    for name, setting in SETTINGS.items():
-        value = getattr(options, name)
-        try:
-            settled = setting.kind.settle(value)
-        except (TypeError, ValueError, LookupError, OverflowError):
-            raise OptionError(f"{name} must be {setting.kind.words}, not {printable(repr(value), 100)}") from None
-        object.__setattr__(options, name, settled)
+    """Replace each option by the value that is kept of it.
 
-
-def read_pairs(pairs: Iterable[str], keys: Iterable[str]) -> dict[str, Any]:
-    """Return the values of KEY=VALUE pairs by the names of the options, of which only some keys are allowed.
-
-    The last pair of a key counts. Raise OptionError for what cannot be read.
+    Raise OptionError, which names the option, for a value of another kind, or out of range.
     """
-    values: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, text = pair.partition("=")
-        if not equals or key not in keys:
-            raise OptionError(
-                f"{printable(repr(pair), 100)} is not KEY=VALUE; the keys are {', '.join(keys)}; help shows them"
-            )
-        kind, name = TYPED[key].kind, key.replace("-", "_")
+    for name, setting in SETTINGS.items():
+        value, kind = getattr(options, name), setting.kind
         try:
-            values[name] = kind.read(text)
-        except (ValueError, LookupError, OverflowError):
-            raise OptionError(f"{key} must be {kind.typed}, not {printable(repr(text), 100)}") from None
-    return values
+            settled = kind.settle(value)
+        except (TypeError, ValueError, LookupError, OverflowError):
+            raise OptionError(f"{name} must be {kind.words}, not {printable(repr(value), 100)}") from None
+        if isinstance(settled, int | float) and not kind.least <= settled <= kind.most:
+            raise OptionError(f"{name} must lie between {kind.least:.7g} and {kind.most:.7g}, not {settled:.7g}")
+        if isinstance(settled, tuple) and kind.choices and not {*settled} <= {*kind.choices}:
+            wrong = next(word for word in settled if word not in kind.choices)
+            raise OptionError(f"{name} must be one of {', '.join(kind.choices)}, not {printable(wrong, 100)}")
+        object.__setattr__(options, name, settled)

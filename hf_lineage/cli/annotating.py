@@ -9,18 +9,7 @@ import click
 
 from hf_lineage.cli.delivery import POLICY, REPORTS, Reports, policy_of, ready, under, write_reports
 from hf_lineage.cli.kinds import MODEL, take
-from hf_lineage.cli.shared import (
-    ALLOW_PICKLE,
-    BASES,
-    CLASSES,
-    CONVERTED_FILE,
-    ON_HUB,
-    SUBFOLDER,
-    TEST,
-    make_options,
-    with_examples,
-    with_options,
-)
+from hf_lineage.cli.shared import BASES, make_options, settings, with_examples, with_options
 
 if TYPE_CHECKING:
     from hf_lineage.annotate import Target
@@ -59,19 +48,19 @@ class Asked:
 @click.argument("model", type=MODEL)
 @click.option("--write", is_flag=True, help="Write into the folder, or commit to the branch on the Hub.")
 @click.option("--pull-request", is_flag=True, help="Open a pull request on the Hub, or update your open one.")
-@with_options(BASES, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, REPORTS, POLICY)
-def annotate(model: str, on_hub: bool, reports: Reports, policy: str | None, **settings: Any) -> int:
+@with_options(BASES, *settings(), REPORTS, POLICY)
+def annotate(model: str, outputs: Reports, policy: str | None, **values: Any) -> int:
     """Write what `check` finds into the card of MODEL; without --write or --pull-request, show what would change."""
-    asked = take(Asked, settings)
+    asked = take(Asked, values)
     asked.refuse()
     from hf_lineage.annotate import annotation
     from hf_lineage.checking.source import located
 
-    ready(*(form for form, _ in reports))
-    options = make_options(**settings)
-    governed = policy_of(policy, None, lambda: located(model, options, on_hub))
-    annotated = annotation.annotate(model, asked.bases, options, asked.target, on_hub=on_hub)
-    write_reports(under(annotated.report, governed), reports)
+    ready(*(form for form, _ in outputs))
+    options = make_options(**values)
+    governed = policy_of(policy, None, lambda: located(model, options))
+    annotated = annotation.annotate(model, asked.bases, options, asked.target)
+    write_reports(under(annotated.report, governed), outputs)
     done = annotation.TARGETS[asked.target](annotated)
     click.echo(f"{annotated.verdicts}{done}")
     return 0

@@ -10,7 +10,16 @@ import click
 
 from hf_lineage.cli.indexing import AUTHORS, CODES, FOLDER, INDEX, progress, tell
 from hf_lineage.cli.kinds import MODEL, Result, count_option, format_option, remark, take
-from hf_lineage.cli.shared import ERROR, OUTPUT, READING, SET, make_options, with_examples, with_options
+from hf_lineage.cli.shared import (
+    ERROR,
+    FIRST,
+    OF_SIGNATURES,
+    OUTPUT,
+    make_options,
+    settings,
+    with_examples,
+    with_options,
+)
 from hf_lineage.errors import printable
 
 BUILDING = with_examples(
@@ -47,14 +56,14 @@ WORK = (
 
 
 @click.command(epilog=BUILDING)
-@with_options(*WORK, FOLDER, *READING, SET)
-def build(models: TextIO, engine: str, workers: int, rate: float | None, folder: Path | None, **settings: Any) -> int:
+@with_options(*WORK, FOLDER, *settings(*OF_SIGNATURES, paths=FIRST))
+def build(models: TextIO, engine: str, workers: int, rate: float | None, folder: Path | None, **values: Any) -> int:
     """Put the models of a list into the index, many at a time."""
     from hf_lineage.index.building import ENGINES, Work, building
     from hf_lineage.index.storage import Catalogue, default_folder
 
     names = building.listed(models.read(building.LARGEST_LIST + 1))
-    options, catalogue = make_options(**settings), Catalogue(folder or default_folder())
+    options, catalogue = make_options(**values), Catalogue(folder or default_folder())
     results = building.build(names, catalogue, options, ENGINES[engine], Work(workers, rate), compact=True)
     counted: Counter[str] = Counter()
     for _ in progress("Building")(names):
@@ -81,8 +90,8 @@ GROWING = with_examples(
 
 @click.command(epilog=GROWING)
 @click.argument("models", nargs=-1, type=MODEL, metavar="MODEL...")
-@with_options(AUTHORS, INDEX, *READING, SET, format_option(*FORMATS), OUTPUT)
-def tree(models: tuple[str, ...], authors: tuple[str, ...], index: str | None, **settings: Any) -> int:
+@with_options(AUTHORS, INDEX, *settings(*OF_SIGNATURES, paths=FIRST), format_option(*FORMATS), OUTPUT)
+def tree(models: tuple[str, ...], authors: tuple[str, ...], index: str | None, **values: Any) -> int:
     """Draw the family tree of MODELs: which come from which, by exact tests and the differences of their weights."""
     from hf_lineage.index.building import building
     from hf_lineage.index.building import model_list as gathering
@@ -90,7 +99,7 @@ def tree(models: tuple[str, ...], authors: tuple[str, ...], index: str | None, *
     from hf_lineage.index.tree import tree as growing
     from hf_lineage.report.tree import FORMATS as WRITERS
 
-    result, options = take(Result, settings), make_options(**settings)
+    result, options = take(Result, values), make_options(**values)
     everything = building.every(models, authors)
     if not everything and index is None:
         raise click.UsageError("name a MODEL, an account with --author, or an index with --index")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hf_lineage.cli.kinds import take, writable, write
-from hf_lineage.cli.shared import OUTPUT
 from hf_lineage.errors import NothingToCompare, OptionError, printable
 from hf_lineage.evidence import FAIL_ON
-from hf_lineage.files import is_file, is_folder
 from hf_lineage.report import FORMATS, OF_SEVERAL, names
 
 if TYPE_CHECKING:
@@ -56,7 +54,7 @@ def under(report: Report, policy: Policy | None) -> Report:
 
 
 Reports = tuple[tuple[str, Path], ...]
-"""Formats, each with the file that it goes to."""
+"""Formats, each with the file that it goes to; that of --format is empty."""
 FORMAT = click.option(
     "--format",
     "form",
@@ -67,49 +65,55 @@ FORMAT = click.option(
 )
 
 
-def _reports(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> Reports:
+def _outputs(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> Reports:
     """Return the formats with their files; a file that cannot be written is refused at once."""
-    reports = []
-    for pair in wanted:
-        form, _, file = pair.partition("=")
-        if form not in FORMATS or not file:
-            raise click.BadParameter(f"{pair!r} is not FORMAT=FILE; the formats are {', '.join(names())}")
-        writable(context, option, Path(file))
-        reports.append((form, Path(file)))
-    return tuple(reports)
+    pairs = [(form, Path(file)) for form, file in map(_split, wanted)]
+    for _, file in pairs:
+        writable(context, option, file)
+    if sum(not form for form, _ in pairs) > 1:
+        raise click.BadParameter(f"one file takes the report; write FORMAT=FILE, with one of {', '.join(names())}")
+    return tuple(pairs)
+
+
+def _split(text: str) -> tuple[str, str]:
+    form, equals, file = text.partition("=")
+    if not equals or not set("/\\").isdisjoint(form):
+        return "", text
+    if form not in FORMATS or not file:
+        raise click.BadParameter(
+            f"{text!r} is not FORMAT=FILE; the formats are {', '.join(names())}; or write ./{text}"
+        )
+    return form, file
+
+
+def _formatted(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> Reports:
+    """Return the formats with their files, where there is no report to standard output that a file could take."""
+    pairs = _outputs(context, option, wanted)
+    if bare := next((file for form, file in pairs if not form), None):
+        raise click.BadParameter(f"{str(bare)!r} is not FORMAT=FILE; the formats are {', '.join(names())}")
+    return pairs
 
 
 REPORTS = click.option(
-    "--report",
-    "reports",
+    "-o",
+    "--output",
+    "outputs",
     multiple=True,
-    callback=_reports,
+    callback=_formatted,
     metavar="FORMAT=FILE",
-    help="Also write the report to FILE in this format; repeatable.",
-)
-
-
-def _public_name(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
-    """Refuse what is no name on the Hub, as which readers would take it."""
-    if name is not None:
-        from hf_lineage.hub import hub_name
-
-        if hub_name(name) != name or "/" not in name:
-            raise click.BadParameter(f"{printable(name, 200)!r} is not org/name")
-    return name
-
-
-AS_NAME = click.option(
-    "--as-name",
-    callback=_public_name,
-    metavar="ORG/NAME",
-    help="The name to show for MODEL, or B, in the page, in Markdown and in their commands, if it is a folder.",
+    help="Write the report to FILE in this format; repeatable.",
 )
 REPORT = (
     FORMAT,
-    OUTPUT,
-    REPORTS,
-    AS_NAME,
+    click.option(
+        "-o",
+        "--output",
+        "outputs",
+        multiple=True,
+        callback=_outputs,
+        metavar="[FORMAT=]FILE",
+        help="Write the report to FILE; with FORMAT=, to that file in that format as well. Repeatable.",
+    ),
     click.option(
         "--explain",
         is_flag=True,
@@ -142,41 +146,42 @@ class Delivery:
     """Formats of a report, and the places to which it goes."""
 
     form: str
-    output: Path | None
-    reports: Reports
-    as_name: str | None
+    outputs: Reports
     explain: bool
 
     @classmethod
-    def take(cls, settings: dict[str, Any]) -> Delivery:
+    def take(cls, values: dict[str, Any]) -> Delivery:
         """Take the values of the REPORT options out of those of a command; OptionError where a package is missing."""
-        delivery = take(cls, settings)
+        delivery = take(cls, values)
         ready(delivery.form, *(form for form, _ in delivery.reports))
         return delivery
 
-    def refuse(self, model: str) -> None:
-        """Raise OptionError for a model that has a name on the Hub and is given another one."""
-        if self.as_name and not (is_folder(model) or is_file(model)):
-            raise OptionError(f"--as-name is for a folder, and {printable(model, 200)} is not one; leave it out")
+    @property
+    def output(self) -> Path | None:
+        """The file that takes the report in the place of standard output."""
+        return next((file for form, file in self.outputs if not form), None)
+
+    @property
+    def reports(self) -> Reports:
+        """The files that are written besides, each with its format."""
+        return tuple(pair for pair in self.outputs if pair[0])
 
     @property
     def only_one(self) -> str:
         """The first option that is about one model; empty if none was given."""
-        given = {"--explain": self.explain, "--as-name": self.as_name, "--report": self.reports}
+        given = {"--explain": self.explain, "-o FORMAT=FILE": self.reports}
         return next((name for name, value in given.items() if value), "")
 
     def refuse_several(self) -> None:
-        """Raise OptionError for what is about one model, where several are compared."""
+        """Raise OptionError for a format that is about one model, where several are compared."""
         single = [form for form in (self.form, *(form for form, _ in self.reports)) if form not in OF_SEVERAL]
-        told = f"--format {single[0]}" if single else "--as-name" if self.as_name else ""
-        if told:
-            raise OptionError(f"{told} is about one model; compare two models with it")
+        if single:
+            raise OptionError(f"--format {single[0]} is about one model; compare two models with it")
 
     def deliver(self, report: Report) -> int:
         """Write the report everywhere and return its exit code, or what a policy makes of it."""
         from hf_lineage.report import renderer
 
-        report = replace(report, as_name=self.as_name or "")
         write_reports(report, self.reports)
         write(renderer(self.form)(report, self.explain), self.output, coloured=self.form == "text")
         return int(report.status)

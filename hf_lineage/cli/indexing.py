@@ -12,13 +12,12 @@ import click
 from hf_lineage.cli.kinds import MODEL, Result, count_option, format_option, remark, take, unlinked
 from hf_lineage.cli.shared import (
     ERROR,
+    FIRST,
     OF_SIGNATURES,
     OUTPUT,
-    READING,
-    SET,
     UNDECIDED,
     make_options,
-    set_option,
+    settings,
     with_examples,
     with_options,
 )
@@ -88,15 +87,15 @@ def index() -> None:
 
 @index.command(epilog=ADDING)
 @click.argument("models", nargs=-1, type=MODEL, metavar="MODEL...")
-@with_options(AUTHORS, FOLDER, *READING, SET)
-def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, **settings: Any) -> int:
+@with_options(AUTHORS, FOLDER, *settings(*OF_SIGNATURES, paths=FIRST))
+def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, **values: Any) -> int:
     """Put models into the index, each when it has been read."""
     from hf_lineage.index.building import building
     from hf_lineage.index.storage import Catalogue, default_folder
 
     if not models and not authors:
         raise click.UsageError("name a MODEL, or an account with --author")
-    options, catalogue = make_options(**settings), Catalogue(folder or default_folder())
+    options, catalogue = make_options(**values), Catalogue(folder or default_folder())
     everything = building.every(models, authors)
     failed, results = False, building.build(everything, catalogue, options)
     for _ in progress("Adding")(everything):
@@ -125,29 +124,29 @@ def remove(models: tuple[str, ...], folder: Path | None) -> int:
 
 @index.command("list", epilog=SHOWING)
 @with_options(INDEX, FORM, OUTPUT)
-def list_(index: str | None, **settings: Any) -> int:
+def list_(index: str | None, **values: Any) -> int:
     """List the models of the index."""
     from hf_lineage.index.storage import opened
     from hf_lineage.report.single import identified as identification
 
     entries = sorted(set(opened(index).entries()))
-    take(Result, settings).write(identification.LISTS, entries)
+    take(Result, values).write(identification.LISTS, entries)
     return 0
 
 
 @click.command(epilog=IDENTIFYING)
 @click.argument("model", type=MODEL)
 @count_option("--top", "The number of models to test.", 5, most=10)
-@with_options(INDEX, *READING, set_option(*OF_SIGNATURES, "alpha"), FORM, OUTPUT)
-def identify(model: str, top: int, index: str | None, **settings: Any) -> int:
+@with_options(INDEX, *settings(*OF_SIGNATURES, "alpha", paths=FIRST), FORM, OUTPUT)
+def identify(model: str, top: int, index: str | None, **values: Any) -> int:
     """Find the models of the index from which MODEL comes, or that come from it."""
     from hf_lineage.checking.adapters import find_adapters
     from hf_lineage.checking.source import located
     from hf_lineage.hub import RepoRef
     from hf_lineage.index.storage import opened
 
-    result = take(Result, settings)
-    options = make_options(**settings)
+    result = take(Result, values)
+    options = make_options(**values)
     source, catalogue = located(model, options), opened(index)
     adapters = find_adapters(source)
     if isinstance(source, RepoRef) and adapters:

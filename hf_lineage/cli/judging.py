@@ -9,15 +9,10 @@ import click
 from hf_lineage.cli.delivery import FAILS, POLICY, REPORT, Delivery, policy_of, under
 from hf_lineage.cli.kinds import MODEL
 from hf_lineage.cli.shared import (
-    ALLOW_PICKLE,
     BASES,
-    CLASSES,
-    CONVERTED_FILE,
     EPILOG,
-    ON_HUB,
-    SUBFOLDER,
-    TEST,
     make_options,
+    settings,
     with_examples,
     with_options,
 )
@@ -30,13 +25,13 @@ CHECKING = with_examples(
     "hf-lineage check org/model",
     "hf-lineage check org/model@v2 --explain",
     "hf-lineage check ./folder --base org/base --format json",
-    "hf-lineage check org/model --report html=page.html --report sarif=lineage.sarif",
+    "hf-lineage check org/model -o html=page.html -o sarif=lineage.sarif",
     "hf-lineage check org/one org/two ./three",
 )
 COMPARING = with_examples(
     EPILOG,
     "hf-lineage compare org/base org/model --explain",
-    "hf-lineage compare ./a ./b --audit",
+    "hf-lineage compare ./a ./b --budget full --paths all",
     "hf-lineage compare org/base org/model org/other other/third --format html",
 )
 NEAREST = click.option(
@@ -50,31 +45,29 @@ NEAREST = click.option(
 
 @click.command(epilog=CHECKING)
 @click.argument("models", type=MODEL, nargs=-1, required=True, metavar="MODEL...")
-@with_options(BASES, NEAREST, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, *REPORT)
+@with_options(BASES, NEAREST, *settings(), *REPORT)
 @with_options(POLICY, FAILS)
 def check(
     models: tuple[str, ...],
     bases: tuple[str, ...],
     index: str | None,
-    on_hub: bool,
     policy: str | None,
     fail_on: str | None,
-    **settings: Any,
+    **values: Any,
 ) -> int:
     """Verify what MODEL declares about its base: one row for each claim. Several models make one table."""
     from hf_lineage.checking import api
     from hf_lineage.checking.source import located
 
-    delivery, options, search = Delivery.take(settings), make_options(**settings), None
-    delivery.refuse(models[0])
+    delivery, options, search = Delivery.take(values), make_options(**values), None
     if index is not None:
         from hf_lineage.index.search import adoption as nearer
 
         search = nearer.searched(index)
 
     def governed(model: str) -> Report:
-        asked = policy_of(policy, fail_on, lambda: located(model, options, on_hub))
-        report = api.check(model, bases, options, on_hub=on_hub)
+        asked = policy_of(policy, fail_on, lambda: located(model, options))
+        report = api.check(model, bases, options)
         return under(search(report) if search else report, asked)
 
     if models[1:]:
@@ -87,13 +80,12 @@ def check(
 @click.command(epilog=COMPARING)
 @click.argument("a", type=MODEL)
 @click.argument("models", type=MODEL, nargs=-1, required=True, metavar="B [C ...]")
-@with_options(SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, *REPORT)
-def compare(a: str, models: tuple[str, ...], **settings: Any) -> int:
+@with_options(*settings(), *REPORT)
+def compare(a: str, models: tuple[str, ...], **values: Any) -> int:
     """Compare the weights of two models, or of several with A, whatever they declare: one row for each."""
     from hf_lineage.checking import api
 
-    delivery = Delivery.take(settings)
-    delivery.refuse(models[0])
+    delivery = Delivery.take(values)
     if models[1:]:
         delivery.refuse_several()
-    return delivery.deliver(api.compare(a, models, make_options(**settings)))
+    return delivery.deliver(api.compare(a, models, make_options(**values)))

@@ -8,19 +8,7 @@ from typing import Any
 import click
 
 from hf_lineage.cli.kinds import MODEL, Result, format_option, take
-from hf_lineage.cli.shared import (
-    ALLOW_PICKLE,
-    CLASSES,
-    CONVERTED_FILE,
-    LOCAL_HUB,
-    OUTPUT,
-    PATHS_OF_LAYERS,
-    SET,
-    SUBFOLDER,
-    make_options,
-    with_examples,
-    with_options,
-)
+from hf_lineage.cli.shared import OF_MODELS, OF_SIGNATURES, OUTPUT, make_options, settings, with_examples, with_options
 from hf_lineage.errors import printable
 
 WITH_WEIGHTS = "MODEL is org/name, org/name@revision, or a folder as ./name."
@@ -43,13 +31,13 @@ FORM = format_option("text", "json")
 
 @click.command(epilog=EXTRACTING)
 @click.argument("model", type=MODEL)
-@with_options(SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, PATHS_OF_LAYERS, LOCAL_HUB, SET, OUTPUT)
-def extract(model: str, output: Path | None, **settings: Any) -> int:
+@with_options(*settings(*OF_SIGNATURES), OUTPUT)
+def extract(model: str, output: Path | None, **values: Any) -> int:
     """Write the signature of MODEL, by default into NAME.lineage.safetensors in the working directory."""
     from hf_lineage.checking import api
     from hf_lineage.signature.sources import store
 
-    signature = api.extract(model, make_options(**settings))
+    signature = api.extract(model, make_options(**values))
     output = output or Path(f"{Path(model.partition('@')[0]).resolve().name}.lineage.safetensors")
     store.save_signature(signature, output)
     click.echo(printable(output))
@@ -58,23 +46,23 @@ def extract(model: str, output: Path | None, **settings: Any) -> int:
 
 @click.command(epilog=INSPECTING)
 @click.argument("model", type=MODEL)
-@with_options(SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, LOCAL_HUB, FORM, OUTPUT)
-def inspect(model: str, **settings: Any) -> int:
+@with_options(*settings(*OF_MODELS), FORM, OUTPUT)
+def inspect(model: str, **values: Any) -> int:
     """Show the trace concentration and pairing accuracy of one MODEL, and which tensors are read."""
-    from hf_lineage.checking import Options, api
+    from hf_lineage.checking import api
     from hf_lineage.report.single import single
 
-    result = take(Result, settings)
-    result.write(single.INSPECTIONS, api.inspect(model, Options(**settings)))
+    result = take(Result, values)
+    result.write(single.INSPECTIONS, api.inspect(model, make_options(**values)))
     return 0
 
 
 @click.command(epilog=LISTING)
 @click.argument("architecture", metavar="[CLASS]", required=False)
 @with_options(FORM, OUTPUT)
-def registry(architecture: str | None, **settings: Any) -> int:
+def registry(architecture: str | None, **values: Any) -> int:
     """List the supported classes, or show how one CLASS is read."""
     from hf_lineage.report.single import single
 
-    take(Result, settings).write(single.REGISTRIES, architecture)
+    take(Result, values).write(single.REGISTRIES, architecture)
     return 0

@@ -37,9 +37,7 @@ class Criteria:
     permutations: int = 999
     """Permutations that a test draws at first, if they can reach alpha; a rule in `p_values` says when more."""
     seed: int = 0
-    """Seed of the permutations."""
-    unit_seed: int = 0
-    """Seed of the sample of hidden units by which the inherited share is estimated."""
+    """Seed of the permutations, and of the sample of units by which the inherited share is estimated."""
     analyses: int = 1
     """The number of interim analyses; the last one, of all layers, counts as one."""
     further: int = 0

@@ -56,7 +56,7 @@ class Recipe:
 
     @property
     def option(self) -> str:
-        """Its name for `--set recipe=`."""
+        """Its name."""
         usual = RECIPES.get(self.name)
         return self.name if usual is None or usual.version == self.version else f"{self.name}-{self.version}"
 
@@ -94,7 +94,7 @@ class Recipe:
 
 
 RECIPES = {option: Recipe(**parameters) for option, parameters in PARAMETERS.items()}
-"""Recipes by their names for `--set recipe=`, the default first."""
+"""Recipes by their names, the default first."""
 
 
 def signs(purpose: str, shape: tuple[int, int]) -> Array:

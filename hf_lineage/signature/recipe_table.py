@@ -11,4 +11,4 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "paper": {"name": "paper", "gains": False, "means": False, "cap": False, "ones": False},
 }
-"""Name, as in `--set recipe=NAME`, the default first -> the fields of the Recipe that differ from its defaults."""
+"""Name, the default first -> the fields of the Recipe that differ from its defaults."""

@@ -116,7 +116,7 @@ def test_the_log_begins_with_a_command_that_a_user_can_run(request, of, folder, 
     (line,) = [line for line in ran.log.splitlines() if line.startswith("$ hf-lineage check ")]
     _, _, *command = shlex.split(line)
     monkeypatch.chdir(folder)
-    again = lineage(*(word for word in command if not word.startswith("--report=")))
+    again = lineage(*(word for word in command if not word.startswith("--output=")))
     assert again.code == code
     assert again.out.splitlines()[:3] == ran.log.partition(line)[2].splitlines()[1:4]
 

@@ -33,7 +33,7 @@ def hub(tmp_path_factory):
 @pytest.fixture(scope="module")
 def expected(hub):
     """What Python says of the two parents."""
-    return check(MODEL, (BASE, B), Options(local_hub=hub, order_seed=0)).to_dict()["blend"]
+    return check(MODEL, (BASE, B), Options(local_hub=hub, seed=0)).to_dict()["blend"]
 
 
 def asked(hub, *arguments, code=3, command="check"):

@@ -75,7 +75,7 @@ def test_the_section_says_what_was_found_and_how_to_find_it_again(hub):
     assert f"| acme/base | VERIFIED inherited | {score:.3f} | 100% | 0.001 |" in readme(hub)
     command = (
         "hf-lineage check fern/child --base acme/base --paths mlp,value_output --set probes=exact --budget full "
-        "--set permutations=1999 --set seed=3"
+        "--set permutations=1999 --seed 3"
     )
     assert f"```console\n$ {command}\n```" in readme(hub)
     assert "It never says who came first, who owns what, or that anyone did wrong." in readme(hub)
@@ -108,7 +108,7 @@ def test_the_date_stays_until_something_else_changes(hub):
     annotate(hub, "--write")
     assert "Checked on 2025-01-31 by" in readme(hub)
     assert annotate(hub, "--write").out.endswith("Already up to date; nothing was written.\n")
-    annotate(hub, "--write", "--set", "seed=1")
+    annotate(hub, "--write", "--seed", "1")
     assert "2025-01-31" not in readme(hub)
     assert claims(hub)["claims"][0]["date"] != "2025-01-31"
 
@@ -184,7 +184,7 @@ class TestFolder:
 
         written = annotation.write_atomically
         monkeypatch.setattr(annotation, "write_atomically", fail)
-        assert annotate(hub, "--write", "--set", "seed=1").error == "no space"
+        assert annotate(hub, "--write", "--seed", "1").error == "no space"
         assert content(hub) == before
 
     @pytest.mark.parametrize("link", ["README.md", "lineage"])

@@ -24,7 +24,7 @@ def server(online, tmp_path, monkeypatch):
 
 
 def annotate(*arguments, model=CHILD):
-    result = lineage("annotate", model, "--set", "permutations=99", *arguments)
+    result = lineage("annotate", model, *arguments)
     assert TOKEN not in result.out + result.err
     return result
 
@@ -64,7 +64,7 @@ class TestPullRequest:
         propose()
         server.push(CHILD, "refs/pr/1", {CARD: server.file(CHILD, "refs/pr/1", CARD) + b"A reviewer's line.\n"})
         tip = server.hub.commit(CHILD, "refs/pr/1")
-        result = propose("--set", "seed=1")
+        result = propose("--seed", "1")
         assert result.out.startswith(
             f"acme/base: VERIFIED inherited\nUpdated pull request 1: {server.hub.url}/{CHILD}/commit/"
         )
@@ -72,7 +72,7 @@ class TestPullRequest:
         assert server.made[1] == (CHILD, "refs/pr/1", [CARD, RECORD])
         assert server.hub.commit(CHILD, "refs/pr/1") != tip
         text = server.file(CHILD, "refs/pr/1", CARD)
-        assert b"--set seed=1\n" in text
+        assert b"--seed 1\n" in text
         assert text.endswith(b"A reviewer's line.\n")
 
     def test_once_it_is_merged_nothing_is_left_to_do(self, server):

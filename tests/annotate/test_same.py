@@ -85,9 +85,7 @@ def test_a_section_that_calls_verified_what_is_not_loses_its_word(deep):
     section = "<!-- hf-lineage:begin -->\n| acme/base | finetune | VERIFIED inherited |\n<!-- hf-lineage:end -->\n"
     with (new / "README.md").open("a") as file:
         file.write(section)
-    result = lineage(
-        "annotate", "acme/new", "--local-hub", deep, "--write", "--budget", "full", "--set", "permutations=1999"
-    )
+    result = lineage("annotate", "acme/new", "--local-hub", deep, "--write", "--budget", "full")
     assert result.out.splitlines()[0] == "acme/base: RELATED part"
     written = (new / "README.md").read_text("utf-8")
     assert "RELATED part" in written

@@ -37,7 +37,7 @@ def test_a_true_claim_is_related_and_names_where_it_stands():
 @pytest.mark.long
 def test_text_and_paths_name_models_alike(tmp_path):
     base, tuned = HUB / BASE, HUB / TUNED
-    options = Options(order_seed=0, permutations=99)
+    options = Options(seed=0, permutations=99)
     reports = [
         check(str(tuned), str(base), options),
         check(tuned, base, options),
@@ -49,7 +49,7 @@ def test_text_and_paths_name_models_alike(tmp_path):
         reports[0].to_dict()["claims"][0]["score"]
     }
     assert {report.model for report in reports} == {str(tuned)}
-    one = check(TUNED, BASE, Options(local_hub=str(HUB), order_seed=0, permutations=99))
+    one = check(TUNED, BASE, Options(local_hub=str(HUB), seed=0, permutations=99))
     assert one.rows[0].claim.base == BASE
     for file in (tmp_path / "a.lineage.safetensors", str(tmp_path / "b.lineage.safetensors")):
         save_signature(signature := extract(tuned, options), file)
@@ -128,7 +128,7 @@ def parents(tmp_path):
 
 def test_a_merge_of_two_independent_models_is_verified_though_neither_gave_more_than_half(parents, tmp_path):
     merge = merge_of(tmp_path / "merge", parents, lambda layer: (0, 0, 0, 1, 1, 1, None, None)[layer])
-    report = check(str(merge), options=Options(order_seed=0, local_hub=tmp_path / "hub"))
+    report = check(str(merge), options=Options(seed=0, local_hub=tmp_path / "hub"))
     assert report.exit_code == 0
     for row in report.rows:
         assert (row.claim.relation, row.verdict.label, row.verdict.verified) == ("merge", "VERIFIED merge", True)
@@ -138,7 +138,7 @@ def test_a_merge_of_two_independent_models_is_verified_though_neither_gave_more_
 
 def test_one_of_its_parents_alone_is_a_base_in_part(parents, tmp_path):
     merge = merge_of(tmp_path / "merge", parents, lambda layer: 0 if layer < 3 else 1)
-    report = check(str(merge), [str(parents[0])], Options(order_seed=0))
+    report = check(str(merge), [str(parents[0])], Options(seed=0))
     assert (only_row(report).verdict.label, report.exit_code) == ("RELATED part", 3)
     assert only_row(report).verdict.reason.startswith("38% of what its units write is inherited, in layers 0-2; ")
 
@@ -147,7 +147,7 @@ def test_nobody_makes_a_merge_of_an_independent_model_by_naming_a_parent_and_its
     """Three of eight layers are the first parent's and the others nobody's; its copy is named beside it."""
     copy = shutil.copytree(parents[0], parents[0].with_name("copy"))
     merge = merge_of(tmp_path / "merge", [parents[0], copy], lambda layer: 0 if layer < 3 else None)
-    report = check(str(merge), options=Options(order_seed=0, local_hub=tmp_path / "hub"))
+    report = check(str(merge), options=Options(seed=0, local_hub=tmp_path / "hub"))
     assert [row.verdict.label for row in report.rows] == ["RELATED part"] * 2
     assert report.exit_code == 3
 

@@ -8,7 +8,7 @@ from hf_lineage.checking.judge import unit_stage, units
 from tests import experts
 from tests.experts import HIDDEN, WIDTH, edited, made, noised, renamed, reordered, rotated, seen_by, shuffled, turn
 
-SEEDED = Options(order_seed=0)
+SEEDED = Options(seed=0)
 widened = seen_by(torch.cat([turn(), torch.zeros(WIDTH, 32)], dim=1))
 
 
@@ -137,6 +137,6 @@ def test_a_part_of_many_experts_tells_an_independent_mixture_from_a_rotated_one(
         model = edited(deep, tmp_path / "model", noised(0.02), rotated)
     else:
         model = made(tmp_path / "model", seed=1, num_hidden_layers=8)
-    (row,) = compare(str(deep), str(model), Options(order_seed=0, min_share=0.4)).rows
+    (row,) = compare(str(deep), str(model), Options(seed=0, min_share=0.4)).rows
     assert row.verdict.code == ("unrelated" if candidate == "independent" else "inherited")
     assert row.verdict.verified == (candidate == "rotated")

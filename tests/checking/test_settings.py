@@ -7,50 +7,12 @@ import numpy as np
 import pytest
 
 from hf_lineage import RECIPES, Options
-from hf_lineage.checking.settings import SETTINGS, TYPED, read_pairs
+from hf_lineage.checking.settings import SETTINGS
 from hf_lineage.errors import OptionError
 
 
 def test_every_option_has_a_line_in_the_table():
     assert set(SETTINGS) == {field.name for field in dataclasses.fields(Options)}
-
-
-@pytest.mark.parametrize(
-    ("pairs", "values"),
-    [
-        ((), {}),
-        (("alpha=0.05", "permutations=99"), {"alpha": 0.05, "permutations": 99}),
-        (("seed=1", "seed=2"), {"seed": 2}),
-        (("probes=exact", "recompute=yes"), {"probes": None, "recompute": True}),
-        (("max-memory=8GiB",), {"max_memory": "8GiB"}),
-    ],
-)
-def test_pairs_are_the_values_of_options(pairs, values):
-    assert read_pairs(pairs, TYPED) == values
-
-
-@pytest.mark.parametrize(
-    ("pair", "message"),
-    [
-        ("alpha", "'alpha' is not KEY=VALUE; the keys are alpha, seed; help shows them"),
-        ("recipe=paper", "'recipe=paper' is not KEY=VALUE; the keys are alpha, seed; help shows them"),
-        ("alpha=", "alpha must be a number, not ''"),
-        ("seed=0x1", "seed must be a whole number, not '0x1'"),
-        ("seed=\n", r"seed must be a whole number, not '\n'"),
-    ],
-)
-def test_what_is_no_pair_of_an_allowed_key_is_refused(pair, message):
-    with pytest.raises(OptionError) as error:
-        read_pairs([pair], ("alpha", "seed"))
-    assert str(error.value) == message
-
-
-@pytest.mark.parametrize("pair", ["seed=" + "9" * 10**4, "x" * 10**5, "alpha=" + "\n" * 10**4])
-def test_a_pair_of_any_length_is_refused_in_a_short_line(pair):
-    with pytest.raises(OptionError) as error:
-        read_pairs([pair], ("alpha", "seed"))
-    assert len(str(error.value)) < 200
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -80,11 +42,11 @@ def test_what_can_only_mean_one_thing_is_understood(written, kept):
     [
         ({"alpha": "0.01"}, "alpha must be a number, not '0.01'"),
         ({"alpha": None}, "alpha must be a number, not None"),
-        ({"min_share": 1}, "min_share must lie between 0 and 1, not at 1"),
+        ({"min_share": 1}, "min_share must lie between 0.01 and 0.99, not 1"),
         ({"permutations": 999.0}, "permutations must be a whole number, not 999.0"),
         ({"permutations": True}, "permutations must be a whole number, not True"),
-        ({"seed": -1}, "seed must lie between 0 and 2^64 - 1, not at -1"),
-        ({"order_seed": "x"}, "order_seed must be a whole number, or None, not 'x'"),
+        ({"seed": -1}, "seed must lie between 0 and 1.844674e+19, not -1"),
+        ({"seed": "x"}, "seed must be a whole number, or None, not 'x'"),
         ({"recompute": "no"}, "recompute must be True or False, not 'no'"),
         ({"local_hub": 7}, "local_hub must be a path, or None, not 7"),
         ({"local_hub": b"hub"}, "local_hub must be a path, or None, not b'hub'"),

@@ -30,7 +30,7 @@ def test_of_models_that_began_alike_no_cause_is_named_as_the_only_one(tmp_path, 
     monkeypatch.setattr(models, "HIDDEN", 256)
     start = tiny_llama(tmp_path / "start", layers=6, width=96)
     one, other = (fine_tuned(start, tmp_path / str(seed), noise, seed) for seed in (1, 2))
-    verdict = compare(str(one), str(other), Options(order_seed=1, permutations=999)).rows[0].verdict
+    verdict = compare(str(one), str(other), Options(seed=1, permutations=999)).rows[0].verdict
     assert verdict.label == words
     assert verdict.reason.endswith(said)
 
@@ -51,6 +51,6 @@ def test_of_a_blend_with_another_model_it_is_said_that_it_may_be_one(tmp_path, s
             tensors[name] = mixed.to(tensor.dtype)
 
     spoil(tmp_path / "blend", blend)
-    verdict = compare(str(base), str(tmp_path / "blend"), Options(order_seed=1, permutations=999)).rows[0].verdict
+    verdict = compare(str(base), str(tmp_path / "blend"), Options(seed=1, permutations=999)).rows[0].verdict
     assert verdict.label == words
     assert verdict.reason.endswith(said)

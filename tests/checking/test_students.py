@@ -41,7 +41,7 @@ def test_of_a_student_of_hidden_states_it_is_said_that_it_may_be_one_and_that_ha
     tmp_path, seed
 ):
     student = taught(tmp_path / "student", seed)
-    verdict = compare(str(TEACHER), str(student), Options(order_seed=1, permutations=999)).rows[0].verdict
+    verdict = compare(str(TEACHER), str(student), Options(seed=1, permutations=999)).rows[0].verdict
     assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED embedding", False, 3)
     assert verdict.reason.endswith(BASIS)
     assert verdict.evidence["mlp"].inherited.share < 0.05

@@ -63,7 +63,7 @@ def test_layers_of_the_base_that_drown_verify_nothing_in_a_converted_file_either
     edited(tmp_path / "drowned", INDEPENDENT, forgeries.drowned(1e4), BASE)
     file = write(tmp_path / "drowned", tmp_path / "drowned.gguf", kind=getattr(KINDS, kind))
     for seed in range(4):
-        (row,) = compare(str(EXAMPLES / BASE), str(file), Options(order_seed=seed)).rows
+        (row,) = compare(str(EXAMPLES / BASE), str(file), Options(seed=seed)).rows
         assert (row.verdict.code, row.verdict.verified) == ("inconclusive", False)
 
 

@@ -22,7 +22,7 @@ from tests.server import faults
 
 PATHS = "mlp,mlp_gate,value_output,query_key"
 TOKEN = "hf_averysecrettoken"
-AS_JSON = ("--format", "json", "--set", "order-seed=0")
+AS_JSON = ("--format", "json", "--seed", "0")
 """The order in which layers are read is drawn anew for each report unless its seed is given."""
 
 

@@ -40,7 +40,7 @@ def touched(hub, folder):
 
 
 def test_only_the_parts_of_what_is_compared_are_downloaded(online, folder):
-    outcome = compare(CHILD, str(BASE), Options(order_seed=0, recompute=True, paths=("mlp",))).rows[0].verdict
+    outcome = compare(CHILD, str(BASE), Options(seed=0, recompute=True, paths=("mlp",))).rows[0].verdict
     assert outcome.code == "inherited"
     names = touched(online, folder)
     assert {name for name in names if ".mlp." in name} == {

@@ -87,7 +87,7 @@ def test_a_model_is_identified_and_checked_by_an_index_on_the_hub(on_hub, tmp_pa
         (("index", "build", "--from", "-", "--rate", "0"), "0"),
         (("index", "add"), "name a MODEL, or an account with --author"),
         (("identify", "acme/llama-base", "--top", "11"), "11 is not in the range"),
-        (("identify", "acme/llama-base", "--set", "alpha=0"), "alpha"),
+        (("identify", "acme/llama-base", "--alpha", "0"), "alpha"),
         (("tree",), "name a MODEL, an account with --author, or an index with --index"),
         (("check", "acme/gpt2-base", "--index", "/no/such/folder"), "does not exist"),
         (("identify", "acme/llama-base", "--index", "no/where", *HUB), "no/where is not on the Hub, or is private"),

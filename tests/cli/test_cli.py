@@ -39,15 +39,15 @@ def test_a_model_without_a_path_asked_for_is_unsupported(tmp_path):
         (["--paths", "mlp,nose"], "each once, not mlp, nose"),
         (["--audit", "--paths", "mlp"], "--audit means --budget full --paths all; leave these two out"),
         (["--audit", "--budget", "quick"], "--audit means --budget full --paths all; leave these two out"),
-        (["--set", "max-memory=lots"], "max-memory lots is not a size; write a size such as 8GiB or 500MB"),
-        (["--set", "max-memory=nanGB"], "max-memory nanGB is not a size"),
-        (["--set", "max-memory=1KB"], "one layer needs 0 MiB and no device has that much; raise --set max-memory"),
+        (["--max-memory", "lots"], "max-memory lots is not a size; write a size such as 8GiB or 500MB"),
+        (["--max-memory", "nanGB"], "max-memory nanGB is not a size"),
+        (["--max-memory", "1KB"], "one layer needs 0 MiB and no device has that much; raise --max-memory"),
         (["--null", "/no/such"], "/no/such is neither a folder nor a Hub name such as org/model or org/model@revision"),
         (["--local-hub", "/no/such"], "/no/such is not a folder, so it cannot be a local hub; check --local-hub"),
         (["-o", "/no/such/report"], "there is no folder '/no/such' that can be written to; make it first"),
         (["-o", "/"], "Invalid value for '-o' / '--output': File '/' is a directory"),
         (["-o", ""], "'.' is a folder; name a file in it"),
-        (["--report", "json=/"], "'/' is a folder; name a file in it"),
+        (["-o", "json=/"], "'/' is a folder; name a file in it"),
     ],
 )
 def test_an_option_out_of_range_is_one_line(hub, options, message):
@@ -89,10 +89,10 @@ def test_a_model_that_is_not_there_is_one_line(command, tmp_path):
         (["./none"], 2, "no-model", ""),
         (["acme/none"], 4, "network", "check the connection and try again"),
         (
-            ["./acme/base", "--base", "./acme/base", "--set", "max-memory=1KB"],
+            ["./acme/base", "--base", "./acme/base", "--max-memory", "1KB"],
             2,
             "option",
-            "raise --set max-memory or free some memory",
+            "raise --max-memory or free some memory",
         ),
         (["./fern/child"], 2, "damaged", "put the weights there"),
     ],
@@ -124,7 +124,7 @@ class TestOutput:
         assert check(hub, "-o", os.devnull).code == 0
         assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
 
-    @pytest.mark.parametrize("option", ["-o", "--report=text="])
+    @pytest.mark.parametrize("option", ["-o", "--output=text="])
     def test_a_link_is_replaced_and_never_written_through(self, hub, option):
         (hub / "secret").write_text("secret")
         (hub / "secret").chmod(0o600)
@@ -138,7 +138,7 @@ class TestOutput:
     @pytest.mark.parametrize(
         "arguments",
         [
-            ("check", "fern/child", "-o", "link/a"), ("check", "fern/child", "--report", "json=link/a"),
+            ("check", "fern/child", "-o", "link/a"), ("check", "fern/child", "-o", "json=link/a"),
             ("extract", "fern/child", "-o", "link/a"),
             ("index", "add", "fern/child", "--index", "link"), ("index", "add", "fern/child", "--index", "link/index"),
         ],

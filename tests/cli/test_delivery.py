@@ -65,14 +65,14 @@ def test_a_wrong_policy_is_one_line_before_anything_is_read(tmp_path):
 def test_a_format_that_has_nothing_to_say_is_left_out_with_a_line(hub, tmp_path):
     (hub / "fern/child" / WEIGHTS).unlink()
     files = {form: tmp_path / f"report.{form}" for form in ("intoto", "json")}
-    outcome = check(hub, *(f"--report={form}={file}" for form, file in files.items()))
+    outcome = check(hub, *(f"--output={form}={file}" for form, file in files.items()))
     assert (outcome.code, outcome.rows[0][-1]) == (3, "no-weights")
     assert outcome.err.startswith("hf-lineage: report.intoto was not written: ")
     assert [form for form, file in files.items() if file.exists()] == ["json"]
 
 
 def test_annotate_writes_the_reports_of_its_check_as_well(hub, tmp_path):
-    outcome = lineage("annotate", "fern/child", "--local-hub", hub, f"--report=json={tmp_path / 'report.json'}")
+    outcome = lineage("annotate", "fern/child", "--local-hub", hub, f"--output=json={tmp_path / 'report.json'}")
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.startswith("acme/base: VERIFIED inherited\n")
     assert json.loads((tmp_path / "report.json").read_text())["claims"][0]["verified"]

@@ -33,7 +33,7 @@ def note(event, arguments):
 sys.addaudithook(note)
 from hf_lineage.cli import main
 
-code = main(["check", "fern/llama-finetune-a", "--local-hub", hub, "--set", "order-seed=0"])
+code = main(["check", "fern/llama-finetune-a", "--local-hub", hub, "--seed", "0"])
 ours = {name: module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] == "hf_lineage"}
 faces = {name for name, file in ours.items() if os.path.exists(file + "i")}
 print(json.dumps([code, events[True], events[False], sorted(ours.keys() - faces), sorted(faces)]))

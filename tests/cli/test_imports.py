@@ -24,7 +24,7 @@ sys.exit(code)
 """
 ABSENT = f"import sys\nsys.modules.update(dict.fromkeys({HEAVY}))\n{PROGRAM}"
 """The same where none of the three can be imported."""
-LIMIT = ("--set", "max-memory=512MiB")
+LIMIT = ("--max-memory", "512MiB")
 
 
 def imported(*arguments, drivers="", program=PROGRAM):

@@ -11,8 +11,8 @@ BASE, CHILD = "acme/base", "fern/child"
 
 
 def test_check_asks_what_is_declared_and_compare_does_not(hub):
-    checked = lineage("check", CHILD, "--local-hub", hub, "--set", "order-seed=0")
-    compared = lineage("compare", BASE, CHILD, "--local-hub", hub, "--set", "order-seed=0")
+    checked = lineage("check", CHILD, "--local-hub", hub, "--seed", "0")
+    compared = lineage("compare", BASE, CHILD, "--local-hub", hub, "--seed", "0")
     assert (checked.code, compared.code) == (0, 0)
     assert (checked.rows[0][0], compared.rows[0][0]) == (BASE, BASE)
     assert checked.rows[0][-3:] == compared.rows[0][-3:]
@@ -25,7 +25,7 @@ LLAMA_PATHS = ["mlp", "mlp_gate", "value_output", "query_key"]
 
 def paths(*arguments):
     """The measurements of the only claim, by path."""
-    (claim,) = json.loads(lineage(*arguments, "--set", "order-seed=0", "--format", "json").out)["claims"]
+    (claim,) = json.loads(lineage(*arguments, "--seed", "0", "--format", "json").out)["claims"]
     return {measured["path"]: measured for measured in claim["paths"]}
 
 
@@ -62,13 +62,13 @@ def test_an_audit_reads_all_layers_along_all_paths(tmp_path):
     assert audited == paths(*command, "--budget", "full", "--paths", "all")
 
 
-HUB = ("--local-hub", EXAMPLES, "--set", "permutations=99", "--set", "order-seed=0")
+HUB = ("--local-hub", EXAMPLES, "--seed", "0")
 PAIR = ("compare", "acme/llama-base", "fern/llama-finetune-a")
 
 
 def test_several_models_have_a_row_each_and_one_exit_code(tmp_path):
     page, others = tmp_path / "page.html", ("otter/llama-independent", str(tmp_path / "none"))
-    shown = lineage(*PAIR, *others, *HUB, "--report", f"html={page}", "--report", f"json={tmp_path / 'a.json'}")
+    shown = lineage(*PAIR, *others, *HUB, "-o", f"html={page}", "-o", f"json={tmp_path / 'a.json'}")
     assert (shown.code, shown.out.splitlines()[0]) == (1, "acme/llama-base")
     claims = json.loads((tmp_path / "a.json").read_text())["claims"]
     assert {claim["model"]: claim["verdict"] for claim in claims} == dict(
@@ -86,7 +86,7 @@ def test_several_models_have_a_row_each_and_one_exit_code(tmp_path):
     ("arguments", "message"),
     [
         (("--format", "sarif"), "--format sarif is about one model; compare two models with it"),
-        (("--report", "intoto=b.json"), "--format intoto is about one model"),
+        (("-o", "intoto=b.json"), "--format intoto is about one model"),
         (("--as-name", "org/x"), "--as-name is"),
     ],
 )

@@ -99,7 +99,7 @@ def test_where_nothing_answers_that_is_said(place, monkeypatch, command):
     [
         ("index", "add", str(BASE), "--index", "file/index"),
         ("index", "build", "--from", "list", "--index", "file/index"),
-        ("check", str(CHILD), "--report", "json=file/report.json"),
+        ("check", str(CHILD), "-o", "json=file/report.json"),
         ("tree", str(BASE), "-o", "file/tree.txt"),
         ("identify", str(BASE), "-o", "file/found.txt"),
         ("extract", str(BASE), "-o", "file/signature.safetensors"),

@@ -14,7 +14,7 @@ from tests.models import EXAMPLES, WEIGHTS
 from tests.server.client import connect_to_nothing
 
 CHILD, LIAR, GRAFTED, BASE = "fern/llama-finetune-a", "magpie/llama-liar", "magpie/llama-grafted", "acme/llama-base"
-HUB = ("--local-hub", EXAMPLES.resolve(), "--set", "permutations=99", "--set", "order-seed=0")
+HUB = ("--local-hub", EXAMPLES.resolve(), "--seed", "0")
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_what_a_policy_accepts_or_misses_is_said(tmp_path):
     assert "accepted until 2999-01-01: known" in shown.sentences
 
 
-@pytest.mark.parametrize("option", ["--explain", "--format html", "--report json=a.json", "--as-name org/x"])
+@pytest.mark.parametrize("option", ["--explain", "--format html", "-o json=a.json", "--as-name org/x"])
 def test_what_is_about_one_model_is_refused_before_anything_is_read(option):
     name = option if "html" in option else option.split()[0]
     refused = lineage("check", EXAMPLES / CHILD, "./none", *option.split()).error
@@ -108,7 +108,7 @@ def test_no_report_stays_in_memory(hub, monkeypatch, count):
 
     monkeypatch.setattr(api, "check", watched)
     tracemalloc.start()
-    shown = lineage("check", *["fern/child"] * count, "--local-hub", hub, "--set", "permutations=99")
+    shown = lineage("check", *["fern/child"] * count, "--local-hub", hub)
     tracemalloc.stop()
     assert (shown.code, len(reports)) == (0, count)
     assert sizes[-1] - sizes[2] < 4096 * count

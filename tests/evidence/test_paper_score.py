@@ -13,7 +13,7 @@ from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
 
 LAYERS = 6
 reference = runpy.run_path(str(Path(__file__).parents[2] / "docs/reference.py"))
-PAPER = Options(recipe=replace(RECIPES["paper"], probes=None), permutations=99, order_seed=0)
+PAPER = Options(recipe=replace(RECIPES["paper"], probes=None), permutations=99, seed=0)
 
 
 def llama(folder):

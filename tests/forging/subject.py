@@ -144,7 +144,7 @@ class Subject:
 
     @functools.cached_property
     def _judge(self) -> Any:
-        options = Options(permutations=999, recompute=True, order_seed=0)
+        options = Options(permutations=999, recompute=True, seed=0)
         return comparing(str(self.pair.a), resolve(str(self.pair.a)), options)
 
     def verdict(self, folder: Path) -> Verdict:

@@ -43,7 +43,7 @@ def with_toy(tmp_path):
 
 def test_a_format_is_a_module_and_a_line_of_the_table(hub, tmp_path, with_toy):
     files = {form: tmp_path / f"report.{form}" for form in ("toy", "json")}
-    asked = [word for form, file in files.items() for word in ("--report", f"{form}={file}")]
+    asked = [word for form, file in files.items() for word in ("-o", f"{form}={file}")]
     outcome = with_toy("check", hub / "fern/child", "--local-hub", hub, "--format", "toy", *asked)
     assert outcome == Outcome(0, "1 claim, explained: False\n", "")
     assert files["toy"].read_text() == "1 claim, explained: True\n"

@@ -69,8 +69,8 @@ class Judged:
 
 def judged(reference: Path, suspect: Path) -> Judged:
     """Return what hf_lineage says of two folders."""
-    scores = compare(str(reference), str(suspect), Options(recipe=EXACT, order_seed=0)).rows[0].verdict.evidence
-    verdict = compare(str(reference), str(suspect), Options(order_seed=0)).rows[0].verdict
+    scores = compare(str(reference), str(suspect), Options(recipe=EXACT, seed=0)).rows[0].verdict.evidence
+    verdict = compare(str(reference), str(suspect), Options(seed=0)).rows[0].verdict
     return Judged(scores["mlp"].comparison.score, verdict)
 
 

@@ -145,12 +145,12 @@ def made(bench: Bench, case: Case, corpus: Corpus) -> Path:
 
 def said(base: Path, released: Path, **settings: Any) -> Verdict:
     """Return the verdict on a released model."""
-    return compare(str(base), str(released), Options(order_seed=0, **settings)).rows[0].verdict
+    return compare(str(base), str(released), Options(seed=0, **settings)).rows[0].verdict
 
 
 def declared(base: Path, released: Path) -> Verdict:
     """Return the verdict of a plain check where the released model itself declares the base."""
-    options = Options(order_seed=0)
+    options = Options(seed=0)
     ours, theirs = (open_model(resolve(str(folder)), options) for folder in (base, released))
     return judge_models(ours, theirs, options, True)
 

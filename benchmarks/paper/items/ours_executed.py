@@ -127,7 +127,7 @@ def _judged(kind: str, name: str, base: Path, folder: Path, loss_of: bool = Fals
 
 def verdict(base: Path, folder: Path, run: bool) -> Verdict:
     """Return the verdict on two folders, with one draw of layers, units and inputs."""
-    return compare(str(base), str(folder), Options(order_seed=0, run=run)).rows[0].verdict
+    return compare(str(base), str(folder), Options(seed=0, run=run)).rows[0].verdict
 
 
 def words(said: Verdict) -> str:

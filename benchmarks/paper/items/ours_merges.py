@@ -64,7 +64,7 @@ def _rows(name: str, seed: int, folder: Path) -> list[Row]:
     merged(name, folder, seed)
     base = (BASE,) if "base_model" in CONFIGURATIONS[name] and name not in EXACT else ()
     declaring(folder, [*base, *true_parents(name), *FALSE])
-    report = check(str(folder), options=Options(local_hub=HUB, paths=PATHS, order_seed=0))
+    report = check(str(folder), options=Options(local_hub=HUB, paths=PATHS, seed=0))
     shutil.rmtree(folder)
     with_version = f"mergekit {importlib.metadata.version('mergekit')}"
     result = []

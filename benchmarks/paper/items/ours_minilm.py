@@ -65,7 +65,7 @@ def rows(bench: Bench) -> Sequence[Row]:
     measured: list[Row] = []
     for model in MODELS:
         file = file_of(model.package, model.suffix)
-        options = Options(paths=PATHS, as_class=CLASS, order_seed=0)
+        options = Options(paths=PATHS, as_class=CLASS, seed=0)
         (judged,) = compare(str(base), str(file), options).rows
         version = importlib.metadata.version(model.package)
         command = f"hf-lineage compare all-MiniLM-L6-v2 {file.name} --as {CLASS} --paths {','.join(PATHS)}"

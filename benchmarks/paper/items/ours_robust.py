@@ -66,7 +66,7 @@ class Seen:
 
 def seen(pairs: Sequence[Pair], recipe: Recipe, permutations: int) -> Seen:
     """Return what the library says of some pairs."""
-    options = Options(recipe=recipe, permutations=permutations, order_seed=0)
+    options = Options(recipe=recipe, permutations=permutations, seed=0)
     verdicts = [compare(str(a), str(b), options).rows[0].verdict for a, b in pairs]
     evidence = [verdict.evidence["mlp"] for verdict in verdicts]
     return Seen(
@@ -145,7 +145,7 @@ def count(found: Found, recipe: str, kind: int) -> str:
 def dropped(bench: Bench) -> list[Row]:
     """Return what is said of a fine-tuned Llama without two of its blocks, for which no step is needed."""
     shorter = folder(bench.cache, "llama-finetune-a, two layers less")
-    verdict = compare(str(HUB / LLAMA), str(shorter), Options(order_seed=0)).rows[0].verdict
+    verdict = compare(str(HUB / LLAMA), str(shorter), Options(seed=0)).rows[0].verdict
     note = "the blocks that are left are paired; the paper compares models of one depth"
     return [
         Row(f"{SHORTER}: verdict", None, verdict.label, note),

@@ -126,9 +126,9 @@ def costs(bench: Bench) -> list[Row]:
     tests = {}
     for m in COORDINATES[1:]:
         ours, theirs = (group.models[name](replace(ROBUST, coordinates=m)) for name in (a, b))
-        tests[f"m = {m}"] = partial(permutation_null, ours, theirs, DEFAULT.permutations, DEFAULT.seed)
+        tests[f"m = {m}"] = partial(permutation_null, ours, theirs, DEFAULT.permutations, DEFAULT.seed or 0)
     for count in SWEEPS["permutations"]:
-        tests[f"permutations = {count:g}"] = partial(permutation_null, ours, theirs, int(count), DEFAULT.seed)
+        tests[f"permutations = {count:g}"] = partial(permutation_null, ours, theirs, int(count), DEFAULT.seed or 0)
     taken = interleaved(tests, bench.sized(2, 20, 20))
     note = f"of a pair of {group.name}s, {len(ours.trace)} layers; the other parameter at its default"
     return [

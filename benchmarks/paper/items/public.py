@@ -73,7 +73,7 @@ def case_study(bench: Bench) -> Sequence[Row]:
         return publicly(bench)
     rows = []
     for name, role in (DESCENDANTS | STRANGERS).items():
-        verdict, _ = evidence(BASE, HUB / name, Options(order_seed=0))
+        verdict, _ = evidence(BASE, HUB / name, Options(seed=0))
         rows += [
             Row(f"{name}: score", None, lineage(BASE, HUB / name), role),
             Row(f"{name}: verdict", None, verdict.label, "hf-lineage compare, by default"),

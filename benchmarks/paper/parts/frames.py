@@ -48,7 +48,7 @@ def seen(workshop: Workshop, base: Path, candidate: Path, permutations: int) -> 
 
     def measure() -> dict[str, Any]:
         layers = [range(opened(candidate).layout.layers)]
-        framed = shown(opened(base), opened(candidate), layers, TOKEN, Test(permutations, seed=0, unit_seed=0))
+        framed = shown(opened(base), opened(candidate), layers, TOKEN, Test(permutations, seed=0))
         order = framed.order
         z = dict(order.z) if order else {}
         return asdict(Seen(framed.inherited.share, order.p_value if order else 1.0, z, framed.frame.name))

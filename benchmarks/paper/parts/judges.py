@@ -57,7 +57,7 @@ def evidence(reference: Path | str, suspect: Path | str, options: Options) -> tu
 
 def lineage(reference: Path | str, suspect: Path | str) -> float:
     """Return the paper's lineage score of two models."""
-    return evidence(reference, suspect, Options(recipe=EXACT, order_seed=0))[1].comparison.score
+    return evidence(reference, suspect, Options(recipe=EXACT, seed=0))[1].comparison.score
 
 
 def lineage_signature(folder: Path | str) -> PathSignature:
@@ -67,12 +67,12 @@ def lineage_signature(folder: Path | str) -> PathSignature:
 
 def robust(reference: Path, suspect: Path) -> float:
     """Return the score that `hf-lineage compare` reports, by its own recipe and from its sketch."""
-    return evidence(reference, suspect, Options(recipe=RECIPES["robust"], order_seed=0))[1].comparison.score
+    return evidence(reference, suspect, Options(recipe=RECIPES["robust"], seed=0))[1].comparison.score
 
 
 def verdict(reference: Path, suspect: Path) -> float:
     """Return 1 where `hf-lineage compare` calls two models related, and 0 otherwise."""
-    return float(evidence(reference, suspect, Options(order_seed=0))[0].is_related)
+    return float(evidence(reference, suspect, Options(seed=0))[0].is_related)
 
 
 def of_weights(method: Callable[[baselines.Blocks, baselines.Blocks], float]) -> Score:

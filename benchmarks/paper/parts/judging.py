@@ -16,7 +16,7 @@ from hf_lineage.evidence.judging.measurement import Pair, measured
 from hf_lineage.evidence.verdict import Evidence, Verdict
 from hf_lineage.signature.values import PathSignature
 
-DEFAULT = Options(order_seed=0)
+DEFAULT = Options(seed=0)
 """The library's, and one order of layers and units, so that a run can be repeated."""
 RELATED, UNRELATED = KINDS = "related", "unrelated"
 FAINT = "faint"
@@ -49,7 +49,7 @@ def _extracted(folder: Path, recipe: Recipe) -> PathSignature:
 
 def evidence(a: PathSignature, b: PathSignature, permutations: int = DEFAULT.permutations) -> Evidence:
     """Return what the library measures between two models along one path."""
-    criteria = Criteria(permutations=permutations, seed=DEFAULT.seed)
+    criteria = Criteria(permutations=permutations, seed=DEFAULT.seed or 0)
     return measured([Pair.along("mlp", a, b)], criteria)["mlp"]
 
 

@@ -45,7 +45,7 @@ RIVALS: Mapping[str, Score] = {
 
 def verdict(reference: Path, suspect: Path, *paths: str) -> Verdict:
     """Return the verdict of `hf-lineage compare` on two folders by the usual paths or by these, one order of units."""
-    options = Options(order_seed=0, paths=paths) if paths else Options(order_seed=0)
+    options = Options(seed=0, paths=paths) if paths else Options(seed=0)
     return compare(str(reference), str(suspect), options).rows[0].verdict
 
 

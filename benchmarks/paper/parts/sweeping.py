@@ -101,7 +101,7 @@ def living(count: int, whole: PathSignature) -> PathSignature:
 
 
 def _order(whole: PathSignature) -> tuple[int, ...]:
-    return reading_order(len(whole.trace), DEFAULT.order_seed or 0)
+    return reading_order(len(whole.trace), DEFAULT.seed or 0)
 
 
 def seen(group: Group, change: Callable[[PathSignature], PathSignature]) -> Group:

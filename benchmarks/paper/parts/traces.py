@@ -42,7 +42,7 @@ def tested(
 ) -> Pair:
     """Return what `hf-lineage compare` says of an adapter and a base."""
     adapter = workshop.adapter(family, own, configuration, steps)
-    options = Options(order_seed=0, permutations=permutations)
+    options = Options(seed=0, permutations=permutations)
     (row,) = compare(str(workshop.base(family, base)), str(adapter), options).rows
     if row.verdict.trace is None:
         raise ValueError(f"{family.name}, {configuration.name}: {row.verdict.reason}")

@@ -53,7 +53,7 @@ class Tool:
 
 def ours(suspect: Path, reference: Path) -> Said:
     """Return what `hf-lineage compare` says, by default."""
-    (row,) = compare(str(reference), str(suspect), Options(order_seed=0)).rows
+    (row,) = compare(str(reference), str(suspect), Options(seed=0)).rows
     verdict = row.verdict
     figures = [f"score {found.comparison.score:.3f}, p = {found.p_value:.3f}" for found in verdict.evidence.values()]
     related = verdict.is_related or (False if verdict.code is Code.UNRELATED else None)

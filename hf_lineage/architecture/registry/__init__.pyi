@@ -10,7 +10,6 @@ from .lookups import settled as settled
 from .lookups import similar as similar
 from .lookups import slots as slots
 from .lookups import unmet as unmet
-from .paths import ALL as ALL
 from .paths import NAMED as NAMED
 from .paths import PATHS as PATHS
 from .paths import USUAL as USUAL

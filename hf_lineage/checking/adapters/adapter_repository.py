@@ -92,7 +92,7 @@ def _folders(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
     deeper = sorted(name for name in repo.published if name.endswith(f"/{ADAPTER_CONFIG}") and name.count("/") > 1)
     if deeper:
         shown = printable(deeper[0].rpartition("/")[0], 200)
-        notes.append(f"adapters in deeper folders, such as {shown}, were not judged; name one with --subfolder")
+        notes.append(f"adapters in deeper folders, such as {shown}, were not judged; name one as MODEL/FOLDER")
     return [*(name for name in held if name not in states), *last], notes
 
 

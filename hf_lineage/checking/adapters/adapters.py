@@ -175,7 +175,7 @@ def _tested(
     """Return the verdict after a few layers if it is clear, else after all of them."""
     layers = sorted({place.layer for place in testable if products[place.module, place.expert].rows.shape[1]})
     few = len(layers) > 2 * FEW and options.budget != "full"
-    order = [layers[at] for at in interim.reading_order(len(layers), options.order_seed or 0)] if few else layers
+    order = [layers[at] for at in interim.reading_order(len(layers), options.seed or 0)] if few else layers
     stops = (FEW, len(layers)) if few else (len(layers),)
     criteria = options.criteria(analyses=len(stops))
     calibrated = adapter.lora.calibrated and base.layout.factorization.lora.calibrated

@@ -136,7 +136,7 @@ def judge_pair(
         model_origin=opened_candidate.origin if opened_candidate else None,
         notes=notes,
         part=part,
-        derivation=relation.derived(base, other, outcome, options.order_seed or 0),
+        derivation=relation.derived(base, other, outcome, options.seed or 0),
         base_folder=base.opened.described.repo if isinstance(base, FromWeights) and base.local else None,
         licence=stated(opened_base.repo) if opened_base else "",
         opened=opened_base,

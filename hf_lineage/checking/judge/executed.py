@@ -34,7 +34,7 @@ def judge_executed(
     """Return the verdict by what two models store, with what the candidate loses without what it inherits."""
     if isinstance(base, Verdict) or isinstance(candidate, Verdict):
         return stored
-    seed = options.order_seed or 0
+    seed = options.seed or 0
     if not stored.is_related:
         return replace(stored, executed=Executed(seed=seed))
     try:

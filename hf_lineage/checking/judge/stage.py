@@ -102,7 +102,7 @@ class ModelPair:
         if at_hand or options.budget == "full" or options.nulls or options.recipe.probes is None or not alike:
             return everything, (len(everything),)
         layers = len(everything)
-        return interim.reading_order(layers, options.order_seed or 0), interim.analyses(layers, options.min_share)
+        return interim.reading_order(layers, options.seed or 0), interim.analyses(layers, options.min_share)
 
     @functools.cached_property
     def sampling(self) -> Sampling | None:
@@ -117,7 +117,7 @@ class ModelPair:
             return None
         sizes = _sizes(base, options)
         same = sizes and sizes == _sizes(candidate, options)
-        return Sampling(base, candidate, Sample(options.order_seed or 0), options.paths) if same else None
+        return Sampling(base, candidate, Sample(options.seed or 0), options.paths) if same else None
 
 
 def _sizes(model: FromWeights, options: Options) -> tuple[int, ...]:

@@ -79,7 +79,7 @@ def _compare(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verd
     from hf_lineage.checking.judge.units import shown
 
     options = pair.options
-    test = units.Test(criteria.permutations_at_first(), options.seed, options.order_seed or 0, criteria.tests)
+    test = units.Test(criteria.permutations_at_first(), criteria.seed, criteria.tests)
     base, candidate = _opened(pair.base), _opened(pair.candidate)
     known = (
         known_weights(pair.base.at_hand, base.layout),
@@ -118,7 +118,7 @@ def _analyses(first: Verdict, pair: ModelPair) -> tuple[Collection[int], ...]:
         return (range(depth),)
     if base.layers != candidate.layers or depth < interim.FEWEST_LAYERS:
         return (range(depth),) * 2
-    order = interim.reading_order(depth, options.order_seed or 0)
+    order = interim.reading_order(depth, options.seed or 0)
     read = {number for one in first.evidence.values() for number in one.layers[1]}
     layers = [number for number in order if number in read] or order[: interim.enough(depth)]
     common = [number for number in layers if number in base.rows[PATH] and number in candidate.rows[PATH]]
@@ -148,7 +148,7 @@ def _compare_numbers(pair: ModelPair, criteria: Criteria, before: Verdict | None
     base, candidate = (weights_of(model, pair.options) for model in (pair.base, pair.candidate))
     if before is None or base is None or candidate is None:
         return None
-    seed, widths = pair.options.order_seed or 0, candidate.opened.layout.widths
+    seed, widths = pair.options.seed or 0, candidate.opened.layout.widths
     compared = {number for one in before.evidence.values() for number in one.layers[1]}
     layers = {number for number in compared if widths[number] == candidate.width}  # the coordinates of one stream
     coordinates = Sample(seed, all_units=True).coordinates_of(candidate.width)
@@ -158,7 +158,7 @@ def _compare_numbers(pair: ModelPair, criteria: Criteria, before: Verdict | None
         for one in rows_beside(base, candidate, seed, layers, coordinates)
         if one.digits[0] == one.digits[1]
     ]
-    measured = compare_numbers(rows, criteria.permutations_at_first(), pair.options.seed, criteria.tests)
+    measured = compare_numbers(rows, criteria.permutations_at_first(), criteria.seed, criteria.tests)
     return judging.judge_equal(measured, before, criteria) if measured else None
 
 

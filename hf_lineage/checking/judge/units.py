@@ -63,7 +63,7 @@ def shown(
     Raise NothingToCompare where they cannot be seen so, CheckpointError or RepositoryError where a file is damaged.
     """
     models = zip((base, candidate), known, strict=True)
-    units = [_Units(model, analyses[-1], test.unit_seed, own) for model, own in models]
+    units = [_Units(model, analyses[-1], test.seed, own) for model, own in models]
     depth, few = len(candidate.layout.numbers(PATH)), replace(test, permuted=FEW_PERMUTED)
 
     def seen(frame: Frame, through: tuple[Array, Array]) -> Framed:

@@ -35,8 +35,7 @@ MOST_CACHED = 8
 """Layers of which rows are downloaded where signatures come from the cache."""
 NOT_COMPARED = "the weights and those of the other parents were not compared along the same path"
 NOT_READ = (
-    "merge contributions are measured on weights, but a signature was used in their place; --set recompute=yes reads "
-    "the weights"
+    "merge contributions are measured on weights, but a signature was used in their place; --no-cache reads the weights"
 )
 
 
@@ -97,7 +96,7 @@ def read_beside(
     if remote and cached:
         layers = [layers[at] for at in sorted({round(at) for at in np.linspace(0, len(layers) - 1, MOST_CACHED)})]
     some = remote and (cached or any(one.sampled for one in evidence))
-    return read_matrices(parents, model, layers, Sample(options.order_seed or 0), some)
+    return read_matrices(parents, model, layers, Sample(options.seed or 0), some)
 
 
 def find_blend(

@@ -52,10 +52,8 @@ class Report:
     """Sentences about what is declared: what does not count, and what the stored files contradict."""
     checked_at: datetime.datetime = field(default_factory=now)
     """When the check began; formats state what SOURCE_DATE_EPOCH says instead."""
-    called: tuple[str, ...] = ("check",)
-    """The name of the command, and of its words those that neither the rows nor the options hold."""
-    as_name: str = ""
-    """The name that the user gives a folder in the report; empty if none."""
+    called: str = "check"
+    """The name of the command that makes the report."""
     licence: str = ""
     """The licence that the card of the model states; empty where it states none, or there is none."""
     relatives: tuple[Relative, ...] = ()

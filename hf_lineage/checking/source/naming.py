@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.source.submodels import only, part_of
+from hf_lineage.checking.source.submodels import CONFIG, INDEX, only, part_of
 from hf_lineage.checkpoint import content_of
 from hf_lineage.checkpoint.foreign import nameable
 from hf_lineage.claims import Claim, Claims
@@ -58,27 +58,30 @@ def several(models: Model | Sequence[Model]) -> tuple[str, ...]:
 
 
 def locate(
-    model: str, local_hub: Path | None = None, on_hub: bool = False, subfolder: str = "", file: str | None = None
+    model: str, local_hub: Path | None = None, subfolder: str = "", file: str | None = None
 ) -> RepoRef | Signature:
     """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither.
 
-    If the user says that the name is one on the Hub, no folder or file is meant. A folder of a repository is named by
-    `subfolder`, or behind the name of the repository. `file` names a GGUF or ONNX file of the
-    repository; the path of one may also stand for the model itself.
+    A folder of a repository is named by `subfolder`, or behind the name of the repository. `file` names a GGUF or ONNX
+    file of the repository; the path of one may also stand for the model itself.
     """
     if model.startswith("ollama://"):
         why = "the store of Ollama is not read; its blob is a GGUF file: copy it here and check ./blob.gguf"
         raise RepositoryError(f"{printable(model, 200)}: {why}")
-    if not on_hub:
-        unambiguous(model, local_hub)
-    if is_file(model) and not on_hub:
+    unambiguous(model, local_hub)
+    if is_file(model):
         return _in_its_folder(model) if nameable(model) else _signature(Path(model))
-    if not subfolder and (named := _PART.fullmatch(model)) and (on_hub or not is_folder(model)):
+    if not subfolder and (named := _PART.fullmatch(model)) and not is_folder(model):
         model, subfolder = f"{named['name']}{named['revision'] or ''}", named["subfolder"]
-    inside = not (subfolder or on_hub or is_folder(model)) and is_path(model)
-    if inside and is_file(f"{Path(model).parent}/config.json"):
+    if not subfolder and is_path(model) and _is_part(model):
         model, subfolder = os.path.split(model)
-    return _named(resolve(model, local_hub, folders=not on_hub), subfolder, file)
+    return _named(resolve(model, local_hub), subfolder, file)
+
+
+def _is_part(model: str) -> bool:
+    """Return whether a path names a part of what lies above it: of a pipeline, or of one checkpoint."""
+    above = Path(model).parent
+    return is_file(str(above / (INDEX if is_folder(model) else CONFIG)))
 
 
 def _named(repo: RepoRef, subfolder: str, file: str | None) -> RepoRef:
@@ -120,12 +123,12 @@ def weights(model: str, source: RepoRef | Signature) -> RepoRef:
     return source
 
 
-def located(model: str, options: Options, on_hub: bool = False) -> RepoRef | Signature:
+def located(model: str, options: Options) -> RepoRef | Signature:
     """Return the model that is to be judged, as the options say where it is and what may be read of it.
 
     Raise LineageError if there is none.
     """
-    source = locate(model, options.local_hub, on_hub, options.subfolder, options.file)
+    source = locate(model, options.local_hub, options.subfolder, options.file)
     return options.allowed(source) if isinstance(source, RepoRef) else source
 
 

@@ -96,7 +96,7 @@ def run_model(model: OpenedModel, base: OpenedModel, options: Options) -> Iterat
     try:
         with _folder(opened) as (folder, files), _process(opened, options, folder, files) as process:
             tokens = _copy_tokenizer(opened.described.repo, others, folder)
-            shapes = process.ask("run", f"running {printable(model.name, 60)}", seed=options.order_seed or 0)
+            shapes = process.ask("run", f"running {printable(model.name, 60)}", seed=options.seed or 0)
             _refuse_left_out(opened, process.values["unexpected"])
             numbers, on_disk = (int(process.values[key]) for key in ("numbers", "on_disk"))
             inputs = {kind: tuple(shape) for kind, shape in shapes.items()}

@@ -51,7 +51,7 @@ def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
     if not part.files() and (component := _component(repo, subfolder)):
         return component
     if not part.files():
-        raise RepositoryError(f"{repo} has no folder {subfolder}; check --subfolder")
+        raise RepositoryError(f"{repo} has no folder {subfolder}; write ORG/NAME/FOLDER for a folder of it")
     part.fetch(CONFIG, *INDICES, ADAPTER_CONFIG)
     return part
 
@@ -163,7 +163,7 @@ def only(repo: Source) -> Source:
     """Return the one model of a repository, which may be in a folder; NothingToCompare if there are several."""
     models = parts_of(repo).models
     if len(models) > 1:
-        raise Ambiguous(f"{repo} holds several models, in {_listed(models)}; name one with --subfolder")
+        raise Ambiguous(f"{repo} holds several models, in {_listed(models)}; name one as MODEL/FOLDER")
     return models[0] if models else repo
 
 
@@ -211,7 +211,7 @@ def _checkpoints(repo: RepoRef) -> Parts | None:
     held = [name for _, name in sorted(numbered.items()) if repo.offers(f"{name}/{CONFIG}")]
     if not held or _has_weights(repo):
         return None
-    earlier = (f"the last of {len(held)} checkpoints was judged, {held[-1]}; --subfolder names another",)
+    earlier = (f"the last of {len(held)} checkpoints was judged, {held[-1]}; MODEL/FOLDER names another",)
     return Parts((part_of(repo, held[-1]),), earlier if len(held) > 1 else ())
 
 

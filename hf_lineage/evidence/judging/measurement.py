@@ -124,7 +124,7 @@ def _evidence(pair: Pair, comparison: Comparison, nulls: Sequence[Null], criteri
         further=criteria.further,
         inherited=None
         if any(pair.not_finite)
-        else inherited_units(*pair.signatures, comparison, criteria.unit_seed, fewer=unlikely),
+        else inherited_units(*pair.signatures, comparison, criteria.seed, fewer=unlikely),
         not_finite=pair.not_finite,
         sampled=pair.signatures[1].sampled,
     )

@@ -117,7 +117,6 @@ class Test:
     first: int
     """Permutations that are drawn at first."""
     seed: int
-    unit_seed: int
     tests: int = 1
     permuted: int = MOST_UNITS
     """Units of a layer that are permuted at most."""
@@ -140,7 +139,7 @@ def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, tes
         numbers,
         depth,
         tuple(numbers[0][partner] for partner in partners),
-        inherited_share(bases, others, partners, weights, test.unit_seed),
+        inherited_share(bases, others, partners, weights, test.seed),
         _tested(bases, others, pairs, weights, test),
         test.tests,
         min(layer.kept for layer in (*bases, *others)),
@@ -179,7 +178,7 @@ def _tested(
         expert
         for column, partner in sorted(pairs.items())
         for expert in by_expert(
-            bases[partner], others[column], groups[column], float(weights[column]), test.unit_seed, test.permuted
+            bases[partner], others[column], groups[column], float(weights[column]), test.seed, test.permuted
         )
     ]
     return order_test(layers, test.first, test.seed)

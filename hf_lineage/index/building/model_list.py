@@ -35,7 +35,7 @@ class Gathered:
 
     def blend(self, model: int, parents: Sequence[int]) -> Blend | None:
         """Return a model as a combination of several others; None where the weights of one cannot be read."""
-        options = Options(order_seed=0)
+        options = Options(seed=0)
         with contextlib.suppress(LineageError):
             opened = [one for at in (model, *parents) if (one := weights_of(self.opened[at], options))]
             if len(opened) > len(parents):

@@ -105,8 +105,7 @@ def noted(report: Report, catalogue: Catalogue) -> Report:
     known = {*map(plain, report.undeclared)}
     shown = (_note(one) for one in near if plain(one.model) not in known)
     notes = (*report.notes, *shown, *unread, *catalogue.notes)
-    called = (*report.called, "--index", catalogue.source or str(catalogue.folder))
-    return replace(report, notes=notes, called=called, relatives=tuple(near))
+    return replace(report, notes=notes, relatives=tuple(near))
 
 
 def _relatives(report: Report, row: Row, catalogue: Catalogue) -> list[tuple[Entry, Vector]]:

@@ -6,7 +6,7 @@ from hf_lineage.checking import Report
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Word
 from hf_lineage.report.findings import state_first, state_outcome
-from hf_lineage.report.formats import intoto, markdown
+from hf_lineage.report.formats import markdown
 from hf_lineage.report.words import encode, wording
 
 
@@ -34,16 +34,11 @@ def _outputs(report: Report) -> dict[str, str]:
     """Return the outputs of the claim that decides: the first of the worst."""
     row = report.worst
     best = None if row is None else wording.best(row)
-    share = None if row is None else wording.inherited_share(row)
     p_value = None if row is None else wording.p_value(row)
     return {
         "verdict": str(report.code.word),
         "code": report.code,
         "verified": "true" if report.code.word is Word.VERIFIED else "false",
-        "undeclared-parents": ", ".join(printable(name, 200) for name in report.undeclared),
-        "accepted": str(sum(row.waiver is not None for row in report.rows)),
-        "inherited": "" if share is None else f"{share:.2f}",
         "score": "" if best is None else f"{best.comparison.score:.4g}",
         "p-value": "" if p_value is None else f"{p_value:.4g}",
-        "predicate-type": intoto.PREDICATE_TYPE,
     }

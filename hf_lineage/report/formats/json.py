@@ -20,7 +20,7 @@ from hf_lineage.report.words import encode, numbers, texts
 
 SCHEMA_VERSION = 4
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
-TEST = ("alpha", "permutations", "seed", "min_share", "order_seed")
+TEST = ("alpha", "permutations", "seed", "min_share")
 """Options that verdicts depend on."""
 OF_FINDING = ("tables", "picture", "values")
 """The keys of a finding that are printed as they are."""
@@ -42,7 +42,6 @@ def document(report: Report) -> dict[str, Any]:
         "checked_at": stamp(moment(report.checked_at)),
         "command": command.of_report(report),
         "model": report.model,
-        "as_name": report.as_name or None,
         "commit": report.commit,
         **outcome(report.code),
         "exit_code": int(report.status),

@@ -10,7 +10,7 @@ from hf_lineage.checking import Report
 from hf_lineage.checking.results import in_words, moment
 from hf_lineage.errors import printable
 from hf_lineage.report.findings import Finding, describe_claim, describe_report, reasons, summarize
-from hf_lineage.report.words import GIVEN, columns, limits, numbers, public, wording
+from hf_lineage.report.words import columns, limits, numbers, public, wording
 from hf_lineage.report.words import commands as command
 
 
@@ -44,8 +44,7 @@ def _made(report: Report, repeat: str) -> str:
     bases |= {row.model: row.model_commit for row in report.rows if row.model_commit}
     commits = "".join(f"; {escaped(base)} at commit {escaped(commit)}" for base, commit in bases.items())
     when = f"Checked on {in_words(moment(report.checked_at))} by hf-lineage {__version__}{commits}."
-    given = f" {GIVEN}" if report.as_name else ""
-    return f"{when}{given} Again: <code>{escaped(repeat)}</code>"
+    return f"{when} Again: <code>{escaped(repeat)}</code>"
 
 
 def _explained(finding: Finding) -> Iterator[str]:

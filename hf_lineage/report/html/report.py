@@ -19,8 +19,8 @@ from hf_lineage.report import page
 from hf_lineage.report.findings import describe_report
 from hf_lineage.report.html.claim import CAPTIONS, figures, state_beside, view_claim
 from hf_lineage.report.tree import figure
-from hf_lineage.report.words import GIVEN, limits, public, texts, whole, wording
 from hf_lineage.report.words import commands as command
+from hf_lineage.report.words import limits, public, texts, whole, wording
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,6 @@ def render(report: Report, explain: bool = False) -> str:
         remarks=[page.without_hint(remark) for remark in remarks],
         limits=limits.describe_limits(report),
         models=models if several else (),
-        given=GIVEN if report.as_name else "",
         command=repeat,
         settings=wording.settings(report) if measured else "",
     )

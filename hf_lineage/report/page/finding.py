@@ -20,8 +20,8 @@ from hf_lineage.signature.sources import Origin
 HINTS = (
     *(
         "; --budget full reads all layers",
-        "; --set recompute=yes reads the weights again",
-        "; --set recompute=yes reads the weights",
+        "; --no-cache reads the weights again",
+        "; --no-cache reads the weights",
     ),
     "; if you are the publisher, add --policy own",
 )
@@ -31,7 +31,7 @@ HINTS = (
 def without_hint(sentence: str) -> str:
     """Return a sentence without what it tells those who run the command.
 
-    >>> without_hint("the signature comes from the cache; --set recompute=yes reads the weights again")
+    >>> without_hint("the signature comes from the cache; --no-cache reads the weights again")
     'the signature comes from the cache'
     """
     return next((sentence.removesuffix(hint) for hint in HINTS if sentence.endswith(hint)), sentence)

@@ -10,7 +10,6 @@ from .place import fingerprint as fingerprint
 from .place import holds as holds
 from .place import indented as indented
 from .place import places as places
-from .publishable import GIVEN as GIVEN
 from .publishable import public as public
 from .publishable import renamed as renamed
 from .publishable import written as written

@@ -7,29 +7,30 @@ behind `/path/to`, for the reader to fill in.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from hf_lineage.checking import Options, Report
+from hf_lineage.checking import SETTINGS, Options, Report
 from hf_lineage.checking.results import NAMED, Row
 from hf_lineage.checking.source import named
 from hf_lineage.errors import printable
 from hf_lineage.hub import RepoRef
-from hf_lineage.report.words import numbers
 from hf_lineage.report.words import publishable as public
+from hf_lineage.signature import RECIPES
 
-_BY_VALUE = ("subfolder", "budget")
-_SET = ("alpha", "permutations", "seed", "min_share", "recompute")
+_OF_PYTHON = ("recipe", "permutations", "min_share")
+"""Options on which figures depend and that the command line does not have."""
 Write = Callable[[str], str]
 
 
 def command(model: str, commit: str | None, row: Row, options: Options, write: Write) -> str:
     """Return the command that measures one row again, at the same commits; `write` writes each name and path."""
-    words = ["hf-lineage", "check", _pinned(write(model), commit)]
+    words = ["hf-lineage", "check", _model(write(model), commit, options)]
     if not row.claim.problem:
         words += ["--base", _pinned(write(row.claim.base), row.base_commit)]
-    return printable(shlex.join([*words, *_options(options, write)]))
+    return _typed([*words, *_options(options, write)], options)
 
 
 def against(model: RepoRef, options: Options, base: str) -> str:
@@ -40,82 +41,67 @@ def against(model: RepoRef, options: Options, base: str) -> str:
 
 def of_claim(report: Report, row: Row) -> str:
     """Return the command that measures one row of a report again, with the same draws and in the same local hub."""
-    write = _here(report)
-    besides = shlex.join(_surroundings(report, write))
     model, commit = (row.model, row.model_commit) if row.model else (report.model, report.commit)
-    again = command(model, commit, row, report.options, write)
-    return " ".join(filter(None, (again, printable(besides))))
+    return command(model, commit, row, report.options, _here)
 
 
 def of_report(report: Report, *further: str) -> str:
     """Return the command that makes the whole report again, at the commits that it was made of."""
-    write = _here(report)
-    name, *rest = report.called
-    model = _pinned(write(report.model), report.commit)
-    models = dict.fromkeys(_pinned(write(row.model), row.model_commit) for row in report.rows if row.model) or [model]
+    model = _model(_here(report.model), report.commit, report.options)
+    models = dict.fromkeys(_pinned(_here(row.model), row.model_commit) for row in report.rows if row.model) or [model]
     typed = [row for row in report.rows if row.claim.sources == NAMED]
-    bases = dict.fromkeys(_pinned(write(row.claim.base), row.base_commit) for row in typed)
-    words = [*bases, *models] if name == "compare" else [model, *(word for base in bases for word in ("--base", base))]
-    words += [word if word.startswith("--") else write(word) for word in rest]
-    options = (*_options(report.options, write), *_surroundings(report, write))
-    return printable(shlex.join(["hf-lineage", name, *words, *options, *further]))
+    bases = dict.fromkeys(_pinned(_here(row.claim.base), row.base_commit) for row in typed)
+    compared = report.called == "compare"
+    words = [*bases, *models] if compared else [model, *(word for base in bases for word in ("--base", base))]
+    options = _options(report.options, _here)
+    return _typed(["hf-lineage", report.called, *words, *options, *further], report.options)
 
 
-def _here(report: Report) -> Write:
-    """Return how names are written in the working directory; the model by the name that the user gives its folder."""
-    on_hub = report.source is not None and report.source.remote is not None
-    given = {} if on_hub or not report.as_name else {report.model: report.as_name}
-    return lambda name: given.get(name) or public.written(name, Path())
+def _here(name: str) -> str:
+    """Return how a name is written in the working directory."""
+    return public.written(name, Path())
 
 
 def _options(options: Options, write: Write) -> list[str]:
-    """Return the options that a verdict depends on, where they are not the usual ones."""
-    recipe, usual, words = options.recipe, Options(), list[str]()
-    if recipe.option != usual.recipe.option:
-        words += set_words("recipe", recipe.option)
-    if options.paths != usual.paths:
-        words += ["--paths", ",".join(options.paths)]
-    if recipe.probes != usual.recipe.probes:
-        words += set_words("probes", "exact" if recipe.probes is None else recipe.probes)
-    for name in _BY_VALUE:
-        if (value := getattr(options, name)) != getattr(usual, name):
-            words += [f"--{name}", str(value)]
-    for name in _SET:
-        if (value := getattr(options, name)) != getattr(usual, name):
-            words += set_words(name, value)
-    words += ["--run"] if options.run else []
-    words += ["--strict"] if options.strict else []
-    words += ["--as", options.as_class] if options.as_class else []
-    words += ["--registry", _folder(options.registry, write)] if options.registry else []
-    for kind in options.accept:
-        words += ["--accept", kind]
-    words += ["--file", options.file] if options.file else []
-    words += ["--allow-pickle"] if options.allow_pickle else []
-    for null in options.nulls:
-        words += ["--null", write(null)]
-    return words
+    """Return the options that are not the usual ones, in the order of the table."""
+    usual, words = Options(), list[str]()
+    for name, setting in SETTINGS.items():
+        value = getattr(options, name)
+        if setting.help and value != getattr(usual, name):
+            words += _words(setting.flag or f"--{name.replace('_', '-')}", value, write)
+    return words + (["--as", _folder(options.registry, write)] if options.registry else [])
 
 
-def _surroundings(report: Report, write: Write) -> Iterator[str]:
-    """Yield the seed that was drawn, and the place of models."""
-    options = report.options
-    if options.order_seed is not None and any(map(_drawn, report.rows)):
-        yield from set_words("order_seed", options.order_seed)
-    if options.local_hub is not None:
-        yield from ("--local-hub", _folder(options.local_hub, write))
+def _words(flag: str, value: Any, write: Write) -> list[str]:
+    """Return the words of one option."""
+    match value:
+        case True:
+            return [flag]
+        case Path():
+            return [flag, _folder(value, write)]
+        case tuple() if flag == "--paths":
+            return [flag, ",".join(value)]
+        case tuple():
+            return [word for one in value for word in (flag, write(one))]
+    return [flag, str(value)]
 
 
-def _drawn(row: Row) -> bool:
-    """Return whether another draw of layers or of units would give other figures."""
-    trace = row.verdict.trace
-    few = row.verdict.framed is not None or (trace is not None and trace.analyses > 1)
-    return few or any(map(numbers.drawn, row.verdict.evidence.values()))
+def _typed(words: Sequence[str], options: Options) -> str:
+    """Return the words as they are typed, with a comment on options that the command line does not have."""
+    usual = Options()
+    names = [name for name in _OF_PYTHON if getattr(options, name) != getattr(usual, name)]
+    recipe = options.recipe
+    values = {"recipe": recipe.option if RECIPES.get(recipe.option) == recipe else recipe}
+    given = ", ".join(f"{name}={values.get(name, getattr(options, name))!r}" for name in names)
+    return printable(shlex.join(words) + (f"  # with Options({given}) in Python" if given else ""))
 
 
-def set_words(name: str, value: object) -> tuple[str, str]:
-    """Return the words of the command line that give a setting a value."""
-    written = {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
-    return "--set", f"{name.replace('_', '-')}={written}"
+def _model(model: str, commit: str | None, options: Options) -> str:
+    """Return a model at its commit, with the folder of its repository that was asked for."""
+    name, at, revision = model.partition("@")
+    inside = options.subfolder.rstrip("/")
+    named = name if not inside or name.endswith(f"/{inside}") else f"{name}/{inside}"
+    return _pinned(f"{named}{at}{revision}", commit)
 
 
 def _folder(folder: Path, write: Write) -> str:

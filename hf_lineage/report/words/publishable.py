@@ -17,8 +17,6 @@ from hf_lineage.claims import Claim
 from hf_lineage.evidence import Code, Verdict
 
 HOME = "~"
-GIVEN = "The person who ran the check gave the folder this name; nobody has checked it."
-"""The sentence about a name that the user gave."""
 NEAR = 2
 """Folders up that a path in a command leads at most: as far as from org/model to other/model."""
 TO_FILL_IN = "/path/to"
@@ -28,7 +26,7 @@ _PARTS = (Row, Claim, Verdict, Relative)
 
 
 def public(report: Report) -> Report:
-    """Return a report with the name that the user gave a folder, and without paths of this machine in any text."""
+    """Return a report without paths of this machine in any text."""
     private = names(report)
     texts = {name: short for name, short in private.items() if _tells_apart(name)} | _home()
 
@@ -47,11 +45,9 @@ def names(report: Report) -> dict[str, str]:
     folders = (options.local_hub, options.registry)
     bases = (row.claim.base for row in report.rows if row.claim.sources == NAMED)
     meant = (name for row in report.rows for name in (row.claim.folder, row.model))
-    typed = [report.model, *bases, *meant, *options.nulls, *report.called]
+    typed = [report.model, *bases, *meant, *options.nulls]
     typed += [str(folder) for folder in folders if folder is not None]
-    private = {name: short for name in typed if (short := shortened(name)) != name}
-    on_hub = report.source is not None and report.source.remote is not None
-    return private | ({report.model: report.as_name} if report.as_name and not on_hub else {})
+    return {name: short for name in typed if (short := shortened(name)) != name}
 
 
 def shortened(name: str) -> str:

@@ -33,7 +33,7 @@ def columns(report: Report, explain: bool = False) -> tuple[str, ...]:
 NOTHING_DECLARED = (
     "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
 )
-CACHED = "was cached on this machine when its weights were read; --set recompute=yes reads the weights again"
+CACHED = "was cached on this machine when its weights were read; --no-cache reads the weights again"
 
 MEANING = (
     "A verdict says whether two models share weights by ancestry. It never says who came first, who owns what, or "
@@ -224,13 +224,9 @@ def settings(report: Report) -> str:
     """Return the recipe and the test in one sentence: what has to be the same for a number to come out again."""
     recipe, options = report.options.recipe, report.options
     probes = "exact" if recipe.probes is None else f"{recipe.probes} probes"
-    measured_paths = [evidence for row in report.rows for evidence in row.verdict.evidence.values()]
-    few = any(row.verdict.trace and row.verdict.trace.analyses > 1 for row in report.rows)
-    seeded = options.order_seed is not None and (few or any(map(numbers.drawn, measured_paths)))
-    drawn = f"; layers and units drawn with order seed {options.order_seed}" if seeded else ""
     return (
         f"Recipe {recipe.option}, {probes}; {options.permutations} permutations of at most {recipe.coordinates} "
-        f"coordinates (seed {options.seed}); alpha {options.alpha:g}{drawn}; verified with more than "
+        f"coordinates; alpha {options.alpha:g}; seed {options.seed}; verified with more than "
         f"{options.min_share:.0%} inherited."
     )
 

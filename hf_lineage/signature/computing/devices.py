@@ -85,6 +85,8 @@ Budgets = Mapping[Device, int]
 """Device -> the bytes that it may use."""
 DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")
 """A file of the driver of each kind of GPU that is used: NVIDIA's (also under WSL) and AMD's."""
+LIMIT = "HF_LINEAGE_MAX_MEMORY"
+"""Variable of the environment with the most memory to use on each device."""
 EXTRA = ("accelerate", "torch")
 """The packages that the extra `gpu` installs."""
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -92,12 +94,12 @@ UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB
 
 
 def budgets(max_memory: str | None = None) -> dict[Device, int]:
-    """Return the bytes that each device may use: its free memory, at most `max_memory` such as `8GiB`.
+    """Return the bytes that each device may use: its free memory, at most `max_memory`, such as `8GiB`.
 
     Without the extra `gpu` everything is computed on the CPU. Raise OptionError for any other text.
     """
-    free = _free()
-    if max_memory is None:
+    free, max_memory = _free(), max_memory or os.environ.get(LIMIT)
+    if not max_memory:
         return free
     limit = _size(max_memory)
     return {device: min(limit, size) for device, size in free.items()}
@@ -124,7 +126,7 @@ def _size(text: str) -> int:
     except (ValueError, OverflowError):
         size = 0
     if size <= 0:
-        raise OptionError(f"--max-memory {text} is not a size; write a size such as 8GiB or 500MB")
+        raise OptionError(f"the limit of memory {text} is not a size; write a size such as 8GiB or 500MB")
     return size
 
 
@@ -139,8 +141,7 @@ def place(layers: Sequence[int], memory: Budgets) -> list[Device]:
     chosen = {device: size for device, size in able.items() if device not in ("cpu", "disk")} or able
     if not chosen:
         raise OptionError(
-            f"one layer needs {largest / 2**20:.0f} MiB and no device has that much; raise --set max-memory or free "
-            "some memory"
+            f"one layer needs {largest / 2**20:.0f} MiB and no device has that much; raise {LIMIT} or free some memory"
         )
     if len(chosen) == 1:
         return [next(iter(chosen))] * len(layers)

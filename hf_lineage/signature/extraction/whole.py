@@ -109,7 +109,7 @@ class Extraction:
         room, fewest = (min(self.memory.values()) - BESIDES - least) // column, min(FEWEST, self.width)
         if room < fewest:
             needed = math.ceil((BESIDES + least + fewest * column) / 2**20)
-            raise OptionError(f"exact mode needs {needed} MiB here; raise --set max-memory or leave probes=exact out")
+            raise OptionError(f"exact mode needs {needed} MiB here; raise {devices.LIMIT} or use probes")
         return min(room, self.width)
 
     def working_set(self, layer: int, columns: int) -> int:

@@ -46,8 +46,7 @@ def encode(signature: Signature) -> bytes:
     """Return a signature as the content of a file; raise SignatureError if the residuals are not in memory."""
     if not all(isinstance(path.sketch, np.ndarray) for path in signature.paths.values()):
         raise SignatureError(
-            f"{signature.model}: the exact residuals do not fit in memory, so nothing can be written; raise --set "
-            "max-memory or leave probes=exact out"
+            f"{signature.model}: the exact residuals do not fit in memory, so nothing can be written; use probes"
         )
     fields = {name: getattr(signature, name) for name in Provenance.__struct_fields__ if hasattr(signature, name)}
     fields |= {"format": FORMAT, "version": VERSION, "paths": tuple(signature.paths)}

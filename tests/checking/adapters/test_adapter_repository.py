@@ -17,7 +17,7 @@ from tests.models import card, edit_json, spoil, tiny_llama
 
 HUB = Path("examples/hub")
 BASE, OTHER = "acme/llama-base", "otter/llama-independent"
-OPTIONS = Options(local_hub=HUB, order_seed=0)
+OPTIONS = Options(local_hub=HUB, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_an_adapter_of_diffusers_is_found_whatever_its_names(hub, form):
 
 def test_a_card_declares_the_base_of_an_adapter_that_has_no_configuration(hub, tmp_path):
     folder = card(shutil.copytree(hub / "fern" / "new", tmp_path / "lora"), "acme/pictures", "adapter")
-    report = check(str(folder), options=Options(local_hub=hub, order_seed=0))
+    report = check(str(folder), options=Options(local_hub=hub, seed=0))
     assert [(row.claim.base, row.verdict.label) for row in report.rows] == [("acme/pictures", "VERIFIED adapter")]
     assert (report.exit_code, report.notes) == (ExitCode.VERIFIED, ())
     assert check(str(hub / "fern" / "new")).rows == ()
@@ -136,7 +136,7 @@ def test_a_folder_whose_base_cannot_be_followed_is_judged_on_that_of_the_card(ad
 
 
 def test_one_folder_is_named_behind_the_repository(adapters):
-    (row,) = check(str(adapters), options=Options(local_hub=HUB, order_seed=0, subfolder="french")).rows
+    (row,) = check(str(adapters), options=Options(local_hub=HUB, seed=0, subfolder="french")).rows
     assert row.verdict.label == "VERIFIED adapter"
 
 
@@ -193,7 +193,7 @@ def test_earlier_states_of_training_are_counted_and_not_judged(several):
 def test_weights_that_are_no_adapter_are_not_vouched_for_by_one_beside_them(hub, tmp_path):
     folder = card(shutil.copytree(hub / "fern" / "new", tmp_path / "lora"), "acme/pictures", "adapter")
     save_file({"x.weight": torch.ones(2, 2)}, folder / "whole.safetensors")
-    report = check(str(folder), options=Options(local_hub=hub, order_seed=0))
+    report = check(str(folder), options=Options(local_hub=hub, seed=0))
     assert [row.verdict.code for row in report.rows] == ["adapter", "unsupported"]
     assert report.rows[1].verdict.reason.endswith("may come from elsewhere: whole.safetensors")
     assert report.exit_code == ExitCode.UNDECIDED
@@ -203,18 +203,16 @@ def test_weights_that_are_no_adapter_are_not_vouched_for_by_one_beside_them(hub,
 def test_a_model_in_a_folder_beside_adapters_is_judged_as_well_or_said(hub, adapters, tmp_path):
     root = shutil.copytree(adapters, tmp_path / "several")
     shutil.copytree(HUB / OTHER, root / "model")
-    rows = check(str(root), [str(HUB / BASE)], Options(order_seed=0)).rows
+    rows = check(str(root), [str(HUB / BASE)], Options(seed=0)).rows
     assert [(row.part, row.verdict.code) for row in rows] == [
         ("french", "adapter"),
         ("german", "unrelated"),
         ("model", "unrelated"),
     ]
-    assert [row.part for row in compare(str(HUB / BASE), str(root), Options(order_seed=0)).rows] == [
-        row.part for row in rows
-    ]
+    assert [row.part for row in compare(str(HUB / BASE), str(root), Options(seed=0)).rows] == [row.part for row in rows]
     files = shutil.copytree(hub / "fern" / "flat", tmp_path / "flat")
     shutil.copytree(HUB / OTHER, files / "model")
-    _, said = check(str(files), [str(hub / "acme" / "pictures")], Options(order_seed=0)).rows
+    _, said = check(str(files), [str(hub / "acme" / "pictures")], Options(seed=0)).rows
     assert said.verdict.reason.endswith("may come from elsewhere: model")
 
 
@@ -230,12 +228,12 @@ def test_one_of_several_files_can_be_named(hub, tmp_path):
 @pytest.mark.long
 def test_on_the_hub_adapters_in_folders_are_found(online, adapters):
     online.publish("fern/several", adapters)
-    report = check("fern/several", options=Options(order_seed=0))
+    report = check("fern/several", options=Options(seed=0))
     assert [(row.part, row.claim.base, row.verdict.code) for row in report.rows] == [
         ("french", BASE, "adapter"),
         ("german", BASE, "unrelated"),
     ]
-    (row,) = check("fern/several/french", options=Options(order_seed=0)).rows
+    (row,) = check("fern/several/french", options=Options(seed=0)).rows
     assert (row.part, row.verdict.label) == ("french", "VERIFIED adapter")
 
 
@@ -243,6 +241,6 @@ def test_on_the_hub_a_file_is_known_by_its_header(online, hub, tmp_path):
     online.publish("acme/pictures", hub / "acme" / "pictures")
     folder = shutil.copytree(hub / "fern" / "flat", tmp_path / "flat")
     online.publish("fern/flat", card(folder, "acme/pictures", "adapter"))
-    (row,) = check("fern/flat", options=Options(order_seed=0)).rows
+    (row,) = check("fern/flat", options=Options(seed=0)).rows
     assert (row.claim.base, row.verdict.label) == ("acme/pictures", "VERIFIED adapter")
     assert row.traffic["acme/pictures/unet"].moved < row.traffic["acme/pictures/unet"].stored

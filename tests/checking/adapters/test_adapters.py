@@ -18,7 +18,7 @@ from tests.models import card, edit_json, spoil, tiny_llama
 
 HUB = Path("examples/hub")
 BASE, OTHER, TUNED = "acme/llama-base", "otter/llama-independent", "fern/llama-finetune-a"
-OPTIONS = Options(local_hub=HUB, order_seed=0)
+OPTIONS = Options(local_hub=HUB, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def adapter(tmp_path_factory):
 
 
 def judged(base, folder, **options):
-    (row,) = compare(str(HUB / base), str(folder), Options(order_seed=0, **options)).rows
+    (row,) = compare(str(HUB / base), str(folder), Options(seed=0, **options)).rows
     return row
 
 
@@ -261,8 +261,8 @@ def test_of_a_deep_base_a_few_layers_are_read_first(tmp_path):
     for layer in range(12):
         factors |= pair(f"model.layers.{layer}.self_attn.v_proj", 32, 32, rank=16, seed=layer)
     folder = written(tmp_path / "lora", factors, r=16, lora_alpha=0.01)
-    few = compare(str(base), str(folder), Options(order_seed=1)).rows[0].verdict
-    full = compare(str(base), str(folder), Options(order_seed=1, budget="full")).rows[0].verdict
+    few = compare(str(base), str(folder), Options(seed=1)).rows[0].verdict
+    full = compare(str(base), str(folder), Options(seed=1, budget="full")).rows[0].verdict
     assert (len(set(few.trace.layers)), few.trace.analyses, few.trace.permutations) == (4, 2, 3999)
     assert (len(set(full.trace.layers)), full.trace.analyses, full.trace.permutations) == (12, 1, 1999)
     assert {few.code, full.code} == {"unrelated"}
@@ -270,7 +270,7 @@ def test_of_a_deep_base_a_few_layers_are_read_first(tmp_path):
 
 def test_on_the_hub_only_the_factors_and_the_tensors_that_are_needed_are_downloaded(online):
     online.publish("fern/llama-lora", HUB / "fern/llama-lora")
-    report = check("fern/llama-lora", options=Options(order_seed=0))
+    report = check("fern/llama-lora", options=Options(seed=0))
     (row,) = report.rows
     assert (row.claim.base, row.verdict.label) == (BASE, "VERIFIED adapter")
     assert (report.commit is not None, row.base_commit is not None) == (True, True)
@@ -285,7 +285,7 @@ def test_of_an_unembedding_on_the_hub_only_the_rows_that_are_needed_are_download
     spoil(base, lambda tensors: tensors.update({"model.embed_tokens.weight": torch.randn(40_000, 32)}))
     online.publish("acme/wide", base)
     folder = written(tmp_path / "lora", pair("model.layers.1.mlp.down_proj", 32, 48))
-    here, there = (compare(name, str(folder), Options(order_seed=0)).rows[0] for name in (str(base), "acme/wide"))
+    here, there = (compare(name, str(folder), Options(seed=0)).rows[0] for name in (str(base), "acme/wide"))
     assert there.verdict.trace.z_of("down") == here.verdict.trace.z_of("down") != 0
     rows = 4 * 32 * MOST_TOKENS
     assert rows < there.traffic["acme/wide"].moved < rows + 2**17
@@ -296,9 +296,9 @@ def test_of_an_unembedding_on_the_hub_only_the_rows_that_are_needed_are_download
 def test_a_base_of_an_unlisted_class_is_read_as_the_user_says(tmp_path, adapter):
     base = shutil.copytree(HUB / BASE, tmp_path / "base")
     edit_json(base / "config.json", architectures=["UnheardOfForCausalLM"])
-    (row,) = compare(str(base), str(adapter), Options(order_seed=0)).rows
+    (row,) = compare(str(base), str(adapter), Options(seed=0)).rows
     assert (row.verdict.label, row.verdict.verified) == ("RELATED unlisted-class", False)
-    (row,) = compare(str(base), str(adapter), Options(order_seed=0, as_class="LlamaForCausalLM")).rows
+    (row,) = compare(str(base), str(adapter), Options(seed=0, as_class="LlamaForCausalLM")).rows
     assert row.verdict.label == "VERIFIED adapter"
     assert any("read as LlamaForCausalLM (--as)" in note for note in row.notes)
 

@@ -87,7 +87,7 @@ def test_a_file_that_diffusers_names_so_is_an_adapter_whatever_it_holds(repo):
 
 
 LORA, BASE = HUB / "fern/llama-lora", "acme/llama-base"
-OPTIONS = Options(local_hub=HUB, order_seed=0)
+OPTIONS = Options(local_hub=HUB, seed=0)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def hub(tmp_path, monkeypatch):
 
 
 def row(hub, model="fern/child", **options):
-    (one,) = check(model, options=Options(local_hub=hub, order_seed=0, **options)).rows
+    (one,) = check(model, options=Options(local_hub=hub, seed=0, **options)).rows
     return one
 
 

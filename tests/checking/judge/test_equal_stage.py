@@ -14,7 +14,7 @@ from hf_lineage.evidence.verdict import Code
 from tests.models import EXAMPLES, WEIGHTS, spoil, tiny_llama
 from tests.sparse_models import BASE, OTHER, dare, dare_ties, few_loud, half_foreign, other_mlps
 
-OPTIONS = Options(order_seed=0, permutations=199)
+OPTIONS = Options(seed=0, permutations=199)
 MLP = replace(OPTIONS, paths=("mlp",))
 
 
@@ -101,5 +101,5 @@ def test_over_the_network_a_few_rows_are_enough(online, tmp_path):
 
     online.publish("org/base", base)
     online.publish("org/child", spoil(other, keep))
-    found = judged("org/child", "org/base", Options(order_seed=0, permutations=199))
+    found = judged("org/child", "org/base", Options(seed=0, permutations=199))
     assert found.code is Code.PART

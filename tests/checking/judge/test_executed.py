@@ -17,7 +17,7 @@ from tests.rules_off import turn_off
 from tests.running_attacks import ATTACKS, attacked
 
 BASE, INDEPENDENT = EXAMPLES / "acme/llama-base", EXAMPLES / "otter/llama-independent"
-STORED = Options(order_seed=3, permutations=199)
+STORED = Options(seed=3, permutations=199)
 RUN = replace(STORED, run=True)
 MLP, RUN_MLP = (replace(options, paths=("mlp",)) for options in (STORED, RUN))
 
@@ -77,7 +77,7 @@ def test_units_that_only_tokens_open_which_no_text_holds_verify_nothing(tmp_path
     assert unspoken.moved(tmp_path, torch.randint(unspoken.TOKENS, (2, 256))) > 0.1
     if tokenizer == "base":
         (tmp_path / "forged/tokenizer.json").unlink()
-    options = replace(MLP, order_seed=seed)
+    options = replace(MLP, seed=seed)
     assert judged(tmp_path / "forged", tmp_path / "base", options).verified
     verdict = judged(tmp_path / "forged", tmp_path / "base", replace(options, run=True))
     assert (verdict.verified, verdict.executed.problem) == (False, "")

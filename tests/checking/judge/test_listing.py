@@ -16,7 +16,7 @@ from tests.server.client import connect
 SHARDS = "one.safetensors", "two.safetensors"
 HEADERS = 2 * 2**15
 """Bytes that are read of two files when they are opened."""
-QUICK = Options(order_seed=1, permutations=199, paths=("mlp",))
+QUICK = Options(seed=1, permutations=199, paths=("mlp",))
 
 
 def sharded(folder):

@@ -15,7 +15,7 @@ from hf_lineage.signature.sources.store import save_signature
 from tests.invoking import lineage
 from tests.models import card, fine_tuned, tiny_gpt2
 
-MANY = ("--set", "alpha=0.2")
+MANY = ("--alpha", "0.2")
 """A level that four independent models reach; at 0.01 it takes 99."""
 OTHERS = 4
 
@@ -74,7 +74,7 @@ def test_enough_independent_models_tell_a_fine_tune_from_another_model(hub):
 
 @pytest.mark.parametrize("model", ["fern/child", "otter/model"])
 @pytest.mark.parametrize(
-    ("count", "options", "needed"), [(1, (), 99), (OTHERS, (), 99), (3, MANY, 4), (OTHERS, ("--set", "alpha=0.1"), 9)]
+    ("count", "options", "needed"), [(1, (), 99), (OTHERS, (), 99), (3, MANY, 4), (OTHERS, ("--alpha", "0.1"), 9)]
 )
 @pytest.mark.few(2)
 def test_too_few_decide_nothing_and_the_report_says_how_many_it_takes(hub, model, count, options, needed):

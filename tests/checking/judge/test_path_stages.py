@@ -20,7 +20,7 @@ from hf_lineage.signature.sources.store import save_signature
 from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
 
 LAYERS = 32
-ONE = Options(order_seed=1, paths=("mlp",))
+ONE = Options(seed=1, paths=("mlp",))
 QUICK, FULL = replace(ONE, budget="quick"), replace(ONE, budget="full")
 FIRST = fewest(LAYERS, 0.5)
 
@@ -140,7 +140,7 @@ def test_whoever_copies_the_layers_that_were_read_first_of_old_is_not_verified(m
     base, _, other = models
     forged = with_layers(base, other, tmp_path / "forged", (0, 8, 16, 24))
     for seed in range(3):
-        assert not judged(base, forged, replace(QUICK, order_seed=seed)).verdict.verified
+        assert not judged(base, forged, replace(QUICK, seed=seed)).verdict.verified
     whole = judged(base, forged, FULL).verdict
     assert (whole.label, whole.exit_code) == ("RELATED part", 3)
     assert "in layers 0, 8, 16, 24; " in whole.reason
@@ -186,11 +186,11 @@ def test_a_low_score_is_not_called_related_before_all_layers_are_read(models, tm
 def test_the_order_of_layers_is_drawn_anew_for_every_report_unless_it_is_named(models, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     base, child, _ = models
-    drawn = {compare(str(base), str(child), replace(QUICK, order_seed=None)).options.order_seed for _ in range(3)}
+    drawn = {compare(str(base), str(child), replace(QUICK, seed=None)).options.seed for _ in range(3)}
     assert len(drawn) == 3
     again = [compare(str(base), str(child), QUICK) for _ in range(2)]
     assert json.document(again[0]) == json.document(again[1])
-    assert json.document(again[0])["test"]["order_seed"] == 1
+    assert json.document(again[0])["test"]["seed"] == 1
 
 
 @pytest.mark.long
@@ -219,7 +219,7 @@ def test_independent_models_are_called_related_no_more_often_than_alpha(tmp_path
     wrong = 0
     for seed in range(1, 61):
         other = tiny_llama(tmp_path / f"other{seed}", seed=seed, layers=8, width=16)
-        row = judged(tmp_path / "stored", other, replace(options, order_seed=seed))
+        row = judged(tmp_path / "stored", other, replace(options, seed=seed))
         everything = judge(row.verdict.evidence, Criteria(options.alpha, minimum_effect=-1.0))
         wrong += everything.is_related
     assert wrong <= 0.2 * 60 + 3 * (0.2 * 0.8 * 60) ** 0.5

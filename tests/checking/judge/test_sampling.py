@@ -23,7 +23,7 @@ from tests.long import first_of
 from tests.models import WEIGHTS, card, fine_tuned, spoil, tiny_llama
 
 WIDTH, HIDDEN, LAYERS = 128, 512, 16
-QUICK = Options(order_seed=1, permutations=199)
+QUICK = Options(seed=1, permutations=199)
 SEEDS = range(4)
 
 
@@ -164,7 +164,7 @@ def test_copied_layers_with_other_units_first_or_in_other_places_are_not_unrelat
                 tensors[name] = moved[:, order] if role == "down" else moved[order]
 
     other = spoil(tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH), grafted)
-    assert judged(base, other, replace(QUICK, order_seed=seed)).verdict.label != "UNRELATED"
+    assert judged(base, other, replace(QUICK, seed=seed)).verdict.label != "UNRELATED"
 
 
 @pytest.mark.long
@@ -194,10 +194,10 @@ def test_a_copy_of_a_base_around_a_few_units_that_do_the_work_is_not_verified(ba
         return gate, up, down
 
     model = changed(base, tmp_path / "copy", implant)
-    assert not judged(base, model, replace(QUICK, order_seed=SEEDS[0])).verdict.verified
+    assert not judged(base, model, replace(QUICK, seed=SEEDS[0])).verdict.verified
 
 
-@pytest.mark.parametrize("changes", [*({"order_seed": seed} for seed in SEEDS), {"budget": "full"}])
+@pytest.mark.parametrize("changes", [*({"seed": seed} for seed in SEEDS), {"budget": "full"}])
 @pytest.mark.few(1)
 def test_a_copy_of_the_base_in_some_coordinates_is_not_verified(base, tmp_path, changes):
     """The first half of the stream is read and written as by the base, all else is foreign, as in a graft."""

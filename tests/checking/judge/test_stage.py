@@ -28,5 +28,5 @@ def test_how_a_pair_is_sampled_is_found_once(tmp_path, monkeypatch):
     sizes = []
     monkeypatch.setattr(stage, "_sizes", lambda model, options: sizes.append(model.name) or ())
     base, child = (tiny_llama(tmp_path / name, layers=12) for name in ("base", "child"))
-    compare(base, child, Options(order_seed=0))
+    compare(base, child, Options(seed=0))
     assert sizes == [str(base)]

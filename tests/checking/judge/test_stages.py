@@ -17,7 +17,7 @@ BASE, INDEPENDENT = f"{HUB}/acme/llama-base", f"{HUB}/otter/llama-independent"
 
 
 def judged(model=INDEPENDENT):
-    (row,) = compare(BASE, model, Options(order_seed=0, permutations=199, paths=("mlp",))).rows
+    (row,) = compare(BASE, model, Options(seed=0, permutations=199, paths=("mlp",))).rows
     return row.verdict
 
 

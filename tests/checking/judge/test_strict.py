@@ -21,7 +21,7 @@ from tests.quantizing import BASE, repacked
 from tests.server import serving
 from tests.server.client import connect
 
-STRICT = Options(strict=True, order_seed=0)
+STRICT = Options(strict=True, seed=0)
 QUERY, DOWN = "model.layers.0.self_attn.q_proj", "model.layers.2.mlp.down_proj"
 Q4_0 = gguf.GGMLQuantizationType.Q4_0
 

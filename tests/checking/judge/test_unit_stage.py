@@ -14,7 +14,7 @@ from tests.models import card
 from tests.streams import HUB, attention_of, narrowed, rotated, shuffled, widened, with_tokenizer, written
 
 BASE, CHILD, INDEPENDENT = "acme/llama-base", "fern/llama-finetune-a", "otter/llama-independent"
-SEEDED = Options(order_seed=0, paths=("mlp",))
+SEEDED = Options(seed=0, paths=("mlp",))
 
 
 def judged(folder, options=SEEDED, base=HUB / BASE):
@@ -65,7 +65,7 @@ def test_layers_of_the_base_in_a_rotated_stream_are_related_in_part(tmp_path):
 @pytest.mark.parametrize(("base", "verified"), [(CHILD, True), (INDEPENDENT, False)], ids=["own", "of another model"])
 def test_in_a_rotated_stream_heads_have_to_be_inherited_as_well(tmp_path, base, verified):
     folder = written(CHILD, tmp_path / "model", attention_of(base), rotated)
-    usual, alone = judged(folder, Options(order_seed=0)), judged(folder)
+    usual, alone = judged(folder, Options(seed=0)), judged(folder)
     assert (usual.framed.frame.name, usual.verified, alone.verified) == ("token", verified, True)
     assert (usual.framed.inherited.share > 0.99, usual.framed.heads.share > 0.99) == (True, verified)
     assert verified or usual.reason.endswith("in layers 0-5, but only 0% of what its heads write")

@@ -9,7 +9,7 @@ from hf_lineage.checking.source import located, open_model
 from hf_lineage.signature.extraction import Sample
 from tests.models import EXAMPLES
 
-OPTIONS = Options(order_seed=0)
+OPTIONS = Options(seed=0)
 BASE, CHILD = "acme/llama-base", "heron/llama-pruned-50"
 
 

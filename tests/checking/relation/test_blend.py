@@ -16,7 +16,7 @@ from tests.checkpoint.formats import test_gptq as gptq
 from tests.models import EXAMPLES
 from tests.quantizing import repacked
 
-OPTIONS = Options(local_hub=EXAMPLES, order_seed=0)
+OPTIONS = Options(local_hub=EXAMPLES, seed=0)
 
 
 def opened(name):

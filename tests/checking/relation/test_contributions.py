@@ -16,7 +16,7 @@ from hf_lineage.checking.source.model import open_model
 from hf_lineage.hub.reference import RepoRef
 from tests.models import WEIGHTS, card, fine_tuned, spoil, tiny_llama
 
-OPTIONS = Options(local_hub=HUB, order_seed=0)
+OPTIONS = Options(local_hub=HUB, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def hub(tmp_path):
 
 
 def of(hub, model):
-    return parents(model, Options(local_hub=hub, order_seed=0))
+    return parents(model, Options(local_hub=hub, seed=0))
 
 
 def test_a_merge_without_a_recipe_has_its_shares_as_well(hub):
@@ -145,7 +145,7 @@ def test_a_parent_whose_units_were_permuted_since_is_said_to_be_another(hub):
 
     spoil(place / "acme" / "b", permute)
     assert shares(of(place, mean), "value_output") == pytest.approx({"acme/a": 0.5, "acme/b": 0.5}, abs=1e-3)
-    found = parents(mean, Options(local_hub=place, order_seed=0, paths=("mlp",)))
+    found = parents(mean, Options(local_hub=place, seed=0, paths=("mlp",)))
     assert found["acme/b"].shares == {}
     assert found["acme/b"].reason.startswith("hidden units of the model do not stand in the order")
     assert check(str(mean), options=Options(local_hub=place)).rows[1].verdict.verified
@@ -183,19 +183,19 @@ def test_weights_that_are_not_finite_are_a_reason(hub):
 @pytest.mark.long
 def test_exact_products_do_not_change_the_shares(hub):
     place, mean = hub
-    exact = Options(local_hub=place, recipe=replace(OPTIONS.recipe, probes=None), order_seed=0)
+    exact = Options(local_hub=place, recipe=replace(OPTIONS.recipe, probes=None), seed=0)
     assert shares(parents(mean, exact)) == shares(of(place, mean))
 
 
 def test_a_signature_in_place_of_weights_holds_no_shares(hub):
     place, mean = hub
-    rows = check(str(mean), options=Options(local_hub=place, order_seed=0)).rows
+    rows = check(str(mean), options=Options(local_hub=place, seed=0)).rows
     rows = [replace(rows[0], opened=None), rows[1]]
     model = open_model(RepoRef(str(mean), mean), OPTIONS)
     found, blended = with_shares(RepoRef(str(mean), mean), rows, model, (), OPTIONS)
     assert blended is None
     assert [row.parent.reason for row in found] == [
-        "merge contributions are measured on weights, but a signature was used in their place; --set recompute=yes "
+        "merge contributions are measured on weights, but a signature was used in their place; --no-cache "
         "reads the weights",
         "no other parent can be compared",
     ]

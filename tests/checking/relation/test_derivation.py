@@ -25,11 +25,11 @@ from tests.sparse_models import dare
 
 QUANTIZED = r"quantized \(stored with [\d.]+ bits a weight\)"
 IN_FULL = r"9 of 9 matrices changed in full \(by (about )?[68]\.\d% of their size\), as by fine-tuning or a merge"
-HUB = Options(local_hub=EXAMPLES, order_seed=1, permutations=199)
+HUB = Options(local_hub=EXAMPLES, seed=1, permutations=199)
 
 
 def made(base, model, **options):
-    (row,) = compare(str(base), str(model), Options(order_seed=1, permutations=199, **options)).rows
+    (row,) = compare(str(base), str(model), Options(seed=1, permutations=199, **options)).rows
     return row.derivation
 
 

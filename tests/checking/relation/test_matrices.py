@@ -9,7 +9,7 @@ from hf_lineage.evidence.derivation import DIGITS
 from hf_lineage.signature.extraction import Sample
 from tests.models import EXAMPLES
 
-OPTIONS = Options(local_hub=EXAMPLES, order_seed=0)
+OPTIONS = Options(local_hub=EXAMPLES, seed=0)
 
 
 def opened(name):

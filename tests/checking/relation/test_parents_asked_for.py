@@ -22,7 +22,7 @@ def blends(tmp_path):
 
 
 def asked(hub, *bases, model="wren/rio"):
-    return check(model, (BASE, *bases), Options(local_hub=hub, order_seed=0))
+    return check(model, (BASE, *bases), Options(local_hub=hub, seed=0))
 
 
 def told(report):

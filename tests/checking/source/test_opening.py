@@ -49,7 +49,7 @@ def test_matrices_that_a_quantizer_has_turned_are_turned_back(form, tmp_path):
     for name in ("h.0.attn.c_proj.weight", "h.1.mlp.c_fc.weight", "h.0.attn.c_attn.weight"):
         assert found.tensors[name].shape == plain.tensors[name].shape
         np.testing.assert_allclose(found.read(name), plain.read(name), atol=0.2)
-    verdicts = [compare(str(base), str(one), Options(order_seed=0)).rows[0].verdict.code for one in (child, other)]
+    verdicts = [compare(str(base), str(one), Options(seed=0)).rows[0].verdict.code for one in (child, other)]
     assert verdicts == ["inherited", "unrelated"]
 
 

@@ -28,7 +28,7 @@ def folder(tmp_path):
 
 def ran(folder, **options):
     model = open_model(resolve(str(folder)), Options())
-    return run_model(model, model, Options(order_seed=5, **options))
+    return run_model(model, model, Options(seed=5, **options))
 
 
 def test_without_all_units_a_model_says_something_else_and_without_none_the_same(folder):

@@ -81,7 +81,7 @@ def test_the_vectors_are_of_every_width():
 def test_a_descendant_is_related_and_an_independent_model_is_not(bits, group, base, tmp_path):
     child = released(fine_tuned(base, tmp_path / "tuned"), tmp_path / "child", bits, group)
     other = released(tiny_llama(tmp_path / "plain", seed=3, width=128), tmp_path / "other", bits, group)
-    (related,), (unrelated,) = (compare(str(base), str(each), Options(order_seed=0)).rows for each in (child, other))
+    (related,), (unrelated,) = (compare(str(base), str(each), Options(seed=0)).rows for each in (child, other))
     assert (related.verdict.code, related.notes) == ("inherited", ())
     assert unrelated.verdict.code == "unrelated"
 

@@ -120,7 +120,7 @@ def models(tmp_path):
 
 
 def verdict(base, candidate):
-    return compare(str(base), str(candidate), Options(order_seed=0, recompute=True)).rows[0].verdict
+    return compare(str(base), str(candidate), Options(seed=0, recompute=True)).rows[0].verdict
 
 
 def test_without_the_format_the_refusal_names_the_number_formats(models):

@@ -31,7 +31,7 @@ class Coin:
 
 
 def judged(model, other):
-    return compare(str(model), str(other), Options(order_seed=0))
+    return compare(str(model), str(other), Options(seed=0))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from hf_lineage.index.storage.shard import Entry
 from tests.index.conftest import KNOWN
 from tests.models import EXAMPLES
 
-OPTIONS = Options(local_hub=EXAMPLES, paths=("mlp",), permutations=99, order_seed=0)
+OPTIONS = Options(local_hub=EXAMPLES, paths=("mlp",), permutations=99, seed=0)
 FAMILY = {name for name in KNOWN if name.startswith(("acme/llama", "fern/llama", "moss"))}
 LORA = "fern/llama-lora"
 

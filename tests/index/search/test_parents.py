@@ -12,7 +12,7 @@ from hf_lineage.index.storage.catalogue import Catalogue
 from tests.blends import BASE, A, B, blended
 from tests.models import EXAMPLES, card
 
-OPTIONS = Options(local_hub=EXAMPLES, order_seed=0)
+OPTIONS = Options(local_hub=EXAMPLES, seed=0)
 
 
 def searched(model, catalogue, *bases):
@@ -71,7 +71,7 @@ def test_a_model_that_somebody_extrapolated_is_not_accused(tmp_path):
     for name in (BASE, A):
         shutil.copytree(EXAMPLES / name, hub / name)
     blended(hub / "wren" / "further", {BASE: 1 - 1 / 0.57, A: 1 / 0.57})
-    options, made = Options(local_hub=hub, order_seed=0), Catalogue(tmp_path / "index")
+    options, made = Options(local_hub=hub, seed=0), Catalogue(tmp_path / "index")
     made.add(extract("wren/further", options))
     report = noted(check(A, options=options), made)
     assert (report.undeclared, report.exit_code) == ((), ExitCode.VERIFIED)

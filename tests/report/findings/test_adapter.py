@@ -30,7 +30,7 @@ def report(*traces, layers=2):
         Row(Claim("acme/base", "adapter", ("adapter_config.json",)), judge_trace(one, Criteria()), layers=layers)
         for one in traces
     )
-    return Report("fern/lora", None, rows, (), Options(order_seed=3))
+    return Report("fern/lora", None, rows, (), Options(seed=3))
 
 
 @pytest.mark.long

@@ -52,7 +52,7 @@ def test_where_nothing_is_known_or_nothing_shared_nothing_is_said():
     assert sentences(row(mlp=measured(score=0.0, p=0.5))) == []
 
 
-HUB = Options(local_hub=EXAMPLES, order_seed=1, permutations=199)
+HUB = Options(local_hub=EXAMPLES, seed=1, permutations=199)
 
 
 @pytest.fixture(scope="module")

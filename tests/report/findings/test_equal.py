@@ -7,7 +7,7 @@ from hf_lineage.report.formats import json
 from tests.models import EXAMPLES
 from tests.sparse_models import BASE, other_mlps
 
-OPTIONS = Options(order_seed=0, permutations=199, paths=("mlp",))
+OPTIONS = Options(seed=0, permutations=199, paths=("mlp",))
 
 
 def test_reports_have_both_p_and_a_lower_bound_for_each_layer(tmp_path):

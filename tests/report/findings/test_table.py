@@ -40,7 +40,7 @@ DAY = datetime.date(2026, 11, 22)
 @pytest.fixture(scope="module")
 def merge():
     """What is found of a merge and of a claim that is contradicted, so that formats of failures have an entry."""
-    options = Options(local_hub=EXAMPLES, order_seed=1, permutations=199)
+    options = Options(local_hub=EXAMPLES, seed=1, permutations=199)
     report = check("fern/llama-merge-a-b", options=options)
     return replace(report, rows=(*report.rows, row("org/other", mlp=measured(score=0.005, p=0.5, share=0.0))))
 

@@ -25,15 +25,13 @@ BASE = "org/base"
         ({}, ""),
         ({"paths": ("mlp", "query_key")}, "--paths mlp,query_key"),
         ({"paths": ("all",), "budget": "full"}, "--paths all --budget full"),
-        ({"recipe": RECIPES["paper"]}, "--set recipe=paper"),
-        ({"recipe": replace(RECIPES["robust"], probes=None)}, "--set probes=exact"),
-        ({"recipe": replace(RECIPES["robust"], probes=8)}, "--set probes=8"),
-        ({"alpha": 0.05, "permutations": 99, "seed": 3}, "--set alpha=0.05 --set permutations=99 --set seed=3"),
-        ({"budget": "quick", "min_share": 0.75}, "--budget quick --set min-share=0.75"),
+        ({"recipe": RECIPES["paper"]}, " # with Options(recipe='paper') in Python"),
+        ({"alpha": 0.05, "permutations": 99, "seed": 3}, "--alpha 0.05 --seed 3  # with Options(permutations=99) in Python"),
+        ({"budget": "quick"}, "--budget quick"),
         ({"accept": ("part", "embedding")}, "--accept part --accept embedding"),
-        ({"recompute": True}, "--set recompute=yes"),
+        ({"recompute": True}, "--no-cache"),
         ({"nulls": ("x/y", "./two words")}, "--null x/y --null './two words'"),
-        ({"subfolder": "text_encoder", "file": "q8.gguf"}, "--subfolder text_encoder --file q8.gguf"),
+        ({"file": "q8.gguf"}, "--file q8.gguf"),
     ],
 )
 def test_options_that_are_not_the_usual_ones_are_in_it(options, words):
@@ -59,11 +57,15 @@ def test_a_claim_that_names_no_model_names_none_in_its_command():
     assert of_claim(report(broken), broken) == "hf-lineage check org/model"
 
 
-def test_a_draw_is_in_it_where_another_one_would_give_other_figures():
-    drawn, certain = row(mlp=measured()), row(mlp=measured(share=None))
-    options = Options(order_seed=7, local_hub=Path("my hub"))
-    assert of_claim(report(drawn, options=options), drawn).endswith(" --set order-seed=7 --local-hub './my hub'")
-    assert of_claim(report(certain, options=options), certain).endswith(f"--base {BASE} --local-hub './my hub'")
+def test_a_folder_of_the_repository_is_part_of_its_name():
+    inside = Options(subfolder="text_encoder")
+    assert command("org/model@main", A, row(), inside, str).split()[2] == f"org/model/text_encoder@{A}"
+    assert command("org/model/text_encoder", None, row(), inside, str).split()[2] == "org/model/text_encoder"
+
+
+def test_what_was_drawn_is_drawn_again():
+    options = Options(seed=7, local_hub=Path("my hub"))
+    assert of_claim(report(row(), options=options), row()).endswith(" --local-hub './my hub' --seed 7")
 
 
 def test_what_the_user_called_is_called_again(hub, monkeypatch):
@@ -71,8 +73,6 @@ def test_what_the_user_called_is_called_again(hub, monkeypatch):
     monkeypatch.chdir(hub / "far/below/here")  # nearer folders are written as ../x
     found = compare(str(hub / "acme/base"), str(hub / "fern/child"))
     assert shlex.split(of_report(found))[:4] == ["hf-lineage", "compare", "/path/to/base", "/path/to/child"]
-    on_hub = replace(report(row()), called=("check", "--on-hub"))
-    assert of_report(on_hub, "--format", "html") == "hf-lineage check org/model --on-hub --format html"
 
 
 def test_running_it_gives_the_same_report(hub, monkeypatch):

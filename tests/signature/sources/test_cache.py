@@ -20,7 +20,7 @@ from tests.published.steps import torch_file
 from tests.server import serving
 
 BASE, CHILD = "acme/base", "fern/child"
-QUIET = ("--set", "permutations=199")
+QUIET = ()
 
 
 @pytest.fixture
@@ -64,13 +64,13 @@ def test_of_what_was_read_in_part_nothing_is_cached(online, tmp_path):
     base = tiny_llama(tmp_path / "deep", layers=16)
     online.publish("acme/deep", base)
     online.publish("fern/deep", card(fine_tuned(base, tmp_path / "deeper"), "acme/deep"))
-    command = ("check", "fern/deep", "--set", "order-seed=0", "--format", "json")
+    command = ("check", "fern/deep", "--seed", "0", "--format", "json")
     for budget, files, layers in (("quick", 0, 6), ("full", 4, 16), ("quick", 4, 6)):
         found = json.loads(lineage(*command, "--budget", budget).out)["claims"][0]
         assert (len(kept()), found["paths"][0]["layers_read"]) == (files, layers)
     apart = ("signatures", "traffic", "relation_seen", "command")  # the third needs weights
     quick = {key: value for key, value in found.items() if key not in apart}
-    read = json.loads(lineage(*command, "--set", "recompute=yes").out)["claims"][0]
+    read = json.loads(lineage(*command, "--no-cache").out)["claims"][0]
     assert quick == {key: value for key, value in read.items() if key not in apart}
     assert origins(found) == {"base": "cache", "model": "cache"}
 
@@ -79,7 +79,7 @@ def test_a_part_is_cached_beside_the_model_that_it_is_of(online, tmp_path):
     base = seeing(tmp_path / "seeing", seed=1)
     online.publish("acme/seeing", base)
     online.publish("fern/seeing", card(fine_tuned(base, tmp_path / "further", noise=0.02), "acme/seeing"))
-    command = ("check", "fern/seeing", *QUIET, "--set", "order-seed=0", "--format", "json")
+    command = ("check", "fern/seeing", *QUIET, "--seed", "0", "--format", "json")
     first, again = (json.loads(lineage(*command).out)["claims"] for _ in range(2))
     assert [(claim["part"], claim["verdict"]) for claim in first] == [("", "VERIFIED"), ("vision", "VERIFIED")]
     assert [origins(claim) for claim in first] == [{"base": "weights", "model": "weights"}] * 2
@@ -111,7 +111,7 @@ def test_models_of_unlike_depth_are_read_whole_and_both_are_cached(online, tmp_p
         (("--paths", "mlp"), ("--paths", "mlp,value_output"), False),
         ((), ("--set", "recipe=paper"), False),
         ((), ("--set", "probes=16"), False),
-        ((), ("--set", "recompute=yes"), False),
+        ((), ("--no-cache"), False),
         (("--set", "probes=exact"), ("--set", "probes=exact"), False),
     ],
 )
@@ -273,7 +273,7 @@ def test_extract_takes_it_and_writes_the_same_bytes(online, tmp_path):
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
     assert load_signature(tmp_path / "second").model == BASE
     online.forget()
-    assert lineage("extract", BASE, "--set", "recompute=yes", "-o", tmp_path / "third").code == 0
+    assert lineage("extract", BASE, "--no-cache", "-o", tmp_path / "third").code == 0
     assert online.parts
     assert (tmp_path / "first").read_bytes() == (tmp_path / "third").read_bytes()
 

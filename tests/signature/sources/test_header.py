@@ -120,7 +120,7 @@ def test_what_it_says_of_itself_has_to_be_true(hub, stored, provenance, message)
 
 def test_what_a_later_version_adds_to_it_is_left_alone(hub, stored, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
-    asked = ("--format", "json", "--set", "order-seed=0")
+    asked = ("--format", "json", "--seed", "0")
     before = json.loads(lineage("compare", stored, hub / "fern/child", *asked).out)
     edited(stored, paths=["mlp", "value_output", "nose"], sections={"tokens": {"frame": "token", "paths": ["mlp"]}})
     arrays = load_file(stored) | {"nose.sketch": np.zeros(3, np.float32), "tokens/mlp.sketch": np.ones(2, np.float32)}

@@ -18,7 +18,7 @@ from tests.invoking import lineage
 from tests.models import EXAMPLES, card, fine_tuned, tiny_llama
 
 FILE = "child-Q4_0.gguf"
-ALL = Options(paths=("mlp", "value_output", "query_key"), order_seed=0)
+ALL = Options(paths=("mlp", "value_output", "query_key"), seed=0)
 BASES = {"llama": EXAMPLES / "acme/llama-base", "gpt2": EXAMPLES / "acme/gpt2-base"}
 CHILDREN = {"llama": EXAMPLES / "fern/llama-finetune-a", "gpt2": EXAMPLES / "fern/gpt2-finetune-a"}
 
@@ -97,7 +97,7 @@ def hub(tmp_path_factory):
 
 
 def test_the_claim_in_the_metadata_is_checked_and_the_report_says_which_file_was_read(hub):
-    (row,) = check("me/child-GGUF", options=Options(local_hub=hub, order_seed=0)).rows
+    (row,) = check("me/child-GGUF", options=Options(local_hub=hub, seed=0)).rows
     assert (row.claim.base, row.claim.sources, row.verdict.code) == ("acme/llama-base", ("GGUF metadata",), "inherited")
     assert row.notes == (
         "me/child-GGUF: child-F16.gguf was read, the most precise GGUF file by its name (--file all judges each); name "
@@ -115,7 +115,7 @@ def test_another_file_may_be_named(hub):
         "me/child-GGUF: child-Q4_0.gguf was read, as it was named; child-F16.gguf, child-Q8_0.gguf may hold weights "
         "too and were not read"
     ]
-    (row,) = check("me/child-GGUF", options=Options(local_hub=hub, order_seed=0)).rows
+    (row,) = check("me/child-GGUF", options=Options(local_hub=hub, seed=0)).rows
     assert claim["paths"][0]["path"] == "mlp"
     assert scores(row.verdict)["mlp"] > claim["paths"][0]["score"] + 1e-3
 
@@ -161,7 +161,7 @@ def test_a_signature_of_a_named_file_is_not_taken_for_that_of_another(online, tm
         (None, "inherited"),
         ("a-Q4_0.gguf", "unrelated"),
     ):
-        options = Options(file=file, order_seed=0, budget="full")
+        options = Options(file=file, seed=0, budget="full")
         assert verdict("acme/llama-base", "fern/gguf", options).code == name
 
 

@@ -96,7 +96,7 @@ def test_what_all_names_begin_with_is_taken_off_for_a_suggestion():
     assert strip_common_prefix({}) == {}
 
 
-ALL = Options(paths=("mlp", "value_output", "query_key"), order_seed=0)
+ALL = Options(paths=("mlp", "value_output", "query_key"), seed=0)
 BASES = {"llama": EXAMPLES / "acme/llama-base", "gpt2": EXAMPLES / "acme/gpt2-base"}
 CHILDREN = {"llama": EXAMPLES / "fern/llama-finetune-a", "gpt2": EXAMPLES / "fern/gpt2-finetune-a"}
 OTHER_QUANTIZATIONS = [("llama", how) for how in QUANTIZATIONS if how not in ("8 bits", "4 bits")]
@@ -214,7 +214,7 @@ def test_a_graph_without_a_configuration_is_read_as_the_class_that_the_user_name
     assert foreign_model(RepoRef("x", tmp_path)).config() == dict.fromkeys(
         ("num_attention_heads", "n_head", "n_heads"), 4
     )
-    assert verdict(base, alone, Options(paths=ALL.paths, order_seed=0, as_class="BertModel")).code == "inherited"
+    assert verdict(base, alone, Options(paths=ALL.paths, seed=0, as_class="BertModel")).code == "inherited"
 
 
 @pytest.mark.long
