@@ -64,7 +64,7 @@ def test_letters_and_numbers_of_every_language_stay_what_they_are(text):
         ),
         (OSError(5, "Input/output error"), "[Errno 5] Input/output error"),
         (OSError(), "OSError"),
-        (MemoryError(), "not enough memory; try --max-memory 8GiB"),
+        (MemoryError(), "not enough memory; try HF_LINEAGE_MAX_MEMORY=8GiB"),
         (MemoryError("8 GiB"), "8 GiB"),
         (
             ImportError("No module named 'x'"),

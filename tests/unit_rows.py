@@ -62,6 +62,4 @@ def opposite(layer):
 
 def compared(base, candidate, first=199, frame=None, **test):
     """What two models show unit by unit."""
-    return compare_units(
-        base, candidate, len(candidate), frame or Frame(TOKEN, 256, "number"), Test(first, 0, 0, **test)
-    )
+    return compare_units(base, candidate, len(candidate), frame or Frame(TOKEN, 256, "number"), Test(first, 0, **test))

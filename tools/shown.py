@@ -35,7 +35,7 @@ def demo_block() -> str:
     hub, printed = ROOT / HUB, io.StringIO()
     models = ["/".join(folder.parts[-2:]) for owner in OWNERS for folder in sorted((hub / owner).iterdir())]
     with contextlib.chdir(hub), contextlib.redirect_stdout(printed):
-        main(["check", "--local-hub", ".", *models])
+        main(["check", "--local-hub", ".", "--seed", "0", *models])
     return f"```text\n{printed.getvalue().strip(chr(10))}\n```"
 
 
@@ -68,7 +68,7 @@ def annotate_block() -> str:
 def review_block() -> str:
     """Return what a reviewer sees of a false claim, and of one that holds for a part of the model."""
     liar, graft = ("magpie/llama-liar", "magpie/llama-grafted")
-    ran = [_ran(f"hf-lineage check {model} --local-hub {HUB}") for model in (liar, graft)]
+    ran = [_ran(f"hf-lineage check {model} --local-hub {HUB} --seed 0") for model in (liar, graft)]
     return "```console\n" + "\n".join(ran) + "\n```"
 
 

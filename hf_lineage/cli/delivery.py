@@ -169,7 +169,7 @@ class Delivery:
     @property
     def only_one(self) -> str:
         """The first option that is about one model; empty if none was given."""
-        given = {"--explain": self.explain, "-o FORMAT=FILE": self.reports}
+        given = {"--explain": self.explain, "-o": self.reports}
         return next((name for name, value in given.items() if value), "")
 
     def refuse_several(self) -> None:

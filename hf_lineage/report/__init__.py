@@ -43,7 +43,7 @@ FORMATS = {
     "checksums": Format("hf_lineage.report.formats.intoto", "checksums"),
     "github": Format("hf_lineage.report.formats.github"),
 }
-"""Name, as in `--format NAME` and `--report NAME=FILE`, -> format."""
+"""Name, as in `--format NAME` and `-o NAME=FILE`, -> format."""
 
 OF_SEVERAL = ("text", "json", "markdown", "html")
 """The formats that also show several models compared with one; the others are about one model."""

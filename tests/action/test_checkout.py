@@ -84,7 +84,7 @@ class TestAction:
 
         def run(inputs=(), **env):
             settings = surprises(checkout) | offline(shelf) | {"HF_HOME": str(tmp_path / "home")} | env
-            given = {"local_path": "fern/child", "local_hub": "."} | dict(inputs)
+            given = {"local_path": "fern/child", "options": "--local-hub ."} | dict(inputs)
             return run_action(tmp_path / "temp", {"python": PYTHON}, checkout, settings, place, **given)
 
         return run

@@ -222,7 +222,13 @@ def test_asking_for_the_policy_of_the_folder_by_name_is_no_way_around(checkout, 
         ),
         ({"MODEL": "a/b", "ANNOTATE": "yes"}, "annotate must be one of never, write, pull-request, not yes"),
         ({"MODEL": "a/b", "RUN": "true"}, "the input run must be one of yes, no, not true"),
-        ({"MODEL": "a/b", "STRICT": "1"}, "the input strict must be one of yes, no, not 1"),
+        ({"MODEL": "a/b", "RUN": "1"}, "the input run must be one of yes, no, not 1"),
+        (
+            {"MODEL": "a/b", "OPTIONS": "--policy x"},
+            "--policy is an input of its own; leave it out of the input options",
+        ),
+        ({"MODEL": "a/b", "OPTIONS": "-o=x"}, "-o=x is an input of its own"),
+        ({"MODEL": "a/b", "OPTIONS": "'"}, "the input options cannot be split into words: No closing quotation"),
         ({"MODEL": "./a/b"}, r"the input model must be a Hub name such as org/model, not \./a/b; see local-path"),
         ({"MODEL": "a/b", "VERSION": "9.9.9"}, f"this is hf-lineage {__version__}, not 9.9.9"),
     ],
@@ -236,10 +242,9 @@ def test_they_mean_what_action_yml_says():
     inputs = read_inputs(
         {
             "LINEAGE_MODEL": "org/model", "LINEAGE_REVISION": "v1", "LINEAGE_BASE": "a/b, c/d\ne/f a/b",
-            "LINEAGE_FORMATS": "json,sarif html\n", "LINEAGE_ACCEPT": "part, basis, weak",
-            "LINEAGE_FAIL_ON": "undecided", "LINEAGE_TOKEN": "hf_x", "LINEAGE_SET": "alpha=0.001 seed=3",
-            "LINEAGE_VERSION": f"v{__version__}", "LINEAGE_LOCAL_HUB": "hub", "LINEAGE_RUN": "yes",
-            "LINEAGE_STRICT": "yes",
+            "LINEAGE_FORMATS": "json,sarif html\n", "LINEAGE_OPTIONS": "--accept part\n--strict",
+            "LINEAGE_FAIL_ON": "undecided", "LINEAGE_TOKEN": "hf_x",
+            "LINEAGE_VERSION": f"v{__version__}", "LINEAGE_RUN": "yes",
             "RUNNER_TEMP": "/temp",
         }
     )  # fmt: skip
@@ -247,12 +252,12 @@ def test_they_mean_what_action_yml_says():
         "org/model@v1", ("a/b", "c/d", "e/f"), ["json", "sarif", "html"],
     )  # fmt: skip
     assert inputs.fail_on == "undecided"
-    assert (inputs.card, inputs.token, str(inputs.local_hub)) == ("never", "hf_x", "hub")
-    assert inputs.options == (
-        "--base=a/b", "--base=c/d", "--base=e/f",
-        "--accept=part", "--accept=basis", "--accept=weak", "--set=alpha=0.001", "--set=seed=3", "--local-hub=hub",
-        "--run", "--strict",
-    )  # fmt: skip
+    assert (inputs.card, inputs.token, inputs.run) == ("never", "hf_x", True)
+    assert inputs.options == ("--accept", "part", "--strict")
+
+
+def test_the_action_has_twelve_inputs_and_six_outputs():
+    assert (len(action_yml()["inputs"]), len(action_yml()["outputs"])) == (12, 6)
 
 
 def test_every_input_reaches_the_check_as_a_variable_of_its_own():
@@ -262,9 +267,8 @@ def test_every_input_reaches_the_check_as_a_variable_of_its_own():
 
 
 def test_a_model_is_one_of_the_hub_only_where_it_is_named_as_one():
-    assert read_inputs({"LINEAGE_MODEL": "org/model"}).on_hub
-    local = read_inputs({"LINEAGE_LOCAL_PATH": "org/model"})
-    assert (local.on_hub, local.model) == (False, "./org/model")
+    assert read_inputs({"LINEAGE_MODEL": "org/model"}).model == "org/model"
+    assert read_inputs({"LINEAGE_LOCAL_PATH": "org/model"}).model == "./org/model"
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,11 @@ def test_the_command_says_them_by_an_index_and_by_bases_that_are_named(hub, expe
 
 @pytest.mark.long
 def test_so_does_the_action(hub, expected, room, step):
-    code, put_out, _ = step(model=MODEL, base=f"{BASE} {B}", local_hub=hub, formats="json", fail_on="undeclared-parent")
+    code, put_out, _ = step(
+        model=MODEL, base=f"{BASE} {B}", options=f"--local-hub {hub}", formats="json", fail_on="undeclared-parent"
+    )
     (report,) = room.glob("hf-lineage-*/lineage.json")
-    assert (code, put_out["undeclared-parents"], put_out["verdict"]) == (3, B, "UNDECIDED")
+    assert (code, put_out["verdict"], put_out["code"]) == (3, "UNDECIDED", "undeclared")
     assert json.loads(report.read_text("utf-8"))["blend"] == expected
     assert SENTENCE in " ".join((room / "STEP_SUMMARY").read_text("utf-8").replace("\\", "").split())
 

@@ -41,7 +41,7 @@ class TestCheckout:
     def test_nor_like_the_model(self, checkout, step, card):
         code, outputs, heard = step(model="fern/child", base="./acme/base", annotate=card)
         assert (code, outputs["verdict"]) == (2, "ERROR")
-        assert heard[0][2].startswith("fern/child is not in the cache, or not completely, and HF_HUB_OFFLINE")
+        assert heard[0][2].startswith("fern/child may be a name on the Hub, and there is a folder ./fern/child here")
 
     def test_none_of_them_is_asked_for_when_signatures_are_looked_for(self, checkout, step):
         assert step("key", model="fern/child") == (0, {}, [])
@@ -73,9 +73,9 @@ def test_what_keeps_a_step_from_beginning_is_an_error_like_any_other(room, patch
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ({"accept": "unmeasured"}, "'unmeasured' is not one of 'part', 'embedding', 'calibrated', 'weak'"),
-        ({"budget": "no\n::error::x"}, "is not one of 'quick', 'full'"),
-        ({"set": "alpha"}, "'alpha' is not KEY=VALUE; the keys are"),
+        ({"options": "--accept unmeasured"}, "'unmeasured' is not one of 'part', 'embedding', 'calibrated', 'weak'"),
+        ({"options": "--budget 'no\n::error::x'"}, "is not one of 'quick', 'full'"),
+        ({"options": "--alpha"}, "Invalid value for '--alpha'"),
     ],
 )
 def test_what_the_command_does_not_take_is_one_error_of_the_step(step, inputs, message):
@@ -89,17 +89,12 @@ class TestArguments:
         ("environ", "command"),
         [
             ({"LOCAL_PATH": "--help"}, ["check", "--", "./--help"]),
-            ({"MODEL": "a/b", "REVISION": "v1"}, ["check", "--on-hub", "--", "a/b@v1"]),
+            ({"MODEL": "a/b", "REVISION": "v1"}, ["check", "--", "a/b@v1"]),
             (
-                {"LOCAL_PATH": ".", "BASE": "c/d ./e", "ACCEPT": "part", "BUDGET": "full", "LOCAL_HUB": "--x"},
-                ["check", "--base=c/d", "--base=./e", "--accept=part", "--budget=full", "--local-hub=--x", "--", "."],
+                {"LOCAL_PATH": ".", "BASE": "c/d ./e", "OPTIONS": "--accept part --local-hub 'my hub'", "RUN": "yes"},
+                ["check", "--base=c/d", "--base=./e", "--run", "--accept", "part", "--local-hub", "my hub", "--", "."],
             ),
-            (
-                {"MODEL": "a/b", "SUBFOLDER": "c", "AS": "LlamaForCausalLM", "REGISTRY": "registry"},
-                ["check", "--on-hub", "--subfolder=c", "--as=LlamaForCausalLM", "--registry=registry", "--", "a/b"],
-            ),
-            ({"MODEL": "a/b", "FILE": "--x.gguf"}, ["check", "--on-hub", "--file=--x.gguf", "--", "a/b"]),
-            ({"MODEL": "a/b", "ANNOTATE": "pull-request"}, ["annotate", "--pull-request", "--on-hub", "--", "a/b"]),
+            ({"MODEL": "a/b", "ANNOTATE": "pull-request"}, ["annotate", "--pull-request", "--", "a/b"]),
         ],
     )
     def test_every_input_is_an_option_of_the_command_and_none_is_taken_for_another(self, environ, command):
@@ -129,23 +124,25 @@ class TestPolicyOfTheFolder:
         folder, sha = proposed
         for name, value in started(tmp_path, event, sha).items():
             monkeypatch.setenv(name, value)
-        status, outputs, _ = step(local_path=folder, local_hub=HUB, formats="")
-        assert (status, outputs["verdict"], outputs["accepted"]) == (code, "UNRELATED", str(1 - code))
+        status, outputs, _ = step(local_path=folder, options=f"--local-hub {HUB}", formats="")
+        assert (status, outputs["verdict"]) == (code, "UNRELATED")
 
 
 class TestFailOn:
     def test_a_policy_accepts_and_says_what_fails_and_an_input_goes_before_it(self, step, tmp_path):
         policy = tmp_path / "ours.yaml"
         policy.write_text("fail-on: undecided")
-        assert step(model="acme/llama-base", local_hub=HUB, policy=policy, formats="")[0] == 3
-        code, _, _ = step(model="acme/llama-base", local_hub=HUB, policy=policy, fail_on="unrelated", formats="")
+        assert step(model="acme/llama-base", options=f"--local-hub {HUB}", policy=policy, formats="")[0] == 3
+        code, _, _ = step(
+            model="acme/llama-base", options=f"--local-hub {HUB}", policy=policy, fail_on="unrelated", formats=""
+        )
         assert code == 0
         policy.write_text(
             "accepted: [{base: acme/llama-base, code: unrelated, reason: known, expires: 2999-01-01, "
             "model: magpie/llama-liar}]"
         )
-        code, outputs, heard = step(model="magpie/llama-liar", local_hub=HUB, policy=policy, formats="")
-        assert (code, outputs["verdict"], outputs["accepted"], heard[0][0]) == (0, "UNRELATED", "1", "warning")
+        code, outputs, heard = step(model="magpie/llama-liar", options=f"--local-hub {HUB}", policy=policy, formats="")
+        assert (code, outputs["verdict"], heard[0][0]) == (0, "UNRELATED", "warning")
         assert heard[0][2].endswith("; accepted until 2999-01-01: known")
 
     def test_a_repository_without_a_model_is_an_error_unless_nothing_fails(self, step, tmp_path):
@@ -157,7 +154,7 @@ class TestFailOn:
         assert (code, outputs["verdict"], heard[0][0]) == (0, "UNDECIDED", "warning")
 
     def test_a_model_that_declares_nothing_has_no_verdict(self, step):
-        code, outputs, heard = step(model="acme/llama-base", local_hub=HUB)
+        code, outputs, heard = step(model="acme/llama-base", options=f"--local-hub {HUB}")
         assert (code, outputs["verdict"], outputs["score"], outputs["p-value"]) == (0, "UNDECIDED", "", "")
         assert heard[0][0] == "warning"
         assert heard[0][2].startswith("Nothing is declared")
@@ -198,7 +195,7 @@ class TestCard:
     def test_the_folder_is_annotated_with_what_is_put_out(self, room, step):
         model = room / "model"
         shutil.copytree(HUB / "fern/llama-finetune-a", model)
-        code, outputs, _ = step(local_path=model, local_hub=HUB, annotate="write")
+        code, outputs, _ = step(local_path=model, options=f"--local-hub {HUB}", annotate="write")
         record = json.loads((model / "lineage/claims.json").read_text())
         assert (code, outputs["verdict"], record["claims"][0]["verified"]) == (0, "VERIFIED", True)
 
@@ -206,6 +203,6 @@ class TestCard:
         model = room / "model"
         shutil.copytree(HUB / "fern/llama-finetune-a", model)
         (model / "lineage").write_text("in the way")
-        code, outputs, _ = step(local_path=model, local_hub=HUB, annotate="write")
+        code, outputs, _ = step(local_path=model, options=f"--local-hub {HUB}", annotate="write")
         assert (code, outputs["verdict"], outputs["score"]) == (2, "ERROR", "0.9946")
         assert Path(outputs["report-path"]).is_dir()

@@ -69,14 +69,10 @@ def test_writing_twice_is_writing_once(hub):
 
 
 def test_the_section_says_what_was_found_and_how_to_find_it_again(hub):
-    settings = (word for pair in ("permutations=1999", "probes=exact", "seed=3") for word in ("--set", pair))
-    annotate(hub, "--write", "--paths", "mlp,value_output", *settings)
+    annotate(hub, "--write", "--paths", "mlp", "--alpha", "0.001", "--seed", "3")
     score = claims(hub)["claims"][0]["score"]
-    assert f"| acme/base | VERIFIED inherited | {score:.3f} | 100% | 0.001 |" in readme(hub)
-    command = (
-        "hf-lineage check fern/child --base acme/base --paths mlp,value_output --set probes=exact --budget full "
-        "--set permutations=1999 --seed 3"
-    )
+    assert f"| acme/base | VERIFIED inherited | {score:.3f} | 100% | " in readme(hub)
+    command = "hf-lineage check fern/child --base acme/base --paths mlp --budget full --alpha 0.001 --seed 3"
     assert f"```console\n$ {command}\n```" in readme(hub)
     assert "It never says who came first, who owns what, or that anyone did wrong." in readme(hub)
     again = lineage(*command.split()[1:], "--local-hub", hub, "--format", "json")
@@ -97,7 +93,7 @@ def test_only_related_is_written_as_verified(hub):
     assert readme(hub).count("VERIFIED inherited") == 1
     assert [claim["verified"] for claim in claims(hub)["claims"]] == [True, False, False, False, False]
     assert [claim["command"].partition(" --base ")[2] for claim in claims(hub)["claims"]] == [
-        *(f"acme/{name} --budget full" for name in ("base", "other", "wide", "gone")), "",
+        *(f"acme/{name} --budget full --seed 0" for name in ("base", "other", "wide", "gone")), "",
     ]  # fmt: skip
 
 
@@ -149,7 +145,7 @@ class TestFolder:
             assert str(hub) not in json.dumps(claims(hub))
             command = claims(hub)["claims"][0]["command"]
             assert (command, f"$ {command}\n" in readme(hub)) == (
-                "hf-lineage check . --base ../../acme/base --budget full",
+                "hf-lineage check . --base ../../acme/base --budget full --seed 0",
                 True,
             )
             with contextlib.chdir(hub / "fern/child"):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hf_lineage import Options
 from hf_lineage.annotate import annotation
 from hf_lineage.errors import RepositoryError
 from tests.invoking import lineage
@@ -55,7 +56,7 @@ class TestPullRequest:
         assert server.hub.commit(CHILD, "main") == checked
         text = server.file(CHILD, "refs/pr/1", CARD).decode()
         assert text.startswith(server.file(CHILD, "main", CARD).decode())
-        options = "--budget full --set permutations=99"
+        options = "--budget full --seed 0"
         assert f"$ hf-lineage check {CHILD}@{checked} --base acme/base@{base} {options}\n" in text
         assert f"({CHILD} at {checked}, acme/base at {base})" in text
         assert server.proposals[0]["title"] == annotation.TITLE
@@ -83,7 +84,7 @@ class TestPullRequest:
 
     def test_one_that_moves_meanwhile_is_noticed(self, server, monkeypatch):
         propose()
-        result = annotation.annotate(CHILD, target="pull-request")
+        result = annotation.annotate(CHILD, options=Options(alpha=0.001), target="pull-request")
         found_files = annotation._files
 
         def move(repo):

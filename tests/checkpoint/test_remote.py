@@ -2,12 +2,14 @@ import os
 import re
 import shutil
 from concurrent.futures import CancelledError
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from hf_lineage import RECIPES, Options, compare
 from hf_lineage.checkpoint import remote as reading
 from hf_lineage.checkpoint.remote import RemoteCheckpoint
 from hf_lineage.checkpoint.stored import header
@@ -87,10 +89,9 @@ def test_with_what_comes_besides_embeddings_and_heads_still_stay_where_they_are(
     [
         ("check", "{}fern/llama-finetune-a", "--base", "{}acme/llama-base", *AS_JSON, "--explain"),
         ("compare", "{}acme/llama-base", "{}fern/llama-finetune-a", "--paths", PATHS, *AS_JSON),
-        ("compare", "{}acme/llama-base", "{}fern/llama-finetune-a", "--set", "probes=exact", *AS_JSON),
         ("inspect", "{}acme/llama-base", "--format", "json"),
     ],
-    ids=["check", "compare", "exact", "inspect"],
+    ids=["check", "compare", "inspect"],
 )
 def test_over_the_network_the_report_is_that_from_disk_to_the_last_bit(online, command, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
@@ -111,7 +112,8 @@ def test_over_the_network_the_report_is_that_from_disk_to_the_last_bit(online, c
 @pytest.mark.long
 def test_exact_mode_in_several_rounds_fetches_nothing_twice(online, monkeypatch):
     monkeypatch.setattr(whole.Extraction, "room", 32)
-    assert lineage("compare", "acme/llama-base", "fern/llama-finetune-a", "--set", "probes=exact").code == 0
+    exact = Options(recipe=replace(RECIPES["robust"], probes=None))
+    assert compare("acme/llama-base", "fern/llama-finetune-a", exact).exit_code == 0
     assert online.twice() == []
 
 

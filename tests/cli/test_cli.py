@@ -29,29 +29,35 @@ def test_a_model_without_a_path_asked_for_is_unsupported(tmp_path):
     [
         (["--nose"], "No such option '--nose'"),
         (["--format", "xml"], "Invalid value for '--format': 'xml' is not one of 'text', 'json', 'markdown'"),
-        (["--set", "recipe=soup"], "Invalid value for '--set': recipe must be robust or paper, not 'soup'"),
-        (["--set", "probes=0"], "probes must be between 1 and 65536, not 0; for more use probes=exact"),
-        (["--set", "alpha=nan"], "alpha must lie between 0.000001 and 1, not nan"),
-        (["--set", "recompute=maybe"], "recompute must be yes or no, not 'maybe'"),
-        (["--set", "alpha"], "'alpha' is not KEY=VALUE; the keys are probes, recipe, alpha, permutations, seed,"),
-        (["--set", "=\n"], r"'=\n' is not KEY=VALUE; the keys are"),
+        (["--alpha", "nan"], "alpha must lie between 1e-06 and 0.5, not nan"),
+        (["--alpha", "low"], "Invalid value for '--alpha': 'low' is not a number"),
+        (["--seed", "0x1"], "Invalid value for '--seed': '0x1' is not a whole number"),
+        (["--seed", "-1"], "seed must lie between 0 and 1.844674e+19, not -1"),
         (["--paths", ""], "or some of mlp, mlp_gate, value_output, query_key, each once, not "),
         (["--paths", "mlp,nose"], "each once, not mlp, nose"),
-        (["--audit", "--paths", "mlp"], "--audit means --budget full --paths all; leave these two out"),
-        (["--audit", "--budget", "quick"], "--audit means --budget full --paths all; leave these two out"),
-        (["--max-memory", "lots"], "max-memory lots is not a size; write a size such as 8GiB or 500MB"),
-        (["--max-memory", "nanGB"], "max-memory nanGB is not a size"),
-        (["--max-memory", "1KB"], "one layer needs 0 MiB and no device has that much; raise --max-memory"),
         (["--null", "/no/such"], "/no/such is neither a folder nor a Hub name such as org/model or org/model@revision"),
         (["--local-hub", "/no/such"], "/no/such is not a folder, so it cannot be a local hub; check --local-hub"),
         (["-o", "/no/such/report"], "there is no folder '/no/such' that can be written to; make it first"),
-        (["-o", "/"], "Invalid value for '-o' / '--output': File '/' is a directory"),
+        (["-o", "/"], "Invalid value for '-o' / '--output': '/' is a folder; name a file in it"),
         (["-o", ""], "'.' is a folder; name a file in it"),
         (["-o", "json=/"], "'/' is a folder; name a file in it"),
     ],
 )
 def test_an_option_out_of_range_is_one_line(hub, options, message):
     assert message in check(hub, *options).error
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        ("lots", "the limit of memory lots is not a size; write a size such as 8GiB or 500MB"),
+        ("nanGB", "the limit of memory nanGB is not a size"),
+        ("1KB", "one layer needs 0 MiB and no device has that much; raise HF_LINEAGE_MAX_MEMORY"),
+    ],
+)
+def test_a_limit_of_memory_that_does_not_fit_is_one_line(hub, monkeypatch, size, message):
+    monkeypatch.setenv("HF_LINEAGE_MAX_MEMORY", size)
+    assert message in check(hub).error
 
 
 @pytest.mark.parametrize(
@@ -88,12 +94,7 @@ def test_a_model_that_is_not_there_is_one_line(command, tmp_path):
         (["--nose"], 2, "usage", ""),
         (["./none"], 2, "no-model", ""),
         (["acme/none"], 4, "network", "check the connection and try again"),
-        (
-            ["./acme/base", "--base", "./acme/base", "--max-memory", "1KB"],
-            2,
-            "option",
-            "raise --max-memory or free some memory",
-        ),
+        (["./acme/base", "--paths", "nose"], 2, "option", ""),
         (["./fern/child"], 2, "damaged", "put the weights there"),
     ],
 )

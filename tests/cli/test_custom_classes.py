@@ -72,13 +72,13 @@ def test_names_that_fit_nothing_are_told_how_a_factorization_is_written(hub):
 
 
 def test_a_registry_that_is_not_there_is_a_usage_error(hub):
-    error = lineage("check", "fern/child", "--registry", "nowhere", "--local-hub", hub).error
-    assert "--registry nowhere is not a folder" in error
+    error = lineage("check", "fern/child", "--as", "./nowhere", "--local-hub", hub).error
+    assert "nowhere is not a folder; name the one with the factorizations" in error
 
 
 def test_a_broken_factorization_is_an_input_error(hub, tmp_path):
     (tmp_path / "x.yaml").write_text("classes: [YiForCausalLM]\nlayers: [1]\n")
-    result = lineage("check", "fern/child", "--registry", tmp_path, "--local-hub", hub)
+    result = lineage("check", "fern/child", "--as", tmp_path, "--local-hub", hub)
     assert (result.code, "x.yaml" in result.error) == (2, True)
 
 

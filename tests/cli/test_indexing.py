@@ -140,5 +140,5 @@ def test_the_command_that_an_adapter_is_told_for_a_folder_of_the_index_tests_it(
     told = lineage("identify", "./lora", "--index", "index", "--as", "LlamaForCausalLM")
     assert (told.code, "each for those near it: 0; not tested: 1" in told.sentences) == (3, True)
     (command,) = re.findall(r"`hf-lineage ([^`\n]+)`", told.out)
-    assert command == "check ./lora --base ./base --paths mlp --as LlamaForCausalLM"
+    assert command == "check ./lora --base ./base --as LlamaForCausalLM --paths mlp"
     assert lineage(*shlex.split(command)).code == 0

@@ -38,9 +38,7 @@ class TestExtract:
         assert files(here) == ["x.sig"]
 
     def test_a_failure_leaves_no_file(self, hub, here):
-        assert (
-            "probes must be between 1 and" in lineage("extract", MODEL, "--local-hub", hub, "--set", "probes=0").error
-        )
+        assert "each once, not nose" in lineage("extract", MODEL, "--local-hub", hub, "--paths", "nose").error
         assert "no/model" in lineage("extract", "no/model", "--local-hub", hub).error
         assert files(here) == []
 

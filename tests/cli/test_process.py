@@ -119,7 +119,7 @@ def test_a_package_that_cannot_be_imported_is_one_line(hub):
     ("error", "message"),
     [
         (KeyError("x\ny"), r"an unexpected error (KeyError: 'x\ny'); --debug shows where"),
-        (MemoryError(), "not enough memory; try --max-memory 8GiB"),
+        (MemoryError(), "not enough memory; try HF_LINEAGE_MAX_MEMORY=8GiB"),
         (BaseException("panic"), "an unexpected error (BaseException: panic)"),
         (OSError(28, "No space left on device"), FULL),
     ],

@@ -76,7 +76,7 @@ def test_what_a_policy_accepts_or_misses_is_said(tmp_path):
     assert "accepted until 2999-01-01: known" in shown.sentences
 
 
-@pytest.mark.parametrize("option", ["--explain", "--format html", "-o json=a.json", "--as-name org/x"])
+@pytest.mark.parametrize("option", ["--explain", "--format html", "-o json=a.json"])
 def test_what_is_about_one_model_is_refused_before_anything_is_read(option):
     name = option if "html" in option else option.split()[0]
     refused = lineage("check", EXAMPLES / CHILD, "./none", *option.split()).error

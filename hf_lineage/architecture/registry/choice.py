@@ -24,7 +24,7 @@ class Choice:
 
 LISTED: Choice = Choice()
 """The choice by which only classes of the registry are read."""
-_CHECK = "check the folder that --registry names"
+_CHECK = "check the folder that --as names"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def choose(config: Mapping[str, Any], choice: Choice) -> Chosen:
     candidates = [(name, one) for name in wanted for one in _own(choice.registry, name)]
     if candidates:
         name, factorization = fitting(config, candidates)
-        notes = [f"read by {factorization.name}.yaml of --registry, an unproved factorization"]
+        notes = [f"read by {factorization.name}.yaml of the folder that --as names, an unproved factorization"]
     else:
         name, factorization = lookup({**config, "architectures": wanted})
         notes = []

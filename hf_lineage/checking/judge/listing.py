@@ -18,7 +18,7 @@ from hf_lineage.hub import client
 
 SAME = (
     "the same files, by the Hub's listing: {} with weights, and the same configuration. Their bytes were not read; "
-    "--audit reads them"
+    "--budget full reads them"
 )
 
 

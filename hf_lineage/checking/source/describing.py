@@ -95,7 +95,7 @@ def _instead(repo: RepoRef) -> str:
         shapes, config = open_header(repo)
         if name := fitting_class(shapes if len(shapes) <= MOST_SURVEYED else {}, config):
             return f"its names and shapes fit {name}: add `--as {name}` to read it as that class"
-    return "registry/README.md explains how to write a factorization, with which `--registry DIR` reads the model"
+    return "registry/README.md explains how to write a factorization, with which `--as ./DIR` reads the model"
 
 
 def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:

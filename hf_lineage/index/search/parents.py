@@ -9,7 +9,7 @@ from hf_lineage.checking import Options, Report
 from hf_lineage.checking.relation import find_blend, is_named, names_in, weights_of
 from hf_lineage.checking.results import Blended
 from hf_lineage.checking.source import FromWeights, OpenedModel, located, open_model
-from hf_lineage.errors import LineageError, RepositoryError, printable
+from hf_lineage.errors import LineageError, NetworkError, RepositoryError, printable
 from hf_lineage.hub import RepoRef
 from hf_lineage.index.search.catalogue_test import located as located_entry
 from hf_lineage.index.search.identify import Identification
@@ -56,11 +56,11 @@ def weighed(result: Identification, model: OpenedModel, options: Options) -> Ide
     near = [one.entry for one in result.related if one is not result.ancestor and one.along >= PART][:MOST]
     if result.ancestor is None or not near:
         return result
-    opened, _ = _opened([result.ancestor.entry, *near], options)
-    base = opened.pop(result.ancestor.entry.model, None)
     try:
-        own = weights_of(model, options) if base and opened else None
-        choice = find_blend(own, [base], list(opened.values()), (), options) if own and base else None
+        own = weights_of(model, options)
+        opened, _ = _opened([result.ancestor.entry, *near], options) if own else ({}, [])
+        base = opened.pop(result.ancestor.entry.model, None)
+        choice = find_blend(own, [base], list(opened.values()), (), options) if own and base and opened else None
     except LineageError:
         return result  # what its signature tells is told
     if choice is None:
@@ -80,6 +80,8 @@ def _opened(entries: Sequence[Entry], options: Options) -> tuple[dict[str, FromW
             continue  # a folder of somebody, or a model that is gone
         except LineageError as error:
             notes.append(f"whether the model is a blend with {name} was not looked for: {error}")
+            if isinstance(error, NetworkError):  # the client has waited long for one of them
+                break
         else:
             if isinstance(other, FromWeights):
                 others[entry.model] = other

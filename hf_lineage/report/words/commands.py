@@ -26,7 +26,11 @@ Write = Callable[[str], str]
 
 
 def command(model: str, commit: str | None, row: Row, options: Options, write: Write) -> str:
-    """Return the command that measures one row again, at the same commits; `write` writes each name and path."""
+    """Return the command that measures one row again, wherever models lie; `write` writes each name and path."""
+    return _measured(model, commit, row, replace(options, local_hub=None), write)
+
+
+def _measured(model: str, commit: str | None, row: Row, options: Options, write: Write) -> str:
     words = ["hf-lineage", "check", _model(write(model), commit, options)]
     if not row.claim.problem:
         words += ["--base", _pinned(write(row.claim.base), row.base_commit)]
@@ -42,7 +46,7 @@ def against(model: RepoRef, options: Options, base: str) -> str:
 def of_claim(report: Report, row: Row) -> str:
     """Return the command that measures one row of a report again, with the same draws and in the same local hub."""
     model, commit = (row.model, row.model_commit) if row.model else (report.model, report.commit)
-    return command(model, commit, row, report.options, _here)
+    return _measured(model, commit, row, report.options, _here)
 
 
 def of_report(report: Report, *further: str) -> str:

@@ -257,7 +257,9 @@ def test_where_the_null_does_not_hold_no_more_layers_are_read_in_vain(models, tm
 
 def test_what_needs_all_layers_refuses_to_be_quick(models):
     for options in ({"nulls": ("x",)}, {"recipe": replace(RECIPES["robust"], probes=None)}):
-        with pytest.raises(OptionError, match="--null and probes=exact need all layers; leave --budget quick out"):
+        with pytest.raises(
+            OptionError, match="need all layers; leave --budget quick out"
+        ):
             Options(budget="quick", **options)
 
 

@@ -21,7 +21,7 @@ FORGOTTEN = streams.embedding(torch.zeros_like)
 
 def seen(folder, at_first=TOKEN):
     models = (headers(resolve(str(place))) for place in (HUB / BASE, folder))
-    return shown(*models, [range(6)], at_first, Test(199, 0, 0))
+    return shown(*models, [range(6)], at_first, Test(199, 0))
 
 
 def test_tokens_are_enough_where_they_show_more_than_one_half(tmp_path):
@@ -74,7 +74,7 @@ def deep_base(tmp_path_factory):
 
 def analysed(base, folder, *analyses):
     models = (headers(resolve(str(place))) for place in (base, folder))
-    return shown(*models, analyses, TOKEN, Test(199, 0, 0), fit=False)
+    return shown(*models, analyses, TOKEN, Test(199, 0), fit=False)
 
 
 def test_where_a_few_layers_show_nothing_no_others_are_read(tmp_path, deep_base):
@@ -109,7 +109,7 @@ def test_a_wide_stream_is_screened_before_all_units_are_matched(tmp_path, deep_b
     folder = written(INDEPENDENT, tmp_path / "model", streams.deeper(INDEPENDENT), FORGOTTEN, **DEEP)
     models = [headers(resolve(str(place))) for place in (deep_base, folder)]
     with pytest.raises(NothingToCompare, match="the rows of its tokens are zero or not finite"):
-        shown(*models, [FEW, range(12)], TOKEN, Test(199, 0, 0))
+        shown(*models, [FEW, range(12)], TOKEN, Test(199, 0))
 
 
 def test_a_rotated_copy_in_a_wide_stream_is_found_after_the_screening(tmp_path, deep_base, monkeypatch):
@@ -118,7 +118,7 @@ def test_a_rotated_copy_in_a_wide_stream_is_found_after_the_screening(tmp_path, 
     changes = (streams.deeper("heron/llama-distilled"), rotated, shuffled, FORGOTTEN)
     folder = written(CHILD, tmp_path / "model", *changes, **DEEP)
     models = [headers(resolve(str(place))) for place in (deep_base, folder)]
-    framed = shown(*models, [FEW, range(12)], TOKEN, Test(199, 0, 0))
+    framed = shown(*models, [FEW, range(12)], TOKEN, Test(199, 0))
     assert (framed.frame.name, framed.inherited.share > 0.9) == ("procrustes", True)
 
 
@@ -141,7 +141,7 @@ def fitted_share(base, other):
     through = procrustes.between(*(one.heaviest(range(6)) for one in both))
     frame = Frame(PROCRUSTES)
     bases, others = (one.seen(range(6), matrix, frame, False) for one, matrix in zip(both, through, strict=True))
-    return compare_units(bases, others, 6, frame, Test(199, 0, 0)).inherited.share
+    return compare_units(bases, others, 6, frame, Test(199, 0)).inherited.share
 
 
 def test_units_are_weighed_once_however_often_they_are_compared(tmp_path, deep_base, monkeypatch):

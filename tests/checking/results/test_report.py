@@ -27,4 +27,4 @@ def test_the_most_severe_of_its_rows_counts():
 def test_it_began_when_it_was_made_unless_another_time_is_given():
     before = datetime.datetime.now(datetime.UTC)
     assert before <= report().checked_at <= datetime.datetime.now(datetime.UTC)
-    assert report().called == ("check",)
+    assert report().called == "check"

@@ -79,7 +79,7 @@ def test_of_checkpoints_the_last_is_judged_and_the_others_are_said(hub):
     tiny_llama(hub / "fern/child/checkpoint-100", seed=4)
     report = check("fern/child", options=options(hub))
     assert rows(report) == [("acme/base", "checkpoint-500", "inherited")]
-    assert "the last of 3 checkpoints was judged, checkpoint-500; --subfolder names another" in report.rows[0].notes
+    assert "the last of 3 checkpoints was judged, checkpoint-500; MODEL/FOLDER names another" in report.rows[0].notes
     other = check("fern/child", options=options(hub, subfolder="checkpoint-100"))
     assert rows(other) == [("acme/base", "checkpoint-100", "unrelated")]
 
@@ -109,7 +109,7 @@ def test_several_models_in_folders_are_each_judged_and_only_one_can_be_extracted
         ("first", "inherited"),
         ("second", "inherited"),
     ]
-    with pytest.raises(NothingToCompare, match=r"several models, in first, second; name one with --subfolder"):
+    with pytest.raises(NothingToCompare, match=r"several models, in first, second; name one as MODEL/FOLDER"):
         extract("fern/child", options(hub))
 
 
@@ -128,9 +128,9 @@ def test_no_folder_above_the_repository_is_a_part_of_it(hub, subfolder):
 
 
 def test_a_folder_that_is_missing_is_an_input_error(hub):
-    result = lineage("check", "fern/child", "--local-hub", hub, "--subfolder", "nowhere")
+    result = lineage("check", "fern/child/nowhere", "--local-hub", hub)
     assert result.code == 2
-    assert "fern/child has no folder nowhere; check --subfolder" in result.error
+    assert "fern/child has no folder nowhere; write ORG/NAME/FOLDER for a folder of it" in result.error
 
 
 def test_a_link_out_of_the_repository_is_not_followed(hub, tmp_path):

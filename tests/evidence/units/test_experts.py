@@ -35,7 +35,7 @@ def model(seed, make=layer, **settings):
 
 
 def compared(base, candidate, permutations=99, seed=0):
-    return compare_units(base, candidate, LAYERS, Frame(TOKEN), Test(permutations, seed, 0))
+    return compare_units(base, candidate, LAYERS, Frame(TOKEN), Test(permutations, seed))
 
 
 def edited(layers, edit):

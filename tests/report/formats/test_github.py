@@ -18,13 +18,13 @@ def test_the_outputs_are_those_of_the_claim_that_decides():
     figures = [outputs[name] for name in ("verdict", "code", "verified", "score", "p-value")]
     assert figures == ["UNRELATED", "unrelated", "false", "0.01", "0.4"]
     alone = rendered(related)
-    assert (alone["exit_code"], alone["outputs"]["verified"], alone["outputs"]["inherited"]) == (0, "true", "0.97")
+    assert (alone["exit_code"], alone["outputs"]["verified"]) == (0, "true")
 
 
 def test_nothing_declared_is_an_output_of_its_own_and_leaves_the_figures_empty():
     empty = rendered()
     assert (empty["exit_code"], empty["outputs"]["code"], empty["outputs"]["verified"]) == (3, "undeclared", "false")
-    assert {empty["outputs"][name] for name in ("score", "p-value", "inherited")} == {""}
+    assert {empty["outputs"][name] for name in ("score", "p-value")} == {""}
 
 
 def test_names_that_nobody_has_checked_reach_no_line_of_their_own():

@@ -1,7 +1,6 @@
 """The command that makes a report, or one of its rows, again: words of a shell, at the same commits."""
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.report.words.commands import command, of_claim, of_report
 from hf_lineage.signature.recipe import RECIPES
 from tests.invoking import lineage
-from tests.pages import measured, report, row
+from tests.pages import report, row
 
 A, B = "a" * 40, "b" * 40
 BASE = "org/base"
@@ -26,7 +25,10 @@ BASE = "org/base"
         ({"paths": ("mlp", "query_key")}, "--paths mlp,query_key"),
         ({"paths": ("all",), "budget": "full"}, "--paths all --budget full"),
         ({"recipe": RECIPES["paper"]}, " # with Options(recipe='paper') in Python"),
-        ({"alpha": 0.05, "permutations": 99, "seed": 3}, "--alpha 0.05 --seed 3  # with Options(permutations=99) in Python"),
+        (
+            {"permutations": 99, "seed": 3},
+            "--seed 3  # with Options(permutations=99) in Python",
+        ),
         ({"budget": "quick"}, "--budget quick"),
         ({"accept": ("part", "embedding")}, "--accept part --accept embedding"),
         ({"recompute": True}, "--no-cache"),
@@ -123,5 +125,5 @@ def test_a_command_that_is_printed_gives_the_verdict_beside_it(folders, model, b
 def test_the_place_of_a_folder_that_is_far_away_is_for_the_reader_to_fill_in(folders, tmp_path, monkeypatch):
     (far := tmp_path / "a/b/c").mkdir(parents=True)
     monkeypatch.chdir(far)
-    found = check(str(folders / "fern/child"), str(folders / "acme/base"))
-    assert of_report(found) == "hf-lineage check /path/to/child --base /path/to/base"
+    found = check(str(folders / "fern/child"), str(folders / "acme/base"), Options(seed=3))
+    assert of_report(found) == "hf-lineage check /path/to/child --base /path/to/base --seed 3"

@@ -11,7 +11,7 @@ from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.report import FORMATS
-from hf_lineage.report.words.publishable import names, public, renamed, shortened
+from hf_lineage.report.words.publishable import public, renamed, shortened
 from tests.pages import measured, report, row
 
 HOME = Path("/home/alice")
@@ -57,21 +57,6 @@ def test_the_last_part_of_a_path_is_left_and_the_home_is_a_tilde():
 def test_what_was_measured_stays():
     before = folder_report()
     assert public(before).rows[1] == before.rows[1]
-
-
-def test_a_name_that_the_user_gives_stands_for_the_folder_everywhere():
-    shown = public(replace(folder_report(), as_name="org/public"))
-    assert (shown.model, shown.notes) == ("org/public", ("org/public: a note",))
-
-
-def test_a_model_on_the_hub_keeps_its_own_name():
-    remote = RepoRef("org/model", Path("/cache"), "0" * 40, remote="org/model")
-    assert names(replace(report(), source=remote, as_name="org/other")) == {}
-
-
-def test_a_folder_whose_name_is_a_word_is_not_renamed_in_sentences():
-    shown = public(replace(report(model="model"), as_name="org/public", notes=("the model is odd",)))
-    assert (shown.model, shown.notes) == ("org/public", ("the model is odd",))
 
 
 def test_what_a_card_declares_is_shown_as_it_is_declared():

@@ -209,7 +209,6 @@ def test_a_small_b_means_bytes_too(driver, monkeypatch):
     "size",
     [
         "much",
-        "",
         "-1GiB",
         "0GB",
         "0.1e-9GB",

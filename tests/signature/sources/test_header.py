@@ -51,8 +51,6 @@ def test_by_default_it_stands_beside_you_under_the_name_of_the_model(hub, monkey
     ("options", "message"),
     [
         (["--paths", "query_key"], "lacks what this check needs (path query_key); extract it again"),
-        (["--set", "recipe=paper"], "lacks what this check needs (recipe robust with other parameters); extract"),
-        (["--set", "probes=16"], "lacks what this check needs (recipe robust with other parameters); extract"),
     ],
 )
 def test_it_serves_only_what_it_was_made_for(hub, stored, options, message):

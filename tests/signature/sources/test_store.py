@@ -87,6 +87,6 @@ def test_residuals_that_are_not_in_memory_are_not_written(signature, tmp_path):
         path: replace(found, sketch=SimpleNamespace(shape=found.sketch.shape))
         for path, found in signature.paths.items()
     }
-    with pytest.raises(SignatureError, match="do not fit in memory, so nothing can be written; raise --set"):
+    with pytest.raises(SignatureError, match="do not fit in memory, so nothing can be written; use probes"):
         save_signature(replace(signature, paths=elsewhere), tmp_path / "a")
     assert not list(tmp_path.iterdir())
