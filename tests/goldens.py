@@ -11,10 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from hf_lineage.report.record import record
+
 from hf_lineage import Options, __version__
 from hf_lineage.checking.api import Report, check
 from hf_lineage.report.formats import json
-from hf_lineage.report.record import record
 
 DATA = Path(__file__).parent / "data"
 HUB = Path(__file__).parents[1] / "examples" / "hub"

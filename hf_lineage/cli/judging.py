@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hf_lineage.cli.delivery import FAILS, POLICY, REPORT, Delivery, policy_of, under
-from hf_lineage.cli.kinds import MODEL
+from hf_lineage.cli.kinds import MODEL, write
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     BASES,
@@ -21,6 +22,7 @@ from hf_lineage.cli.shared import (
     with_examples,
     with_options,
 )
+from hf_lineage.cli.verifying import VERIFY, verified
 
 if TYPE_CHECKING:
     from hf_lineage.checking import Report
@@ -49,12 +51,13 @@ NEAREST = click.option(
 
 
 @click.command(epilog=CHECKING)
-@click.argument("models", type=MODEL, nargs=-1, required=True, metavar="MODEL...")
-@with_options(BASES, NEAREST, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, *REPORT)
+@click.argument("models", type=MODEL, nargs=-1, metavar="MODEL...")
+@with_options(BASES, VERIFY, NEAREST, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, *REPORT)
 @with_options(POLICY, FAILS)
 def check(
     models: tuple[str, ...],
     bases: tuple[str, ...],
+    verify: Path | None,
     index: str | None,
     on_hub: bool,
     policy: str | None,
@@ -66,6 +69,12 @@ def check(
     from hf_lineage.checking.source import located
 
     delivery, options, search = Delivery.take(settings), make_options(**settings), None
+    if verify is not None:
+        text, code = verified(verify, models, bases, on_hub, options)
+        write(text, delivery.output)
+        return code
+    if not models:
+        raise click.UsageError("Missing argument 'MODEL...'.")
     delivery.refuse(models[0])
     if index is not None:
         from hf_lineage.index.search import adoption as nearer

@@ -8,10 +8,10 @@ import shutil
 import subprocess
 
 import pytest
-
 from hf_lineage.annotate.same import render
-from hf_lineage.evidence.units.inherited import MOST
 from hf_lineage.report.record import record
+
+from hf_lineage.evidence.units.inherited import MOST
 from tests import models
 from tests.invoking import lineage
 from tests.models import card, fine_tuned, tiny_llama

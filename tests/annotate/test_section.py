@@ -2,11 +2,11 @@
 
 import msgspec
 import pytest
+from hf_lineage.report.record import record
 from markdown_it import MarkdownIt
 
 from hf_lineage.annotate import section
 from hf_lineage.claims import card
-from hf_lineage.report.record import record
 from hf_lineage.report.words.wording import MEANING
 from tests import goldens
 from tests.hostile import NAMES

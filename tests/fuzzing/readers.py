@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from hf_lineage.report.record import record
 from safetensors.numpy import load_file, save
 
 from hf_lineage.architecture.likeness.fitting import fitting_class
@@ -28,7 +29,6 @@ from hf_lineage.claims.licence import stated
 from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
-from hf_lineage.report.record import record
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources.store import encode, load_signature
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file

@@ -11,6 +11,7 @@ from hf_lineage import policy as policies
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results.claim_result import Row, worst
 from hf_lineage.checking.results.clock import now
+from hf_lineage.claims import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence import SEVERITY, Code, ExitCode
 from hf_lineage.files import is_file
@@ -54,6 +55,8 @@ class Report:
     """When the check began; formats state what SOURCE_DATE_EPOCH says instead."""
     called: tuple[str, ...] = ("check",)
     """The name of the command, and of its words those that neither the rows nor the options hold."""
+    declared: tuple[Claim, ...] = ()
+    """The bases that the files of the model declare, even where the user names others."""
     as_name: str = ""
     """The name that the user gives a folder in the report; empty if none."""
     licence: str = ""

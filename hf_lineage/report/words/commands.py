@@ -38,18 +38,18 @@ def against(model: RepoRef, options: Options, base: str) -> str:
     return printable(f"hf-lineage check {model.typed} {shlex.join(words)}")
 
 
-def of_claim(report: Report, row: Row) -> str:
+def of_claim(report: Report, row: Row, write: Write | None = None) -> str:
     """Return the command that measures one row of a report again, with the same draws and in the same local hub."""
-    write = _here(report)
+    write = write or _here(report)
     besides = shlex.join(_surroundings(report, write))
     model, commit = (row.model, row.model_commit) if row.model else (report.model, report.commit)
     again = command(model, commit, row, report.options, write)
     return " ".join(filter(None, (again, printable(besides))))
 
 
-def of_report(report: Report, *further: str) -> str:
+def of_report(report: Report, *further: str, write: Write | None = None) -> str:
     """Return the command that makes the whole report again, at the commits that it was made of."""
-    write = _here(report)
+    write = write or _here(report)
     name, *rest = report.called
     model = _pinned(write(report.model), report.commit)
     models = dict.fromkeys(_pinned(write(row.model), row.model_commit) for row in report.rows if row.model) or [model]
@@ -59,6 +59,13 @@ def of_report(report: Report, *further: str) -> str:
     words += [word if word.startswith("--") else write(word) for word in rest]
     options = (*_options(report.options, write), *_surroundings(report, write))
     return printable(shlex.join(["hf-lineage", name, *words, *options, *further]))
+
+
+def beside(report: Report) -> Write:
+    """Return how names are written in the folder of the model; one on the Hub is beside nothing of this machine."""
+    folder = report.source.folder if report.source and report.source.remote is None else None
+    model = public.record_names(report).get(report.model, report.model)
+    return lambda name: model if name == report.model else public.written(name, folder)
 
 
 def _here(report: Report) -> Write:

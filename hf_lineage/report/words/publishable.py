@@ -21,6 +21,8 @@ GIVEN = "The person who ran the check gave the folder this name; nobody has chec
 """The sentence about a name that the user gave."""
 NEAR = 2
 """Folders up that a path in a command leads at most: as far as from org/model to other/model."""
+HERE, IN_WORDS = ".", "this repository"
+"""The model in what is stored in its folder, whose name there says nothing: as a path, and in a sentence."""
 TO_FILL_IN = "/path/to"
 """Placeholder in a command for a place that only this machine knows."""
 _PARTS = (Row, Claim, Verdict, Relative)
@@ -41,17 +43,48 @@ def public(report: Report) -> Report:
     return replace(report, model=model, rows=rows, relatives=relatives, conflicts=conflicts, notes=notes)
 
 
+def publish(report: Report, document: Any) -> Any:
+    """Return plain values of a report for a file that is passed on: commands stay, and no other text has a path."""
+    exact = record_names(report)
+    texts = {name: short for name, short in exact.items() if name.strip("./")} | _home()
+    if exact.get(report.model) == HERE and report.model in texts:
+        texts[report.model] = IN_WORDS
+
+    def rename(value: Any, key: str = "") -> Any:
+        if isinstance(value, Mapping):
+            return {rename(name): rename(item, name) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [rename(item, key) for item in value]
+        return value if key == "command" or not isinstance(value, str) else exact.get(value) or renamed(value, texts)
+
+    return rename(document)
+
+
+def record_names(report: Report) -> dict[str, str]:
+    """Return the public name of the model, and of every path: its last part."""
+    on_hub = report.source is not None and report.source.remote is not None
+    public = report.as_name or (HERE if is_here(report.model) else "")
+    paths = {name: f"./{Path(name).resolve().name}" for name in _typed(report) if name and is_here(name)}
+    if on_hub:
+        return paths | {report.model: report.model.partition("@")[0]}
+    return paths | ({report.model: public} if public else {})
+
+
 def names(report: Report) -> dict[str, str]:
     """Return what stands for every name that only this machine knows."""
+    private = {name: short for name in _typed(report) if (short := shortened(name)) != name}
+    on_hub = report.source is not None and report.source.remote is not None
+    return private | ({report.model: report.as_name} if report.as_name and not on_hub else {})
+
+
+def _typed(report: Report) -> list[str]:
+    """Return the names in a report that are not declared: of models, bases and folders."""
     options = report.options
     folders = (options.local_hub, options.registry)
     bases = (row.claim.base for row in report.rows if row.claim.sources == NAMED)
     meant = (name for row in report.rows for name in (row.claim.folder, row.model))
     typed = [report.model, *bases, *meant, *options.nulls, *report.called]
-    typed += [str(folder) for folder in folders if folder is not None]
-    private = {name: short for name in typed if (short := shortened(name)) != name}
-    on_hub = report.source is not None and report.source.remote is not None
-    return private | ({report.model: report.as_name} if report.as_name and not on_hub else {})
+    return typed + [str(folder) for folder in folders if folder is not None]
 
 
 def shortened(name: str) -> str:

@@ -4,6 +4,7 @@ import datetime
 import json
 
 import pytest
+from hf_lineage.report.record import record
 
 from hf_lineage import Options
 from hf_lineage.checking.api import Report
@@ -12,7 +13,6 @@ from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.adapter_verdict import judge_trace
 from hf_lineage.report import FORMATS
-from hf_lineage.report.record import record
 from tests.example_evidence import trace
 from tests.pages import document
 

@@ -9,13 +9,13 @@ import json
 from dataclasses import replace
 
 import pytest
+from hf_lineage.report.record import record
 
 from hf_lineage import Options, check
 from hf_lineage.report import FORMATS
 from hf_lineage.report.findings import table
 from hf_lineage.report.findings.finding import Bar, Bars, Finding, Table
 from hf_lineage.report.findings.table import reasons, state_all
-from hf_lineage.report.record import record
 from tests.models import EXAMPLES
 from tests.pages import measured, report, row
 

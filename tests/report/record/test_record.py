@@ -5,9 +5,9 @@ import json
 from dataclasses import replace
 
 import pytest
+from hf_lineage.report.record import record
 
 from hf_lineage.errors import CardError
-from hf_lineage.report.record import record
 from tests import goldens
 
 NAME = "claims-v4.json"

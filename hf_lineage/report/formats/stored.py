@@ -1,0 +1,235 @@
+"""Stored JSON reports: read with suspicion, as anybody may have written them, and held against a new check.
+
+A report decides with which settings it is checked again. It never makes the checker run code, read pickles, or read
+another file of this machine: what does is given on the command line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from hf_lineage.checking import Options, Report, api
+from hf_lineage.checking.results import NAMED
+from hf_lineage.checking.source import is_here, located
+from hf_lineage.errors import CardError, OptionError, printable
+from hf_lineage.files import open_regular
+from hf_lineage.hub import client
+from hf_lineage.report.formats import json
+from hf_lineage.report.words import encode
+from hf_lineage.signature import RECIPES, Recipe
+
+LARGEST = 2**26
+"""Bytes of a report that is read: a hundred claims of a hundred layers take 20 million."""
+ROUNDING, NEAR_ZERO = 2e-3, 1e-6
+"""Differences of a number between machines: relative to it, and of one near 0."""
+PRINTED = {"score": 1e-3, "inherited share": 1e-2}
+"""Numbers of a claim, and one unit of the last digit that reports print of each."""
+MOST_BASES = 100
+"""Bases by --base that are taken from a report, because each may cost a download."""
+
+
+VERDICT = "verdict"
+Read = TypeVar("Read")
+
+
+class StoredShare(msgspec.Struct, frozen=True):
+    """Share that is inherited."""
+
+    share: float
+
+
+class StoredClaim(msgspec.Struct, frozen=True):
+    """The part of a claim that a new check is held against."""
+
+    base: str
+    base_commit: str | None
+    model: str
+    model_commit: str | None
+    part: str
+    sources: tuple[str, ...]
+    verdict: str
+    code: str
+    score: float | None
+    inherited: StoredShare | None
+
+    @property
+    def values(self) -> dict[str, str | float | None]:
+        """What a new check is held against."""
+        return {
+            VERDICT: f"{self.verdict} {self.code}",
+            "score": self.score,
+            "inherited share": self.inherited.share if self.inherited else None,
+            "commit of the base": self.base_commit,
+        }
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """The part of a JSON report by which it is made again."""
+
+    compared: bool
+    model: str
+    commit: str | None
+    recipe: Recipe
+    settings: dict[str, Any]
+    claims: tuple[StoredClaim, ...]
+
+
+class _Version(msgspec.Struct):
+    schema_version: int
+
+
+def is_older(content: bytes, name: str) -> bool:
+    """Return whether a report is of an earlier version; CardError for a later one, and for any other file."""
+    version = _decoded(content, name, _Version).schema_version
+    if version > json.SCHEMA_VERSION:
+        raise CardError(f"{name} was written by a later hf-lineage; update hf-lineage")
+    return version < json.SCHEMA_VERSION
+
+
+def decode(content: bytes, name: str) -> Stored:
+    """Return a report of this version; CardError for any other file."""
+    if is_older(content, name):
+        raise CardError(f"{name} was written by an earlier hf-lineage; check the model again")
+    return _decoded(content, name, Stored)
+
+
+def _decoded(content: bytes, name: str, kind: type[Read]) -> Read:
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, OptionError, RecursionError, ValueError) as error:
+        raise CardError(f"{name} is not a file that hf-lineage wrote ({error}); move it away") from None
+
+
+def plain(content: bytes) -> Any:
+    """Return a report that was decoded before as plain values."""
+    return msgspec.json.decode(content)
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Return whether plain values are the same, up to what the last digits of a number differ by between machines."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=ROUNDING, abs_tol=NEAR_ZERO)
+    return type(one) is type(other) and bool(one == other)
+
+
+def read(file: Path) -> Stored:
+    """Return the report in a file; CardError for what is none of this version, or cannot be read."""
+    name = printable(file, 200)
+    try:
+        with open_regular(file) as stream:
+            content = stream.read(LARGEST + 1)
+    except OSError as error:
+        raise CardError(f"{name} cannot be read: {error.strerror}; name another file") from None
+    if len(content) > LARGEST:
+        raise CardError(f"{name} is larger than {LARGEST >> 20} MiB, and no report; name another file")
+    return decode(content, name)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One difference between a stored report and a new check, on one line."""
+
+    line: str
+    grave: bool
+    """Whether it is a claim's word or code."""
+
+
+def verify(
+    stored: Stored, model: str | None, bases: Sequence[str], options: Options, on_hub: bool = False
+) -> list[Difference]:
+    """Check a stored report again and return what differs; a model and bases that are given stand for its own.
+
+    Raise OptionError where it does not say, without a path of another machine, what is checked, or where an option
+    that is not taken from a report has to be given; another LineageError as `check` does.
+    """
+    options = _settled(stored, options)
+    typed = dict.fromkeys((claim.base, claim.base_commit) for claim in stored.claims if claim.sources == NAMED)
+    if bases and len(bases) != len(typed):
+        raise OptionError(
+            f"the report has {len(typed)} bases by --base, and {len(bases)} are given; give each, or none"
+        )
+    if len(typed) > MOST_BASES:
+        raise OptionError(f"the report has {len(typed)} bases by --base; at most {MOST_BASES} are checked again")
+    names = dict(zip(bases, (base for base, _ in typed), strict=False))
+    asked = tuple(bases) or tuple(_pinned(*base, "--base BASE") for base in typed)
+    if stored.compared:
+        report = _compared(stored, model, asked, options)
+    else:
+        name = model or _pinned(stored.model, stored.commit, "MODEL")
+        pairs = ((claim.base, claim.base_commit or "") for claim in stored.claims)
+        commits = {base: commit for base, commit in pairs if client.COMMIT.fullmatch(commit)}
+        source = located(name, options, on_hub or model is None)
+        report = api.check_source(name, source, asked, options, commits)
+    again = decode(encode(json.document(report)).encode(), "the new report")
+    return list(_differences(stored, again, names))
+
+
+def _settled(stored: Stored, options: Options) -> Options:
+    """Return the options with the settings of a report; OptionError for one that is used and has to be given again."""
+    missing = [typed for name, typed in json.AGAIN.items() if stored.settings.get(name) and not getattr(options, name)]
+    if missing:
+        raise OptionError(
+            f"the report was made with {', '.join(missing)}, which it cannot turn on; add it to repeat that"
+        )
+    known = RECIPES.get(stored.recipe.option)
+    if known is None or replace(known, probes=stored.recipe.probes) != stored.recipe:
+        raise OptionError("the report has a recipe that this hf-lineage does not know; check the model again")
+    taken: dict[str, Any] = {name: stored.settings[name] for name in json.TAKEN if name in stored.settings}
+    return replace(options, recipe=stored.recipe, **taken)
+
+
+def _compared(stored: Stored, model: str | None, bases: Sequence[str], options: Options) -> Report:
+    models = dict.fromkeys((claim.model, claim.model_commit) for claim in stored.claims)
+    if len(bases) != 1 or (model and len(models) != 1):
+        raise OptionError("the report compares several models; leave MODEL out")
+    return api.compare(bases[0], [model] if model else [_pinned(*one, "MODEL") for one in models], options)
+
+
+def _pinned(name: str, commit: str | None, remedy: str) -> str:
+    """Return a name on the Hub at its commit; OptionError for a path, which is of another machine or chosen to harm."""
+    if is_here(name):
+        raise OptionError(f"the report names a path, {printable(name, 200)}, which is not opened; add {remedy}")
+    if commit is not None and not client.COMMIT.fullmatch(commit):
+        raise OptionError(f"the report names the commit {printable(commit, 60)}, which is none; add {remedy}")
+    return name if commit is None else f"{name.partition('@')[0]}@{commit}"
+
+
+def _differences(before: Stored, now: Stored, names: dict[str, str]) -> Iterator[Difference]:
+    """Yield what differs between two reports; `names` has names of the first, by those that the second has instead."""
+    several = len({claim.model for claim in before.claims}) > 1
+
+    def key(claim: StoredClaim) -> tuple[str, ...]:
+        base = names.get(claim.base, claim.base).partition("@")[0]
+        return (base, claim.part, claim.model.partition("@")[0] if several else "")
+
+    old, new = ({key(claim): claim.values for claim in report.claims} for report in (before, now))
+    if not _same("commit", before.commit, now.commit):
+        yield Difference(_line("the model", "commit", before.commit, now.commit), False)
+    for each in old | new:
+        one, other = (values.get(each, {VERDICT: "no claim"}) for values in (old, new))
+        about = printable(", ".join(filter(None, each)), 300)
+        for name in one.keys() & other.keys() if one.keys() != other.keys() else one:
+            if not _same(name, one[name], other[name]):
+                yield Difference(_line(about, name, one[name], other[name]), name == VERDICT)
+
+
+def _same(name: str, one: str | float | None, other: str | float | None) -> bool:
+    """Return whether two values are the same: numbers but for rounding, and commits where both have one."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=0, abs_tol=PRINTED[name])
+    return one == other or (name.startswith("commit") and None in (one, other))
+
+
+def _line(about: str, name: str, one: object, other: object) -> str:
+    shown = (f"{value:.3f}" if isinstance(value, float) else printable(value or "none", 100) for value in (one, other))
+    return f"{about}: {name} {next(shown)} stored, {next(shown)} now"
