@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import msgspec
+
 from hf_lineage.annotate import section
 from hf_lineage.checking import Options, Report, check_source
 from hf_lineage.checking.source import located, weights
@@ -61,7 +63,7 @@ class Annotation:
         """
         old = _decoded(content)
         if old and content and self._same_weights(old.commit):
-            kept: dict[str, Any] = stored.plain(content)
+            kept: dict[str, Any] = msgspec.json.decode(content)
             again = json.published(replace(self.report, commit=old.commit))
             if stored.alike(kept, again):
                 return kept

@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from hf_lineage.cli.kinds import path_option
+from hf_lineage.errors import printable
 from hf_lineage.evidence import ExitCode
 
 if TYPE_CHECKING:
@@ -29,17 +30,17 @@ VERIFY = path_option(
 def verified(
     file: Path, models: Sequence[str], bases: Sequence[str], on_hub: bool, options: Options
 ) -> tuple[str, int]:
-    """Return a line for each difference, and the exit code: 0 where nothing differs, 1 where a word or code does."""
+    """Return what differs, a line each, and the exit code: 0 where nothing does, 1 where a word or code does."""
     from hf_lineage.report.formats import stored
 
     context = click.get_current_context()
-    given = (option for option in context.command.params if option.name in {*context.params} - BESIDE)
-    for option in given:
-        if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
+    for option in context.command.params:
+        name = option.name or ""
+        if name not in BESIDE and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--verify takes the settings of FILE; leave {option.opts[0]} out")
     if models[1:]:
         raise click.UsageError("--verify is about one model; name it, or none")
-    found = stored.verify(stored.read(file), next(iter(models), None), bases, options, on_hub)
-    lines = [difference.line for difference in found] or ["Nothing differs."]
-    code = ExitCode.UNRELATED if any(one.grave for one in found) else ExitCode.UNDECIDED if found else ExitCode.VERIFIED
-    return "".join(f"{line}\n" for line in lines), int(code)
+    again, found = stored.verify(stored.read(file), next(iter(models), None), bases, options, on_hub)
+    lines, grave = [line for line, _ in found], any(wrong for _, wrong in found)
+    code = ExitCode.UNRELATED if grave else ExitCode.UNDECIDED if found else ExitCode.VERIFIED
+    return "\n".join([*lines, f"Checked {printable(again)}; differences: {len(found) or 'none'}."]) + "\n", int(code)

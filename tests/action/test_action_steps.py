@@ -60,7 +60,7 @@ def outputs(report, folder, **files):
         "p-value": f"{evidence.p_value:.4g}",
         "report-path": str(folder),
         "sarif-path": str(folder / "lineage.alerts.sarif"),
-        "predicate-type": "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v4",
+        "predicate-type": "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v5",
         "predicate-path": "",
         "checksums-path": "",
     } | {output: str(folder / file) for output, file in files.items()}

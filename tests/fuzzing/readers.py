@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from hf_lineage.report.record import record
 from safetensors.numpy import load_file, save
 
 from hf_lineage.architecture.likeness.fitting import fitting_class
@@ -29,6 +28,7 @@ from hf_lineage.claims.licence import stated
 from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
+from hf_lineage.report.formats import stored
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources.store import encode, load_signature
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
@@ -118,7 +118,7 @@ def readers(room: Path) -> dict[str, Reader]:
         "mergekit": Reader(partial(yaml_file, valid=merge), put(merges, MERGE_CONFIG, read_claims)),
         "signature": Reader(_signature(room), file(load_signature)),
         "policy": Reader(partial(yaml_file, valid=_POLICY), file(policies.read)),
-        "claims": Reader(partial(json_file, valid=_RECORD), record.decode),
+        "claims": Reader(partial(json_file, valid=_RECORD), partial(stored.decode, name="claims")),
         "keys of an index": Reader(key_files(room), file(keys_read)),
         "models of an index": Reader(line_files(room), lines_read(room)),
         "ONNX": Reader(onnx_files(room, model), put(_beside(room / "onnx", config), "model.onnx", _read), turns=4),
@@ -247,21 +247,13 @@ _POLICY = {
     ],
 }
 _RECORD = {
-    "schema_version": 4,
-    "tool": {"name": "hf-lineage", "version": "0.1.0"},
-    "model": "org/model",
-    "commit": "a" * 40,
+    "schema_version": 5, "compared": False, "model": "org/model", "commit": "a" * 40,
+    "recipe": asdict(RECIPES["robust"]), "settings": {"alpha": 0.01, "paths": ["mlp"]},
     "claims": [
         {
-            "base": "org/base", "base_commit": None, "relation": "finetune", "sources": ["README.md"], "verified": True,
-            "verdict": "VERIFIED", "code": "inherited", "reason": "", "layers": 2, "score": 0.9,
-            "p_value_adjusted": 0.001, "paths": [],
-            "recipe": {
-                "name": "robust", "gains": True, "means": True, "cap": True, "ones": True, "probes": 64,
-                "coordinates": 128, "sketch_version": 1,
-            },
-            "test": {"alpha": 0.01, "permutations": 999, "seed": 0}, "date": "2026-11-21",
-            "command": "hf-lineage check",
+            "base": "org/base", "base_commit": None, "model": "org/model", "model_commit": None, "part": "",
+            "sources": ["README.md"], "verdict": "VERIFIED", "code": "inherited", "score": 0.9,
+            "inherited": {"share": 1.0},
         }
     ],
 }  # fmt: skip

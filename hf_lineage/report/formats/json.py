@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage import __version__
-from hf_lineage.checking import Options, Report
+from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row, moment, stamp
 from hf_lineage.evidence import Code, Evidence, Verdict, Word
 from hf_lineage.evidence.nulls import EmpiricalNull, PermutationNull
@@ -80,6 +80,7 @@ def _of_no_run(value: Any) -> Any:
 def document(report: Report, write: Write | None = None) -> dict[str, Any]:
     """Return the report as plain values; `write` writes names and paths in commands."""
     options = report.options
+    again = {name: bool(getattr(options, name)) for name in AGAIN}
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "hf-lineage", "version": __version__},
@@ -96,19 +97,13 @@ def document(report: Report, write: Write | None = None) -> dict[str, Any]:
         **outcome(report.code),
         "exit_code": int(report.status),
         "recipe": asdict(options.recipe),
-        "settings": {name: getattr(options, name) for name in TAKEN} | {name: _used(options, name) for name in AGAIN},
+        "settings": {name: getattr(options, name) for name in TAKEN} | {"paths": [*options.paths]} | again,
         "conflicts": list(report.conflicts),
         "notes": list(report.notes),
         "license": report.licence or None,
         **_placed(*place_report(report)),
         "claims": [_claim(report, row) | {"command": command.of_claim(report, row, write)} for row in report.rows],
     }
-
-
-def _used(options: Options, name: str) -> Any:
-    """Return the value of an option that has to be given again; of a path whether one was given."""
-    value = getattr(options, name)
-    return value is not None if name == "registry" else value
 
 
 def _placed(own: dict[str, Any], others: Mapping[str, Finding]) -> dict[str, Any]:

@@ -7,14 +7,14 @@ another file of this machine: what does is given on the command line.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from hf_lineage.checking import Options, Report, api
+from hf_lineage.checking import Options, api
 from hf_lineage.checking.results import NAMED
 from hf_lineage.checking.source import is_here, located
 from hf_lineage.errors import CardError, OptionError, printable
@@ -30,18 +30,12 @@ ROUNDING, NEAR_ZERO = 2e-3, 1e-6
 """Differences of a number between machines: relative to it, and of one near 0."""
 PRINTED = {"score": 1e-3, "inherited share": 1e-2}
 """Numbers of a claim, and one unit of the last digit that reports print of each."""
-MOST_BASES = 100
-"""Bases by --base that are taken from a report, because each may cost a download."""
+MOST, LONGEST = 2000, 300
+"""Claims of a report, and characters of a line."""
 
 
-VERDICT = "verdict"
+VERDICT, COMMIT = "verdict", "commit"
 Read = TypeVar("Read")
-
-
-class StoredShare(msgspec.Struct, frozen=True):
-    """Share that is inherited."""
-
-    share: float
 
 
 class StoredClaim(msgspec.Struct, frozen=True):
@@ -56,7 +50,7 @@ class StoredClaim(msgspec.Struct, frozen=True):
     verdict: str
     code: str
     score: float | None
-    inherited: StoredShare | None
+    inherited: dict[str, float] | None
 
     @property
     def values(self) -> dict[str, str | float | None]:
@@ -64,8 +58,8 @@ class StoredClaim(msgspec.Struct, frozen=True):
         return {
             VERDICT: f"{self.verdict} {self.code}",
             "score": self.score,
-            "inherited share": self.inherited.share if self.inherited else None,
-            "commit of the base": self.base_commit,
+            "inherited share": (self.inherited or {}).get("share"),
+            COMMIT: self.base_commit,
         }
 
 
@@ -77,7 +71,12 @@ class Stored(msgspec.Struct, frozen=True):
     commit: str | None
     recipe: Recipe
     settings: dict[str, Any]
-    claims: tuple[StoredClaim, ...]
+    claims: Annotated[tuple[StoredClaim, ...], msgspec.Meta(max_length=MOST)]
+
+    def __str__(self) -> str:
+        checked = dict.fromkeys((claim.base, claim.base_commit) for claim in self.claims)
+        names = (f"{name.partition('@')[0]}@{commit}" if commit else name for name, commit in checked)
+        return f"{self.model} against {', '.join(names) or 'nothing'}"
 
 
 class _Version(msgspec.Struct):
@@ -106,11 +105,6 @@ def _decoded(content: bytes, name: str, kind: type[Read]) -> Read:
         raise CardError(f"{name} is not a file that hf-lineage wrote ({error}); move it away") from None
 
 
-def plain(content: bytes) -> Any:
-    """Return a report that was decoded before as plain values."""
-    return msgspec.json.decode(content)
-
-
 def alike(one: Any, other: Any) -> bool:
     """Return whether plain values are the same, up to what the last digits of a number differ by between machines."""
     if isinstance(one, dict) and isinstance(other, dict):
@@ -135,52 +129,39 @@ def read(file: Path) -> Stored:
     return decode(content, name)
 
 
-@dataclass(frozen=True)
-class Difference:
-    """One difference between a stored report and a new check, on one line."""
-
-    line: str
-    grave: bool
-    """Whether it is a claim's word or code."""
-
-
 def verify(
     stored: Stored, model: str | None, bases: Sequence[str], options: Options, on_hub: bool = False
-) -> list[Difference]:
-    """Check a stored report again and return what differs; a model and bases that are given stand for its own.
+) -> tuple[Stored, list[tuple[str, bool]]]:
+    """Return a new report and a line for each difference, with whether a claim's word or code differs.
 
-    Raise OptionError where it does not say, without a path of another machine, what is checked, or where an option
-    that is not taken from a report has to be given; another LineageError as `check` does.
+    A model and bases that are given stand for those of the report. Raise OptionError where it does not say what is
+    checked without a path, or where an option has to be given again; another LineageError as `check` does.
     """
     options = _settled(stored, options)
     typed = dict.fromkeys((claim.base, claim.base_commit) for claim in stored.claims if claim.sources == NAMED)
     if bases and len(bases) != len(typed):
-        raise OptionError(
-            f"the report has {len(typed)} bases by --base, and {len(bases)} are given; give each, or none"
-        )
-    if len(typed) > MOST_BASES:
-        raise OptionError(f"the report has {len(typed)} bases by --base; at most {MOST_BASES} are checked again")
-    names = dict(zip(bases, (base for base, _ in typed), strict=False))
+        raise OptionError(f"the report has {len(typed)} bases by --base, not {len(bases)}; give each of them, or none")
     asked = tuple(bases) or tuple(_pinned(*base, "--base BASE") for base in typed)
     if stored.compared:
-        report = _compared(stored, model, asked, options)
+        models = dict.fromkeys((claim.model, claim.model_commit) for claim in stored.claims)
+        if len(asked) != 1 or (model and len(models) != 1):
+            raise OptionError("the report compares several models; leave MODEL out")
+        several = [model] if model else [_pinned(*one, "MODEL") for one in models]
+        report = api.compare(asked[0], several, options)
     else:
         name = model or _pinned(stored.model, stored.commit, "MODEL")
         pairs = ((claim.base, claim.base_commit or "") for claim in stored.claims)
         commits = {base: commit for base, commit in pairs if client.COMMIT.fullmatch(commit)}
-        source = located(name, options, on_hub or model is None)
-        report = api.check_source(name, source, asked, options, commits)
+        report = api.check_source(name, located(name, options, on_hub or model is None), asked, options, commits)
     again = decode(encode(json.document(report)).encode(), "the new report")
-    return list(_differences(stored, again, names))
+    return again, list(_differences(stored, again, dict(zip(bases, (base for base, _ in typed), strict=False))))
 
 
 def _settled(stored: Stored, options: Options) -> Options:
-    """Return the options with the settings of a report; OptionError for one that is used and has to be given again."""
+    """Return the options with the settings of a report; OptionError for one that has to be given again, and is not."""
     missing = [typed for name, typed in json.AGAIN.items() if stored.settings.get(name) and not getattr(options, name)]
     if missing:
-        raise OptionError(
-            f"the report was made with {', '.join(missing)}, which it cannot turn on; add it to repeat that"
-        )
+        raise OptionError(f"the report was made with {', '.join(missing)}, which no file turns on; add it yourself")
     known = RECIPES.get(stored.recipe.option)
     if known is None or replace(known, probes=stored.recipe.probes) != stored.recipe:
         raise OptionError("the report has a recipe that this hf-lineage does not know; check the model again")
@@ -188,48 +169,34 @@ def _settled(stored: Stored, options: Options) -> Options:
     return replace(options, recipe=stored.recipe, **taken)
 
 
-def _compared(stored: Stored, model: str | None, bases: Sequence[str], options: Options) -> Report:
-    models = dict.fromkeys((claim.model, claim.model_commit) for claim in stored.claims)
-    if len(bases) != 1 or (model and len(models) != 1):
-        raise OptionError("the report compares several models; leave MODEL out")
-    return api.compare(bases[0], [model] if model else [_pinned(*one, "MODEL") for one in models], options)
-
-
 def _pinned(name: str, commit: str | None, remedy: str) -> str:
     """Return a name on the Hub at its commit; OptionError for a path, which is of another machine or chosen to harm."""
-    if is_here(name):
-        raise OptionError(f"the report names a path, {printable(name, 200)}, which is not opened; add {remedy}")
-    if commit is not None and not client.COMMIT.fullmatch(commit):
-        raise OptionError(f"the report names the commit {printable(commit, 60)}, which is none; add {remedy}")
+    if is_here(name) or not client.COMMIT.fullmatch(commit or "0" * 40):
+        place = printable(name if commit is None else f"{name}@{commit}", 200)
+        raise OptionError(f"the report names {place}, which is not opened as it is no model on the Hub; add {remedy}")
     return name if commit is None else f"{name.partition('@')[0]}@{commit}"
 
 
-def _differences(before: Stored, now: Stored, names: dict[str, str]) -> Iterator[Difference]:
+def _differences(before: Stored, now: Stored, names: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
     """Yield what differs between two reports; `names` has names of the first, by those that the second has instead."""
     several = len({claim.model for claim in before.claims}) > 1
 
-    def key(claim: StoredClaim) -> tuple[str, ...]:
-        base = names.get(claim.base, claim.base).partition("@")[0]
-        return (base, claim.part, claim.model.partition("@")[0] if several else "")
+    def values(report: Stored) -> dict[str, dict[str, str | float | None]]:
+        keys = ((names.get(one.base, one.base), one.part, one.model * several) for one in report.claims)
+        labels = (", ".join(word.partition("@")[0] for word in key if word) for key in keys)
+        claims = dict(zip(labels, (claim.values for claim in report.claims), strict=True))
+        return claims | {"the model": {COMMIT: report.commit}}
 
-    old, new = ({key(claim): claim.values for claim in report.claims} for report in (before, now))
-    if not _same("commit", before.commit, now.commit):
-        yield Difference(_line("the model", "commit", before.commit, now.commit), False)
-    for each in old | new:
-        one, other = (values.get(each, {VERDICT: "no claim"}) for values in (old, new))
-        about = printable(", ".join(filter(None, each)), 300)
-        for name in one.keys() & other.keys() if one.keys() != other.keys() else one:
-            if not _same(name, one[name], other[name]):
-                yield Difference(_line(about, name, one[name], other[name]), name == VERDICT)
+    old, new = values(before), values(now)
+    for label in old | new:
+        one, other = (some.get(label, {VERDICT: "no claim"}) for some in (old, new))
+        for key in (key for key in one if key in other and not _same(key, one[key], other[key])):
+            shown = [f"{value:.3f}" if isinstance(value, float) else value for value in (one[key], other[key])]
+            yield printable(f"{label}: {key} {shown[0]} stored, {shown[1]} now", LONGEST), key == VERDICT
 
 
-def _same(name: str, one: str | float | None, other: str | float | None) -> bool:
+def _same(key: str, one: str | float | None, other: str | float | None) -> bool:
     """Return whether two values are the same: numbers but for rounding, and commits where both have one."""
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=0, abs_tol=PRINTED[name])
-    return one == other or (name.startswith("commit") and None in (one, other))
-
-
-def _line(about: str, name: str, one: object, other: object) -> str:
-    shown = (f"{value:.3f}" if isinstance(value, float) else printable(value or "none", 100) for value in (one, other))
-    return f"{about}: {name} {next(shown)} stored, {next(shown)} now"
+        return math.isclose(one, other, rel_tol=0, abs_tol=PRINTED[key])
+    return one == other or (key == COMMIT and None in (one, other))

@@ -24,14 +24,6 @@ _SET = ("alpha", "permutations", "seed", "min_share", "recompute")
 Write = Callable[[str], str]
 
 
-def command(model: str, commit: str | None, row: Row, options: Options, write: Write) -> str:
-    """Return the command that measures one row again, at the same commits; `write` writes each name and path."""
-    words = ["hf-lineage", "check", _pinned(write(model), commit)]
-    if not row.claim.problem:
-        words += ["--base", _pinned(write(row.claim.base), row.base_commit)]
-    return printable(shlex.join([*words, *_options(options, write)]))
-
-
 def against(model: RepoRef, options: Options, base: str) -> str:
     """Return the command that checks a model against a base, both as they are named."""
     words = ["--base", base, *_options(replace(options, subfolder=""), str)]
@@ -41,10 +33,11 @@ def against(model: RepoRef, options: Options, base: str) -> str:
 def of_claim(report: Report, row: Row, write: Write | None = None) -> str:
     """Return the command that measures one row of a report again, with the same draws and in the same local hub."""
     write = write or _here(report)
-    besides = shlex.join(_surroundings(report, write))
     model, commit = (row.model, row.model_commit) if row.model else (report.model, report.commit)
-    again = command(model, commit, row, report.options, write)
-    return " ".join(filter(None, (again, printable(besides))))
+    words = ["hf-lineage", "check", _pinned(write(model), commit)]
+    if not row.claim.problem:
+        words += ["--base", _pinned(write(row.claim.base), row.base_commit)]
+    return printable(shlex.join([*words, *_options(report.options, write), *_surroundings(report, write)]))
 
 
 def of_report(report: Report, *further: str, write: Write | None = None) -> str:

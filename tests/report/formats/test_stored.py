@@ -1,0 +1,166 @@
+"""A stored report is read with suspicion and checked again: what differs is told, and nothing else is opened."""
+
+import json
+
+import msgspec
+import pytest
+
+from hf_lineage import Options, check, compare
+from hf_lineage.errors import CardError, OptionError
+from hf_lineage.report.formats import json as form
+from hf_lineage.report.formats import stored
+from hf_lineage.report.words import encode
+from tests import goldens
+
+COMMIT = "0" * 40
+DOCUMENT = json.loads(goldens.read(goldens.REPORT))
+
+
+def content(**changes):
+    return json.dumps(DOCUMENT | changes).encode()
+
+
+def claimed(**changes):
+    (claim,) = DOCUMENT["claims"]
+    return stored.decode(content(claims=[claim | changes]), "f")
+
+
+def again(document, **options):
+    options = {"local_hub": goldens.HUB, **options}
+    return stored.verify(document, None, (), Options(**options))[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "f is not a file that hf-lineage wrote"),
+        (b"[]", "f is not a file that hf-lineage wrote"),
+        (b"[" * 10**5, "f is not a file that hf-lineage wrote"),
+        (b'{"schema_version": 5}', "f is not a file that hf-lineage wrote"),
+        (b'{"schema_version": 5, "x": \xff}', "f is not a file that hf-lineage wrote"),
+        (content(schema_version=4), "f was written by an earlier hf-lineage; check the model again"),
+        (content(schema_version=6), "f was written by a later hf-lineage; update hf-lineage"),
+        (content(recipe=DOCUMENT["recipe"] | {"probes": 0}), "probes must be between 1 and 65536"),
+        (content(claims=DOCUMENT["claims"] * 2001), "length <= 2000"),
+    ],
+)
+def test_what_is_no_report_of_this_version_is_refused(text, message):
+    with pytest.raises(CardError, match=message):
+        stored.decode(text, "f")
+
+
+@pytest.mark.parametrize(("name", "size"), [("none", None), ("large", stored.LARGEST + 1), ("folder", -1)])
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path, name, size):
+    if size == -1:
+        (tmp_path / name).mkdir()
+    elif size:
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(size)
+    with pytest.raises(CardError, match=f"{name} (cannot be read|is larger than 64 MiB)"):
+        stored.read(tmp_path / name)
+
+
+def test_what_a_check_says_today_is_what_it_said():
+    assert again(stored.decode(content(), "f")) == []
+    assert again(claimed(score=DOCUMENT["claims"][0]["score"] + 5e-4)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "line", "grave"),
+    [
+        ({"code": "part"}, "acme/llama-base: verdict VERIFIED part stored, VERIFIED inherited now", True),
+        ({"score": 0.5}, "acme/llama-base: score 0.500 stored, 0.996 now", False),
+        ({"inherited": None}, "acme/llama-base: inherited share None stored, 1.000 now", False),
+        ({"verdict": "\x1b[31m\n::x"}, r"acme/llama-base: verdict \x1b[31m\n:\x3ax inherited stored, ", True),
+    ],
+)
+def test_each_difference_is_one_line(changes, line, grave):
+    ((told, is_grave),) = again(claimed(**changes))
+    assert (told.startswith(line), told.isprintable(), is_grave) == (True, True, grave)
+
+
+def test_a_claim_that_only_one_of_both_has_differs():
+    lines = [line for line, _ in again(claimed(base="acme/other"))]
+    assert lines == [
+        "acme/other: verdict VERIFIED inherited stored, no claim now",
+        "acme/llama-base: verdict no claim stored, VERIFIED inherited now",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"base": "/etc", "sources": ["--base"]}, "the report names /etc, which is not opened .*; add --base BASE"),
+        ({"base": "../x", "sources": ["--base"]}, "names ../x, which is not opened"),
+        (
+            {"base": "a/b", "base_commit": "refs/pr/1", "sources": ["--base"]},
+            "names a/b@refs/pr/1, which is not opened",
+        ),
+    ],
+)
+def test_a_base_that_is_no_name_on_the_hub_is_not_opened(changes, message):
+    with pytest.raises(OptionError, match=message):
+        again(claimed(**changes))
+
+
+@pytest.mark.parametrize("model", [".", "./model", "/etc", "~/x"])
+def test_neither_is_a_model(model):
+    with pytest.raises(OptionError, match="is not opened as it is no model on the Hub; add MODEL"):
+        again(stored.decode(content(model=model), "f"))
+
+
+def test_a_folder_of_the_working_directory_is_not_taken_for_the_hub(hub, monkeypatch, online):
+    online.publish("acme/base", hub / "acme/base")
+    monkeypatch.chdir(hub)
+    checked, _ = stored.verify(stored.decode(content(model="acme/base", claims=[]), "f"), None, (), Options())
+    assert checked.commit == online.commit("acme/base", "main")
+
+
+@pytest.mark.parametrize(("name", "typed"), form.AGAIN.items())
+def test_no_report_makes_the_checker_run_code_or_read_further_files(name, typed):
+    report = stored.decode(content(settings=DOCUMENT["settings"] | {name: True}), "f")
+    with pytest.raises(OptionError, match=f"the report was made with {typed}, which no file turns on; add it yourself"):
+        again(report)
+    assert name not in form.TAKEN
+
+
+def test_a_setting_of_another_kind_is_an_error_of_the_option():
+    with pytest.raises(OptionError, match="alpha must be a number, not 'x'"):
+        again(stored.decode(content(settings=DOCUMENT["settings"] | {"alpha": "x"}), "f"))
+
+
+def test_a_recipe_of_ones_own_is_refused():
+    """Its name is a part of the names of files in the cache."""
+    with pytest.raises(OptionError, match="has a recipe that this hf-lineage does not know"):
+        again(stored.decode(content(recipe=DOCUMENT["recipe"] | {"name": "../../x"}), "f"))
+
+
+def test_folders_that_are_given_stand_for_those_of_the_report(hub):
+    model, base = hub / "fern/child", hub / "acme/base"
+    report = check(str(model), str(base))
+    record = stored.decode(encode(form.published(report)).encode(), "f")
+    assert stored.verify(record, str(model), (str(base),), Options())[1] == []
+    with pytest.raises(OptionError, match="the report has 1 bases by --base, not 2"):
+        stored.verify(record, str(model), (str(base), "x/y"), Options())
+
+
+def test_several_that_were_compared_are_compared_again():
+    options = Options(local_hub=goldens.HUB, order_seed=0, permutations=99, paths=("mlp",))
+    report = compare("acme/llama-base", ("fern/llama-finetune-a", "otter/llama-independent"), options)
+    document = stored.decode(encode(form.document(report)).encode(), "f")
+    assert again(document) == []
+    with pytest.raises(OptionError, match="the report compares several models; leave MODEL out"):
+        stored.verify(document, "x/y", (), options)
+
+
+def test_on_the_hub_it_is_at_the_commits_of_the_report(online):
+    names = ("fern/llama-finetune-a", "acme/llama-base")
+    report = check(names[0], options=Options(order_seed=0, permutations=99, paths=("mlp",)))
+    document = stored.decode(encode(form.published(report)).encode(), "f")
+    checked, found = stored.verify(document, None, (), Options())
+    assert found == []
+    assert str(checked) == " against ".join(f"{name}@{online.commit(name, 'main')}" for name in names)
+    moved = msgspec.structs.replace(document, commit=COMMIT)
+    assert stored.verify(moved, names[0], (), Options())[1] == [
+        (f"the model: commit {COMMIT} stored, {online.commit(names[0], 'main')} now", False)
+    ]
