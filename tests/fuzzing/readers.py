@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -31,6 +31,7 @@ from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 from hf_lineage.report.formats import stored
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources.store import encode, load_signature
+from tests import goldens
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
 from tests.fuzzing.converted import onnx_files
 from tests.fuzzing.shards import key_files, keys_read, line_files, lines_read
@@ -246,17 +247,9 @@ _POLICY = {
         {"base": "a/b", "code": "part", "reason": "known", "expires": "2027-01-01", "model": "c/d", "part": "unet"}
     ],
 }
-_RECORD = {
-    "schema_version": 5, "compared": False, "model": "org/model", "commit": "a" * 40,
-    "recipe": asdict(RECIPES["robust"]), "settings": {"alpha": 0.01, "paths": ["mlp"]},
-    "claims": [
-        {
-            "base": "org/base", "base_commit": None, "model": "org/model", "model_commit": None, "part": "",
-            "sources": ["README.md"], "verdict": "VERIFIED", "code": "inherited", "score": 0.9,
-            "inherited": {"share": 1.0},
-        }
-    ],
-}  # fmt: skip
+_RECORD = json.loads(goldens.read(goldens.REPORT))
+_RECORD = {key: _RECORD[key] for key in ("schema_version", *stored.Stored.__struct_fields__)}
+_RECORD["claims"] = [{key: claim[key] for key in stored.StoredClaim.__struct_fields__} for claim in _RECORD["claims"]]
 
 
 def temporary() -> "tempfile.TemporaryDirectory[str]":

@@ -54,7 +54,7 @@ class StoredClaim(msgspec.Struct, frozen=True):
 
     @property
     def values(self) -> dict[str, str | float | None]:
-        """What a new check is held against."""
+        """The values that a new check is held against."""
         return {
             VERDICT: f"{self.verdict} {self.code}",
             "score": self.score,

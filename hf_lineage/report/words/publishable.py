@@ -83,7 +83,13 @@ def _typed(report: Report) -> list[str]:
     folders = (options.local_hub, options.registry)
     bases = (row.claim.base for row in report.rows if row.claim.sources == NAMED)
     meant = (name for row in report.rows for name in (row.claim.folder, row.model))
-    typed = [report.model, *bases, *meant, *options.nulls, *report.called]
+    typed = [
+        report.model,
+        *bases,
+        *meant,
+        *options.nulls,
+        *(word for word in report.called if not word.startswith("--")),
+    ]
     return typed + [str(folder) for folder in folders if folder is not None]
 
 
