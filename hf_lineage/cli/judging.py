@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hf_lineage.cli.delivery import FAILS, POLICY, REPORT, Delivery, policy_of, under
-from hf_lineage.cli.kinds import MODEL, write
+from hf_lineage.cli.kinds import MODEL, path_option, write
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     BASES,
@@ -22,7 +22,6 @@ from hf_lineage.cli.shared import (
     with_examples,
     with_options,
 )
-from hf_lineage.cli.verifying import VERIFY, verified
 
 if TYPE_CHECKING:
     from hf_lineage.checking import Report
@@ -49,6 +48,13 @@ NEAREST = click.option(
     "folder, or org/name on the Hub.",
 )
 
+VERIFY = path_option(
+    "--verify",
+    "FILE",
+    "Check the JSON report in FILE, such as lineage/claims.json, again with its settings, and print what differs; 1 "
+    "where a word or code does. MODEL is that of FILE if it is left out.",
+)
+
 
 @click.command(epilog=CHECKING)
 @click.argument("models", type=MODEL, nargs=-1, metavar="MODEL...")
@@ -70,6 +76,8 @@ def check(
 
     delivery, options, search = Delivery.take(settings), make_options(**settings), None
     if verify is not None:
+        from hf_lineage.cli.verifying import verified
+
         text, code = verified(verify, models, bases, on_hub, options)
         write(text, delivery.output)
         return code

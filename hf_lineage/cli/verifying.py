@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from hf_lineage.cli.kinds import path_option
 from hf_lineage.errors import printable
 from hf_lineage.evidence import ExitCode
 
@@ -19,12 +18,6 @@ if TYPE_CHECKING:
 AGAIN = {"models", "bases", "on_hub", "local_hub", "allow_pickle", "run", "registry", "nulls", "file"}
 BESIDE = AGAIN | {"verify", "output", "max_memory", "recompute", "no_cache"}
 """The parameters of check that may stand beside it: all that a report does not decide."""
-VERIFY = path_option(
-    "--verify",
-    "FILE",
-    "Check the JSON report in FILE, such as lineage/claims.json, again with its settings, and print what differs; 1 "
-    "where a word or code does. MODEL is that of FILE if it is left out.",
-)
 
 
 def verified(

@@ -45,7 +45,8 @@ def test_the_section_of_the_committed_record():
 
 def test_what_was_not_measured_is_a_dash():
     nothing = {"score": None, "p_value_adjusted": None, "inherited": None, "paths": ()}
-    text = section.render(recorded(verdict="UNDECIDED", code="no-weights", verified=False, **nothing))
+    text = section.render(recorded(verdict="UNDECIDED", code="no-weights", verified=False, **nothing), ("a parent",))
+    assert text.startswith("## Lineage\n\na parent\n\n| Base |")
     assert "| acme/llama-base | UNDECIDED no-weights | – | – | – |" in rows(text)
 
 
@@ -54,10 +55,6 @@ def test_a_reason_is_a_sentence_under_the_table_and_names_the_base_once():
     assert "\n\nacme/llama-base: no weights\n\n" in section.render(
         recorded(reason="acme/llama-base: no weights", verified=False)
     )
-
-
-def test_a_record_without_claims_is_still_a_section():
-    assert "Checked by hf-lineage" in section.render(GOLDEN | {"claims": [], "commit": None}, ("nothing",))
 
 
 @pytest.mark.parametrize("name", NAMES)

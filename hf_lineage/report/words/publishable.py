@@ -11,10 +11,9 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from hf_lineage.checking import Report
-from hf_lineage.checking.results import NAMED, Relative, Row
+from hf_lineage.checking.results import NAMED
 from hf_lineage.checking.source import is_here
-from hf_lineage.claims import Claim
-from hf_lineage.evidence import Code, Verdict
+from hf_lineage.evidence import Code
 
 HOME = "~"
 GIVEN = "The person who ran the check gave the folder this name; nobody has checked it."
@@ -25,8 +24,8 @@ HERE, IN_WORDS = ".", "this repository"
 """The model in what is stored in its folder, whose name there says nothing: as a path, and in a sentence."""
 TO_FILL_IN = "/path/to"
 """Placeholder in a command for a place that only this machine knows."""
-_PARTS = (Row, Claim, Verdict, Relative)
-"""Classes that hold texts, themselves or further in."""
+_PARTS = {"Row", "Claim", "Verdict", "Relative", "Blended", "Executed", "Strict"}
+"""Names of classes that hold texts, themselves or further in; none is imported for that."""
 
 
 def public(report: Report) -> Report:
@@ -37,10 +36,11 @@ def public(report: Report) -> Report:
     def rename(text: str) -> str:
         return renamed(text, texts)
 
-    rows, relatives = _each(report.rows, rename), _each(report.relatives, rename)
+    rows, relatives, blended = (_each(each, rename) for each in (report.rows, report.relatives, report.blended))
     conflicts, notes = (tuple(map(rename, several)) for several in (report.conflicts, report.notes))
     model = private.get(report.model, rename(report.model))
-    return replace(report, model=model, rows=rows, relatives=relatives, conflicts=conflicts, notes=notes)
+    shown = replace(report, model=model, rows=rows, conflicts=conflicts, notes=notes)
+    return replace(shown, relatives=relatives, blended=blended)
 
 
 def publish(report: Report, document: Any) -> Any:
@@ -150,7 +150,7 @@ def _each(value: Any, rename: Callable[[str], str]) -> Any:
         return rename(value)
     if isinstance(value, tuple):
         return tuple(_each(one, rename) for one in value)
-    if isinstance(value, _PARTS):
+    if type(value).__name__ in _PARTS:
         changed = {field.name: _each(getattr(value, field.name), rename) for field in fields(value) if field.init}
         return replace(value, **changed)
     return value

@@ -190,7 +190,7 @@ def test_the_order_of_layers_is_drawn_anew_for_every_report_unless_it_is_named(m
     assert len(drawn) == 3
     again = [compare(str(base), str(child), QUICK) for _ in range(2)]
     assert json.document(again[0]) == json.document(again[1])
-    assert json.document(again[0])["test"]["order_seed"] == 1
+    assert json.document(again[0])["settings"]["order_seed"] == 1
 
 
 @pytest.mark.long
