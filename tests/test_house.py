@@ -10,7 +10,7 @@ PACKAGE = ROOT / "hf_lineage"
 MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES, MOST_OF_A_LIST = 250, 40, 12, 20
 LISTS = {".", "checkpoint/formats", "cli", "report/findings", "report/formats"}
 """Folders that hold a list of like things."""
-MOST_LINES_OF_THE_PACKAGE, MOST_LINES_OF_TESTS = 39_320, 54_720
+MOST_LINES_OF_THE_PACKAGE, MOST_LINES_OF_TESTS = 39_313, 54_717
 """They only fall: lower them whenever there are fewer lines."""
 
 ENTRY = "runs the command, as tests of the command do in a process of their own"

@@ -9,6 +9,7 @@ import yaml
 from huggingface_hub import HfApi
 
 from hf_lineage.evidence.criteria import FAIL_ON
+from hf_lineage.report.formats.intoto import PREDICATE_TYPE
 from tests.github import ROOT, action
 
 FILES = sorted([*(ROOT / ".github/workflows").glob("*.yml"), *(ROOT / "examples/workflows").glob("*.yml")])
@@ -56,6 +57,10 @@ def test_every_job_ends_and_no_two_runs_cross(file):
 def test_no_script_holds_an_expression(file):
     steps = [step for job in workflow(file)["jobs"].values() for step in job["steps"]]
     assert not [step["run"] for step in steps if "${{" in step.get("run", "")]
+
+
+def test_the_statement_of_a_release_has_the_type_of_ours():
+    assert f"predicate-type: {PREDICATE_TYPE}\n" in (ROOT / "examples/workflows/on-release.yml").read_text("utf-8")
 
 
 def test_the_inputs_of_the_action_are_those_that_there_are(file):

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
-from collections.abc import Callable, Mapping, Sequence
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from hf_lineage.annotate import same, section
+import msgspec
+
+from hf_lineage.annotate import section
 from hf_lineage.checking import Options, Report, check_source
-from hf_lineage.checking.source import is_here, located, weights
+from hf_lineage.checking.source import located, weights
 from hf_lineage.claims import CARD, card
 from hf_lineage.errors import CardError, LineageError, OptionError, printable
-from hf_lineage.files import is_folder, link_on_the_way, make_folder, write_atomically
-from hf_lineage.hub import SAME, RepoRef, client, commits, hub_name
-from hf_lineage.report.formats import pinned
-from hf_lineage.report.record import record
+from hf_lineage.evidence import Word
+from hf_lineage.files import link_on_the_way, make_folder, write_atomically
+from hf_lineage.hub import SAME, RepoRef, client, commits
+from hf_lineage.report.findings import state_first
+from hf_lineage.report.formats import RECORD, json, stored
+from hf_lineage.report.words import encode, public
 
-FILES = (record.FILE, CARD)
+FILES = (RECORD, CARD)
 """In the order in which they are written."""
 TITLE = "Add the results of hf-lineage to the model card"
 """The title of the commit and of the pull request; an open pull request is recognised by it."""
 DESCRIPTION = (
     "For each declared base, the section between the markers of hf-lineage says whether the weights confirm it, and "
-    f"gives the commits and the command that checks it again. `{record.FILE}` holds the same for programs."
+    f"gives the commits and the command that checks it again. `{RECORD}` holds every number for programs."
 )
 Target = Literal["preview", "write", "pull-request"]
 
@@ -37,35 +40,34 @@ class Annotation:
     repo: RepoRef
     branch: str | None
     report: Report
-    names: Mapping[str, str]
-    """Public names in place of the names of files and folders of this machine."""
-    today: datetime.date
     before: Mapping[str, bytes]
 
     @property
     def verdicts(self) -> str:
         """One line for each claim, with its verdict."""
-        claims = record.build(self.report, self.repo.commit, self.today, self.names).claims
-        return "".join(f"{claim.base}: {claim.label}\n" for claim in claims)
+        rows = public(self.report).rows
+        return "".join(f"{printable(row.claim.base, 500)}: {row.verdict.label}\n" for row in rows)
 
     def changes(self, before: Mapping[str, bytes]) -> dict[str, bytes]:
         """Return the new content of the files that have to change, given the content that they have now."""
-        current = self._record(record.decode(before.get(record.FILE)))
-        text = card.read(before.get(CARD))
-        text = card.with_section(text, section.render(current))
-        after = dict(zip(FILES, (record.encode(current), card.written(text)), strict=True))
+        current = self._record(before.get(RECORD))
+        text = section.render(current, tuple(state_first(public(self.report))))
+        text = card.with_section(card.read(before.get(CARD)), text)
+        after = {RECORD: encode(current).encode(), CARD: card.written(text)}
         return {file: content for file, content in after.items() if before.get(file) != content}
 
-    def _record(self, old: record.Record | None) -> record.Record:
-        """Return the record of today's check, or the old one if it says the same about the same weights.
+    def _record(self, content: bytes | None) -> dict[str, Any]:
+        """Return the record of this check, or the one that is there if it says the same about the same weights.
 
         The commit may differ, because writing the card makes a new one.
         """
-        if old and old.claims and old.claims[0].date <= self.today:
-            again = record.build(self.report, old.commit, old.claims[0].date, self.names)
-            if again == old and self._same_weights(old.commit):
-                return old
-        return record.build(self.report, self.repo.commit, self.today, self.names)
+        old = _decoded(content)
+        if old and content and self._same_weights(old.commit):
+            kept: dict[str, Any] = msgspec.json.decode(content)
+            again = json.published(replace(self.report, commit=old.commit))
+            if stored.alike(kept, again):
+                return kept
+        return json.published(self.report)
 
     def _same_weights(self, commit: str | None) -> bool:
         now = self.repo.commit
@@ -91,14 +93,13 @@ def annotate(
     branch = model.partition("@")[2] or None if repo.remote else None
     _refuse(repo, branch, target)
     before = _files(repo)
-    old = record.decode(before.get(record.FILE))
+    old = _decoded(before.get(RECORD))
     card.with_section(card.read(before.get(CARD)), "")
-    names = _names(model, repo, (*bases, *options.nulls), options.local_hub)
-    report = pinned(check_source(model, source, bases, options))
+    report = check_source(model, source, bases, options)
     if not report.rows:
         raise OptionError(f"{model} declares no base, so there is nothing to write; name a base with --base")
-    same.refuse_to_forget(old, report)
-    return Annotation(repo, branch, report, names, datetime.datetime.now(datetime.UTC).date(), before)
+    _refuse_to_forget(old, report)
+    return Annotation(repo, branch, report, before)
 
 
 def deterministic(options: Options) -> Options:
@@ -112,12 +113,25 @@ def deterministic(options: Options) -> Options:
 
 
 def preview(annotation: Annotation) -> str:
-    """Return what would change, as a unified diff."""
-    before, changes = annotation.before, annotation.changes(annotation.before)
+    """Return what would change: a unified diff of the card, and that the record is another one."""
+    changes = annotation.changes(annotation.before)
     if not changes:
         return SAME
-    shown = "".join(same.render(file, before.get(file), changes[file]) for file in reversed(FILES) if file in changes)
-    return f"{shown}Nothing was written; --write changes the files, --pull-request proposes the change on the Hub."
+    lines = [*_diff(annotation.before.get(CARD), changes[CARD])] if CARD in changes else []
+    if RECORD in changes:
+        lines.append(
+            f"{RECORD}: {'another' if RECORD in annotation.before else 'a new'} JSON report, with every number"
+        )
+    lines.append("Nothing was written; --write changes the files, --pull-request proposes the change on the Hub.")
+    return "\n".join(lines)
+
+
+def _diff(before: bytes | None, after: bytes) -> Iterator[str]:
+    """Yield the lines of a unified diff of the card; untrusted text in them is escaped, and long lines are cut."""
+    old, new = (text.decode(errors="surrogateescape").removesuffix("\n").split("\n") for text in (before or b"", after))
+    names = "/dev/null" if before is None else f"a/{CARD}", f"b/{CARD}"
+    for line in difflib.unified_diff(old if before else [], new, *names, lineterm=""):
+        yield printable(line.rstrip("\r"))
 
 
 def write(annotation: Annotation) -> str:
@@ -185,12 +199,22 @@ def _refuse_links(repo: RepoRef) -> None:
         )
 
 
-def _names(model: str, repo: RepoRef, others: Sequence[str], local_hub: Path | None) -> dict[str, str]:
-    """Return public names for what is on this machine, and for the model: without its branch; a folder is `.`."""
-    in_hub = local_hub and hub_name(model) and is_folder(str(local_hub / model))
-    names = {name: f"./{Path(name).resolve().name}" for name in others if is_here(name)}
-    public = repo.remote or ("" if in_hub else record.HERE)
-    return names | ({model: public} if public else {})
+def _decoded(content: bytes | None) -> stored.Stored | None:
+    """Return the record of an earlier run; None where there is none of this version, CardError for another file."""
+    return None if content is None or stored.is_older(content, RECORD) else stored.decode(content, RECORD)
+
+
+def _refuse_to_forget(old: stored.Stored | None, report: Report) -> None:
+    """Raise CardError if a base that a record calls verified cannot be read now, where requests are forbidden."""
+    if old is None or not client.offline():
+        return
+    verified = {claim.base for claim in old.claims if claim.verdict == Word.VERIFIED}
+    for row in report.rows:
+        if row.claim.base in verified and row.verdict.code.is_unjudged:
+            raise CardError(
+                f"{printable(row.claim.base, 200)} was verified before ({RECORD} records it), but cannot be read now "
+                "because HF_HUB_OFFLINE forbids requests; unset HF_HUB_OFFLINE to keep the record"
+            )
 
 
 def _write_folder(repo: RepoRef, before: Mapping[str, bytes], changes: Mapping[str, bytes]) -> None:
@@ -198,13 +222,13 @@ def _write_folder(repo: RepoRef, before: Mapping[str, bytes], changes: Mapping[s
     if _files(repo) != before:
         raise CardError(f"{repo}: {' or '.join(FILES)} changed while the model was checked; run again")
     _refuse_links(repo)
-    make_folder(repo.path(record.FILE).parent)
+    make_folder(repo.path(RECORD).parent)
     try:
         for file in changes:
             write_atomically(repo.path(file), changes[file])
     except LineageError:
         with contextlib.suppress(OSError, LineageError):
-            place, content = repo.path(record.FILE), before.get(record.FILE)
+            place, content = repo.path(RECORD), before.get(RECORD)
             if content is not None:
                 write_atomically(place, content)
             else:

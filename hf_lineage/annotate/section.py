@@ -5,48 +5,52 @@ Untrusted names are escaped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from hf_lineage.report.formats import markdown_table, paragraph
-from hf_lineage.report.record import FILE, HERE, Record, RecordedClaim
+from hf_lineage.errors import printable
+from hf_lineage.evidence import Code
+from hf_lineage.report.formats import RECORD, markdown_table, paragraph
 from hf_lineage.report.words import wording
 
 COLUMNS = ("Base", "Verdict", "Score", "Inherited", "p")
-UNDECLARED = "blend"
-"""Name of the finding of a parent that the model does not name."""
 NONE = "–"
+LONGEST = 500
+"""Characters of a name or a reason."""
 
 
-def render(record: Record) -> str:
-    """Return a record as Markdown of at most ten lines for one claim."""
-    return "\n\n".join(_blocks(record))
+def render(document: Mapping[str, Any], first: Sequence[str] = ()) -> str:
+    """Return a JSON report as Markdown of at most ten lines for one claim; sentences that come first are given."""
+    return "\n\n".join(_blocks(document, first))
 
 
-def _blocks(record: Record) -> Iterator[str]:
+def _blocks(document: Mapping[str, Any], first: Sequence[str]) -> Iterator[str]:
     yield "## Lineage"
-    if undeclared := record.findings.get(UNDECLARED):
-        yield from map(paragraph, undeclared.sentences)
-    yield markdown_table(COLUMNS, map(_cells, record.claims))
-    for claim in record.claims:
-        if claim.reason and not claim.verified:
-            yield paragraph(f"{claim.base}: {claim.reason.removeprefix(f'{claim.base}: ')}")
-    yield f"{_made(record)} Every number: [{FILE}]({FILE}). {wording.MEANING}"
-    commands = dict.fromkeys(f"$ {claim.command}" for claim in record.claims)
+    yield from map(paragraph, first)
+    yield markdown_table(COLUMNS, map(_cells, document["claims"]))
+    for claim in document["claims"]:
+        if claim["reason"] and not claim["verified"]:
+            base, reason = (printable(claim[key], LONGEST) for key in ("base", "reason"))
+            yield paragraph(f"{base}: {reason.removeprefix(f'{base}: ')}")
+    yield f"{_made(document)} Every number: [{RECORD}]({RECORD}). {wording.MEANING}"
+    commands = dict.fromkeys(f"$ {printable(claim['command'])}" for claim in document["claims"])
     yield "\n".join(("```console", *commands, "```"))
 
 
-def _cells(claim: RecordedClaim) -> tuple[str, ...]:
-    score = NONE if claim.score is None else f"{claim.score:.3f}"
-    p_value = NONE if claim.p_value_adjusted is None else f"{claim.p_value_adjusted:.3g}"
-    share = NONE if claim.inherited is None else f"{claim.inherited.share:.0%}"
-    return claim.base, claim.label, score, share, p_value
+def _cells(claim: Mapping[str, Any]) -> tuple[str, ...]:
+    score, p_value, inherited = claim["score"], claim["p_value_adjusted"], claim["inherited"]
+    return (
+        printable(claim["base"], LONGEST),
+        Code(claim["code"]).label,
+        NONE if score is None else f"{score:.3f}",
+        NONE if inherited is None else f"{inherited['share']:.0%}",
+        NONE if p_value is None else f"{p_value:.3g}",
+    )
 
 
-def _made(record: Record) -> str:
-    """Return who checked which commits, and when, as a sentence."""
-    commits = {claim.base: claim.base_commit for claim in record.claims if claim.base_commit}
-    if record.model != HERE and record.commit:
-        commits = {record.model: record.commit, **commits}
-    at = f" ({paragraph(', '.join(f'{name} at {commit}' for name, commit in commits.items()))})" if commits else ""
-    date = next((claim.date.isoformat() for claim in record.claims), NONE)
-    return f"Checked on {date} by {record.tool.name} {record.tool.version}{at}."
+def _made(document: Mapping[str, Any]) -> str:
+    """Return what checked which commits, as a sentence."""
+    commits = {document["model"]: document["commit"]}
+    commits |= {claim["base"]: claim["base_commit"] for claim in document["claims"]}
+    named = ", ".join(f"{printable(name, LONGEST)} at {commit}" for name, commit in commits.items() if commit)
+    return f"Checked by {document['tool']['name']} {document['tool']['version']}{named and f' ({paragraph(named)})'}."

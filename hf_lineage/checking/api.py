@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_lineage.checking.contents import Asked, Compared, Judged, contents_of, declared_in
+from hf_lineage.checking.contents import Asked, Compared, Contents, Judged, contents_of, declared_in
 from hf_lineage.checking.options import Options, takes_options
 from hf_lineage.checking.results import NAMED, VERDICTS, Row, attempt, now
 from hf_lineage.checking.results import Report as Report
@@ -27,7 +27,7 @@ from hf_lineage.checking.source import (
     unambiguous,
 )
 from hf_lineage.claims import Claim, Claims, stated
-from hf_lineage.errors import NothingToCompare, OptionError
+from hf_lineage.errors import LineageError, NothingToCompare, OptionError
 from hf_lineage.evidence import Executed, Verdict
 from hf_lineage.evidence.judging import with_strict
 from hf_lineage.evidence.nulls import interim_analyses as interim
@@ -60,17 +60,25 @@ def check(model: Model, bases: Model | Sequence[Model] = (), options: Options | 
     return check_source(model, located(model, options), bases, options)
 
 
-def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options) -> Report:
-    """Return what `check` returns, for a model that was located before: the Hub is not asked for it again."""
+def check_source(
+    model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options, commits: Mapping[str, str] = {}
+) -> Report:
+    """Return what `check` returns, for a model that was located before: the Hub is not asked for it again.
+
+    `commits` has the commits at which declared bases are compared, by their names.
+    """
     began, options, contents = now(), ordered(options), contents_of(source)
     declared = _named(bases, options.local_hub) if bases else declared_in(contents)
+    claims = _declared(contents) if bases else declared.claims
+    pinned = (replace(claim, base=_at(claim.base, commits)) for claim in declared.claims)
+    declared = replace(declared, claims=tuple(pinned))
     asked = Asked(declared, options, named=bool(bases))
     judged = contents.check(asked) if declared.claims else Judged()
     rows = judged.rows
     told = contents.repo, (*declared.notes, *judged.notes), began
     rows = _told(rows, options)
     report = Report(model, source.commit, rows, declared.conflicts, options, *told, licence=stated(source))
-    return replace(report, blended=judged.blended)
+    return replace(report, blended=judged.blended, declared=claims)
 
 
 @takes_options
@@ -181,6 +189,16 @@ def _asked(verdict: Verdict, options: Options) -> Verdict:
 
         verdict = with_strict(verdict, Strict("", problem=NOT_READ))
     return verdict
+
+
+def _declared(contents: Contents) -> tuple[Claim, ...]:
+    """Return what a model declares that is checked on other bases; nothing where its files cannot be read."""
+    declared = attempt(lambda: declared_in(contents).claims, LineageError)
+    return () if isinstance(declared, Verdict) else declared
+
+
+def _at(base: str, commits: Mapping[str, str]) -> str:
+    return f"{base.partition('@')[0]}@{commits[base]}" if base in commits else base
 
 
 def _named(bases: Sequence[str], local_hub: Path | None) -> Claims:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hf_lineage.cli.delivery import FAILS, POLICY, REPORT, Delivery, policy_of, under
-from hf_lineage.cli.kinds import MODEL
+from hf_lineage.cli.kinds import MODEL, path_option, write
 from hf_lineage.cli.shared import (
     BASES,
     EPILOG,
@@ -42,14 +43,22 @@ NEAREST = click.option(
     "folder, or org/name on the Hub.",
 )
 
+VERIFY = path_option(
+    "--verify",
+    "FILE",
+    "Check the JSON report in FILE, such as lineage/claims.json, again with its settings, and print what differs; 1 "
+    "where a word or code does. MODEL is that of FILE if it is left out.",
+)
+
 
 @click.command(epilog=CHECKING)
-@click.argument("models", type=MODEL, nargs=-1, required=True, metavar="MODEL...")
-@with_options(BASES, NEAREST, *settings(), *REPORT)
+@click.argument("models", type=MODEL, nargs=-1, metavar="MODEL...")
+@with_options(BASES, VERIFY, NEAREST, *settings(), *REPORT)
 @with_options(POLICY, FAILS)
 def check(
     models: tuple[str, ...],
     bases: tuple[str, ...],
+    verify: Path | None,
     index: str | None,
     policy: str | None,
     fail_on: str | None,
@@ -60,6 +69,14 @@ def check(
     from hf_lineage.checking.source import located
 
     delivery, options, search = Delivery.take(values), make_options(**values), None
+    if verify is not None:
+        from hf_lineage.cli.verifying import verified
+
+        text, code = verified(verify, models, bases, options)
+        write(text, delivery.output)
+        return code
+    if not models:
+        raise click.UsageError("Missing argument 'MODEL...'.")
     if index is not None:
         from hf_lineage.index.search import adoption as nearer
 

@@ -13,6 +13,5 @@ from .ranges import RangedFile as RangedFile
 from .reference import ADAPTER_CONFIG as ADAPTER_CONFIG
 from .reference import EVERY as EVERY
 from .reference import LARGEST_CONFIG as LARGEST_CONFIG
-from .reference import SMALL_FILES as SMALL_FILES
 from .reference import RepoRef as RepoRef
 from .reference import resolve as resolve

@@ -5,12 +5,16 @@ import json
 import shutil
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from hf_lineage.annotate import annotation
 from hf_lineage.errors import OptionError, SignatureError
+from hf_lineage.report.formats.json import SCHEMA as schema
 from tests.invoking import lineage
 from tests.models import WEIGHTS, card, tiny_llama
+
+SEED = ("--seed", "0")
 
 
 def annotate(hub, *arguments, model="fern/child"):
@@ -42,8 +46,8 @@ def test_without_a_flag_the_change_is_shown_and_nothing_is_written(hub):
     assert result.out.startswith(
         "acme/base: VERIFIED inherited\n--- a/README.md\n+++ b/README.md\n@@ -5,3 +5,17 @@\n ---\n \n # A model\n+\n"
     )
-    assert "--- /dev/null\n+++ b/lineage/claims.json\n@@ -0,0 +1," in result.out
     assert result.out.endswith(
+        "lineage/claims.json: a new JSON report, with every number\n"
         "Nothing was written; --write changes the files, --pull-request proposes the change on the Hub.\n"
     )
     assert content(hub) == before
@@ -92,21 +96,32 @@ def test_only_related_is_written_as_verified(hub):
     )
     assert readme(hub).count("VERIFIED inherited") == 1
     assert [claim["verified"] for claim in claims(hub)["claims"]] == [True, False, False, False, False]
-    assert [claim["command"].partition(" --base ")[2] for claim in claims(hub)["claims"]] == [
-        *(f"acme/{name} --budget full --seed 0" for name in ("base", "other", "wide", "gone")), "",
+    commands = [claim["command"].partition(" --seed ")[0] for claim in claims(hub)["claims"]]
+    assert [command.partition(" --base ")[2] for command in commands] == [
+        *(f"acme/{name} --budget full" for name in ("base", "other", "wide", "gone")), "",
     ]  # fmt: skip
 
 
-def test_the_date_stays_until_something_else_changes(hub):
+def test_the_record_is_the_report_and_a_setting_writes_another(hub):
     annotate(hub, "--write")
-    file = hub / "fern/child/lineage/claims.json"
-    file.write_text(file.read_text().replace(claims(hub)["claims"][0]["date"], "2025-01-31"))
-    annotate(hub, "--write")
-    assert "Checked on 2025-01-31 by" in readme(hub)
-    assert annotate(hub, "--write").out.endswith("Already up to date; nothing was written.\n")
-    annotate(hub, "--write", "--seed", "1")
-    assert "2025-01-31" not in readme(hub)
-    assert claims(hub)["claims"][0]["date"] != "2025-01-31"
+    first = claims(hub)
+    jsonschema.validate(first, json.loads(schema.read_text("utf-8")))
+    assert first["checked_at"] is None
+    shown = lineage("check", "fern/child", "--local-hub", hub, "--budget", "full", *SEED, "--format", "json")
+    plain = json.loads(shown.out)
+    apart = ("checked_at", "command", "claims")
+    assert {key: plain[key] for key in first if key not in apart} == {
+        key: first[key] for key in first if key not in apart
+    }
+    assert "lineage/claims.json: another JSON report" in annotate(hub, "--seed", "1").out
+
+
+def test_a_card_with_untrusted_text_is_shown_escaped_and_cut(hub):
+    before = readme(hub)
+    (hub / "fern/child/README.md").write_text(f"{before}\x1b[31m\u202e{'x' * 10_000}\n", encoding="utf-8")
+    text = annotate(hub).out
+    assert " \\x1b[31m\\u202exx" in text
+    assert max(map(len, text.splitlines())) <= 2001
 
 
 HOSTILE = (
@@ -227,7 +242,7 @@ def test_a_stored_signature_has_no_card(hub):
     [
         ("{}", "lineage/claims.json is not a file that hf-lineage wrote (Object missing required field"),
         ("not JSON", "lineage/claims.json is not a file that hf-lineage wrote (JSON is malformed"),
-        ('{"schema_version": 5}', "lineage/claims.json was written by a later hf-lineage; update hf-lineage"),
+        ('{"schema_version": 6}', "lineage/claims.json was written by a later hf-lineage; update hf-lineage"),
     ],
 )
 def test_a_record_of_somebody_else_is_left_alone(hub, content, message):

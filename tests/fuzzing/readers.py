@@ -28,9 +28,10 @@ from hf_lineage.claims.licence import stated
 from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
-from hf_lineage.report.record import record
+from hf_lineage.report.formats import stored
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources.store import encode, load_signature
+from tests import goldens
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
 from tests.fuzzing.converted import onnx_files
 from tests.fuzzing.shards import key_files, keys_read, line_files, lines_read
@@ -118,7 +119,7 @@ def readers(room: Path) -> dict[str, Reader]:
         "mergekit": Reader(partial(yaml_file, valid=merge), put(merges, MERGE_CONFIG, read_claims)),
         "signature": Reader(_signature(room), file(load_signature)),
         "policy": Reader(partial(yaml_file, valid=_POLICY), file(policies.read)),
-        "claims": Reader(partial(json_file, valid=_RECORD), record.decode),
+        "claims": Reader(partial(json_file, valid=_RECORD), partial(stored.decode, name="claims")),
         "keys of an index": Reader(key_files(room), file(keys_read)),
         "models of an index": Reader(line_files(room), lines_read(room)),
         "ONNX": Reader(onnx_files(room, model), put(_beside(room / "onnx", config), "model.onnx", _read), turns=4),
@@ -246,25 +247,9 @@ _POLICY = {
         {"base": "a/b", "code": "part", "reason": "known", "expires": "2027-01-01", "model": "c/d", "part": "unet"}
     ],
 }
-_RECORD = {
-    "schema_version": 4,
-    "tool": {"name": "hf-lineage", "version": "0.1.0"},
-    "model": "org/model",
-    "commit": "a" * 40,
-    "claims": [
-        {
-            "base": "org/base", "base_commit": None, "relation": "finetune", "sources": ["README.md"], "verified": True,
-            "verdict": "VERIFIED", "code": "inherited", "reason": "", "layers": 2, "score": 0.9,
-            "p_value_adjusted": 0.001, "paths": [],
-            "recipe": {
-                "name": "robust", "gains": True, "means": True, "cap": True, "ones": True, "probes": 64,
-                "coordinates": 128, "sketch_version": 1,
-            },
-            "test": {"alpha": 0.01, "permutations": 999, "seed": 0}, "date": "2026-11-21",
-            "command": "hf-lineage check",
-        }
-    ],
-}  # fmt: skip
+_RECORD = json.loads(goldens.read(goldens.REPORT))
+_RECORD = {key: _RECORD[key] for key in ("schema_version", *stored.Stored.__struct_fields__)}
+_RECORD["claims"] = [{key: claim[key] for key in stored.StoredClaim.__struct_fields__} for claim in _RECORD["claims"]]
 
 
 def temporary() -> "tempfile.TemporaryDirectory[str]":

@@ -55,7 +55,7 @@ def test_the_help_names_every_format(with_toy):
     assert f"--format [{'|'.join(names())}|toy]" in text
 
 
-@pytest.mark.parametrize("form", ["json", "markdown", "html", "cyclonedx", "intoto"])
+@pytest.mark.parametrize("form", ["json", "markdown", "html", "cyclonedx"])
 def test_the_time_is_when_the_check_began_and_not_when_the_file_was_written(form, every_kind, monkeypatch):
     monkeypatch.delenv("SOURCE_DATE_EPOCH")
     began = replace(every_kind, checked_at=datetime.datetime(2020, 2, 3, 23, 59, tzinfo=datetime.UTC))

@@ -11,6 +11,7 @@ from hf_lineage import policy as policies
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results.claim_result import Row, worst
 from hf_lineage.checking.results.clock import now
+from hf_lineage.claims import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence import SEVERITY, Code, ExitCode
 from hf_lineage.files import is_file
@@ -54,6 +55,8 @@ class Report:
     """When the check began; formats state what SOURCE_DATE_EPOCH says instead."""
     called: str = "check"
     """The name of the command that makes the report."""
+    declared: tuple[Claim, ...] = ()
+    """The bases that the files of the model declare, even where the user names others."""
     licence: str = ""
     """The licence that the card of the model states; empty where it states none, or there is none."""
     relatives: tuple[Relative, ...] = ()

@@ -156,7 +156,7 @@ def unambiguous(name: str, local_hub: Path | None = None) -> None:
 
 def is_here(name: str) -> bool:
     """Return whether a name that the user typed is a path of this machine, whether there is anything or not."""
-    return is_path(name) and (is_folder(name) or is_file(name) or _PART.fullmatch(name) is None)
+    return is_path(name) and (_PART.fullmatch(name) is None or is_folder(name) or is_file(name))
 
 
 def is_path(name: str) -> bool:

@@ -1,12 +1,8 @@
 from .blend import blend_values as blend_values
 from .blend import describe_blend as describe_blend
-from .executed import RecordedRun as RecordedRun
 from .finding import Bar as Bar
 from .finding import Bars as Bars
 from .finding import Finding as Finding
-from .merge import IN_SHARES as IN_SHARES
-from .merge import RecordedParent as RecordedParent
-from .strict import RecordedStrict as RecordedStrict
 from .summary import DETAILS as DETAILS
 from .summary import summarize as summarize
 from .table import describe_claim as describe_claim

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
@@ -16,15 +14,6 @@ from hf_lineage.report.words import wording
 
 COLUMNS = ("What is held", "Parts", "Lost", "From", "To")
 UNITS = {"nats": "nats a token", "change": "relative change of the last state"}
-
-
-class RecordedRun(msgspec.Struct, frozen=True):
-    """Entry of a record about the models that were run."""
-
-    verified: bool
-    """Whether it is verified by running."""
-    problem: str | None
-    seed: int
 
 
 def describe(_report: Report, row: Row) -> Finding | None:

@@ -58,8 +58,6 @@ class Finding:
     """Drawn where there are pictures, below `tables`."""
     values: Any = None
     """The same for machines, as values of JSON."""
-    decimals: int | None = None
-    """Decimals of its values that a record keeps: beyond them they move with what was drawn; None for all."""
     first: bool = False
     """Whether every report says it before everything else."""
     in_verdict: bool = False

@@ -1,11 +1,9 @@
-"""Contributions of all parents to a merge, beside what it declares; also as a record beside a model card holds them."""
+"""Contributions of all parents to a merge, beside what it declares."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-
-import msgspec
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
@@ -28,27 +26,6 @@ UNLIKE = 0.1
 """Difference of the shares of layers from which on they are named one by one."""
 MOST_SPANS = 8
 """Groups of layers that are named."""
-IN_SHARES = 2
-"""Decimals of a share in a record: units are drawn, and one per cent is about what the draw leaves open."""
-
-
-class RecordedShare(msgspec.Struct, frozen=True):
-    """Share that a parent gave to a merge along one path, in hundredths."""
-
-    share: float
-    low: float
-    high: float
-    detected: bool
-    declared: float | None
-
-
-class RecordedParent(msgspec.Struct, frozen=True):
-    """Shares that a parent gave to a merge, by path, or why they are not known."""
-
-    method: str | None
-    is_base: bool
-    reason: str
-    shares: dict[str, RecordedShare]
 
 
 def describe_parent(_report: Report, row: Row) -> Finding | None:
@@ -59,7 +36,7 @@ def describe_parent(_report: Report, row: Row) -> Finding | None:
     sentences = tuple(_sentences(row.parent))
     first = next(iter(sentences), "")
     brief = f"it {first}" if first.startswith("gave") else first
-    return Finding("Merge contribution", base, sentences, values=_values(row.parent), decimals=IN_SHARES, brief=brief)
+    return Finding("Merge contribution", base, sentences, values=_values(row.parent), brief=brief)
 
 
 def describe_merge(report: Report) -> Finding | None:
@@ -81,7 +58,7 @@ def describe_merge(report: Report) -> Finding | None:
     )
 
 
-def describe_share(is_base: bool, value: float, share: derivation.Share | RecordedShare) -> str:
+def describe_share(is_base: bool, value: float, share: derivation.Share) -> str:
     """Return in words what one parent gave along one path."""
     between = f"{figure(share.low)} to {figure(share.high)}"
     if is_base:

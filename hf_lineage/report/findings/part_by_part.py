@@ -24,7 +24,6 @@ def describe(report: Report) -> Finding:
         tables=(Table("part by part", COLUMNS, tuple(map(_line, report.rows)), numeric=(3,)),),
         picture=Bars(bars, "How much of what each part writes is inherited.") if bars else None,
         values=[_values(row) for row in report.rows],
-        decimals=2,
     )
 
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
@@ -18,13 +16,6 @@ from hf_lineage.report.words import wording
 COLUMNS = ("Tensor", "Numbers", "Beyond", "Furthest", "At", "Coarse")
 SHOWN, MOST, NAMED = 20, 1000, 3
 """Tensors in the table, in the values for machines, and in a sentence."""
-
-
-class RecordedStrict(msgspec.Struct, frozen=True):
-    """Entry of a record about the comparison of every number."""
-
-    holds: bool
-    sentence: str
 
 
 def describe(_report: Report, row: Row) -> Finding | None:

@@ -1,8 +1,9 @@
 from . import json as json
 from . import markdown as markdown
+from . import stored as stored
 from .markdown import markdown_table as markdown_table
 from .markdown import paragraph as paragraph
-from .materials import pinned as pinned
+from .materials import RECORD as RECORD
 from .text import WIDTH as WIDTH
 from .text import bar as bar
 from .text import colour as colour

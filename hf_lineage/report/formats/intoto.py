@@ -1,24 +1,22 @@
 """A report as an in-toto Statement v1 about the files that hold the weights, to be signed, by `actions/attest` say.
 
-The predicate is the JSON report and the other files it rests on; docs/attestation/v4 describes it.
+The predicate is the JSON report as it is stored beside a card; docs/attestation/v5 describes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from hf_lineage.checking import Report
 from hf_lineage.checkpoint import weight_files
 from hf_lineage.errors import NothingToCompare, printable
-from hf_lineage.hub import SMALL_FILES, RepoRef
+from hf_lineage.hub import RepoRef
 from hf_lineage.report.findings import state_all
 from hf_lineage.report.formats import json
-from hf_lineage.report.formats.materials import pinned
 from hf_lineage.report.words import encode, public
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
-PREDICATE_TYPE = "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v4"
+PREDICATE_TYPE = "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v5"
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -31,28 +29,23 @@ def render(report: Report, explain: bool = False) -> str:
         "_type": STATEMENT_TYPE,
         "subject": subjects(report),
         "predicateType": PREDICATE_TYPE,
-        "predicate": predicate(report),
+        "predicate": json.published(report),
     }
     return encode(statement)
 
 
 def subjects(report: Report) -> list[dict[str, Any]]:
-    """Return the files that hold the weights, as resource descriptors; raise as `render` does."""
+    """Return the files that hold the weights, as resource descriptors of in-toto; raise as `render` does."""
     repo = _repository(report)
-    return _described(repo, weight_files(repo))
-
-
-def predicate(report: Report) -> dict[str, Any]:
-    """Return the statement about the subjects: the JSON report, and the files beside the weights that it rests on."""
-    repo = _repository(report)
-    inputs = _described(repo, (file for file in SMALL_FILES if repo.has(file)))
-    return json.document(pinned(report)) | {"inputs": inputs}
+    files = sorted(weight_files(repo))
+    return [{"name": printable(file, 200), "digest": {"sha256": repo.sha256(file)}} for file in files]
 
 
 def render_predicate(report: Report, explain: bool = False) -> str:
     """Return the statement without its subjects, which `actions/attest` takes as predicate."""
     del explain
-    return encode(predicate(report))
+    _repository(report)
+    return encode(json.published(report))
 
 
 def checksums(report: Report, explain: bool = False) -> str:
@@ -74,8 +67,3 @@ def _repository(report: Report) -> RepoRef:
             f"{printable(report.model, 200)} is a stored signature, but a statement is about files; name the model"
         )
     return report.source
-
-
-def _described(repo: RepoRef, files: Iterable[str]) -> list[dict[str, Any]]:
-    """Return resource descriptors of in-toto Attestation v1: name and digest."""
-    return [{"name": printable(file, 200), "digest": {"sha256": repo.sha256(file)}} for file in sorted(files)]

@@ -1,10 +1,14 @@
-"""A report for machines: one JSON object that `schema.json` beside this file describes, versioned."""
+"""A report for machines: one JSON object that `schema.json` beside this file describes, versioned.
+
+The same object is the record beside a model card and the predicate of a statement, as `publish` makes it: without
+what only one run or one machine knows.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from json import dumps, loads
 from pathlib import Path
 from typing import Any
@@ -15,13 +19,34 @@ from hf_lineage.checking.results import Row, moment, stamp
 from hf_lineage.evidence import Code, Evidence, Verdict, Word
 from hf_lineage.evidence.nulls import EmpiricalNull, PermutationNull
 from hf_lineage.report.findings import Finding, place_claim, place_report
+from hf_lineage.report.formats.materials import pinned
+from hf_lineage.report.words import Write, beside, encode, numbers, publish, texts
 from hf_lineage.report.words import commands as command
-from hf_lineage.report.words import encode, numbers, texts
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
-TEST = ("alpha", "permutations", "seed", "min_share")
-"""Options that verdicts depend on."""
+TAKEN = (
+    "alpha",
+    "permutations",
+    "seed",
+    "min_share",
+    "paths",
+    "budget",
+    "strict",
+    "subfolder",
+    "as_class",
+)
+"""Options on which verdicts depend; `check --verify` takes them from a report."""
+AGAIN = {
+    "allow_pickle": "--allow-pickle",
+    "run": "--run",
+    "registry": "--as",
+    "nulls": "--null",
+    "file": "--file",
+}
+"""Options that read other files or run something, and how they are typed: whoever verifies has to give them again."""
+OF_THIS_RUN: Mapping[str, Any] = {"checked_at": None, "traffic": {}, "relation_seen": None}
+"""The values in what is published of keys in which equal checks differ: by the time, and by what a cache holds."""
 OF_FINDING = ("tables", "picture", "values")
 """The keys of a finding that are printed as they are."""
 SCHEMA = Path(__file__).with_name("schema.json")
@@ -33,28 +58,49 @@ def render(report: Report, explain: bool = False) -> str:
     return encode(document(report))
 
 
-def document(report: Report) -> dict[str, Any]:
-    """Return the report as plain values."""
+def published(report: Report) -> dict[str, Any]:
+    """Return the report as it is stored beside a card or signed: the same for equal checks, without private paths.
+
+    Bases that are folders are pinned by the digests of their files. Commands are those of the folder of the model.
+    """
+    there = replace(pinned(report), options=replace(report.options, local_hub=None))
+    shown: dict[str, Any] = publish(report, _of_no_run(document(there, beside(report))))
+    return shown
+
+
+def _of_no_run(value: Any) -> Any:
+    """Return plain values without those of one run; numbers from the cache count as those of the weights."""
+    if isinstance(value, dict):
+        kept = {key: OF_THIS_RUN.get(key, _of_no_run(item)) for key, item in value.items()}
+        return kept | {"kind": "weights"} if kept.get("kind") == "cache" else kept
+    return [_of_no_run(item) for item in value] if isinstance(value, list) else value
+
+
+def document(report: Report, write: Write | None = None) -> dict[str, Any]:
+    """Return the report as plain values; `write` writes names and paths in commands."""
     options = report.options
+    again = {name: bool(getattr(options, name)) for name in AGAIN}
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "hf-lineage", "version": __version__},
         "checked_at": stamp(moment(report.checked_at)),
-        "command": command.of_report(report),
+        "command": command.of_report(report, write=write),
+        "compared": report.called == "compare",
         "model": report.model,
         "commit": report.commit,
+        "declared": [
+            {"base": claim.base, "relation": claim.relation, "sources": list(claim.sources)}
+            for claim in report.declared
+        ],
         **outcome(report.code),
         "exit_code": int(report.status),
         "recipe": asdict(options.recipe),
-        "test": {name: getattr(options, name) for name in TEST},
+        "settings": {name: getattr(options, name) for name in TAKEN} | {"paths": [*options.paths]} | again,
         "conflicts": list(report.conflicts),
         "notes": list(report.notes),
         "license": report.licence or None,
         **_placed(*place_report(report)),
-        "claims": [
-            _claim(report, row) | {"recipe": asdict(options.recipe), "command": command.of_claim(report, row)}
-            for row in report.rows
-        ],
+        "claims": [_claim(report, row) | {"command": command.of_claim(report, row, write)} for row in report.rows],
     }
 
 

@@ -15,6 +15,8 @@ from hf_lineage.report.words import wording
 
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://github.com/hf-lineage/hf-lineage")
 
+RECORD = "lineage/claims.json"
+"""The JSON report beside a model card."""
 DIGITS = Decimal("0.0001")
 
 

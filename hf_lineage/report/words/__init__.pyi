@@ -3,7 +3,7 @@ from . import limits as limits
 from . import numbers as numbers
 from . import wording as wording
 from .commands import Write as Write
-from .commands import command as command
+from .commands import beside as beside
 from .place import Place as Place
 from .place import encode as encode
 from .place import fingerprint as fingerprint
@@ -11,8 +11,7 @@ from .place import holds as holds
 from .place import indented as indented
 from .place import places as places
 from .publishable import public as public
-from .publishable import renamed as renamed
-from .publishable import written as written
+from .publishable import publish as publish
 from .verdicts import CODES as CODES
 from .verdicts import texts as texts
 from .wording import columns as columns

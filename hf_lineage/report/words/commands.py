@@ -25,40 +25,40 @@ _OF_PYTHON = ("recipe", "permutations", "min_share")
 Write = Callable[[str], str]
 
 
-def command(model: str, commit: str | None, row: Row, options: Options, write: Write) -> str:
-    """Return the command that measures one row again, wherever models lie; `write` writes each name and path."""
-    return _measured(model, commit, row, replace(options, local_hub=None), write)
-
-
-def _measured(model: str, commit: str | None, row: Row, options: Options, write: Write) -> str:
-    words = ["hf-lineage", "check", _model(write(model), commit, options)]
-    if not row.claim.problem:
-        words += ["--base", _pinned(write(row.claim.base), row.base_commit)]
-    return _typed([*words, *_options(options, write)], options)
-
-
 def against(model: RepoRef, options: Options, base: str) -> str:
     """Return the command that checks a model against a base, both as they are named."""
     words = ["--base", base, *_options(replace(options, subfolder=""), str)]
     return printable(f"hf-lineage check {model.typed} {shlex.join(words)}")
 
 
-def of_claim(report: Report, row: Row) -> str:
+def of_claim(report: Report, row: Row, write: Write | None = None) -> str:
     """Return the command that measures one row of a report again, with the same draws and in the same local hub."""
+    write = write or _here
     model, commit = (row.model, row.model_commit) if row.model else (report.model, report.commit)
-    return _measured(model, commit, row, report.options, _here)
+    words = ["hf-lineage", "check", _model(write(model), commit, report.options)]
+    if not row.claim.problem:
+        words += ["--base", _pinned(write(row.claim.base), row.base_commit)]
+    return _typed([*words, *_options(report.options, write)], report.options)
 
 
-def of_report(report: Report, *further: str) -> str:
+def of_report(report: Report, *further: str, write: Write | None = None) -> str:
     """Return the command that makes the whole report again, at the commits that it was made of."""
-    model = _model(_here(report.model), report.commit, report.options)
-    models = dict.fromkeys(_pinned(_here(row.model), row.model_commit) for row in report.rows if row.model) or [model]
+    write = write or _here
+    model = _model(write(report.model), report.commit, report.options)
+    models = dict.fromkeys(_pinned(write(row.model), row.model_commit) for row in report.rows if row.model) or [model]
     typed = [row for row in report.rows if row.claim.sources == NAMED]
-    bases = dict.fromkeys(_pinned(_here(row.claim.base), row.base_commit) for row in typed)
+    bases = dict.fromkeys(_pinned(write(row.claim.base), row.base_commit) for row in typed)
     compared = report.called == "compare"
     words = [*bases, *models] if compared else [model, *(word for base in bases for word in ("--base", base))]
-    options = _options(report.options, _here)
+    options = _options(report.options, write)
     return _typed(["hf-lineage", report.called, *words, *options, *further], report.options)
+
+
+def beside(report: Report) -> Write:
+    """Return how names are written in the folder of the model; one on the Hub is beside nothing of this machine."""
+    folder = report.source.folder if report.source and report.source.remote is None else None
+    model = public.record_names(report).get(report.model, report.model)
+    return lambda name: model if name == report.model else public.written(name, folder)
 
 
 def _here(name: str) -> str:

@@ -11,18 +11,19 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from hf_lineage.checking import Report
-from hf_lineage.checking.results import NAMED, Relative, Row
+from hf_lineage.checking.results import NAMED
 from hf_lineage.checking.source import is_here
-from hf_lineage.claims import Claim
-from hf_lineage.evidence import Code, Verdict
+from hf_lineage.evidence import Code
 
 HOME = "~"
 NEAR = 2
 """Folders up that a path in a command leads at most: as far as from org/model to other/model."""
+HERE, IN_WORDS = ".", "this repository"
+"""The model in what is stored in its folder, whose name there says nothing: as a path, and in a sentence."""
 TO_FILL_IN = "/path/to"
 """Placeholder in a command for a place that only this machine knows."""
-_PARTS = (Row, Claim, Verdict, Relative)
-"""Classes that hold texts, themselves or further in."""
+_PARTS = {"Row", "Claim", "Verdict", "Relative", "Blended", "Executed", "Strict"}
+"""Names of classes that hold texts, themselves or further in; none is imported for that."""
 
 
 def public(report: Report) -> Report:
@@ -33,21 +34,53 @@ def public(report: Report) -> Report:
     def rename(text: str) -> str:
         return renamed(text, texts)
 
-    rows, relatives = _each(report.rows, rename), _each(report.relatives, rename)
+    rows, relatives, blended = (_each(each, rename) for each in (report.rows, report.relatives, report.blended))
     conflicts, notes = (tuple(map(rename, several)) for several in (report.conflicts, report.notes))
     model = private.get(report.model, rename(report.model))
-    return replace(report, model=model, rows=rows, relatives=relatives, conflicts=conflicts, notes=notes)
+    shown = replace(report, model=model, rows=rows, conflicts=conflicts, notes=notes)
+    return replace(shown, relatives=relatives, blended=blended)
+
+
+def publish(report: Report, document: Any) -> Any:
+    """Return plain values of a report for a file that is passed on: commands stay, and no other text has a path."""
+    exact = record_names(report)
+    texts = {name: short for name, short in exact.items() if name.strip("./")} | _home()
+    if exact.get(report.model) == HERE and report.model in texts:
+        texts[report.model] = IN_WORDS
+
+    def rename(value: Any, key: str = "") -> Any:
+        if isinstance(value, Mapping):
+            return {rename(name): rename(item, name) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [rename(item, key) for item in value]
+        return value if key == "command" or not isinstance(value, str) else exact.get(value) or renamed(value, texts)
+
+    return rename(document)
+
+
+def record_names(report: Report) -> dict[str, str]:
+    """Return the public name of the model, and of every path: its last part."""
+    on_hub = report.source is not None and report.source.remote is not None
+    public = HERE if is_here(report.model) else ""
+    paths = {name: f"./{Path(name).resolve().name}" for name in _typed(report) if name and is_here(name)}
+    if on_hub:
+        return paths | {report.model: report.model.partition("@")[0]}
+    return paths | ({report.model: public} if public else {})
 
 
 def names(report: Report) -> dict[str, str]:
     """Return what stands for every name that only this machine knows."""
+    return {name: short for name in _typed(report) if (short := shortened(name)) != name}
+
+
+def _typed(report: Report) -> list[str]:
+    """Return the names in a report that are not declared: of models, bases and folders."""
     options = report.options
     folders = (options.local_hub, options.registry)
     bases = (row.claim.base for row in report.rows if row.claim.sources == NAMED)
     meant = (name for row in report.rows for name in (row.claim.folder, row.model))
     typed = [report.model, *bases, *meant, *options.nulls]
-    typed += [str(folder) for folder in folders if folder is not None]
-    return {name: short for name in typed if (short := shortened(name)) != name}
+    return typed + [str(folder) for folder in folders if folder is not None]
 
 
 def shortened(name: str) -> str:
@@ -107,7 +140,7 @@ def _each(value: Any, rename: Callable[[str], str]) -> Any:
         return rename(value)
     if isinstance(value, tuple):
         return tuple(_each(one, rename) for one in value)
-    if isinstance(value, _PARTS):
+    if type(value).__name__ in _PARTS:
         changed = {field.name: _each(getattr(value, field.name), rename) for field in fields(value) if field.init}
         return replace(value, **changed)
     return value

@@ -190,7 +190,7 @@ def test_the_order_of_layers_is_drawn_anew_for_every_report_unless_it_is_named(m
     assert len(drawn) == 3
     again = [compare(str(base), str(child), QUICK) for _ in range(2)]
     assert json.document(again[0]) == json.document(again[1])
-    assert json.document(again[0])["test"]["seed"] == 1
+    assert json.document(again[0])["settings"]["seed"] == 1
 
 
 @pytest.mark.long
@@ -257,9 +257,7 @@ def test_where_the_null_does_not_hold_no_more_layers_are_read_in_vain(models, tm
 
 def test_what_needs_all_layers_refuses_to_be_quick(models):
     for options in ({"nulls": ("x",)}, {"recipe": replace(RECIPES["robust"], probes=None)}):
-        with pytest.raises(
-            OptionError, match="need all layers; leave --budget quick out"
-        ):
+        with pytest.raises(OptionError, match="need all layers; leave --budget quick out"):
             Options(budget="quick", **options)
 
 

@@ -1,6 +1,5 @@
 """What reports say of an adapter: the same in each format, with new keys only in those for machines."""
 
-import datetime
 import json
 
 import pytest
@@ -12,7 +11,6 @@ from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.adapter_verdict import judge_trace
 from hf_lineage.report import FORMATS
-from hf_lineage.report.record import record
 from tests.example_evidence import trace
 from tests.pages import document
 
@@ -67,10 +65,3 @@ def test_an_alert_has_the_p_value_and_says_that_a_trace_is_weak():
 @pytest.mark.parametrize("name", ["text", "markdown", "html", "github"])
 def test_a_weak_trace_is_called_so_in_every_format_for_people(name):
     assert "RELATED weak" in " ".join(shown(name, trace(WEAK)).split())
-
-
-def test_the_record_beside_a_card_has_a_weak_trace_and_reads_it_again():
-    recorded = record.build(report(trace(WEAK)), None, datetime.date(2026, 11, 22), {})
-    (claim,) = recorded.claims
-    assert (claim.verified, claim.code, claim.verdict) == (False, "weak", "RELATED")
-    assert record.decode(record.encode(recorded)) == recorded

@@ -56,7 +56,3 @@ def test_a_page_has_a_bar_for_every_parent_and_escapes_their_names():
 def test_a_share_that_is_not_clear_has_an_interval_and_no_bar():
     (bar,) = merge.describe_merge(report(row(of(replace(SHARE, low=-3.0, high=4.0))))).picture.bars
     assert (bar.low, bar.high, bar.clear) == (-3.0, 4.0, False)
-
-
-def test_the_shares_are_kept_in_hundredths():
-    assert merge.describe_parent(report(), row(PARENT)).decimals == 2

@@ -3,7 +3,6 @@
 Sentences of findings stand in front of what was read for them, each with the name of the base.
 """
 
-import datetime
 import html
 import json
 from dataclasses import replace
@@ -15,7 +14,6 @@ from hf_lineage.report import FORMATS
 from hf_lineage.report.findings import table
 from hf_lineage.report.findings.finding import Bar, Bars, Finding, Table
 from hf_lineage.report.findings.table import reasons, state_all
-from hf_lineage.report.record import record
 from tests.models import EXAMPLES
 from tests.pages import measured, report, row
 
@@ -34,7 +32,6 @@ SHARES = "not its merge contribution"
 """What is said of every merge."""
 LONG = [form for form in FORMATS if form != "github"]
 """Formats that have every finding; a summary has those with a brief sentence."""
-DAY = datetime.date(2026, 11, 22)
 
 
 @pytest.fixture(scope="module")
@@ -77,26 +74,11 @@ def test_formats_for_machines_have_its_values(form, merge, monkeypatch):
         assert found["toy"]["picture"]["bars"][0]["label"] == "redness"
 
 
-def test_it_is_in_the_record_beside_a_card_which_is_read_again(merge, monkeypatch):
-    monkeypatch.setattr(table, "MAKERS", (*table.MAKERS, TOY))
-    recorded = record.build(merge, None, DAY, {})
-    assert recorded.claims[0].findings["toy"].values == {"wheels": 4}
-    assert recorded.findings["toy"].tables[0].rows == (("car", "4"),)
-    assert record.decode(record.encode(recorded)) == recorded
-
-
 @pytest.mark.parametrize("form", LONG)
 def test_no_format_needs_the_shares_of_a_merge(form, merge, monkeypatch):
     assert SHARES in rendered(form, merge)
     monkeypatch.setattr(table, "MAKERS", tuple(maker for maker in table.MAKERS if maker.name != "merge"))
     assert SHARES not in rendered(form, merge)
-
-
-def test_a_record_needs_no_finding(merge, monkeypatch):
-    monkeypatch.setattr(table, "MAKERS", ())
-    recorded = record.build(merge, None, DAY, {})
-    assert (recorded.findings, [claim.findings for claim in recorded.claims]) == ({}, [{}] * len(merge.rows))
-    assert record.decode(record.encode(recorded)) == recorded
 
 
 def test_what_was_found_stands_before_notes():

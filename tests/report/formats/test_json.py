@@ -1,6 +1,8 @@
 """The report for machines: all of it is held against a committed one, and every key is in its schema."""
 
 import json as plain
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -24,7 +26,7 @@ def without_another_time(monkeypatch):
 
 @pytest.fixture(scope="module")
 def golden():
-    return plain.loads(goldens.read("report-v4.json"))
+    return plain.loads(goldens.read(goldens.REPORT))
 
 
 def test_the_report_on_an_example_pair_is_the_committed_one(report, golden):
@@ -32,7 +34,7 @@ def test_the_report_on_an_example_pair_is_the_committed_one(report, golden):
 
 
 def test_the_committed_report_is_written_as_the_same_bytes(golden):
-    assert encode(golden).encode() == goldens.read("report-v4.json")
+    assert encode(golden).encode() == goldens.read(goldens.REPORT)
 
 
 def test_the_committed_report_keeps_to_todays_schema(golden):
@@ -80,3 +82,27 @@ def test_both_licences_are_text_that_decides_nothing(hub):
     jsonschema.validate(document, plain.loads(json.SCHEMA.read_text("utf-8")))
     assert (document["license"], document["claims"][0]["base_license"]) == ("mit", "other (<ours>)")
     assert document["exit_code"] == 0
+
+
+def test_the_bases_of_the_card_are_told_though_others_are_named(hub):
+    options = Options(local_hub=hub, budget="full")
+    declared = [{"base": "acme/base", "relation": "finetune", "sources": ["README.md"]}]
+    for bases in ((), ("acme/base",), (str(hub / "fern/child"),)):
+        document = check("fern/child", bases, options=options).to_dict()
+        assert document["declared"] == declared
+        assert [claim["sources"] for claim in document["claims"]] == [["--base"] if bases else ["README.md"]]
+    (hub / "fern/child/README.md").write_bytes(b"---\n: [\n---\n")
+    assert check("fern/child", "acme/base", options=options).to_dict()["declared"] == []
+
+
+def test_what_is_published_is_the_report_without_what_one_run_or_machine_knows(report, golden):
+    import jsonschema
+
+    published = json.published(report)
+    jsonschema.validate(published, plain.loads(json.SCHEMA.read_text("utf-8")))
+    assert published.keys() == golden.keys()
+    assert published["claims"][0].keys() == golden["claims"][0].keys()
+    assert json.OF_THIS_RUN.items() <= (published | published["claims"][0]).items()
+    (row,) = report.rows
+    cached = replace(report, rows=(replace(row, base_origin=replace(row.base_origin, kind="cache"), traffic={}),))
+    assert json.published(replace(cached, checked_at=report.checked_at + timedelta(1))) == published

@@ -9,7 +9,7 @@ from hf_lineage import Options, check, compare
 from hf_lineage.checking.results.claim_result import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Code, Verdict
-from hf_lineage.report.words.commands import command, of_claim, of_report
+from hf_lineage.report.words.commands import of_claim, of_report
 from hf_lineage.signature.recipe import RECIPES
 from tests.invoking import lineage
 from tests.pages import report, row
@@ -38,14 +38,14 @@ BASE = "org/base"
 )
 def test_options_that_are_not_the_usual_ones_are_in_it(options, words):
     rest = f" {words}" if words else ""
-    again = command("fern/child@main", A, row(commit=B), Options(**options), str)
-    assert again == f"hf-lineage check fern/child@{A} --base {BASE}@{B}{rest}"
-    whole = of_report(report(row(commit=B), model="fern/child@main", commit=A, options=Options(**options)))
-    assert whole == f"hf-lineage check fern/child@{A}{rest}"
+    found = report(row(commit=B), model="fern/child@main", commit=A, options=Options(**options))
+    assert of_claim(found, *found.rows) == f"hf-lineage check fern/child@{A} --base {BASE}@{B}{rest}"
+    assert of_report(found) == f"hf-lineage check fern/child@{A}{rest}"
 
 
 def test_it_is_words_of_a_shell_whatever_the_names_are():
-    words = shlex.split(command("-x 'y'", None, row("a; rm -rf / $(x) `y`"), Options(), str))
+    found = report(row("a; rm -rf / $(x) `y`"), model="-x 'y'")
+    words = shlex.split(of_claim(found, *found.rows, write=str))
     assert words == ["hf-lineage", "check", "-x 'y'", "--base", "a; rm -rf / $(x) `y`"]
 
 
@@ -61,8 +61,9 @@ def test_a_claim_that_names_no_model_names_none_in_its_command():
 
 def test_a_folder_of_the_repository_is_part_of_its_name():
     inside = Options(subfolder="text_encoder")
-    assert command("org/model@main", A, row(), inside, str).split()[2] == f"org/model/text_encoder@{A}"
-    assert command("org/model/text_encoder", None, row(), inside, str).split()[2] == "org/model/text_encoder"
+    for name in ("org/model@main", "org/model/text_encoder@main"):
+        again = of_claim(report(row(), model=name, commit=A, options=inside), row())
+        assert again.split()[2] == f"org/model/text_encoder@{A}"
 
 
 def test_what_was_drawn_is_drawn_again():

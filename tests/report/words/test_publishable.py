@@ -8,6 +8,7 @@ import pytest
 from hf_lineage import Options
 from hf_lineage.checking.results.claim_result import NAMED, Row
 from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.strict import Strict
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.report import FORMATS
@@ -26,7 +27,8 @@ def at_home(monkeypatch, tmp_path):
 
 
 def folder_report(**settings):
-    unread = Verdict(Code.NO_WEIGHTS, "/home/alice/bases/base: no weights")
+    strict = Strict("/home/alice/bases/base", stored={"Q8_0": 1})
+    unread = Verdict(Code.NO_WEIGHTS, "/home/alice/bases/base: no weights", strict=strict)
     base = Row(Claim("/home/alice/bases/base", None, NAMED), unread,
                notes=("see /home/alice/.cache/huggingface/x", f"{FOLDER}/config.json is odd"))  # fmt: skip
     found = report(base, row(mlp=measured()), model=FOLDER, **settings)

@@ -1,17 +1,11 @@
-"""A second run changes nothing, for it draws nothing anew; without the Hub nothing that was verified is taken back.
-
-A change as a diff: what `patch` would read, with nothing in it that a terminal obeys.
-"""
+"""A second run changes nothing, for it draws nothing anew; without the Hub nothing that was verified is taken back."""
 
 import json
 import shutil
-import subprocess
 
 import pytest
 
-from hf_lineage.annotate.same import render
 from hf_lineage.evidence.units.inherited import MOST
-from hf_lineage.report.record import record
 from tests import models
 from tests.invoking import lineage
 from tests.models import card, fine_tuned, tiny_llama
@@ -46,33 +40,24 @@ def test_a_card_is_written_from_all_layers_and_again_without_a_change(deep):
     assert files(deep) == before
 
 
+@pytest.mark.parametrize("change", [{"score": -0.99}, {"verdict": "UNRELATED"}, {"command": "rm -rf /"}])
 @pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda claim: claim.update(score=-claim["score"]),
-        lambda claim: claim.update(verdict="UNRELATED"),
-        lambda claim: claim.update(command="rm -rf /"),
-        lambda claim: claim.update(date="2999-01-01"),
-    ],
-    ids=["score", "verdict", "command", "a day to come"],
-)
 def test_what_another_check_would_not_say_is_written_anew(deep, change):
     annotate(deep)
     before = files(deep)
     kept = json.loads((deep / RECORD).read_text("utf-8"))
-    change(kept["claims"][0])
+    kept["claims"][0].update(change)
     (deep / RECORD).write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
     assert "Wrote lineage/claims.json" in annotate(deep).out
     assert files(deep) == before
 
 
-def test_a_share_is_recorded_in_whole_per_cent(deep):
+def test_a_number_that_differs_as_between_machines_changes_nothing(deep):
     annotate(deep)
-    (claim,) = record.decode(files(deep)["lineage/claims.json"]).claims
-    assert claim.inherited == claim.evidence["mlp"].inherited
-    assert claim.inherited.share == round(claim.inherited.share, 2)
-    assert f"| {claim.inherited.share:.0%} |" in files(deep)["README.md"].decode()
+    kept = json.loads((deep / RECORD).read_text("utf-8"))
+    kept["claims"][0]["score"] *= 1.0001
+    (deep / RECORD).write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    assert annotate(deep).out.endswith("Already up to date; nothing was written.\n")
 
 
 def test_a_section_that_calls_verified_what_is_not_loses_its_word(deep):
@@ -109,13 +94,9 @@ def test_a_verified_base_that_cannot_be_read_for_want_of_the_hub_stays_verified(
         "acme/base was verified before (lineage/claims.json records it), but cannot be read now because HF_HUB_OFFLINE"
         in refused.error
     )
-
-
-def test_where_nothing_was_verified_the_card_says_that_there_is_nothing_to_compare(hub):
-    shutil.rmtree(hub / "acme/base")
-    written = lineage("annotate", "fern/child", "--local-hub", hub, "--write")
-    assert written.code == 0
-    assert b"UNDECIDED" in files(hub)["README.md"]
+    (annotated / RECORD).unlink()
+    assert annotate(annotated).code == 0
+    assert b"UNDECIDED" in files(annotated)["README.md"]
 
 
 def test_a_verified_base_that_the_hub_does_not_have_any_more_is_written_down(annotated, monkeypatch):
@@ -123,43 +104,3 @@ def test_a_verified_base_that_the_hub_does_not_have_any_more_is_written_down(ann
     monkeypatch.setattr("hf_lineage.hub.client.offline", lambda: False)
     assert lineage("annotate", "fern/child", "--local-hub", annotated, "--write").code == 0
     assert b"UNDECIDED" in files(annotated)["README.md"]
-
-
-def test_a_change_is_shown_with_the_lines_around_it():
-    before = "".join(f"{n}\n" for n in range(9)).encode()
-    assert render("f", before, before.replace(b"4\n", b"four\n4a\n")) == (
-        "--- a/f\n+++ b/f\n@@ -2,7 +2,8 @@\n 1\n 2\n 3\n-4\n+four\n+4a\n 5\n 6\n 7\n"
-    )
-
-
-def test_a_new_file_comes_from_nowhere_and_no_change_is_nothing():
-    assert render("f", None, b"a\n") == "--- /dev/null\n+++ b/f\n@@ -0,0 +1,1 @@\n+a\n"
-    assert render("f", b"a\n", b"a\n") == render("f", b"", b"") == ""
-
-
-def test_a_missing_last_line_end_is_said():
-    assert render("f", b"a", b"a\nb\n").endswith("@@ -1,1 +1,2 @@\n-a\n\\ No newline at end of file\n+a\n+b\n")
-
-
-def test_untrusted_text_is_escaped_and_cut():
-    text = render("f", "\ufeff\x1b[31m\u202e\r\n".encode() + b"\xff\n", b"x" * 10_000)
-    assert "-\\ufeff\\x1b[31m\\u202e\n-\\udcff\n" in text
-    assert max(map(len, text.splitlines())) <= 2001
-
-
-@pytest.mark.skipif(not shutil.which("patch"), reason="needs patch")
-@pytest.mark.parametrize(
-    ("before", "after"), [([*"abcdefghijklmnop"], [*"abcdefXYZghijkm"]), (["a"] * 50, ["a"] * 20 + ["b"] + ["a"] * 31)]
-)
-def test_it_is_a_diff_that_patch_applies(before, after, tmp_path):
-    old, new = ("".join(f"{line}\n" for line in lines).encode() for lines in (before, after))
-    (tmp_path / "f").write_bytes(old)
-    subprocess.run(
-        ["patch", "-p1"], cwd=tmp_path, input=render("f", old, new).encode(), check=True, capture_output=True
-    )
-    assert (tmp_path / "f").read_bytes() == new
-
-
-def test_a_long_change_is_not_compared_line_by_line():
-    old, new = (b"".join(b"%d\n" % (n * step % 97) for n in range(5000)) for step in (3, 5))
-    assert render("f", old, new).count("\n-") >= 4990

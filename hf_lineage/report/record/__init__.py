@@ -1,5 +1,0 @@
-"""Record: the file beside a model card that holds what was checked."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
