@@ -85,14 +85,14 @@ def test_units_that_only_tokens_open_which_no_text_holds_verify_nothing(tmp_path
     assert verdict.executed.ran.tokens_of == tokenizer
 
 
-NOT_BUILT = {name for name in ROWS if re.search("shared|turns off|no experts", name)}
+NOT_BUILT = {name for name in ROWS if re.search("turns off|no experts", name)}
 """Switches by which the class does not build what was judged, so that there is nothing to run: that is what is told."""
 NO_TEXT = {"a projection of WavLM that drowns the layers"}
 FEWER = {name for name in ROWS if re.search("shared|V4|Kolibri|LongCat", name)}
-"""Switches of which the idle units are not more than half, so that nothing is verified without a run either."""
+"""Switches of which the idle units are not more than half, so that nothing is verified without a run: not run here."""
 
 
-@pytest.mark.parametrize("name", sorted(ROWS, reverse=True))
+@pytest.mark.parametrize("name", sorted(ROWS.keys() - FEWER, reverse=True))
 @pytest.mark.few(1)
 def test_each_switch_is_found_by_running_with_the_rules_turned_off_without_which_it_would_be_verified(
     tmp_path, monkeypatch, name
@@ -109,7 +109,7 @@ def test_each_switch_is_found_by_running_with_the_rules_turned_off_without_which
     else:
         assert verdict.executed.problem == ""
         assert verdict.executed.ran.model == str(pair.folder)
-    assert judged(pair.folder, pair.a, MLP).verified == (name not in FEWER)
+    assert judged(pair.folder, pair.a, MLP).verified
 
 
 def test_what_cannot_be_run_is_not_verified_and_the_reason_is_told(tmp_path):
