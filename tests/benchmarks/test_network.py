@@ -19,7 +19,8 @@ def test_a_model_that_is_independent_of_its_base_is_read_in_part_and_nothing_twi
     found = network.measure(network.SHAPES["7B"].shrunk(16), [network.Case("quick", network.INDEPENDENT)])
     assert [row.what for row in found if not row.met] == []
     assert found[0].note.endswith("UNRELATED after 13 of 32 layers")
-    assert 0.2 < (found[0].measured or 0) < 0.4
+    # Whole layers, attention included, are .39 of the bytes, and the rows of tokens that both know .02.
+    assert 0.2 < (found[0].measured or 0) < 0.42
 
 
 @pytest.mark.long

@@ -12,9 +12,9 @@ TEACHER = EXAMPLES / "acme/llama-base"
 STEPS, TEXTS, TOKENS = 600, 32, 8
 
 
-def taught(folder, seed):
+def taught(folder):
     """A student whose hidden states are held to those of the teacher, on texts of any tokens."""
-    torch.manual_seed(seed)
+    torch.manual_seed(11)
     config = AutoConfig.from_pretrained(TEACHER, initializer_range=0.02)
     teacher = AutoModelForCausalLM.from_pretrained(TEACHER, dtype=torch.float32).eval()
     student = AutoModelForCausalLM.from_config(config).float()
@@ -36,11 +36,8 @@ def taught(folder, seed):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", [11, 12, 13])
-def test_of_a_student_of_hidden_states_it_is_said_that_it_may_be_one_and_that_hardly_a_unit_is_inherited(
-    tmp_path, seed
-):
-    student = taught(tmp_path / "student", seed)
+def test_of_a_student_of_hidden_states_it_is_said_that_it_may_be_one_and_that_hardly_a_unit_is_inherited(tmp_path):
+    student = taught(tmp_path / "student")
     verdict = compare(str(TEACHER), str(student), Options(seed=1, permutations=999)).rows[0].verdict
     assert (verdict.label, verdict.verified, int(verdict.exit_code)) == ("RELATED embedding", False, 3)
     assert verdict.reason.endswith(BASIS)

@@ -16,7 +16,6 @@ from tests.decoys import made
 from tests.forgeries import LOUD, ROWS, SEEN_BY_RUNNING
 from tests.forging.outputs import SAME, moved, run
 from tests.gguf_models import KINDS, write
-from tests.long import first_of
 from tests.models import EXAMPLES
 
 BASE, INDEPENDENT = "acme/llama-base", "otter/llama-independent"
@@ -55,16 +54,6 @@ def test_weights_of_the_base_that_do_nothing_verify_nothing_unless_only_running_
     folder = pair.write(forgery.tensors, **forgery.settings)
     assert moved(outputs(folder, row.of), without) < SAME
     assert [verdict.verified for verdict in judged(pair.a, folder)] == [name in SEEN_BY_RUNNING] * 2
-
-
-@pytest.mark.parametrize("kind", first_of(["Q8_0", "F16", "Q4_0"]))
-@pytest.mark.long
-def test_layers_of_the_base_that_drown_verify_nothing_in_a_converted_file_either(tmp_path, kind):
-    edited(tmp_path / "drowned", INDEPENDENT, forgeries.drowned(1e4), BASE)
-    file = write(tmp_path / "drowned", tmp_path / "drowned.gguf", kind=getattr(KINDS, kind))
-    for seed in range(4):
-        (row,) = compare(str(EXAMPLES / BASE), str(file), Options(seed=seed)).rows
-        assert (row.verdict.code, row.verdict.verified) == ("inconclusive", False)
 
 
 INSERTED = {
@@ -109,7 +98,9 @@ def test_layers_that_a_large_stream_drowns_verify_nothing(tmp_path, factor):
         edited(folder, INDEPENDENT, forgeries.drowned(factor), other)
     said = [forgeries.spoken(load(folder)) for folder in folders]
     assert moved(*said) < 3 * SAME
-    assert [verdict.verified for verdict in judged(EXAMPLES / BASE, folders[0])] == [False, False]
+    file = write(folders[0], tmp_path / "drowned.gguf", kind=KINDS.Q4_0)
+    for folder in (folders[0], file):  # the attention that drowns them is not the base's
+        assert [verdict.label for verdict in judged(EXAMPLES / BASE, folder)] == ["RELATED part"] * 2
 
 
 def test_units_that_the_class_does_not_build_hide_no_copy(tmp_path):

@@ -68,10 +68,11 @@ def digits_of(checkpoint: Checkpoint, name: str) -> int:
 
 
 def bits_of(checkpoint: Checkpoint, name: str) -> float:
-    """Return bits a weight with which a tensor that is decoded is stored, its scales included; 0 for any other."""
-    if name not in checkpoint.decoded:
+    """Return bits a weight with which a tensor is stored, its scales included; 0 where none is decoded from codes."""
+    parts = checkpoint.parts([name]).values()
+    if name not in checkpoint.decoded or {part.dtype for part in parts} <= DIGITS.keys():
         return 0.0
-    return 8 * sum(part.size for part in checkpoint.parts([name]).values()) / checkpoint.tensors[name].numbers
+    return 8 * sum(part.size for part in parts) / checkpoint.tensors[name].numbers
 
 
 def name_broken(outcome: Verdict, models: Sequence[OpenedModel]) -> Verdict:

@@ -122,14 +122,16 @@ def _filled(build: Any, asked: Load, folder: Path) -> Loaded:
         trust_remote_code=False,
         use_safetensors=True,
         output_loading_info=True,
+        ignore_mismatched_sizes=True,  # else the loader raises an error that names none
         attn_implementation="eager",
         experts_implementation="eager",
         dtype=getattr(torch, asked.dtype),
         key_mapping=_mapping(asked),
         **_devices(build, asked, folder),
     )
-    for problem, keys in (("does not hold", info["missing_keys"]), ("holds in other shapes", info["mismatched_keys"])):
-        if missing := sorted(name for name in map(str, keys) if not UNUSED.search(name)):
+    unlike = [name for name, *_shapes in info["mismatched_keys"]]
+    for problem, keys in (("does not hold", info["missing_keys"]), ("holds in other shapes", unlike)):
+        if missing := sorted(name for name in keys if not UNUSED.search(name)):
             in_layers = [name for name in missing if IN_LAYER.search(name)]
             raise CannotRunError(
                 f"the file {problem} {len(missing)} tensors that the class builds, {(in_layers or missing)[0]} among "

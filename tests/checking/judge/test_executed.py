@@ -14,7 +14,6 @@ from tests.decoys import made
 from tests.forgeries import ROWS
 from tests.models import EXAMPLES
 from tests.rules_off import turn_off
-from tests.running_attacks import ATTACKS, attacked
 
 BASE, INDEPENDENT = EXAMPLES / "acme/llama-base", EXAMPLES / "otter/llama-independent"
 STORED = Options(seed=3, permutations=199)
@@ -44,16 +43,18 @@ def test_an_independent_model_stays_unrelated_and_nothing_is_taken_out():
     assert verdict.evidence["mlp"].p_value > 0.01
 
 
-def forged(folder, name):
-    torch.manual_seed(0)
-    attacked(name, load(INDEPENDENT), load(BASE)).save_pretrained(folder)
-    return folder
-
-
-@pytest.mark.parametrize("name", ATTACKS)
 @pytest.mark.long
-def test_layers_of_the_base_that_do_no_work_verify_nothing_by_running(tmp_path, name):
-    assert not judged(forged(tmp_path, name)).verified
+def test_a_copy_around_a_few_units_that_do_the_work_is_verified_by_what_it_stores_and_not_by_running(tmp_path):
+    """Units count alike: of 256 in a layer 24 are of another model, and write nearly everything."""
+    model = load(BASE)
+    for layer, source in zip(model.model.layers, load(INDEPENDENT).model.layers, strict=True):
+        for own, other in ((layer.mlp.gate_proj, source.mlp.gate_proj), (layer.mlp.up_proj, source.mlp.up_proj)):
+            own.weight.data[:24] = 9 * other.weight.data[:24]
+        layer.mlp.down_proj.weight.data[:, :24] = source.mlp.down_proj.weight.data[:, :24]
+    model.save_pretrained(tmp_path)
+    assert judged(tmp_path, options=STORED).verified
+    verdict = judged(tmp_path)
+    assert (verdict.label, verdict.executed.problem) == ("RELATED unused", "")
 
 
 @pytest.mark.long
@@ -84,14 +85,14 @@ def test_units_that_only_tokens_open_which_no_text_holds_verify_nothing(tmp_path
     assert verdict.executed.ran.tokens_of == tokenizer
 
 
-NOT_BUILT = {name for name in ROWS if re.search("shared|turns off|no experts", name)}
+NOT_BUILT = {name for name in ROWS if re.search("turns off|no experts", name)}
 """Switches by which the class does not build what was judged, so that there is nothing to run: that is what is told."""
 NO_TEXT = {"a projection of WavLM that drowns the layers"}
 FEWER = {name for name in ROWS if re.search("shared|V4|Kolibri|LongCat", name)}
-"""Switches of which the idle units are not more than half, so that nothing is verified without a run either."""
+"""Switches of which the idle units are not more than half, so that nothing is verified without a run: not run here."""
 
 
-@pytest.mark.parametrize("name", sorted(ROWS, reverse=True))
+@pytest.mark.parametrize("name", sorted(ROWS.keys() - FEWER, reverse=True))
 @pytest.mark.few(1)
 def test_each_switch_is_found_by_running_with_the_rules_turned_off_without_which_it_would_be_verified(
     tmp_path, monkeypatch, name
@@ -108,7 +109,7 @@ def test_each_switch_is_found_by_running_with_the_rules_turned_off_without_which
     else:
         assert verdict.executed.problem == ""
         assert verdict.executed.ran.model == str(pair.folder)
-    assert judged(pair.folder, pair.a, MLP).verified == (name not in FEWER)
+    assert judged(pair.folder, pair.a, MLP).verified
 
 
 def test_what_cannot_be_run_is_not_verified_and_the_reason_is_told(tmp_path):

@@ -19,12 +19,10 @@ from hf_lineage.report.formats import json
 from hf_lineage.report.words import wording
 from hf_lineage.signature.extraction import sample as sampling
 from tests import models
-from tests.long import first_of
 from tests.models import WEIGHTS, card, fine_tuned, spoil, tiny_llama
 
 WIDTH, HIDDEN, LAYERS = 128, 512, 16
 QUICK = Options(seed=1, permutations=199)
-SEEDS = range(4)
 
 
 @pytest.fixture(autouse=True)
@@ -149,7 +147,7 @@ def test_what_all_units_do_not_rule_out_is_decided_by_whole_layers(base, tmp_pat
     assert (row.verdict.label, sampled(row)) == ("UNRELATED", False)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.long
 def test_copied_layers_with_other_units_first_or_in_other_places_are_not_unrelated(base, tmp_path, seed):
     """A quarter of the layers, their units in another order, each in the place of the layer before it."""
@@ -183,21 +181,7 @@ def independent(layer, gate, up, down):
     return [torch.randn(matrix.shape, generator=random) * matrix.std() for matrix in (gate, up, down)]
 
 
-@pytest.mark.parametrize("chosen", first_of({"spread": np.arange(50) * 10, "together": np.arange(50)}))
-@pytest.mark.long
-def test_a_copy_of_a_base_around_a_few_units_that_do_the_work_is_not_verified(base, tmp_path, chosen):
-    """Fifty foreign units, a tenth of a layer, side by side or spread, write nearly everything."""
-
-    def implant(layer, gate, up, down):
-        new_gate, new_up, new_down = independent(layer, gate, up, down)
-        gate[chosen], up[chosen], down[:, chosen] = new_gate[chosen] * 9, new_up[chosen] * 9, new_down[:, chosen]
-        return gate, up, down
-
-    model = changed(base, tmp_path / "copy", implant)
-    assert not judged(base, model, replace(QUICK, seed=SEEDS[0])).verdict.verified
-
-
-@pytest.mark.parametrize("changes", [*({"seed": seed} for seed in SEEDS), {"budget": "full"}])
+@pytest.mark.parametrize("changes", [{"seed": 0}, {"budget": "full"}])
 @pytest.mark.few(1)
 def test_a_copy_of_the_base_in_some_coordinates_is_not_verified(base, tmp_path, changes):
     """The first half of the stream is read and written as by the base, all else is foreign, as in a graft."""

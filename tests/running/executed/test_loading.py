@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from hf_lineage.running.executed import loading
 from hf_lineage.running.executed.loading import CannotRunError, load
 from hf_lineage.running.executed.request import Load
+from tests.models import edit_json
 from tests.running.executed.models import ARCHITECTURES, ROOM, asked, loaded, lost, saved
 
 
@@ -119,6 +120,13 @@ def test_a_tensor_that_is_missing_is_made_up_by_the_loader_so_that_nothing_is_ru
     request = asked(tmp_path, "LlamaForCausalLM")
     changed(tmp_path, lambda tensors: tensors.pop("model.layers.1.mlp.up_proj.weight"))
     with pytest.raises(CannotRunError, match=r"does not hold 1 tensors that the class builds, layers.1.mlp.up"):
+        load(request, tmp_path)
+
+
+def test_sizes_that_the_settings_do_not_say_are_a_reason_that_names_a_tensor(tmp_path):
+    request = asked(saved(tmp_path, "LlamaForCausalLM"), "LlamaForCausalLM")
+    edit_json(tmp_path / "config.json", intermediate_size=7)
+    with pytest.raises(CannotRunError, match=r"in other shapes 6 tensors .*, layers.0.mlp.down_proj.weight among"):
         load(request, tmp_path)
 
 
