@@ -69,7 +69,9 @@ def derived(
     """
     if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights) or verdict.code not in WITH_LAYERS:
         return None
-    path = verdict.decisive
+    agreeing = [path for path, single in verdict.by_path.items() if single.label == verdict.label]
+    score = {path: measured.comparison.score for path, measured in verdict.evidence.items()}
+    path = max(agreeing, key=score.__getitem__, default=verdict.decisive)
     if path is None or verdict.by_units:
         return None
     measured = verdict.evidence[path]

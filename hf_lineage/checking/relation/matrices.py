@@ -68,10 +68,13 @@ def digits_of(checkpoint: Checkpoint, name: str) -> int:
 
 
 def bits_of(checkpoint: Checkpoint, name: str) -> float:
-    """Return bits a weight with which a tensor that is decoded is stored, its scales included; 0 for any other."""
-    if name not in checkpoint.decoded:
-        return 0.0
-    return 8 * sum(part.size for part in checkpoint.parts([name]).values()) / checkpoint.tensors[name].numbers
+    """Return bits a weight with which a quantized tensor is stored, its scales included; 0 for any other.
+
+    A tensor whose rows were only moved, as GGUF moves those of queries and keys, is decoded and not quantized.
+    """
+    parts = checkpoint.parts([name]).values()
+    plain = name not in checkpoint.decoded or all(part.dtype in DIGITS for part in parts)
+    return 0.0 if plain else 8 * sum(part.size for part in parts) / checkpoint.tensors[name].numbers
 
 
 def name_broken(outcome: Verdict, models: Sequence[OpenedModel]) -> Verdict:
