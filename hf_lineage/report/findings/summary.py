@@ -9,7 +9,7 @@ from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Evidence, Verdict
 from hf_lineage.report.findings.table import describe_claim, state_first
-from hf_lineage.report.words import texts, whole, wording
+from hf_lineage.report.words import advise, texts, whole, wording
 
 DETAILS, NEXT = "Details: --explain", "Next: "
 MOST = 2
@@ -43,16 +43,7 @@ def summarize_claim(report: Report, row: Row) -> Iterator[str]:
     doubts = [*doubts[:MOST], *([f"{len(doubts) - MOST} more: --explain"] if len(doubts) > MOST else [])]
     if doubts:
         yield " ".join(map(whole, doubts))
-    yield f"{NEXT}{_advice(report, row)}"
-
-
-def _advice(report: Report, row: Row) -> str:
-    """Return the first advice on a code; of a claim that is verified and fails all the same, on what fails it."""
-    if row.verdict.verified and row.unmet:
-        return "Do what the policy asks, or change the policy."
-    if row.verdict.verified and report.counted:
-        return "Declare the other parent in the card, or ask the publisher about it."
-    return texts()[row.verdict.code].next[0]
+    yield f"{NEXT}{advise(report, row)[0]}"
 
 
 def _by_chance(verdict: Verdict) -> Iterator[str]:

@@ -15,8 +15,8 @@ from hf_lineage.evidence import Code, Evidence
 from hf_lineage.evidence.adapters import Trace
 from hf_lineage.report import page
 from hf_lineage.report.findings import describe_claim
+from hf_lineage.report.words import advise, numbers, wording
 from hf_lineage.report.words import commands as command
-from hf_lineage.report.words import numbers, wording
 
 
 class Tile(NamedTuple):
@@ -171,6 +171,7 @@ class View:
     """Number of the claim among all claims, counted from 0."""
     row: Row
     reason: str
+    advice: Sequence[str]
     beside: Sequence[str]
     """Sentences of findings that belong beside the verdict."""
     tiles: Sequence[Tile]
@@ -197,6 +198,7 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> Vi
         number=number,
         row=row,
         reason="" if row.verdict.code is Code.ADAPTER else wording.reason(row),
+        advice=advise(report, row),
         beside=list(state_beside(report, row)),
         tiles=list(tiles(report, row)),
         evidence=list(evidence(row, number, captions)),

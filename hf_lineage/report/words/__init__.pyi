@@ -15,6 +15,7 @@ from .publishable import public as public
 from .publishable import renamed as renamed
 from .publishable import written as written
 from .verdicts import CODES as CODES
+from .verdicts import advise as advise
 from .verdicts import texts as texts
 from .wording import columns as columns
 from .wording import whole as whole

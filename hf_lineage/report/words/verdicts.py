@@ -8,8 +8,11 @@ from pathlib import Path
 
 import msgspec
 
+from hf_lineage.checking import Report
+from hf_lineage.checking.results import Row
 from hf_lineage.evidence import Code
 from hf_lineage.files import plain_yaml
+from hf_lineage.report.words.wording import whole
 
 FILE = Path(__file__).parents[1] / "verdicts.yaml"
 CODES = tuple(Code)
@@ -34,3 +37,13 @@ def texts() -> Mapping[Code, Texts]:
     """Return the texts of every code; a code without texts is an error of the package."""
     content = msgspec.convert(plain_yaml.load(FILE.read_text(encoding="utf-8")), dict[str, Texts])
     return {code: content[code] for code in Code}
+
+
+def advise(report: Report, row: Row) -> tuple[str, ...]:
+    """Return what to do about a claim, the most important sentence first; of one that fails all the same, on what."""
+    advice, unmet, verified = texts()[row.verdict.code].next, tuple(map(whole, row.unmet)), row.verdict.verified
+    if unmet:
+        return ("Do what the policy asks, or change the policy.", *unmet, *advice[1:]) if verified else advice + unmet
+    if verified and report.counted:
+        return ("Declare the other parent in the card, or ask the publisher about it.", *advice[1:])
+    return advice
