@@ -9,7 +9,7 @@ from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Evidence, Verdict
 from hf_lineage.report.findings.table import describe_claim, state_first
-from hf_lineage.report.words import advise, texts, whole, wording
+from hf_lineage.report.words import advise, texts_of, whole, wording
 
 DETAILS, NEXT = "Details: --explain", "Next: "
 MOST = 2
@@ -35,7 +35,7 @@ def summarize(report: Report) -> Iterator[str]:
 
 def summarize_claim(report: Report, row: Row) -> Iterator[str]:
     """Yield what comes from the base and how the model was made, what is in doubt, and what to do next."""
-    text, reason = texts()[row.verdict.code], wording.reason(row)
+    text, reason = texts_of(row.verdict), wording.reason(row)
     briefs = [finding.brief for _, finding in describe_claim(report, row) if finding.brief]
     head = briefs or [reason if row.verdict.verified and row.verdict.by_units else text.title]
     yield " ".join(map(whole, [*head, *_by_chance(row.verdict)]))

@@ -15,7 +15,7 @@ from hf_lineage.evidence import Code, Evidence
 from hf_lineage.evidence.adapters import Trace
 from hf_lineage.report import page
 from hf_lineage.report.findings import describe_claim
-from hf_lineage.report.words import advise, numbers, wording
+from hf_lineage.report.words import Texts, advise, numbers, texts_of, wording
 from hf_lineage.report.words import commands as command
 
 
@@ -170,6 +170,7 @@ class View:
     number: int
     """Number of the claim among all claims, counted from 0."""
     row: Row
+    text: Texts
     reason: str
     advice: Sequence[str]
     beside: Sequence[str]
@@ -197,6 +198,7 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> Vi
     return View(
         number=number,
         row=row,
+        text=texts_of(row.verdict),
         reason="" if row.verdict.code is Code.ADAPTER else wording.reason(row),
         advice=advise(report, row),
         beside=list(state_beside(report, row)),

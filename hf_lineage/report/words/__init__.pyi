@@ -15,7 +15,9 @@ from .publishable import public as public
 from .publishable import renamed as renamed
 from .publishable import written as written
 from .verdicts import CODES as CODES
+from .verdicts import Texts as Texts
 from .verdicts import advise as advise
 from .verdicts import texts as texts
+from .verdicts import texts_of as texts_of
 from .wording import columns as columns
 from .wording import whole as whole

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,13 +11,23 @@ import msgspec
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
-from hf_lineage.evidence import Code
+from hf_lineage.evidence import Code, Verdict
 from hf_lineage.files import plain_yaml
 from hf_lineage.report.words.wording import whole
 
 FILE = Path(__file__).parents[1] / "verdicts.yaml"
 CODES = tuple(Code)
 """Order of the rules in SARIF; a new code comes at the end of its word."""
+
+
+class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Sentences in place of those of a code where the reason matches a pattern, whose groups stand in the advice."""
+
+    pattern: str
+    next: tuple[str, ...]
+    headline: str = ""
+    title: str = ""
+    meaning: str = ""
 
 
 class Texts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,6 +41,7 @@ class Texts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     meaning: str
     next: tuple[str, ...]
     """Advice, the most important sentence first."""
+    cases: tuple[Case, ...] = ()
 
 
 @functools.cache
@@ -39,9 +51,19 @@ def texts() -> Mapping[Code, Texts]:
     return {code: content[code] for code in Code}
 
 
+def texts_of(verdict: Verdict) -> Texts:
+    """Return the texts of the code of a verdict, with the sentences of the first case that its reason matches."""
+    text = texts()[verdict.code]
+    for case in text.cases:
+        if found := re.search(case.pattern, verdict.reason):
+            own = {name: getattr(case, name) or getattr(text, name) for name in ("headline", "title", "meaning")}
+            return msgspec.structs.replace(text, next=tuple(one.format(*found.groups()) for one in case.next), **own)
+    return text
+
+
 def advise(report: Report, row: Row) -> tuple[str, ...]:
     """Return what to do about a claim, the most important sentence first; of one that fails all the same, on what."""
-    advice, unmet, verified = texts()[row.verdict.code].next, tuple(map(whole, row.unmet)), row.verdict.verified
+    advice, unmet, verified = texts_of(row.verdict).next, tuple(map(whole, row.unmet)), row.verdict.verified
     if unmet:
         return ("Do what the policy asks, or change the policy.", *unmet, *advice[1:]) if verified else advice + unmet
     if verified and report.counted:
