@@ -87,10 +87,11 @@ def describe_sum(blended: Blended) -> str:
 
 def describe_rest(blend: Blend) -> str:
     """Return in words what is left of a model that its parents do not explain."""
+    before = "that" if Made.PIECES in blend.made and Made.BLEND not in blend.made else "the blend"
     if blend.remainder is None:
-        return "what was trained after the blend does not show beside its quantization"
+        return f"what was trained after {before} does not show beside its quantization"
     if blend.pure:
-        return "nothing was trained after the blend"
+        return f"nothing was trained after {before}"
     return f"what is left is {blend.remainder:.2g} times what rounding leaves, as after further training"
 
 
