@@ -18,11 +18,8 @@ from hf_lineage.index import storage
 from hf_lineage.index.search.identify import identify
 from hf_lineage.index.search.parents import PART, with_parents
 from hf_lineage.index.storage import Catalogue, Entry
-from hf_lineage.index.tree import FAMILY, plain
+from hf_lineage.index.tree import FAMILY, SELF, plain
 from hf_lineage.signature import Signature, Vector
-
-SELF = 1e-6
-"""The squared distance below which two models have the same weights."""
 
 
 @dataclass(frozen=True)

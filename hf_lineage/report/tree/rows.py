@@ -33,7 +33,8 @@ CLAIMS = (Mark.DECLARED, Mark.NOT_JUDGED, Mark.NO_TRACE, Mark.CONTRADICTED)
 MEANING = (
     "Verified: declared, and the exact test confirms it. Measured only: the weights show it, but no model declares "
     "it. Only claims, quantization and pruning tell which model came first; otherwise the direction is not known. An "
-    "unknown common ancestor is a model that was not given."
+    "unknown common ancestor is a model that was not given. A length is -2 ln of the mean cosine of "
+    "both models' layers: 0 for a copy, near the squared distance of near relatives."
 )
 
 
