@@ -35,8 +35,9 @@ WORDS = {
         "or they are checkpoints of one training; the weights do not tell which"
     ),
     Made.ASIDE: (
-        "the share of {0} shows no parent: a model that learned from the same text, or that came from this one, has "
-        "such a share as well"
+        "the share of {0} alone shows no parent: a model that learned from the same text, or that came from this one, "
+        "has such a share as well. It denies none either: merges by TIES, DARE or DELLA have no one share. They leave "
+        "many numbers equal to the base's, bit for bit, which shows that differences were dropped"
     ),
     Made.HIDDEN: (
         "whether the share of {0} is that of a parent does not show beside the rounding of the model: a model that "
