@@ -71,6 +71,19 @@ def test_every_format_shows_the_weaker_path_which_decides():
     assert (action["outputs"]["score"], action["outputs"]["inherited"]) == ("0.6307", "0.90")
 
 
+@pytest.mark.parametrize(
+    ("model", "made"),
+    [
+        ("heron/llama-pruned-50", "pruned (50% of the weights set to zero)"),
+        ("magpie/llama-laundered", "hidden units reordered and rescaled, weights unchanged"),
+    ],
+)
+def test_strict_says_what_the_report_knows_of_the_numbers_that_differ(model, made):
+    text = check(model, options=Options(local_hub=HUB, order_seed=0, strict=True)).to_text(explain=True)
+    assert f"do in more than 1 % of their numbers, {made}" in " ".join(text.split())
+    assert "as training or another quantization leaves" not in " ".join(text.split())
+
+
 def test_no_base_that_the_user_names_is_called_declared():
     for base in ("acme/llama-base", "otter/llama-independent", "acme/gpt2-base"):
         report = check("magpie/llama-grafted", base, options=Options(local_hub=HUB, order_seed=0))

@@ -26,7 +26,7 @@ NEARER = 0.5
 """Largest distance with the gains of a norm, over that without them, of a matrix that took the gains over."""
 LAYERS = 3
 """Layers that are compared, spread over those that were paired."""
-WITH_LAYERS = (Code.INHERITED, Code.PART)
+WITH_LAYERS = (Code.INHERITED, Code.PART, Code.CHANGED)
 """The kinds of verdict that find matrices of the base in the candidate."""
 
 
