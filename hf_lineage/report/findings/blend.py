@@ -104,7 +104,8 @@ def _whole(blended: Blended) -> Iterator[str]:
         yield f"{shown}; {describe_rest(blended.blend)}" if showing else shown
         return
     named = [printable(name, 200) for name, is_named in zip(blended.parents, blended.named, strict=True) if is_named]
-    names = f"the model names {_listed(named)} alone" if named else "the model names none of them"
+    who = "the model" if blended.by_model else "the check"
+    names = f"{who} names {_listed(named)} alone" if named else f"{who} names none of them"
     parents = "shows as an undeclared parent" if len(undeclared) == 1 else "show as undeclared parents"
     yield (
         f"{_listed([printable(name, 200) for name in undeclared])} {parents}: {shown}; "
