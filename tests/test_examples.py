@@ -6,9 +6,11 @@ import json
 import msgspec
 import pytest
 
-from hf_lineage import Options, check
+from hf_lineage import Options, check, inspect
 from hf_lineage.report.record.record import build
+from hf_lineage.report.single.single import inspection_text
 from tests.goldens import HUB
+from tests.pages import words
 
 TUNED = ("fern/llama-finetune-a", "fern/llama-finetune-b", "fern/gpt2-finetune-a", "moss/llama-continued")
 PRUNED = ("heron/llama-pruned-50", "heron/llama-int8-rounded")
@@ -69,6 +71,19 @@ def test_every_format_shows_the_weaker_path_which_decides():
     shares = claim["inherited"], msgspec.to_builtins(recorded.inherited), {"share": sarif["properties"]["inherited"]}
     assert {round(one["share"], 2) for one in shares} == {0.9}
     assert (action["outputs"]["score"], action["outputs"]["inherited"]) == ("0.6307", "0.90")
+
+
+def test_after_everything_was_read_the_report_says_that_a_rotated_stream_was_searched_for_too():
+    lines = below(check("magpie/llama-liar", options=Options(local_hub=HUB, order_seed=0, budget="full")))
+    said = "A copy of acme/llama-base in a rotated stream with another embedding was searched for, and not found."
+    assert lines[1] == said
+
+
+def test_the_trace_of_the_plain_product_and_that_of_a_recipe_have_names_of_their_own():
+    model, options = "fern/llama-finetune-a", Options(local_hub=HUB, order_seed=0)
+    plain, page = inspection_text(inspect(model, options)), words("html", check(model, options=options))
+    assert "mlp: trace concentration of the plain product, s = |tr M| / ‖M‖" in plain
+    assert "as the recipe forms it, shares a direction with the identity (trace concentration; `inspect`" in page
 
 
 @pytest.mark.parametrize(

@@ -105,9 +105,9 @@ CAPTIONS = {
     CHANCE: "If the two models were independent, permuting the coordinates of one of them would change nothing. The "
     "bars are the scores after such permutations, the marker is the score without any. It is computed on the "
     "test coordinates, which are permuted, so it can differ a little from the score above.",
-    PROFILE: "How strongly each layer's product shares a direction with the identity (trace concentration). Training "
-    "gives every model its own profile, and a model made from another one tends to keep it. The verdict "
-    "does not depend on it.",
+    PROFILE: "How strongly each layer's product, as the recipe forms it, shares a direction with the identity (trace "
+    "concentration; `inspect` shows that of the plain product). Training gives every model its own profile, and a "
+    "model made from another one tends to keep it. The verdict does not depend on it.",
 }
 """Title of a picture -> what it shows."""
 UNREAD = " Layers without a column were not read: the others had made the verdict clear."
