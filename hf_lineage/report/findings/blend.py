@@ -14,8 +14,8 @@ from hf_lineage.report.findings.finding import Finding
 UNDECLARED, TITLE = "Undeclared parent", "Blend"
 WORDS = {
     Made.BLEND: (
-        "the weights do not tell whether the model is a blend with {0}, {0} was computed from the model and the "
-        "other parents by going further in the same direction, or both share one change of a base"
+        "the weights do not tell whether the model is a blend with {0}; {0} may also have been computed from the model "
+        "and the other parents, by going further in the same direction; or both share one change of a base"
     ),
     Made.SHARED: (
         "{0} differs from the other parents by a change of low rank, and the model lies on the line between them: they "
