@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.judge import whole_base
@@ -20,15 +20,6 @@ from hf_lineage.index.search.parents import PART, with_parents
 from hf_lineage.index.storage import Catalogue, Entry
 from hf_lineage.index.tree import FAMILY, SELF, plain
 from hf_lineage.signature import Signature, Vector
-
-
-@dataclass(frozen=True)
-class Nearer:
-    """A model of the index that the exact test calls RELATED and that is nearer than the declared base."""
-
-    model: str
-    along: float
-    """The cosine of the differences of both from the declared base."""
 
 
 def relatives(
@@ -49,10 +40,10 @@ def relatives(
     return sorted(near_models, key=lambda one: -float(along(one[1], 1)[0, 2]))
 
 
-def nearer(near_models: Sequence[tuple[Entry, Vector]]) -> list[Nearer]:
+def nearer(near_models: Sequence[tuple[Entry, Vector]], base: str = "") -> list[Relative]:
     """Return the relatives that lie between a model and its base, or come from the model; the nearest first."""
     cosines = ((entry, between(gram)) for entry, gram in near_models)
-    return [Nearer(entry.model, cosine) for entry, cosine in cosines if cosine is not None]
+    return [Relative(entry.model, base, cosine) for entry, cosine in cosines if cosine is not None]
 
 
 def between(gram: Vector) -> float | None:
@@ -94,8 +85,7 @@ def noted(report: Report, catalogue: Catalogue) -> Report:
     for row in report.rows:
         try:
             near_models = _relatives(report, row, catalogue)
-            found = (Relative(one.model, row.claim.base, one.along) for one in nearer(near_models))
-            near |= {one: _note(one, _base(row)) for one in found}
+            near |= {one: _note(one, _base(row)) for one in nearer(near_models, row.claim.base)}
             entries += [entry for entry, gram in near_models if float(along(gram, 1)[0, 2]) >= PART]
             more |= dict.fromkeys(_gave_more(report, row, catalogue))
         except LineageError as error:

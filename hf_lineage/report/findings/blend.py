@@ -10,41 +10,9 @@ from hf_lineage.checking.results import Blended
 from hf_lineage.errors import printable
 from hf_lineage.evidence.derivation import Blend, Made, Share
 from hf_lineage.report.findings.finding import Finding
+from hf_lineage.report.words import sentences
 
 UNDECLARED, TITLE = "Undeclared parent", "Blend"
-WORDS = {
-    Made.BLEND: (
-        "the weights do not tell whether the model is a blend with {0}; {0} may also have been computed from the model "
-        "and the other parents, by going further in the same direction; or both share one change of a base"
-    ),
-    Made.SHARED: (
-        "{0} differs from the other parents by a change of low rank, and the model lies on the line between them: they "
-        "may share one change of a base, as one adapter that was merged at several strengths; the weights do not tell "
-        "whether the model is a blend"
-    ),
-    Made.PIECES: (
-        "some matrices of the model are those of {0}, and the others are not: the model took these, or the other model "
-        "came from it and changed the others alone; the weights do not tell which"
-    ),
-    Made.FROM_MODEL: (
-        "{0} shows no parent: the model lies closer to the line than the rounding of a blend allows, so that one of "
-        "the other models was computed from it"
-    ),
-    Made.NEAR: (
-        "the model lies near the line between {0} and the other parents: it is a blend that was trained on or rounded, "
-        "or they are checkpoints of one training; the weights do not tell which"
-    ),
-    Made.ASIDE: (
-        "the share of {0} alone shows no parent: a model that learned from the same text, or that came from this one, "
-        "has such a share as well. It denies none either: merges by TIES, DARE or DELLA have no one share. They leave "
-        "many numbers equal to the base's, bit for bit, which shows that differences were dropped"
-    ),
-    Made.HIDDEN: (
-        "whether the share of {0} is that of a parent does not show beside the rounding of the model: a model that "
-        "learned from the same text may have such a share as well"
-    ),
-}
-"""Origin of the matrices, besides a blend -> sentence about parents; `{0}` stands for their names."""
 MOST_EXPLAINED = 0.999
 """Largest share that is printed as explained."""
 
@@ -117,8 +85,8 @@ def _each(blended: Blended) -> Iterator[str]:
     """Yield what the matrices show of the parents that are not named, or of all but the first where all are."""
     parents = [*zip(blended.parents, blended.blend.made, blended.named, strict=True)]
     told = [one for one in parents if not one[2]] or parents[1:]
-    for how, words in WORDS.items():
-        some = (name for name, made, is_named in told if made is how and not (is_named and how is Made.BLEND))
+    for how, words in sentences("blend").items():
+        some = (name for name, made, is_named in told if made.value == how and not (is_named and made is Made.BLEND))
         names = [printable(name, 200) for name in some]
         if names:
             yield words.format(_listed(names))

@@ -17,6 +17,7 @@ from .publishable import written as written
 from .verdicts import CODES as CODES
 from .verdicts import Texts as Texts
 from .verdicts import advise as advise
+from .verdicts import sentences as sentences
 from .verdicts import texts as texts
 from .verdicts import texts_of as texts_of
 from .wording import columns as columns

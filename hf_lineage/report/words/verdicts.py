@@ -1,4 +1,4 @@
-"""Verdicts: texts of every code, read from `report/verdicts.yaml`."""
+"""Verdicts: texts of every code, and other sentences, read from the YAML files of `report`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,7 +16,7 @@ from hf_lineage.evidence import Code, Verdict
 from hf_lineage.files import plain_yaml
 from hf_lineage.report.words.wording import whole
 
-FILE = Path(__file__).parents[1] / "verdicts.yaml"
+FOLDER = Path(__file__).parents[1]
 CODES = tuple(Code)
 """Order of the rules in SARIF; a new code comes at the end of its word."""
 
@@ -47,8 +48,18 @@ class Texts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @functools.cache
 def texts() -> Mapping[Code, Texts]:
     """Return the texts of every code; a code without texts is an error of the package."""
-    content = msgspec.convert(plain_yaml.load(FILE.read_text(encoding="utf-8")), dict[str, Texts])
+    content = msgspec.convert(_content("verdicts.yaml"), dict[str, Texts])
     return {code: content[code] for code in Code}
+
+
+@functools.cache
+def sentences(group: str) -> Mapping[str, str]:
+    """Return the sentences of a group of `sentences.yaml`, by their names."""
+    return msgspec.convert(_content("sentences.yaml"), dict[str, dict[str, str]])[group]
+
+
+def _content(file: str) -> Any:
+    return plain_yaml.load((FOLDER / file).read_text(encoding="utf-8"))
 
 
 def texts_of(verdict: Verdict) -> Texts:
