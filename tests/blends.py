@@ -1,5 +1,6 @@
 """Blends of the example models in folders of their own, with a card that names the base alone."""
 
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,14 +18,14 @@ def blended(
 ) -> Path:
     """The sum of example models times these weights, rounded to so many bits if any.
 
-    Where `part` is not in the name of a tensor it is that of the first model.
+    Where the name of a tensor does not match `part` it is that of the first model.
     """
     parents = {name: load_file(EXAMPLES / name / WEIGHTS) for name in weights}
     first, *_ = parents
     tensors = {}
     for name, own in parents[first].items():
         mixed = torch.stack([weight * parents[parent][name].double() for parent, weight in weights.items()]).sum(dim=0)
-        numbers = mixed if part in name else own.double()
+        numbers = mixed if re.search(part, name) else own.double()
         tensors[name] = (_rounded(numbers, bits) if bits and own.ndim > 1 and "layers" in name else numbers).to(dtype)
     folder.mkdir(parents=True)
     shutil.copy(EXAMPLES / first / "config.json", folder)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from hf_lineage.errors import printable
 from hf_lineage.evidence import adapters, units
@@ -80,12 +80,13 @@ class Evidence:
     @property
     def empirical(self) -> EmpiricalNull | None:
         """The empirical null; None if no independent models were named."""
-        others = [null for null in self.nulls if not isinstance(null, PermutationNull)]
-        if not others:
-            return None
-        from hf_lineage.evidence.nulls import EmpiricalNull
+        others = (null for null in self.nulls if not isinstance(null, PermutationNull))
+        return cast("EmpiricalNull | None", next(others, None))
 
-        return next((null for null in others if isinstance(null, EmpiricalNull)), None)
+    @property
+    def strength(self) -> tuple[float, float]:
+        """The share that is inherited at least, then the score: what makes one path weaker than another."""
+        return self.inherited.least if self.inherited else 0.0, self.comparison.score
 
     @property
     def origins(self) -> dict[int, int]:
@@ -227,12 +228,11 @@ class Verdict:
 
     @property
     def decisive(self) -> str | None:
-        """The path with the highest score of those that agree with the verdict; None where nothing was measured."""
+        """The path that decides, of those that agree: the weakest of related models, the strongest of others."""
         alike = [path for path, single in self.by_path.items() if single.label == self.label]
-        same_word = [path for path, single in self.by_path.items() if single.word == self.word]
         related = [path for path, single in self.by_path.items() if single.is_related and self.is_related]
-        paths = alike or same_word or related or list(self.evidence)
-        return max(paths, key=lambda path: self.evidence[path].comparison.score, default=None)
+        paths = alike or related or list(self.evidence)
+        return (min if self.is_related else max)(paths, key=lambda path: self.evidence[path].strength, default=None)
 
     @property
     def verified(self) -> bool:

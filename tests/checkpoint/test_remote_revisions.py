@@ -39,4 +39,4 @@ def test_a_model_that_declares_its_own_former_name_has_no_base(online, tmp_path)
     online.renamed["fern/before"] = "fern/own"
     found = lineage("check", "fern/own")
     assert found.rows[0][-1] == "no-base"
-    assert "The model declares itself as its base" in found.sentences
+    assert "The model declares itself, and a model cannot be its own base." in found.sentences

@@ -28,6 +28,7 @@ def test_the_message_prints_the_options_that_work_where_two_classes_fit(hub):
     refused = lineage(*typed)
     assert refused.code == 3
     assert "add `--as LlamaForCausalLM` or `--as GemmaForCausalLM` to read it as one of them" in refused.sentences
+    assert "Next: Read it as that class, with --as LlamaForCausalLM." in refused.sentences
     for name in re.findall(r"`--as (\w+)`", refused.sentences):
         result = lineage(*typed, "--as", name)
         assert (result.code, result.rows[0][-2:]) == (0, ["VERIFIED", "inherited"])
@@ -42,6 +43,7 @@ def test_the_one_class_that_fits_is_taken_at_the_first_command_and_verifies_noth
     assert (related.code, related.rows[0][-2:]) == (3, ["RELATED", "unlisted-class"])
     assert "Read as LlamaForCausalLM. YiForCausalLM is not in the registry" in related.sentences
     assert "not looked at" not in related.sentences
+    assert "Next: If you know that its class computes what LlamaForCausalLM computes, add --as" in related.sentences
     assert lineage("check", "fern/other", "--local-hub", hub).code == 1
 
 
@@ -69,6 +71,7 @@ def test_names_that_fit_nothing_are_told_how_a_factorization_is_written(hub):
     odd(hub / "fern/child")
     refused = lineage("check", "fern/child", "--base", "acme/base", "--local-hub", hub)
     assert (refused.code, "registry/README.md explains how to write a factorization" in refused.sentences) == (3, True)
+    assert "The class is not supported yet." in refused.sentences
 
 
 def test_a_registry_that_is_not_there_is_a_usage_error(hub):

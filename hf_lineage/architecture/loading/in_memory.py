@@ -43,8 +43,8 @@ def places(patterns: Patterns, shapes: Mapping[str, Shape]) -> dict[str, Place]:
         whole = len(shape) > stacked and 0 not in shape and not shape[stacked] % parts
         if not (alike and whole and shape[0] ** stacked <= MOST_EXPERTS):
             raise CheckpointError(
-                f"{printable(name, 200)} has shape {shape}, which does not fit {' and '.join(published)}, as which "
-                "its class publishes it: the weights are not those of the class that config.json names"
+                f"{printable(name, 200)} has shape {shape}, which does not fit the published "
+                f"{' and '.join(published)}: the weights are not those of the class that config.json names"
             )
         height = shape[stacked] // parts
         for expert in range(shape[0]) if stacked else (None,):

@@ -133,7 +133,7 @@ def refuse_hidden(layout: Layout) -> None:
     if layout.unclaimed:
         raise NothingToCompare(
             f"the layers hold {len(layout.unclaimed)} more matrices, such as {printable(layout.unclaimed[0], 200)}, "
-            "which may be loaded in place of those that were read; remove those that do not belong to the class"
+            "which may be loaded in their place; remove those that do not belong to the class"
         )
     _refuse_alternatives(layout)
 

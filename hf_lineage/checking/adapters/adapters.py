@@ -149,7 +149,7 @@ def _obstacle(adapter: Adapter, places: adapted.Places, base: Opened) -> Verdict
             Code.UNSUPPORTED,
             f"this adapter changes 0 of the modules of {name}: peft passes over the factors of "
             f"{printable(places.idle[0], 200)}, because the adapter's configuration does not name that module, or "
-            "because no module of this class has that name",
+            "no module of this class has the name",
         )
     if not places.everything:
         what = printable((*places.absent, *adapter.lora.modules)[0], 200)

@@ -59,7 +59,7 @@ def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str 
         return Row(claim, source, part=part)
     model = _open_base(source, options)
     if isinstance(model, OpenedModel) and model.identity == usual.identity is not None and claim.sources != NAMED:
-        itself = Verdict(Code.NO_BASE, "the model declares itself as its base")
+        itself = Verdict(Code.NO_BASE, "the model declares itself, and a model cannot be its own base")
         return Row(claim, itself, source.commit, part=part)
     row = judge_pair(claim, model, candidate, options, part, source.commit)
     return replace(row, notes=(*row.notes, *_renamed(source)))

@@ -81,10 +81,7 @@ def _compare(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verd
     options = pair.options
     test = units.Test(criteria.permutations_at_first(), criteria.seed, criteria.tests)
     base, candidate = _opened(pair.base), _opened(pair.candidate)
-    known = (
-        known_weights(pair.base.at_hand, base.layout),
-        known_weights(pair.candidate.at_hand, candidate.layout),
-    )
+    known = (known_weights(pair.base.at_hand, base.layout), known_weights(pair.candidate.at_hand, candidate.layout))
     heads = options.paths in NAMED or HEADS in options.paths
     framed = shown(base, candidate, _analyses(first, pair), coordinates, test, fits_coordinates(pair), known, heads)
     return judging.judge_framed(framed, criteria)

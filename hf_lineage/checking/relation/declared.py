@@ -34,21 +34,22 @@ def relation_notes(
 
 
 def names_in(source: RepoRef) -> tuple[str, ...]:
-    """Return the bases that files of a repository name; none where they cannot be read."""
+    """Return the bases that any file of a repository names, whatever counts; none where they cannot be read."""
     try:
-        return tuple(claim.base for claim in read_claims(replace(source, subfolder="")).claims)
+        claims = read_claims(replace(source, subfolder=""))
+        return tuple(claim.base for claim in (*claims.claims, *claims.besides))
     except LineageError:
         return ()
 
 
 def is_named(base: str, names: Iterable[str]) -> bool:
-    """Return whether a base is one of those that a model names; a folder is named by its last part.
+    """Return whether a base is one of those that a model names; a folder is named by its last part, and names so.
 
     Commits do not count, and neither does a base of which nothing else is known.
     """
     known = {_plain(name) for name in names}
-    last = {name.rpartition("/")[2] for name in known}
-    return _plain(base) in known or (hub_name(base) is None and Path(base).name.casefold() in last)
+    last = {name.rpartition("/")[2] for name in known if hub_name(base) is None or hub_name(name) is None}
+    return _plain(base) in known or Path(_plain(base)).name in last
 
 
 def _plain(name: str) -> str:

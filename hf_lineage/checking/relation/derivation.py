@@ -26,7 +26,7 @@ NEARER = 0.5
 """Largest distance with the gains of a norm, over that without them, of a matrix that took the gains over."""
 LAYERS = 3
 """Layers that are compared, spread over those that were paired."""
-WITH_LAYERS = (Code.INHERITED, Code.PART)
+WITH_LAYERS = (Code.INHERITED, Code.PART, Code.CHANGED)
 """The kinds of verdict that find matrices of the base in the candidate."""
 
 
@@ -69,7 +69,9 @@ def derived(
     """
     if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights) or verdict.code not in WITH_LAYERS:
         return None
-    path = verdict.decisive
+    agreeing = [path for path, single in verdict.by_path.items() if single.label == verdict.label]
+    score = {path: measured.comparison.score for path, measured in verdict.evidence.items()}
+    path = max(agreeing, key=score.__getitem__, default=verdict.decisive)
     if path is None or verdict.by_units:
         return None
     measured = verdict.evidence[path]

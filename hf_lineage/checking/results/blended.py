@@ -16,6 +16,8 @@ class Blended:
     blend: Blend
     named: tuple[bool, ...]
     """Whether each of them is named as a base by the card of the model, or by another of its files."""
+    by_model: bool = True
+    """Whether the model names any base at all; otherwise whoever checks names them."""
 
     @property
     def undeclared(self) -> tuple[str, ...]:

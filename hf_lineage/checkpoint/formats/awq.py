@@ -24,8 +24,8 @@ from hf_lineage.errors import CheckpointError, printable
 INTEGERS, FLOATS = frozenset({"I32"}), frozenset({"F16", "BF16", "F32"})
 BITS, TO_A_WORD = 4, 8
 UNBOUND = (
-    "AWQ multiplies the inputs of a matrix by factors that it divides the norm or the matrix in front by, so "
-    "that no matrix holds the base's numbers"
+    "AWQ multiplies the inputs of a matrix by factors and divides what stands in front by them; no matrix holds the "
+    "base's numbers"
 )
 """Why no bound holds for each number."""
 ORDER = (0, 2, 4, 6, 1, 3, 5, 7)

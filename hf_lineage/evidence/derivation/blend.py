@@ -128,6 +128,8 @@ def _made(weighed: Sequence[tuple[Products, Vector]], parent: int, share: Share 
     if isinstance(share, str) or not share.clear or share.low <= LEAST or share.high >= 1 - LEAST:
         return Made.NONE
     pairs = [(one, some) for one, some in weighed if parent in one.active and len(one.active) > 1]
+    if not pairs:
+        return Made.PIECES  # no matrix is like two parents
     ranks = frozenset[bool | None]().union(*(one.low_rank for one, _ in pairs))
     if pure and True in ranks and False not in ranks:
         return Made.SHARED

@@ -69,8 +69,8 @@ def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Ve
     if power < POWER:
         return Verdict(
             Code.INCONCLUSIVE,
-            "the adapter shows no trace of this base, but with this rank and size in these matrices it would show "
-            f"one only with a predicted probability of {power:.2f}",
+            "the adapter shows no trace of this base; with this rank and size in these matrices it would show one "
+            f"only with a predicted probability of {power:.2f}",
             trace=trace,
         )
     above = f"of {power:.2f}" if power < 0.995 else "above 0.99"

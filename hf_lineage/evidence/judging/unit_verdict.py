@@ -52,7 +52,7 @@ def judge_framed(framed: Framed, criteria: Criteria) -> Verdict:
     if framed.remains < CANCELLED:
         return Verdict(
             Code.INCONCLUSIVE,
-            "most of what its hidden units write is cancelled by other units of the same layer, so the units do not "
+            "most of what its hidden units write is cancelled by other units of the same layer; the units do not "
             "tell what the model computes",
             framed=framed,
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hf_lineage.checking.results import Blended
-from hf_lineage.evidence import Criteria, Verdict
+from hf_lineage.evidence import Code, Criteria, Verdict
 from hf_lineage.evidence.derivation import SIBLINGS, aligned, scaled
 from hf_lineage.evidence.judging import judge_signatures
 from hf_lineage.index.key import BITS, for_testing, key_of, similarities
@@ -109,11 +109,16 @@ def identify(
 def _ranked(
     model: Array, sketches: Sequence[Array], relatives: Sequence[Relative]
 ) -> tuple[tuple[Relative, ...], Relative | None]:
-    """Return the relatives in order, and the ancestor: the one with the least sum of distances from all others."""
+    """Return the relatives in order, and the ancestor: the one with the least sum of distances from all others.
+
+    Of models that gave a part alone it is the nearest: others are alike to that part because they are of its family.
+    """
     if not relatives:
         return (), None
     apart = _apart([model, *sketches])
     middle = min(range(len(relatives)), key=lambda at: (float(apart[at + 1, 1:].sum()), float(apart[0, at + 1])))
+    parts = [at for at, one in enumerate(relatives) if one.verdict.code is Code.PART]
+    middle = min(parts, key=lambda at: float(apart[0, at + 1])) if middle in parts else middle
     # A layer has norm 1 or is left out, so squared distances give cosines of differences as well.
     squares = np.square(apart)
     measured = [

@@ -47,7 +47,8 @@ def with_parents(report: Report, entries: Sequence[Entry]) -> Report:
     names = tuple((*declared, *others)[number] for number in choice[0])
     # Whoever asks for a base names it where the model names none.
     asked = () if named else declared
-    blended = Blended(names, choice[1], tuple(name in asked or is_named(name, named) for name in names))
+    known = tuple(name in asked or is_named(name, named) for name in names)
+    blended = Blended(names, choice[1], known, by_model=bool(named))
     return replace(report, blended=blended)
 
 

@@ -22,6 +22,9 @@ from hf_lineage.signature import Signature
 FAMILY = (Code.INHERITED,)
 """The kinds of verdict by which two models are of one family; a part alone joins no families."""
 
+SELF = 1e-6
+"""The squared distance below which two models have the same weights."""
+
 
 @dataclass(frozen=True)
 class Member:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from hf_lineage.evidence import Code, Criteria, derivation
+from hf_lineage.evidence.judging import named
 from hf_lineage.evidence.paths import compare_paths, scores
 from hf_lineage.index.tree.relatives import (
     FAMILY,
+    SELF,
     Arc,
     Blends,
     Declared,
@@ -138,8 +140,9 @@ def _family(
     for arc in oriented(links, root):
         edge = _declared_edge(tests, declared, names[arc[0]], names[arc[1]])
         nodes.append(names[arc[1]])
-        edges.append(replace(edge, length=links[arc[0]][arc[1]], directed=crossed(links, arcs, arc),
-                             seen=within.get(arc, relations[arc].words if arc in relations else "")))  # fmt: skip
+        length, told = links[arc[0]][arc[1]], relations.get(arc)
+        made = within.get(arc, _made(tests, own[kept[arc[0]]], own[kept[arc[1]]], told) if told else "")
+        edges.append(replace(edge, length=length * (length >= SELF), directed=crossed(links, arcs, arc), seen=made))
     edges += _merged(tests, own, aside, gram, declared)
     return (*nodes, *(tests.members[own[merge.model]].name for merge in aside)), edges
 
@@ -155,6 +158,13 @@ def _told(
                 how = seen(places[one], places[other], verdict) if verdict else None
                 if how:
                     yield (one, other), how
+
+
+def _made(tests: PairTests, parent: int, child: int, how: derivation.Derivation) -> str:
+    """Return how a model was made from another in words, with the layers that this holds for unless they are all."""
+    evidence = tests.done[parent, child].evidence[tests.path]
+    some = sorted(evidence.origins) if len(evidence.origins) < evidence.read else ()
+    return f"in {named(some)}, {how.words}" if some else how.words
 
 
 def _declared_edge(tests: PairTests, declared: Sequence[Declared], parent: str, child: str) -> Edge:
@@ -209,16 +219,20 @@ def _merged(
 
 
 def _in_part(tests: PairTests, home: Sequence[int], declared: Sequence[Declared]) -> Iterator[Edge]:
-    """Yield an edge for what is related in part: to a base that it declares, else to the one it is most alike to."""
+    """Yield an edge for what is related in part: to a base that it declares, else to the one it is most alike to.
+
+    A model that is alone in its family is the child; of others nothing tells which came first.
+    """
     pairs = [(one.base, one.child) for one in declared if one.base is not None]
     alike = [(at, other) for _, one, two in tests.scores() for at, other in ((one, two), (two, one))]
-    members, done = tests.members, set[tuple[int, int]]()
-    alone = [at for at, number in enumerate(home) if home.count(number) == 1]
-    for base, child in [*pairs, *alike]:
-        if child in alone and home[base] != home[child] and not {(child, home[base]), (base, home[child])} & done:
+    alike.sort(key=lambda pair: home.count(home[pair[1]]) > 1)
+    members, done = tests.members, list[set[int]]()
+    for number, (base, child) in enumerate([*pairs, *alike]):
+        families = {home[base], home[child]}
+        if len(families) > 1 and (number < len(pairs) or families not in done):
             verdict = tests.verdict(base, child)
             if verdict is not None and verdict.code is Code.PART:
-                done.add((child, home[base]))
+                done.append(families)
                 edge = _declared_edge(tests, declared, members[base].name, members[child].name)
                 yield replace(edge, mark=Mark.IN_PART)
 

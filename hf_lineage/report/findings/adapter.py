@@ -12,16 +12,12 @@ from hf_lineage.checking.results import Row
 from hf_lineage.evidence.adapters import Trace
 from hf_lineage.evidence.judging import least_effect, named
 from hf_lineage.report.findings.finding import Finding, Table
-from hf_lineage.report.words import wording
+from hf_lineage.report.words import sentences, wording
 
 COLUMNS = ("Projection", "Rows permuted", "Layers", "z", "p")
 NUMERIC = (2, 3, 4)
 """The columns of figures."""
-MEANING = (
-    "If the adapter belonged to an independent model, permuting the rows of what it adds or flipping their signs would "
-    "change nothing. z is how far the observed value lies above the permuted ones, in standard deviations; p is how "
-    "often they reach it, or flipped ones do: the larger of the two"
-)
+MEANING = sentences("trace")["meaning"]
 
 
 def describe(report: Report, row: Row) -> Finding | None:

@@ -10,40 +10,9 @@ from hf_lineage.checking.results import Blended
 from hf_lineage.errors import printable
 from hf_lineage.evidence.derivation import Blend, Made, Share
 from hf_lineage.report.findings.finding import Finding
+from hf_lineage.report.words import sentences
 
 UNDECLARED, TITLE = "Undeclared parent", "Blend"
-WORDS = {
-    Made.BLEND: (
-        "the weights do not tell whether the model is a blend with {0}, {0} was computed from the model and the "
-        "other parents by going further in the same direction, or both share one change of a base"
-    ),
-    Made.SHARED: (
-        "{0} differs from the other parents by a change of low rank, and the model lies on the line between them: they "
-        "may share one change of a base, as one adapter that was merged at several strengths; the weights do not tell "
-        "whether the model is a blend"
-    ),
-    Made.PIECES: (
-        "some matrices of the model are those of {0}, and the others are not: the model took these, or the other model "
-        "came from it and changed the others alone; the weights do not tell which"
-    ),
-    Made.FROM_MODEL: (
-        "{0} shows no parent: the model lies closer to the line than the rounding of a blend allows, so that one of "
-        "the other models was computed from it"
-    ),
-    Made.NEAR: (
-        "the model lies near the line between {0} and the other parents: it is a blend that was trained on or rounded, "
-        "or they are checkpoints of one training; the weights do not tell which"
-    ),
-    Made.ASIDE: (
-        "the share of {0} shows no parent: a model that learned from the same text, or that came from this one, has "
-        "such a share as well"
-    ),
-    Made.HIDDEN: (
-        "whether the share of {0} is that of a parent does not show beside the rounding of the model: a model that "
-        "learned from the same text may have such a share as well"
-    ),
-}
-"""Origin of the matrices, besides a blend -> sentence about parents; `{0}` stands for their names."""
 MOST_EXPLAINED = 0.999
 """Largest share that is printed as explained."""
 
@@ -87,10 +56,11 @@ def describe_sum(blended: Blended) -> str:
 
 def describe_rest(blend: Blend) -> str:
     """Return in words what is left of a model that its parents do not explain."""
+    before = "that" if Made.PIECES in blend.made and Made.BLEND not in blend.made else "the blend"
     if blend.remainder is None:
-        return "what was trained after the blend does not show beside its quantization"
+        return f"what was trained after {before} does not show beside its quantization"
     if blend.pure:
-        return "nothing was trained after the blend"
+        return f"nothing was trained after {before}"
     return f"what is left is {blend.remainder:.2g} times what rounding leaves, as after further training"
 
 
@@ -102,7 +72,8 @@ def _whole(blended: Blended) -> Iterator[str]:
         yield f"{shown}; {describe_rest(blended.blend)}" if showing else shown
         return
     named = [printable(name, 200) for name, is_named in zip(blended.parents, blended.named, strict=True) if is_named]
-    names = f"the model names {_listed(named)} alone" if named else "the model names none of them"
+    who = "the model" if blended.by_model else "the check"
+    names = f"{who} names {_listed(named)} alone" if named else f"{who} names none of them"
     parents = "shows as an undeclared parent" if len(undeclared) == 1 else "show as undeclared parents"
     yield (
         f"{_listed([printable(name, 200) for name in undeclared])} {parents}: {shown}; "
@@ -114,8 +85,8 @@ def _each(blended: Blended) -> Iterator[str]:
     """Yield what the matrices show of the parents that are not named, or of all but the first where all are."""
     parents = [*zip(blended.parents, blended.blend.made, blended.named, strict=True)]
     told = [one for one in parents if not one[2]] or parents[1:]
-    for how, words in WORDS.items():
-        some = (name for name, made, is_named in told if made is how and not (is_named and how is Made.BLEND))
+    for how, words in sentences("blend").items():
+        some = (name for name, made, is_named in told if made.value == how and not (is_named and made is Made.BLEND))
         names = [printable(name, 200) for name in some]
         if names:
             yield words.format(_listed(names))

@@ -11,16 +11,10 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence import derivation
 from hf_lineage.evidence.judging import spans
 from hf_lineage.report.findings.finding import Bar, Bars, Finding, Table
+from hf_lineage.report.words import sentences
 
-NO_PROBABILITY = (
-    "A score tells how alike two models are. The score of a parent is not its merge contribution, and it is not a "
-    "probability"
-)
-CAPTION = (
-    "The contribution of every declared parent to the merge, by least squares on the matrices that read the stream. "
-    "The line is the 99 % interval. A contribution does not change the verdict: models of one family are RELATED "
-    "even if one was not merged into the other."
-)
+NO_PROBABILITY = sentences("merge")["score"]
+CAPTION = sentences("merge")["caption"]
 COLUMNS = ("Parent", "Path", "Share", "Recipe")
 UNLIKE = 0.1
 """Difference of the shares of layers from which on they are named one by one."""

@@ -9,6 +9,7 @@ from typing import Any
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
+from hf_lineage.evidence.derivation import Means
 from hf_lineage.evidence.strict import Beyond, Strict
 from hf_lineage.report.findings.finding import Finding, Table
 from hf_lineage.report.words import wording
@@ -17,13 +18,16 @@ COLUMNS = ("Tensor", "Numbers", "Beyond", "Furthest", "At", "Coarse")
 SHOWN, MOST, NAMED = 20, 1000, 3
 """Tensors in the table, in the values for machines, and in a sentence."""
 
+FOUND = {Means.PRUNED, Means.REORDERED}
+"""Ways in which a model was made that leave no question how its numbers came to differ."""
+
 
 def describe(_report: Report, row: Row) -> Finding | None:
     """Return how the numbers compare with the base's; None where nobody asked for it."""
     strict = row.verdict.strict
     if strict is None:
         return None
-    sentences = tuple(_sentences(strict, row.verdict.is_related))
+    sentences = tuple(_sentences(strict, row))
     table = Table(
         "Tensors that are not the base's, in steps of their grids", COLUMNS, tuple(_rows(strict.beyond)), (1, 2, 3, 5)
     )
@@ -39,7 +43,7 @@ def describe(_report: Report, row: Row) -> Finding | None:
     )
 
 
-def _sentences(strict: Strict, is_related: bool) -> Iterator[str]:
+def _sentences(strict: Strict, row: Row) -> Iterator[str]:
     if strict.problem:
         yield f"its numbers were not compared: {printable(strict.problem, 500)}"
         return
@@ -48,7 +52,7 @@ def _sentences(strict: Strict, is_related: bool) -> Iterator[str]:
         yield f"{strict.what} {base} and nothing else: {whole}"
     else:
         yield f"not everything is the base's: {whole} hold the numbers of {base} as their formats store them"
-    yield from _beyond(strict, is_related)
+    yield from _beyond(strict, row)
     for reason in dict.fromkeys(strict.unbound.values()):
         names = [name for name, why in strict.unbound.items() if why == reason]
         yield f"{_listed(names)} cannot be told number by number: {printable(reason, 300)}"
@@ -60,7 +64,7 @@ def _sentences(strict: Strict, is_related: bool) -> Iterator[str]:
         yield f"config.json says something else than the base's: {'; '.join(strict.settings[:NAMED])}"
 
 
-def _beyond(strict: Strict, is_related: bool) -> Iterator[str]:
+def _beyond(strict: Strict, row: Row) -> Iterator[str]:
     """Yield the number furthest off and, of models that share ancestry, how the difference may have come about."""
     if not strict.beyond:
         return
@@ -79,9 +83,10 @@ def _beyond(strict: Strict, is_related: bool) -> Iterator[str]:
         yield f"in {name} the grids of {first.coarse:,} blocks are coarser than their numbers need"
     if any(one.beyond for one in strict.beyond):
         wide = sum(one.wide for one in strict.beyond)
-        how = ", as an edit leaves" if strict.is_edit else ", as training or another quantization leaves"
+        made = row.derivation if row.derivation and {*row.derivation.means} & FOUND else None
+        guess = "as an edit leaves" if strict.is_edit else "as training or another quantization leaves"
         differ = f"of {len(strict.beyond):,} tensors that differ, {wide:,} do in more than 1 % of their numbers"
-        yield differ + how * is_related
+        yield differ + f", {made.words if made else guess}" * row.verdict.is_related
 
 
 def _are(names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Evidence, Verdict
 from hf_lineage.report.findings.table import describe_claim, state_first
-from hf_lineage.report.words import texts, whole, wording
+from hf_lineage.report.words import advise, texts_of, whole, wording
 
 DETAILS, NEXT = "Details: --explain", "Next: "
 MOST = 2
@@ -35,7 +35,7 @@ def summarize(report: Report) -> Iterator[str]:
 
 def summarize_claim(report: Report, row: Row) -> Iterator[str]:
     """Yield what comes from the base and how the model was made, what is in doubt, and what to do next."""
-    text, reason = texts()[row.verdict.code], wording.reason(row)
+    text, reason = texts_of(row.verdict), wording.reason(row)
     briefs = [finding.brief for _, finding in describe_claim(report, row) if finding.brief]
     head = briefs or [reason if row.verdict.verified and row.verdict.by_units else text.title]
     yield " ".join(map(whole, [*head, *_by_chance(row.verdict)]))
@@ -43,16 +43,7 @@ def summarize_claim(report: Report, row: Row) -> Iterator[str]:
     doubts = [*doubts[:MOST], *([f"{len(doubts) - MOST} more: --explain"] if len(doubts) > MOST else [])]
     if doubts:
         yield " ".join(map(whole, doubts))
-    yield f"{NEXT}{_advice(report, row)}"
-
-
-def _advice(report: Report, row: Row) -> str:
-    """Return the first advice on a code; of a claim that is verified and fails all the same, on what fails it."""
-    if row.verdict.verified and row.unmet:
-        return "Do what the policy asks, or change the policy."
-    if row.verdict.verified and report.counted:
-        return "Declare the other parent in the card, or ask the publisher about it."
-    return texts()[row.verdict.code].next[0]
+    yield f"{NEXT}{advise(report, row)[0]}"
 
 
 def _by_chance(verdict: Verdict) -> Iterator[str]:

@@ -20,7 +20,7 @@ from hf_lineage.evidence import Code, Evidence, Verdict, Word
 from hf_lineage.evidence.nulls import EmpiricalNull, PermutationNull
 from hf_lineage.report.findings import Finding, place_claim, place_report
 from hf_lineage.report.formats.materials import pinned
-from hf_lineage.report.words import Write, beside, encode, numbers, publish, texts
+from hf_lineage.report.words import Write, advise, beside, encode, numbers, publish, texts
 from hf_lineage.report.words import commands as command
 
 SCHEMA_VERSION = 5
@@ -92,7 +92,7 @@ def document(report: Report, write: Write | None = None) -> dict[str, Any]:
             {"base": claim.base, "relation": claim.relation, "sources": list(claim.sources)}
             for claim in report.declared
         ],
-        **outcome(report.code),
+        **_outcome(report.code, _next(report)),
         "exit_code": int(report.status),
         "recipe": asdict(options.recipe),
         "settings": {name: getattr(options, name) for name in TAKEN} | {"paths": [*options.paths]} | again,
@@ -126,7 +126,7 @@ def _claim(report: Report, row: Row) -> dict[str, Any]:
         "relation": row.claim.relation,
         "part": row.part,
         "sources": list(row.claim.sources),
-        **outcome(row.verdict.code),
+        **_outcome(row.verdict.code, advise(report, row)),
         "exit_code": int(row.verdict.exit_code),
         "reason": row.verdict.reason,
         **_decisive(row.verdict, paths),
@@ -161,10 +161,15 @@ def _decisive(verdict: Verdict, paths: Sequence[dict[str, Any]]) -> dict[str, An
     return {"score": path["score"], "p_value_adjusted": p_value, "inherited": measured}
 
 
-def outcome(code: Code) -> dict[str, Any]:
+def _outcome(code: Code, advice: Sequence[str]) -> dict[str, Any]:
     """Return the keys that reports and claims have alike: word, code, whether it is verified, and advice."""
-    verified = code.word is Word.VERIFIED
-    return {"verdict": str(code.word), "code": code, "verified": verified, "next": list(texts()[code].next)}
+    return {"verdict": str(code.word), "code": code, "verified": code.word is Word.VERIFIED, "next": list(advice)}
+
+
+def _next(report: Report) -> Sequence[str]:
+    """Return the advice on the claim that a policy refuses, else on the worst; on what is not declared without one."""
+    row = next((row for row in report.rows if row.unmet), report.worst)
+    return advise(report, row) if row and row.verdict.code is report.code else texts()[report.code].next
 
 
 def _inherited(evidence: Evidence) -> dict[str, Any] | None:

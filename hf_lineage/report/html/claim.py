@@ -15,8 +15,8 @@ from hf_lineage.evidence import Code, Evidence
 from hf_lineage.evidence.adapters import Trace
 from hf_lineage.report import page
 from hf_lineage.report.findings import describe_claim
+from hf_lineage.report.words import Texts, advise, numbers, sentences, texts_of, wording
 from hf_lineage.report.words import commands as command
-from hf_lineage.report.words import numbers, wording
 
 
 class Tile(NamedTuple):
@@ -86,29 +86,14 @@ def _unread(evidence: Evidence, layers: int | None) -> bool:
 
 def figures(row: Row) -> tuple[str, str, str]:
     """Return score, share and p-value of the path that decided."""
-    evidence = wording.best(row)
-    if evidence is None:
-        p_value, share = wording.p_value(row), wording.inherited_share(row)
-        return "–", "–" if share is None else f"{share:.0%}", "–" if p_value is None else f"{p_value:.3g}"
-    return wording.score(evidence), wording.inherited(evidence).replace("-", "–"), f"{evidence.p_value:.3g}"
+    _, *cells, _ = wording.line(row)
+    score, share, p_value = ("–" if cell == "-" else cell for cell in cells)
+    return score, share, p_value
 
 
 ALIKE, INHERITED = "Which layers are alike", "What is inherited"
 CHANCE, PROFILE = "Could it be chance?", "A profile of each model"
-CAPTIONS = {
-    ALIKE: "Each row is a layer of the base, each column a layer of the model. A bright cell says that the two "
-    "layers hold the same weights up to some training; a dark one, that they are no more alike than layers of "
-    "independent models. The best assignment picks the outlined pairs; the score is their mean.",
-    INHERITED: "How much of what each layer's hidden units write comes from units with a counterpart in the base: a "
-    "unit that reads and writes in the same direction. Units count by what they write, so copies that "
-    "write nothing count nothing. Pale layers do not come from the base: half or less is inherited.",
-    CHANCE: "If the two models were independent, permuting the coordinates of one of them would change nothing. The "
-    "bars are the scores after such permutations, the marker is the score without any. It is computed on the "
-    "test coordinates, which are permuted, so it can differ a little from the score above.",
-    PROFILE: "How strongly each layer's product shares a direction with the identity (trace concentration). Training "
-    "gives every model its own profile, and a model made from another one tends to keep it. The verdict "
-    "does not depend on it.",
-}
+CAPTIONS = sentences("captions")
 """Title of a picture -> what it shows."""
 UNREAD = " Layers without a column were not read: the others had made the verdict clear."
 
@@ -170,7 +155,9 @@ class View:
     number: int
     """Number of the claim among all claims, counted from 0."""
     row: Row
+    text: Texts
     reason: str
+    advice: Sequence[str]
     beside: Sequence[str]
     """Sentences of findings that belong beside the verdict."""
     tiles: Sequence[Tile]
@@ -196,7 +183,9 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> Vi
     return View(
         number=number,
         row=row,
+        text=texts_of(row.verdict),
         reason="" if row.verdict.code is Code.ADAPTER else wording.reason(row),
+        advice=advise(report, row),
         beside=list(state_beside(report, row)),
         tiles=list(tiles(report, row)),
         evidence=list(evidence(row, number, captions)),

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from hf_lineage.errors import printable
+from hf_lineage.evidence import Code
 from hf_lineage.evidence.derivation import SIBLINGS
 from hf_lineage.index.search import Identification, Relative
 from hf_lineage.index.storage import Entry
@@ -37,8 +38,11 @@ def _cells(result: Identification, one: Relative) -> tuple[str, ...]:
     related = one in result.related
     along = f"{one.along:.2f}" if related and one is not result.ancestor else "-"
     distance = f"{one.distance:.3f}" if related else "-"
-    shown = wording.inherited(evidence)
-    return named(one.entry), distance, along, shown, f"{evidence.p_value:.3g}", one.verdict.label
+    return named(one.entry), distance, along, _inherited(result, one), f"{evidence.p_value:.3g}", one.verdict.label
+
+
+def _inherited(result: Identification, one: Relative) -> str:
+    return wording.inherited(one.verdict.evidence[result.path])
 
 
 def _sentences(result: Identification) -> Iterator[str]:
@@ -53,7 +57,10 @@ def _sentences(result: Identification) -> Iterator[str]:
     nearest = min(result.related, key=lambda one: one.distance)
     yield f"Nearest known relative: {named(nearest.entry)} (distance {nearest.distance:.3f})"
     through = [one for one in result.related if one is not ancestor and one.along >= SIBLINGS]
-    if through:
+    if ancestor.verdict.code is Code.PART:
+        gave = [f"{_inherited(result, one)} in {named(one.entry)}" for one in (*through, ancestor)]
+        yield f"What its units write has counterparts: {' and '.join(gave)}, as where layers were copied"
+    elif through:
         shares = " and ".join(f"{one.along**2:.0%} is also in {named(one.entry)}" for one in through)
         between = "them" if through[1:] else "that model"
         yield (

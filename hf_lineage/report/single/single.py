@@ -33,7 +33,7 @@ def inspection_text(inspection: Inspection) -> str:
         if isinstance(result, str):
             blocks.append(wrapped(f"{path}: {printable(result)}"))
         else:
-            blocks.append(f"{path}: trace concentration s = |tr M| / ‖M‖\n{_layers(result)}")
+            blocks.append(f"{path}: trace concentration of the plain product, s = |tr M| / ‖M‖\n{_layers(result)}")
     if inspection.unclaimed:
         blocks.append(wrapped(f"Tensors of unknown purpose, not read: {printable(', '.join(inspection.unclaimed))}"))
     return "\n".join(blocks) + "\n"
@@ -103,4 +103,4 @@ def _layers(result: Pairing) -> str:
         (str(layer), f"{value:.2f}", {1.0: "+", -1.0: "-"}.get(float(sign), " "), bar(float(value), top))
         for layer, value, sign in zip(result.layers, result.concentration, result.signs, strict=True)
     ]
-    return table(("Layer", "s", "Sign", ""), rows, numeric=(0, 1))
+    return table(("Layer", "Plain s", "Sign", ""), rows, numeric=(0, 1))

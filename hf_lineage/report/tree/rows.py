@@ -13,6 +13,7 @@ from markupsafe import Markup
 from hf_lineage.errors import printable
 from hf_lineage.index.tree import Edge, Mark, Tree
 from hf_lineage.report.page import element, group, path, rect, shortened, svg, text
+from hf_lineage.report.words import sentences
 
 TONES = {
     Mark.VERIFIED: "good",
@@ -30,11 +31,7 @@ COLOURS = {mark: _OF_TONE[tone] for mark, tone in TONES.items()}
 """Mark -> its colour where there is no style sheet."""
 CLAIMS = (Mark.DECLARED, Mark.NOT_JUDGED, Mark.NO_TRACE, Mark.CONTRADICTED)
 """Marks of edges that no weights bear out, which are no part of a tree and drawn in dashes."""
-MEANING = (
-    "Verified: declared, and the exact test confirms it. Measured only: the weights show it, but no model declares "
-    "it. Only claims, quantization and pruning tell which model came first; otherwise the direction is not known. An "
-    "unknown common ancestor is a model that was not given."
-)
+MEANING = sentences("tree")["meaning"]
 
 
 @dataclass(frozen=True)

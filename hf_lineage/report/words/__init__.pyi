@@ -13,6 +13,10 @@ from .place import places as places
 from .publishable import public as public
 from .publishable import publish as publish
 from .verdicts import CODES as CODES
+from .verdicts import Texts as Texts
+from .verdicts import advise as advise
+from .verdicts import sentences as sentences
 from .verdicts import texts as texts
+from .verdicts import texts_of as texts_of
 from .wording import columns as columns
 from .wording import whole as whole

@@ -14,15 +14,7 @@ import numpy as np
 from hf_lineage.architecture import Layout
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.signature.computing import Share, workers
-from hf_lineage.signature.products import (
-    MatrixProduct,
-    Probes,
-    cap,
-    matrix_products,
-    measure_units,
-    row_norms,
-    tensors,
-)
+from hf_lineage.signature.products import MatrixProduct, Probes, cap, matrix_products, measure_units, row_norms, tensors
 from hf_lineage.signature.recipe import RECIPES, Array, Recipe, Vector
 from hf_lineage.signature.units.rows import PATH, UnitRows
 from hf_lineage.signature.units.subsample import Keep, Numbers, everything, experts_of

@@ -10,6 +10,6 @@ STACK = "layers.0.experts.both"
 def test_a_shape_that_no_stack_of_experts_has_is_refused_by_its_name(shape):
     """`tests/tensors/test_tables.py` has the places of every class."""
     with pytest.raises(
-        CheckpointError, match=rf"{STACK} has shape .* does not fit .*\.\*\.gate and .*\.\*\.up, as which"
+        CheckpointError, match=rf"{STACK} has shape .* does not fit .*\.\*\.gate and .*\.\*\.up: the weights"
     ):
         places({"layers.*.experts.both": ("layers.*.experts.*.gate", "layers.*.experts.*.up")}, {STACK: shape})

@@ -23,7 +23,8 @@ from tests.quantizing import BASE, repacked
 from tests.sparse_models import dare
 
 QUANTIZED = r"quantized \(stored with [\d.]+ bits a weight\)"
-IN_FULL = r"9 of 9 matrices changed in full \(by (about )?[68]\.\d% of their size\), as by fine-tuning or a merge"
+TUNED = "as by fine-tuning or a merge"
+IN_FULL = rf"9 of 9 matrices changed in full \(by (about )?[68]\.\d% of their size\), {TUNED}"
 HUB = Options(local_hub=EXAMPLES, seed=1, permutations=199)
 
 
@@ -40,19 +41,13 @@ def means(derived):
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (
-            "fern/llama-finetune-a",
-            "9 of 9 matrices changed in full (by 6.5% of their size), as by fine-tuning or a merge",
-        ),
+        ("fern/llama-finetune-a", f"9 of 9 matrices changed in full (by 6.5% of their size), {TUNED}"),
         ("fern/llama-lora-merged", "a change of rank 8 in 12 of 12 matrices, as a merged LoRA adapter leaves it"),
         ("heron/llama-int8-rounded", "quantized to 8 bits"),
         ("heron/llama-pruned-50", "pruned (50% of the weights set to zero)"),
         ("magpie/llama-laundered", "hidden units reordered and rescaled, weights unchanged"),
         ("magpie/llama-grafted", "weights unchanged"),
-        (
-            "fern/gpt2-finetune-a",
-            "6 of 6 matrices changed in full (by 10.8% of their size), as by fine-tuning or a merge",
-        ),
+        ("fern/gpt2-finetune-a", f"6 of 6 matrices changed in full (by 10.8% of their size), {TUNED}"),
     ],
 )
 def test_what_was_done_to_the_example_models_is_seen(model, expected):

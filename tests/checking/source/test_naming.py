@@ -191,7 +191,9 @@ class TestLocalHub:
         result = lineage("check", "fern/child", "--local-hub", hub)
         rows = [(row[0], row[-1]) for row in result.rows if row[0] != "value_output"]
         assert rows == [("acme/alias", "inherited"), ("acme/self", "no-base")]
-        assert "The model declares itself as its base" in result.sentences
+        assert "The model declares itself, and a model cannot be its own base." in result.sentences
+        assert "could not be opened" not in result.sentences
+        assert "Declare the base that the model was made from" in result.sentences
 
     def test_it_may_be_a_link_itself(self, hub, checkout):
         (checkout / "link").symlink_to(hub)

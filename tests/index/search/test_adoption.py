@@ -12,10 +12,11 @@ from hf_lineage.evidence.derivation.differences import products, scaled
 from hf_lineage.index.search.adoption import between, nearer, noted, relatives, searched
 from hf_lineage.index.search.identify import identify
 from hf_lineage.index.storage.catalogue import Catalogue, signature_file
+from tests.blends import half_and_half
 from tests.models import EXAMPLES
 from tests.server.client import connect_to_nothing
 
-BASE = "acme/llama-base"
+BASE, OPTIONS = "acme/llama-base", Options(local_hub=EXAMPLES)
 
 
 def step(rng, size):
@@ -61,13 +62,25 @@ def test_the_parents_of_a_merge_are_nearer_than_their_base(signatures, catalogue
 def test_a_report_gets_a_sentence_and_keeps_its_verdict(signatures, tmp_path):
     catalogue = Catalogue(tmp_path)
     catalogue.add(replace(signatures["fern/llama-finetune-a"], model="org/red"))
-    report = check("fern/llama-merge-a-b", (BASE,), Options(local_hub=EXAMPLES))
+    report = check("fern/llama-merge-a-b", (BASE,), OPTIONS)
     after = noted(report, catalogue)
     (note,), (relative,) = after.notes, after.relatives
     assert (relative.model, relative.base, round(relative.along**2, 2)) == ("org/red", BASE, 0.57)
     assert (after.rows, after.exit_code) == (report.rows, report.exit_code)
-    assert "is a nearer relative than the declared base acme/llama-base: it shares 57% of" in note
+    assert "is a nearer relative than the base acme/llama-base: it shares 57% of" in note
     assert "shared training data alone can cause up to 0.5" in note
+
+
+def test_a_model_that_gave_more_than_a_base_of_which_a_part_was_taken_is_named(signatures, tmp_path):
+    catalogue = Catalogue(tmp_path / "index")
+    for name in (BASE, host := "otter/llama-independent"):
+        catalogue.add(signatures[name])
+    graft = half_and_half(tmp_path / "graft", {host: 0.0, BASE: 1.0}, "layers.[14].")
+    told = f"{host}, which is in the index, is nearer than {{}}base {BASE}: 67% of what the model's units write has"
+    for declares, word in ((f"base_model: {BASE}", "the declared "), ("license: mit", "the ")):
+        (graft / "README.md").write_text(f"---\n{declares}\n---\n")
+        (note,) = noted(check(str(graft), () if "declared" in word else (BASE,), OPTIONS), catalogue).notes
+        assert note.startswith(told.format(word)), note
 
 
 def on_hub(folder, signature):

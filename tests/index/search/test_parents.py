@@ -56,7 +56,24 @@ def test_where_the_model_names_nothing_whoever_asks_names_the_bases_and_the_inde
     folder = blended(tmp_path / "rio", {BASE: 0.43, B: 0.57})
     (folder / "README.md").unlink()
     assert check(str(folder), (BASE, B), OPTIONS).undeclared == ()
-    assert searched(folder, catalogue, BASE).undeclared == (B,)
+    found = searched(folder, catalogue, BASE)
+    assert (found.undeclared, f"the check names {BASE} alone" in " ".join(found.to_text().split())) == ((B,), True)
+
+
+@pytest.mark.parametrize(
+    ("file", "names"),
+    [
+        ("config.json", '{{"_name_or_path": "{0}", {1}'),
+        ("mergekit_config.yml", "merge_method: linear\nmodels: [{{model: {0}}}]"),
+        ("README.md", "---\nbase_model:\n- acme/llama-base\n- /data/{0}\n---\n"),
+    ],
+)
+def test_a_parent_that_another_file_than_the_card_names_or_a_path_is_declared(tmp_path, catalogue, file, names):
+    folder = blended(tmp_path / "rio", {BASE: 0.43, B: 0.57})
+    assert check(str(folder), (BASE, B), OPTIONS).undeclared == (B,)
+    stored = (folder / file).read_text()[1:] if file == "config.json" else ""
+    (folder / file).write_text(names.format(B, stored))
+    assert check(str(folder), (BASE, B), OPTIONS).undeclared == ()
 
 
 @pytest.mark.parametrize("model", [A, "fern/llama-lora-merged", "heron/llama-int8-rounded", "heron/llama-pruned-50"])

@@ -1,5 +1,7 @@
 """The tree of the example models is the true one: parents, a merge, a second family, and who is alone."""
 
+import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +13,8 @@ from hf_lineage.hub.reference import resolve
 from hf_lineage.index.tree.relatives import Member
 from hf_lineage.index.tree.tree import Mark, grow
 from hf_lineage.signature.recipe import signs
+from tests.blends import half_and_half
+from tests.invoking import lineage
 from tests.models import EXAMPLES
 
 QUICK = Criteria(permutations=99)
@@ -85,6 +89,21 @@ def test_a_model_made_from_a_fine_tune_hangs_on_it_though_it_declares_the_base(m
     some = [members[name] for name in (BASE, "fern/llama-finetune-a", "fern/llama-finetune-b")]
     (edge,) = [one for one in grow([*some, made], "mlp", QUICK).edges if one.child == made.name]
     assert (edge.parent, edge.mark, edge.directed) == ("fern/llama-finetune-a", Mark.MEASURED, True)
+
+
+def test_a_graft_hangs_on_both_its_parents_with_the_layers_it_took_and_a_copy_is_at_no_distance(tmp_path):
+    hub, (host, donor) = tmp_path, ("otter/llama-independent", "acme/llama-base")
+    for name, model in ((host, host), (donor, donor), ("wren/copy", host)):
+        shutil.copytree(EXAMPLES / model, hub / name)
+    half_and_half(hub / "wren/graft", {host: 0.0, donor: 1.0}, "layers.[14].")
+    (hub / "wren/graft/README.md").unlink()
+    asked = ("tree", host, donor, "wren/copy", "wren/graft", "--local-hub", hub, "--format")
+    text, drawn = lineage(*asked, "text").sentences, json.loads(lineage(*asked, "json").out)["edges"]
+    ends = {frozenset((one["parent"], one["child"])): one for one in drawn}
+    assert ends[frozenset((host, "wren/graft"))]["relation_seen"] == "in layers 0, 2-3, 5, weights unchanged"
+    assert ends[frozenset((donor, "wren/graft"))]["mark"] == "in_part"
+    assert (ends[frozenset((host, "wren/copy"))]["length"], len(drawn)) == (0.0, 3)
+    assert "A length is -2 ln of the mean cosine of both models' layers: 0 for a copy" in text
 
 
 def test_no_models_are_no_tree():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from hf_lineage import Options, check
 from hf_lineage.checking.results.blended import Blended
 from hf_lineage.evidence.derivation.blend import Blend, Made
 from hf_lineage.evidence.derivation.contributions import Share, Shares
@@ -11,7 +12,10 @@ from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.policy.policy import Policy
 from hf_lineage.report import FORMATS
 from hf_lineage.report.findings import blend
+from tests import blends
+from tests.models import EXAMPLES
 from tests.pages import measured, report, row
+from tests.sparse_models import dare_ties
 
 A, B = (Share(value, value - 0.002, value + 0.002, {}, detected=True) for value in (0.43, 0.57))
 RIO = Blended(("org/a", "org/b"), Blend(Shares((A, B), 0.0), {}, 1.0, 1.0, (Made.BLEND,) * 2), (True, False))
@@ -70,7 +74,7 @@ def test_it_leaves_a_check_undecided_and_a_policy_decides_otherwise():
         (Made.PIECES, "some matrices of the model are those of org/b"),
         (Made.FROM_MODEL, "org/b shows no parent"),
         (Made.NEAR, "the model lies near the line between org/b and the other parents"),
-        (Made.ASIDE, "the share of org/b shows no parent"),
+        (Made.ASIDE, "the share of org/b alone shows no parent"),
         (Made.HIDDEN, "whether the share of org/b is that of a parent does not show"),
     ],
 )
@@ -103,3 +107,13 @@ def test_machines_read_the_same():
     assert values["undeclared"] == ["org/b"]
     assert values["trained_after"] is False
     assert [parent["shows"] for parent in values["parents"]] == ["blend", "blend"]
+
+
+def test_a_share_beside_numbers_of_the_base_denies_no_parent_of_a_merge_by_ties(tmp_path):
+    merged, parents = dare_ties(tmp_path / "merged", (blends.A, blends.B)), (blends.BASE, blends.A)
+    told = " ".join(check(str(merged), parents, Options(local_hub=EXAMPLES)).to_text(explain=True).split())
+    assert "27% of the numbers are the base's, unchanged, the others are not" in told
+    assert f"share of {blends.A} alone shows no parent" in told
+    assert (
+        "It denies none either: merges by TIES, DARE or DELLA have no one share. They leave many numbers equal" in told
+    )

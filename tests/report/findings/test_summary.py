@@ -7,7 +7,7 @@ import pytest
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.report.findings.summary import summarize
 from hf_lineage.report.words import texts
-from tests.pages import measured, report, row
+from tests.pages import document, measured, report, row, words
 from tests.report import families
 
 ONE = row(mlp=measured())
@@ -28,10 +28,15 @@ def test_a_verified_claim_says_what_comes_from_the_base_and_what_is_usual():
 
 
 def test_what_a_policy_refuses_is_never_left_without_advice():
-    refused = replace(ONE, unmet=("the policy asks for merges",))
-    assert list(summarize(report(refused)))[1:] == [
-        "The policy asks for merges.", "Next: Do what the policy asks, or change the policy.",
-    ]  # fmt: skip
+    refused, advice = (
+        replace(ONE, unmet=("the policy asks for merges",)),
+        "Do what the policy asks, or change the policy.",
+    )
+    assert list(summarize(report(refused)))[1:] == ["The policy asks for merges.", f"Next: {advice}"]
+    told, page = document(report(ONE, refused)), words("html", report(refused))
+    assert told["claims"][1]["next"][:2] == told["next"][:2] == [advice, "The policy asks for merges."]
+    assert told["claims"][0]["next"][0] == "Nothing to do." not in (*told["next"], *told["claims"][1]["next"])
+    assert (advice in page, "Nothing to do" in page) == (True, False)
 
 
 def test_of_more_doubts_than_two_the_others_are_counted():

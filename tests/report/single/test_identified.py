@@ -1,17 +1,19 @@
 """What an index knows of a model is told with the size of the index, and never as an accusation."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
 
-from hf_lineage import Options
+from hf_lineage import Options, extract
 from hf_lineage.checking.source.model import open_model
 from hf_lineage.checking.source.naming import located
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.index.search.identify import identify
 from hf_lineage.index.search.parents import weighed
 from hf_lineage.report.single import identified as identification
+from tests.blends import A, half_and_half
 from tests.index.conftest import catalogue, signatures
 from tests.models import EXAMPLES
 
@@ -82,3 +84,16 @@ def test_what_each_parent_gave_is_told_as_a_check_tells_it(merge):
     (path,) = json.loads(identification.json([whole]))["paths"]
     assert [one["shows"] for one in path["blend"]["parents"]] == ["none", "blend", "blend"]
     assert json.loads(identification.json([merge]))["paths"][0]["blend"] is None
+
+
+def test_of_a_graft_the_model_whose_layers_it_has_is_named_and_no_blend(signatures, catalogue, tmp_path):
+    """Its donor is a child of a model of the index that is as much alike in the other layers: not at all."""
+    shutil.copytree(EXAMPLES, tmp_path / "hub")
+    half_and_half(tmp_path / "hub/wren/graft", {(host := "otter/llama-independent"): 0.0, A: 1.0}, "layers.[14].")
+    options = Options(local_hub=tmp_path / "hub", paths=("mlp",))
+    found = identify(extract("wren/graft", options), "mlp", catalogue, Criteria(permutations=199))
+    model = open_model(located("wren/graft", options), options)
+    shown = " ".join(identification.text([weighed(found, model, options)]).split())
+    assert f"What its units write has counterparts: 67% in {host} and 33% in {A}, as where layers" in shown
+    assert f"some matrices of the model are those of {host}, and the others are not" in shown
+    assert not any(false in shown for false in ("checkpoints of one training", "the blend", "it may come from there"))

@@ -61,7 +61,7 @@ def test_a_long_reason_takes_no_room_from_the_table():
 
 def test_every_layer_is_named_by_its_number_in_the_model_with_its_sign():
     lines = inspection_text(INSPECTION).splitlines()
-    assert "mlp: trace concentration s = |tr M| / ‖M‖" in lines
+    assert "mlp: trace concentration of the plain product, s = |tr M| / ‖M‖" in lines
     rows = [line.split() for line in lines if line.split()[:1] in (["0"], ["1"], ["4"])]
     assert [row[:2] for row in rows] == [["0", "0.90"], ["1", "0.60"], ["4", "0.30"]]
     assert (rows[0][2], rows[1][2]) == ("+", "-")

@@ -21,7 +21,9 @@ def test_a_contradiction_looks_bad_and_only_a_verified_claim_looks_good():
 
 def test_there_is_advice_for_every_code_in_sentences_of_at_most_25_words():
     for text in texts().values():
-        sentences = [text.title, *text.next, *text.meaning.replace(". ", ".\n").splitlines()]
+        cases = [sentence for case in text.cases for sentence in (case.title or text.title, case.meaning, *case.next)]
+        parts = [text.title, text.meaning, *text.next, *filter(None, cases)]
+        sentences = [sentence for part in parts for sentence in part.replace(". ", ".\n").splitlines()]
         assert text.next
         assert all(sentence.endswith(".") and len(sentence.split()) <= 25 for sentence in sentences), sentences
         assert not text.headline.endswith(".")

@@ -79,11 +79,15 @@ def test_the_worst_row_is_the_first_of_those_that_make_the_outcome(verdicts, num
     assert report().worst is None
 
 
-def test_the_path_that_decided_says_what_all_say_and_has_the_highest_score_of_those():
+def test_the_path_that_decided_says_what_all_say_and_is_the_weakest_of_those():
     mixed = judged(mlp=evidence(score=0.5), value_output=evidence(score=0.9, shares=(0.0,) * 4))
     assert mixed.label == "RELATED embedding"
     assert mixed.decisive == "value_output"
-    assert judged(mlp=evidence(score=0.5), value_output=evidence(score=0.9)).decisive == "value_output"
+    assert judged(mlp=evidence(score=0.9), value_output=evidence(score=0.5)).decisive == "value_output"
+    most = judged(mlp=evidence(score=0.9, shares=(1.0, 1.0, 1.0, 0.0)), value_output=evidence(score=0.5))
+    assert (most.label, most.decisive) == ("VERIFIED inherited", "mlp")
+    far = judged(mlp=evidence(score=0.1, p=0.5), value_output=evidence(score=0.2, p=0.4))
+    assert (far.label, far.decisive) == ("UNRELATED", "value_output")
     assert Verdict(Code.INCONCLUSIVE).decisive is None
     assert wording.best(row(Verdict(Code.INCONCLUSIVE))) is None
 
