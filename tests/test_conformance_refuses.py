@@ -86,22 +86,19 @@ def test_a_wrong_entry_that_must_never_pass_is_refused(wrong, tmp_path):
 
 DEVIATING = {
     "gate and up exchanged": ("LlamaForCausalLM", "llama", {"mlp": {"up": "mlp.gate_proj", "gate": "mlp.up_proj"}}),
-    "query and value exchanged": (
-        "GPT2LMHeadModel", "gpt2", {"attention": {"packed": {"attn.c_attn": ("value", "key", "query")}}},
-    ),
+    "query and value exchanged":
+        ("GPT2LMHeadModel", "gpt2", {"attention": {"packed": {"attn.c_attn": ("value", "key", "query")}}}),
     "the other branch's norm": ("LlamaForCausalLM", "llama", {"mlp": {"norm": "input_layernorm"}}),
     "a gain said to be stored less one": ("LlamaForCausalLM", "llama", {"gain": "one_plus"}),
-    "two gains on outputs exchanged": (
-        "BeitModel", "vit", {"mlp": {"output_norm": "lambda_1"}, "attention": {"output_norm": "lambda_2"}},
-    ),
+    "two gains on outputs exchanged":
+        ("BeitModel", "vit", {"mlp": {"output_norm": "lambda_1"}, "attention": {"output_norm": "lambda_2"}}),
     "queries, keys and values by head said to follow one another": (
         "DebertaModel", "deberta",
         {"attention": {"interleaved": {}, "packed": {"attention.self.in_proj": ("query", "key", "value")}}},
     ),
     "a gain stored less one said to be plain": ("GemmaForCausalLM", "gemma", {"gain": "plain"}),
-    "an output norm said to be an input norm": (
-        "Olmo2ForCausalLM", "olmo2", {"mlp": {"norm": "post_feedforward_layernorm", "output_norm": ()}},
-    ),
+    "an output norm said to be an input norm":
+        ("Olmo2ForCausalLM", "olmo2", {"mlp": {"norm": "post_feedforward_layernorm", "output_norm": ()}}),
     "a norm inside the branch": ("BitNetForCausalLM", "llama", {}),
     "one of two norms inside left out": ("BitNetForCausalLM", "bitnet", {"mlp": {"inner_norm": ()}}),
     "keys and values from a latent exchanged": (

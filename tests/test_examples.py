@@ -4,10 +4,8 @@ import json
 
 import pytest
 
-from hf_lineage import Options, check, inspect
-from hf_lineage.report.single.single import inspection_text
+from hf_lineage import Options, check
 from tests.goldens import HUB
-from tests.pages import words
 
 TUNED = ("fern/llama-finetune-a", "fern/llama-finetune-b", "fern/gpt2-finetune-a", "moss/llama-continued")
 PRUNED = ("heron/llama-pruned-50", "heron/llama-int8-rounded")
@@ -75,24 +73,17 @@ def test_after_everything_was_read_the_report_says_that_a_rotated_stream_was_sea
     assert lines[1] == said
 
 
-def test_the_trace_of_the_plain_product_and_that_of_a_recipe_have_names_of_their_own():
-    model, options = "fern/llama-finetune-a", Options(local_hub=HUB, seed=0)
-    plain, page = inspection_text(inspect(model, options)), words("html", check(model, options=options))
-    assert "mlp: trace concentration of the plain product, s = |tr M| / ‖M‖" in plain
-    assert "as the recipe forms it, shares a direction with the identity (trace concentration; `inspect`" in page
+STRICT = {
+    "heron/llama-pruned-50": "pruned (50% of the weights set to zero)",
+    "magpie/llama-laundered": "hidden units reordered and rescaled, weights unchanged",
+}
 
 
-@pytest.mark.parametrize(
-    ("model", "made"),
-    [
-        ("heron/llama-pruned-50", "pruned (50% of the weights set to zero)"),
-        ("magpie/llama-laundered", "hidden units reordered and rescaled, weights unchanged"),
-    ],
-)
-def test_strict_says_what_the_report_knows_of_the_numbers_that_differ(model, made):
-    text = check(model, options=Options(local_hub=HUB, seed=0, strict=True)).to_text(explain=True)
-    assert f"do in more than 1 % of their numbers, {made}" in " ".join(text.split())
-    assert "as training or another quantization leaves" not in " ".join(text.split())
+@pytest.mark.parametrize("model", STRICT)
+def test_strict_says_what_the_report_knows_of_the_numbers_that_differ(model):
+    report = check(model, options=Options(local_hub=HUB, seed=0, strict=True))
+    text = " ".join(report.to_text(explain=True).split())
+    assert f"do in more than 1 % of their numbers, {STRICT[model]}" in text
 
 
 def test_no_base_that_the_user_names_is_called_declared():

@@ -36,8 +36,7 @@ def rows(file, heading):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.long] if name in SLOW else []) for name in sorted(BLOCKS)],
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name in SLOW else []) for name in sorted(BLOCKS)]
 )
 def test_every_generated_block_is_up_to_date(name):
     file, render = BLOCKS[name]

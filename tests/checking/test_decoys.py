@@ -57,12 +57,7 @@ def test_two_independent_models_are_told_apart(pair):
             "config.json says 2 layers and the weights hold 4: transformers loads layers 0",
         ),
         ("foreign_prefix", ["B"], "unrelated", ""),
-        (
-            "one_letter_prefix",
-            ["A"],
-            "unused",
-            "are not among those that the class saves, and the base has no equal",
-        ),
+        ("one_letter_prefix", ["A"], "unused", "are not among those that the class saves, and the base has no equal"),
         ("named_file", ["B"], "ambiguous", "transformers loads other.safetensors, which config.json names"),
         ("named_file_alone", ["A"], "inherited", ""),
         ("file_and_shards", ["B"], "ambiguous", "transformers loads the file, other loaders follow the index;"),

@@ -37,8 +37,7 @@ def test_of_models_that_began_alike_no_cause_is_named_as_the_only_one(tmp_path, 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
-    ("share", "words", "said"),
-    [(0.5, "RELATED part", "is inherited, in layer 2"), (0.4, "RELATED embedding", BASIS)],
+    ("share", "words", "said"), [(0.5, "RELATED part", "is inherited, in layer 2"), (0.4, "RELATED embedding", BASIS)]
 )
 def test_of_a_blend_with_another_model_it_is_said_that_it_may_be_one(tmp_path, share, words, said):
     base, other = (EXAMPLES / name for name in ("acme/llama-base", "otter/llama-independent"))

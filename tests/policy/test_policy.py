@@ -55,8 +55,7 @@ def test_what_is_asked_for_and_is_not_so():
 
 
 @pytest.mark.parametrize(
-    ("fail_on", "codes"),
-    [("unrelated", (0, 1, 2, 0)), ("undecided", (0, 1, 2, 3)), ("never", (0, 0, 0, 0))],
+    ("fail_on", "codes"), [("unrelated", (0, 1, 2, 0)), ("undecided", (0, 1, 2, 3)), ("never", (0, 0, 0, 0))]
 )
 def test_what_fails(fail_on, codes):
     assert tuple(int(status(code, False, fail_on)) for code in (VERIFIED, UNRELATED, ERROR, UNDECIDED)) == codes

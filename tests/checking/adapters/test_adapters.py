@@ -85,8 +85,7 @@ WEIGHTS = HUB / BASE / "model.safetensors"
 
 
 @pytest.mark.parametrize(
-    ("layers", "words"),
-    [([2], "RELATED weak"), ([1, 3, 4], "RELATED weak"), ([1, 2, 3, 4], "VERIFIED adapter")],
+    ("layers", "words"), [([2], "RELATED weak"), ([1, 3, 4], "RELATED weak"), ([1, 2, 3, 4], "VERIFIED adapter")]
 )
 @pytest.mark.few(1)
 def test_a_trace_in_no_more_than_half_of_the_matrices_is_weak_however_clear_it_is(tmp_path, layers, words):

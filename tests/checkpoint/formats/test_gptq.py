@@ -188,30 +188,27 @@ DAMAGE = {
     "no scales": (change(".scales", None), f"{UP}.scales is missing, and {UP}.qweight cannot be decoded"),
     "no zero points": (change(".qzeros", None), f"{UP}.qzeros is missing"),
     "too few words": (
-        change(".qweight", torch.zeros(11, 256, dtype=torch.int32)),
+        change(".qweight", torch.zeros(11, 256).int()),
         f"{UP} is packed in 11 words a column, too few or many for 96 integers of 4 bits; have the weights saved again",
     ),
     "too few groups": (change(".scales", torch.ones(2, 256).half()), f"{UP} has scales for 2 groups, where 96 inputs"),
     "scales of another width": (change(".scales", torch.ones(3, 255).half()), f"{UP}.scales has shape (3, 255), but"),
-    "zero points of another shape": (
-        change(".qzeros", torch.zeros(3, 31, dtype=torch.int32)),
-        "has shape (3, 31), but the",
-    ),
+    "zero points of another shape": (change(".qzeros", torch.zeros(3, 31).int()), "has shape (3, 31), but the"),
     "scales that are infinite": (
         change(".scales", torch.full((3, 256), torch.inf).half()),
         f"{UP}.scales holds scales that are not finite",
     ),
     "a group that is not there": (
-        change(".g_idx", torch.full((96,), 3, dtype=torch.int32)),
+        change(".g_idx", torch.full((96,), 3).int()),
         f"{UP}.g_idx names a group that is not among its 3",
     ),
-    "a negative group": (change(".g_idx", torch.full((96,), -1, dtype=torch.int32)), "names a group that is not among"),
+    "a negative group": (change(".g_idx", torch.full((96,), -1).int()), "names a group that is not among"),
     "floats in place of words": (
         change(".qweight", torch.zeros(12, 256)),
         f"{UP}.qweight is stored as F32, but its format",
     ),
-    "indices as a matrix": (change(".g_idx", torch.zeros(2, 48, dtype=torch.int32)), "has shape (2, 48), but the"),
-    "nothing": (change(".qweight", torch.zeros(0, 256, dtype=torch.int32)), "has shape (0, 256), which is not the sha"),
+    "indices as a matrix": (change(".g_idx", torch.zeros(2, 48).int()), "has shape (2, 48), but the"),
+    "nothing": (change(".qweight", torch.zeros(0, 256).int()), "has shape (0, 256), which is not the sha"),
 }
 
 

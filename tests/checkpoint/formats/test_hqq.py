@@ -72,30 +72,26 @@ def letters(text):
     return torch.tensor([ord(letter) for letter in text], dtype=torch.uint8)
 
 
+def number(value):
+    return torch.tensor(value, dtype=torch.int32)
+
+
 DAMAGE = {
     "no scales": (f"{UP}.scale", None, f"CheckpointError: org/model: {UP}.scale is missing, and"),
     "no shape": (f"{UP}.shape", None, f"CheckpointError: org/model: {UP}.shape is missing, and"),
     "another shape": (f"{UP}.shape", torch.tensor([96, 128]), f"{UP}.W_q has shape (384, 32), but the"),
     "an absurd shape": (f"{UP}.shape", torch.tensor([2**40, 2**40]), "does not say its shape and its groups"),
     "a shape that is none": (f"{UP}.shape", torch.tensor([-1, 96]), "does not say its shape and its groups"),
-    "a group of nothing": (f"{UP}.group_size", torch.tensor(0, dtype=torch.int32), "does not say its shape and its gr"),
-    "another group": (
-        f"{UP}.group_size",
-        torch.tensor(64, dtype=torch.int32),
-        f"{UP}.W_q has shape (384, 32), but the",
-    ),
-    "no axis": (f"{UP}.axis", torch.tensor(2, dtype=torch.int32), "does not say its shape and its groups"),
+    "a group of nothing": (f"{UP}.group_size", number(0), "does not say its shape and its gr"),
+    "another group": (f"{UP}.group_size", number(64), f"{UP}.W_q has shape (384, 32), but the"),
+    "no axis": (f"{UP}.axis", number(2), "does not say its shape and its groups"),
     "another packing": (f"{UP}.packing", letters("8bit_u8"), f"{UP}.W_q has shape (384, 32), but the rest of its"),
     "an unknown packing": (
         f"{UP}.packing",
         letters("5bit"),
         "NothingToCompare: org/model: the weights are stored by H",
     ),
-    "bytes seen as floats": (
-        f"{UP}.view_as_float",
-        torch.tensor(1, dtype=torch.uint8),
-        "the packing 4bit_u8 as floats",
-    ),
+    "bytes seen as floats": (f"{UP}.view_as_float", number(1).byte(), "the packing 4bit_u8 as floats"),
     "few scales": (
         f"{UP}.scale",
         torch.ones(7, 1).half(),
@@ -107,11 +103,7 @@ DAMAGE = {
         "holds scales that are not fini",
     ),
     "too long a description": (f"{UP}.packing", letters("4" * 5000), "takes 5000 bytes, too many for a description"),
-    "another axis later": (
-        f"{LATER}.axis",
-        torch.tensor(0, dtype=torch.int32),
-        f"{LATER} is not stored like the matrices",
-    ),
+    "another axis later": (f"{LATER}.axis", number(0), f"{LATER} is not stored like the matrices"),
 }
 
 

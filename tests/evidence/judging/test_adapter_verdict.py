@@ -39,10 +39,7 @@ def test_a_trace_makes_the_adapter_related_and_verifies_its_claim():
 
 
 WEAK = {
-    "p alone": (
-        measured(CLEAR, directions=4.0, above=4),
-        "p is 0.005, and at most 0.001 verifies",
-    ),
+    "p alone": (measured(CLEAR, directions=4.0, above=4), "p is 0.005, and at most 0.001 verifies"),
     "an effect less than predicted": (
         measured(6.0),
         "the effect is 19.0 standard deviations, and at least 24.0 verify",

@@ -104,49 +104,20 @@ def test_one_layer_that_is_not_finite_is_a_reason_and_never_a_pass():
             )
 
 
-KINDS = [
-    pytest.param((1.0,) * 4, Code.INHERITED, "", id="a copy"),
-    pytest.param((1.0, 1.0, 1.0, 0.0), Code.INHERITED, "", id="three of four layers"),
-    pytest.param(
-        (1.0, 1.0, 0.0, 0.0),
-        Code.PART,
-        "50% of what its units write is inherited, in layers 0-1",
-        id="exactly one half is not more than one half: copies that cancel reach it",
-    ),
-    pytest.param(
-        (0.0, 1.0, 0.0, 0.0),
-        Code.PART,
-        "25% of what its units write is inherited, in layer 1",
-        id="one layer grafted",
-    ),
-    pytest.param(
-        (0.2,) * 4,
-        Code.PART,
-        f"20% of what its units write is inherited, {ALIKE_IN_ALL}",
-        id="a fifth of every layer",
-    ),
-    pytest.param(
-        (0.5, 0.3, 0.0, 0.0),
-        Code.PART,
-        "20% of what its units write is inherited, in no layer more than half",
-        id="some of a few layers",
-    ),
-    pytest.param(
-        (0.1,) * 4,
-        Code.EMBEDDING,
-        f"10% of what its units write is inherited: {SHARED_BASIS}",
-        id="no more than chance gives",
-    ),
-    pytest.param(
-        (),
-        Code.EMBEDDING,
-        "a signature holds no hidden units, so it is not known how many are inherited",
-        id="no units",
-    ),
-]
+OF_UNITS = "% of what its units write is inherited"
+KINDS = {
+    "a copy": ((1.0,) * 4, Code.INHERITED, ""),
+    "three of four layers": ((1.0, 1.0, 1.0, 0.0), Code.INHERITED, ""),
+    "one half, which copies that cancel reach": ((1.0, 1.0, 0.0, 0.0), Code.PART, f"50{OF_UNITS}, in layers 0-1"),
+    "one layer grafted": ((0.0, 1.0, 0.0, 0.0), Code.PART, f"25{OF_UNITS}, in layer 1"),
+    "a fifth of every layer": ((0.2,) * 4, Code.PART, f"20{OF_UNITS}, {ALIKE_IN_ALL}"),
+    "some of a few layers": ((0.5, 0.3, 0.0, 0.0), Code.PART, f"20{OF_UNITS}, in no layer more than half"),
+    "no more than chance gives": ((0.1,) * 4, Code.EMBEDDING, f"10{OF_UNITS}: {SHARED_BASIS}"),
+    "no units": ((), Code.EMBEDDING, "a signature holds no hidden units, so it is not known how many are inherited"),
+}
 
 
-@pytest.mark.parametrize(("shares", "kind", "reason"), KINDS)
+@pytest.mark.parametrize(("shares", "kind", "reason"), KINDS.values(), ids=KINDS)
 def test_in_which_way_models_are_related_is_told_by_their_units(shares, kind, reason):
     assert judge_path(evidence(shares=shares), USUAL) == Verdict(kind, reason)
 

@@ -48,6 +48,7 @@ def shown_claims(*claims):
 
 def test_a_share_that_is_not_known_has_no_picture():
     assert shown_claims(row(mlp=measured(share=None))).count("<figure") == len(CAPTIONS) - 1
+    assert "product, as the recipe forms it, shares a direction" in CAPTIONS["A profile of each model"]
 
 
 def test_tables_of_several_claims_have_names_of_their_own():

@@ -129,9 +129,11 @@ def test_another_alignment_moves_the_numbers(tmp_path):
     assert np.frombuffer(content[found.start :][:16], np.float32).tolist() == [1, 1, 1, 1]
 
 
+SHORT = "is truncated: it ends within its header; download it again"
+BEYOND = "is truncated or damaged: its t does not begin within the file; download it again"
 HOSTILE = {
     "not a GGUF file;": (b"version https://git-lfs", "is not a GGUF file; have it saved again"),
-    "nothing at all": (b"", "is truncated: it ends within its header; download it again"),
+    "nothing at all": (b"", SHORT),
     "the first version": (
         header(version=1),
         "is of version 1; only little-endian versions 2 and 3 are read; convert the model again",
@@ -148,24 +150,15 @@ HOSTILE = {
         header(counts=(1_000_000, 0)),
         f"claims 1000000 tensors; hf-lineage reads at most {MOST_TENSORS}; do not trust it",
     ),
-    "keys that are not there": (
-        header(counts=(0, 5))[:24],
-        "is truncated: it ends within its header; download it again",
-    ),
+    "keys that are not there": (header(counts=(0, 5))[:24], SHORT),
     "a key twice": (header(keys=[key("a", 0, b"\0")] * 2), "has the key 'a' twice; do not trust it"),
     "a long name": (header(keys=[struct.pack("<Q", 2**40)]), "has a name of 1099511627776 bytes; do not trust it"),
-    "a long text": (
-        header(keys=[key("a", 8, struct.pack("<Q", 2**60))]),
-        "is truncated: it ends within its header; download it again",
-    ),
+    "a long text": (header(keys=[key("a", 8, struct.pack("<Q", 2**60))]), SHORT),
     "a long list": (
         header(keys=[key("a", 9, struct.pack("<IQ", 8, 2**60))]),
         "has a list of 1152921504606846976 items; do not trust it",
     ),
-    "a list of many numbers": (
-        header(keys=[key("a", 9, struct.pack("<IQ", 12, 2**22))]),
-        "is truncated: it ends within its header; download it again",
-    ),
+    "a list of many numbers": (header(keys=[key("a", 9, struct.pack("<IQ", 12, 2**22))]), SHORT),
     "a list of lists": (
         header(keys=[key("a", 9, struct.pack("<IQ", 9, 1))]),
         "has a list of the unknown type 9; do not trust it",
@@ -185,14 +178,8 @@ HOSTILE = {
         header(tensors=[tensor(shape=(0, 4))]),
         "says that its t has the shape (4, 0); do not trust it",
     ),
-    "a tensor beyond the file": (
-        header(tensors=[tensor(start=2**40)]),
-        "is truncated or damaged: its t does not begin within the file; download it again",
-    ),
-    "a tensor that is not aligned": (
-        header(tensors=[tensor(start=7)]),
-        "is truncated or damaged: its t does not begin within the file; download it again",
-    ),
+    "a tensor beyond the file": (header(tensors=[tensor(start=2**40)]), BEYOND),
+    "a tensor that is not aligned": (header(tensors=[tensor(start=7)]), BEYOND),
     "a tensor twice": (header(tensors=[tensor()] * 2), "has two tensors of one name; do not trust it"),
 }
 
