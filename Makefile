@@ -15,7 +15,7 @@ MERGEKIT := $(PIP) --no-deps mergekit immutables
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long test-all fuzz lint faces docs site screenshots bench pins clean
+.PHONY: help demo test test-long test-all fuzz lint docs site screenshots bench pins clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  \1	/p' Makefile
@@ -52,11 +52,6 @@ lint: $(VENV)/.lint ## run the linters and the type checker
 	$(BIN)/python -m tools.language --most 0
 	$(BIN)/python -m tools.language --most 0 README.md docs/*.md
 	$(BIN)/zizmor --offline --quiet .github examples/workflows action.yml
-
-faces: $(VENV)/.lint ## write anew what each folder of the package offers to the others
-	@$(BIN)/python -m tools.faces
-	@$(BIN)/ruff check --quiet --fix
-	@$(BIN)/ruff format --quiet
 
 docs: $(VENV)/.test ## write anew what a program writes of README.md and docs/
 	@$(BIN)/python -m tools.docs

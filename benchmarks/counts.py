@@ -56,8 +56,8 @@ print(len(sys.modules) - before, file=sys.stderr)
 
 def counts() -> Counts:
     """Return every count of the package as it is."""
-    from hf_lineage.evidence.nulls.permutation import permutation_null
-    from hf_lineage.signature.extraction.whole import extract_paths
+    from hf_lineage.evidence.permutation import permutation_null
+    from hf_lineage.signature.extract import extract_paths
 
     with tempfile.TemporaryDirectory() as folder:
         model, signatures = Path(folder, "model"), Path(folder, "signatures")
@@ -101,8 +101,8 @@ def exact_counts(extract: Extract, model: Path) -> Counts:
 
 def _tallied(extract: Extract, model: Path, probes: int | None) -> Tally:
     from benchmarks.tally import Stored, Tally, by_torch, one_thread
-    from hf_lineage.checking.source.opening import headers
-    from hf_lineage.hub.reference import resolve
+    from hf_lineage.hub.repo import resolve
+    from hf_lineage.source.headers import headers
 
     opened = headers(resolve(str(model)))
     checkpoint, layout = opened.checkpoint, opened.layout
@@ -117,7 +117,7 @@ def comparison_counts(test: Callable[..., object], signatures: Path) -> Counts:
     import scipy.optimize  # noqa: F401 - the first permutation that needs it would count its import
 
     from hf_lineage import load_signature
-    from hf_lineage.evidence.paths.comparison import compare_paths
+    from hf_lineage.evidence.comparison import compare_paths
 
     ours, theirs = (load_signature(signatures / f"{name}.sig").paths["mlp"] for name in "ab")
     compare_paths(ours, theirs)
@@ -164,9 +164,9 @@ def _calls(task: Callable[..., object], *arguments: object) -> int:
 
 def sample_counts(model: Path) -> Counts:
     """Return how much of the layers that it shows a sample reads."""
-    from hf_lineage.checking.source.opening import headers
-    from hf_lineage.hub.reference import resolve
-    from hf_lineage.signature.extraction.sample import Sample, sampled
+    from hf_lineage.hub.repo import resolve
+    from hf_lineage.signature.sample import Sample, sampled
+    from hf_lineage.source.headers import headers
 
     opened = headers(resolve(str(model)))
     checkpoint, layout = opened.checkpoint, opened.layout

@@ -23,7 +23,7 @@ import yaml
 if TYPE_CHECKING:
     import torch
 
-    from hf_lineage.checking.api import Report
+    from hf_lineage.checking.report import Report
 
     Tensors = dict[str, torch.Tensor]
 
@@ -146,9 +146,9 @@ def moved(weights: Mapping[str, float], build: Build) -> dict[str, float]:
 
 def run(case: Case, build: Build, folder: Path) -> Outcome:
     """Make the models of a case in a folder, and return what our page says of the one that is in dispute."""
-    from hf_lineage.checking.api import check
-    from hf_lineage.checking.options import Options
-    from hf_lineage.report.formats import text
+    from hf_lineage.checking.check import check
+    from hf_lineage.report import text as text_module
+    from hf_lineage.source.options import Options
 
     hub = folder / "hub"
     for role, name in build.models.items():
@@ -162,16 +162,16 @@ def run(case: Case, build: Build, folder: Path) -> Outcome:
     options = Options(local_hub=hub, seed=0)
     bases = [f"{OWNER}/{case.against}"] if case.against else []
     report = _searched(check(f"{OWNER}/{case.name}", bases, options), hub, known)
-    told = " ".join(text.render(report, explain=True).split()).replace(f"{OWNER}/", "")
+    told = " ".join(text_module.render(report, explain=True).split()).replace(f"{OWNER}/", "")
     return Outcome([row.verdict.word for row in report.rows], int(report.exit_code), told)
 
 
 def _searched(report: Report, hub: Path, known: list[str]) -> Report:
     """The report with what an index of all other models of the case knows."""
     from hf_lineage import extract
-    from hf_lineage.checking.options import Options
-    from hf_lineage.index.search.adoption import noted
-    from hf_lineage.index.storage import Catalogue
+    from hf_lineage.index.nearest import noted
+    from hf_lineage.index.store import Catalogue
+    from hf_lineage.source.options import Options
 
     catalogue = Catalogue(hub / "index")
     for role in known:
@@ -303,11 +303,12 @@ def results() -> Iterator[dict[str, Any]]:
 
 def accused() -> dict[str, Any]:
     """Return of how many triples of related models two are called parents of the third, though they are not."""
-    from hf_lineage.checking.options import Options
-    from hf_lineage.checking.relation.blend import read_matrices
-    from hf_lineage.checking.source import located, open_model
-    from hf_lineage.evidence.derivation import Made, blend_of
-    from hf_lineage.signature.extraction import Sample
+    from hf_lineage.checking.merge import read_matrices
+    from hf_lineage.evidence.blend import Made, blend_of
+    from hf_lineage.signature.sample import Sample
+    from hf_lineage.source.locate import located
+    from hf_lineage.source.model import open_model
+    from hf_lineage.source.options import Options
 
     options, wrong, count = Options(local_hub=HUB), [], 0
     opened = {name: open_model(located(name, options), options) for name in FAMILY}

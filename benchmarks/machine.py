@@ -27,7 +27,7 @@ def machine() -> dict[str, object]:
 
 def _libraries() -> list[dict[str, str]]:
     """The libraries that multiply NumPy's matrices, and the processor whose instructions they use."""
-    from hf_lineage.signature.computing.devices import linear_algebra
+    from hf_lineage.signature.devices import linear_algebra
 
     found: list[dict[str, str]] = linear_algebra().info()
     return found

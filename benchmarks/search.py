@@ -26,12 +26,11 @@ from rich.console import Console
 
 from benchmarks.machine import machine
 from benchmarks.results import Row, Target, show
-from hf_lineage.index.key import BITS, halves, key_of, similarities
-from hf_lineage.index.search.identify import CHANCE
-from hf_lineage.index.storage.catalogue import KEYS, Catalogue
-from hf_lineage.index.storage.shard import Entry, write
+from hf_lineage.index.identify import CHANCE
+from hf_lineage.index.shard import BITS, Entry, halves, key_of, similarities, write
+from hf_lineage.index.store import KEYS, Catalogue
 from hf_lineage.signature.recipe import RECIPES, UNIT_SIGNS
-from hf_lineage.signature.sources.store import encode, save_signature
+from hf_lineage.signature.store import encode, save_signature
 from hf_lineage.signature.values import PathSignature, Signature, UnitCodes
 
 FILE = Path(__file__).with_name("results") / "search.json"

@@ -173,10 +173,11 @@ ONLY_LINEAR = ("compressed-tensors", "MLX")
 
 def judged(base: Path, candidate: Path) -> Any:
     """Return how every number of a file compares with the base's."""
-    from hf_lineage.checking import Options
-    from hf_lineage.checking.judge.strict import judge_strict
-    from hf_lineage.checking.source import locate, open_model
-    from hf_lineage.evidence import Code, Verdict
+    from hf_lineage.checking.strict import judge_strict
+    from hf_lineage.evidence.verdict import Code, Verdict
+    from hf_lineage.source.locate import locate
+    from hf_lineage.source.model import open_model
+    from hf_lineage.source.options import Options
 
     options = Options()
     first, second = (open_model(locate(str(folder), None), options) for folder in (base, candidate))
@@ -217,9 +218,10 @@ class Edit:
 
 def edit_one(folder: Path, random: np.random.Generator) -> Edit | None:
     """Change one number of a file by four steps or more, or as far as its grid goes; None if this draw does not."""
-    from hf_lineage.checking.source import headers
-    from hf_lineage.checkpoint import Codes, single
-    from hf_lineage.hub import RepoRef
+    from hf_lineage.checkpoint.codes import Codes
+    from hf_lineage.checkpoint.tensor import single
+    from hf_lineage.hub.repo import RepoRef
+    from hf_lineage.source.headers import headers
 
     checkpoint = headers(RepoRef("org/model", folder)).checkpoint
     name = str(random.choice([name for name, info in checkpoint.tensors.items() if info.numbers and not info.refusal]))
@@ -259,7 +261,8 @@ def _bytes(part: Any) -> Any:
 
 def _step(info: Any, parts: Any, where: tuple[int, ...]) -> tuple[float, float]:
     """The largest step of the grid of a number, as a size, and how many steps there are."""
-    from hf_lineage.checkpoint import Codes, single
+    from hf_lineage.checkpoint.codes import Codes
+    from hf_lineage.checkpoint.tensor import single
 
     if not isinstance(info.codes, Codes):
         value = info.decode(parts)[where]

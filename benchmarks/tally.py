@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves
 
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import Memory
-from hf_lineage.signature.computing import devices
+from hf_lineage.signature import devices
 
 Result = TypeVar("Result")
 

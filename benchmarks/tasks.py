@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hf_lineage import Recipe
     from hf_lineage.architecture.layout import Layout
     from hf_lineage.checkpoint.local import Checkpoint
-    from hf_lineage.signature.computing.devices import Device
+    from hf_lineage.signature.devices import Device
     from hf_lineage.signature.values import PathSignature
 
 PROBES = 64
@@ -42,7 +42,7 @@ def recipe(probes: int | None) -> Recipe:
 
 def extraction(folder: Path, probes: int | None = PROBES) -> Callable[[], PathSignature]:
     """Return what extracts the `mlp` path of a model whose headers have been read."""
-    from hf_lineage.signature.extraction.whole import extract_paths
+    from hf_lineage.signature.extract import extract_paths
 
     checkpoint, layout = _opened(folder)
     return lambda: extract_paths(checkpoint, layout, recipe(probes), PATHS)["mlp"]
@@ -66,8 +66,8 @@ def times_and_limits(folder: Path, rounds: int) -> dict[str, Seconds]:
 
 def _opened(folder: Path) -> tuple[Checkpoint, Layout]:
     """A model, its headers read."""
-    from hf_lineage.checking.source.opening import headers
-    from hf_lineage.hub.reference import resolve
+    from hf_lineage.hub.repo import resolve
+    from hf_lineage.source.headers import headers
 
     opened = headers(resolve(str(folder)))
     checkpoint, layout = opened.checkpoint, opened.layout
@@ -96,7 +96,7 @@ def _synchronize() -> None:
 
 def touch(folder: Path) -> Callable[[], None]:
     """Return what reads every byte of the same matrices, to the GPU where there is one."""
-    from hf_lineage.signature.computing.arrays import on_device
+    from hf_lineage.signature.arrays import on_device
 
     checkpoint, layout = _opened(folder)
     device = _device()
@@ -118,9 +118,9 @@ def operate(folder: Path) -> Callable[[], None]:
     of every row and column, the trace and the sums; matrices lie as these operations read them fastest. On a GPU it is
     the two products alone.
     """
-    from hf_lineage.signature.computing.arrays import on_device
-    from hf_lineage.signature.computing.devices import workers
-    from hf_lineage.signature.products.matrix_product import pieces
+    from hf_lineage.signature.arrays import on_device
+    from hf_lineage.signature.devices import workers
+    from hf_lineage.signature.matrix_product import pieces
 
     checkpoint, layout = _opened(folder)
     width, layers = layout.width, _matrices(layout)
@@ -164,7 +164,7 @@ def operate(folder: Path) -> Callable[[], None]:
 
 def peak_of_extraction(folder: Path) -> int:
     """Return the bytes that extraction adds to the process at its peak, imports and headers apart."""
-    from hf_lineage.signature.computing.devices import budgets
+    from hf_lineage.signature.devices import budgets
 
     budgets()  # which imports torch where there may be a GPU
     run = extraction(folder)
@@ -178,7 +178,7 @@ def peak_of_exact_comparison(a: Path, b: Path, limit: str) -> int:
     import scipy.optimize  # noqa: F401
 
     from hf_lineage import Options, compare
-    from hf_lineage.signature.computing.devices import budgets
+    from hf_lineage.signature.devices import budgets
 
     budgets(limit)  # which imports torch where there may be a GPU
     for folder in (a, b):
@@ -190,7 +190,7 @@ def peak_of_exact_comparison(a: Path, b: Path, limit: str) -> int:
 
 def exact_and_sketched(a: Path, b: Path, rounds: int) -> tuple[dict[str, Seconds], float, float, float]:
     """Return the times of both kinds of extraction, the score of the pair in each, and the sketch's standard error."""
-    from hf_lineage.evidence.paths.comparison import compare_paths
+    from hf_lineage.evidence.comparison import compare_paths
 
     kinds = {"exact": None, "sketch": PROBES}
     taken = interleaved({name: extraction(a, probes) for name, probes in kinds.items()}, rounds)
@@ -201,7 +201,7 @@ def exact_and_sketched(a: Path, b: Path, rounds: int) -> tuple[dict[str, Seconds
 def permutation_test(a: Path, b: Path, permutations: int, rounds: int) -> Seconds:
     """Return how long the permutation test of two stored signatures takes."""
     from hf_lineage import load_signature
-    from hf_lineage.evidence.nulls.permutation import permutation_null
+    from hf_lineage.evidence.permutation import permutation_null
 
     ours, theirs = (load_signature(file).paths["mlp"] for file in (a, b))
     return interleaved({"test": lambda: permutation_null(ours, theirs, permutations, seed=0)}, rounds)["test"]
@@ -211,7 +211,7 @@ def against_many(base: Path, others: Sequence[Path], rounds: int) -> Seconds:
     """Return how long it takes to load stored signatures one after the other and to judge each against one base."""
     from hf_lineage import load_signature
     from hf_lineage.evidence.criteria import Criteria
-    from hf_lineage.evidence.judging.evaluation import evaluate
+    from hf_lineage.evidence.evaluate import evaluate
 
     loaded = load_signature(base)
 
@@ -224,7 +224,7 @@ def against_many(base: Path, others: Sequence[Path], rounds: int) -> Seconds:
 
 def batch_of_scores(a: Path, child: Path, stranger: Path, pairs: int, rounds: int) -> dict[str, Seconds]:
     """Return how long the scores of many models with one take, and those of a single pair, all signatures loaded."""
-    from hf_lineage.evidence.paths.comparison import scores
+    from hf_lineage.evidence.comparison import scores
 
     base, *others = (extraction(folder)() for folder in (a, child, stranger))
     # Copies, because the same signature would stay in the processor's cache.
@@ -253,7 +253,7 @@ def pairs_against_rebasin(a: Path, child: Path, stranger: Path, rounds: int) -> 
 def _against_rebasin(a: Path, b: Path, rounds: int) -> dict[str, Seconds]:
     """From weights, between signatures, with Re-Basin, and the sketch's arithmetic alone."""
     from benchmarks import rebasin
-    from hf_lineage.evidence.paths.comparison import compare_paths
+    from hf_lineage.evidence.comparison import compare_paths
 
     models = [extraction(folder) for folder in (a, b)]
     signatures = [extract() for extract in models]

@@ -16,13 +16,13 @@ from typing import Any
 from benchmarks.clock import peak
 
 STEPS = {
-    "the products of the paths": ("checking.judge.path_stages", "_signature"),
-    "coordinates from tokens": ("checking.judge.units", "by_tokens"),
-    "units read, weighed and seen": ("checking.judge.units", "unit_rows"),
-    "units described": ("signature.units.pairs", "described"),
-    "coordinates fitted, descriptions included": ("signature.units.orthogonal_fit", "between"),
-    "units compared, test included": ("checking.judge.units", "compare_units"),
-    "the permutation test": ("evidence.units.comparison", "order_test"),
+    "the products of the paths": ("checking.stages", "_signature"),
+    "coordinates from tokens": ("checking.units", "by_tokens"),
+    "units read, weighed and seen": ("checking.units", "unit_rows"),
+    "units described": ("signature.unit_rows", "described"),
+    "coordinates fitted, descriptions included": ("signature.fitted_coordinates", "between"),
+    "units compared, test included": ("checking.units", "compare_units"),
+    "the permutation test": ("evidence.unit_comparison", "order_test"),
     "reading, of all threads, part of the above": ("checkpoint.stored", "read_into"),
 }
 """Functions whose time is taken, by module and name."""

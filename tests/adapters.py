@@ -8,9 +8,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from hf_lineage.checking.source.opening import headers
-from hf_lineage.checkpoint.lora.factors import open_lora
-from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
+from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
+from hf_lineage.lora.adapter import open_lora
+from hf_lineage.source.headers import headers
 from tests.models import HIDDEN, WIDTH
 
 WEIGHTS = "adapter_model.safetensors"

@@ -9,13 +9,13 @@ import pytest
 from _pytest.doctest import DoctestModule
 
 from hf_lineage import Options, check
-from hf_lineage.checking.api import Report
-from hf_lineage.checking.results.claim_result import Row
+from hf_lineage.checking.report import Report
+from hf_lineage.checking.result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.judging.evaluation import judge
+from hf_lineage.evidence.evaluate import judge
 from hf_lineage.evidence.verdict import Code, Verdict
-from hf_lineage.hub.reference import resolve
+from hf_lineage.hub.repo import resolve
 from tests import hostile
 from tests.example_evidence import evidence
 from tests.models import SMALL, card, family, fine_tuned, tiny_llama

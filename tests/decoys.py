@@ -20,10 +20,10 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, compare
 from hf_lineage.architecture.layers import find_layers
-from hf_lineage.architecture.registry.lookups import lookup
-from hf_lineage.architecture.registry.schema import Factorization, as_stacks
+from hf_lineage.architecture.registry import lookup
+from hf_lineage.architecture.schema import Factorization, as_stacks
 from hf_lineage.errors import LineageError
-from tests.conformance import tiny_model
+from tests.conformance.models import tiny_model
 from tests.models import WEIGHTS, edit_json, shard
 
 Tensors = dict[str, torch.Tensor]

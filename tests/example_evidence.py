@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from hf_lineage.evidence.adapters.gradient_alignment import Trace
-from hf_lineage.evidence.nulls.empirical import EmpiricalNull
-from hf_lineage.evidence.nulls.permutation import PermutationNull, Tried
-from hf_lineage.evidence.paths.comparison import Comparison
-from hf_lineage.evidence.units.inherited import Inherited
+from hf_lineage.evidence.comparison import Comparison
+from hf_lineage.evidence.inherited import Inherited
+from hf_lineage.evidence.p_values import EmpiricalNull
+from hf_lineage.evidence.permutation import PermutationNull, Tried
 from hf_lineage.evidence.verdict import Evidence
+from hf_lineage.lora.gradient_alignment import Trace
 
 LAYERS = 4
 

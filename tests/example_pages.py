@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hf_lineage import Options, check
-from hf_lineage.report.html.report import render
+from hf_lineage.report.html import render
 
 HUB = Path(__file__).parents[1] / "examples" / "hub"
 MOMENT = datetime.datetime(2026, 11, 22, 9, 30, tzinfo=datetime.UTC)

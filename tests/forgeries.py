@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from tests.attacks import Units, add, units
-from tests.conformance import variants
+from tests.conformance.forms import variants
 from tests.conformance.settings import GEMMA4
 
 Tensors = dict[str, Tensor]

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage import Options, __version__
-from hf_lineage.checking.api import Report, check
-from hf_lineage.report.formats import json
+from hf_lineage.checking.check import check
+from hf_lineage.checking.report import Report
+from hf_lineage.report import json
 
 DATA = Path(__file__).parent / "data"
 HUB = Path(__file__).parents[1] / "examples" / "hub"

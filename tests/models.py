@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from hf_lineage.checkpoint import Checkpoint
-from hf_lineage.checkpoint.files import find_weights
-from hf_lineage.checkpoint.opening import open_weights
-from hf_lineage.hub import RepoRef
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.open_files import open_weights
+from hf_lineage.checkpoint.weight_files import find_weights
+from hf_lineage.hub.repo import RepoRef
 
 WIDTH, HEADS, HIDDEN, VOCABULARY = 32, 4, 48, 50
 WEIGHTS = "model.safetensors"

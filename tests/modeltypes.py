@@ -10,9 +10,8 @@ from typing import Any
 from transformers.models.auto import modeling_auto
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from hf_lineage.architecture.registry.lookups import factorizations
-from tests.conformance import known_classes
-from tests.conformance.models import transformers  # which offers parts of models too
+from hf_lineage.architecture.registry import factorizations
+from tests.conformance.models import known_classes, transformers
 
 TABLE = Path("registry/loading/model_types.json")
 KINDS = {"depth": int, "activation": str}

@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from hf_lineage.signature.computing.devices import workers
-from hf_lineage.signature.extraction.whole import empty, put
-from hf_lineage.signature.products.matrix_product import MatrixProduct
-from hf_lineage.signature.products.probes import Probes
-from hf_lineage.signature.products.residual import Block, summarise
+from hf_lineage.signature.devices import workers
+from hf_lineage.signature.extract import empty, put
+from hf_lineage.signature.matrix_product import MatrixProduct, Probes
 from hf_lineage.signature.recipe import Recipe
+from hf_lineage.signature.residual import Block, summarise
 from hf_lineage.signature.values import PathSignature
 
 WIDTH, HIDDEN, LAYERS, CLASSES = 24, 48, 4, 8

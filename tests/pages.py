@@ -6,17 +6,17 @@ import re
 
 import numpy as np
 
-from hf_lineage.checking.api import Report
-from hf_lineage.checking.options import Options
-from hf_lineage.checking.results.claim_result import Row
+from hf_lineage.checking.report import Report
+from hf_lineage.checking.result import Row
 from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.comparison import Comparison, assign
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.judging.evaluation import judge
-from hf_lineage.evidence.nulls.empirical import EmpiricalNull
-from hf_lineage.evidence.paths.comparison import Comparison, assign
+from hf_lineage.evidence.evaluate import judge
+from hf_lineage.evidence.p_values import EmpiricalNull
 from hf_lineage.evidence.verdict import Code, Evidence, Verdict
 from hf_lineage.report import FORMATS
-from hf_lineage.report.formats.json import SCHEMA
+from hf_lineage.report.json import SCHEMA
+from hf_lineage.source.options import Options
 from tests.example_evidence import inheriting, null, nulls
 
 START = "<script>window.hacked = 1</script><img src=x onerror='window.hacked=1'>\"'></style></title>`a`|b|"

@@ -14,19 +14,15 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers.models.auto import modeling_auto
 
-from hf_lineage.architecture.loading.settings import as_listed
-from hf_lineage.architecture.registry.lookups import factorizations
-from hf_lineage.architecture.registry.schema import prefixes as prefixes_of
-from hf_lineage.checking.source.components import Part, inside
-from hf_lineage.checking.source.opening import bound
+from hf_lineage.architecture.config_checks import as_listed
+from hf_lineage.architecture.registry import factorizations
+from hf_lineage.architecture.schema import prefixes as prefixes_of
 from hf_lineage.errors import LineageError
-from hf_lineage.hub.reference import RepoRef, resolve
-from tests.conformance import known_classes, variants
-from tests.conformance.models import (
-    tiny_config,
-    tiny_model,
-    transformers,  # which offers parts of models too
-)
+from hf_lineage.hub.repo import RepoRef, resolve
+from hf_lineage.source.headers import bound
+from hf_lineage.source.parts import Part, inside
+from tests.conformance.forms import variants
+from tests.conformance.models import known_classes, tiny_config, tiny_model, transformers
 from tests.models import WEIGHTS
 from tests.tensors.names import loaded
 

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from hf_lineage import Options, compare
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.errors import LineageError
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.repo import RepoRef
 from tests.models import EXAMPLES, WEIGHTS, Tensors, edit_json, open_checkpoint
 
 BASE, INDEPENDENT = EXAMPLES / "acme/llama-base", EXAMPLES / "otter/llama-independent"

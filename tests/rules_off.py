@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from hf_lineage.architecture.loading import World, settings
-from hf_lineage.checking.source import opening
+from hf_lineage.architecture import config_checks
+from hf_lineage.architecture.class_tensors import World
+from hf_lineage.source import headers as headers_module
 
 
 def turn_off(monkeypatch: Any) -> None:
     """Turn off, in this process, each rule by which a switch is known."""
-    monkeypatch.setattr(opening, "world", lambda *_: World())
-    monkeypatch.setattr(opening, "_reservations", lambda headers: iter(()))
-    monkeypatch.setattr(settings, "_refuse_dead", lambda *_: None)
+    monkeypatch.setattr(headers_module, "world", lambda *_: World())
+    monkeypatch.setattr(headers_module, "_reservations", lambda headers: iter(()))
+    monkeypatch.setattr(config_checks, "_refuse_dead", lambda *_: None)

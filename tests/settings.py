@@ -22,13 +22,13 @@ from typing import Any
 
 from transformers.activations import ACT2CLS
 
-from hf_lineage.architecture.loading.layers import ALIASES
-from hf_lineage.architecture.loading.settings import held
-from hf_lineage.architecture.registry.lookups import factorizations
-from hf_lineage.architecture.registry.schema import Factorization
-from tests.conformance import required, variants
+from hf_lineage.architecture.config_checks import held
+from hf_lineage.architecture.loaded_layers import ALIASES
+from hf_lineage.architecture.registry import factorizations
+from hf_lineage.architecture.schema import Factorization
 from tests.conformance.effects import BUILDS, DROWNED, FAILS, OFF, SAME, Tried, placed
-from tests.conformance.models import transformers  # which offers parts of models too
+from tests.conformance.forms import variants
+from tests.conformance.models import required, transformers
 
 TABLE = Path("registry/loading/settings.json")
 FOUND = Path(tempfile.gettempdir()) / f"settings-{transformers.__version__}.jsonl"

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.signature.computing.devices import workers
-from hf_lineage.signature.products.matrix_product import MatrixProduct
-from hf_lineage.signature.products.probes import Probes
-from hf_lineage.signature.products.residual import cap
-from hf_lineage.signature.products.unit_statistics import UnitStatistics, measure_units
+from hf_lineage.signature.devices import workers
+from hf_lineage.signature.matrix_product import MatrixProduct, Probes
 from hf_lineage.signature.recipe import RECIPES, Array
+from hf_lineage.signature.residual import cap
+from hf_lineage.signature.unit_norms import UnitStatistics, measure_units
 
 WIDTH = 10
 EXACT = replace(RECIPES["paper"], probes=None, coordinates=4)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from hf_lineage.hub.reference import ADAPTER_CONFIG
+from hf_lineage.hub.repo import ADAPTER_CONFIG
 from tests.adapters import change, grafted, pair, trained, written
 from tests.invoking import lineage
 from tests.models import edit_json, tiny_llama

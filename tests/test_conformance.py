@@ -10,15 +10,17 @@ import pytest
 import torch
 import transformers
 
-from hf_lineage.architecture.registry.lookups import factorizations
-from hf_lineage.architecture.registry.schema import as_names
-from hf_lineage.checking.source.describing import described
-from hf_lineage.checking.source.opening import opened
-from hf_lineage.hub.reference import resolve
-from tests.conformance import TinyModel, build_tiny_model, faults, known_classes, required, variants
+from hf_lineage.architecture.registry import factorizations
+from hf_lineage.architecture.schema import as_names
+from hf_lineage.hub.repo import resolve
+from hf_lineage.source.config import described
+from hf_lineage.source.headers import opened
+from tests.conformance.forms import variants
 from tests.conformance.layouts import LAYOUTS
-from tests.conformance.proving import names_said, names_unseen
+from tests.conformance.models import known_classes, required
+from tests.conformance.proving import faults, names_said, names_unseen
 from tests.conformance.tables import adds_fixed_table, begun, claims_exchangeable, under_switches
+from tests.conformance.tiny import TinyModel, build_tiny_model
 from tests.long import LONG
 from tests.settings import cases as cases_of_settings
 

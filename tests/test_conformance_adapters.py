@@ -8,13 +8,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from hf_lineage.architecture.fit import is_transposed
-from hf_lineage.architecture.registry.lookups import factorizations
-from hf_lineage.checking.adapters.adapted import in_memory
-from hf_lineage.signature.products.matrices import unpacked
-from tests.conformance import build_tiny_model, known_classes, required, variants
+from hf_lineage.architecture.layout import is_transposed
+from hf_lineage.architecture.registry import factorizations
+from hf_lineage.lora.placement import in_memory
+from hf_lineage.signature.factors import unpacked
+from tests.conformance.forms import variants
 from tests.conformance.layouts import LAYOUTS
-from tests.conformance.tiny import runner, sample
+from tests.conformance.models import known_classes, required
+from tests.conformance.tiny import build_tiny_model, runner, sample
 from tests.long import LONG
 
 HEAD = re.compile(r"(For\w+|Model|LMHead\w*|WithProjection|Backbone)$")

@@ -14,18 +14,17 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, compare
-from hf_lineage.architecture.loading.settings import timm_architectures
-from hf_lineage.architecture.registry import registry_table
-from hf_lineage.architecture.registry.lookups import factorizations
-from hf_lineage.checking import relation
-from hf_lineage.checking.adapters.unlisted_pairs import outside
-from hf_lineage.checking.relation import unaccounted
-from hf_lineage.checking.source.describing import described
-from hf_lineage.checking.source.opening import opened
-from hf_lineage.checkpoint.lora.module_names import flat
-from hf_lineage.hub.reference import resolve
-from tests.conformance import pretend
+from hf_lineage.architecture.config_checks import timm_architectures
+from hf_lineage.architecture.registry import factorizations
+from hf_lineage.architecture.tables import registry_table
+from hf_lineage.hub.repo import resolve
+from hf_lineage.lora.placement import outside
+from hf_lineage.lora.targets import flat
+from hf_lineage.source import differences
+from hf_lineage.source.config import described
+from hf_lineage.source.headers import opened
 from tests.conformance.diffusers import KINDS, build_diffuser
+from tests.conformance.pretence import pretend
 from tests.conformance.proving import faults, names_said, names_unseen
 from tests.conformance.tables import adds_fixed_table
 from tests.conformance.timm import FAMILIES, build_timm, library, measured
@@ -182,7 +181,7 @@ def test_what_a_class_of_diffusers_leaves_out_is_known():
 
     asked = {name: inspect.signature(getattr(diffusers, name)).parameters for name in KINDS}
     defaults = {name: {key: one.default for key, one in each.items()} for name, each in asked.items()}
-    assert registry_table(unaccounted.DEFAULTS, dict[str, dict[str, Any]]) == json.loads(json.dumps(defaults))
+    assert registry_table(differences.DEFAULTS, dict[str, dict[str, Any]]) == json.loads(json.dumps(defaults))
 
 
 @pytest.fixture
@@ -230,5 +229,5 @@ def test_blocks_that_a_class_of_diffusers_does_not_build_verify_nothing(unet, mo
     model = UNet2DConditionModel.from_pretrained(folder)
     assert not [name for name in model.state_dict() if "transformer_blocks" in name]
     assert not judged(base, folder).verified
-    monkeypatch.setattr(relation, "doubts", lambda *_: ())
+    monkeypatch.setattr(differences, "doubts", lambda *_: ())
     assert judged(base, folder).verified

@@ -8,20 +8,19 @@ import pytest
 
 from hf_lineage.architecture.layout import bind
 from hf_lineage.errors import CheckpointError
-from tests.conformance import (
+from tests.conformance.forms import variants
+from tests.conformance.models import required
+from tests.conformance.pretence import pretend
+from tests.conformance.proving import deviations, faults
+from tests.conformance.rules import (
     against_plan,
-    build_tiny_model,
-    deviations,
-    faults,
     gains_left_out,
-    layers_left_out,
     norms_left_out,
     output_norms_mistaken,
-    pretend,
-    required,
-    variants,
     wrong_normalization,
 )
+from tests.conformance.tiny import build_tiny_model
+from tests.conformance.traffic import layers_left_out
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 import torch
 
-from hf_lineage.architecture.registry.lookups import listing
-from hf_lineage.checking import relation
-from hf_lineage.checking.judge import stage
-from hf_lineage.checking.source import opening as opened
-from hf_lineage.evidence.units import inherited
+from hf_lineage.architecture.registry import listing
+from hf_lineage.checking import stage
+from hf_lineage.evidence import inherited
+from hf_lineage.source import differences
+from hf_lineage.source import headers as opened
 from tests.forging.formats import FORMATS
 from tests.forging.kinds import TURNS
 from tests.forging.outputs import AT_WORK, BROKEN, IDLE, moved, said_of, sound
@@ -83,7 +83,7 @@ def by_writes(patch: pytest.MonkeyPatch) -> None:
         writes = np.where(candidate.usable, candidate.norm, 0.0)
         return found and replace(found, weights=writes / max(writes.sum(), 1e-300))
 
-    patch.setattr("hf_lineage.evidence.judging.measurement.inherited_units", weighed)
+    patch.setattr("hf_lineage.evidence.measure.inherited_units", weighed)
 
 
 RULES = {
@@ -96,7 +96,7 @@ RULES = {
         replaced(stage, "resolve_paths", lambda *_: ("mlp",)), "LlamaForCausalLM", "scaled", alone=False
     ),
     "a second name of a tensor is unaccounted for": Rule(
-        replaced(relation, "doubts", lambda *_: ()), "Gemma3ForConditionalGeneration", "renamed", alone=False
+        replaced(differences, "doubts", lambda *_: ()), "Gemma3ForConditionalGeneration", "renamed", alone=False
     ),
     "settings that take a branch out of the stream are reservations": Rule(
         replaced(opened, "settings_reservations", lambda *_: ()), "Inkling2ForCausalLM", "set"

@@ -43,7 +43,7 @@ def test_a_public_function_can_be_called_whatever_was_imported_before():
     """A package of the same name takes the place of a function as soon as anything in it is imported."""
     names = ", ".join(name for name in hf_lineage.__all__ if name.islower())
     heavy_modules_after(
-        f"import hf_lineage.checking.api; from hf_lineage import {names}; assert all(map(callable, ({names})))"
+        f"import hf_lineage.checking.check; from hf_lineage import {names}; assert all(map(callable, ({names})))"
     )
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from hf_lineage.cli.shared import INTERRUPTED
+from hf_lineage.cli.options import INTERRUPTED
 from hf_lineage.evidence import verdict
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.report import names

@@ -59,8 +59,8 @@ def test_it_checks_a_model_with_its_own_code_and_registry(unpacked):
 def test_it_holds_neither_tests_nor_examples(unpacked):
     assert {path.name.partition("-")[0] for path in unpacked.iterdir()} == {"hf_lineage"}
     assert (unpacked / "hf_lineage/py.typed").exists()
-    assert (unpacked / "hf_lineage/report/formats/schema.json").exists()
-    assert (unpacked / "hf_lineage/report/page/page.css").exists()
+    assert (unpacked / "hf_lineage/report/schema.json").exists()
+    assert (unpacked / "hf_lineage/report/page.css").exists()
     templates = {path.relative_to(ROOT / "hf_lineage") for path in (ROOT / "hf_lineage").rglob("*.j2")}
     assert templates == {path.relative_to(unpacked / "hf_lineage") for path in unpacked.rglob("*.j2")}
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from hf_lineage.evidence.units.comparison import TOKEN, Frame, Test, compare_units
-from hf_lineage.signature.units.rows import UnitRows
+from hf_lineage.evidence.unit_comparison import TOKEN, Frame, Test, compare_units
+from hf_lineage.signature.unit_rows import UnitRows
 
 UNITS, SEEN, LAYERS = 96, 48, 4
 

@@ -16,17 +16,17 @@ from typing import Any
 import msgspec
 import yaml
 
+from hf_lineage.architecture import guess
 from hf_lineage.architecture.layers import Shape
 from hf_lineage.architecture.layout import bind
-from hf_lineage.architecture.likeness import guess
-from hf_lineage.architecture.likeness.fitting import classes_named, starred, unread
-from hf_lineage.architecture.likeness.patterns import BIASES, LayerGroup, find_groups, names
-from hf_lineage.architecture.registry.lookups import factorizations, setting
-from hf_lineage.architecture.registry.schema import BRANCH_ROLES, Factorization, as_names
-from hf_lineage.checking.options import Options
-from hf_lineage.checking.source.describing import open_header
-from hf_lineage.checking.source.naming import one
+from hf_lineage.architecture.likeness import classes_named, starred, unread
+from hf_lineage.architecture.patterns import BIASES, LayerGroup, find_groups, names
+from hf_lineage.architecture.registry import factorizations, setting
+from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, as_names
 from hf_lineage.errors import CheckpointError, printable
+from hf_lineage.source.config import open_header
+from hf_lineage.source.locate import one
+from hf_lineage.source.options import Options
 
 SHOWN = 20
 """How many names of tensors that no branch reads are listed."""

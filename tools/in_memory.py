@@ -14,12 +14,12 @@ from typing import Any
 import torch
 from transformers import core_model_loading
 
-from hf_lineage.architecture.loading.class_tensors import MEMORY, NUMBER, numberless, older
-from hf_lineage.architecture.registry.lookups import factorizations
-from hf_lineage.architecture.registry.schema import Factorization
-from hf_lineage.architecture.registry.tables import registry_root
-from tests.conformance import known_classes, required, variants
-from tests.conformance.models import transformers  # which offers parts of models too
+from hf_lineage.architecture.class_tensors import MEMORY, NUMBER, numberless, older
+from hf_lineage.architecture.registry import factorizations
+from hf_lineage.architecture.schema import Factorization
+from hf_lineage.architecture.tables import registry_root
+from tests.conformance.forms import variants
+from tests.conformance.models import known_classes, required, transformers
 from tests.tensors.__main__ import lines
 from tests.tensors.names import module
 

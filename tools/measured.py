@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks import disputes, strict
 from benchmarks.paper.items import ours_rivals
 from benchmarks.paper.parts.results import Results, differs, file_name
-from hf_lineage.report.formats import markdown
+from hf_lineage.report import text
 from tools.tables import table
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
@@ -102,7 +102,7 @@ def paper_block() -> str:
 def rivals_block() -> str:
     """What each tool says of the same folders, by the last committed run."""
     rows = Results.read(RESULTS / "ours-rivals.json").rows
-    return markdown.markdown_table(ours_rivals.COLUMNS, ours_rivals.summary({row.name: row for row in rows}))
+    return text.markdown_table(ours_rivals.COLUMNS, ours_rivals.summary({row.name: row for row in rows}))
 
 
 def strict_block() -> str:

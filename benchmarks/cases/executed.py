@@ -51,9 +51,9 @@ def rows(bench: Bench) -> Iterator[Row]:
 def run(folder: Path, limit: str | None) -> tuple[float, int, str, int]:
     """Return the seconds of loading and running a model, the peak of its process, its numbers, bytes on disk."""
     from hf_lineage import Options
-    from hf_lineage.checking.source.model import open_model
-    from hf_lineage.checking.source.run import run_model
-    from hf_lineage.hub import resolve
+    from hf_lineage.hub.repo import resolve
+    from hf_lineage.source.model import open_model
+    from hf_lineage.source.run import run_model
 
     options = Options(run=True, seed=0, max_memory=limit)
     model, start = open_model(resolve(str(folder)), options), time.perf_counter()

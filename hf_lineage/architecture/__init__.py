@@ -1,5 +1,1 @@
-"""Architecture: from the registry to where every matrix of a model is."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+"""Architecture: from the registry to the place of every matrix of a model."""

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from hf_lineage.architecture.registry import Factorization, as_names, as_stacks, slots
-from hf_lineage.architecture.registry import prefixes as prefixes_of
+from hf_lineage.architecture.registry import slots
+from hf_lineage.architecture.schema import Factorization, as_names, as_stacks
+from hf_lineage.architecture.schema import prefixes as prefixes_of
 from hf_lineage.errors import CheckpointError
 
 Shape = tuple[int, ...]

@@ -1,17 +1,147 @@
-"""Layout: a factorization bound to a checkpoint's header: number and width of the layers, and place of each matrix."""
+"""Layout: a factorization bound to a checkpoint's header, its shapes checked against each other and `config.json`."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from hf_lineage.architecture.fit import Fit
-from hf_lineage.architecture.layers import Layer, Shape, Stack, find_layers
-from hf_lineage.architecture.matrix_sets import LayerSet, find_sets
-from hf_lineage.architecture.registry import BRANCH_ROLES, MOST_LAYERS, PATHS, Factorization, as_stacks, setting
+from hf_lineage.architecture.layers import KERNEL, Layer, Shape, Stack, find_layers
+from hf_lineage.architecture.matrix_sets import Heads, LayerSet, find_sets
+from hf_lineage.architecture.paths import PATHS
+from hf_lineage.architecture.registry import Slot, setting
+from hf_lineage.architecture.schema import BRANCH_ROLES, MOST_LAYERS, Factorization, as_stacks
 from hf_lineage.errors import CheckpointError, NothingToCompare
+
+QUERIES = ("query", "gate")
+"""Roles of attention with as many heads as there are queries; keys and values may be fewer."""
+
+
+def is_transposed(factorization: Factorization, slot: Slot) -> bool:
+    """Return whether a matrix is stored as (..., in, out)."""
+    return slot.transposed != (factorization.stored == "in_out")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The shapes of a checkpoint, checked against each other; CheckpointError where they do not fit."""
+
+    factorization: Factorization
+    shapes: Mapping[str, Shape]
+    config: Mapping[str, Any]
+    heads: int = 1
+    width: int = 0
+
+    def shape(self, slot: Slot, name: str | None = None) -> Shape:
+        """Return the shape of a slot's tensor, or of its latent one, as (..., out, in)."""
+        shape = self.shapes[name or slot.tensor]
+        shape = shape[:2] if len(shape) == KERNEL else shape
+        return (*shape[:-2], *shape[:-3:-1]) if is_transposed(self.factorization, slot) and len(shape) >= 2 else shape
+
+    def matrix(self, slot: Slot, name: str | None = None) -> Shape:
+        """Return the shape of a matrix, or of a stack of them."""
+        shape = self.shape(slot, name)
+        if len(shape) not in (2, 3) or 0 in shape:
+            raise CheckpointError(f"{name or slot.tensor} has shape {shape}, which is not the shape of a matrix")
+        return shape
+
+    def expect(self, slot: Slot, shape: Shape, name: str | None = None) -> None:
+        """Raise unless a slot's tensor, or its latent one, has this shape."""
+        actual = self.shape(slot, name)
+        if actual != shape:
+            raise CheckpointError(
+                f"{name or slot.tensor} has shape {actual}, but the rest of the model needs {shape} (out, in)"
+            )
+
+    def sets(self, branch: str, sets: Sequence[LayerSet]) -> tuple[LayerSet, ...]:
+        """Return the sets of one branch in a layer, completed by what their shapes tell."""
+        fit = self.mlp if branch == "mlp" else self.attention
+        return tuple(map(fit, sets))
+
+    def mlp(self, layer_set: LayerSet) -> LayerSet:
+        """Return the set with its hidden units; a writer is (..., width, hidden), a reader (..., hidden, width)."""
+        *experts, _, hidden = self.matrix(layer_set.slots["down"])
+        for role, slot in layer_set.slots.items():
+            rows, columns = (
+                (self.width, hidden) if role == "down" else (hidden * len(slot.roles), self._input_width(slot))
+            )
+            self.expect(slot, (*experts, rows, columns))
+            if role != "down" and slot.tensor in layer_set.biases:
+                self._expect_shapes({layer_set.biases[slot.tensor]: (*experts, rows)})
+        return self._fitted(layer_set, dict.fromkeys(layer_set.slots, Heads(hidden, 1)), hidden, experts)
+
+    def attention(self, layer_set: LayerSet) -> LayerSet:
+        """Return the set with its heads; writers are (..., width, heads x size), readers (..., heads x size, width)."""
+        output = layer_set.slots["output"]
+        *experts, _, across = self.matrix(output)
+        self.expect(output, (*experts, self.width, across))
+        value = self._size(output, across)
+        sizes = {"query": value, "gate": value, "value": value}
+        for role in QUERIES:
+            slot = layer_set.slots.get(role)
+            if slot and slot.roles == (role,):
+                sizes[role] = self._size(slot, self.matrix(slot)[-2])
+        sizes["key"] = sizes["query"] - self._common_rows(layer_set.slots["key"])
+        readers = {role: slot for role, slot in layer_set.slots.items() if role != "output"}
+        heads = {role: self._counted(slot, role, sizes, experts) for role, slot in readers.items()}
+        keys = heads["key"].count
+        if keys != heads["value"].count or not keys or self.heads % keys:
+            counts = ", ".join(f"{role_heads.count} {role}" for role, role_heads in heads.items())
+            raise CheckpointError(f"{output.tensor}: {counts} heads do not fit the {self.heads} heads of config.json")
+        return self._fitted(layer_set, heads, across, experts)
+
+    def _size(self, slot: Slot, rows: int) -> int:
+        """Return the number of rows of one head, given the rows of all heads."""
+        size, rest = divmod(rows, self.heads)
+        if rest or not size:
+            raise CheckpointError(
+                f"{slot.tensor} has shape {self.shape(slot)} (out, in), which does not divide into {self.heads} heads"
+            )
+        return size
+
+    def _common_rows(self, key: Slot) -> int:
+        """Return the number of rows of a latent key common to all heads: those that do not go through the latent."""
+        if not key.latent:
+            return 0
+        return max(self.matrix(key, key.latent[0])[-2] - self.matrix(key)[-1], 0)
+
+    def _counted(self, slot: Slot, role: str, sizes: Mapping[str, int], experts: list[int]) -> Heads:
+        """Return the heads of a role; keys and values are equally many."""
+        rows = self.matrix(slot)[-2]
+        fixed = self.heads * sum(sizes[name] for name in slot.roles if name in QUERIES)
+        per_key = sum(sizes[name] for name in slot.roles if name not in QUERIES)
+        count = (rows - fixed) // per_key if per_key > 0 else 0
+        stacked = experts if set(slot.roles) <= set(QUERIES) else []
+        self.expect(slot, (*stacked, fixed + count * per_key, self._input_width(slot)))
+        return Heads(self.heads if role in QUERIES else count, sizes[role])
+
+    def _input_width(self, slot: Slot) -> int:
+        """Return the width of a reader's input: that of the stream, or of the latent made from the stream."""
+        if not slot.latent:
+            return self.width
+        (reader, norm), columns = slot.latent, self.matrix(slot)[-1]
+        self.expect(slot, (columns + (self._common_rows(slot) if "key" in slot.roles else 0), self.width), reader)
+        self.expect(slot, (columns,), norm)
+        return columns
+
+    def _fitted(self, layer_set: LayerSet, heads: Mapping[str, Heads], hidden: int, experts: list[int]) -> LayerSet:
+        """Return the set completed by what its shapes tell; the shapes of its norms are checked against them."""
+        norms = {layer_set.norm: self.width, layer_set.output_norm: self.width, layer_set.inner_norm: hidden}
+        sizes: dict[str, Shape] = {name: (size,) for name, size in norms.items() if name}
+        sizes |= {variance: self.shapes[norm] for norm, variance in layer_set.variances.items()}
+        sizes |= {bias: sizes[norm] for norm, bias in layer_set.biases.items() if norm in sizes}
+        self._expect_shapes(sizes)
+        return replace(layer_set, heads=heads, stacked=tuple(experts), width=self.width)
+
+    def _expect_shapes(self, sizes: Mapping[str, Shape]) -> None:
+        """Raise unless tensors have these shapes."""
+        for name, shape in sizes.items():
+            if self.shapes[name] != shape:
+                raise CheckpointError(
+                    f"{name} has shape {self.shapes[name]}, but the rest of the model needs {shape} (out, in)"
+                )
+
 
 T = TypeVar("T")
 Sets = tuple[tuple[LayerSet, ...], ...]

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from hf_lineage.architecture.layers import Layer
-from hf_lineage.architecture.registry import MatrixSet, Norms, Sets, Slot, as_names, as_sets, slots
+from hf_lineage.architecture.registry import Slot, slots
+from hf_lineage.architecture.schema import MatrixSet, Norms, Sets, as_names, as_sets
 from hf_lineage.errors import CheckpointError
 
 BIASES = ("bias", "beta")

@@ -1,5 +1,1 @@
 """Checking: both models are opened, and each claim is judged."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

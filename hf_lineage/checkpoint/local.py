@@ -17,7 +17,7 @@ from hf_lineage.checkpoint.tensor import ByRows, TensorInfo, as_stored
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
 if TYPE_CHECKING:
-    from hf_lineage.architecture.loading import Place
+    from hf_lineage.architecture.class_tensors import Place
 
 
 class Checkpoint:

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
-from hf_lineage.files import OPEN_FILES
-from hf_lineage.hub import LARGEST_RANGE, Downloads, RangedFile, RepoRef
+from hf_lineage.files.safetensors import OPEN_FILES
+from hf_lineage.hub.ranges import LARGEST_RANGE, Downloads, RangedFile
+from hf_lineage.hub.repo import RepoRef
 
 if TYPE_CHECKING:
     from hf_lineage.checkpoint.stored import Memory
+
 
 AT_ONCE = 8
 """Requests at a time; with more, the Hub's limits are reached before the bandwidth is used up."""

@@ -15,10 +15,10 @@ import numpy as np
 import safetensors
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.registry import find_known
+from hf_lineage.architecture.tables import find_known
 from hf_lineage.checkpoint.tensor import DTYPES, without_smallest
 from hf_lineage.errors import CheckpointError, remedy
-from hf_lineage.files import LARGEST_HEADER, HeaderLengthError, Stamp, opened_header, prefetch, read_into
+from hf_lineage.files.safetensors import LARGEST_HEADER, HeaderLengthError, Stamp, opened_header, prefetch, read_into
 
 LFS_POINTER = b"version "
 """The beginning of the text file that git writes in place of the weights where git-lfs is missing."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.hub import RepoRef
+from hf_lineage.hub.repo import RepoRef
 
 NUMBER, TEXT = "number", "text"
 """The criteria by which tokens count as the same: their number in equal files, or their text."""

@@ -1,4 +1,4 @@
-"""A model card as text: one marked section is replaced in place, and all else stays byte for byte.
+"""A model card as text: one marked section replaced in place, and the licence that it names.
 
 Pure functions from text to text. Only a block parser can tell a marker from one that is quoted in a list, in a code
 block or in an unfinished comment. So CommonMark's rules decide (markdown-it-py).
@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hf_lineage.errors import CardError
+import yaml
+
+from hf_lineage.claims.names import NO_VALUE
+from hf_lineage.errors import CardError, LineageError, printable
+from hf_lineage.files import safe_yaml
+from hf_lineage.hub.repo import RepoRef
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
+
 
 LARGEST = 4 * 2**20
 """The most bytes of a card that is edited; a megabyte takes the parser a second, or half a minute for one list."""
@@ -144,3 +151,37 @@ def _gap(lines: Sequence[str], newline: str) -> str:
     if newline == "\n" and _ending(lines[-1]) == "\r":
         return "\r"  # "\r" and "\n" together would be one line ending
     return newline if _ending(lines[-1]) else newline * 2
+
+
+CARD = "README.md"
+LARGEST_METADATA = safe_yaml.SHORT
+"""Bytes at the beginning of a card in which its metadata have to end; those of any card on the Hub do."""
+KEYS = ("license", "license_name", "license_link")
+LONGEST, MOST = 200, 10
+"""Characters of one value, and licences of one card, that are shown."""
+
+
+def stated(source: object) -> str:
+    """Return the licence that the card of a repository states, on one printable line; empty where it states none.
+
+    Only the file that is here already is read: nothing is fetched for it.
+    """
+    if not isinstance(source, RepoRef):
+        return ""
+    try:
+        text = replace(source, subfolder="").read_head(CARD, LARGEST_METADATA) or ""
+        _, lines = parted(text)
+        start, stop = front_matter(lines) or (0, 0)
+        metadata = safe_yaml.load("\n".join(line.rstrip() for line in lines[start:stop]))
+    except (LineageError, OSError, yaml.YAMLError):
+        return ""
+    licence, *more = (_text(metadata.get(key)) for key in KEYS) if isinstance(metadata, Mapping) else ("",)
+    named = ", ".join(filter(None, more))
+    return " ".join(filter(None, (licence, f"({named})" if named else "")))
+
+
+def _text(value: object) -> str:
+    """Return a value as it is shown: a text, or the texts of a list."""
+    values = value[:MOST] if isinstance(value, list) else [value]
+    texts = (text.strip() for text in values if isinstance(text, str))
+    return printable(", ".join(text for text in texts if text not in NO_VALUE), LONGEST)

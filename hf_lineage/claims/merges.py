@@ -16,7 +16,7 @@ import yaml
 
 from hf_lineage.claims.names import Name, names_in
 from hf_lineage.errors import printable
-from hf_lineage.files import plain_yaml
+from hf_lineage.files import safe_yaml
 
 LINEAR, SLERP, PASS_THROUGH = "linear", "slerp", "passthrough"
 FROM_BASE = ("task_", "ties", "dare_", "della", "breadcrumbs", "model_breadcrumbs", "sce", "model_stock")
@@ -93,7 +93,7 @@ def recipe_in_card(text: str) -> MergeRecipe | None:
     for block in _BLOCK.finditer(text.replace("\r\n", "\n")):
         if "merge_method" in block[2]:
             try:
-                config = plain_yaml.load(block[2])
+                config = safe_yaml.load(block[2])
             except yaml.YAMLError:
                 return None
             return recipe_in(config) if isinstance(config, dict) else None

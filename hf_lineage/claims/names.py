@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from hf_lineage.errors import printable
-from hf_lineage.hub import hub_name
+from hf_lineage.hub.repo import hub_name
 
 NO_VALUE = frozenset({"", "~", "null", "Null", "NULL"})
 """The texts by which YAML means that there is no value."""

@@ -17,8 +17,8 @@ from hf_lineage.claims.card import front_matter, opens, parted
 from hf_lineage.claims.merges import MergeRecipe, parents_in, recipe_in, recipe_in_card
 from hf_lineage.claims.names import PATH, WORD, Name, at_revisions, bases_of_adapter, names_in, relation_in, tagged
 from hf_lineage.errors import CheckpointError
-from hf_lineage.files import plain_yaml
-from hf_lineage.hub import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef, hub_name
+from hf_lineage.files import safe_yaml
+from hf_lineage.hub.repo import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef, hub_name
 
 CARD, CONFIG, MERGE_CONFIG, MOE_CONFIG = "README.md", "config.json", "mergekit_config.yml", "mergekit_moe_config.yml"
 GGUF = "GGUF metadata"
@@ -180,7 +180,7 @@ def _in_gguf(repo: RepoRef) -> Iterable[Name]:
     """Return the base models that metadata name or, where they name none, the model that was converted."""
     if "model.safetensors" in repo.files() if repo.file is None else not repo.file.endswith(".gguf"):
         return []
-    from hf_lineage.checkpoint.foreign.gguf import choose_files, read_head
+    from hf_lineage.checkpoint.gguf.files import choose_files, read_head
 
     files = choose_files(repo)
     metadata = read_head(repo, files[0]).header.metadata if files else {}
@@ -228,11 +228,11 @@ def _yaml(repo: RepoRef, file: str, text: str | None) -> dict[str, Any]:
 def _documents(repo: RepoRef, file: str, text: str | None, most: int = MOST_CLAIMS) -> list[dict[str, Any]]:
     """Return mappings and lists of plain text, which is enough for names and safe for untrusted input."""
     try:
-        contents = [content for content in plain_yaml.documents(text or "", most) if content]
+        contents = [content for content in safe_yaml.documents(text or "", most) if content]
     except yaml.YAMLError as error:
-        line = plain_yaml.line(error)
+        line = safe_yaml.line(error)
         where = f", line {line} of its YAML" if line else ""
-        what = plain_yaml.problem(error)
+        what = safe_yaml.problem(error)
         raise CheckpointError(f"{repo}: {file}{where}: {what}; correct it, or name the base with --base") from None
     if other := next((type(content).__name__ for content in contents if not isinstance(content, dict)), None):
         raise CheckpointError(f"{repo}: {file} holds a {other} where keys and values belong; correct it")

@@ -13,14 +13,54 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import click
 
 from hf_lineage import __version__
-from hf_lineage.cli.kinds import QUIET
-from hf_lineage.cli.shared import EPILOG, error_values, exit_code_of, with_examples
-from hf_lineage.cli.surroundings import fill_closed_streams, refuse_unusable_variables
-from hf_lineage.errors import printable, told
+from hf_lineage.cli.options import EPILOG, QUIET, error_values, exit_code_of, with_examples
+from hf_lineage.errors import OptionError, printable, told
+from hf_lineage.options import moment, now
+
+STREAMS = {"stdin": ("r", os.O_RDONLY), "stdout": ("w", os.O_RDONLY), "stderr": ("w", os.O_WRONLY)}
+"""Streams in the order of their numbers -> mode, and flags that open the null device where the stream is closed.
+
+Messages may be lost, so they are written there; a report may not, so that writing it fails.
+"""
+WHOLE_NUMBERS = ("HF_HUB_DOWNLOAD_TIMEOUT", "HF_HUB_ETAG_TIMEOUT")
+"""Variables of which the client of the Hub makes a number when it is imported, and fails for want of one."""
+ENDPOINT, PROTOCOLS = "HF_ENDPOINT", ("http", "https")
+
+
+def fill_closed_streams() -> None:
+    """Put the null device in the place of each standard stream that is closed.
+
+    Otherwise the next file that is opened takes its number, and what is printed lands there; and progress bars fail.
+    """
+    for number, (name, (mode, flags)) in enumerate(STREAMS.items()):
+        with contextlib.suppress(OSError):
+            os.fstat(number)
+            continue
+        os.set_inheritable(os.open(os.devnull, flags), True)  # it takes the lowest number that is free
+        setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+
+
+def refuse_unusable_variables() -> None:
+    """Raise OptionError, which names it, for a variable whose value would be an error of some package further on."""
+    moment(now())
+    for name in WHOLE_NUMBERS:
+        value = os.environ.get(name, "0")
+        try:
+            int(value)
+        except ValueError:
+            raise OptionError(f"{name} must be a whole number of seconds, not {printable(value, 100)!r}") from None
+    value = os.environ.get(ENDPOINT, "https://huggingface.co")
+    with contextlib.suppress(ValueError):  # of a port that is none
+        address = urlsplit(value)
+        if address.scheme in PROTOCOLS and address.hostname and address.port != 0:
+            return
+    shown = printable(value.rpartition("@")[2], 100)
+    raise OptionError(f"{ENDPOINT} must be the address of a Hub such as https://huggingface.co, not {shown!r}")
 
 
 @dataclass
@@ -44,9 +84,9 @@ DEBUG = click.option(
 )
 HELP = {"help_option_names": ["-h", "--help"]}
 MODULES = {
-    **{"check": "judging", "compare": "judging", "annotate": "annotating"},
-    **{"identify": "indexing", "tree": "building", "index": "indexing"},
-    **{"extract": "models", "inspect": "models", "registry": "models"},
+    **{"check": "check", "compare": "check", "annotate": "model"},
+    **{"identify": "index", "tree": "index", "index": "index"},
+    **{"extract": "model", "inspect": "model", "registry": "model"},
 }
 """Each command and the module that defines it."""
 
@@ -74,9 +114,9 @@ def _loaded(name: str) -> click.Command:
     command.context_settings.update(HELP)
     if not isinstance(command, click.Group):
         return QUIET(DEBUG(command))
-    from hf_lineage.cli import building
+    from hf_lineage.cli.index import build
 
-    command.add_command(building.build)
+    command.add_command(build)
     for inner in command.commands.values():
         QUIET(DEBUG(inner))
     return DEBUG(command)

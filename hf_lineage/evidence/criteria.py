@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 if TYPE_CHECKING:
-    from hf_lineage.evidence.nulls import EmpiricalNull
+    from hf_lineage.evidence.p_values import EmpiricalNull
+
 
 Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = get_args(Budget)

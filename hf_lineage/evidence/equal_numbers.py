@@ -16,8 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.evidence.nulls import FEWEST_COORDINATES, HALVES, Draws, Tried, elements, p_values
-from hf_lineage.signature import Array, Vector
+from hf_lineage.evidence import p_values
+from hf_lineage.evidence.p_values import Draws
+from hf_lineage.evidence.permutation import FEWEST_COORDINATES, Tried
+from hf_lineage.evidence.symmetry import HALVES, elements
+from hf_lineage.signature.recipe import Array, Vector
 
 ROWS = 64
 """Rows of a matrix that the test looks at, at most: it compares every coordinate of theirs with every other."""

@@ -11,16 +11,19 @@ from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, cast
 
 from hf_lineage.errors import printable
-from hf_lineage.evidence import adapters, units
+from hf_lineage.evidence.comparison import Comparison
 from hf_lineage.evidence.executed import Executed
-from hf_lineage.evidence.nulls import Null, PermutationNull, deciding
-from hf_lineage.evidence.paths import Comparison
-from hf_lineage.signature import Sampled
+from hf_lineage.evidence.inherited import Inherited
+from hf_lineage.evidence.p_values import Null, deciding
+from hf_lineage.evidence.permutation import PermutationNull
+from hf_lineage.signature.values import Sampled
 
 if TYPE_CHECKING:
+    from hf_lineage.evidence import unit_comparison
     from hf_lineage.evidence.equal_numbers import EqualNumbers
-    from hf_lineage.evidence.nulls import EmpiricalNull
-    from hf_lineage.evidence.strict import Strict
+    from hf_lineage.evidence.executed import Strict
+    from hf_lineage.evidence.p_values import EmpiricalNull
+    from hf_lineage.lora import gradient_alignment
 
 
 class ExitCode(IntEnum):
@@ -52,7 +55,7 @@ class Evidence:
     """The number of interim analyses, the last one, of all layers, included; p is corrected for it (Bonferroni)."""
     further: int = 0
     """Tests of the same claim that may follow where this one shows nothing; p is corrected for them likewise."""
-    inherited: units.Inherited | None = None
+    inherited: Inherited | None = None
     """Inheritance of the candidate's units; None where weights are not finite, or a signature holds no units."""
     not_finite: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     """The numbers of the layers with values that are not finite, of the base and of the candidate."""
@@ -185,9 +188,9 @@ class Verdict:
     """Evidence by path."""
     by_path: Mapping[str, Verdict] = field(default_factory=dict)
     """The verdict of each path by itself."""
-    trace: adapters.Trace | None = None
+    trace: gradient_alignment.Trace | None = None
     """Measurements of an adapter that was not merged; `evidence` and `by_path` are empty then."""
-    framed: units.Framed | None = None
+    framed: unit_comparison.Framed | None = None
     """Comparison unit by unit, where the paths do not decide; None if it was not made."""
     equal: EqualNumbers | None = None
     """Numbers that are the base's, bit for bit; None where they were not compared, or show nothing."""

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hf_lineage.errors import SignatureError, remedy
-from hf_lineage.files.places import link_on_the_way
-from hf_lineage.files.regular import BINARY
+from hf_lineage.files.paths import BINARY, link_on_the_way
 
 TEMPORARY = ".hf-lineage-"
 """The prefix of the names of files that are still being written."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hf_lineage.files.places import is_folder
+from hf_lineage.files.paths import is_folder
 
 LARGEST_CACHED = 2**24
 """Bytes of a file that are kept in memory."""

@@ -1,4 +1,7 @@
-"""Requests to the Hugging Face Hub, all through its own client: snapshots, listings, and the addresses of files.
+"""Requests to the Hugging Face Hub, all through its own client, and what that client logs.
+
+Its advice about tokens and packages, and each of its repetitions, are not about the model; a request that fails for
+good is an error of ours anyway.
 
 `HF_TOKEN`, `HF_HOME`, `HF_ENDPOINT` and `HF_HUB_OFFLINE` work as they do for `hf`.
 """
@@ -10,16 +13,68 @@ import functools
 import logging
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from hf_lineage.errors import NetworkError, RepositoryError, printable
-from hf_lineage.hub.messages import translated_messages
 
 if TYPE_CHECKING:
     from huggingface_hub import HfFileMetadata
+
+
+SOURCES = ("_snapshot_download", "file_download", "hf_api", "utils._http")
+"""The modules of the client that we call, each with a logger of its name."""
+UNSAID = (
+    "No files matched",
+    "unauthenticated requests",
+    "'hf_xet' package is not installed",
+    "thrown while requesting",
+    "Retrying in ",
+    "Trying to resume download",
+    "Max retries exceeded",
+)
+"""Parts of the messages that are not shown."""
+LONGEST = 300
+
+
+class _Translated(logging.Filter):
+    """Drops what is not shown, and keeps anything else to one line, whatever a server wrote into it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        record.msg, record.args = printable(f"the client of the Hub says: {' '.join(message.split())}", LONGEST), ()
+        return not any(part in message for part in UNSAID)
+
+
+_lock = threading.Lock()
+_filter = _Translated()
+_running = 0
+
+
+@contextlib.contextmanager
+def translated_messages() -> Iterator[None]:
+    """Translate what the client logs meanwhile; what it logs for others before and afterwards stays."""
+    _count(+1)
+    try:
+        yield
+    finally:
+        _count(-1)
+
+
+def _count(change: int) -> None:
+    """Listen to the client while at least one request of ours is on its way, in any thread."""
+    global _running
+    with _lock:
+        _running += change
+        for name in SOURCES:
+            logger = logging.getLogger(f"huggingface_hub.{name}")
+            if _running:
+                logger.addFilter(_filter)
+            else:
+                logger.removeFilter(_filter)
+
 
 Answer = TypeVar("Answer")
 WAITS = (1.0, 2.0, 4.0, 8.0)
@@ -150,7 +205,7 @@ def ask(
     Raise RepositoryError if the Hub refuses this repository, NetworkError if it fails, cannot be reached, or gives an
     answer of another form than the Hub's.
     """
-    from hf_lineage.hub.translation import translated
+    from hf_lineage.hub.errors import translated
 
     with translated(name, request), translated_messages():
         return _repeated(name, question, stopped)
@@ -161,7 +216,7 @@ def send(name: str, question: Callable[[], Answer]) -> Answer:
 
     Raise RepositoryError if the Hub refuses it, NetworkError if the Hub fails or cannot be reached.
     """
-    from hf_lineage.hub.translation import translated
+    from hf_lineage.hub.errors import translated
 
     with translated(name, "writing"), translated_messages():
         return question()
@@ -215,9 +270,9 @@ def _pause(error: Exception) -> float | None:
     """Return seconds before a request is repeated, negative if nothing says how many, None if repeating cannot help."""
     from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # its own alias of httpx2
 
-    from hf_lineage.hub import translation
+    from hf_lineage.hub import errors
 
-    cause = translation.cause(error)
+    cause = errors.cause(error)
     if isinstance(cause, Unfinished):
         return -1 if cause.pause is None else cause.pause
     if isinstance(cause, httpx.TimeoutException | httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError):

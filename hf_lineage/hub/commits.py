@@ -1,15 +1,155 @@
-"""Commits and pull requests on the Hugging Face Hub, written through its own client."""
+"""Files of a repository at a commit, the models of an account, commits and pull requests.
+
+A repository is one of a model, unless another kind is named.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from hf_lineage.errors import RepositoryError, printable
-from hf_lineage.hub import client, listing
+from hf_lineage.hub import client
+from hf_lineage.hub.repo import hub_name
+
+if TYPE_CHECKING:
+    from huggingface_hub import ModelInfo
+
+
+DATASET = "dataset"
+"""The kind of a repository of data."""
+MOST_ASKED = 500
+"""Files that one request asks about."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file: its size in bytes, and its sha256 if Git LFS stores it, else the name that git gives its content."""
+
+    size: int
+    content: str
+
+
+@functools.lru_cache(maxsize=32)
+def tree(name: str, commit: str, folder: str | None = None, kind: str | None = None) -> Mapping[str, Entry]:
+    """Return every file of a repository at a commit, of one folder if one is named; raise as `client.snapshot` does.
+
+    A commit never changes, so each is requested once.
+    """
+    from huggingface_hub import HfApi, RepoFile
+
+    def listed() -> dict[str, Entry]:
+        entries = HfApi().list_repo_tree(name, folder, revision=commit, recursive=True, repo_type=kind)
+        return dict(_entry(entry) for entry in entries if isinstance(entry, RepoFile))
+
+    return client.ask(name, listed)
+
+
+def existing(name: str, commit: str, files: Sequence[str], kind: str | None = None) -> Mapping[str, Entry]:
+    """Return those of these files that a repository has at a commit; raise as `client.snapshot` does."""
+    from huggingface_hub import HfApi, RepoFile
+
+    def some(names: list[str]) -> dict[str, Entry]:
+        entries = HfApi().get_paths_info(name, names, revision=commit, repo_type=kind)
+        return dict(_entry(entry) for entry in entries if isinstance(entry, RepoFile))
+
+    there: dict[str, Entry] = {}
+    for start in range(0, len(files), MOST_ASKED):
+        there |= client.ask(name, functools.partial(some, list(files[start : start + MOST_ASKED])))
+    return there
+
+
+def _entry(file: Any) -> tuple[str, Entry]:
+    return client.text(file.path), Entry(int(file.size), client.text(file.lfs.sha256 if file.lfs else file.blob_id))
+
+
+def head(name: str, branch: str = "main", kind: str | None = None) -> str:
+    """Return the commit at which a branch stands; raise as `client.snapshot` does."""
+    from huggingface_hub import HfApi
+
+    return client.ask(name, lambda: client.text(HfApi().repo_info(name, revision=branch, repo_type=kind).sha))
+
+
+def fetched(name: str, commit: str, file: str, kind: str | None = None, largest: int | None = None) -> Path:
+    """Return a file of a repository in the Hub's cache, downloaded whole if it is not there yet.
+
+    Raise RepositoryError for one of more than `largest` bytes, before it is downloaded.
+    """
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+
+    where: dict[str, Any] = {"revision": commit, "repo_type": kind}
+    if largest is not None and not isinstance(try_to_load_from_cache(name, file, **where), str):
+        there = existing(name, commit, [file], kind)
+        if file not in there:
+            raise RepositoryError(f"{name} has no {file} at commit {commit}; name another revision")
+        if there[file].size > largest:
+            raise RepositoryError(f"{name}: {file} has {there[file].size} bytes, and at most {largest} are read")
+    return Path(client.ask(name, lambda: hf_hub_download(name, file, tqdm_class=client.progress(), **where)))
+
+
+MOST_LISTED = 50_000
+"""Models of one author: fifty pages of the Hub."""
+
+
+def published(author: str) -> list[str]:
+    """Return the models of an author, each as org/name@commit, the latest change first.
+
+    What is listed and cannot be a model is left out. Raise RepositoryError if the author has no models or too many, and
+    otherwise as `client.snapshot` does.
+    """
+    from hf_lineage.hub.errors import access
+
+    if hub_name(author) != author or "/" in author:
+        raise RepositoryError(f"{printable(author, 200)} is not the name of an account on the Hub; check it")
+    models, seen = [], 0
+    for seen, info in enumerate(_latest(author), 1):
+        if seen > MOST_LISTED:
+            raise RepositoryError(f"{author} has more than {MOST_LISTED} models; name those to read")
+        if _is_model(info):
+            models.append(f"{info.id}@{info.sha}")
+    if not seen:
+        raise RepositoryError(f"{author} has no public models on the Hub; check the name, or {access()}")
+    return models
+
+
+def _latest(author: str) -> Iterator[ModelInfo]:
+    """Yield the models of an author, the latest first, page by page.
+
+    The client's own `list_models` is silent for 25 seconds where there is no network. A page without models is the
+    last, whatever it names as the next, so that the number of models bounds the requests.
+    """
+    from huggingface_hub import constants
+
+    query = urlencode({"author": author, "sort": "lastModified", "expand": "sha"})
+    address = f"{constants.ENDPOINT}/api/models?{query}"
+    while address:
+        models, following = client.ask(author, partial(_page, address), request="listing")
+        yield from models
+        address = following if models else ""
+
+
+def _page(address: str) -> tuple[list[ModelInfo], str]:
+    """Return the models of one page, and the address of the next one, if there is one."""
+    from huggingface_hub import ModelInfo
+
+    answer = client.answered(address)
+    models = [ModelInfo(**model) for model in answer.json()]  # type: ignore[no-untyped-call]
+    return models, answer.links.get("next", {}).get("url", "")
+
+
+def _is_model(info: ModelInfo) -> bool:
+    name, commit = info.id, info.sha
+    named = isinstance(name, str) and name.isascii() and "/" in name and hub_name(name) == name
+    return named and isinstance(commit, str) and client.COMMIT.fullmatch(commit) is not None
+
 
 SAME = "Already up to date; nothing was written."
 CARD = "README.md"
@@ -68,7 +208,7 @@ def propose(name: str, title: str, description: str, parent: str, changes: Calla
         url = commit(name, files, parent, title, commit_description=description, create_pr=True)
         return f"Opened a pull request: {printable(url)}"
     ref = f"refs/pr/{number}"
-    tip = listing.head(name, ref)
+    tip = head(name, ref)
     files = changes(tip)
     if not files:
         return f"Pull request {number} is already up to date; nothing was written."
@@ -95,8 +235,8 @@ def open_proposal(name: str, title: str) -> int | None:
 def same_files(name: str, a: str, b: str, besides: Collection[str]) -> bool:
     """Return whether a Hub repository has the same files at two commits, `besides` aside; False if a commit is gone."""
 
-    def files(commit: str) -> dict[str, listing.Entry]:
-        return {path: entry for path, entry in listing.tree(name, commit).items() if path not in besides}
+    def files(commit: str) -> dict[str, Entry]:
+        return {path: entry for path, entry in tree(name, commit).items() if path not in besides}
 
     try:
         return files(a) == files(b)

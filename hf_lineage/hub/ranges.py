@@ -18,12 +18,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hf_lineage.errors import CheckpointError, NetworkError, remedy
-from hf_lineage.files import OPEN_FILES
+from hf_lineage.files.safetensors import OPEN_FILES
 from hf_lineage.hub import client
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.repo import RepoRef
 
 if TYPE_CHECKING:
     from huggingface_hub import HfFileMetadata
+
 
 HEAD = 2**15
 """Bytes that are read first: the header of most files."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from hf_lineage.errors import OptionError, installation, printable
 
 if TYPE_CHECKING:
-    from hf_lineage.checking import Report
+    from hf_lineage.checking.report import Report
 
 
 @dataclass(frozen=True)
@@ -32,16 +32,16 @@ class Format:
 
 
 FORMATS = {
-    "text": Format("hf_lineage.report.formats.text"),
-    "json": Format("hf_lineage.report.formats.json"),
-    "markdown": Format("hf_lineage.report.formats.markdown"),
-    "html": Format("hf_lineage.report.html.report"),
-    "sarif": Format("hf_lineage.report.formats.sarif"),
-    "cyclonedx": Format("hf_lineage.report.formats.cyclonedx"),
-    "intoto": Format("hf_lineage.report.formats.intoto"),
-    "intoto-predicate": Format("hf_lineage.report.formats.intoto", "render_predicate"),
-    "checksums": Format("hf_lineage.report.formats.intoto", "checksums"),
-    "github": Format("hf_lineage.report.formats.github"),
+    "text": Format("hf_lineage.report.text"),
+    "json": Format("hf_lineage.report.json"),
+    "markdown": Format("hf_lineage.report.text", "render_markdown"),
+    "html": Format("hf_lineage.report.html"),
+    "sarif": Format("hf_lineage.report.sarif"),
+    "cyclonedx": Format("hf_lineage.report.cyclonedx"),
+    "intoto": Format("hf_lineage.report.intoto"),
+    "intoto-predicate": Format("hf_lineage.report.intoto", "render_predicate"),
+    "checksums": Format("hf_lineage.report.intoto", "checksums"),
+    "github": Format("hf_lineage.report.sarif", "render_github"),
 }
 """Name, as in `--format NAME` and `-o NAME=FILE`, -> format."""
 
@@ -68,9 +68,6 @@ def write_report(report: Report, form: str, file: Path) -> None:
 
     Raise NothingToCompare for a format that has nothing to say of it, OptionError where a package is missing.
     """
-    from hf_lineage.files import write_output
+    from hf_lineage.files.atomic import write_output
 
     write_output(file, renderer(form)(report, True).encode())
-
-
-__all__ = ["FORMATS", "OF_SEVERAL", "Format", "names", "renderer", "write_report"]

@@ -1,5 +1,1 @@
 """Signature: the numbers, computed from the weights, by which models are compared."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,4 +1,4 @@
-"""Signature: plain values that need NumPy only.
+"""Signature: plain values that need NumPy only, and the source of their numbers.
 
 For every path and layer it holds a sketch of R (width x width), the centred residual of the branch product M. It also
 holds the other numbers that a comparison needs, and the recipe by which all of them were made.
@@ -8,13 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.errors import SignatureError
 from hf_lineage.signature.recipe import ROWS, Array, Recipe, Vector
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The source of the numbers of a model; if a base is a folder, its record names its weight files."""
+
+    kind: Literal["weights", "cache", "file"]
+    """The weights, their cached signature, or a signature file that the user named."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """File of the folder -> its sha256."""
+
+
+WEIGHTS, CACHE, FILE = Origin("weights"), Origin("cache"), Origin("file")
 
 PARTS = ("sketch", "corner", "trace", "norm")
 """The arrays of a path, each with a row for every layer."""

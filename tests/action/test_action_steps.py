@@ -14,7 +14,7 @@ import pytest
 
 from hf_lineage import Options, check
 from hf_lineage.report import FORMATS
-from hf_lineage.report.formats.intoto import PREDICATE_TYPE
+from hf_lineage.report.intoto import PREDICATE_TYPE
 from tests import hostile
 from tests.github import ROOT, SHELL, action, installed, run_action
 from tests.invoking import lineage
@@ -164,7 +164,7 @@ def test_a_bug_is_shown_where_the_runner_takes_nothing_for_a_command(tmp_path):
     ready = installed(tmp_path / "venv")
     (packages,) = (tmp_path / "venv").rglob("site-packages")
     (packages / "sitecustomize.py").write_text(
-        "import hf_lineage.report.formats.text as text\n"
+        "import hf_lineage.report.text as text\n"
         "def render(*arguments): raise KeyError('x\\n::error::owned\\n##[error]owned')\n"
         "text.render = render\n"
     )

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from hf_lineage import Options, check, extract
-from hf_lineage.index.storage.catalogue import Catalogue
+from hf_lineage.index.store import Catalogue
 from tests.blends import BASE, A, B, blended
 from tests.invoking import lineage
 from tests.models import EXAMPLES

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hf_lineage import __version__
-from hf_lineage.action import steps
-from hf_lineage.action.inputs import read_inputs
+from hf_lineage import __version__, action
+from hf_lineage.cli.action_inputs import read_inputs
 from tests.action.events import commit, started
 from tests.github import ROOT, commands, outputs
 from tests.invoking import environment
@@ -51,7 +50,7 @@ class TestCheckout:
     ("patch", "message"),
     [
         ("sys.modules['msgspec'] = None", "a package that is needed cannot be imported (import of msgspec halted; "),
-        ("import hf_lineage.action.steps as s\ndef broken(environ): raise MemoryError\ns.COMMANDS['check'] = broken",
+        ("import hf_lineage.action as s\ndef broken(environ): raise MemoryError\ns.COMMANDS['check'] = broken",
          "not enough memory"),
     ],
 )  # fmt: skip
@@ -99,11 +98,11 @@ class TestArguments:
     )
     def test_every_input_is_an_option_of_the_command_and_none_is_taken_for_another(self, environ, command):
         inputs = read_inputs({f"LINEAGE_{name}": value for name, value in environ.items()})
-        assert steps.arguments(inputs, []) == command
+        assert action.arguments(inputs, []) == command
 
     def test_the_token_is_none_of_them(self):
         inputs = read_inputs({"LINEAGE_MODEL": "a/b", "LINEAGE_TOKEN": "hf_secret"})
-        assert "hf_secret" not in " ".join(steps.arguments(inputs, [("json", Path("x"))]))
+        assert "hf_secret" not in " ".join(action.arguments(inputs, [("json", Path("x"))]))
 
 
 class TestPolicyOfTheFolder:

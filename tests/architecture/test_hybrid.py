@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from hf_lineage import Options, compare, extract, inspect
-from hf_lineage.checking.source.opening import headers
-from hf_lineage.hub.reference import resolve
-from hf_lineage.signature.computing.devices import budgets
-from hf_lineage.signature.extraction.whole import Extraction, Residuals
-from hf_lineage.signature.sources.store import load_signature, save_signature
+from hf_lineage.hub.repo import resolve
+from hf_lineage.signature.devices import budgets
+from hf_lineage.signature.extract import Extraction, Residuals
+from hf_lineage.signature.store import load_signature, save_signature
+from hf_lineage.source.headers import headers
 from tests.conformance.models import tiny_model
 
 KINDS = ["full_attention", "conv", "full_attention", "conv", "conv"]

@@ -8,7 +8,7 @@ import yaml
 
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.matrix_sets import Heads
-from hf_lineage.architecture.registry.schema import Factorization
+from hf_lineage.architecture.schema import Factorization
 from hf_lineage.errors import CheckpointError
 
 WIDTH, HIDDEN, HEADS, SIZE = 8, 12, 4, 3

@@ -5,8 +5,8 @@ import pytest
 
 from hf_lineage.architecture.layers import Layer, Stack
 from hf_lineage.architecture.matrix_sets import Heads, LayerSet, find_sets
-from hf_lineage.architecture.registry.lookups import Slot
-from hf_lineage.architecture.registry.schema import MatrixSet
+from hf_lineage.architecture.registry import Slot
+from hf_lineage.architecture.schema import MatrixSet
 from hf_lineage.errors import CheckpointError
 
 MLP = {"up": "up", "down": "down"}

@@ -12,15 +12,15 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, compare, extract, inspect
 from hf_lineage.architecture.layout import bind
-from hf_lineage.architecture.registry.lookups import factorizations, lookup
-from hf_lineage.architecture.registry.schema import as_sets
-from hf_lineage.checking.source.opening import headers
+from hf_lineage.architecture.registry import factorizations, lookup
+from hf_lineage.architecture.schema import as_sets
 from hf_lineage.errors import CheckpointError
-from hf_lineage.evidence.paths.comparison import compare_paths
-from hf_lineage.hub.reference import resolve
-from hf_lineage.signature.products.branches import matrix_products
+from hf_lineage.evidence.comparison import compare_paths
+from hf_lineage.hub.repo import resolve
+from hf_lineage.signature.factors import matrix_products
 from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.signature.sources.store import load_signature, save_signature
+from hf_lineage.signature.store import load_signature, save_signature
+from hf_lineage.source.headers import headers
 from tests.models import open_checkpoint
 
 EXACT = replace(RECIPES["robust"], probes=None)

@@ -8,7 +8,7 @@ from benchmarks import counts
 from benchmarks.isolated import isolated
 from benchmarks.shapes import Model
 from benchmarks.writing import write_model
-from hf_lineage.signature.extraction.whole import extract_paths
+from hf_lineage.signature.extract import extract_paths
 
 COMMITTED = json.loads(counts.FILE.read_text(encoding="utf-8"))
 

@@ -9,7 +9,7 @@ from benchmarks.paper.parts import adapters, judging, steps, traces
 from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.results import Results
 from hf_lineage import RECIPES, Options, compare
-from hf_lineage.evidence.judging import unit_verdict as framed_verdict
+from hf_lineage.evidence import unit_comparison as framed_verdict
 from tests.benchmarks.test_paper_results import FILES
 from tests.example_evidence import trace
 

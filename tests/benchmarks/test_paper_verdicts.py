@@ -17,7 +17,7 @@ from benchmarks.paper.parts.results import Results, Row
 from benchmarks.paper.parts.verdicts import DISTILLED, INDEPENDENT, OWN_TERMS, RELATED, RIGHT, UNDECIDED, WRONG, Said
 from benchmarks.rivals import RIVALS
 from hf_lineage.claims.sources import read_claims
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.repo import RepoRef
 
 MODELDNA, _ = RIVALS
 DISTILLATION_COUNTS = frozenset({RELATED, DISTILLED})

@@ -6,9 +6,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from hf_lineage.checking.api import compare
-from hf_lineage.checking.options import Options
-from hf_lineage.evidence.nulls import symmetry
+from hf_lineage.checking.check import compare
+from hf_lineage.evidence import symmetry
+from hf_lineage.source.options import Options
 from tests import attacks
 from tests.laundering import outputs
 from tests.streams import rotated, written

@@ -9,9 +9,9 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import compare
-from hf_lineage.checking.results.policies import under
-from hf_lineage.policy.file import parse
-from hf_lineage.report.formats import json as as_json
+from hf_lineage.checking.report import under
+from hf_lineage.policy import parse
+from hf_lineage.report import json as as_json
 from tests import decoys
 from tests.decoys import GENERAL, OTHER, Pair, loaded, made
 from tests.models import edit_json

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from hf_lineage import Options, compare
-from hf_lineage.checking.judge import unit_stage, units
+from hf_lineage.checking import units
+from hf_lineage.evidence import measure
 from tests import experts
 from tests.experts import HIDDEN, WIDTH, edited, made, noised, renamed, reordered, rotated, seen_by, shuffled, turn
 
@@ -131,7 +132,7 @@ def test_of_very_many_units_a_part_is_looked_at_which_hides_no_descendant(base, 
 @pytest.mark.parametrize("candidate", ["independent", "rotated"])
 def test_a_part_of_many_experts_tells_an_independent_mixture_from_a_rotated_one(tmp_path, monkeypatch, candidate):
     monkeypatch.setattr(units, "FEW_KEPT", 2 * experts.EXPERTS * 20)
-    monkeypatch.setattr(unit_stage.interim, "fewest", lambda *_: 2)
+    monkeypatch.setattr(measure, "fewest", lambda *_: 2)
     deep = made(tmp_path / "deep", num_hidden_layers=8)
     if candidate == "rotated":
         model = edited(deep, tmp_path / "model", noised(0.02), rotated)

@@ -5,7 +5,7 @@ import torch
 
 from hf_lineage import compare
 from tests.checking.test_idle_weights import LLAMA, PLAIN, logits
-from tests.conformance import variants
+from tests.conformance.forms import variants
 from tests.decoys import made
 
 DEEPSEEK, KOLIBRI, APERTUS = "DeepseekV4ForCausalLM", "Kolibri1ForCausalLM", "ApertusForCausalLM"

@@ -7,7 +7,7 @@ import transformers
 
 from hf_lineage import compare
 from tests import decoys
-from tests.conformance import variants
+from tests.conformance.forms import variants
 from tests.decoys import made
 
 LLAMA, MIXTRAL, QWEN, DEEPSEEK = (

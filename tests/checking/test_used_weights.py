@@ -9,8 +9,8 @@ from transformers import AutoModelForCausalLM
 
 from hf_lineage import Options, compare, extract
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.index.search.identify import identify
-from hf_lineage.index.storage.catalogue import Catalogue
+from hf_lineage.index.identify import identify
+from hf_lineage.index.store import Catalogue
 from tests import forgeries
 from tests.decoys import made
 from tests.forgeries import LOUD, ROWS, SEEN_BY_RUNNING

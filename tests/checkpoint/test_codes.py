@@ -1,18 +1,28 @@
 """The grid that stored numbers are chosen from, found by decoding the least code and the largest everywhere."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hf_lineage.checkpoint.codes import (
+    CUT,
     HALF,
     ROUNDED,
+    Codes,
+    all_near,
+    cast,
+    excess,
     filled,
     filled_ends,
+    idle,
+    inflated,
     least,
     slack,
     stepped,
     table,
     uniform,
+    unreached,
     within_blocks,
 )
 
@@ -50,3 +60,128 @@ def test_scales_with_few_digits_leave_more_beside_half_a_step(dtype, more):
 def test_the_smallest_scales_of_float16_leave_more_whatever_the_grid():
     assert least(uniform(256), "F16") == 2 * 256 * HALF
     assert least(uniform(256), "BF16") == HALF
+
+
+FOUR = Codes("four bits", *filled_ends(0, 0x00, 0xFF), lambda parts: parts[0], uniform(16), (1, 32))
+
+NF = (-1.0, -0.7, -0.5, -0.3, 0.0, 0.3, 0.5, 0.7, 1.0)
+
+
+def grid(base, low, high, levels):
+    """The nearest values of a grid, and its ends."""
+    values = low + (high - low) * levels
+    return values[np.abs(values - base[..., None]).argmin(axis=-1)], (np.full_like(base, low), np.full_like(base, high))
+
+
+@pytest.fixture
+def base():
+    return np.random.default_rng(0).uniform(-1, 1, (4, 64)).astype(np.float32)
+
+
+@pytest.mark.parametrize("levels", [uniform(16), table(NF)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_nearest_values_are_right_and_any_other_is_not(base, levels, turned):
+    codes = Codes("", *filled_ends(0, 0, 255), lambda parts: parts[0], levels, (1, 32))
+    ends = (1.0, -1.0) if turned else (-1.0, 1.0)
+    numbers, width = grid(base, *ends, levels)
+    assert excess(base, numbers, width, codes)[0].max() <= 0
+    values = ends[0] + (ends[1] - ends[0]) * levels
+    numbers[2, 7] = values[(np.abs(values - numbers[2, 7]).argmin() + 4) % len(values)]
+    steps, cut = excess(base, numbers, width, codes)
+    assert np.argwhere(steps > 0).tolist() == [[2, 7]]
+    assert not cut.any()
+
+
+def test_what_is_near_is_right_by_the_whole_rule_too(base):
+    numbers, ends = grid(base, -1.0, 1.0, FOUR.levels)
+    assert all_near(base, numbers, ends, FOUR)
+    assert not all_near(base, numbers, ends, replace(FOUR, levels=table(NF)))
+    for wrong in (np.nan, np.inf, 0.6):
+        other = numbers.copy()
+        other[3, 3] += wrong
+        assert not all_near(base, other, ends, FOUR)
+        assert excess(base, other, ends, FOUR)[0].max() > 0
+    assert not all_near(base, numbers, (ends[0] * np.inf, ends[1]), FOUR)
+
+
+def test_what_lies_beyond_its_grid_may_be_a_step_off_and_no_more():
+    base = np.array([[1.0, 1.09, 1.5, -1.5]], np.float32)
+    numbers, ends = np.array([[1.0, 1.0, 1.0, -1.0]], np.float32), (np.full((1, 4), -1.0), np.full((1, 4), 1.0))
+    assert (excess(base, numbers, ends, FOUR)[0] > 0).tolist() == [[False, False, True, True]]
+
+
+def test_a_grid_of_no_width_holds_nothing_but_what_it_is():
+    base, zeros = np.array([[0.0, 1e-9, 0.3]], np.float32), np.zeros((1, 3), np.float32)
+    assert (excess(base, zeros, (zeros, zeros), FOUR)[0] > 0).tolist() == [[False, False, True]]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_never_right(value):
+    base, ends = np.zeros((1, 2), np.float32), (np.full((1, 2), -1, np.float32), np.full((1, 2), 1, np.float32))
+    assert np.isinf(excess(base, np.array([[0, value]], np.float32), ends, FOUR)[0][0, 1])
+    assert np.isinf(excess(np.array([[0, value]], np.float32), base, ends, FOUR)[0][0, 1])
+    assert np.isinf(excess(base, base, (ends[0] * value, ends[1]), FOUR)[0]).all()
+
+
+def test_a_search_for_scales_may_cut_some_numbers_but_not_to_nothing():
+    searched = Codes("", FOUR.low, FOUR.high, FOUR.decode, FOUR.levels, (1, 32), searched=True)
+    base, numbers = np.array([[2.0, 9.0]], np.float32), np.array([[1.0, 1.0]], np.float32)
+    ends = np.full((1, 2), -1, np.float32), np.full((1, 2), 1, np.float32)
+    steps, cut = excess(base, numbers, ends, searched)
+    assert (steps > 0).tolist() == [[True, True]]
+    assert cut.tolist() == [[True, False]]
+    assert CUT * 2 < 9 - 1
+
+
+def test_a_grid_that_is_coarser_than_its_numbers_need_is_seen_in_each_block(base):
+    numbers, ends = grid(base, -1.0, 1.0, FOUR.levels)
+    assert not unreached(numbers, ends, FOUR)[0].any()
+    numbers[1, :32], wide = 0, (ends[0].copy(), ends[1].copy())
+    wide[0][1, :32], wide[1][1, :32] = -16, 16
+    short, far = unreached(numbers, wide, FOUR)
+    assert np.argwhere(short).tolist() == np.argwhere(far).tolist() == [[1, 0]]
+
+
+def test_where_a_grid_is_made_of_both_ends_both_are_to_be_reached():
+    both = Codes("", FOUR.low, FOUR.high, FOUR.decode, FOUR.levels, (1, 32), both=True)
+    numbers = np.linspace(0, 0.4, 32, dtype=np.float32)[None]
+    ends = np.zeros((1, 32), np.float32), np.ones((1, 32), np.float32)
+    assert unreached(numbers, ends, both)[0].all()
+    assert not unreached(numbers, ends, FOUR)[0].any()
+
+
+def test_a_grid_that_always_reaches_to_zero_may_leave_the_values_below_its_numbers():
+    zero = Codes("", FOUR.low, FOUR.high, FOUR.decode, FOUR.levels, (1, 32), both=True, zero=True)
+    numbers = np.linspace(0.8, 1, 32, dtype=np.float32)[None]
+    ends = np.zeros((1, 32), np.float32), np.ones((1, 32), np.float32)
+    assert not unreached(numbers, ends, zero)[0].any()
+
+
+@pytest.mark.parametrize("block", [(1, 32), (2, 2), (3, 5), (4, 64)])
+def test_blocks_of_any_shape_are_looked_at_those_at_the_edges_too(base, block):
+    codes = Codes("", FOUR.low, FOUR.high, FOUR.decode, FOUR.levels, block)
+    numbers, ends = np.zeros_like(base), (np.full_like(base, -1), np.full_like(base, 1))
+    rows, columns = -(-4 // block[0]), -(-64 // block[1])
+    assert unreached(numbers, ends, codes)[0].shape == (rows, columns)
+    assert unreached(numbers, ends, codes)[0].all()
+    numbers[3, 63] = 1
+    assert unreached(numbers, ends, codes)[0].sum() == rows * columns - 1
+    stacked = unreached(*(np.stack([numbers, numbers]),), tuple(np.stack([end, end]) for end in ends), codes)[0]
+    assert stacked.shape == (2, rows, columns)
+
+
+def test_a_block_of_zeros_needs_no_grid_if_the_base_has_zeros_there():
+    base = np.zeros((1, 64), np.float32)
+    base[0, 40] = 1e-3
+    assert idle(np.zeros_like(base), base, FOUR).tolist() == [[True, False]]
+
+
+def test_a_step_of_the_scales_that_is_large_beside_their_grids_is_seen():
+    width = np.repeat(np.array([63.0, 10.0], np.float32), 32)
+    assert inflated(np.ones(64, np.float32), width, 0.02, 64) == 0
+    assert inflated(np.ones(64, np.float32), width, 0.02, 32) == 1
+    assert inflated(np.full(64, 2, np.float32), width, 0.02, 64) == 1
+
+
+def test_a_cast_rounds_to_the_nearest_and_what_is_too_large_is_infinite():
+    assert cast(np.array([1.0009765625, 1e6], np.float32), np.dtype(np.float16)).tolist() == [1.0009765625, np.inf]

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import torch
 
-from hf_lineage.architecture.loading.in_memory import Place
+from hf_lineage.architecture.class_tensors import Place
 from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, NothingToCompare
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.repo import RepoRef
 from tests.models import open_checkpoint, spoil, tiny_llama
 
 

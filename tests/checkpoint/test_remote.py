@@ -16,8 +16,8 @@ from hf_lineage.checkpoint.stored import header
 from hf_lineage.checkpoint.tensor import DTYPES
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub import ranges
-from hf_lineage.hub.reference import resolve
-from hf_lineage.signature.extraction import whole
+from hf_lineage.hub.repo import resolve
+from hf_lineage.signature import extract
 from tests.invoking import lineage
 from tests.models import EXAMPLES, SMALL, WEIGHTS, open_checkpoint, raw_safetensors, shard, tiny_llama
 from tests.server import faults
@@ -111,7 +111,7 @@ def test_over_the_network_the_report_is_that_from_disk_to_the_last_bit(online, c
 
 @pytest.mark.long
 def test_exact_mode_in_several_rounds_fetches_nothing_twice(online, monkeypatch):
-    monkeypatch.setattr(whole.Extraction, "room", 32)
+    monkeypatch.setattr(extract.Extraction, "room", 32)
     exact = Options(recipe=replace(RECIPES["robust"], probes=None))
     assert compare("acme/llama-base", "fern/llama-finetune-a", exact).exit_code == 0
     assert online.twice() == []

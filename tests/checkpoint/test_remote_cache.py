@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from huggingface_hub import snapshot_download
 
-from hf_lineage.hub.reference import resolve
+from hf_lineage.hub.repo import resolve
 from tests.invoking import COMMAND, lineage, process
 from tests.models import SMALL, WEIGHTS, open_checkpoint, shard, tiny_llama
 from tests.server import faults

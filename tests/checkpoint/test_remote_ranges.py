@@ -8,7 +8,7 @@ import pytest
 from hf_lineage.checkpoint import remote as reading
 from hf_lineage.checkpoint.remote import Held
 from hf_lineage.hub import ranges
-from hf_lineage.hub.reference import resolve
+from hf_lineage.hub.repo import resolve
 from tests.models import open_checkpoint
 
 ROWS, WHOLE = "model.layers.0.mlp.up_proj.weight", "model.layers.0.mlp.gate_proj.weight"

@@ -3,7 +3,7 @@ import shutil
 import numpy as np
 import pytest
 
-from hf_lineage.hub.reference import resolve
+from hf_lineage.hub.repo import resolve
 from tests.invoking import lineage
 from tests.models import SMALL, open_checkpoint, tiny_llama
 

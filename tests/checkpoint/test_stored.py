@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from hf_lineage.checkpoint.stored import ALIGNMENT, Memory, StoredTensor, header
 from hf_lineage.checkpoint.tensor import DTYPES
 from hf_lineage.errors import CheckpointError
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.repo import RepoRef
 from tests.models import WEIGHTS, open_checkpoint, raw_safetensors, shard, tiny_llama
 
 

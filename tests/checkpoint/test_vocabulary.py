@@ -6,7 +6,7 @@ import pytest
 
 from hf_lineage.checkpoint.vocabulary import NUMBER, TEXT, shared_tokens
 from hf_lineage.errors import CheckpointError, NothingToCompare
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.repo import RepoRef
 
 
 def repo(folder, **files):

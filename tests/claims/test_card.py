@@ -1,5 +1,6 @@
 """The section of a card: found, replaced or added, and every other byte left where it was."""
 
+import json
 import random
 import re
 
@@ -8,14 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_lineage.claims import card
+from hf_lineage.claims.card import CARD, LARGEST_METADATA, stated
 from hf_lineage.claims.sources import read_claims
 from hf_lineage.errors import CardError, CheckpointError
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.repo import RepoRef
 from tests.cards import BROKEN, CARDS, SECTIONS
 from tests.properties import ANY_TEXT, cases
 
 BODY = "## Lineage\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n```console\n$ x\n```\n\nText."
+
 WHOLE = re.compile(re.escape(f"{card.BEGIN}\n{BODY}\n{card.END}".encode()).replace(b"\\\n", rb"(?:\r\n|\r|\n)"))
+
 SECTION = re.compile(rb"<!-- hf-lineage:begin.*?<!-- hf-lineage:end -->", re.DOTALL)
 
 
@@ -170,3 +174,63 @@ def test_another_body_changes_what_stands_between_the_markers_and_nothing_else(t
     assert outside[0] == outside[1]
     before, after = outside[0][0], outside[0][1].removeprefix(card.END)
     assert any(text == before[: len(before) - gap] + after[end:] for gap in range(3) for end in range(5))
+
+
+@pytest.fixture
+def repo(tmp_path):
+    return RepoRef("org/model", tmp_path)
+
+
+def told(repo, metadata, before="---\n", after="---\n# A model\n"):
+    repo.path(CARD).write_text(f"{before}{metadata}{after}", encoding="utf-8")
+    return stated(RepoRef(repo.name, repo.folder))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "shown"),
+    [
+        ("license: apache-2.0\n", "apache-2.0"),
+        (
+            "license: other\nlicense_name: gemma\nlicense_link: https://ai.google.dev/gemma/terms\n",
+            "other (gemma, https://ai.google.dev/gemma/terms)",
+        ),
+        ("license: [mit, cc-by-4.0]\n", "mit, cc-by-4.0"),
+        ("license_name: ours\n", "(ours)"),
+        ("license: null\n", ""),
+        ("license: {a: b}\n", ""),
+        ("tags: [x]\n", ""),
+        ("license: [\n", ""),
+        ("- license\n", ""),
+    ],
+)
+def test_what_a_card_states(repo, metadata, shown):
+    assert told(repo, metadata) == shown
+
+
+def test_without_a_card_or_a_repository_nothing_is_stated(repo):
+    assert stated(repo) == ""
+    assert stated(object()) == ""
+    assert told(repo, "license: mit\n", before="") == ""
+    assert told(repo, "license: mit\n", after="") == ""
+
+
+def test_the_card_is_that_of_the_repository_whatever_folder_the_model_is_in(repo):
+    assert told(repo, "license: mit\n") == stated(RepoRef("org/model", repo.folder, subfolder="unet"))
+
+
+def test_a_card_that_cannot_be_read_states_nothing(repo):
+    repo.path(CARD).mkdir()
+    assert stated(repo) == ""
+
+
+def test_a_text_of_somebody_else_is_one_short_line(repo):
+    hostile = '\x1b[31m\u202e::error::<script>\n"' + "x" * 1000
+    licence = told(repo, f"license: {json.dumps(hostile)}\n")
+    assert len(licence) <= 200
+    assert licence.isprintable()
+    assert "::" not in licence
+
+
+def test_no_more_than_the_beginning_of_a_card_is_read(repo):
+    assert told(repo, f"a: {'x' * LARGEST_METADATA}\nlicense: mit\n") == ""
+    assert len(told(repo, f"license: [{', '.join(['y'] * 1000)}]\n")) < 50

@@ -3,7 +3,7 @@
 import pytest
 
 from hf_lineage.claims.merges import MOST, parents_in, recipe_in, recipe_in_card
-from hf_lineage.files import plain_yaml
+from hf_lineage.files import safe_yaml
 
 UP, VALUE = "model.layers.0.mlp.up_proj.weight", "model.layers.0.self_attn.v_proj.weight"
 TODAY = """
@@ -22,7 +22,7 @@ modules:
 
 
 def recipe(text):
-    return recipe_in(plain_yaml.load(text))
+    return recipe_in(safe_yaml.load(text))
 
 
 def weights(text, tensor=UP, models=("org/a", "org/b")):
@@ -31,7 +31,7 @@ def weights(text, tensor=UP, models=("org/a", "org/b")):
 
 
 def test_the_parents_in_modules_are_read_as_well():
-    assert list(dict.fromkeys(name.base for name in parents_in(plain_yaml.load(TODAY)))) == [
+    assert list(dict.fromkeys(name.base for name in parents_in(safe_yaml.load(TODAY)))) == [
         "org/base", "org/a", "org/b",
     ]  # fmt: skip
 

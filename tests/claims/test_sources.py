@@ -3,14 +3,15 @@ from dataclasses import replace
 
 import pytest
 
-from hf_lineage.checkpoint.foreign.gguf.files import Head
-from hf_lineage.checkpoint.foreign.gguf.header import GgufHeader
-from hf_lineage.claims import names, sources
+from hf_lineage.checkpoint.gguf.files import Head
+from hf_lineage.checkpoint.gguf.header import GgufHeader
+from hf_lineage.claims import names as names_module
+from hf_lineage.claims import sources as sources_module
 from hf_lineage.claims.names import Name
 from hf_lineage.claims.sources import Claim, Claims, ClaimSource, read_claims
 from hf_lineage.errors import CheckpointError
 from hf_lineage.files.folder_cache import FolderCache
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.repo import RepoRef
 from tests.published.spellings import TABLES
 
 CARD, LORA, MERGE = "README.md", "adapter_config.json", "mergekit_config.yml"
@@ -200,20 +201,20 @@ def test_names_of_another_machine_do_not_count_where_the_card_names_the_base(mod
     assert [(claim.base, claim.sources) for claim in claims.claims] == [("Org/A", (CARD, MERGE))]
     assert (claims.conflicts, claims.besides) == ((), ())
     assert claims.notes == (
-        f"adapter_config.json declares /workspace/a, which is left out: {names.PATH}",
-        f"mergekit_config.yml declares ./merged, which is left out: {names.PATH}",
+        f"adapter_config.json declares /workspace/a, which is left out: {names_module.PATH}",
+        f"mergekit_config.yml declares ./merged, which is left out: {names_module.PATH}",
     )
 
 
 def test_a_card_that_names_a_path_gives_way_to_a_file_that_names_a_model(model):
     claims = declared(model, card="---\nbase_model: /root/a\n---\n", lora='{"base_model_name_or_path": "org/a"}')
     assert [(claim.base, claim.sources) for claim in claims.claims] == [("org/a", (LORA,))]
-    assert claims.notes == (f"README.md declares /root/a, which is left out: {names.PATH}",)
+    assert claims.notes == (f"README.md declares /root/a, which is left out: {names_module.PATH}",)
 
 
 def test_a_path_that_nothing_else_replaces_is_a_claim_that_cannot_be_followed(model):
     (claim,) = declared(model, card="---\nbase_model: /root/a\n---\n").claims
-    assert (claim.base, claim.problem) == ("/root/a", names.PATH)
+    assert (claim.base, claim.problem) == ("/root/a", names_module.PATH)
 
 
 def test_one_base_under_several_names_is_one_claim(model):
@@ -223,7 +224,7 @@ def test_one_base_under_several_names_is_one_claim(model):
 
 def test_a_word_for_no_model_is_said_and_nothing_is_declared(model):
     claims = declared(model, card="---\nbase_model: None\n---\n")
-    assert claims == Claims((), (), (f"README.md declares None, which is left out: {names.WORD}",))
+    assert claims == Claims((), (), (f"README.md declares None, which is left out: {names_module.WORD}",))
 
 
 def test_tags_declare_the_base_where_the_card_does_not(model):
@@ -264,7 +265,7 @@ def test_a_weak_file_that_cannot_be_read_is_a_note_where_the_card_names_the_base
 
 def test_a_file_that_is_added_to_the_table_declares_bases(model, monkeypatch):
     toy = ClaimSource("PARENT", lambda repo: [Name(repo.read_text("PARENT").strip(), "copy")])
-    monkeypatch.setattr(sources, "SOURCES", [*sources.SOURCES, toy])
+    monkeypatch.setattr(sources_module, "SOURCES", [*sources_module.SOURCES, toy])
     model.path("PARENT").write_text("org/parent\n")
     assert declared(model) == Claims((Claim("org/parent", "copy", ("PARENT",)),), ())
 

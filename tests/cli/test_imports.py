@@ -15,7 +15,7 @@ HEAVY = ("accelerate", "torch", "transformers")
 PROGRAM = f"""
 import sys
 from hf_lineage.cli import main
-from hf_lineage.signature.computing import devices
+from hf_lineage.signature import devices
 
 devices.DRIVERS = sys.argv[1:2]
 code = main(sys.argv[2:])

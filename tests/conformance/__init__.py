@@ -8,18 +8,3 @@ except for the first, and mean square 1), so the same run with vectors put in be
 
 Beside it stands what each class is asked for beyond the generic request.
 """
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submod_attrs={
-        "forms": ["variants"],
-        "models": ["known_classes", "required", "tiny_model"],
-        "pretence": ["pretend"],
-        "proving": ["deviations", "faults"],
-        "rules": ["against_plan", "gains_left_out", "norms_left_out", "output_norms_mistaken", "wrong_normalization"],
-        "tiny": ["TinyModel", "build_tiny_model"],
-        "traffic": ["layers_left_out"],
-    },
-)

@@ -21,9 +21,9 @@ import torch
 from transformers import PreTrainedConfig
 
 from hf_lineage.architecture.layers import KERNEL, find_layers
-from hf_lineage.architecture.registry.schema import Factorization
+from hf_lineage.architecture.schema import Factorization
 from hf_lineage.errors import NothingToCompare
-from tests.conformance.models import transformers  # which offers parts of models too
+from tests.conformance.models import transformers
 from tests.conformance.tiny import build_tiny_model, runner, sample
 
 TOKENS = 6

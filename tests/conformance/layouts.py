@@ -2,8 +2,8 @@
 
 import msgspec
 
-from hf_lineage.architecture.registry.lookups import factorizations
-from hf_lineage.architecture.registry.schema import BRANCH_ROLES, Factorization, as_sets, as_stacks
+from hf_lineage.architecture.registry import factorizations
+from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, as_sets, as_stacks
 
 
 def keys(piece: msgspec.Struct) -> set[str]:

@@ -11,8 +11,8 @@ import torch
 import transformers as transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from hf_lineage.architecture.registry.lookups import setting
-from hf_lineage.architecture.registry.schema import Factorization
+from hf_lineage.architecture.registry import setting
+from hf_lineage.architecture.schema import Factorization
 from tests.conformance.settings import HEADS, SOUND, WIDTH
 
 INNER = {

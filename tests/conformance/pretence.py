@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from hf_lineage.architecture.registry.lookups import factorizations
-from hf_lineage.architecture.registry.schema import Factorization, MatrixSet, Sets
+from hf_lineage.architecture.registry import factorizations
+from hf_lineage.architecture.schema import Factorization, MatrixSet, Sets
 
 
 def pretend(name: str, **changes: Any) -> Factorization:

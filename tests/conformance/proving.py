@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from hf_lineage.architecture.registry.lookups import slots
-from hf_lineage.architecture.registry.schema import Factorization, as_names, prefixes
-from hf_lineage.signature.products.branches import matrix_products
+from hf_lineage.architecture.registry import slots
+from hf_lineage.architecture.schema import Factorization, as_names, prefixes
+from hf_lineage.signature.factors import matrix_products
 from hf_lineage.signature.recipe import Recipe
 from tests.conformance.rules import RULES
 from tests.conformance.run import FOLDED, Run

@@ -12,7 +12,7 @@ import torch
 from scipy.linalg import hadamard
 
 from hf_lineage.architecture.matrix_sets import LayerSet
-from hf_lineage.architecture.registry.schema import prefixes as registered
+from hf_lineage.architecture.schema import prefixes as registered
 from tests.conformance.run import WRITERS
 from tests.conformance.settings import WIDTH
 from tests.conformance.tiny import TinyModel, fixed, is_norm, of_pictures, same

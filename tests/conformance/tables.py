@@ -14,13 +14,9 @@ from typing import Any
 
 import torch
 
-from hf_lineage.architecture.registry.lookups import lookup
+from hf_lineage.architecture.registry import lookup
 from hf_lineage.errors import NothingToCompare
-from tests.conformance.models import (
-    place,
-    tiny_config,
-    transformers,  # which offers parts of models too
-)
+from tests.conformance.models import place, tiny_config, transformers
 from tests.conformance.tiny import TinyModel, runner
 from tests.settings import known_words, settings
 

@@ -2,10 +2,12 @@
 
 import torch
 
-from tests.conformance import build_tiny_model, pretend, tiny_model
 from tests.conformance.by_modules import FUNCTION, by_modules
+from tests.conformance.models import tiny_model
+from tests.conformance.pretence import pretend
 from tests.conformance.proving import names_said, names_unseen
 from tests.conformance.settings import WIDTH
+from tests.conformance.tiny import build_tiny_model
 
 
 def test_every_name_of_a_right_file_is_on_disk(tmp_path):

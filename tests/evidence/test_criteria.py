@@ -4,8 +4,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from hf_lineage.checking.options import Options
 from hf_lineage.evidence.criteria import MINIMUM_EFFECT, Criteria
+from hf_lineage.source.options import Options
 
 
 def test_the_defaults_are_those_that_the_documentation_states():

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from hf_lineage.evidence import p_values as permutations
+from hf_lineage.evidence import symmetry
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.judging.evaluation import judge
-from hf_lineage.evidence.judging.measurement import Pair, measured
-from hf_lineage.evidence.nulls import p_values as permutations
-from hf_lineage.evidence.nulls import symmetry
-from hf_lineage.evidence.nulls.interim_analyses import DOUBTFUL, analyses, enough, reading_order
+from hf_lineage.evidence.evaluate import judge
+from hf_lineage.evidence.measure import DOUBTFUL, Pair, analyses, enough, measured, reading_order
 from hf_lineage.signature.values import PathSignature, UnitCodes
 from tests.long import first_of
 

@@ -22,8 +22,8 @@ from typing import Any
 import torch
 import transformers
 
-from hf_lineage.architecture.registry.lookups import listing
-from hf_lineage.architecture.registry.schema import Factorization
+from hf_lineage.architecture.registry import listing
+from hf_lineage.architecture.schema import Factorization
 from tests.forging.formats import FORMATS
 from tests.forging.kinds import TURNS
 from tests.forging.search import Outcome, classes, searched, subject

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from hf_lineage.checkpoint.foreign.gguf.names import architectures
+from hf_lineage.checkpoint.gguf.form import architectures
 from tests import gguf_models
 from tests.published.storage import STEPS, apart
 

@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from hf_lineage.architecture.layers import find_layers
-from hf_lineage.architecture.registry.lookups import factorizations
-from hf_lineage.architecture.registry.schema import MatrixSet, as_sets
-from hf_lineage.signature.products.branches import matrix_products
+from hf_lineage.architecture.registry import factorizations
+from hf_lineage.architecture.schema import MatrixSet, as_sets
+from hf_lineage.signature.factors import matrix_products
 from tests.conformance.tiny import PLAIN
 from tests.decoys import Tensors
 from tests.forging.case import DECADES, Case, mixed

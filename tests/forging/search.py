@@ -10,10 +10,11 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from hf_lineage.architecture.registry.lookups import factorizations
-from hf_lineage.architecture.registry.schema import Factorization
+from hf_lineage.architecture.registry import factorizations
+from hf_lineage.architecture.schema import Factorization
 from hf_lineage.errors import LineageError
-from tests.conformance import known_classes, required, variants
+from tests.conformance.forms import variants
+from tests.conformance.models import known_classes, required
 from tests.decoys import Tensors, made
 from tests.forging.case import Case
 from tests.forging.formats import FORMATS

@@ -16,10 +16,10 @@ import transformers
 
 from hf_lineage import Options
 from hf_lineage.architecture.matrix_sets import LayerSet
-from hf_lineage.checking.api import comparing
-from hf_lineage.checking.source.opening import Opened, headers
+from hf_lineage.checking.check import comparing
 from hf_lineage.evidence.verdict import Verdict
-from hf_lineage.hub.reference import resolve
+from hf_lineage.hub.repo import resolve
+from hf_lineage.source.headers import Opened, headers
 from tests.decoys import Pair, Tensors
 from tests.forging.formats import Format
 from tests.forging.outputs import AT_WORK, EXACT, Outputs, run, said_of, swap

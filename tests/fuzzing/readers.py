@@ -16,21 +16,20 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file, save
 
-from hf_lineage.architecture.likeness.fitting import fitting_class
-from hf_lineage.architecture.likeness.likes import find_likes
-from hf_lineage.checking.adapters.adapter_repository import LORA_FILE
-from hf_lineage.checking.api import extract
-from hf_lineage.checking.options import Options
-from hf_lineage.checking.results import policies
-from hf_lineage.checking.source.opening import headers
-from hf_lineage.checkpoint.lora.file import open_lora_file
-from hf_lineage.claims.licence import stated
+from hf_lineage.architecture.likeness import find_likes, fitting_class
+from hf_lineage.checking import report
+from hf_lineage.checking.adapter_repository import LORA_FILE
+from hf_lineage.checking.check import extract
+from hf_lineage.claims.card import stated
 from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims
 from hf_lineage.errors import LineageError
-from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
-from hf_lineage.report.formats import stored
+from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
+from hf_lineage.lora.single_file import open_lora_file
+from hf_lineage.report import intoto
 from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.signature.sources.store import encode, load_signature
+from hf_lineage.signature.store import encode, load_signature
+from hf_lineage.source.headers import headers
+from hf_lineage.source.options import Options
 from tests import goldens
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
 from tests.fuzzing.converted import onnx_files
@@ -118,8 +117,8 @@ def readers(room: Path) -> dict[str, Reader]:
         "adapter": Reader(partial(json_file, valid=lora), put(adapters, ADAPTER_CONFIG, read_claims)),
         "mergekit": Reader(partial(yaml_file, valid=merge), put(merges, MERGE_CONFIG, read_claims)),
         "signature": Reader(_signature(room), file(load_signature)),
-        "policy": Reader(partial(yaml_file, valid=_POLICY), file(policies.read)),
-        "claims": Reader(partial(json_file, valid=_RECORD), partial(stored.decode, name="claims")),
+        "policy": Reader(partial(yaml_file, valid=_POLICY), file(report.read)),
+        "claims": Reader(partial(json_file, valid=_RECORD), partial(intoto.decode, name="claims")),
         "keys of an index": Reader(key_files(room), file(keys_read)),
         "models of an index": Reader(line_files(room), lines_read(room)),
         "ONNX": Reader(onnx_files(room, model), put(_beside(room / "onnx", config), "model.onnx", _read), turns=4),
@@ -248,8 +247,8 @@ _POLICY = {
     ],
 }
 _RECORD = json.loads(goldens.read(goldens.REPORT))
-_RECORD = {key: _RECORD[key] for key in ("schema_version", *stored.Stored.__struct_fields__)}
-_RECORD["claims"] = [{key: claim[key] for key in stored.StoredClaim.__struct_fields__} for claim in _RECORD["claims"]]
+_RECORD = {key: _RECORD[key] for key in ("schema_version", *intoto.Stored.__struct_fields__)}
+_RECORD["claims"] = [{key: claim[key] for key in intoto.StoredClaim.__struct_fields__} for claim in _RECORD["claims"]]
 
 
 def temporary() -> "tempfile.TemporaryDirectory[str]":

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hf_lineage.index.storage.shard import Entry, Shard, write
+from hf_lineage.index.shard import Entry, Shard, write
 from tests.fuzzing.changes import json_file, safetensors_file, spliced
 
 ENTRIES = [Entry(f"org/{row}", "c" * 40, "mlp", 64, 2, "mlp-robust-64") for row in range(40)]

@@ -4,7 +4,7 @@ import pytest
 from huggingface_hub import snapshot_download
 
 from hf_lineage.errors import RepositoryError
-from hf_lineage.hub import client as client
+from hf_lineage.hub import client
 from tests.invoking import lineage, process
 from tests.models import card, fine_tuned, shard, tiny_llama
 from tests.server import serving

@@ -7,7 +7,7 @@ import pytest
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled
 
 from hf_lineage.errors import NetworkError, RepositoryError
-from hf_lineage.hub import commits, listing
+from hf_lineage.hub import commits
 from tests.server import faults
 from tests.server.commits import Commits
 
@@ -23,7 +23,7 @@ def server(online, tmp_path, monkeypatch):
     (tmp_path / "child" / CONFIG).write_bytes(b"{}")
     online.publish(MODEL, tmp_path / "child")
     monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
-    listing.tree.cache_clear()
+    commits.tree.cache_clear()
     return Commits(online, tmp_path / "commits").attach()
 
 

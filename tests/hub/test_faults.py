@@ -7,8 +7,7 @@ import pytest
 from huggingface_hub import constants
 
 from hf_lineage.errors import CheckpointError, NetworkError, RepositoryError
-from hf_lineage.hub import client as client
-from hf_lineage.hub import ranges
+from hf_lineage.hub import client, ranges
 from tests.invoking import lineage
 from tests.long import first_of
 from tests.models import WEIGHTS, card, fine_tuned, tiny_llama
@@ -44,7 +43,7 @@ def hub(tmp_path):
 @pytest.fixture(autouse=True)
 def nothing_cached(monkeypatch):
     """Everything is read from the network, however often."""
-    monkeypatch.setattr("hf_lineage.signature.sources.cache.find", lambda *arguments: None)
+    monkeypatch.setattr("hf_lineage.signature.cache.find", lambda *arguments: None)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from huggingface_hub import constants
 
 from hf_lineage.errors import NetworkError
-from hf_lineage.hub import client, commits, listing
+from hf_lineage.hub import client, commits
 from tests.server import serving
 from tests.server.answers import Answer
 from tests.server.client import connect
@@ -31,10 +31,10 @@ PATHS = {
     "names of files": (TREE, lambda head: client.listing(MODEL, head), ODD | NO_NAMES),
     "digests": (TREE, lambda head: client.digests(MODEL, head), ODD | NO_NAMES),
     "name of today": (MODELS, lambda head: client.current_name(MODEL, head), ODD | NO_TEXT),
-    "tree": (TREE, lambda head: listing.tree(MODEL, head), ODD | NO_NAMES | NO_SIZE | NO_CONTENT),
-    "branch": (MODELS, lambda head: listing.head(MODEL), ODD | NO_TEXT),
-    "some files": ("/paths-info/", lambda head: listing.existing(MODEL, head, [FILE]), ODD | NO_NAMES),
-    "models of an author": ("GET hub/api/models", lambda head: listing.published("fern"), ODD),
+    "tree": (TREE, lambda head: commits.tree(MODEL, head), ODD | NO_NAMES | NO_SIZE | NO_CONTENT),
+    "branch": (MODELS, lambda head: commits.head(MODEL), ODD | NO_TEXT),
+    "some files": ("/paths-info/", lambda head: commits.existing(MODEL, head, [FILE]), ODD | NO_NAMES),
+    "models of an author": ("GET hub/api/models", lambda head: commits.published("fern"), ODD),
     "account": ("whoami", lambda head: commits.open_proposal(MODEL, "A title"), ODD),
     "pull requests": ("/discussions", lambda head: commits.open_proposal(MODEL, "A title"), ODD),
     "examined card": ("validate-yaml", lambda head: commit(CARD, head), ODD),
@@ -61,7 +61,7 @@ def room(tmp_path_factory):
 def hub(room, tmp_path, monkeypatch):
     connect(room.hub, tmp_path / "cache", monkeypatch)
     monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
-    listing.tree.cache_clear()
+    commits.tree.cache_clear()
     room.hub.faults.clear()
     return room.hub
 
@@ -89,7 +89,7 @@ def test_a_file_without_the_headers_of_the_hub_is_no_answer_of_the_hub(hub):
     hub.plan(lambda right: Answer(200), "HEAD hub/", times=10**6)
     for ask in (
         lambda: client.snapshot(MODEL, None, [FILE]),
-        lambda: listing.fetched(MODEL, hub.commit(MODEL, "main"), FILE),
+        lambda: commits.fetched(MODEL, hub.commit(MODEL, "main"), FILE),
     ):
         with pytest.raises(NetworkError, match=r"did not come from a Hub \(FileMetadataError: .*; check HF_ENDPOINT"):
             ask()
@@ -97,6 +97,6 @@ def test_a_file_without_the_headers_of_the_hub_is_no_answer_of_the_hub(hub):
 
 def test_an_endpoint_that_is_no_address_is_named(hub, monkeypatch):
     monkeypatch.setattr(constants, "ENDPOINT", "http://[::1")
-    for ask in (lambda: listing.head(MODEL), lambda: commit(FILE, "0" * 40)):
+    for ask in (lambda: commits.head(MODEL), lambda: commit(FILE, "0" * 40)):
         with pytest.raises(NetworkError, match="check HF_ENDPOINT"):
             ask()

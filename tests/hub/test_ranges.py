@@ -15,7 +15,7 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub import ranges
 from hf_lineage.hub.ranges import Downloads, RangedFile
-from hf_lineage.hub.reference import resolve
+from hf_lineage.hub.repo import resolve
 from tests.models import WEIGHTS, raw_safetensors, tiny_llama
 from tests.properties import cases
 

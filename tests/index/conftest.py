@@ -3,7 +3,7 @@
 import pytest
 
 from hf_lineage import Options, extract
-from hf_lineage.index.storage.catalogue import Catalogue
+from hf_lineage.index.store import Catalogue
 from tests.models import EXAMPLES
 
 KNOWN = (

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from tests import onnx_models
 from tests.checkpoint.formats.test_gptq import gptq
 from tests.checkpoint.formats.test_hqq import hqq
-from tests.checkpoint.formats.test_quanto import rows
+from tests.checkpoint.formats.test_torchao_quanto import rows
 from tests.models import HEADS, WEIGHTS, Trap, edit_json, shard, spoil
 from tests.published import storage
 

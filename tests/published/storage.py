@@ -9,7 +9,7 @@ import torch
 
 from tests import gguf_models
 from tests.checkpoint.formats import test_awq as awq
-from tests.checkpoint.formats import test_bnb as bnb
+from tests.checkpoint.formats import test_bitsandbytes as bnb
 from tests.checkpoint.formats import test_fp8 as fp8
 from tests.checkpoint.formats import test_gptq as gptq
 from tests.checkpoint.formats import test_mlx as mlx

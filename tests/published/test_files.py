@@ -13,8 +13,8 @@ import yaml
 from safetensors.torch import load_file
 
 from tests.checkpoint.formats import test_awq as awq
-from tests.checkpoint.formats import test_bnb as bnb
-from tests.checkpoint.formats import test_compressed as compressed
+from tests.checkpoint.formats import test_bitsandbytes as bnb
+from tests.checkpoint.formats import test_compressed_tensors as compressed
 from tests.checkpoint.formats import test_fp8 as fp8
 from tests.checkpoint.formats import test_gptq as gptq
 from tests.checkpoint.formats import test_mlx as mlx

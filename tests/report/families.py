@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from hf_lineage.checking.results.claim_result import NAMED, Row
-from hf_lineage.checking.results.report import Relative
+from hf_lineage.checking.report import Relative
+from hf_lineage.checking.result import NAMED, Row
 from hf_lineage.claims.sources import Claim
-from hf_lineage.evidence.derivation.contributions import Parent, Share
+from hf_lineage.evidence.merge import Parent, Share
 from hf_lineage.evidence.verdict import Code, Verdict
 from tests.pages import measured, report, row
 

@@ -7,17 +7,16 @@ from itertools import product
 import pytest
 
 from hf_lineage import Options
-from hf_lineage.checking.api import Report
-from hf_lineage.checking.results.claim_result import Row
+from hf_lineage.checking.report import Report
+from hf_lineage.checking.result import Row
 from hf_lineage.claims.sources import Claim
-from hf_lineage.evidence.executed import Executed
-from hf_lineage.evidence.judging.evaluation import with_run, with_strict
-from hf_lineage.evidence.strict.outcome import Strict
+from hf_lineage.evidence.evaluate import with_run, with_strict
+from hf_lineage.evidence.executed import Executed, Strict
 from hf_lineage.evidence.verdict import Code, Verdict
-from hf_lineage.hub.reference import resolve
-from hf_lineage.policy.policy import Policy
+from hf_lineage.hub.repo import resolve
+from hf_lineage.policy import Policy
 from hf_lineage.report import FORMATS
-from hf_lineage.report.words import texts
+from hf_lineage.report.verdicts import texts
 
 CODES = [code for code in Code if code is not Code.UNDECLARED]
 HELD = Strict("org/base", {"": 12})

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from hf_lineage import __version__
-from hf_lineage.checking.api import Report
-from hf_lineage.checking.options import Options
-from hf_lineage.checking.results.claim_result import Row
+from hf_lineage.checking.report import Report
+from hf_lineage.checking.result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.judging.evaluation import judge
-from hf_lineage.evidence.nulls.empirical import EmpiricalNull
+from hf_lineage.evidence.evaluate import judge
+from hf_lineage.evidence.p_values import EmpiricalNull
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.report import FORMATS
-from hf_lineage.report.formats.markdown import escaped
+from hf_lineage.report.text import escaped
+from hf_lineage.source.options import Options
 from tests.example_evidence import evidence, inheriting
 from tests.pages import document
 

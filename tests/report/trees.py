@@ -1,6 +1,6 @@
 """Trees for the formats: one with an edge of every kind, and hostile names."""
 
-from hf_lineage.index.tree.tree import UNKNOWN, Edge, Mark, Tree
+from hf_lineage.index.tree import UNKNOWN, Edge, Mark, Tree
 
 
 def tree(base="org/base", child="org/child"):

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from transformers import AutoModelForCausalLM
 
-from hf_lineage.checking.api import compare
-from hf_lineage.checking.options import Options
+from hf_lineage.checking.check import compare
 from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.source.options import Options
 from tests import laundering
 
 HUB = Path(__file__).parents[2] / "examples" / "hub"

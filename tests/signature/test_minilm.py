@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import BertModel
 
-from hf_lineage.checking.api import compare, inspect
+from hf_lineage.checking.check import compare, inspect
 from tests.laundering import outputs
 from tests.long import first_of
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from hf_lineage.checking.source.opening import headers
-from hf_lineage.evidence.paths.comparison import compare_paths
-from hf_lineage.hub.reference import resolve
-from hf_lineage.signature.computing import devices
-from hf_lineage.signature.computing.arrays import on_device
-from hf_lineage.signature.computing.devices import alone
-from hf_lineage.signature.extraction.whole import Extraction, extract_paths
+from hf_lineage.evidence.comparison import compare_paths
+from hf_lineage.hub.repo import resolve
+from hf_lineage.signature import devices
+from hf_lineage.signature.arrays import on_device
+from hf_lineage.signature.devices import alone
+from hf_lineage.signature.extract import Extraction, extract_paths
 from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.source.headers import headers
 from tests.conformance.models import tiny_model
 from tests.models import spoil, tiny_gpt2, tiny_llama
 from tests.terms import random

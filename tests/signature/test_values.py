@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hf_lineage.errors import SignatureError
-from hf_lineage.evidence.judging.measurement import same_recipe
+from hf_lineage.evidence.measure import same_recipe
 from hf_lineage.signature.recipe import RECIPES, Recipe
 from hf_lineage.signature.values import PathSignature, Signature, UnitCodes
 

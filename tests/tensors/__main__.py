@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hf_lineage.architecture.registry.lookups import factorizations
-from hf_lineage.architecture.registry.schema import Factorization
-from tests.conformance.models import transformers  # which offers parts of models too
+from hf_lineage.architecture.registry import factorizations
+from hf_lineage.architecture.schema import Factorization
+from tests.conformance.models import transformers
 from tests.tensors.derive import beside, entries, layers, named_beside
 from tests.tensors.explore import explored
 

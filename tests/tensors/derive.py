@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hf_lineage.architecture.loading.class_tensors import numberless, older
-from hf_lineage.architecture.registry.schema import Factorization, as_names, bare_name, base_prefixes
-from tests.conformance.models import transformers  # which offers parts of models too
+from hf_lineage.architecture.class_tensors import numberless, older
+from hf_lineage.architecture.schema import Factorization, as_names, bare_name, base_prefixes
+from tests.conformance.models import transformers
 from tests.tensors.explore import DEFAULT, DEPTHS, Seen
 from tests.tensors.fit import Key, Row, defaults_of, fit
 from tests.tensors.names import Loaded, by_layer

@@ -12,14 +12,10 @@ from typing import Any
 
 import torch
 
-from hf_lineage.architecture.registry.lookups import setting, unmet
-from hf_lineage.architecture.registry.schema import Factorization, as_stacks
-from tests.conformance import variants
-from tests.conformance.models import (
-    _asked,
-    required,
-    transformers,  # which offers parts of models too
-)
+from hf_lineage.architecture.registry import setting, unmet
+from hf_lineage.architecture.schema import Factorization, as_stacks
+from tests.conformance.forms import variants
+from tests.conformance.models import _asked, required, transformers
 from tests.tensors.names import Loaded, loaded, module
 
 DEPTHS = {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "depth", "encoder_layers", "decoder_layers"}

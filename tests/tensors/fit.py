@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hf_lineage.architecture.loading.conditions import Condition, holds, value_of
-from hf_lineage.architecture.registry.lookups import setting
+from hf_lineage.architecture.conditions import Condition, holds, value_of
+from hf_lineage.architecture.registry import setting
 
 LONG = 4
 """Entries of a list that may have one for each layer."""

@@ -11,14 +11,11 @@ import msgspec
 import torch
 from transformers import conversion_mapping, core_model_loading
 
+from hf_lineage.architecture.class_tensors import relative
 from hf_lineage.architecture.layers import find_layers
-from hf_lineage.architecture.loading.class_tensors import relative
-from hf_lineage.architecture.registry.schema import Factorization, as_stacks
+from hf_lineage.architecture.schema import Factorization, as_stacks
 from hf_lineage.errors import CheckpointError
-from tests.conformance.models import (
-    tiny_config,
-    transformers,  # which offers parts of models too
-)
+from tests.conformance.models import tiny_config, transformers
 
 
 @dataclass(frozen=True)

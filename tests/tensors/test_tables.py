@@ -9,15 +9,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from hf_lineage.architecture.class_tensors import DECIDES_NOTHING, older, patterns_in_memory, places, world
 from hf_lineage.architecture.layers import find_layers
-from hf_lineage.architecture.loading.class_tensors import DECIDES_NOTHING, older, patterns_in_memory, world
-from hf_lineage.architecture.loading.in_memory import places
-from hf_lineage.architecture.registry.lookups import factorizations, listing, settled, slots
-from hf_lineage.architecture.registry.schema import as_names, prefixes
+from hf_lineage.architecture.registry import factorizations, listing, settled, slots
+from hf_lineage.architecture.schema import as_names, prefixes
 from hf_lineage.errors import CheckpointError
-from tests.conformance import known_classes, required, tiny_model, variants
+from tests.conformance.forms import variants
 from tests.conformance.layouts import LAYOUTS
-from tests.conformance.models import transformers  # which offers parts of models too
+from tests.conformance.models import known_classes, required, tiny_model, transformers
 from tests.long import first_of
 from tests.tensors.explore import explored
 from tests.tensors.names import loaded, module, targets

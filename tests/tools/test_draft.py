@@ -3,10 +3,11 @@
 import pytest
 
 from hf_lineage.architecture.layout import bind
-from hf_lineage.architecture.likeness.patterns import find_groups
-from hf_lineage.architecture.registry.lookups import factorizations
-from hf_lineage.hub.reference import resolve
-from tests.conformance import tiny_model, variants
+from hf_lineage.architecture.patterns import find_groups
+from hf_lineage.architecture.registry import factorizations
+from hf_lineage.hub.repo import resolve
+from tests.conformance.forms import variants
+from tests.conformance.models import tiny_model
 from tests.models import open_checkpoint, tiny_gpt2, tiny_llama
 from tools.draft import PLACEHOLDER, draft, main
 

@@ -17,7 +17,7 @@ from benchmarks.paper.parts.public import VISION_SPEECH
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.vision import vit
 from hf_lineage import inspect
-from hf_lineage.checking.inspection import Pairing
+from hf_lineage.checking.inspect import Pairing
 from hf_lineage.errors import NothingToCompare
 
 PUBLIC = {

@@ -14,12 +14,12 @@ from benchmarks.paper.parts.online import Look, look, some
 from benchmarks.paper.parts.public import RESNETS
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.vision import bottleneck
-from hf_lineage.architecture.registry.lookups import factorizations, slots
-from hf_lineage.architecture.registry.schema import Factorization, MatrixSet, as_sets
-from hf_lineage.checking.inspection import Pairing
-from hf_lineage.checking.source.naming import locate, weights
-from hf_lineage.checking.source.opening import headers
+from hf_lineage.architecture.registry import factorizations, slots
+from hf_lineage.architecture.schema import Factorization, MatrixSet, as_sets
+from hf_lineage.checking.inspect import Pairing
 from hf_lineage.checkpoint.tensor import single
+from hf_lineage.source.headers import headers
+from hf_lineage.source.locate import locate, weights
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from benchmarks.paper.parts.judges import lineage_signature
 from benchmarks.paper.parts.metrics import auroc, gap_z
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.scores import uncentred
-from hf_lineage.evidence.paths.comparison import compare_paths
+from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.signature.values import PathSignature
 
 VARIANTS: Mapping[str, Callable[[PathSignature], PathSignature]] = {

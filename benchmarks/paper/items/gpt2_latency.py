@@ -15,7 +15,7 @@ from benchmarks.paper.parts.language import Shape
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.scores import score, signature
 from benchmarks.paper.parts.transformations import pruned
-from hf_lineage.evidence.paths.comparison import assign
+from hf_lineage.evidence.comparison import assign
 from hf_lineage.signature.recipe import RECIPES
 
 OURS, LIBRARY, STORED = "ours", "ours, by the library", "ours, of two signatures"

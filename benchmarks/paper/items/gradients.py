@@ -16,7 +16,7 @@ from benchmarks.paper.parts.coupling import VERSION, Course, course, milder, pai
 from benchmarks.paper.parts.models import Networks
 from benchmarks.paper.parts.plots import lines, panels
 from benchmarks.paper.parts.results import Row
-from hf_lineage.evidence.paths.comparison import assign
+from hf_lineage.evidence.comparison import assign
 
 Change = Callable[[Networks, torch.Generator], None]
 """Changes the gradients of a step in place."""

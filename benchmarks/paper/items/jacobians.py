@@ -17,7 +17,7 @@ from benchmarks.paper.parts.public import GPT2
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.scores import EXACT, uncentred
 from hf_lineage import Options, extract
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.repo import RepoRef
 
 PAPER = {
     "GPT-2-small": (768, 12, 0.297, 0.025),

@@ -17,8 +17,7 @@ from benchmarks.paper.parts.adapters import Configuration, Family, Workshop
 from benchmarks.paper.parts.plots import lines, panels
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.traces import ALPHA, Pair, Rate, found_alone, least, rate, tested
-from hf_lineage.evidence.adapters.gradient_alignment import WHOLE
-from hf_lineage.evidence.judging.adapter_verdict import VERIFIED
+from hf_lineage.lora.gradient_alignment import VERIFIED, WHOLE
 
 CONFIGURATIONS = (
     Configuration("query and value, rank 8", 8, everything=False),

@@ -21,11 +21,11 @@ from benchmarks.paper.parts.rated import SHARED
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.text import Corpus, documentation
 from hf_lineage import Options, compare
-from hf_lineage.architecture.registry.paths import ALL
-from hf_lineage.checking.judge.stages import judge_models
-from hf_lineage.checking.source.model import open_model
+from hf_lineage.architecture.paths import ALL
+from hf_lineage.checking.stages import judge_models
 from hf_lineage.evidence.verdict import Verdict
-from hf_lineage.hub import resolve
+from hf_lineage.hub.repo import resolve
+from hf_lineage.source.model import open_model
 
 VERSION = 1
 """Raised when an attack comes to mean something else."""

@@ -24,7 +24,7 @@ from hf_lineage import Options, compare
 from hf_lineage.evidence.verdict import Verdict
 from tests import forgeries, positions, running_attacks, unspoken
 from tests.decoys import made
-from tests.running.executed.models import ARCHITECTURES, saved
+from tests.running.models import ARCHITECTURES, saved
 
 VERSION = 3
 """Raised when a forgery comes to mean something else."""

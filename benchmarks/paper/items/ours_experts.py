@@ -18,7 +18,7 @@ from benchmarks.paper.parts.experts import Mixture, dense, edited, mixture
 from benchmarks.paper.parts.frames import all_pairs, population, seen
 from benchmarks.paper.parts.independence import LARGEST, LEVELS
 from benchmarks.paper.parts.results import Row
-from hf_lineage.evidence.judging.unit_verdict import CALIBRATED
+from hf_lineage.evidence.unit_comparison import CALIBRATED
 
 STEPS = 300
 MIXTURES = {

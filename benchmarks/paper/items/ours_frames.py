@@ -18,7 +18,7 @@ from benchmarks.paper.parts.adapters import Family, Workshop
 from benchmarks.paper.parts.frames import Seen, all_pairs, forgetful, narrowed, population, seen, turned
 from benchmarks.paper.parts.independence import LARGEST, LEVELS
 from benchmarks.paper.parts.results import Row
-from hf_lineage.evidence.judging.unit_verdict import CALIBRATED
+from hf_lineage.evidence.unit_comparison import CALIBRATED
 
 STEPS = 600
 FAMILIES = {

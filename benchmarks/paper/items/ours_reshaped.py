@@ -30,8 +30,8 @@ from benchmarks.paper.parts.reshaping import (
 )
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.text import Corpus, documentation
-from hf_lineage.evidence.judging.evaluation import CHANCE
-from hf_lineage.evidence.units.inherited import Inherited
+from hf_lineage.evidence.evaluate import CHANCE
+from hf_lineage.evidence.inherited import Inherited
 from hf_lineage.evidence.verdict import Verdict
 
 VERSION = 1

@@ -26,7 +26,7 @@ from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.sketching import Errors, exponent, rms
 from benchmarks.paper.parts.training import Schedule
 from hf_lineage import RECIPES
-from hf_lineage.evidence.paths.comparison import Comparison, compare_paths
+from hf_lineage.evidence.comparison import Comparison, compare_paths
 
 EXACT = replace(RECIPES["robust"], probes=None)
 FEW = Edits((0.1,), (0.7,), (64,))

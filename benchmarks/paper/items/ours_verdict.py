@@ -21,7 +21,7 @@ from benchmarks.paper.parts.pools import GRAFTS, SHARES, graft, merge, only, poo
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.sweeping import ROBUST, Found, Setting, Share, living, pieces, read, seen, told
 from hf_lineage.evidence.criteria import MINIMUM_EFFECT
-from hf_lineage.evidence.nulls.permutation import FEWEST_COORDINATES, permutation_null
+from hf_lineage.evidence.permutation import FEWEST_COORDINATES, permutation_null
 
 STANDARD_DEVIATIONS = 3
 """By how many of them more false verdicts than α would be too many."""

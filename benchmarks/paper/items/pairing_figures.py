@@ -16,7 +16,7 @@ from benchmarks.paper.parts.pairing import Seen, seen, seen_publicly, untrained
 from benchmarks.paper.parts.plots import matrix, panels
 from benchmarks.paper.parts.public import GPT2, stand_ins
 from benchmarks.paper.parts.results import Row
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.repo import RepoRef
 
 OFFLINE = "the paper's GPT-2 family needs --online; trained models at hand stand in for it"
 ROOT = "a GPT-2-lite root"

@@ -22,7 +22,7 @@ from benchmarks.paper.parts.public import HUB, LAUNDERED, LLAMA, SUSPECTS
 from benchmarks.paper.parts.results import Row
 from hf_lineage import Options
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.repo import RepoRef
 
 SCORES = {
     "Llama-2-7B-chat": 0.995,

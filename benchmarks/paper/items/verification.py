@@ -14,8 +14,8 @@ from benchmarks.paper.parts.mlp import survival_families
 from benchmarks.paper.parts.plots import lines, panels
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.scores import score, signature
-from hf_lineage.evidence.nulls.empirical import EmpiricalNull
-from hf_lineage.evidence.nulls.permutation import permutation_null
+from hf_lineage.evidence.p_values import EmpiricalNull
+from hf_lineage.evidence.permutation import permutation_null
 from hf_lineage.signature.values import PathSignature
 
 LEVEL = 0.1

@@ -17,7 +17,7 @@ from benchmarks.paper.parts.models import Networks, Shape, initial, joined, outp
 from benchmarks.paper.parts.pictures import CIFAR, DIGITS, at_hand, source
 from benchmarks.paper.parts.scores import Block
 from benchmarks.paper.parts.training import Schedule, Step, entropy, train
-from hf_lineage.checking.inspection import Pairing
+from hf_lineage.checking.inspect import Pairing
 
 VERSION = 1
 """Raised when the code below, of the models or of the training comes to mean something else."""

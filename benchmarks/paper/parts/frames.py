@@ -18,10 +18,10 @@ from benchmarks.paper.parts.adapters import Family, Workshop, load
 from benchmarks.paper.parts.disguises import digest
 from benchmarks.paper.parts.folders import rotate
 from benchmarks.paper.parts.language import Model, Schedule, train
-from hf_lineage.checking.judge.units import shown
-from hf_lineage.checking.source.opening import Opened, headers
-from hf_lineage.evidence.units.comparison import TOKEN, Test
-from hf_lineage.hub.reference import resolve
+from hf_lineage.checking.units import shown
+from hf_lineage.evidence.unit_comparison import TOKEN, Test
+from hf_lineage.hub.repo import resolve
+from hf_lineage.source.headers import Opened, headers
 from tests.laundering import permute_hidden
 
 VERSION, MEASURED = 1, 7

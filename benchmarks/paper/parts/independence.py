@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.paper.parts.frames import Seen, interval
 from benchmarks.paper.parts.results import Row
-from hf_lineage.evidence.units.comparison import PROCRUSTES
+from hf_lineage.evidence.unit_comparison import PROCRUSTES
 
 LEVELS = (0.01, 0.05)
 LARGEST = "independent pairs: largest share inherited"

@@ -16,13 +16,13 @@ from benchmarks.paper.parts.gpt2 import VERSION, Benchmark, load
 from benchmarks.paper.parts.representations import by_layer, cka, svcca
 from benchmarks.paper.parts.scores import EXACT
 from hf_lineage import Options, compare, extract
-from hf_lineage.checking.source.naming import locate, weights
-from hf_lineage.checking.source.opening import headers
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.verdict import Evidence, Verdict
-from hf_lineage.signature.products.branches import matrix_products
+from hf_lineage.signature.factors import matrix_products
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.values import PathSignature
+from hf_lineage.source.headers import headers
+from hf_lineage.source.locate import locate, weights
 
 Block = tuple[Tensor, Tensor]
 OURS, ROBUST = "ours", "robust"

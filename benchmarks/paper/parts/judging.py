@@ -11,8 +11,8 @@ from benchmarks.paper.parts.models import Networks
 from benchmarks.paper.parts.scores import signature
 from hf_lineage import Options, Recipe, extract
 from hf_lineage.evidence.criteria import MINIMUM_EFFECT, Criteria
-from hf_lineage.evidence.judging.evaluation import judge_path
-from hf_lineage.evidence.judging.measurement import Pair, measured
+from hf_lineage.evidence.evaluate import judge_path
+from hf_lineage.evidence.measure import Pair, measured
 from hf_lineage.evidence.verdict import Evidence, Verdict
 from hf_lineage.signature.values import PathSignature
 

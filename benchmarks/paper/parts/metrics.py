@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu, spearmanr
 
-from hf_lineage.checking.inspection import Pairing
+from hf_lineage.checking.inspect import Pairing
 
 Scores = Sequence[float]
 

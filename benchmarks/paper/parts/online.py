@@ -12,11 +12,11 @@ from benchmarks.paper.experiment import UnavailableError
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.laundering import FunctionError
 from benchmarks.paper.parts.public import Public
-from hf_lineage.checking.source.describing import described
-from hf_lineage.checkpoint.files import weight_files
+from hf_lineage.checkpoint.weight_files import weight_files
 from hf_lineage.errors import LineageError, NetworkError, printable
-from hf_lineage.hub.reference import RepoRef, resolve
-from hf_lineage.hub.translation import first_line
+from hf_lineage.hub.errors import first_line
+from hf_lineage.hub.repo import RepoRef, resolve
+from hf_lineage.source.config import described
 
 VERSION = 1
 """Raised when what is found in public models comes to mean something else."""

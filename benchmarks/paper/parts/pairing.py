@@ -22,7 +22,7 @@ from benchmarks.paper.parts.metrics import paired
 from benchmarks.paper.parts.online import Look, look
 from benchmarks.paper.parts.public import Public
 from hf_lineage import inspect
-from hf_lineage.checking.inspection import Pairing
+from hf_lineage.checking.inspect import Pairing
 from hf_lineage.errors import NothingToCompare
 
 PATHS = ("mlp", "mlp_gate", "joint (mean of scores)", "joint (sum of products)", "value_output", "query_key")

@@ -8,13 +8,12 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from hf_lineage.evidence.paths.comparison import compare_paths
-from hf_lineage.signature.computing.devices import workers
-from hf_lineage.signature.extraction.whole import empty, put
-from hf_lineage.signature.products.matrix_product import MatrixProduct
-from hf_lineage.signature.products.probes import Probes
-from hf_lineage.signature.products.residual import summarise
+from hf_lineage.evidence.comparison import compare_paths
+from hf_lineage.signature.devices import workers
+from hf_lineage.signature.extract import empty, put
+from hf_lineage.signature.matrix_product import MatrixProduct, Probes
 from hf_lineage.signature.recipe import RECIPES, Recipe
+from hf_lineage.signature.residual import summarise
 from hf_lineage.signature.values import PathSignature
 
 Block = tuple[torch.Tensor, torch.Tensor]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.paper.parts.judging import verdict
-from hf_lineage.evidence.paths.comparison import Comparison
+from hf_lineage.evidence.comparison import Comparison
 from hf_lineage.evidence.verdict import Evidence
 
 

@@ -12,7 +12,7 @@ from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.judging import DEFAULT, Group, Pairs, evidence, verdict
 from hf_lineage import RECIPES, Recipe
 from hf_lineage.evidence.criteria import MINIMUM_EFFECT
-from hf_lineage.evidence.nulls.interim_analyses import reading_order
+from hf_lineage.evidence.measure import reading_order
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.signature.values import PARTS, PathSignature
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.paper.parts.adapters import Configuration, Family, Workshop
 from hf_lineage import Options, compare
-from hf_lineage.evidence.adapters.gradient_alignment import FADED, WHOLE, Trace
+from hf_lineage.lora.gradient_alignment import FADED, WHOLE, Trace
 
 ALPHA = 0.01
 REPLICATES = 2000

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.formats import gptq
 from hf_lineage.checkpoint.formats.grid import Grid, across, finite
-from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count
-from hf_lineage.checkpoint.formats.plain import not_decoded
+from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count, not_decoded
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, printable
 

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.codes import ONE, Codes, Levels, filled_ends, slack, table
 from hf_lineage.checkpoint.formats.grid import E2M1, PAIRS, Grid, exponents, finite, write_pairs
-from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, pair
-from hf_lineage.checkpoint.formats.plain import not_decoded
+from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, not_decoded, pair
 from hf_lineage.checkpoint.tensor import DTYPES, Decode, TensorInfo, single
 from hf_lineage.errors import CheckpointError, printable
 

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.formats.grid import WORD, Grid, across, down, finite, words
-from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count
-from hf_lineage.checkpoint.formats.plain import not_decoded
+from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count, not_decoded
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, printable
 

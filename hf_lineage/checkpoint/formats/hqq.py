@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.formats.grid import Grid, finite
-from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings
-from hf_lineage.checkpoint.formats.plain import not_decoded
+from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, not_decoded
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, printable
 

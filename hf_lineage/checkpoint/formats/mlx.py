@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.codes import Codes, filled_ends, least, slack, uniform
 from hf_lineage.checkpoint.formats.grid import WORD, Grid, across, finite
-from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count, settings
-from hf_lineage.checkpoint.formats.plain import not_decoded
+from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count, not_decoded, settings
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import ByRows, TensorInfo
 from hf_lineage.errors import printable

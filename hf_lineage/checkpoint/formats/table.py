@@ -11,23 +11,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from hf_lineage.architecture.registry import registry_table
+from hf_lineage.architecture.tables import registry_table
 from hf_lineage.checkpoint.formats.awq import AUTO_ROUND, AWQ
-from hf_lineage.checkpoint.formats.bitnet import BITNET
-from hf_lineage.checkpoint.formats.bnb import EIGHT_BITS, FOUR_BITS
-from hf_lineage.checkpoint.formats.compressed import COMPRESSED
+from hf_lineage.checkpoint.formats.bitsandbytes import EIGHT_BITS, FOUR_BITS
+from hf_lineage.checkpoint.formats.compressed_tensors import COMPRESSED
 from hf_lineage.checkpoint.formats.fp8 import FP8, GPT_OSS
 from hf_lineage.checkpoint.formats.gptq import GPTQ
 from hf_lineage.checkpoint.formats.hqq import HQQ
 from hf_lineage.checkpoint.formats.mlx import MLX
-from hf_lineage.checkpoint.formats.modules import Quantized, method, settings
-from hf_lineage.checkpoint.formats.plain import CAST, FLOATS, INSTEAD, PLAIN, SETTINGS, not_decoded
-from hf_lineage.checkpoint.formats.quanto import QUANTO
-from hf_lineage.checkpoint.formats.torchao import TORCHAO
+from hf_lineage.checkpoint.formats.modules import (
+    CAST,
+    FLOATS,
+    INSTEAD,
+    PLAIN,
+    SETTINGS,
+    Quantized,
+    method,
+    not_decoded,
+    settings,
+)
+from hf_lineage.checkpoint.formats.torchao import BITNET, QUANTO, TORCHAO
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
-from hf_lineage.hub import RepoRef
+from hf_lineage.hub.repo import RepoRef
 
 TABLE = registry_table("loading/quantized.yaml", dict[str, dict[str, Any]])
 BY_METHOD = TABLE["methods"]

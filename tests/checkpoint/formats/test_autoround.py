@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.repo import RepoRef
 from tests.checkpoint.formats import test_awq, test_gptq
 from tests.models import WEIGHTS, open_checkpoint
 from tests.quantizing import BASE, decoded, matrices, refused, repacked

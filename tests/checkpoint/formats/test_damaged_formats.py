@@ -12,20 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save
 
-from hf_lineage.hub.reference import RepoRef
-from tests.checkpoint.formats import (
-    test_autoround,
-    test_awq,
-    test_bitnet,
-    test_bnb,
-    test_compressed,
-    test_fp8,
-    test_gptq,
-    test_hqq,
-    test_mlx,
-    test_quanto,
-    test_torchao,
-)
+from hf_lineage.hub.repo import RepoRef
+from tests.checkpoint.formats import test_autoround, test_awq, test_fp8, test_gptq, test_hqq, test_mlx, test_torchao
+from tests.checkpoint.formats import test_bitsandbytes as test_bnb
+from tests.checkpoint.formats import test_compressed_tensors as test_compressed
+from tests.checkpoint.formats import test_torchao as test_bitnet
+from tests.checkpoint.formats import test_torchao_quanto as test_quanto
 from tests.fuzzing.changes import changed
 from tests.fuzzing.readers import only_ours, parted
 from tests.models import WEIGHTS, open_checkpoint, raw_safetensors

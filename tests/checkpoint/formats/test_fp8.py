@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from hf_lineage.architecture.loading.in_memory import Place
+from hf_lineage.architecture.class_tensors import Place
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError
 from tests.models import WEIGHTS, edit_json, spoil

@@ -5,7 +5,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.repo import RepoRef
 from tests.models import WEIGHTS, open_checkpoint, spoil
 from tests.quantizing import BASE, opened, refused, repacked
 

@@ -10,7 +10,7 @@ from safetensors.numpy import load_file, save_file
 from hf_lineage import Options, compare
 from hf_lineage.checkpoint.formats.mlx import BITS
 from hf_lineage.errors import CheckpointError, NothingToCompare
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.repo import RepoRef
 from tests import models
 from tests.models import WEIGHTS, edit_json, fine_tuned, open_checkpoint, spoil, tiny_llama
 

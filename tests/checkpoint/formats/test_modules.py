@@ -10,9 +10,21 @@ from pathlib import Path
 import pytest
 import torch
 
-from hf_lineage.checkpoint.formats.modules import KEYS, Module, Quantized, count, left_out, method, pair, settings
+from hf_lineage.checkpoint.formats.modules import (
+    CAST,
+    FLOATS,
+    KEYS,
+    PLAIN,
+    Module,
+    Quantized,
+    count,
+    left_out,
+    method,
+    pair,
+    settings,
+)
 from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests.checkpoint.formats.test_fp8 import FP8, blocks
 from tests.models import spoil
@@ -101,6 +113,7 @@ def stored(dtype, *shape):
 
 
 BYTES = frozenset({"I8"})
+
 TOY = Quantized(
     "TOY",
     frozenset({"toy"}),
@@ -108,7 +121,9 @@ TOY = Quantized(
     (".scale",),
     lambda module, _: TensorInfo((2, 3), module.names(".bytes"), itemsize=4),
 )
+
 CONFIG = {"quantization_config": {"quant_method": "toy"}}
+
 WHOLE = {"a.bytes": stored("I8", 2, 3), "a.scale": stored("F32", 2), "norm.weight": stored("F32", 3)}
 
 
@@ -183,3 +198,35 @@ def test_a_part_that_is_missing_or_stored_otherwise_is_named():
         with pytest.raises(CheckpointError, match=message):
             wrong()
     assert str(module.damaged("holds no order")) == "a holds no order; have the weights saved again"
+
+
+QUANTIZED = {"quantization_config": {"quant_method": "gptq"}}
+
+
+def stored_plain(**dtypes):
+    return {name: StoredTensor(Path("file"), dtype, (2, 3), 0) for name, dtype in dtypes.items()}
+
+
+@pytest.mark.parametrize(
+    ("tensors", "config", "recognised"),
+    [
+        (stored_plain(a="F32", b="BF16"), {}, True),
+        (stored_plain(a="F32"), QUANTIZED, True),  # quantized only once it is loaded
+        (stored_plain(a="F32", counter="I64"), {}, True),
+        (stored_plain(a="F32", packed="I32"), QUANTIZED, False),
+        (stored_plain(a="F32", packed="I32"), {"quantization_config": None}, True),
+        ({}, QUANTIZED, True),
+    ],
+)
+def test_it_is_any_checkpoint_but_one_that_says_it_is_quantized_and_is(tensors, config, recognised):
+    assert PLAIN.recognises(tensors, config) is recognised
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_floating_point_numbers_are_read_and_others_are_refused(dtype):
+    (info,) = PLAIN.tensors(stored_plain(a=dtype), {}).values()
+    assert (info.shape, info.parts) == ((2, 3), ("a",))
+    if dtype in FLOATS | CAST:
+        assert info.refusal == ""
+    else:
+        assert info.refusal.startswith(f"is stored as {dtype}, and config.json does not say how")

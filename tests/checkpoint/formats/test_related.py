@@ -3,18 +3,11 @@
 import pytest
 import torch
 
-from tests.checkpoint.formats import (
-    test_autoround,
-    test_awq,
-    test_bitnet,
-    test_bnb,
-    test_compressed,
-    test_fp8,
-    test_gptq,
-    test_hqq,
-    test_quanto,
-    test_torchao,
-)
+from tests.checkpoint.formats import test_autoround, test_awq, test_fp8, test_gptq, test_hqq, test_torchao
+from tests.checkpoint.formats import test_bitsandbytes as test_bnb
+from tests.checkpoint.formats import test_compressed_tensors as test_compressed
+from tests.checkpoint.formats import test_torchao as test_bitnet
+from tests.checkpoint.formats import test_torchao_quanto as test_quanto
 from tests.quantizing import BASE, INDEPENDENT, repacked, verdict
 
 FORMATS = {

@@ -1,0 +1,296 @@
+"""The GitHub Action, `python -m hf_lineage.action check|key`: it checks once and reports to the runner and the log.
+
+Source: GitHub Docs, "Workflow commands for GitHub Actions".
+
+`action.yml` calls `python -m hf_lineage.action`; inputs come, and outputs go, as the runner hands them over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import shlex
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hf_lineage import __version__
+from hf_lineage.errors import LineageError, NoModelError, printable, told
+
+if TYPE_CHECKING:
+    from hf_lineage.cli.action_inputs import Card, Inputs
+    from hf_lineage.hub.repo import RepoRef
+
+
+LARGEST_SUMMARY = 2**20 - 2**10
+"""Bytes: GitHub refuses the summary of a step from 1 MiB on."""
+CUT = "\n\nThe rest is left out because a summary must be smaller than 1 MiB; the reports are complete.\n"
+_DATA = {ord(c): f"%{ord(c):02X}" for c in "%\r\n"}
+_PROPERTY = {ord(c): f"%{ord(c):02X}" for c in "%\r\n:,"}
+
+
+def command(name: str, message: str, **properties: str) -> str:
+    """Return a workflow command, such as an annotation, on one line, whatever stands in it."""
+    fields = ",".join(f"{key}={value.translate(_PROPERTY)}" for key, value in properties.items())
+    return f"::{name}{' ' if fields else ''}{fields}::{message.translate(_DATA)}"
+
+
+@contextlib.contextmanager
+def without_commands() -> Iterator[None]:
+    """Keep the runner from obeying commands in what is printed: untrusted names may be among it."""
+    token = secrets.token_hex(16)
+    print(f"::stop-commands::{token}", flush=True)  # noqa: T201 - this is how one talks to the runner
+    try:
+        yield
+    finally:
+        print(f"::{token}::", flush=True)  # noqa: T201
+
+
+def set_outputs(file: Path, values: Mapping[str, str]) -> None:
+    """Append the outputs of the step, each on one line between random marks."""
+    with file.open("a", encoding="utf-8") as stream:
+        for name, value in values.items():
+            mark = secrets.token_hex(16)
+            stream.write(f"{name}<<{mark}\n{' '.join(value.splitlines())}\n{mark}\n")
+
+
+def add_summary(file: Path, markdown: str) -> None:
+    """Append to the summary of the step, cut between two lines where it would be refused."""
+    content = markdown.encode("utf-8", errors="backslashreplace")
+    if len(content) > LARGEST_SUMMARY:
+        beginning = content[: LARGEST_SUMMARY - len(CUT)]
+        content = beginning[: beginning.rfind(b"\n") + 1] + CUT.encode()
+    with file.open("ab") as stream:
+        stream.write(content)
+
+
+Environment = Mapping[str, str]
+SUFFIXES = {
+    "text": "txt",
+    "markdown": "md",
+    "cyclonedx": "cdx.json",
+    "intoto": "intoto.json",
+    "intoto-predicate": "predicate.json",
+    "checksums": "sha256",
+}
+"""Format -> what its file ends in, where that is not the name of the format."""
+BESIDE = {"intoto": ("intoto-predicate", "checksums")}
+"""Format that is asked for -> what other actions take besides."""
+FAILED = "ERROR"
+"""The output `verdict` where something could not be read."""
+CALLS: dict[Card, tuple[str, ...]] = {
+    "never": ("check",),
+    "write": ("annotate", "--write"),
+    "pull-request": ("annotate", "--pull-request"),
+}
+"""The input annotate -> the command that is run."""
+
+
+def run_check(environ: Environment) -> int:
+    """Check the model and return the exit status of the step."""
+    from hf_lineage.evidence.verdict import ExitCode
+    from hf_lineage.policy import status
+
+    problem, checked, excused = "", None, False
+    with without_commands():
+        import click
+
+        from hf_lineage.cli.action_inputs import read_inputs
+
+        try:
+            inputs = read_inputs(environ)
+            checked = _checked(inputs, environ)
+        except (LineageError, OSError, MemoryError) as error:
+            problem = printable(str(error) or "not enough memory")
+            excused = isinstance(error, NoModelError) and inputs.fail_on == "never"
+        except click.ClickException as error:
+            problem = printable(error.format_message())
+        except Exception:  # a bug: its traceback must not reach the runner as a command
+            traceback.print_exc()
+            problem = "hf-lineage failed because of a defect in it; the log has the traceback. Please report it."
+    if checked is None:
+        return _without_model(environ, problem) if excused else _failed(environ, problem)
+    fail_on = inputs.fail_on or checked["fail_on"] or "unrelated"
+    code = status(ExitCode(checked["unaccepted"]), checked["unmet"], fail_on, checked["undeclared_parent"])
+    level = "error" if code else "notice" if checked["exit_code"] == ExitCode.VERIFIED else "warning"
+    _say(command(level, checked["message"], title=checked["title"]))
+    return int(code)
+
+
+def run_key(environ: Environment) -> int:
+    """Set the key under which the signatures of this check are cached: the commits of all models that are on the Hub.
+
+    Errors are ignored here: the check meets them as well, and reports them.
+    """
+    with without_commands(), contextlib.suppress(Exception):
+        from hf_lineage.cli.action_inputs import read_inputs
+
+        inputs = read_inputs(environ)
+        _use(inputs)
+        from hf_lineage.source.locate import locate
+
+        source = locate(inputs.model)
+        from hf_lineage.hub.repo import RepoRef
+
+        if isinstance(source, RepoRef):
+            bases = _on_the_hub(source, inputs)
+            if bases or source.remote:
+                before = f"hf-lineage-{__version__}-{_digest(bases)}-"
+                key = f"{before}{_digest([source.commit or ''])}"
+                _set(environ, {"key": key, "restore-keys": before, "path": str(inputs.cache)})
+    return 0
+
+
+COMMANDS: dict[str, Callable[[Environment], int]] = {"check": run_check, "key": run_key}
+
+
+def _checked(inputs: Inputs, environ: Environment) -> dict[str, Any]:
+    """Run the command once, set outputs and summary, and return its report in the format `github`."""
+    _use(inputs)
+    folder = Path(tempfile.mkdtemp(prefix="hf-lineage-", dir=environ.get("RUNNER_TEMP")))
+    asked = dict.fromkeys(form for wanted in inputs.formats for form in (wanted, *BESIDE.get(wanted, ())))
+    files = {form: folder / f"lineage.{SUFFIXES.get(form, form)}" for form in asked}
+    with tempfile.TemporaryDirectory() as room:
+        record = Path(room) / "github.json"
+        try:
+            _run(arguments(inputs, [*files.items(), ("github", record)]))
+        finally:
+            if record.exists():  # the card may fail to be written after the reports
+                checked: dict[str, Any] = json.loads(record.read_text("utf-8"))
+                _tell(environ, checked, folder, files)
+    return checked
+
+
+def arguments(inputs: Inputs, reports: Iterable[tuple[str, Path]]) -> list[str]:
+    """Return the command that does what the workflow asks for, without the name of the program."""
+    policy = [f"--policy={inputs.policy}"] if inputs.policy else []
+    written = [f"--output={form}={file}" for form, file in reports]
+    bases = [f"--base={base}" for base in inputs.bases]
+    run = ["--run"] if inputs.run else []
+    # What stands after -- is never an option, whatever a folder is called.
+    return [*CALLS[inputs.card], *bases, *run, *inputs.options, *policy, *written, "--", inputs.model]
+
+
+def _run(command: Sequence[str]) -> None:
+    """Run the command as a user would, except that its errors are raised; the log begins with it."""
+    import click
+
+    from hf_lineage.cli import cli
+
+    _say(f"$ {printable(shlex.join(('hf-lineage', *command)))}")
+    try:
+        cli.main(command, prog_name="hf-lineage", standalone_mode=False)
+    except click.Abort:
+        raise KeyboardInterrupt from None
+
+
+def _tell(environ: Environment, checked: Mapping[str, Any], folder: Path, files: Mapping[str, Path]) -> None:
+    """Set the outputs and add the summary."""
+    if "sarif" in files and files["sarif"].exists():
+        _leave_alerts(files["sarif"])
+    _set(environ, checked["outputs"] | {"report-path": str(folder)})
+    _summarise(environ, checked["summary"] + "\n")
+
+
+def _leave_alerts(file: Path) -> None:
+    """Take what passed out of a SARIF log: code scanning shows every result as an alert."""
+    from hf_lineage.files.atomic import write_output
+    from hf_lineage.report.materials import encode
+
+    log = json.loads(file.read_text("utf-8"))
+    for run in log["runs"]:
+        run["results"] = [result for result in run["results"] if result["kind"] != "pass"]
+    write_output(file, encode(log).encode())
+
+
+def _failed(environ: Environment, problem: str) -> int:
+    """Report why there is no verdict in the outputs, the summary and an annotation, and return the exit status."""
+    from hf_lineage.evidence.verdict import ExitCode
+    from hf_lineage.report.text import paragraph
+
+    _set(environ, {"verdict": FAILED})
+    _summarise(environ, f"### Lineage could not be checked\n\n{paragraph(problem)}\n")
+    _say(command("error", problem, title="Lineage could not be checked"))
+    return int(ExitCode.ERROR)
+
+
+def _without_model(environ: Environment, problem: str) -> int:
+    """Report a repository that holds no model where no outcome fails the step: which is no error."""
+    from hf_lineage.evidence.verdict import Code, ExitCode
+    from hf_lineage.report.text import paragraph
+
+    _set(environ, {"verdict": Code.NO_WEIGHTS.word, "code": Code.NO_WEIGHTS.value, "verified": "false"})
+    _summarise(environ, f"### Lineage was not checked\n\n{paragraph(problem)}\n")
+    _say(command("warning", problem, title="Lineage was not checked"))
+    return int(ExitCode.VERIFIED)
+
+
+def _on_the_hub(source: RepoRef, inputs: Inputs) -> list[str]:
+    """Return the bases that are on the Hub, as name@commit."""
+    from hf_lineage.claims.sources import read_claims
+
+    pinned = []
+    for base in inputs.bases or [claim.base for claim in read_claims(source).claims if not claim.problem]:
+        with contextlib.suppress(LineageError):
+            from hf_lineage.hub.repo import resolve
+            from hf_lineage.source.locate import is_path
+
+            repo = resolve(base, folders=bool(inputs.bases) and is_path(base))
+            pinned += [f"{repo.remote}@{repo.commit}"] if repo.remote else []
+    return pinned
+
+
+def _digest(names: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:16]
+
+
+def _use(inputs: Inputs) -> None:
+    """Set the cache, and the token that the Hub's client reads; without a token that gets an account by OIDC."""
+    os.environ["HF_LINEAGE_CACHE"] = str(inputs.cache)
+    if inputs.token:
+        os.environ["HF_TOKEN"] = inputs.token
+
+
+def _set(environ: Environment, values: Mapping[str, str]) -> None:
+    if file := environ.get("GITHUB_OUTPUT"):
+        set_outputs(Path(file), values)
+
+
+def _summarise(environ: Environment, text: str) -> None:
+    if file := environ.get("GITHUB_STEP_SUMMARY"):
+        add_summary(Path(file), text)
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201 - the log of the step
+
+
+ERROR, INTERRUPTED = 2, 130
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one step of the action and return its exit status; an error is 2, because 1 means UNRELATED."""
+    try:
+        # Only here: a package that cannot be imported is an error like any other.
+
+        return COMMANDS[arguments[0]](os.environ)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BaseException as error:  # a panic of a library that is written in Rust is no Exception
+        with without_commands():
+            traceback.print_exc()
+        if file := os.environ.get("GITHUB_OUTPUT"):
+            set_outputs(Path(file), {"verdict": "ERROR"})
+        annotation = command("error", printable(told(error)), title="Lineage could not be checked")
+        print(annotation, flush=True)  # noqa: T201 - the log of the step
+        return ERROR
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

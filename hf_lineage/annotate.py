@@ -1,0 +1,292 @@
+"""Annotation: the result of a check, written to the card of the model and to the record beside it.
+
+Untrusted names are escaped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import msgspec
+
+from hf_lineage.checking.check import check_source
+from hf_lineage.checking.report import Report
+from hf_lineage.claims import card
+from hf_lineage.claims.sources import CARD
+from hf_lineage.errors import CardError, LineageError, OptionError, printable
+from hf_lineage.evidence.verdict import Code, Word
+from hf_lineage.files.atomic import make_folder, write_atomically
+from hf_lineage.files.paths import link_on_the_way
+from hf_lineage.hub import client
+from hf_lineage.hub.commits import SAME, same_files
+from hf_lineage.hub.commits import commit as commit_files
+from hf_lineage.hub.commits import propose as propose_files
+from hf_lineage.hub.repo import RepoRef
+from hf_lineage.report import intoto, json, wording
+from hf_lineage.report.command import public
+from hf_lineage.report.findings import state_first
+from hf_lineage.report.materials import RECORD, encode
+from hf_lineage.report.text import markdown_table, paragraph
+from hf_lineage.source.locate import located, weights
+from hf_lineage.source.options import Options
+
+COLUMNS = ("Base", "Verdict", "Score", "Inherited", "p")
+NONE = "–"
+LONGEST = 500
+"""Characters of a name or a reason."""
+
+
+def render(document: Mapping[str, Any], first: Sequence[str] = ()) -> str:
+    """Return a JSON report as Markdown of at most ten lines for one claim; sentences that come first are given."""
+    return "\n\n".join(_blocks(document, first))
+
+
+def _blocks(document: Mapping[str, Any], first: Sequence[str]) -> Iterator[str]:
+    yield "## Lineage"
+    yield from map(paragraph, first)
+    yield markdown_table(COLUMNS, map(_cells, document["claims"]))
+    for claim in document["claims"]:
+        if claim["reason"] and not claim["verified"]:
+            base, reason = (printable(claim[key], LONGEST) for key in ("base", "reason"))
+            yield paragraph(f"{base}: {reason.removeprefix(f'{base}: ')}")
+    yield f"{_made(document)} Every number: [{RECORD}]({RECORD}). {wording.MEANING}"
+    commands = dict.fromkeys(f"$ {printable(claim['command'])}" for claim in document["claims"])
+    yield "\n".join(("```console", *commands, "```"))
+
+
+def _cells(claim: Mapping[str, Any]) -> tuple[str, ...]:
+    score, p_value, inherited = claim["score"], claim["p_value_adjusted"], claim["inherited"]
+    return (
+        printable(claim["base"], LONGEST),
+        Code(claim["code"]).label,
+        NONE if score is None else f"{score:.3f}",
+        NONE if inherited is None else f"{inherited['share']:.0%}",
+        NONE if p_value is None else f"{p_value:.3g}",
+    )
+
+
+def _made(document: Mapping[str, Any]) -> str:
+    """Return what checked which commits, as a sentence."""
+    commits = {document["model"]: document["commit"]}
+    commits |= {claim["base"]: claim["base_commit"] for claim in document["claims"]}
+    named = ", ".join(f"{printable(name, LONGEST)} at {commit}" for name, commit in commits.items() if commit)
+    return f"Checked by {document['tool']['name']} {document['tool']['version']}{named and f' ({paragraph(named)})'}."
+
+
+FILES = (RECORD, CARD)
+"""In the order in which they are written."""
+TITLE = "Add the results of hf-lineage to the model card"
+"""The title of the commit and of the pull request; an open pull request is recognised by it."""
+DESCRIPTION = (
+    "For each declared base, the section between the markers of hf-lineage says whether the weights confirm it, and "
+    f"gives the commits and the command that checks it again. `{RECORD}` holds every number for programs."
+)
+Target = Literal["preview", "write", "pull-request"]
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """A judged model, and what has to be written to its files."""
+
+    repo: RepoRef
+    branch: str | None
+    report: Report
+    before: Mapping[str, bytes]
+
+    @property
+    def verdicts(self) -> str:
+        """One line for each claim, with its verdict."""
+        rows = public(self.report).rows
+        return "".join(f"{printable(row.claim.base, 500)}: {row.verdict.label}\n" for row in rows)
+
+    def changes(self, before: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Return the new content of the files that have to change, given the content that they have now."""
+        current = self._record(before.get(RECORD))
+        text = render(current, tuple(state_first(public(self.report))))
+        text = card.with_section(card.read(before.get(CARD)), text)
+        after = {RECORD: encode(current).encode(), CARD: card.written(text)}
+        return {file: content for file, content in after.items() if before.get(file) != content}
+
+    def _record(self, content: bytes | None) -> dict[str, Any]:
+        """Return the record of this check, or the one that is there if it says the same about the same weights.
+
+        The commit may differ, because writing the card makes a new one.
+        """
+        old = _decoded(content)
+        if old and content and self._same_weights(old.commit):
+            kept: dict[str, Any] = msgspec.json.decode(content)
+            again = json.published(replace(self.report, commit=old.commit))
+            if intoto.alike(kept, again):
+                return kept
+        return json.published(self.report)
+
+    def _same_weights(self, commit: str | None) -> bool:
+        now = self.repo.commit
+        if commit == now or commit is None or now is None or self.repo.remote is None:
+            return commit == now
+        return bool(client.COMMIT.fullmatch(commit)) and same_files(self.repo.remote, commit, now, FILES)
+
+
+def annotate(
+    model: str,
+    bases: Sequence[str] = (),
+    options: Options | None = None,
+    target: Target = "preview",
+) -> Annotation:
+    """Judge a model as `check` does and return what has to be written to its card; nothing is written yet.
+
+    Raise LineageError if nothing is declared, if a verified base cannot be read for want of the Hub, or if the card
+    cannot be edited; that is tested before weights are read.
+    """
+    options = deterministic(options or Options())
+    source = weights(model, located(model, options))
+    repo = replace(source, subfolder="")
+    branch = model.partition("@")[2] or None if repo.remote else None
+    _refuse(repo, branch, target)
+    before = _files(repo)
+    old = _decoded(before.get(RECORD))
+    card.with_section(card.read(before.get(CARD)), "")
+    report = check_source(model, source, bases, options)
+    if not report.rows:
+        raise OptionError(f"{model} declares no base, so there is nothing to write; name a base with --base")
+    _refuse_to_forget(old, report)
+    return Annotation(repo, branch, report, before)
+
+
+def deterministic(options: Options) -> Options:
+    """Return options by which equal weights give an equal record: all layers, and a seed that is not drawn.
+
+    Raise OptionError where fewer layers are asked for.
+    """
+    if options.budget == "quick":
+        raise OptionError("a card is written from all layers, so that it can be made again; leave --budget quick out")
+    return replace(options, budget="full", seed=options.seed or 0)
+
+
+def preview(annotation: Annotation) -> str:
+    """Return what would change: a unified diff of the card, and that the record is another one."""
+    changes = annotation.changes(annotation.before)
+    if not changes:
+        return SAME
+    lines = [*_diff(annotation.before.get(CARD), changes[CARD])] if CARD in changes else []
+    if RECORD in changes:
+        lines.append(
+            f"{RECORD}: {'another' if RECORD in annotation.before else 'a new'} JSON report, with every number"
+        )
+    lines.append("Nothing was written; --write changes the files, --pull-request proposes the change on the Hub.")
+    return "\n".join(lines)
+
+
+def _diff(before: bytes | None, after: bytes) -> Iterator[str]:
+    """Yield the lines of a unified diff of the card; untrusted text in them is escaped, and long lines are cut."""
+    old, new = (text.decode(errors="surrogateescape").removesuffix("\n").split("\n") for text in (before or b"", after))
+    names = "/dev/null" if before is None else f"a/{CARD}", f"b/{CARD}"
+    for line in difflib.unified_diff(old if before else [], new, *names, lineterm=""):
+        yield printable(line.rstrip("\r"))
+
+
+def write(annotation: Annotation) -> str:
+    """Write what changes into the folder, or commit it to the branch on the Hub; return what was done."""
+    repo, changes = annotation.repo, annotation.changes(annotation.before)
+    if not changes:
+        return SAME
+    if repo.remote is None or repo.commit is None:
+        _write_folder(repo, annotation.before, changes)
+        return f"Wrote {' and '.join(changes)}."
+    url = commit_files(
+        repo.remote, changes, repo.commit, TITLE, commit_description=DESCRIPTION, revision=annotation.branch
+    )
+    return f"Committed: {printable(url)}"
+
+
+def propose(annotation: Annotation) -> str:
+    """Open a pull request with the changes, or update the one that is open; return what was done.
+
+    Raise OptionError for a folder, and for another branch than main.
+    """
+    repo = annotation.repo
+    _refuse(repo, annotation.branch, "pull-request")
+    name, checked = repo.remote or "", repo.commit or ""
+
+    def changes(commit: str) -> dict[str, bytes]:
+        if commit == checked:
+            return annotation.changes(annotation.before)
+        folder, _ = client.snapshot(name, commit, FILES)
+        return annotation.changes(_files(replace(repo, folder=folder, commit=commit)))
+
+    return propose_files(name, TITLE, DESCRIPTION, checked, changes)
+
+
+TARGETS: dict[Target, Callable[[Annotation], str]] = {"preview": preview, "write": write, "pull-request": propose}
+
+
+def _files(repo: RepoRef) -> dict[str, bytes]:
+    """Return the card and the record, those of them that exist."""
+    repo.fetch(*FILES)
+    contents = {file: repo.read_bytes(file) for file in FILES}
+    return {file: content for file, content in contents.items() if content is not None}
+
+
+def _refuse(repo: RepoRef, branch: str | None, target: Target) -> None:
+    """Raise an error, before anything is checked, for a target that cannot be written."""
+    if target == "pull-request" and repo.remote is None:
+        raise OptionError(f"{repo} is a folder, but pull requests are for the Hub; use --write")
+    if target == "pull-request" and branch not in (None, "main"):
+        raise OptionError(f"{repo}: a pull request is made against the main branch; leave @{branch} out")
+    if target == "write" and branch and client.COMMIT.fullmatch(branch):
+        raise OptionError(f"{repo} names a commit, which cannot change; name a branch instead, or none")
+    if target == "write" and repo.remote is None:
+        _refuse_links(repo)
+
+
+def _refuse_links(repo: RepoRef) -> None:
+    """Raise CardError where what would be written lies elsewhere: whoever wrote a checkout chose where links lead."""
+    if links := [path for path in ("lineage", *FILES) if repo.path(path).is_symlink()]:
+        raise CardError(f"{repo}: {links[0]} is a link, perhaps into a shared cache; annotate the original")
+    if link := link_on_the_way(repo.folder):
+        raise CardError(
+            f"{repo}: {link} is a link, and hf-lineage does not write through links; name the file or "
+            "folder that it leads to"
+        )
+
+
+def _decoded(content: bytes | None) -> intoto.Stored | None:
+    """Return the record of an earlier run; None where there is none of this version, CardError for another file."""
+    return None if content is None or intoto.is_older(content, RECORD) else intoto.decode(content, RECORD)
+
+
+def _refuse_to_forget(old: intoto.Stored | None, report: Report) -> None:
+    """Raise CardError if a base that a record calls verified cannot be read now, where requests are forbidden."""
+    if old is None or not client.offline():
+        return
+    verified = {claim.base for claim in old.claims if claim.verdict == Word.VERIFIED}
+    for row in report.rows:
+        if row.claim.base in verified and row.verdict.code.is_unjudged:
+            raise CardError(
+                f"{printable(row.claim.base, 200)} was verified before ({RECORD} records it), but cannot be read now "
+                "because HF_HUB_OFFLINE forbids requests; unset HF_HUB_OFFLINE to keep the record"
+            )
+
+
+def _write_folder(repo: RepoRef, before: Mapping[str, bytes], changes: Mapping[str, bytes]) -> None:
+    """Write all files or none: the record first, which is restored if the card cannot be written."""
+    if _files(repo) != before:
+        raise CardError(f"{repo}: {' or '.join(FILES)} changed while the model was checked; run again")
+    _refuse_links(repo)
+    make_folder(repo.path(RECORD).parent)
+    try:
+        for file in changes:
+            write_atomically(repo.path(file), changes[file])
+    except LineageError:
+        with contextlib.suppress(OSError, LineageError):
+            place, content = repo.path(RECORD), before.get(RECORD)
+            if content is not None:
+                write_atomically(place, content)
+            else:
+                place.unlink(missing_ok=True)
+                place.parent.rmdir()
+        raise

@@ -1,2 +1,0 @@
-from . import annotation as annotation
-from .annotation import Target as Target

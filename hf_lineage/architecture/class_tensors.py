@@ -1,0 +1,275 @@
+"""Class tensors: what a class of transformers builds, which stored tensors it would not load, and names in memory.
+
+transformers leaves out tensors that a class does not build, and fills tensors that a file lacks with random numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from hf_lineage.architecture.conditions import Condition, holds
+from hf_lineage.architecture.layers import Layer, Shape, find_layers
+from hf_lineage.architecture.registry import listing, settled
+from hf_lineage.architecture.schema import Factorization, bare_name, base_prefixes
+from hf_lineage.architecture.tables import read_table, registry_root
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+
+TABLES, MEMORY = "tensors", "in_memory"
+Config = Mapping[str, Any]
+Patterns = dict[str, tuple[str, ...]]
+"""Names in memory -> the published ones; several of one side are the rows of the other, in their order."""
+OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+"""End of a name -> the end that transformers takes it for, whatever the class."""
+DECIDES_NOTHING = (
+    *(".rotary_emb.inv_freq", ".rotary_embeddings.inv_freq", ".emb.inv_freq", ".embeddings.inv_freq", ".position_ids"),
+    *(".masked_bias", ".attn.bias", ".attention.bias", ".attn_mask", ".relative_position_index"),
+)
+"""Ends of names of tables and masks that older versions of transformers stored, where the class has no such tensor."""
+EMBEDDING = re.compile(r"(.*\.)?(?!\w*norm)\w*embed\w*\.weight", re.IGNORECASE)
+"""Tables that are tied may be stored under all their names, and are no second names."""
+NUMBER = re.compile(r"(?<![^.])[0-9]+(?![^.])")
+COUNTED = re.compile(r"((?<=experts\.)|(?<=expert_)|(?<=norms\.))[0-9]+(?![^.])")
+"""Numbers in tensor names whose count `config.json` gives."""
+
+
+class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Tensors of a layer that are built under one condition."""
+
+    names: tuple[str, ...]
+    instead: tuple[str, ...] = msgspec.field(name="or", default=())
+    """Alternative names: in other files, one or more of them replace those names."""
+    when: Condition = ("all",)
+    optional: bool = False
+
+
+class _Class(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Classes that build the same tensors."""
+
+    classes: tuple[str, ...]
+    prefixes: tuple[str, ...]
+    """The prefixes under which a file may hold the layers."""
+    beside: tuple[tuple[str, ...], ...]
+    """The embedding and the norms beside the layers, each by all its names on disks."""
+    layers: int
+    """The number of the table of layers that belongs to these classes."""
+    others: int
+    """The number of the list of other names that belongs to them."""
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    """The file of a factorization."""
+
+    classes: tuple[_Class, ...]
+    layers: tuple[dict[str, tuple[_Group, ...]], ...]
+    """For each kind of class: name of a stack -> the groups of tensors of its layers."""
+    others: tuple[tuple[tuple[str, ...], ...], ...]
+    """All names beside the layers by kind of class, those of one tensor together: bare, and with `*` for numbers."""
+
+    @functools.cached_property
+    def meanings(self) -> tuple[Mapping[str, str], ...]:
+        """For each kind: name -> the first of the names that mean the same tensor."""
+        return tuple({name: names[0] for names in of_kind for name in names} for of_kind in self.others)
+
+
+@dataclass(frozen=True)
+class World:
+    """The stored tensors of a model that transformers leaves out, does not know, or lacks."""
+
+    outside: frozenset[str] = frozenset()
+    """Tensors inside the layers that are no part of the model."""
+    unaccounted: tuple[str, ...] = ()
+    """Stored names, ascending, that are not the class's own: a loader may rename them, or not load them at all."""
+    missing: tuple[str, ...] = ()
+    """Tensors of the layers, or beside them, that the class builds and the file does not hold."""
+    unbiased: bool = False
+    """Whether the class builds a bias that the file does not hold, which is then 0."""
+
+    @property
+    def reservations(self) -> tuple[str, ...]:
+        """Reasons why nothing is verified or contradicted."""
+        if not self.missing:
+            return ()
+        return (
+            f"{len(self.missing)} tensors that the class has with this config.json are not stored, such as "
+            f"{printable(self.missing[0], 200)}: transformers fills them with random numbers",
+        )
+
+
+def _table(name: str) -> _Table | None:
+    table: _Table | None = _read(TABLES, name, _Table)
+    return table
+
+
+@functools.cache
+def _read(folder: str, name: str, kind: Any) -> Any:
+    file = f"{folder}/{name}.json"
+    return read_table(registry_root(), file, kind) if (registry_root() / file).is_file() else None
+
+
+def _of_class(architecture: str, factorization: Factorization, config: Config) -> tuple[_Table, _Class] | None:
+    """Return table and row of a class; None if there are none, or if a user reads it by another factorization."""
+    if not any(factorization in (listed, settled(config, listed)) for listed in listing(architecture)):
+        return None
+    table = _table(factorization.name)
+    rows = (row for row in table.classes if architecture in row.classes) if table else iter(())
+    return next(((table, row) for row in rows if table), None)
+
+
+def patterns_in_memory(architecture: str, factorization: Factorization) -> Patterns:
+    """Return the patterns of names in memory that a class publishes under other names; empty if there are none."""
+    kinds: dict[str, Patterns] = _read(MEMORY, factorization.name, dict[str, Patterns]) or {}
+    return next((patterns for classes, patterns in kinds.items() if architecture in classes.split()), {})
+
+
+def world(architecture: str, factorization: Factorization, shapes: Mapping[str, Shape], config: Config) -> World:
+    """Return the tensors that transformers leaves out, does not know, or lacks, as far as that is known of the class.
+
+    Raise NothingToCompare if transformers loads no layer of them.
+    """
+    known = _of_class(architecture, factorization, config)
+    if known is None:
+        return World()
+    table, known_class = known
+    layers = find_layers(factorization, shapes)
+    loaded = [layer for layer in layers if _is_loaded(layer, known_class.prefixes)]
+    if not loaded:
+        raise NothingToCompare(
+            f"the layers stand under {printable(layers[0].prefix, 200)}, where {architecture} has none: transformers "
+            "fills all of them with random numbers"
+        )
+    outside = {name for layer in layers if layer not in loaded for name in layer.shapes}
+    named = {older(name) for name in shapes}
+    missing, unbiased = [names[0] for names in known_class.beside if named.isdisjoint(names)], False
+    depths = {stack: sum(layer.stack == stack for layer in layers) for stack in {layer.stack for layer in layers}}
+    for layer in loaded:
+        groups = table.layers[known_class.layers].get(layer.stack.name, ())
+        answered = [(group, holds(group.when, config, layer.number, depths[layer.stack])) for group in groups]
+        stored = {name: older(relative(layer, name)) for name in layer.shapes}
+        built = {name for group, met in answered if met is not False for name in (*group.names, *group.instead)}
+        here = set(stored.values())
+        second = {one for group, _ in answered if not here.isdisjoint(group.names) for one in group.instead}
+        outside |= {name for name, pattern in stored.items() if pattern not in built - second}
+        needed = (group for group, met in answered if met and not group.optional and here.isdisjoint(group.instead))
+        absent = [name for group in needed for name in group.names if name not in here]
+        # A missing bias is not random: transformers sets it to 0.
+        missing += [f"{layer.prefix}.{name}" for name in absent if not name.endswith("bias")]
+        unbiased = unbiased or any(name.endswith("bias") for name in absent)
+    beside = shapes.keys() - {name for layer in layers for name in layer.shapes}
+    tied = {name for names in known_class.beside if EMBEDDING.fullmatch(names[0]) for name in names}
+    unknown = set(_unknown(factorization, shapes, beside, table.meanings[known_class.others])) - tied
+    unaccounted = sorted(unknown | {name for name in outside if not _decides_nothing(name)})
+    return World(frozenset(outside), tuple(unaccounted), tuple(missing), unbiased)
+
+
+def _decides_nothing(name: str) -> bool:
+    return f".{name}".endswith(DECIDES_NOTHING)
+
+
+def _unknown(
+    factorization: Factorization, stored: Iterable[str], beside: Collection[str], meanings: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield names beside the layers that the class does not know, and those of one tensor: a loader takes one."""
+    tensors, starts = defaultdict[tuple[str, ...], list[str]](list), base_prefixes(factorization)
+    for name in stored:
+        bare = bare_name(older(name), starts)
+        meaning = meanings.get(numberless(bare)) if name in beside else bare
+        if meaning:
+            tensors[meaning, *NUMBER.findall(bare)].append(name)
+        elif not _decides_nothing(name):
+            yield name
+    yield from (name for names in tensors.values() for name in names if len(names) > 1)
+
+
+def exact_classes(factorization: Factorization, shapes: Mapping[str, Shape], config: Config) -> tuple[str, ...]:
+    """Return the classes of a factorization that build just these tensors in their layers, no more and no fewer."""
+    table = _table(factorization.name)
+    return tuple(
+        name
+        for row in (table.classes if table else ())
+        if _is_exact(row, factorization, shapes, config)
+        for name in row.classes
+    )
+
+
+def _is_exact(row: _Class, factorization: Factorization, shapes: Mapping[str, Shape], config: Config) -> bool:
+    try:
+        built = world(row.classes[0], factorization, shapes, config)
+    except NothingToCompare:
+        return False
+    return not (built.outside or built.missing or built.unbiased)
+
+
+def _is_loaded(layer: Layer, prefixes: Iterable[str]) -> bool:
+    return any(layer.stack.named(prefix).replace("{layer}", str(layer.number)) == layer.prefix for prefix in prefixes)
+
+
+def relative(layer: Layer, name: str) -> str:
+    """Return the pattern of a tensor's name within its layer, with `*` for the numbers of experts and of heads."""
+    start = f"{layer.prefix}."
+    if name.startswith(start):
+        inside = name.removeprefix(start)
+    else:
+        inside = re.sub(rf"(?<![^.]){layer.number}(?![^.])", "{layer}", name.removeprefix(layer.outside), count=1)
+    return COUNTED.sub("*", inside)
+
+
+def numberless(name: str) -> str:
+    """Return a name with `*` for its numbers."""
+    return NUMBER.sub("*", name)
+
+
+def older(name: str) -> str:
+    """Return the name that transformers gives a tensor with a name of older files."""
+    return next((name.removesuffix(end) + new for end, new in OLDER.items() if name.endswith(end)), name)
+
+
+MOST_EXPERTS = 2**12
+"""The most experts of one stack, ten times those of the largest models."""
+
+
+class Place(NamedTuple):
+    """The place of a published tensor in memory: all of some tensors, one below the other, or rows of one."""
+
+    names: tuple[str, ...]
+    rows: slice | None
+    expert: int | None
+    """The number of the expert in a stack that has these rows."""
+
+
+def places(patterns: Patterns, shapes: Mapping[str, Shape]) -> dict[str, Place]:
+    """Return the place of each published tensor, given the patterns of names in memory, with blanks between them.
+
+    A tensor stored under both names is left out, and is two. Raise CheckpointError for shapes that are not of rows.
+    """
+    by_first, found = {names.split()[0]: (names.split(), of) for names, of in patterns.items()}, dict[str, Place]()
+    present = {*shapes, *(COUNTED.sub("*", name) for name in shapes)}
+    for name, shape in shapes.items():
+        numbers = (*NUMBER.findall(name), "*")
+        of_name = by_first.get(numberless(name), ((), ()))
+        sources, published = (tuple(one.replace("*", "{}").format(*numbers) for one in names) for names in of_name)
+        if not sources or not shapes.keys() >= {*sources} or not present.isdisjoint(published):
+            continue
+        stacked, parts = "*" in published[0], len(published)
+        if not stacked and parts + len(sources) == 2:
+            found[published[0]] = Place(sources, None, None)
+            continue
+        alike = len({(len(shapes[one]), *shapes[one][1:]) for one in sources}) == 1
+        whole = len(shape) > stacked and 0 not in shape and not shape[stacked] % parts
+        if not (alike and whole and shape[0] ** stacked <= MOST_EXPERTS):
+            raise CheckpointError(
+                f"{printable(name, 200)} has shape {shape}, which does not fit the published "
+                f"{' and '.join(published)}: the weights are not those of the class that config.json names"
+            )
+        height = shape[stacked] // parts
+        for expert in range(shape[0]) if stacked else (None,):
+            for start, one in zip(range(0, shape[stacked], height), published, strict=True):
+                rows = None if sources[1:] else slice(start, start + height)
+                found[one.replace("*", str(expert))] = Place(sources, rows, expert)
+    return found

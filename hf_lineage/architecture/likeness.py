@@ -1,0 +1,250 @@
+"""Likeness: the listed classes that have the tensors of a model whose class the registry does not list.
+
+All names may begin with one more prefix, as those of a language model inside another model. The matrices and norms of
+its layers may have other names, where letters and sizes tell their roles. Two classes with the same tensors need not
+compute the same, so nothing is verified by such a reading.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hf_lineage.architecture import guess
+from hf_lineage.architecture.class_tensors import exact_classes
+from hf_lineage.architecture.config_checks import Within, classes_of_type, usual_activations
+from hf_lineage.architecture.layers import Shape
+from hf_lineage.architecture.layout import Layout, bind
+from hf_lineage.architecture.loaded_layers import as_loaded
+from hf_lineage.architecture.patterns import BIASES, KINDS, LayerGroup, find_groups
+from hf_lineage.architecture.registry import factorizations, settled, slots, unmet
+from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, MatrixSet, Norms, as_names, as_sets, prefixes
+from hf_lineage.architecture.tables import registry_table
+from hf_lineage.errors import CheckpointError, LineageError
+
+
+def fitting_class(shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> str | None:
+    """Return a listed class that reads all matrices and gains of a model, though others of its tensors may differ.
+
+    Where `config.json` names no class, it is the class that leaves the fewest of them unread.
+    """
+    groups = {group.prefix: group for group in find_groups(shapes)}
+    fits: dict[int, list[Factorization]] = {}
+    for factorization in factorizations():
+        starts = (pattern.replace("{stage}", "0") for pattern in prefixes(factorization))
+        own = next((groups[start] for start in starts if start in groups), None)
+        if own is None or unmet(config, factorization.requires) or absent_names(factorization, own.tensors):
+            continue
+        with contextlib.suppress(CheckpointError):
+            left = len(unread(bind(factorization, shapes, config), shapes))
+            fits.setdefault(left, []).append(factorization)
+    named = classes_named(config)
+    nearest = fits.get(0) or (fits[min(fits)][:1] if fits and not named else [])
+    if not nearest:
+        return None
+    best = max(nearest, key=lambda one: len(one.classes))
+    return usual_class(best, best.classes, named)
+
+
+def unread(layout: Layout, shapes: Mapping[str, Shape]) -> tuple[str, ...]:
+    """Return the matrices and gains of the residual width that no branch reads, without `.weight`, `*` for numbers."""
+    claimed = {name for layer_set in layout.everything for name in layer_set.tensors}
+    layers = tuple(f"{starred(prefix, '{layer}', '{stage}', '{block}')}." for prefix in prefixes(layout.factorization))
+    gains = (
+        name
+        for name, shape in shapes.items()
+        if shape == (layout.width,) and name not in claimed and not name.endswith(BIASES)
+    )
+    inside = (name for name in map(starred, gains) if name.startswith(layers))
+    return tuple(dict.fromkeys((*map(starred, layout.unclaimed), *inside)))
+
+
+def starred(name: str, *numbers: str) -> str:
+    """Return a name without `.weight`, with `*` for every number and for every text that stands for a number."""
+    for number in numbers:
+        name = name.replace(number, "0")
+    return re.sub(r"(?<![^.])\d+(?![^.])", "*", name.removesuffix(".weight"))
+
+
+def absent_names(factorization: Factorization, tensors: Mapping[str, Shape]) -> tuple[str, ...]:
+    """Return the names that a factorization asks for and no layer has; of several sets, those of the nearest set."""
+    names: dict[tuple[str, ...], None] = {}
+    for sets in map(factorization.branches.sets, BRANCH_ROLES):
+        needed = [tuple(_needed(entry)) for entry in as_sets(sets)]
+        none = [()] if isinstance(sets, tuple) and None in sets else []
+        names |= dict.fromkeys(min((*needed, *none), key=lambda entry: len(_absent(entry, tensors))))
+    return _absent(names, tensors)
+
+
+def _needed(matrices: MatrixSet) -> Iterator[tuple[str, ...]]:
+    """Yield the names of a set, each with its alternatives."""
+    stored = {name: (name,) for slot in slots(matrices) for name in slot.tensors}
+    yield from stored.values()
+    norms: tuple[Norms, ...] = (matrices.norm, matrices.output_norm, matrices.inner_norm)
+    for names in norms:
+        wanted = as_names(names)
+        if wanted and None not in wanted:
+            yield tuple(str(name) for name in wanted)
+
+
+def _absent(asked: Iterable[tuple[str, ...]], tensors: Mapping[str, Shape]) -> tuple[str, ...]:
+    """Return the names that no layer has; only `bind` can check names beside the layers."""
+    return tuple(
+        " or ".join(names)
+        for names in asked
+        if not any("{layer}" in name or name.replace("{expert}", "0") in tensors or name in tensors for name in names)
+    )
+
+
+def classes_named(config: Mapping[str, Any]) -> list[str]:
+    """Return the classes that `config.json` names."""
+    names = config.get("architectures")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def usual_class(factorization: Factorization, classes: Sequence[str], named: Sequence[str]) -> str:
+    """Return the class that a factorization is called after, with the head of a class that is named, if it can be."""
+    heads = {name.partition("For")[2] for name in named if "For" in name or name.endswith("Model")}
+    return max(
+        classes,
+        key=lambda name: (
+            name.lower().startswith(factorization.name.partition("_")[0]),
+            (head := name.partition("For")[2]) in heads,
+            head == "CausalLM",
+            -len(name),
+        ),
+    )
+
+
+OWN_CODE = "loading/own_code.yaml"
+"""Table of classes whose code is in repositories, each with the listed class that has nearly the same tensors."""
+SIZES = ("hidden_size", "d_model", "n_embd", "dim")
+"""The settings that give the residual width."""
+
+
+@dataclass(frozen=True)
+class Like:
+    """A listed class that a model can be read as, and the place of that model in the repository."""
+
+    classes: tuple[str, ...]
+    factorization: Factorization
+    within: Within
+    settings: Mapping[str, Any]
+
+    @property
+    def architecture(self) -> str:
+        """The name of the class; of several that have the same tensors, the first."""
+        return self.classes[0]
+
+
+def find_likes(shapes: Mapping[str, Shape], config: Mapping[str, Any], wanted: str | None = None) -> tuple[Like, ...]:
+    """Return the listed classes with the tensors of a model, one for each way to compute; or only the one `wanted`.
+
+    A language model comes before other parts, and a larger stack of layers before a smaller one.
+    """
+    named = classes_named(config)
+    published = registry_table(OWN_CODE, dict[str, str])
+    asked = wanted or next((published[name] for name in named if name in published), None)
+    groups = find_groups(shapes)
+    by_group = [
+        list(_of_group(group, shapes, config, asked)) or list(_of_group(group, shapes, config, asked, as_guessed=True))
+        for group in groups
+    ]
+    languages = [[like for like in likes if like.factorization.embedding] for likes in by_group]
+    likes = next((likes for likes in (*languages, *by_group[:1]) if likes), list[Like]())
+    return tuple(_named(ways, named, asked) for ways in _ways(_nearest(likes)))
+
+
+def _of_group(
+    group: LayerGroup,
+    shapes: Mapping[str, Shape],
+    config: Mapping[str, Any],
+    asked: str | None,
+    as_guessed: bool = False,
+) -> Iterator[Like]:
+    """Yield every factorization with the tensors of one stack of layers, with the settings that fit them.
+
+    `as_guessed`: only factorizations whose tensors have other names, by the roles that the names seem to tell.
+    """
+    guesses = (guess.branches(group, factorizations()), guess.norms(group, factorizations())) if as_guessed else None
+    for factorization in factorizations():
+        ends = [pattern for pattern in prefixes(factorization) if f".{group.prefix}".endswith(f".{pattern}")]
+        if not ends or (asked and asked not in factorization.classes):
+            continue
+        renamed = _renamed(factorization, *guesses) if guesses else {}
+        if not renamed and (as_guessed or absent_names(factorization, group.tensors)):
+            continue
+        prefix = group.prefix.removesuffix(max(ends, key=len))
+        for key in ("", *(key for key, value in config.items() if isinstance(value, Mapping))):
+            within = Within((prefix,), key, group.prefix, renamed)
+            settings = within.config(config)
+            if classes := _classes(factorization, within.tensors(shapes), settings, asked):
+                yield Like(classes, settled(settings, factorization), within, settings)
+                break
+
+
+def _classes(
+    factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any], asked: str | None
+) -> tuple[str, ...]:
+    """Return the listed classes whose tensors these are, under settings that fit them; none if there are none."""
+    if unmet(config, factorization.requires):
+        return ()
+    try:
+        layout = bind(factorization, as_loaded(factorization, shapes, config).shapes, config)
+    except LineageError:
+        return ()
+    sizes = [config[key] for key in SIZES if isinstance(config.get(key), int)]
+    if layout.unclaimed or (sizes and layout.width not in sizes):
+        return ()
+    return (asked,) if asked else exact_classes(factorization, shapes, config)
+
+
+def _renamed(
+    factorization: Factorization, sets: Mapping[str, Sequence[Any]], norms: Mapping[str, Mapping[str, Any]]
+) -> Mapping[str, str]:
+    """Return name in a layer -> the factorization's name of the tensor that it seems to be; empty where unclear."""
+    renamed: dict[str, str] = {}
+    for kind in KINDS:
+        listed, guessed = as_sets(factorization.branches.sets(kind)), sets.get(kind, ())
+        if len(listed) != 1 or len(guessed) != 1 or guessed[0] is None or listed[0].packed or listed[0].interleaved:
+            return {}
+        stored = {**norms.get(kind, {}), **guessed[0]}
+        for role in ("norm", *BRANCH_ROLES[kind]):
+            wanted = as_names(getattr(listed[0], role) or ())
+            if bool(wanted) != isinstance(stored.get(role), str):
+                return {}
+            renamed |= {stored[role]: str(wanted[0])} if wanted and stored[role] not in wanted else {}
+    return renamed if len(set(renamed.values())) == len(renamed) else {}
+
+
+def _nearest(likes: Sequence[Like]) -> list[Like]:
+    """Return the likes with a class of the model's type if there are any, else those with its usual activation."""
+    of_type = [it for it in likes if {*classes_of_type(it.settings.get("model_type"))} & {*it.factorization.classes}]
+    usual = [it for it in likes if it.settings.get("hidden_act") in usual_activations(it.classes)]
+    return of_type or usual or [*likes]
+
+
+def _ways(likes: Sequence[Like]) -> list[list[Like]]:
+    """Return the likes in groups that compute the same, those of the plainest factorization first."""
+    ways: dict[str, list[Like]] = {}
+    for like in sorted(likes, key=lambda one: (len(one.factorization.requires), -len(one.factorization.classes))):
+        ways.setdefault(f"{like.within.prefixes} {_computes(like.factorization)}", []).append(like)
+    return list(ways.values())
+
+
+def _computes(factorization: Factorization) -> str:
+    """Return a text that is equal for factorizations which compute the same, whatever their settings and prefixes."""
+    about = (factorization.normalization, factorization.gain, factorization.stored, factorization.exchangeable)
+    return repr((about, *(as_sets(factorization.branches.sets(kind)) for kind in KINDS)))
+
+
+def _named(ways: Sequence[Like], named: Sequence[str], asked: str | None) -> Like:
+    """Return the first of some likes under one class: that of its own settings, else the usual one."""
+    like = ways[0]
+    own = [name for name in classes_named(like.settings) if name in like.classes]
+    own = own or [name for name in classes_of_type(like.settings.get("model_type")) if name in like.classes]
+    name = asked or usual_class(like.factorization, own or like.classes, named)
+    return replace(like, classes=(name,))

@@ -1,0 +1,262 @@
+"""The adapter registry: one YAML file per factorization, looked up by transformers class, or chosen by the user.
+
+Structure is data: no model class is named in this package. `registry/README.md` documents the schema.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import itertools
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, MatrixSet, Setting, as_sets, as_stacks, prefixes
+from hf_lineage.architecture.tables import parse_yaml, registry_root
+from hf_lineage.errors import NothingToCompare, RegistryError, UnlistedClass, printable
+from hf_lineage.files.paths import open_regular
+
+USUAL_TASK = "forcausallm"
+"""The end of the names of most classes, in small letters."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The tensor that stores one role of a matrix set."""
+
+    tensor: str
+    roles: tuple[str, ...]
+    """Every role stored in this tensor, in order."""
+    role: str
+    interleaved: bool = False
+    blocks: int = 1
+    latent: tuple[str, ...] = ()
+    """The matrix that makes a latent, which the tensor reads instead of the stream, and the norm on the latent."""
+    transposed: bool = False
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """Every name: the tensor, and the matrix and the norm of the latent that it reads, if any."""
+        return self.tensor, *self.latent
+
+
+@functools.cache
+def factorizations(root: Path | None = None) -> tuple[Factorization, ...]:
+    """Return every factorization of the registry, by name; raise RegistryError where a file breaks the schema."""
+    everything = tuple(_parse(path, text) for path, text in _texts(root or registry_root()).items())
+    listed: dict[tuple[str, str], str] = {}
+    for factorization in everything:
+        for name in factorization.classes:
+            other = listed.setdefault((name, repr(sorted(factorization.requires.items()))), factorization.name)
+            if other is not factorization.name:
+                raise RegistryError(
+                    f"{factorization.name}.yaml: {name} is listed in {other}.yaml too, and `requires` is the same"
+                )
+    return everything
+
+
+def listing(name: str, root: Path | None = None) -> Iterator[Factorization]:
+    """Yield the factorizations that list a class, without parsing the files that do not name it."""
+    for path, text in _texts(root or registry_root()).items():
+        if name in text and name in (factorization := _parse(path, text)).classes:
+            yield factorization
+
+
+def similar(name: str) -> str | None:
+    """Return the class of the registry that a user may mean by a name such as qwen3; None if none is like it."""
+    classes = {_plain(listed): listed for chosen in factorizations() for listed in sorted(chosen.classes, reverse=True)}
+    meant = _plain(name)
+    begun = [known for known in classes if meant and known.startswith(meant)]
+    close = difflib.get_close_matches(meant, classes, n=1, cutoff=0.9)
+    best = min(begun, key=lambda known: (not known.endswith(USUAL_TASK), len(known), known), default=None)
+    return classes[best or close[0]] if best or close else None
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def _texts(root: Path) -> Mapping[Path, str]:
+    """Return every file of the registry and what it holds, by name; read again only after something has changed."""
+    if not root.is_dir():
+        return {}
+    with os.scandir(root) as entries:
+        files = [(each.path, each.stat()) for each in entries if each.name.endswith(".yaml")]
+    return _read(tuple(sorted((path, stat.st_mtime_ns, stat.st_size, stat.st_ino) for path, stat in files)))
+
+
+@functools.lru_cache(maxsize=4)
+def _read(files: tuple[tuple[str, int, int, int], ...]) -> Mapping[Path, str]:
+    """Return the texts of files; the time of the last change, the size and the number of each file tell a change."""
+    return {Path(path): _text(Path(path)) for path, *_ in files}
+
+
+def _text(file: Path) -> str:
+    with open_regular(file) as stream:
+        return stream.read().decode()
+
+
+@functools.cache
+def _parse(path: Path, text: str) -> Factorization:
+    try:
+        content = parse_yaml(text)
+        factorization = msgspec.convert(dict(**content, name=path.stem), Factorization)
+    except (yaml.YAMLError, msgspec.ValidationError, AttributeError, TypeError, ValueError) as error:
+        raise RegistryError(f"{path.name}: {error}; registry/README.md documents the schema") from None
+    if not all("{layer}" in pattern for pattern in prefixes(factorization)):
+        raise RegistryError(f"{path.name}: `layers` needs {{layer}} in place of the number of a layer")
+    heads = factorization.heads
+    if isinstance(heads, dict) and heads.keys() != as_stacks(factorization.layers).keys():
+        raise RegistryError(f"{path.name}: `heads` must name the stacks of `layers`, or one for all of them")
+    for branch, roles in BRANCH_ROLES.items():
+        for matrices in as_sets(factorization.branches.sets(branch)):
+            if problem := _problem(matrices, roles):
+                raise RegistryError(f"{path.name}: {branch} {problem}")
+    return factorization
+
+
+def _problem(matrices: MatrixSet, roles: tuple[str, ...]) -> str:
+    """Return the error in a set, as a phrase; empty if there is none."""
+    stored = list(slots(matrices))
+    needed, named = set(roles) - {"gate"}, [slot.role for slot in stored]
+    if not needed <= set(named) <= needed | {"gate"} or len(named) != len(set(named)):
+        return f"names the roles {sorted(named)}, but it needs {sorted(needed)}, each once"
+    unknown = {*matrices.latent, *matrices.transposed} - {slot.tensor for slot in stored}
+    if unknown:
+        return f"lists {sorted(unknown)}, which are not roles"
+    if matrices.blocks < 1 or (matrices.blocks > 1 and not matrices.packed):
+        return f"has {matrices.blocks} blocks, but blocks are for `packed` only"
+    return ""
+
+
+def setting(config: Mapping[str, Any], key: str) -> Any:
+    """Return the value of `config.json` under a key such as `heads`, `outer.inner` or `list.0`; None if absent."""
+    value: Any = config
+    for part in key.split("."):
+        if isinstance(value, list) and part.isdecimal():
+            value = dict(enumerate(value)).get(int(part))
+        else:
+            value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def unmet(config: Mapping[str, Any], requires: Mapping[str, Setting | tuple[Setting, ...]]) -> str | None:
+    """Return the first key whose value in `config.json` is not the one that a factorization requires; else None."""
+    wanted = {key: values if isinstance(values, tuple) else (values,) for key, values in requires.items()}
+    return next((key for key, values in wanted.items() if setting(config, key) not in values), None)
+
+
+def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Factorization]:
+    """Return the class that `config.json` names and its factorization; raise NothingToCompare if there is none."""
+    named = config.get("architectures")
+    if not isinstance(named, list) or not named or not all(isinstance(name, str) for name in named):
+        raise UnlistedClass("config.json names no class under `architectures`, so no factorization applies")
+    candidates = [(name, factorization) for name in named for factorization in listing(name, root)]
+    if candidates:
+        return fitting(config, candidates)
+    from hf_lineage.architecture.tables import unsupported
+
+    reasons = unsupported(root or registry_root())
+    if reason := next((reasons[name] for name in named if name in reasons), None):
+        raise NothingToCompare(f"{named[0]} is not supported: {reason}")
+    remote = "; it is remote code (auto_map), which hf-lineage never runs" if config.get("auto_map") else ""
+    raise UnlistedClass(f"{named[0]} is not in the registry{remote}")
+
+
+def fitting(config: Mapping[str, Any], candidates: Sequence[tuple[str, Factorization]]) -> tuple[str, Factorization]:
+    """Return that class and factorization among these which `config.json` asks for; NothingToCompare if none is."""
+    met = [(name, factorization) for name, factorization in candidates if unmet(config, factorization.requires) is None]
+    if not met:
+        conditions = " or ".join(str(dict(factorization.requires)) for _, factorization in candidates)
+        raise NothingToCompare(f"{candidates[0][0]} is supported only if config.json says {conditions}")
+    name, chosen = max(met, key=lambda pair: len(pair[1].requires))
+    return name, settled(config, chosen)
+
+
+def settled(config: Mapping[str, Any], chosen: Factorization) -> Factorization:
+    """Return a factorization with `exchangeable` settled for these settings: whether coordinates are exchangeable."""
+    asked = chosen.exchangeable
+    return chosen if isinstance(asked, bool) else msgspec.structs.replace(chosen, exchangeable=not unmet(config, asked))
+
+
+def slots(matrices: MatrixSet) -> Iterator[Slot]:
+    """Yield the slot of each role of a set, with tensor names still relative to the layer."""
+    for role in itertools.chain.from_iterable(BRANCH_ROLES.values()):
+        name = getattr(matrices, role)
+        if name is not None:
+            yield _slot(matrices, name, (role,), role)
+    for name, roles in matrices.packed.items():
+        yield from (replace(_slot(matrices, name, roles, role), blocks=matrices.blocks) for role in roles)
+    for name, roles in matrices.interleaved.items():
+        yield from (replace(_slot(matrices, name, roles, role), interleaved=True) for role in roles)
+
+
+def _slot(matrices: MatrixSet, name: str, roles: tuple[str, ...], role: str) -> Slot:
+    latent = matrices.latent.get(name, ())
+    return Slot(name, roles, role, latent=latent, transposed=name in matrices.transposed)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The reading that the user chooses for an unlisted class; a listed class is read as the registry says."""
+
+    as_class: str | None = None
+    """The listed class whose layers the model has."""
+    registry: Path | None = None
+    """A folder of factorizations of the user's own."""
+
+
+LISTED: Choice = Choice()
+"""The choice by which only classes of the registry are read."""
+_CHECK = "check the folder that --as names"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The class of a model, its factorization, and sentences about what is not proved of them."""
+
+    architecture: str
+    factorization: Factorization
+    notes: tuple[str, ...] = ()
+
+
+def choose(config: Mapping[str, Any], choice: Choice) -> Chosen:
+    """Return the class and the factorization of a model; UnlistedClass if neither registry nor choice has them."""
+    try:
+        return Chosen(*lookup(config))
+    except UnlistedClass:
+        if choice == LISTED:
+            raise
+    named = config.get("architectures")
+    own = next((name for name in named if isinstance(name, str)), None) if isinstance(named, list) else None
+    wanted = [choice.as_class] if choice.as_class else [own] if own else []
+    candidates = [(name, one) for name in wanted for one in _own(choice.registry, name)]
+    if candidates:
+        name, factorization = fitting(config, candidates)
+        notes = [f"read by {factorization.name}.yaml of the folder that --as names, an unproved factorization"]
+    else:
+        name, factorization = lookup({**config, "architectures": wanted})
+        notes = []
+    if choice.as_class:
+        shown = printable(own or "a class that config.json does not name", 200)
+        notes.append(f"read as {name} (--as) in place of {shown}; it is not proved that both compute the same")
+    return Chosen(own or name, factorization, tuple(notes))
+
+
+def _own(root: Path | None, name: str) -> list[Factorization]:
+    """Return the factorizations of a folder that list a class; RegistryError if there are none or a file is invalid."""
+    if root is None:
+        return []
+    try:
+        listed = list(listing(name, root))
+    except (OSError, UnicodeDecodeError) as error:
+        raise RegistryError(f"{root} cannot be read: {error}; {_CHECK}") from None
+    if not any(root.glob("*.yaml")):
+        raise RegistryError(f"{root} holds no factorization (a file *.yaml); {_CHECK}")
+    return listed

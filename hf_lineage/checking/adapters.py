@@ -1,0 +1,218 @@
+"""Adapters: a repository that holds a LoRA adapter and no model is tested against the weights of each declared base."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hf_lineage.checking.claims import Base
+from hf_lineage.checking.result import VERDICTS, Row, attempt
+from hf_lineage.claims.card import stated
+from hf_lineage.claims.sources import Claim
+from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.evidence import measure as interim
+from hf_lineage.evidence.evaluate import as_read
+from hf_lineage.evidence.verdict import Code, Verdict
+from hf_lineage.hub.repo import RepoRef
+from hf_lineage.lora import adjacent_matrices as partners
+from hf_lineage.lora import placement
+from hf_lineage.lora.adapter import Lora, open_lora
+from hf_lineage.lora.gradient_alignment import clear, judge_trace, measure_trace
+from hf_lineage.lora.single_file import MAIN
+from hf_lineage.signature.values import WEIGHTS, Signature
+from hf_lineage.source.config import described
+from hf_lineage.source.contents import component_of
+from hf_lineage.source.headers import Opened, opened
+from hf_lineage.source.model import FromWeights
+from hf_lineage.source.options import Options
+
+FEW = 4
+"""Layers that are read first, drawn at random; of models with no more than twice as many all are read at once."""
+LAST = re.compile(r"^(.*[._]\d+_(?=\D)|.*\.(?=[^.]*[^.\d][^.]*(\.\d+)*$))")
+"""Part of the name of a module before the name of its matrix, whether it was flattened or not."""
+
+LONGEST = 200
+"""Characters at the end of a name in which that of its matrix is looked for."""
+
+SHOWN = 3
+"""Names of adapted matrices in a sentence."""
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """An adapter whose headers are read."""
+
+    repo: RepoRef
+    lora: Lora
+    component: str = MAIN
+    """The folder of the pipeline whose model the adapter is for."""
+
+    @property
+    def described(self) -> str:
+        """The kind, the rank and the number of matrices, as a sentence."""
+        ranks = sorted({factors.rank for factors in self.lora.modules.values()})
+        rank = str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]} to {ranks[-1]}"
+        kinds = Counter(LAST.sub("", module[-LONGEST:]) for module in self.lora.modules)
+        named = ", ".join(printable(name, 40) for name, _ in kinds.most_common(SHOWN))
+        named += f" and {len(kinds) - SHOWN} more" if len(kinds) > SHOWN else ""
+        beside = f", and {self.lora.beside} other tensors, which are not tested" if self.lora.beside else ""
+        return (
+            f"{self.repo}: a {self.lora.kind} adapter of rank {rank} on {len(self.lora.modules)} matrices ({named})"
+            f"{beside}"
+        )
+
+
+Found = Adapter | Verdict
+"""An adapter, or the verdict that says why it is not compared."""
+
+
+def open_adapter(repo: RepoRef) -> Found:
+    """Return the adapter of a repository, or the verdict that says why it is not compared; LineageError if damaged."""
+    opened_lora = attempt(lambda: open_lora(repo), NothingToCompare)
+    return opened_lora if isinstance(opened_lora, Verdict) else Adapter(repo, opened_lora)
+
+
+def judge_adapter(adapter: Found, claim: Claim, options: Options, base: Base) -> Row:
+    """Return the row of one claim: an error of the base is its verdict, one of the adapter is raised."""
+    if claim.problem:
+        return Row(claim, Verdict(Code.NO_BASE, f"{claim.problem}{claim.remedy}"))
+    if isinstance(adapter, Verdict):
+        return Row(claim, adapter)
+    source = base()
+    if isinstance(source, Verdict):
+        return Row(claim, source, notes=(adapter.described,))
+    return judge_on(adapter, claim, source, options)
+
+
+def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options: Options) -> Row:
+    """Return the row of an adapter and a base that was located before."""
+    if isinstance(adapter, Verdict):
+        return Row(claim, adapter)
+    if isinstance(source, Signature):
+        why = "an adapter is tested against the weights of its base, but a signature does not hold them; name the model"
+        return Row(claim, Verdict(Code.UNSUPPORTED, why), notes=(adapter.described,))
+    part = attempt(lambda: component_of(source, adapter.component), *VERDICTS)
+    if isinstance(part, Verdict):
+        return Row(claim, part, source.commit, notes=(adapter.described,))
+    base = attempt(lambda: opened(described(options.allowed(part), options.choice)), *VERDICTS)
+    if isinstance(base, Verdict):
+        return Row(claim, base, source.commit, notes=(adapter.described,))
+    places = placement.find_places(base, adapter.lora)
+    outcome = as_read(_judged(adapter, base, places, options), (base.described.read_as,))
+    done = FromWeights.from_opened(base, Options(), cached=False).downloads()
+    return Row(
+        claim,
+        outcome,
+        base_commit=source.commit,
+        layers=base.layout.layers,
+        traffic={part.name: done} if done else {},
+        base_origin=WEIGHTS,
+        model_origin=WEIGHTS,
+        base_folder=base.described.repo if part.remote is None else None,
+        licence=stated(source),
+        notes=(
+            adapter.described,
+            *_idle(adapter, places),
+            *_untested(adapter, base, places),
+            *(f"{part.name}: {note}" for note in base.notes),
+        ),
+    )
+
+
+def _judged(adapter: Adapter, base: Opened, places: placement.Places, options: Options) -> Verdict:
+    if obstacle := _obstacle(adapter, places, base):
+        return obstacle
+    testable = placement.testable(places, base)
+    if not testable:
+        return Verdict(
+            Code.UNSUPPORTED,
+            "the adapter changes no matrix whose trace can be tested; such matrices make hidden units or values, or "
+            "write into the stream",
+        )
+    products = partners.products(adapter.lora, testable)
+    if not any(product.rows.shape[1] for product in products.values()):
+        return Verdict(Code.INCONCLUSIVE, "the adapter adds zero to every matrix, as before any training")
+    return attempt(lambda: _tested(adapter, base, testable, products, options), *VERDICTS)
+
+
+def _obstacle(adapter: Adapter, places: placement.Places, base: Opened) -> Verdict | None:
+    """Return the verdict on an adapter that cannot be put on this base; None if it can."""
+    name = base.described.repo.name
+    if places.unfit:
+        first = printable(places.unfit[0], 200)
+        return Verdict(Code.UNRELATED, f"by shape: {first}, so that the adapter was not trained on {name}")
+    if places.ambiguous:
+        return Verdict(
+            Code.AMBIGUOUS,
+            f"the adapter names {printable(places.ambiguous[0], 200)}, with underscores in place of points, and "
+            f"several matrices of {name} may be meant",
+        )
+    if places.idle and not places.everything:
+        return Verdict(
+            Code.UNSUPPORTED,
+            f"this adapter changes 0 of the modules of {name}: peft passes over the factors of "
+            f"{printable(places.idle[0], 200)}, because the adapter's configuration does not name that module, or "
+            "no module of this class has the name",
+        )
+    if not places.everything:
+        what = printable((*places.absent, *adapter.lora.modules)[0], 200)
+        if not any(re.search(r"[._]\d+[._]", module) for module in adapter.lora.modules):
+            why = f"the adapter changes only matrices outside the layers ({what}), where no trace is tested"
+            return Verdict(Code.UNSUPPORTED, why)
+        return Verdict(
+            Code.UNSUPPORTED,
+            f"the adapter is for {what}, but no matrix in the layers of {name} has such a name: the adapter is for "
+            "another class, or transformers renames the modules of this class",
+        )
+    known = {re.sub(r"\d+", "#", place.module) for place in places.everything}
+    beyond = next((module for module in places.absent if re.sub(r"\d+", "#", module) in known), None)
+    if beyond is not None:
+        why = f"the adapter is for {printable(beyond, 200)}, a layer that {name} does not have"
+        return Verdict(Code.INCOMPATIBLE, why)
+    return None
+
+
+def _tested(
+    adapter: Adapter, base: Opened, testable: Sequence[placement.Place], products: partners.Products, options: Options
+) -> Verdict:
+    """Return the verdict after a few layers if it is clear, else after all of them."""
+    layers = sorted({place.layer for place in testable if products[place.module, place.expert].rows.shape[1]})
+    few = len(layers) > 2 * FEW and options.budget != "full"
+    order = [layers[at] for at in interim.reading_order(len(layers), options.seed or 0)] if few else layers
+    stops = (FEW, len(layers)) if few else (len(layers),)
+    criteria = options.criteria(analyses=len(stops))
+    calibrated = adapter.lora.calibrated and base.layout.factorization.lora.calibrated
+    for read in stops:
+        chosen = [place for place in testable if place.layer in order[:read]]
+        blocks = list(partners.blocks(base, products, chosen))
+        measured = replace(measure_trace(blocks, criteria), calibrated=calibrated)
+        outcome = judge_trace(measured, criteria, adapter.lora.order_matters)
+        if clear(outcome):
+            break
+    return outcome
+
+
+def _idle(adapter: Adapter, places: placement.Places) -> tuple[str, ...]:
+    """Return a sentence about factors in the file that change nothing."""
+    if not places.idle:
+        return ()
+    of_all = f"{len(places.idle)} of {len(adapter.lora.modules)} modules"
+    return (
+        f"{adapter.repo}: peft passes over the factors of {of_all}, such as {printable(places.idle[0], 200)}; they "
+        "change nothing and were not tested",
+    )
+
+
+def _untested(adapter: Adapter, base: Opened, places: placement.Places) -> tuple[str, ...]:
+    """Return sentences about adapted matrices that are not tested."""
+    tested = {(place.module, place.role) for place in placement.testable(places, base)}
+    roles = {place.role for place in places.everything if (place.module, place.role) not in tested}
+    attention = [role for role in ("query", "key") if role in roles]
+    if not attention or not placement.is_rotary(base):
+        return ()
+    return (
+        f"{adapter.repo}: {' and '.join(attention)} matrices are not tested: rotary positions fix the order of "
+        "dimensions in a head",
+    )

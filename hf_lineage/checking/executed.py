@@ -1,0 +1,133 @@
+"""Executed evidence: a model runs with and without what it inherits, and where nothing is lost nothing is verified.
+
+The verdict is the one by what is stored: running never makes it better. What counts as inherited is what the verdict
+counts, in the layers that it read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.errors import NothingToCompare
+from hf_lineage.evidence.evaluate import named, with_run
+from hf_lineage.evidence.executed import Ablation, Executed, Loss
+from hf_lineage.evidence.inherited import have_counterparts
+from hf_lineage.evidence.measure import Pair
+from hf_lineage.evidence.verdict import Verdict
+from hf_lineage.running.process import Values
+from hf_lineage.signature.recipe import random_stream
+from hf_lineage.source.model import FromWeights, OpenedModel
+from hf_lineage.source.options import Options
+from hf_lineage.source.run import RunModel, part_key, run_model
+
+ABLATED = ("mlp", "value_output")
+"""Paths whose parts can be held, the first that a verdict has."""
+Flags = NDArray[np.bool_]
+
+
+def judge_executed(
+    base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, stored: Verdict, options: Options
+) -> Verdict:
+    """Return the verdict by what two models store, with what the candidate loses without what it inherits."""
+    if isinstance(base, Verdict) or isinstance(candidate, Verdict):
+        return stored
+    seed = options.seed or 0
+    if not stored.is_related:
+        return replace(stored, executed=Executed(seed=seed))
+    try:
+        with run_model(candidate, base, options) as running:
+            parts = _parts(base, candidate, stored, options)
+            ablation = _ablated(running, candidate, parts, seed) if parts else None
+    except NothingToCompare as error:
+        return with_run(stored, Executed(seed=seed, problem=str(error)))
+    return with_run(stored, Executed(running.ran, ablation, seed))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The parts of some layers of a model along one path."""
+
+    path: str
+    layers: tuple[int, ...]
+    numbers: tuple[NDArray[np.int64], ...]
+    """For each layer the parts that were looked up."""
+    inherited: tuple[Flags, ...]
+
+
+def _ablated(running: RunModel, candidate: OpenedModel, parts: _Parts, seed: int) -> Ablation | None:
+    """Return the candidate's loss without inherited parts, on the input where it is least; None if it has none."""
+    if not any(map(np.any, parts.inherited)):
+        return None
+    layers = candidate.reopen().layout.sets(parts.path)  # type: ignore[misc]
+
+    def lost(flags: Sequence[Flags]) -> tuple[Values, dict[str, Loss]]:
+        held = dict[str, list[int]]()
+        chosen = [numbers[some] for numbers, some in zip(parts.numbers, flags, strict=True)]
+        for layer, numbers in zip(parts.layers, chosen, strict=True):
+            held |= _by_set(parts.path, layer, layers[layer], numbers)
+        values, count = running.hold(held), sum(map(len, chosen))
+        return values, {kind: Loss(np.array(each["lost"], np.float64), count) for kind, each in values.items()}
+
+    others = [~flags for flags in parts.inherited]
+    values, everything = lost(parts.inherited)
+    equal, rest = dict[str, Loss](), dict[str, Loss]()
+    if count := sum(map(np.count_nonzero, others)):
+        fewer = count < sum(map(np.count_nonzero, parts.inherited))
+        equal = lost(_some(parts.inherited, count, seed))[1] if fewer else everything  # no pass twice
+        rest = lost(others)[1]
+    found = [
+        Ablation(str(each["unit"]), kind, float(each["says"]), everything[kind], equal.get(kind), rest.get(kind))
+        for kind, each in values.items()
+    ]
+    return min(found, key=lambda one: (one.is_used, one.inherited.mean / max(one.says, 1e-30)))
+
+
+def _by_set(path: str, layer: int, sets: Sequence[LayerSet], numbers: NDArray[np.int64]) -> dict[str, list[int]]:
+    """Return, per name of a set of a layer, the parts that are meant, given their numbers in the layer."""
+    starts = np.concatenate([[0], np.cumsum([one.parts for one in sets])])
+    return {
+        part_key(path, layer, number): (numbers[(numbers >= start) & (numbers < stop)] - start).tolist()
+        for number, (start, stop) in enumerate(pairwise(starts.tolist()))
+    }
+
+
+def _some(flags: Sequence[Flags], count: int, seed: int) -> list[Flags]:
+    """Return so many of the parts that are meant, drawn at random."""
+    sizes, meant = [len(each) for each in flags], np.flatnonzero(np.concatenate(flags))
+    order = np.argsort(random_stream(f"ablated {seed}").random_raw(len(meant)), kind="stable")
+    few = np.zeros(sum(sizes), np.bool_)
+    few[meant[order[:count]]] = True
+    return np.split(few, np.cumsum(sizes)[:-1])
+
+
+def _parts(base: OpenedModel, candidate: OpenedModel, stored: Verdict, options: Options) -> _Parts | None:
+    """Return which parts of the candidate are inherited; None where that is not known."""
+    if stored.by_units and stored.framed:
+        if stored.framed.kept < 1:
+            return None
+        drawn = stored.framed.inherited.drawn
+        first = [np.unique(one.units, return_index=True) for one in drawn]
+        flags = tuple(one.inherited[at] for one, (_, at) in zip(drawn, first, strict=True))
+        return _Parts("mlp", stored.framed.layers[1], tuple(units for units, _ in first), flags)
+    path = next((path for path in ABLATED if path in stored.evidence), None)
+    if path is None or stored.evidence[path].inherited is None:
+        return None
+    evidence, options = stored.evidence[path], replace(options, paths=(path,))
+    models = [FromWeights.from_opened(one.reopen(), options, cached=False) for one in (base, candidate) if one.reopen]
+    if len(models) < len(evidence.layers):
+        raise NothingToCompare("a signature does not say which parts are inherited")
+    both = (one.signature(sorted(layers)) for one, layers in zip(models, evidence.layers, strict=True))
+    pair = Pair.align(path, *both)
+    if pair.layers != evidence.layers:
+        raise NothingToCompare(f"{named(evidence.layers[1])} could not be read again")
+    (bases, others), partners = (one.units for one in pair.signatures), evidence.inherited.partners  # type: ignore[union-attr]
+    numbers = tuple(np.arange(len(one.weight)) for one in others)
+    matched = zip(others, partners, numbers, strict=True)
+    flags = tuple(have_counterparts(bases[partner], one, every) for one, partner, every in matched)
+    return _Parts(path, evidence.layers[1], numbers, flags)

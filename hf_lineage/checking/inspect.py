@@ -1,0 +1,143 @@
+"""Inspection of one model: trace concentration by layer, pairing accuracy by path, and what was read.
+
+The pairing experiment is the paper's and uses its plain products, whatever the recipe of a check: over all pairs of
+layers, S_ij = s(W_out,i W_in,j); the Hungarian assignment on S should find every layer's own partner.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.architecture.layout import Layout
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.evidence.comparison import assign
+from hf_lineage.signature.factors import matrix_products
+from hf_lineage.signature.matrix_product import MatrixProduct
+from hf_lineage.signature.recipe import RECIPES, Array, Vector
+from hf_lineage.source.headers import Opened
+
+PLAIN = RECIPES["paper"]
+ROOM = 2**29
+"""Bytes for the products of all pairs of layers; it bounds the number of probes."""
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """One path of a model: S (L, L) over all pairs of layers, and the sign of every layer's own trace (L,)."""
+
+    scores: Vector
+    signs: Vector
+    alike: NDArray[np.bool_]
+    """(L, L): which layers have equal shapes, so that reader and writer of the two fit together; S is 0 elsewhere."""
+    layers: tuple[int, ...]
+    """(L,): their numbers in the model."""
+
+    @property
+    def concentration(self) -> Vector:
+        """(L,): s(M) of every layer's own product."""
+        return np.diagonal(self.scores)
+
+    @property
+    def accuracy(self) -> float:
+        """The share of layers that the assignment on S pairs with themselves, among those with equal shapes elsewhere.
+
+        By chance it is one over the number of layers of equal shapes.
+        """
+        rows, columns = assign(np.where(self.alike, self.scores, -1.0))
+        paired = rows == columns
+        return float(np.mean(paired[self.alike.sum(axis=1) > 1]))
+
+    @property
+    def auc(self) -> float:
+        """The probability that a layer's own product scores above the product of two layers."""
+        others = self.scores[self.alike & ~np.eye(len(self.scores), dtype=bool)]
+        own = self.concentration[self.alike.sum(axis=1) > 1, None]
+        return float((own > others).mean() + (own == others).mean() / 2)
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Trace concentration and pairing of one model, and how many of its bytes they need."""
+
+    model: str
+    commit: str | None
+    architecture: str
+    factorization: str
+    layers: int
+    width: int
+    heads: int
+    pairings: Mapping[str, Pairing | str]
+    """Path -> its pairing, or a text that says why it has none."""
+    bytes_read: int
+    bytes_stored: int
+    unclaimed: tuple[str, ...]
+
+
+def inspect_model(model: Opened) -> Inspection:
+    """Return the inspection of an opened model."""
+    repo, checkpoint, layout = model.described.repo, model.checkpoint, model.layout
+    claimed = {name for matrices in layout.everything for name in matrices.tensors}
+    return Inspection(
+        model=repo.name,
+        commit=repo.commit,
+        architecture=model.described.architecture,
+        factorization=layout.factorization.name,
+        layers=layout.layers,
+        width=layout.width,
+        heads=layout.heads,
+        pairings={path: pairing(checkpoint, layout, path) for path in layout.paths},
+        bytes_read=sum(part.size for part in checkpoint.parts(claimed).values()),
+        bytes_stored=sum(part.size for part in checkpoint.stored.values()),
+        unclaimed=(*layout.unclaimed, *sorted(checkpoint.stored.keys() - checkpoint.parts(checkpoint.tensors).keys())),
+    )
+
+
+@np.errstate(all="ignore")  # products that are not finite are left out
+def pairing(checkpoint: Checkpoint, layout: Layout, path: str) -> Pairing | str:
+    """Return the pairing experiment of one path, or why it cannot be done. Every weight is read once.
+
+    Traces are exact; ‖M‖_F is estimated from probes where the products would need more than ROOM.
+    """
+    numbers = layout.numbers(path)
+    branches = [list(matrix_products(layout, path, number, PLAIN, checkpoint.read)) for number in numbers]
+    kinds = [tuple(term.reader.shape for term in branch) for branch in branches]
+    alike = np.array([[one == other for other in kinds] for one in kinds])
+    if not np.any(alike & ~np.eye(len(kinds), dtype=bool)):
+        return "no two layers have matrices of equal shapes, so there is nothing to pair"
+    traces, norms = np.zeros(alike.shape), np.zeros(alike.shape)
+    for kind in dict.fromkeys(kinds):
+        chosen = [layer for layer, other in enumerate(kinds) if other == kind]
+        block = np.ix_(chosen, chosen)
+        traces[block], norms[block] = _traces_and_norms(
+            [branches[layer] for layer in chosen], _probes(len(chosen), kind[0][1])
+        )
+    usable = (norms > 0) & np.isfinite(norms) & np.isfinite(traces)
+    scores = np.divide(np.abs(traces), norms, out=np.zeros_like(norms), where=usable)
+    return Pairing(scores, np.sign(np.where(usable, traces, 0.0).diagonal()), alike, numbers)
+
+
+def _probes(layers: int, width: int) -> Array:
+    """Return as many probes as fit in ROOM, 16 to 256; the identity for a narrower model."""
+    room = max(16, min(256, ROOM // (4 * layers**2 * width)))
+    matrix = replace(PLAIN, probes=room).probe_matrix(width)
+    return np.eye(width, dtype=np.float32) if matrix is None else matrix
+
+
+def _traces_and_norms(branches: list[list[MatrixProduct]], probes: Array) -> tuple[Vector, Vector]:
+    """Return trace and ‖·‖_F of W_out,i W_in,j for all pairs of layers, both (L, L), some units per layer at a time."""
+    layers, (width, columns) = len(branches), probes.shape
+    traces = np.zeros((layers, layers))
+    products = np.zeros((layers, width, layers * columns), np.float32)
+    for tiles in zip(*(itertools.chain(*(term.tiles() for term in branch)) for branch in branches), strict=True):
+        writers, readers = (np.stack(rows) for rows in zip(*((tile.out, tile.inn) for tile in tiles), strict=True))
+        traces += writers.reshape(layers, -1) @ readers.reshape(layers, -1).T
+        through = (readers @ probes).swapaxes(0, 1).reshape(readers.shape[1], -1)
+        for product, writer in zip(products, writers, strict=True):
+            product += writer.T @ through
+    norms = np.linalg.norm(products.reshape(layers, width, layers, columns), axis=(1, 3))
+    return traces, norms.astype(np.float64)

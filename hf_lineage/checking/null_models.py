@@ -1,0 +1,126 @@
+"""Nulls: scores of the base against named models that are independent of it, and which models cannot serve.
+
+Nobody can prove that a model is independent. A model is refused if something shows that it is not: it is the base or
+the candidate, or declares one of them; it is more similar to the base than chance allows; or it is named twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from hf_lineage.claims.sources import read_claims
+from hf_lineage.errors import NothingToCompare, OptionError, printable
+from hf_lineage.evidence.criteria import MINIMUM_EFFECT
+from hf_lineage.evidence.p_values import EmpiricalNull, PublishedNull, published_null
+from hf_lineage.evidence.verdict import Verdict
+from hf_lineage.hub.repo import RepoRef, hub_name
+from hf_lineage.signature.recipe import RECIPES, Spec
+from hf_lineage.signature.values import Signature
+from hf_lineage.source.locate import locate
+from hf_lineage.source.model import OpenedModel, open_model
+from hf_lineage.source.options import Options
+
+Scores = Mapping[str, float]
+"""Scores by path, or of one path by model."""
+
+
+def empirical_nulls(
+    base: OpenedModel, candidate: OpenedModel, options: Options, against: Callable[[OpenedModel], Verdict]
+) -> dict[str, EmpiricalNull]:
+    """Return the base's scores against every `--null`, by path; OptionError for one that cannot serve.
+
+    `against` measures the base against one model on all layers, without nulls.
+    """
+    scores: dict[str, dict[str, float]] = {path: {} for path in options.paths}
+    sources = []
+    for name in options.nulls:
+        published = published_null(name)
+        if published is None:
+            _add(scores, name, _measured(name, (base, candidate), options, against))
+            sources.append(name)
+        else:
+            by_model = _published(base, name, published, options)
+            scores[published.path] |= by_model
+            sources.append(published.source)
+    return {
+        path: EmpiricalNull(by_model, "; ".join(sources), len(options.paths))
+        for path, by_model in scores.items()
+        if by_model
+    }
+
+
+def _add(scores: Mapping[str, dict[str, float]], name: str, measured: Scores) -> None:
+    """Add the scores of a model; OptionError for a copy of another one, whose scores are equal to the last bit."""
+    for other in next(iter(scores.values())):
+        if all(scores[path].get(other) == score for path, score in measured.items()):
+            raise OptionError(f"--null {name} has the same weights as --null {other}; name every model once")
+    for path, score in measured.items():
+        scores[path][name] = score
+
+
+def _measured(
+    name: str, pair: tuple[OpenedModel, OpenedModel], options: Options, against: Callable[[OpenedModel], Verdict]
+) -> Scores:
+    source = locate(name, options.local_hub)
+    try:
+        other = open_model(source, options)
+    except NothingToCompare as error:
+        raise OptionError(f"--null {name} cannot serve: {error}") from None
+    _refuse_named(name, source, other, pair)
+    outcome = against(other)
+    if not outcome.evidence:
+        raise OptionError(f"--null {name} cannot serve: {outcome.reason}")
+    if outcome.is_related or _dependent(outcome):
+        raise OptionError(f"--null {name} is itself related to {pair[0].name}; a null model must be independent of it")
+    return {path: evidence.comparison.score for path, evidence in outcome.evidence.items()}
+
+
+def _refuse_named(
+    name: str, source: RepoRef | Signature, other: OpenedModel, pair: tuple[OpenedModel, OpenedModel]
+) -> None:
+    """Raise OptionError for the base, the candidate, and a model that declares one of them as its base."""
+    named = {who: _names(model) for who, model in zip(("base", "candidate"), pair, strict=True)}
+    for who, names in named.items():
+        if names & _names(other):
+            raise OptionError(f"--null {name} is the {who} itself; name models that are independent of both")
+    declared = None if isinstance(source, Signature) else read_claims(source)
+    for claim in (*declared.claims, *declared.besides) if declared else ():
+        for who, names in named.items():
+            if _plain(claim.base) in names:
+                raise OptionError(
+                    f"--null {name} declares {printable(claim.base, 200)}, the {who}, as its base; "
+                    "name models that are independent of both"
+                )
+
+
+def _names(model: OpenedModel) -> set[str]:
+    """Return the names of a model, without its revision."""
+    return {_plain(name) for name in (model.name, *(model.identity or ())[:1])}
+
+
+def _plain(name: str) -> str:
+    return name.partition("@")[0].casefold()
+
+
+def _dependent(outcome: Verdict) -> bool:
+    """Return whether a path has the least possible p-value, by the permutation null, and at least the minimum effect.
+
+    At a larger p-value independent models would be refused by chance, and too few of them would remain.
+    """
+    return any(
+        evidence.permutation.unreached and evidence.permutation.effect >= MINIMUM_EFFECT
+        for evidence in outcome.evidence.values()
+    )
+
+
+def _published(base: OpenedModel, name: str, published: PublishedNull, spec: Spec) -> Scores:
+    """Return the scores of a published null by model; OptionError if they are of another base, recipe or path."""
+    plain = spec.recipe == replace(RECIPES[published.recipe], probes=spec.recipe.probes)
+    if not plain or published.path not in spec.paths:
+        raise OptionError(
+            f"--null {name} was measured with recipe={published.recipe} --paths {published.path}; use both"
+        )
+    if base.name.partition("@")[0] != published.reference and hub_name(base.name) is not None:
+        raise OptionError(f"--null {name} holds scores of {published.reference}, not of {base.name}")
+    return published.scores

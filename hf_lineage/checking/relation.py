@@ -1,0 +1,167 @@
+"""Derivation: which matrices of two related models are compared to say how one was made from the other.
+
+They are rows of matrices of layers that the verdict was based on, so that nothing more is downloaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.linalg import norm
+
+from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.architecture.paths import PATHS
+from hf_lineage.architecture.registry import Slot
+from hf_lineage.architecture.schema import MLP_READERS
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.rounding import Matrix
+from hf_lineage.evidence.change import Change, EqualShare, measure_change
+from hf_lineage.evidence.relation import Aligned, Derivation, align
+from hf_lineage.evidence.verdict import Code, Evidence, Verdict
+from hf_lineage.signature.factors import gain
+from hf_lineage.signature.sample import Sample
+from hf_lineage.source.model import FromWeights, OpenedModel
+from hf_lineage.source.rows import UNSEEN, WRITERS, bits_of, digits_of, matrix, rows_beside, rows_of
+
+NEARER = 0.5
+"""Largest distance with the gains of a norm, over that without them, of a matrix that took the gains over."""
+LAYERS = 3
+"""Layers that are compared, spread over those that were paired."""
+WITH_LAYERS = (Code.INHERITED, Code.PART, Code.CHANGED)
+"""The kinds of verdict that find matrices of the base in the candidate."""
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """One matrix set of both models."""
+
+    base: FromWeights
+    candidate: FromWeights
+    sets: tuple[LayerSet, LayerSet]
+    layer: int
+    """The number of the candidate's layer."""
+    sample: Sample
+    sampled: bool
+    """Whether no more than a sample of the layer is on this disk."""
+
+    @property
+    def checkpoints(self) -> tuple[Checkpoint, Checkpoint]:
+        """The checkpoints of the base and of the candidate."""
+        return self.base.opened.checkpoint, self.candidate.opened.checkpoint
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """One matrix of both models."""
+
+    change: Change
+    aligned: Aligned
+    bits: float
+    """Bits a weight with which the candidate stores it; 0 where it is stored as floating-point numbers."""
+
+
+def derived(
+    base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, verdict: Verdict, seed: int
+) -> Derivation | None:
+    """Return how a candidate was made from the base it is related to; None where that was not measured.
+
+    Both have to be read from their weights, and the base must not be quantized: its own rounding would count as a
+    change.
+    """
+    if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights) or verdict.code not in WITH_LAYERS:
+        return None
+    agreeing = [path for path, single in verdict.by_path.items() if single.label == verdict.label]
+    score = {path: measured.comparison.score for path, measured in verdict.evidence.items()}
+    path = max(agreeing, key=score.__getitem__, default=verdict.decisive)
+    if path is None or verdict.by_units:
+        return None
+    measured = verdict.evidence[path]
+    branches = [PATHS[path].branch]
+    local = not any(model.opened.checkpoint.remote for model in (base, candidate))
+    branches += [name for name in candidate.opened.layout.branches if name not in branches] if local else []
+    compared: list[_Compared] = []
+    for branch in branches:
+        for pair in _pairs(base, candidate, branch, measured, Sample(seed)):
+            compared += _compare(pair)
+        if any(not one.change.equal for one in compared):
+            break
+    if not compared and verdict.equal is None:
+        return None
+    part = measured.origins if 0 < len(measured.origins) < measured.read else None
+    fetch = local or all(one.change.equal for one in compared)
+    beside = rows_beside(base, candidate, seed, part, fetch=fetch)
+    shares = (EqualShare.compare(one.kind, one.numbers, one.base, one.candidate, one.digits[1]) for one in beside)
+    return Derivation(
+        tuple(one.change for one in compared),
+        reordered=any(one.aligned.reordered for one in compared),
+        rescaled=any(one.aligned.rescaled for one in compared),
+        stored_bits=float(np.median([one.bits for one in compared] or [0.0])),
+        folded=any(one.aligned.folded for one in compared),
+        equal_shares=tuple(shares),
+    )
+
+
+def _pairs(
+    base: FromWeights, candidate: FromWeights, branch: str, measured: Evidence, sample: Sample
+) -> Iterator[_Pair]:
+    """Yield the matrix sets of a few of the layers that are inherited, each beside the one it was paired with."""
+    inherited = set(measured.inherited.layers) if measured.inherited else set()
+    paired = sorted((row, partner) for partner, row in zip(*measured.comparison.pairs, strict=True) if row in inherited)
+    for at in sorted({round(place) for place in np.linspace(0, len(paired) - 1, LAYERS)}) if paired else ():
+        row, partner = paired[at]
+        numbers = measured.layers[0][partner], measured.layers[1][row]
+        sets = [
+            model.opened.layout.branches[branch][number] if branch in model.opened.layout.branches else ()
+            for model, number in zip((base, candidate), numbers, strict=True)
+        ]
+        if all(sets):
+            yield _Pair(base, candidate, (sets[0][0], sets[1][0]), numbers[1], sample, measured.sampled is not None)
+
+
+def _compare(pair: _Pair) -> Iterator[_Compared]:
+    """Yield what was done to each matrix of a set that both models store alike."""
+    base, candidate = pair.checkpoints
+    seen, moved = set[str](), False
+    for role, slot in pair.sets[1].slots.items():
+        other = pair.sets[0].slots.get(role)
+        if other is None or slot.tensor in seen or (moved and role in WRITERS) or not _alike(pair, role, other, slot):
+            continue
+        seen.add(slot.tensor)
+        rows = rows_of(pair.base, role, pair.sets[0], pair.layer, pair.sample, pair.sampled)
+        base_rows, candidate_rows = matrix(pair.base, other, rows), matrix(pair.candidate, slot, rows)
+        folded = None if role in WRITERS else _folded(pair, base_rows, candidate_rows)
+        aligned = folded or (align(base_rows, candidate_rows) if role in MLP_READERS else Aligned(base_rows))
+        if aligned is None and rows and not pair.sampled:
+            aligned = align(matrix(pair.base, other, ()), candidate_rows)
+        moved |= aligned is None or aligned.reordered or aligned.rescaled
+        # One digit less for gains, which were rounded.
+        digits = digits_of(base, other.tensor) - bool(folded), digits_of(candidate, slot.tensor)
+        change = measure_change(aligned.base, candidate_rows, digits) if aligned else None
+        if aligned and change:
+            change = replace(change, equal=change.equal or (aligned.folded and change.hidden))
+            yield _Compared(change, aligned, bits_of(candidate, slot.tensor))
+
+
+def _folded(pair: _Pair, base: Matrix, candidate: Matrix) -> Aligned | None:
+    """Return the base's rows with the gains that the candidate took from its norm; None if it took none."""
+    models = [*zip((pair.base.opened, pair.candidate.opened), pair.sets, strict=True)]
+    if not all(sets.norm and one.checkpoint.at_hand(sets.norm) for one, sets in models):
+        return None
+    before, after = (gain(one.layout, sets, str(sets.norm), one.checkpoint.read) for one, sets in models)
+    if base.shape[1:] != before.shape:  # such a matrix reads something narrower than the stream
+        return None
+    with np.errstate(all="ignore"):
+        moved = base * np.float32(before / after)
+        return Aligned(moved, folded=True) if norm(candidate - moved) < NEARER * norm(candidate - base) else None
+
+
+def _alike(pair: _Pair, role: str, base_slot: Slot, slot: Slot) -> bool:
+    """Return whether both models store a matrix in one way, the base unquantized, and none has to be downloaded."""
+    (base, candidate), names = pair.checkpoints, (base_slot.tensor, slot.tensor)
+    if base_slot.roles != slot.roles or base_slot.tensor in base.decoded:
+        return False
+    same = base.tensors[base_slot.tensor].shape == candidate.tensors[slot.tensor].shape
+    seen = pair.sampled and role not in UNSEEN
+    return same and (seen or all(one.at_hand(name) for one, name in zip((base, candidate), names, strict=True)))

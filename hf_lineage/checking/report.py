@@ -1,0 +1,320 @@
+"""A report: every claim about one model, judged, and what a policy makes of it.
+
+A policy counts only where whoever runs the check asks for it. The `lineage.yaml` of a model is written by its
+publisher, who would gain most by accepting that a claim is contradicted.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hf_lineage.checking.result import NAMED, Row, worst
+from hf_lineage.claims.sources import Claim
+from hf_lineage.errors import OptionError, printable
+from hf_lineage.evidence.relation import Means
+from hf_lineage.evidence.verdict import SEVERITY, Code, ExitCode
+from hf_lineage.files.paths import is_file, open_regular
+from hf_lineage.hub.repo import RepoRef
+from hf_lineage.options import now
+from hf_lineage.policy import ACCEPTED, EXECUTED, LARGEST, REFUSED, STRICT, Policy, parse
+from hf_lineage.policy import status as status_of_policy
+from hf_lineage.signature.values import Signature
+from hf_lineage.source.options import Options
+
+if TYPE_CHECKING:
+    from hf_lineage.evidence.blend import Blend
+
+
+@dataclass(frozen=True)
+class Blended:
+    """A model as a combination of several known parents."""
+
+    parents: tuple[str, ...]
+    """Their names."""
+    blend: Blend
+    named: tuple[bool, ...]
+    """Whether each of them is named as a base by the card of the model, or by another of its files."""
+    by_model: bool = True
+    """Whether the model names any base at all; otherwise whoever checks names them."""
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """The parents that gave a part and that nothing of the model names."""
+        from hf_lineage.evidence.blend import Made
+
+        made = zip(self.parents, self.blend.made, self.named, strict=True)
+        return tuple(parent for parent, how, named in made if how is Made.BLEND and not named)
+
+
+FILE = "lineage.yaml"
+"""The policy of a model repository, which is its owner's."""
+OWN = "own"
+"""The name that selects that file as the policy."""
+REPORT = "hf_lineage.report"
+"""The room that writes reports stands above this one, so its modules are imported by their names, when asked for."""
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A model of an index that is nearer to the one that was checked than a base of it is."""
+
+    model: str
+    base: str
+    along: float
+    """The cosine of the differences of both models from that base."""
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """Every claim about one model, judged."""
+
+    model: str
+    commit: str | None
+    rows: tuple[Row, ...]
+    conflicts: tuple[str, ...]
+    options: Options
+    source: RepoRef | None = None
+    """The repository of the model; None for a stored signature."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what is declared: what does not count, and what the stored files contradict."""
+    checked_at: datetime.datetime = field(default_factory=now)
+    """When the check began; formats state what SOURCE_DATE_EPOCH says instead."""
+    called: str = "check"
+    """The name of the command that makes the report."""
+    declared: tuple[Claim, ...] = ()
+    """The bases that the files of the model declare, even where the user names others."""
+    licence: str = ""
+    """The licence that the card of the model states; empty where it states none, or there is none."""
+    relatives: tuple[Relative, ...] = ()
+    """Models of an index between the model and a declared base, the nearest first; none where no index was asked."""
+    blended: Blended | None = None
+    """The model beside several known parents; None where fewer are known, or their weights are not at hand."""
+    policy: Policy | None = None
+    """The policy of whoever checks, which has been applied to the rows; None without one."""
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(str, self.rows[:MOST_SHOWN])) or "nothing is declared"
+        more = len(self.rows) - MOST_SHOWN
+        return f"<Report on {printable(self.model, 200)}: {shown}{f' and {more} more' if more > 0 else ''}>"
+
+    @property
+    def code(self) -> Code:
+        """The code of the worst claim; UNDECLARED where there is none, or a parent of a verified model is not named."""
+        row = self.worst
+        if row is None or (self.undeclared and row.verdict.exit_code is ExitCode.VERIFIED):
+            return Code.UNDECLARED
+        return row.verdict.code
+
+    @property
+    def worst(self) -> Row | None:
+        """The first of the worst claims, None without one; an accepted code is worse than one that verifies."""
+        rank = SEVERITY.index
+        return max(self.rows, key=lambda row: (rank(row.verdict.exit_code), not row.verdict.verified), default=None)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The most severe exit code of all rows, whatever a policy says; undecided if not everything is declared."""
+        return self._with_undeclared(worst(self.rows))
+
+    @property
+    def unaccepted(self) -> ExitCode:
+        """The same without the rows that the policy accepts."""
+        code = worst(self.rows, accepted=True)
+        return self._with_undeclared(code) if self.counted else code
+
+    @property
+    def unmet(self) -> bool:
+        """Whether a requirement of the policy is not met."""
+        nothing = bool(self.policy and self.policy.relations) and not self.rows
+        refused = self.policy is not None and self.policy.undeclared_parent == REFUSED
+        return nothing or bool(refused and self.undeclared) or any(row.unmet for row in self.rows)
+
+    @property
+    def status(self) -> ExitCode:
+        """Exit code of the command: that of the check, or what the policy makes of it."""
+        if self.policy is None:
+            return self.exit_code
+        return status_of_policy(self.unaccepted, self.unmet, self.policy.fail_on or "undecided", self.counted)
+
+    @property
+    def parts(self) -> list[str]:
+        """The parts that have rows beside those of the model that they are parts of; none of a model of one part."""
+        whole = any(not (row.part or row.model) and row.layers is not None for row in self.rows)
+        return list(dict.fromkeys(row.part for row in self.rows if row.part and whole))
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """The parents that gave a part of the model and that it does not name."""
+        return self.blended.undeclared if self.blended else ()
+
+    @property
+    def counted(self) -> bool:
+        """Whether there are such parents, and the policy does not accept them."""
+        accepts = self.policy is not None and self.policy.undeclared_parent == ACCEPTED
+        return bool(self.undeclared) and not accepts
+
+    def _with_undeclared(self, code: ExitCode) -> ExitCode:
+        return max(code, ExitCode.UNDECIDED, key=SEVERITY.index) if self.undeclared else code
+
+    def without_policy(self) -> Report:
+        """Return the report with a sentence about a policy that lies in the folder, and that nobody asked for."""
+        source = self.source
+        if source is None or source.remote is not None or not is_file(str(replace(source, subfolder="").path(FILE))):
+            return self
+        note = (
+            f"{FILE} of the model was not read because the publisher of the model wrote it; if you are the publisher, "
+            f"add --policy {OWN}"
+        )
+        return replace(self, notes=(*self.notes, note))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON report as plain values; `hf_lineage/report/schema.json` describes it."""
+        document: dict[str, Any] = import_module(f"{REPORT}.json").document(self)
+        return document
+
+    def to_json(self) -> str:
+        """Return the report as JSON."""
+        return self.to_format("json")
+
+    def to_text(self, explain: bool = False) -> str:
+        """Return the report as a table of at most 80 columns and sentences; `explain` adds every number."""
+        return self.to_format("text", explain)
+
+    def to_markdown(self, explain: bool = False) -> str:
+        """Return the report as GitHub-flavoured Markdown; `explain` adds every number."""
+        return self.to_format("markdown", explain)
+
+    def to_html(self, explain: bool = True) -> str:
+        """Return the report as a page by itself that loads nothing; `explain` adds every number."""
+        return self.to_format("html", explain)
+
+    def to_format(self, form: str, explain: bool = False) -> str:
+        """Return the report in a format that `--format` knows, such as sarif; OptionError for any other name."""
+        text: str = import_module(REPORT).renderer(form)(self, explain)
+        return text
+
+
+MOST_SHOWN = 5
+"""Claims in the representation of a report."""
+
+CONTRADICTING = {"quantized": frozenset({Means.DENSE, Means.LOW_RANK, Means.PRUNED})}
+"""Relation that a claim declares -> what the weights must not show."""
+
+
+def asked(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef | Signature]) -> Policy | None:
+    """Return the policy that a user names by its file, or as that of the folder that is checked; None without one.
+
+    What fails is what the user says, else what the policy says. Raise OptionError for a file that is not there, and for
+    the policy of a model on the Hub.
+    """
+    chosen = None
+    if policy == OWN:
+        chosen = _own(locate())
+    elif policy is not None:
+        chosen = read(Path(policy))
+    return chosen if fail_on is None else replace(chosen or Policy(), fail_on=fail_on)
+
+
+def read(file: Path) -> Policy:
+    """Return the policy in a file; raise OptionError if there is none."""
+    if not is_file(str(file)):
+        instead = f"name one, or `{OWN}` for {FILE} of the folder"
+        raise OptionError(f"--policy {printable(file, 200)} is not a file; {instead}")
+    try:
+        with open_regular(file) as stream:
+            content = stream.read(LARGEST + 1)
+    except OSError as error:
+        raise OptionError(f"{file} cannot be read: {error.strerror or error}; check its permissions") from None
+    return _parsed(content, str(file))
+
+
+def _own(source: RepoRef | Signature) -> Policy | None:
+    if isinstance(source, Signature) or source.remote is not None:
+        raise OptionError(
+            f"--policy {OWN} is for a folder of your own; on the Hub the publisher of the model wrote the file, "
+            "so name a file of yours"
+        )
+    content = replace(source, subfolder="").read_bytes(FILE, LARGEST)
+    return None if content is None else _parsed(content, FILE)
+
+
+def _parsed(content: bytes, source: str) -> Policy:
+    if len(content) > LARGEST:
+        raise OptionError(f"{source} is larger than {LARGEST >> 10} KiB; shorten it")
+    try:
+        return parse(content.decode("utf-8-sig"), source)
+    except UnicodeDecodeError:
+        raise OptionError(f"{source} is not UTF-8 text; save it as UTF-8") from None
+
+
+def under(report: Report, policy: Policy | None, today: datetime.date) -> Report:
+    """Return a report under a policy: verdicts stay as they are, and rows say what accepts them or what they lack.
+
+    Without one the report says that the policy beside the model was not asked for.
+    """
+    if policy is None:
+        return report.without_policy()
+    on_hub = report.source.remote if report.source else None
+    model = on_hub or report.model
+    counting = replace(policy, accepted=tuple(one for one in policy.accepted if one.model or not on_hub))
+    rows = tuple(_governed(model, row, counting, today) for row in report.rows)
+    notes = (*report.notes, *_unnamed(policy, counting), *_idle(model, report.rows, counting, today))
+    if policy.relations and not rows:
+        wanted = " or ".join(policy.relations)
+        notes += (f"{policy.source} asks for the relation {wanted}, but the model declares no base",)
+    return replace(report, rows=rows, notes=notes, policy=policy)
+
+
+def _governed(model: str, row: Row, policy: Policy, today: datetime.date) -> Row:
+    finding = model, row.claim.base, row.verdict.code, row.part
+    if row.verdict.exit_code is not ExitCode.VERIFIED:
+        waiver = policy.waiver(*finding, today)
+        if waiver is not None:
+            return replace(row, waiver=waiver)
+        row = replace(row, expired=next(policy.covering(*finding), None))
+    return replace(row, unmet=tuple(_unmet(row, policy)))
+
+
+def _unmet(row: Row, policy: Policy) -> Iterator[str]:
+    """Yield the requirements of a policy that a claim does not meet, by its declarations and by its weights."""
+    relation, declared = row.claim.relation, row.claim.sources != NAMED
+    yield from policy.lacks(relation, declared, row.own_code)
+    if policy.requires == STRICT and not row.verdict.is_strict:
+        compared = row.verdict.strict is not None
+        why = "its numbers do not show that" if compared else "the numbers were not compared (--strict)"
+        yield f"the policy asks for models that are the base's numbers and nothing else, but {why}"
+    if policy.requires == EXECUTED and not row.verdict.is_executed:
+        ran = row.verdict.executed
+        why = "it was not run (--run)" if ran is None else ran.problem or "running did not verify it"
+        yield f"the policy asks for claims that are verified by running, but {why}"
+    against = CONTRADICTING.get(relation or "", frozenset())
+    if declared and relation in policy.relations and row.derivation and against & {*row.derivation.means}:
+        yield f"the policy asks for the relation {relation}, but the weights show {row.derivation.words}"
+
+
+def _unnamed(policy: Policy, counting: Policy) -> Iterator[str]:
+    """Yield a sentence for what is accepted of any model, which does not count for one of the Hub.
+
+    One file may be used for many models, and the next of them would only have to declare the same base.
+    """
+    for waiver in policy.accepted:
+        if waiver not in counting.accepted:
+            yield f"{policy.source} accepts {waiver}, but does not say of which model on the Hub; add model: org/name"
+
+
+def _idle(model: str, rows: Sequence[Row], policy: Policy, today: datetime.date) -> Iterator[str]:
+    """Yield a sentence for everything accepted that does not count: it has expired, or there is no such finding."""
+    for waiver in policy.accepted:
+        if not waiver.concerns(model):
+            continue
+        matched = any(waiver.covers(row.claim.base, row.verdict.code, row.part) for row in rows)
+        if waiver.expired(today):
+            now = "this check found the same again" if matched else "this check did not find it"
+            yield f"{policy.source} accepts {waiver} until {waiver.expires}, and that day has passed; {now}"
+        elif not matched:
+            yield f"{policy.source} accepts {waiver}, but this check did not find it; remove the entry if it is settled"

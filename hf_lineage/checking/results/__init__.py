@@ -1,5 +1,0 @@
-"""Results: the claims about a model with their verdicts, and the report that holds them."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,269 @@
+"""Stages: the tests of a claim, in the order in which they are made, until there is a verdict.
+
+The Hub names the content of every large file by its SHA-256, so equal names mean equal bytes, whatever the repository.
+Which tensors a model has, and where they stand, is in headers, which are read in any case. A listing is what a server
+says: the claim is not verified by it, and other files say nothing, since a full fine-tune changes all of them.
+
+The first analysis may use a sample of a few layers. A sample can only decide for RELATED: what it does not show may
+still be in the layers.
+
+All possible tests together call independent models RELATED with probability alpha at most. So alpha is divided before
+any of them is made, here and nowhere else. A test that is added to the list has its part of alpha.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hf_lineage.checking.by_units import EQUAL, UNITS, is_faint
+from hf_lineage.checking.result import attempt
+from hf_lineage.checking.stage import ModelPair, Stage
+from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.evaluate import as_read, as_related, evaluate, reserved
+from hf_lineage.evidence.measure import DOUBTFUL, at_least, enough, same_recipe
+from hf_lineage.evidence.verdict import Code, Evidence, Verdict
+from hf_lineage.signature.values import FILE, Signature
+from hf_lineage.source import differences, rows
+from hf_lineage.source.config import SAVED
+from hf_lineage.source.model import FromWeights, OpenedModel
+from hf_lineage.source.options import Options
+
+SAME = (
+    "the same files, by the Hub's listing: {} with weights, and the same configuration. Their bytes were not read; "
+    "--budget full reads them"
+)
+
+
+def judge_listing(pair: ModelPair, criteria: Criteria) -> Verdict | None:
+    """Return the verdict where the listing shows the same files; None where it shows others, or does not list one."""
+    base, candidate = (_tensors(model) for model in (pair.base, pair.candidate))
+    if not base or base != candidate or _settings(pair.base) != _settings(pair.candidate):
+        return None
+    files = len({content for content, *_ in base.values()})
+    return as_related(Code.LISTED, SAME.format(f"{files} file{'s' * (files > 1)}"), criteria)
+
+
+def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
+    """Return, per name of a tensor, the SHA-256 of its file, and the tensor's place, type and shape there.
+
+    Nothing where the Hub does not list one of these files, or where the model is none of the Hub.
+    """
+    from hf_lineage.hub import client
+
+    if not isinstance(model, FromWeights) or model.local:
+        return {}
+    checkpoint = model.opened.checkpoint
+    tensors = {
+        name: (checkpoint.content(tensor.file), tensor.start, tensor.dtype, tensor.shape)
+        for name, tensor in checkpoint.stored.items()
+    }
+    return tensors if all(client.SHA256.fullmatch(content) for content, *_ in tensors.values()) else {}
+
+
+def _settings(model: OpenedModel) -> Mapping[str, Any]:
+    config = model.opened.described.config if isinstance(model, FromWeights) else {}
+    return {key: value for key, value in config.items() if key not in SAVED}
+
+
+def _signature(model: OpenedModel, read: tuple[int, ...]) -> Signature:
+    """Return the signature of the layers read so far, or all layers of a given signature, as its order may be changed.
+
+    Of a cached signature only these layers are used, as of weights: a report does not depend on what is cached.
+    """
+    return model.signature() if model.origin == FILE else model.signature([n for n in read if n < model.layers])
+
+
+def _clear(outcome: Verdict, read: int, layers: int, criteria: Criteria) -> bool:
+    """Return whether the verdict stands, whatever the unread layers hold."""
+    if outcome.is_related:
+        bounds = [_bound(measured, read, layers) for measured in outcome.evidence.values()]
+        return outcome.verified and min(bounds) > criteria.min_share
+    if all(measured.decided_by is None for measured in outcome.evidence.values()):
+        return True
+    doubtful = any(
+        (null := measured.decided_by) is None or null.p_value <= DOUBTFUL for measured in outcome.evidence.values()
+    )
+    return outcome.code is Code.UNRELATED and read >= enough(layers) and not doubtful
+
+
+def _bound(measured: Evidence, read: int, layers: int) -> float:
+    """Return a lower bound on the inherited share of all layers, whatever the unread ones hold (one-sided, 99 %)."""
+    inherited = measured.inherited
+    if inherited is None or not inherited.layers:
+        return 0.0
+    shares = inherited.by_layer[list(inherited.layers)]
+    if inherited.by_layer.min() == 1:  # nothing else was drawn: that is likeliest where layers are all or nothing
+        return at_least(len(shares), read, layers) / layers
+    return at_least(len(shares), read, layers) / layers * max(0.0, float(shares.mean()) - inherited.error)
+
+
+def _judge_sample(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
+    """Return the verdict by a sample of the first layers, if it verifies the claim whatever the unread layers hold."""
+    (order, stops), sample = pair.plan, pair.sampling
+    if sample is None:
+        return None
+    outcome = evaluate(*sample.signatures(order[: stops[0]]), criteria)
+    return outcome if outcome.verified and _clear(outcome, stops[0], len(order), criteria) else None
+
+
+def _judge_all_units(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
+    """Return UNRELATED if all units of as many layers as that needs show nothing on some coordinates.
+
+    The exact test is that of whole layers, which have as many test coordinates. It takes no part of alpha, since it
+    never says RELATED.
+    """
+    (order, stops), sample = pair.plan, pair.sampling
+    read = enough(len(order))
+    if sample is None or read not in stops:
+        return None
+    outcome = evaluate(*sample.signatures(order[:read], all_units=True), criteria)
+    unrelated = outcome.code is Code.UNRELATED and _clear(outcome, read, len(order), criteria)
+    return outcome if unrelated else None
+
+
+def _judge_layers(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict:
+    """Return the verdict at the first interim analysis whose result the unread layers cannot change."""
+    order, stops = pair.plan
+    for read in stops:
+        base, candidate = (_signature(model, order[:read]) for model in (pair.base, pair.candidate))
+        same_recipe(base, candidate)
+        outcome = evaluate(base, candidate, criteria)
+        if _clear(outcome, read, len(order), criteria):
+            break
+    return outcome
+
+
+def _is_first(_pair: ModelPair, before: Verdict | None) -> bool:
+    return before is None
+
+
+SAMPLE: Stage = Stage(
+    name="by a sample",
+    possible=lambda pair: pair.sampling is not None,
+    analyses=lambda _pair: 1,
+    called_for=_is_first,
+    run=_judge_sample,
+    interim=True,
+)
+ALL_UNITS: Stage = Stage(
+    name="by all units on some coordinates",
+    possible=lambda pair: pair.sampling is not None,
+    analyses=lambda _pair: 0,
+    called_for=_is_first,
+    run=_judge_all_units,
+)
+PATHS: Stage = Stage(
+    name="by the products of their paths",
+    possible=lambda pair: not pair.incompatible,
+    analyses=lambda pair: len(pair.plan[1]),
+    called_for=_is_first,
+    run=_judge_layers,
+    interim=True,
+)
+
+
+def _is_listed(pair: ModelPair, before: Verdict | None) -> bool:
+    """Return whether the Hub may know the content of both, and nobody asks for what only the weights can tell."""
+    options = pair.options
+    asked = options.budget == "full" or options.recompute or options.run or options.strict or options.nulls
+    return not (before or asked or pair.base.local or pair.candidate.local)
+
+
+def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
+
+    return judge_listing(pair, criteria)
+
+
+LISTING: Stage = Stage(
+    name="by the Hub's listing",
+    possible=lambda _pair: True,
+    analyses=lambda _pair: 0,
+    called_for=_is_listed,
+    run=_judge_listing,
+)
+STAGES: tuple[Stage, ...] = (LISTING, SAMPLE, ALL_UNITS, PATHS, EQUAL, UNITS)
+"""All tests of two models, in order."""
+BY_PATHS = (SAMPLE, ALL_UNITS, PATHS)
+
+
+def judge_models(
+    base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, options: Options, declared: bool = False
+) -> Verdict:
+    """Return the verdict on two models, or of the one that could not be opened; LineageError if one cannot be read.
+
+    `declared` says whether the candidate itself declares the base.
+    """
+    if isinstance(base, Verdict):
+        return base
+    if isinstance(candidate, Verdict):
+        return candidate
+    pair = ModelPair.along_common_paths(base, candidate, options, declared)
+    outcome = rows.name_broken(make_tests(pair, STAGES), (base, candidate))
+    outcome = reserved(outcome, (f"{model.name}: {why}" for model in (base, candidate) for why in model.reservations))
+    return as_read(outcome, (base.read_as, candidate.read_as), differences.doubts(base, candidate))
+
+
+def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:
+    """Return the verdict after some of the stages; alpha is divided among all that are possible."""
+    possible = [stage for stage in STAGES if stage.possible(pair)]
+    criteria = divide_alpha(pair, possible)
+    outcome = Verdict(Code.INCOMPATIBLE, pair.incompatible) if pair.incompatible else None
+    for stage in stages:
+        if stage in possible and stage.called_for(pair, outcome):
+            outcome = _after(stage, pair, criteria, outcome)
+    return outcome or Verdict(Code.UNSUPPORTED, "no test is possible")
+
+
+def divide_alpha(pair: ModelPair, possible: Sequence[Stage]) -> Criteria:
+    """Return what the verdict depends on besides the models, with the number of all p-values that there may be."""
+    options, independent = pair.options, {}
+    interim = [stage.analyses(pair) for stage in possible if stage.interim]
+    further = [stage.analyses(pair) for stage in possible if not stage.interim]
+    if interim and options.nulls:
+        from hf_lineage.checking.null_models import empirical_nulls
+
+        against = functools.partial(_against_null_model, pair)
+        independent = empirical_nulls(pair.base, pair.candidate, options, against)
+    return options.criteria(analyses=sum(interim), further=sum(further), independent=independent)
+
+
+def _against_null_model(pair: ModelPair, other: OpenedModel) -> Verdict:
+    """Return the verdict on the base and a model that is named as independent of it."""
+    if unlike := replace(pair, candidate=other).unlike_layers:
+        return Verdict(Code.INCOMPATIBLE, unlike)
+    options = replace(pair.options, nulls=(), budget="full")
+    return make_tests(ModelPair.along_common_paths(pair.base, other, options), BY_PATHS)
+
+
+def _after(stage: Stage, pair: ModelPair, criteria: Criteria, before: Verdict | None) -> Verdict | None:
+    """Return the verdict after one more stage; if an earlier one gave a verdict, an error is a part of its reason."""
+    if before is None:
+        return attempt(lambda: stage.run(pair, criteria, None), NothingToCompare)
+    try:
+        after = stage.run(pair, criteria, before)
+    except (NothingToCompare, CheckpointError, RepositoryError) as error:
+        why = f"could not be compared {stage.name}: {error}"
+        return replace(before, reason=f"{before.reason}; {why}" if before.reason else why)
+    return decide(before, after, pair.options.alpha) if after else before
+
+
+def decide(before: Verdict, after: Verdict, alpha: float) -> Verdict:
+    """Return which of two stages decides: the later one, except that it finds nothing where the first was significant.
+
+    What was measured before is kept.
+    """
+    if after.code is Code.UNRELATED and is_faint(before, alpha):
+        return replace(before, framed=after.framed)
+    return replace(after, evidence=before.evidence, by_path=before.by_path, equal=after.equal or before.equal)
+
+
+def file_notes(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict) -> tuple[str, ...]:
+    """Return sentences about files of two models that were not read."""
+    if isinstance(candidate, Verdict):
+        return ()
+    opened = (model for model in (base, candidate) if isinstance(model, OpenedModel))
+    return tuple(f"{model.name}: {note}" for model in opened for note in model.notes)

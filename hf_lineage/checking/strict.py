@@ -1,0 +1,276 @@
+"""Strict: every number of a model held against the base's, as the format of each tensor would store it.
+
+Tensors are read one after the other, a large one some rows at a time where its format allows that. So no more than
+about two matrices are in memory at once, with the ends of the grids of one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.checkpoint.codes import MOST_CUT, MOST_LOOSE, Codes, all_near, cast, excess, idle, inflated, unreached
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.tensor import TensorInfo, single
+from hf_lineage.errors import OptionError, printable
+from hf_lineage.evidence.evaluate import with_strict
+from hf_lineage.evidence.executed import CASTS, Beyond, Strict
+from hf_lineage.evidence.verdict import Verdict
+from hf_lineage.hub import client
+from hf_lineage.source.headers import Opened, opened
+from hf_lineage.source.model import OpenedModel
+from hf_lineage.source.pairing import Pairing, pair_tensors
+
+AT_ONCE = 2**22
+"""Numbers that are looked at together: what is computed of them takes several times the memory of a number each."""
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Some rows of a tensor in a quantized format, beside the base's."""
+
+    info: TensorInfo
+    codes: Codes
+    parts: Sequence[NDArray[Any]]
+    numbers: Array
+    base: Array
+    start: int
+    """The first of these rows."""
+
+    def ends(self, raw: bool) -> tuple[Array, Array]:
+        """Return the least and the largest value of the grid of each number; `raw` before anything is undone."""
+        decode = self.codes.decode if raw else self.info.decode
+        return single(decode(self.codes.low(self.parts))), single(decode(self.codes.high(self.parts)))
+
+    def step(self, raw: bool) -> Array:
+        """Return the size of one step of the scales, for each number."""
+        decode = self.codes.decode if raw else self.info.decode
+        pairs = [[single(decode(fill(self.parts))) for fill in step.fills] for step in self.codes.steps]
+        steps: Array = np.sum([np.abs(one - other) for one, other in pairs], axis=0, dtype=np.float32)
+        return steps
+
+    def inflated(self) -> int:
+        """Return the number of groups in which a step of the scales is larger than quantizers make it."""
+        low, high = self.ends(raw=True)
+        count = 0
+        for step in self.codes.steps:
+            one, other = (single(self.codes.decode(fill(self.parts))) for fill in step.fills)
+            count += inflated(one - other, high - low, step.most, step.together) if math.isfinite(step.most) else 0
+        return count
+
+    @property
+    def as_decoded(self) -> bool:
+        """Whether the tensor is what its parts are decoded to, with nothing undone."""
+        return self.info.decode is self.codes.decode
+
+
+@dataclass
+class Tally:
+    """The faults of one tensor so far."""
+
+    name: str
+    numbers: int
+    equal: bool = True
+    beyond: int = 0
+    cut: int = 0
+    """Numbers that lie beyond their grid as a search for scales leaves some."""
+    worst: tuple[float, tuple[int, ...]] = (0.0, ())
+    worst_cut: tuple[float, tuple[int, ...]] = (0.0, ())
+    blocks: int = 0
+    short: int = 0
+    far: int = 0
+
+    def add_cast(self, numbers: NDArray[Any], base: NDArray[Any], start: int, free: float) -> None:
+        """Count numbers unlike the base's, rounded to their format; `free` is what adding 1 leaves, over the sum."""
+        flat, of_base = np.atleast_1d(numbers), np.atleast_1d(base)
+        height = max(1, AT_ONCE // max(1, flat[0].size))
+        for at in range(0, len(flat), height):
+            some, wanted = flat[at : at + height], of_base[at : at + height]
+            rounded = cast(wanted, some.dtype)
+            wrong = ~((some == rounded) | (np.isnan(single(some)) & np.isnan(single(wanted))))
+            if free:
+                wrong &= ~(np.abs(single(some) - single(wanted)) <= free * (1 + np.abs(single(wanted))))
+            if not wrong.any():
+                continue
+            with np.errstate(all="ignore"):
+                gap = np.abs(np.spacing(rounded[wrong])).astype(np.float64)
+                steps = np.abs(some[wrong].astype(np.float64) - rounded[wrong].astype(np.float64)) / gap
+            left = np.zeros(wrong.shape)
+            left[wrong] = np.where(np.isfinite(steps), steps, np.inf)
+            self._take(left, start + at)
+
+    def add_coded(self, some: Coded, first: float) -> None:
+        """Count numbers that are not the nearest of their grid to the base's, and blocks whose grid is too coarse."""
+        ends = some.ends(raw=False)
+        self._add_blocks(some, ends if some.as_decoded else some.ends(raw=True))
+        free: Array | None = None
+        height = max(1, AT_ONCE // max(1, some.numbers[0].size))
+        for at in range(0, len(some.numbers), height):
+            rows = slice(at, at + height)
+            held = some.base[rows], some.numbers[rows], (ends[0][rows], ends[1][rows])
+            if all_near(*held, some.codes):
+                continue
+            steps, cut = excess(*held, some.codes, first=first)
+            if (steps > 0).any() and some.codes.steps:
+                if free is None:
+                    free, self.far = some.step(raw=False), self.far + some.inflated()
+                steps, cut = excess(*held, some.codes, free[rows], first)
+            self._take(steps, some.start + at, cut)
+
+    def _add_blocks(self, some: Coded, ends: tuple[Array, Array]) -> None:
+        numbers = some.numbers if some.as_decoded else single(some.codes.decode(some.parts))
+        short, far = unreached(numbers, ends, some.codes)
+        if short.any() and some.codes.steps:
+            self.far += some.inflated()
+            short, far = unreached(numbers, ends, some.codes, some.step(raw=True))
+        if short.any() and some.as_decoded:
+            short &= ~idle(numbers, some.base, some.codes)
+        self.blocks += short.size
+        self.short += int(short.sum())
+        self.far += int((short & far if some.codes.searched else short).sum())
+
+    def _take(self, steps: NDArray[Any], start: int, cut: NDArray[np.bool_] | None = None) -> None:
+        beyond = steps > 0 if cut is None else (steps > 0) & ~cut
+        self.beyond += int(beyond.sum())
+        self.cut += 0 if cut is None else int(cut.sum())
+        if beyond.any():
+            self.worst = max(self.worst, _largest(np.where(beyond, steps, 0), start))
+        if cut is not None and cut.any():
+            self.worst_cut = max(self.worst_cut, _largest(np.where(cut, steps, 0), start))
+
+    def result(self) -> Beyond | None:
+        """Return the faults of the tensor; None if it has none."""
+        beyond, worst, coarse = self.beyond, self.worst, self.far
+        if self.cut > max(1, MOST_CUT * self.numbers):
+            beyond, worst = beyond + self.cut, max(worst, self.worst_cut)
+        if self.short > max(1, MOST_LOOSE * self.blocks):
+            coarse = self.short
+        return Beyond(self.name, self.numbers, beyond, *worst, coarse) if beyond or coarse else None
+
+
+def _largest(steps: NDArray[Any], start: int) -> tuple[float, tuple[int, ...]]:
+    place = np.unravel_index(int(steps.argmax()), steps.shape)
+    first, *rest = map(int, place)
+    return float(steps[place]), (first + start, *rest)
+
+
+BEFORE = 2.0**-9
+"""Relative rounding, to bfloat16, that a number of float32 may have had before."""
+UNDONE = 2.0**-24
+"""Error that adding 1 to a gain, and taking it off again, leaves in it."""
+UNKNOWN = "hf-lineage knows no bound for the rounding of its format"
+LONG = frozenset({"F32", "F64"})
+
+
+def judge_strict(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, outcome: Verdict) -> Verdict:
+    """Return a verdict with the comparison of every number, not verified where one is not the base's.
+
+    Raise OptionError where only a signature is there, CheckpointError where a file cannot be read.
+    """
+    if isinstance(base, Verdict) or isinstance(candidate, Verdict):
+        return outcome
+    named = f"{base.name} at commit {base.commit}" if base.commit else base.name
+    first, second = (_weights(model) for model in (base, candidate))
+    return with_strict(outcome, _compared(named, pair_tensors(first, second)))
+
+
+def _weights(model: OpenedModel) -> Opened:
+    """Return the weights of a model, also where a cached signature was used for the verdict; opened anew if on the Hub.
+
+    What was opened for the verdict may have ended its downloads.
+    """
+    headers = model.reopen() if model.reopen else None
+    if headers is None:
+        shown = printable(model.name, 200)
+        raise OptionError(f"--strict reads every number, but {shown} is a stored signature; name the model instead")
+    return opened(headers.described) if headers.checkpoint.remote else headers
+
+
+def _compared(named: str, pairing: Pairing) -> Strict:
+    stored, beyond, unbound = Counter[str](), list[Beyond](), dict[str, str]()
+    total = sum(pairing.candidate.tensors[name].numbers for name, _ in pairing.pairs)
+    with client.progress()(total=total, desc="numbers", unit_scale=True, leave=False) as shown:
+        ahead = [*pairing.pairs[1:], None]
+        for (name, other), following in zip(pairing.pairs, ahead, strict=True):
+            if following:
+                pairing.candidate.prefetch(following[0])
+                pairing.base.prefetch(following[1])
+            result = _held(pairing, name, other)
+            if isinstance(result, Beyond):
+                beyond.append(result)
+            elif isinstance(result, str):
+                stored[result] += 1
+            else:
+                unbound[name] = result.reason
+            shown.update(pairing.candidate.tensors[name].numbers)
+    beyond.sort(key=lambda one: -one.excess)
+    of_one = pairing.added, pairing.lacking, pairing.copies
+    return Strict(named, stored, tuple(beyond), unbound, *of_one, settings=pairing.settings)
+
+
+@dataclass(frozen=True)
+class _Unbound:
+    """Why a tensor cannot be held against the base's number by number."""
+
+    reason: str
+
+
+def _held(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | str:
+    """Return the storage of one tensor if it is the base's, what is wrong with it, or why that cannot be told."""
+    info, of_base = pairing.candidate.tensors[name], pairing.base.tensors[other]
+    if info.shape != of_base.shape and not info.numbers == of_base.numbers == 1:
+        return Beyond(name, info.numbers, 0, 0.0, why=f"has shape {info.shape}, and {of_base.shape} in the base")
+    if info.refusal or of_base.refusal:
+        return _as_stored(pairing, name, other)
+    bound = isinstance(info.codes, Codes)
+    tally = Tally(name, info.numbers)
+    first = BEFORE if _dtype(pairing.base, of_base) in LONG else 0.0
+    for start, parts, numbers, base in _chunks(pairing, name, other):
+        if np.array_equal(numbers, base):
+            continue
+        tally.equal = False
+        if isinstance(info.codes, Codes):
+            tally.add_coded(Coded(info, info.codes, parts, single(numbers), single(base), start), first)
+        else:
+            tally.add_cast(numbers, base, start, UNDONE if info.itemsize else 0.0)
+    if tally.equal:
+        return ""
+    if not bound and _dtype(pairing.candidate, info) not in CASTS:
+        return _Unbound(info.codes if isinstance(info.codes, str) and info.codes else UNKNOWN)
+    return tally.result() or (info.codes.name if isinstance(info.codes, Codes) else _dtype(pairing.candidate, info))
+
+
+def _as_stored(pairing: Pairing, name: str, other: str) -> Beyond | _Unbound | str:
+    """Return the same of a tensor that is not read as numbers, such as a position table: it has to be stored alike."""
+    info, of_base = pairing.candidate.tensors[name], pairing.base.tensors[other]
+    if len(info.parts) != 1 or len(of_base.parts) != 1:
+        return _Unbound(info.refusal or of_base.refusal)
+    (own,), (base,) = pairing.candidate.read_parts(name), pairing.base.read_parts(other)
+    alike = own.dtype == base.dtype and np.array_equal(own, base)
+    return "" if alike else Beyond(name, info.numbers, 0, 0.0, why="holds other numbers than the base's")
+
+
+def _dtype(checkpoint: Checkpoint, info: TensorInfo) -> str:
+    """Return the format of the first part; metadata hold numbers of float32."""
+    return checkpoint.stored[info.parts[0]].dtype if info.parts else "F32"
+
+
+def _chunks(
+    pairing: Pairing, name: str, other: str
+) -> Iterator[tuple[int, list[NDArray[Any]], NDArray[Any], NDArray[Any]]]:
+    """Yield the numbers of a tensor, from which row on, what they are decoded from, and the base's."""
+    candidate, base = pairing.candidate, pairing.base
+    info, of_base = candidate.tensors[name], base.tensors[other]
+    by_rows = candidate.row_parts(name) and base.row_parts(other)
+    height = max(1, AT_ONCE // info.shape[1]) if by_rows else max(1, info.shape[0] if info.shape else 1)
+    for start in range(0, info.shape[0] if info.shape else 1, height):
+        rows = slice(start, min(start + height, info.shape[0])) if by_rows else None
+        parts = candidate.read_parts(name, rows)
+        yield start, parts, info.decode(parts), of_base.decode(base.read_parts(other, rows))

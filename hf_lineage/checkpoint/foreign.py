@@ -1,0 +1,246 @@
+"""The table of foreign forms, and the choice of the form that a repository is read from.
+
+Where no file has a name that transformers loads, the layout lists the files that hold the model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hf_lineage.architecture.schema import Factorization
+from hf_lineage.architecture.tables import find_known
+from hf_lineage.checkpoint.foreign_form import ForeignForm, ListedForm, list_files
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.stored import StoredTensor, header
+from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, NothingToCompare, OptionError, printable
+from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
+
+PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+"""The files that transformers loads if there is no safetensors file of the usual name."""
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+"""The ends of the names of files that torch.save wrote."""
+NO_WEIGHTS = re.compile(
+    r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model|(\d+_)?adapters)\.\w+"
+)
+"""Files beside a model that are not models."""
+WEIGHT_FILES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
+"""Ends of the names of files with weights, whichever library loads them."""
+SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.(?:safetensors|bin)")
+VARIANT = re.compile(r"(?:diffusion_pytorch_)?model\.(?P<variant>[\w-]+)\.safetensors")
+WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")
+"""Prefixes of every name that torch.compile, data-parallel training and peft leave behind."""
+DEEPEST = 3
+"""Wrappers inside each other."""
+LISTED = 6
+"""Names of files in a message."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The files of a model that transformers does not find by itself, and a sentence about them."""
+
+    files: tuple[str, ...]
+    note: str
+
+
+def unusual(repo: RepoRef) -> Layout | None:
+    """Return the files that hold the model, None if there are none, or only those of an adapter.
+
+    Raise NothingToCompare where it is not clear which they are, CheckpointError where some are missing.
+    """
+    held = [name for name in repo.files() if not NO_WEIGHTS.fullmatch(name)]
+    files = [name for name in held if name.endswith(".safetensors")]
+    if not files and repo.allow_pickle:
+        files = [name for name in held if name.endswith(PICKLES)]
+    pickled = next((name for name in PICKLED if name in held), None)
+    if not files or ADAPTER_CONFIG in repo.files():
+        return None
+    if pickled:
+        raise NothingToCompare(
+            f"{repo}: transformers loads the pickle {pickled}, which hf-lineage never loads, and none of "
+            f"{_listed(files)}; let --allow-pickle read the tensors of the pickle, or rename the file to "
+            "model.safetensors if it is the same model"
+        )
+    groups = _groups(files)
+    # Where transformers loads no file at all, people load the one of another library.
+    beside = [name for name in held if name.endswith(WEIGHT_FILES) and name not in files]
+    if len(groups) > 1 or beside:
+        raise Ambiguous(
+            f"{repo}: it is not clear which file is the model: {_listed([*files, *beside])}; transformers loads none "
+            f"of them. Rename the right one to model.safetensors, or name one {ONE_FILE}"
+        )
+    (((_, count), group),) = groups.items()
+    if count and set(group) != set(range(1, count + 1)):
+        raise CheckpointError(
+            f"{repo} has {len(group)} of {count} shards, {_listed(group.values())}; download the others"
+        )
+    return Layout(tuple(group.values()), _note(tuple(group.values())))
+
+
+def _groups(files: Iterable[str]) -> Mapping[tuple[str, int], Mapping[int, str]]:
+    """Return files by the model that they may be parts of, each with its number; a file that is no shard is alone."""
+    groups: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
+    for file in files:
+        shard = SHARD.fullmatch(file)
+        key = (f"{shard['start']}*{shard['rest']}", int(shard["count"])) if shard else (file, 0)
+        groups[key][int(shard["number"]) if shard else 1] = file
+    return groups
+
+
+def _note(files: tuple[str, ...]) -> str:
+    shown = printable(files[0], 200)
+    if len(files) > 1:
+        return f"the {len(files)} shards such as {shown} have no index; transformers loads none of them"
+    if variant := VARIANT.fullmatch(files[0]):
+        return f"{shown} was read; transformers loads it only with the variant {variant['variant']}"
+    return f"{shown} was read, the only file with weights; transformers loads model.safetensors alone"
+
+
+def _listed(files: Collection[str]) -> str:
+    shown = ", ".join(printable(name, 100) for name in sorted(files)[:LISTED])
+    return shown + (f" and {len(files) - LISTED} more" if len(files) > LISTED else "")
+
+
+def without_wrapper(checkpoint: Checkpoint) -> Checkpoint:
+    """Return the checkpoint without a prefix that a tool left before the name of every tensor."""
+    prefix = wrapping(checkpoint.tensors)
+    if prefix:
+        checkpoint.tensors = {name.removeprefix(prefix): tensor for name, tensor in checkpoint.tensors.items()}
+        note = f"the name of every tensor begins with {prefix}; it was removed, but transformers does not"
+        checkpoint.notes += (note,)
+    return checkpoint
+
+
+def wrapping(names: Collection[str]) -> str:
+    """Return the prefix that tools left before all of these names; empty if there is none.
+
+    >>> wrapping(["module._orig_mod.lm_head.weight", "module._orig_mod.model.norm.weight"])
+    'module._orig_mod.'
+    >>> wrapping(["module.lm_head.weight", "model.norm.weight"])
+    ''
+    """
+    prefix = ""
+    for _ in range(DEEPEST):
+        longer = (prefix + wrapper for wrapper in WRAPPERS)
+        prefix = next((start for start in longer if names and all(name.startswith(start) for name in names)), prefix)
+    return prefix
+
+
+def _gguf() -> ForeignForm:
+    from hf_lineage.checkpoint.gguf.form import GGUF
+
+    return GGUF
+
+
+def _onnx_pair() -> ForeignForm:
+    from hf_lineage.checkpoint.onnx.form import ONNX_PAIR
+
+    return ONNX_PAIR
+
+
+def _onnx() -> ForeignForm:
+    from hf_lineage.checkpoint.onnx.form import ONNX
+
+    return ONNX
+
+
+FORMS: list[ListedForm] = [
+    ListedForm(".gguf", _gguf),
+    ListedForm(".onnx", _onnx_pair),
+    ListedForm(".onnx", _onnx),
+]
+"""All foreign forms."""
+
+
+@dataclass(frozen=True)
+class ForeignModel:
+    """A repository that is read in a foreign form; each function raises as those of the form do."""
+
+    repo: RepoRef
+    end: str
+    form: ForeignForm
+    files: tuple[str, ...]
+    """All parts of a GGUF model; all ONNX files of one model, the most precise first; an encoder and its decoder."""
+
+    def config(self) -> dict[str, Any]:
+        """Return the configuration, as `config.json` of transformers would say it."""
+        return self.form.config(self.repo, self.files)
+
+    def open(self) -> Checkpoint:
+        """Return the checkpoint by the names in the files, which are not those of transformers."""
+        return self.form.open(self.repo, self.files)
+
+    def rename(self, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint) -> Checkpoint:
+        """Return the checkpoint by the names on the Hub's disk."""
+        return self.form.rename(self.repo, self.files, factorization, config, checkpoint)
+
+    def list_read(self) -> list[str]:
+        """Return the names of the files that are read: of several ONNX files one, and what it names."""
+        return self.form.read(self.repo, self.files)
+
+    def tokens(self) -> Mapping[str, int] | None:
+        """Return the number of every token by its text; None where other files hold the tokenizer."""
+        return self.form.tokens(self.repo, self.files)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return sentences about the file that was read, and the others that the repository has."""
+        read = self.list_read()
+        name = printable(read[0], 200)
+        remarks = (self.form.remark.format(name),) if self.form.remark else ()
+        files = self.repo.files()
+        others = {*list_files(self.repo, self.end), *(file for file in files if file.endswith(WEIGHT_FILES))}
+        unread = [file for file in others - {*read} if not NO_WEIGHTS.fullmatch(file)]
+        if not unread or self.repo.each:
+            return remarks
+        how = "as it was named" if self.repo.file else f"{self.form.how}; name another {ONE_FILE}"
+        were = "was" if len(unread) == 1 else "were"
+        left = f"{printable(', '.join(sorted(unread)), 1000)} may hold weights too and {were} not read"
+        return (*remarks, f"{name} was read, {how}; {left}")
+
+
+def foreign_model(repo: RepoRef) -> ForeignModel | None:
+    """Return the foreign form that a repository is read in; None where it is as transformers saves it.
+
+    Raise NothingToCompare where there are several models. Raise CheckpointError where a part is missing or the only
+    model is of a form that is not read; OptionError where the file that the user names is.
+    """
+    if repo.file is not None and not nameable(repo.file):
+        ends = " and ".join(dict.fromkeys(listed.end for listed in FORMS))
+        raise OptionError(f"{repo}: {printable(repo.file, 200)} is not a file for --file; it reads {ends}")
+    by_library: dict[str, ForeignModel] = {}
+    held = repo.files()
+    for listed in FORMS:
+        if not listed.is_possible(repo, held):
+            continue
+        form = listed.form()
+        if form.name not in by_library and (files := form.choose(repo)):
+            by_library[form.name] = ForeignModel(repo, listed.end, form, files)
+    if len(by_library) > 1:
+        names = ", ".join(printable(model.files[0], 100) for model in by_library.values())
+        raise Ambiguous(f"{repo} holds models for several libraries ({names}); name one {ONE_FILE}")
+    if not by_library and (unread := find_known("originals", held if {"model.bin", "params.json"} & {*held} else ())):
+        raise CheckpointError(f"{repo}: {unread}")
+    return next(iter(by_library.values()), None)
+
+
+def nameable(file: str) -> bool:
+    """Return whether --file may name such a file, and its path stand for a model.
+
+    >>> nameable("onnx/model_q4.onnx"), nameable("pytorch_model.bin")
+    (True, False)
+    """
+    return any(file.endswith(listed.end) for listed in FORMS)
+
+
+def read_header(file: str, path: Path, shown: str) -> Iterable[tuple[str, StoredTensor]]:
+    """Yield the tensors that one file of transformers describes, by the form of its name; errors call it `shown`."""
+    if file.endswith(PICKLES):
+        from hf_lineage.checkpoint.pickles.torch_file import torch_header
+
+        return torch_header(path, shown)
+    return header(path, shown)

@@ -1,5 +1,0 @@
-"""Pickles: files of `torch.save`, read without running anything that they name."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

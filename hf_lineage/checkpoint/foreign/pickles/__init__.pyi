@@ -1,1 +1,0 @@
-from .torch_file import torch_header as torch_header

@@ -1,0 +1,284 @@
+"""GGUF as a foreign form: class, configuration and names of the tensors, as transformers would have them."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from hf_lineage.architecture import schema, tables
+from hf_lineage.architecture.layers import named_tensors
+from hf_lineage.architecture.schema import Factorization
+from hf_lineage.checkpoint.foreign_form import Files, ForeignForm
+from hf_lineage.checkpoint.foreign_tensors import MOST_HEADS, Heads, Piece, Undo, by_pieces
+from hf_lineage.checkpoint.gguf.files import choose_files, read_head, read_tokens
+from hf_lineage.checkpoint.gguf.tensors import apply_factors, gguf, open_gguf
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.tensor import constant
+from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, printable
+from hf_lineage.hub.repo import RepoRef
+
+EMBEDDING = "token_embd.weight"
+FILE, LAYERS = "gguf/architectures.yaml", "block_count"
+ARCHITECTURE, TYPE = "general.architecture", "general.type"
+DEFAULT_THETA = 10000.0
+"""The base of rotary frequencies where the metadata do not say it (llama.cpp, `rope_freq_base_train`)."""
+LAYER = re.compile(r"(?P<stack>(?:\w+\.)?blk)\.(?P<layer>\d{1,6})\.(?P<rest>.+)")
+INSIDE = re.compile(r"(?:.+\.)?(?P<layer>\d{1,6})\.(?P<rest>.+)")
+SUFFIX = re.compile(r"(?P<bare>.+?)(?P<suffix>(?:\.(?:weight|bias|scale|input_scale))?)")
+
+
+class _Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"name": "class"}):
+    """One value of `general.architecture`."""
+
+    name: str
+    """The class in transformers whose layers are alike."""
+    with_experts: str | None = None
+    """The class where the metadata count experts."""
+    undo: dict[str, Undo] = {}
+    """Name of a tensor in GGUF -> the change that the converter made to it."""
+    constants: dict[str, schema.Setting] = {}
+    """Settings that `config.json` would have and the metadata do not."""
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    settings: dict[str, str]
+    learned: dict[str, str]
+    architectures: dict[str, _Architecture]
+
+
+_table = functools.partial(tables.registry_table, FILE, _Table)
+
+
+def architectures() -> Mapping[str, str]:
+    """Return the architectures of GGUF that are read, each with its class."""
+    return {name: entry.name for name, entry in _table().architectures.items()}
+
+
+def config_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration that metadata stand for, as `config.json` would say it.
+
+    Raise NothingToCompare for an architecture that is not read, or a file that holds no model.
+    """
+    if (kind := str(metadata.get(TYPE, "model"))) != "model":
+        what = "check the adapter that was converted" if kind == "adapter" else f"name one {ONE_FILE}"
+        raise NothingToCompare(f"the GGUF file has the type {printable(kind, 50)}, not a model; {what}")
+    named, entry = _architecture(metadata)
+    values = {key: metadata.get(f"{named}.{source}") for key, source in _table().settings.items()}
+    config = {key: value for key, value in values.items() if isinstance(value, int | float)}
+    config.setdefault("rope_theta", DEFAULT_THETA)
+    if config.get("num_experts") and entry.with_experts:
+        return {"architectures": [entry.with_experts], **config, **entry.constants}
+    if predicting := config.get("num_nextn_predict_layers"):
+        config["num_hidden_layers"] = config.get("num_hidden_layers", 0) - predicting
+    return {"architectures": [entry.name], **config, **entry.constants}
+
+
+def _architecture(metadata: Mapping[str, Any]) -> tuple[str, _Architecture]:
+    named = metadata.get(ARCHITECTURE)
+    entry = _table().architectures.get(named) if isinstance(named, str) else None
+    if entry is None:
+        raise NothingToCompare(
+            f"the GGUF file has the architecture {printable(str(named), 50)}, which hf-lineage cannot read; check the "
+            "safetensors release instead"
+        )
+    return str(named), entry
+
+
+def list_learned(metadata: Mapping[str, Any], factorization: schema.Factorization) -> Iterator[tuple[str, float]]:
+    """Yield the learned numbers of the activations of all layers, from the metadata, by their names on the Hub's disk.
+
+    Raise NothingToCompare where the metadata do not say one number for each layer.
+    """
+    layers = metadata.get(f"{metadata[ARCHITECTURE]}.{LAYERS}")
+    for name, key in _table().learned.items():
+        if key not in metadata:
+            continue
+        values = metadata[key]
+        if not isinstance(values, tuple) or len(values) != layers:
+            raise NothingToCompare(f"the GGUF file has no list `{key}` of one number for each layer; do not trust it")
+        for number, value in enumerate(values):
+            yield f"{schema.prefixes(factorization)[0].replace('{layer}', str(number))}.{name}", float(value)
+
+
+def list_aliases(name: str) -> Iterator[str]:
+    """Yield the names on the Hub's disk that a tensor may have, by the map of the package, in whatever architecture.
+
+    >>> names = {name for name in list_aliases("output_norm.weight") if name.endswith(".weight")}
+    >>> sorted(name for name in names if name.startswith("model.n"))
+    ['model.norm.weight', 'model.norm_f.weight']
+    """
+    bare, suffix = SUFFIX.fullmatch(name).groups()  # type: ignore[union-attr]
+    layer = INSIDE.fullmatch(bare)
+    package = gguf()
+    stored = f"blk.{{bid}}.{layer['rest']}" if layer else bare
+    names = package.TensorNameMap.block_mappings_cfg if layer else package.TensorNameMap.mappings_cfg
+    known = bare.replace(f".{layer['layer']}.", ".{bid}.", 1) if layer else bare
+    for kind, others in names.items():
+        for alias in others if package.TENSOR_NAMES[kind] == stored or known in others else ():
+            full = alias.replace("{bid}", layer["layer"]) if layer else alias
+            yield from (f"{full}{suffix}", f"{full}{suffix.replace('.', '_')}")
+
+
+def name_tensors(
+    metadata: Mapping[str, Any], factorization: schema.Factorization, stored: Iterable[str]
+) -> Iterator[Piece]:
+    """Yield every tensor of a file by the name that it has on the Hub's disk, by the map of the package `gguf`.
+
+    A tensor of a layer that the factorization does not name keeps its own name under the prefix of the layer. A tensor
+    outside of all layers keeps its whole name, except the embedding. Experts are stored in one stack; as
+    `name[number]` each is a tensor of its own.
+    """
+    named, entry = _architecture(metadata)
+    embedding = next((f"{name}.weight" for name in schema.as_names(factorization.embedding)), EMBEDDING)
+    translation = _Translation(named, factorization)
+    for name in stored:
+        layer = LAYER.fullmatch(name.partition("[")[0])
+        if layer is None:
+            bare, _ = SUFFIX.fullmatch(name).groups()  # type: ignore[union-attr]
+            yield Piece(embedding if name == EMBEDDING else name, name, undo=entry.undo.get(bare))
+            continue
+        bare, suffix = SUFFIX.fullmatch(layer["rest"]).groups()  # type: ignore[union-attr]
+        expert = name.partition("[")[2].rstrip("]")
+        template = translation.translate(f"{layer['stack']}.{{bid}}.{bare}", suffix)
+        if ("{expert}" in template) != bool(expert):
+            continue
+        full = template.replace("{bid}", layer["layer"]).replace("{expert}", expert)
+        yield Piece(full, name, undo=entry.undo.get(bare))
+
+
+class _Translation:
+    """Translates the names of an architecture's tensors in GGUF, with `{bid}` for the layer, to those on the Hub."""
+
+    def __init__(self, named: str, factorization: schema.Factorization) -> None:
+        self._known = {
+            name.replace(".{expert}", ""): name for name in named_tensors(factorization) if "{layer}" not in name
+        }
+        self._ignored = re.compile(
+            "|".join(re.escape(name).replace(r"\*", ".*") for name in factorization.ignores) or "$^"
+        )
+        self._candidates = _candidates(named)
+        patterns = [
+            [pattern.replace("{layer}", "{bid}") for pattern in stack]
+            for stack in schema.as_stacks(factorization.layers).values()
+        ]
+        self._prefixes = [best for stack in patterns if self._count(best := max(stack, key=self._count))]
+        self._made: dict[tuple[str, str], str] = {}
+
+    def translate(self, stored: str, suffix: str) -> str:
+        """Return the name of a tensor, with its suffix; `{expert}` in it stands for the number of an expert."""
+        if (stored, suffix) not in self._made:
+            self._made[stored, suffix] = self._search(stored, suffix)
+        return self._made[stored, suffix]
+
+    def _search(self, stored: str, suffix: str) -> str:
+        relative = list(self._relative(stored))
+        for prefix, rest in relative:
+            for name, end in ((rest, suffix), (f"{rest}{suffix.replace('.', '_')}", "")):
+                if name in self._known:
+                    return f"{prefix}.{self._known[name]}{end}"
+        ignored = next((f"{prefix}.{rest}" for prefix, rest in relative if self._ignored.fullmatch(rest)), None)
+        prefix = relative[0][0] if relative else next(iter(self._prefixes), "layers.{bid}")
+        return f"{ignored or prefix + '.' + stored.partition('{bid}.')[2]}{suffix}"
+
+    def _relative(self, stored: str) -> Iterator[tuple[str, str]]:
+        """Yield the names that a tensor may have, each as the prefix of its layer and the rest."""
+        for candidate in self._candidates.get(stored, ()):
+            for prefix in self._prefixes:
+                if candidate.startswith(f"{prefix}."):
+                    yield prefix, candidate.removeprefix(f"{prefix}.")
+
+    def _count(self, prefix: str) -> int:
+        """Return the number of tensors of the factorization that the package names under this prefix."""
+        candidates = {name for names in self._candidates.values() for name in names}
+        return sum(f"{prefix}.{name}" in candidates for name in self._known)
+
+
+def _candidates(named: str) -> dict[str, list[str]]:
+    """Return the names of an architecture's tensors in GGUF, each with those that it may have on the Hub's disk."""
+    package = gguf()
+    architecture = next((key for key, name in package.MODEL_ARCH_NAMES.items() if name == named), None)
+    if architecture is None:
+        raise NothingToCompare(
+            f"the installed package gguf does not know the architecture {named}; `pip install --upgrade gguf`"
+        )
+    own = package.TensorNameMap.arch_block_mappings_cfg.get(architecture, {})
+    every = {**package.TensorNameMap.block_mappings_cfg, **own}
+    # Where several tensors list one name, the package itself lets the last count.
+    stored = {
+        key: tensor for tensor, keys in every.items() if tensor in package.MODEL_TENSORS[architecture] for key in keys
+    }
+    candidates: dict[str, list[str]] = {}
+    for key, tensor in stored.items():
+        candidates.setdefault(package.TENSOR_NAMES[tensor], []).append(key)
+    return candidates
+
+
+HEADS, KEY_VALUE_HEADS = "attention.head_count", "attention.head_count_kv"
+BEGINS = "\u2581"
+"""Before a token that begins a word, in the vocabularies of sentencepiece and llama.cpp."""
+
+
+def _config(repo: RepoRef, files: Files) -> dict[str, Any]:
+    """Return the configuration by the file's metadata, as all loaders do; a `config.json` beside it is ignored."""
+    return config_of(_metadata(repo, files))
+
+
+def _rename(
+    repo: RepoRef, files: Files, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint
+) -> Checkpoint:
+    del config
+    metadata = _metadata(repo, files)
+
+    def heads(name: str) -> Heads:
+        number = re.search(r"\d+", name)
+        layer = int(number[0]) if number else 0
+        query = _count(metadata, HEADS, layer)
+        return Heads(query or 1, _count(metadata, KEY_VALUE_HEADS, layer) or query or 1)
+
+    plain = apply_factors(checkpoint)
+    renamed = by_pieces(plain, name_tensors(metadata, factorization, plain.tensors), heads)
+    learned = {name: constant(value) for name, value in list_learned(metadata, factorization)}
+    return renamed.with_tensors({**renamed.tensors, **learned}) if learned else renamed
+
+
+def _tokens(repo: RepoRef, files: Files) -> dict[str, int]:
+    """Return the number of each token; llama.cpp's marks of the first piece of a word are made those of WordPiece."""
+    texts: Iterable[str] = read_tokens(repo, files[0])
+    if _metadata(repo, files).get("tokenizer.ggml.model") == "bert":
+        texts = (_in_wordpiece(text) for text in texts)
+    return {text: number for number, text in enumerate(texts)}
+
+
+def _in_wordpiece(text: str) -> str:
+    if text.startswith("[") and text.endswith("]"):
+        return text
+    return text.removeprefix(BEGINS) if text.startswith(BEGINS) else f"##{text}"
+
+
+def _metadata(repo: RepoRef, files: Files) -> Mapping[str, Any]:
+    return read_head(repo, files[0]).header.metadata
+
+
+def _count(metadata: Mapping[str, Any], key: str, layer: int) -> int:
+    """Return a number of heads, which may be one for all layers or a list of one for each; 0 if there is none."""
+    count = metadata.get(f"{metadata[ARCHITECTURE]}.{key}", 0)
+    value = count[layer] if isinstance(count, tuple) and layer < len(count) else count
+    if not isinstance(value, int) or not 0 <= value <= MOST_HEADS:
+        raise CheckpointError(f"the GGUF file says {key}: {str(count)[:50]}, not a number of heads; do not trust it")
+    return value
+
+
+GGUF: ForeignForm = ForeignForm(
+    "gguf",
+    choose_files,
+    open_gguf,
+    _rename,
+    _config,
+    aliases=list_aliases,
+    tokens=_tokens,
+    how="the most precise GGUF file by its name (--file all judges each)",
+)

@@ -1,0 +1,325 @@
+"""ONNX as two foreign forms: one graph, or those of an encoder and its decoder; no graph is run.
+
+Tensors get their names on the Hub's disk where the exporter kept its names or its roles.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from hf_lineage.architecture.layers import Shape, named_tensors
+from hf_lineage.architecture.registry import setting
+from hf_lineage.architecture.schema import Factorization, as_sets, as_stacks, prefixes
+from hf_lineage.checkpoint.foreign_form import PREFERRED, Files, ForeignForm, list_files, parse_once, require_file
+from hf_lineage.checkpoint.foreign_tensors import Piece, by_pieces, name_in_out, split_rows
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.onnx.header import OnnxGraph, OnnxTensor, parse
+from hf_lineage.checkpoint.onnx.values import stored as stored_tensor
+from hf_lineage.checkpoint.onnx.weights import Weights, collect_weights
+from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, NothingToCompare, printable
+from hf_lineage.files.paths import open_regular
+from hf_lineage.files.safetensors import Stamp
+from hf_lineage.hub.repo import RepoRef
+
+BESIDE = re.compile(r"(?!\.)[\w.+-]{1,200}(/(?!\.)[\w.+-]{1,200}){0,3}")
+"""A file beside the model or in a folder below it, never above."""
+NUMBERED = re.compile(r"\.\d+\.")
+"""In the name of what belongs to a layer."""
+
+
+class Graph(NamedTuple):
+    """The ONNX file that is read: of several files of one model, the most precise one that can be read."""
+
+    file: str
+    graph: OnnxGraph
+    weights: Weights
+    stamp: Stamp
+
+
+def read_graph(repo: RepoRef, files: Sequence[str]) -> Graph:
+    """Return the first of these files that can be read.
+
+    Raise NothingToCompare where none can, CheckpointError where one is damaged.
+    """
+    key = f"weights of {' or '.join(files)}"
+    if known := repo.heads.get(key):
+        return Graph(*known)
+    reasons = []
+    for file in files:
+        graph, stamp = parse_once(repo, file, parse)
+        try:
+            weights = collect_weights(graph)
+            _refuse_nameless(weights)
+        except NothingToCompare as error:
+            reasons.append(f"{repo}: {printable(file, 200)}: {error}")
+        except CheckpointError as error:
+            raise CheckpointError(f"{repo}: {printable(file, 200)}: {error}") from None
+        else:
+            return Graph(*repo.heads.setdefault(key, (file, graph, weights, stamp)))
+    raise NothingToCompare(reasons[0])
+
+
+def open_onnx(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
+    """Return the checkpoint in one of these ONNX files, by the names in its graph; raise as above.
+
+    Each matrix that something is multiplied with is (out, in). Of tensors inside the layers no other ones are kept.
+    """
+    return _opened(repo, {"": read_graph(repo, files)})
+
+
+def open_pair(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
+    """Return the checkpoint in the files of an encoder and its decoder, as the model has both; raise as above."""
+    encoder, decoder = (read_graph(repo, [file]) for file in files)
+    return _opened(repo, {"encoder.": encoder, "": decoder})
+
+
+def list_read(repo: RepoRef, files: Sequence[str]) -> list[str]:
+    """Return the names of the file that is read, and of those beside it that hold its numbers; raise as above."""
+    file, graph, _, _ = read_graph(repo, files)
+    return [file, *sorted({_beside(repo, file, tensor) for tensor in graph.tensors.values() if tensor.file})]
+
+
+def list_read_of_pair(repo: RepoRef, files: Sequence[str]) -> list[str]:
+    """Return the names of both files, and of those beside them; raise as above."""
+    return [name for file in files for name in list_read(repo, [file])]
+
+
+def _opened(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
+    """Return the checkpoint in some graphs, given what is put before the names of each."""
+    tensors: dict[str, TensorInfo] = {}
+    held: dict[str, tuple[Graph, OnnxTensor]] = {}
+    for before, graph in graphs.items():
+        for name, info in _kept(graph.weights).items():
+            parts = {part: f"{graph.file}: {part}" for part in info.parts}
+            tensors[before + name] = replace(info, parts=tuple(parts.values()))
+            held |= {own: (graph, graph.graph.tensors[part]) for part, own in parts.items()}
+    outside = {_beside(repo, graph.file, tensor) for graph, tensor in held.values() if tensor.file}
+    remote_files, pool, downloads = ranged(repo, sorted(outside), lambda _file: None)
+    paths = {name: repo.located(name) for name in outside} | {one.file: one.path for one in remote_files}
+    places = {name: (path, _stamp(repo, name, path)) for name, path in paths.items()}
+    places |= {graph.file: (repo.located(graph.file), graph.stamp) for graph in graphs.values()}
+    stored = {}
+    for own, (graph, tensor) in held.items():
+        file = _beside(repo, graph.file, tensor) if tensor.file else graph.file
+        stored[own] = _stored(repo, tensor, *places[file])
+    if not remote_files:
+        return Checkpoint(stored, tensors)
+    return RemoteCheckpoint(stored, tensors, {one.path: one for one in remote_files}, pool, downloads)
+
+
+def _kept(weights: Weights) -> dict[str, TensorInfo]:
+    """Return the matrices and, of the other tensors, those that are no matrix inside a layer."""
+    others = weights.others.items()
+    plain = {name: info for name, info in others if len(info.shape) < 2 or not NUMBERED.search(name)}
+    return plain | weights.matrices
+
+
+def _refuse_nameless(weights: Weights) -> None:
+    if weights.nameless:
+        raise NothingToCompare(
+            f"the ONNX graph multiplies with {weights.nameless} matrices whose place in the model is unknown; check "
+            "the safetensors release instead"
+        )
+    if not weights.matrices:
+        raise NothingToCompare("the ONNX graph has no product with a stored matrix; check another file")
+
+
+def _beside(repo: RepoRef, file: str, tensor: OnnxTensor) -> str:
+    """Return the file that holds the numbers of a tensor, which is never outside the repository."""
+    if not BESIDE.fullmatch(tensor.file):
+        raise CheckpointError(
+            f"{repo}: {printable(file, 200)} says that its numbers are in {printable(tensor.file, 200)}, which is not "
+            "a file beside it; do not trust it"
+        )
+    beside = str(PurePosixPath(file).parent / tensor.file)
+    if not repo.offers(beside):
+        raise CheckpointError(f"{repo}: {printable(beside, 200)} is missing; download it too")
+    return beside
+
+
+def _stamp(repo: RepoRef, file: str, path: Path) -> Stamp:
+    try:
+        with open_regular(path) as stream:
+            return Stamp.take(stream)
+    except OSError as error:
+        raise CheckpointError(
+            f"{repo}: {file} cannot be read: {error.strerror or error}; check its permissions"
+        ) from None
+
+
+def _stored(repo: RepoRef, tensor: OnnxTensor, path: Path, stamp: Stamp) -> StoredTensor:
+    if tensor.span.stop > stamp.size:
+        raise CheckpointError(
+            f"{repo}: {printable(tensor.file, 200)} is truncated: {printable(tensor.name, 200)} ends at byte "
+            f"{tensor.span.stop} of {stamp.size}; download it again"
+        )
+    return stored_tensor(tensor, path, stamp)
+
+
+KEY_VALUE_HEADS = ("num_key_value_heads", "num_kv_heads")
+JOINED = "qkv_proj"
+"""The name that ONNX Runtime's exporter gives queries, keys and values in one matrix."""
+SHORTENED = {"attn.": "self_attn."}
+"""A name that this exporter shortens -> the name in transformers."""
+MOST_WRAPPERS = 8
+
+
+def name_tensors(
+    factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]
+) -> Iterator[Piece]:
+    """Yield the tensors of a graph by their names on the Hub's disk; each matrix is (out, in) there.
+
+    A prefix that an exporter put before all names is removed where layers have no name of the factorization otherwise.
+    """
+    layers = re.compile("|".join(rf"(?:{_numbered(pattern)})" for pattern in prefixes(factorization)))
+    wrapping = _wrapping(shapes, layers)
+    known = {name for name in named_tensors(factorization) if "{" not in name}
+    turned = name_in_out(factorization)
+    for stored in shapes:
+        name = stored.removeprefix(wrapping)
+        match = layers.match(name)
+        before, rest = (name[: match.end()], name[match.end() :]) if match else ("", name)
+        bare, dot, kind = rest.rpartition(".")
+        bare = next((bare.replace(a, b) for a, b in SHORTENED.items() if bare.replace(a, b) in known), bare)
+        roles = _roles(factorization) if match and bare.endswith(JOINED) and bare not in known else ()
+        if roles:
+            heads = _heads(factorization, config)
+            for role, rows in zip(roles, split_rows(shapes[stored][0], *heads), strict=True):
+                yield Piece(f"{before}{role}.{kind}", stored, rows)
+        else:
+            yield Piece(f"{before}{bare}{dot}{kind}", stored, turned=bare in turned and len(shapes[stored]) == 2)
+
+
+def _roles(factorization: Factorization) -> tuple[str, ...]:
+    """Return the names of the matrices of queries, keys and values; none where they are not three matrices."""
+    (*_, attention) = (None, *as_sets(factorization.branches.attention))
+    named = (attention.query, attention.key, attention.value) if attention else ()
+    return tuple(name for name in named if name) if all(named) else ()
+
+
+def _numbered(pattern: str) -> str:
+    return re.sub(r"\\\{(layer|stage)\\\}", r"\\d{1,6}", re.escape(pattern)) + r"\."
+
+
+def _wrapping(names: Collection[str], layers: re.Pattern[str]) -> str:
+    """Return the shortest common prefix of all names behind which a layer is recognised; empty where none helps."""
+    prefix = ""
+    for _ in range(MOST_WRAPPERS):
+        if any(layers.match(name, len(prefix)) for name in names):
+            return prefix
+        prefix += next(iter(names), "")[len(prefix) :].partition(".")[0] + "."
+        if not all(name.startswith(prefix) for name in names):
+            break
+    return ""
+
+
+def _heads(factorization: Factorization, config: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the configured numbers of query heads and of key/value heads; NothingToCompare where one is missing."""
+    keys = next(iter(as_stacks(factorization.heads).values()))
+    heads = next((count for key in keys if (count := setting(config, key)) is not None), None)
+    groups = next((count for key in KEY_VALUE_HEADS if (count := setting(config, key)) is not None), heads)
+    if type(heads) is not int or type(groups) is not int:
+        shown = printable(f"{heads} and {groups}", 50)
+        raise NothingToCompare(f"config.json counts the heads of attention as {shown}, so they cannot be separated")
+    return heads, groups
+
+
+SUFFIX = ".onnx"
+LABEL = re.compile(
+    r"[-_.](?P<label>fp32|fp16|bf16|float16|q?u?int8|quantized|q8|q4f16|q4|int4|uint4|bnb4|o[1-4])(?=[-_.]|$)\w*",
+    re.IGNORECASE,
+)
+BITS = {"fp32": 32, "fp16": 16, "float16": 16, "bf16": 15, "q4f16": 3, "q4": 4, "int4": 4, "uint4": 4, "bnb4": 2}
+BITS |= {"o1": 31, "o2": 30, "o3": 29, "o4": 14}
+"""A label in the name of a file -> the larger, the closer to what was exported; any other label means eight bits."""
+STEMS = ("model", "decoder_model_merged", "decoder_model")
+"""Names of the file that is read where a repository has files of several models; the first counts."""
+ENCODER = "encoder_model"
+"""The name of the file beside a decoder, where a model has an encoder too."""
+HEAD_COUNTS = ("num_attention_heads", "n_head", "n_heads")
+"""The settings that the classes of transformers name the number of heads with."""
+GRAPH = "{} is a graph; its weights were read by the names in it, and what else it computes was not checked"
+DOUBT = "the names in the ONNX graph are not those of the class, or they do not tell enough"
+
+
+def _choose(repo: RepoRef) -> tuple[str, ...]:
+    """Return the ONNX files of the model, the most precise by its name first."""
+    if repo.file is not None:
+        named = repo.file.endswith(SUFFIX)
+        return (require_file(repo, repo.file, list_files(repo, SUFFIX)),) if named else ()
+    by_stem = _by_stem(repo)
+    chosen = next((stem for stem in STEMS if stem in by_stem), next(iter(by_stem), ""))
+    if len(by_stem) > 1 and (chosen not in STEMS or ENCODER in by_stem):
+        listed = printable(", ".join(sorted(file for files in by_stem.values() for file in files)[:10]), 500)
+        raise Ambiguous(f"{repo} holds several models as ONNX ({listed}); name one {ONE_FILE}")
+    return tuple(by_stem.get(chosen, ()))
+
+
+def _choose_pair(repo: RepoRef) -> tuple[str, ...]:
+    """Return the files of an encoder and its decoder, the most precise of which there are both."""
+    by_stem = _by_stem(repo) if repo.file is None else {}
+    decoders = next((by_stem[stem] for stem in STEMS if stem in by_stem), [])
+    pairs = ((one, other) for one in by_stem.get(ENCODER, ()) for other in decoders)
+    same = (pair for pair in pairs if len({_precision(file)[:2] for file in pair}) == 1)
+    return () if "model" in by_stem else next(same, ())
+
+
+def _by_stem(repo: RepoRef) -> dict[str, list[str]]:
+    """Return the ONNX files of a repository by name without the label of their precision, the most precise first."""
+    by_stem: dict[str, list[str]] = {}
+    if not any(map(PREFERRED.fullmatch, repo.files())):
+        for file in sorted(list_files(repo, SUFFIX), key=_precision):
+            by_stem.setdefault(LABEL.sub("", file.rpartition("/")[2].removesuffix(SUFFIX)), []).append(file)
+    return by_stem
+
+
+def _precision(file: str) -> tuple[int, int, str]:
+    """Return a key by which the most precise file comes first."""
+    label = LABEL.search(file.rpartition("/")[2].removesuffix(SUFFIX))
+    return -BITS.get(label["label"].lower(), 8) if label else -33, file.count("/"), file
+
+
+def _config(repo: RepoRef, files: Files) -> dict[str, Any]:
+    """Return the configuration of `config.json` or, where there is none, what the graph tells of it."""
+    if repo.has("config.json"):
+        return repo.config()
+    heads = read_graph(repo, files).weights.heads
+    return {} if heads is None else dict.fromkeys(HEAD_COUNTS, heads)
+
+
+def _rename(
+    repo: RepoRef, files: Files, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint
+) -> Checkpoint:
+    del repo, files
+    return by_pieces(checkpoint, name_tensors(factorization, checkpoint.shapes, config))
+
+
+ONNX_PAIR: ForeignForm = ForeignForm(
+    "onnx",
+    _choose_pair,
+    open_pair,
+    _rename,
+    read=list_read_of_pair,
+    how="with its decoder, the most precise by their names",
+    remark=GRAPH,
+    doubt=DOUBT,
+)
+"""The form of an encoder with its decoder, configured by `config.json`: a graph does not name its counterpart."""
+ONNX: ForeignForm = ForeignForm(
+    "onnx",
+    _choose,
+    open_onnx,
+    _rename,
+    _config,
+    read=list_read,
+    how="the most precise ONNX file by its name that can be read",
+    remark=GRAPH,
+    doubt=DOUBT,
+)

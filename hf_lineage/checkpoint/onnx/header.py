@@ -1,0 +1,226 @@
+"""The graph of an ONNX file and the places of the numbers of each tensor, parsed with bounds: the file is untrusted.
+
+The numbers of the fields are those of `onnx.proto` of the ONNX specification. The weights are stepped over:
+a file of gigabytes takes no more memory than its graph. Nothing of it is executed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, BinaryIO
+
+from hf_lineage.checkpoint.foreign_form import HeaderError
+from hf_lineage.checkpoint.onnx.protobuf import LONGEST_TEXT, Span, Value, Walker
+
+MOST_NODES, MOST_TENSORS, DEEPEST = 2**18, 2**17, 8
+"""Nodes, tensors, and graphs within graphs at most."""
+MOST_DIMENSIONS, LARGEST_TENSOR, SHORT = 8, 2**48, 64
+"""Dimensions and numbers of a tensor at most, and how many whole numbers of a list are kept."""
+SCOPES = b"pkg.torch.onnx.name_scopes"
+"""The key of a node's metadata under which PyTorch lists the modules around it, the outermost first."""
+RAW, FLOATS, DOUBLES, VARINTS, OUTSIDE = "raw", "floats", "doubles", "varints", "outside"
+"""The forms in which a tensor holds its numbers: bytes, a list of one of three kinds, or another file."""
+LISTS = {9: RAW, 4: FLOATS, 10: DOUBLES, 5: VARINTS, 7: VARINTS, 11: VARINTS}
+"""The field of a tensor -> the form in which it holds the numbers."""
+BITS = {1: 32, 2: 8, 3: 8, 4: 16, 5: 16, 6: 32, 7: 64, 9: 8, 10: 16, 11: 64, 12: 32, 13: 64, 16: 16}
+BITS |= {17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2}
+"""The number of a data type -> the bits of a number; texts and complex numbers are left out."""
+INT64 = 7
+NOWHERE = Span(0, 0)
+
+
+@dataclass(frozen=True)
+class OnnxTensor:
+    """A constant tensor of the graph."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: int
+    """The number of its data type."""
+    form: str = RAW
+    span: Span = NOWHERE
+    """The place of its numbers, in this file or in `file`."""
+    file: str = ""
+    """The other file that holds them, as the model names it; empty if they are in this one."""
+    values: tuple[int, ...] = ()
+    """The numbers of a short tensor of whole numbers."""
+
+    @property
+    def size(self) -> int:
+        """The bytes that its numbers take; numbers of less than eight bits are packed."""
+        return -(-math.prod(self.shape) * BITS[self.kind] // 8)
+
+
+@dataclass(frozen=True)
+class OnnxNode:
+    """One operation of the graph; the operations of a graph inside it are nodes of the same list."""
+
+    kind: str
+    domain: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    """Numbers and lists of whole numbers by name."""
+    scope: str
+    """The module of PyTorch it comes from; empty if it is not given."""
+    inner: tuple[str, ...]
+    """The names of the outputs of the graphs inside it."""
+
+
+@dataclass
+class OnnxGraph:
+    """The graph of a file, with all graphs inside it."""
+
+    nodes: list[OnnxNode] = field(default_factory=list)
+    tensors: dict[str, OnnxTensor] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+
+
+def parse(stream: BinaryIO, size: int) -> OnnxGraph:
+    """Return the graph of an ONNX file of this size in bytes; raise HeaderError, or OSError if it cannot be read."""
+    walker = Walker(stream, size)
+    graphs = [value for number, value in walker.fields(walker.whole) if number == 7]
+    if len(graphs) != 1:
+        raise HeaderError("is not an ONNX file with one graph; have it saved again")
+    reader = _Reader(walker)
+    reader.graph.outputs = reader.read(graphs[0], 0)
+    return reader.graph
+
+
+class _Reader:
+    """Keeps the nodes and the tensors of a graph and of all graphs in it."""
+
+    def __init__(self, walker: Walker) -> None:
+        self._walker = walker
+        self.graph = OnnxGraph()
+
+    def read(self, message: Value, depth: int) -> tuple[str, ...]:
+        """Keep the nodes and tensors of a graph, and return the names of its outputs."""
+        if depth > DEEPEST:
+            raise HeaderError(f"has more than {DEEPEST} graphs inside each other; do not trust it")
+        outputs: list[str] = []
+        for number, value in self._walker.fields(message):
+            if number == 1:
+                self._node(value, depth)
+            elif number == 5:
+                self._keep(self._tensor(value))
+            elif number == 12:
+                outputs += [self._walker.text(name) for key, name in self._walker.fields(value) if key == 1]
+        return tuple(outputs)
+
+    def _keep(self, tensor: OnnxTensor) -> None:
+        tensors = self.graph.tensors
+        if tensors.setdefault(tensor.name, tensor) is not tensor:
+            raise HeaderError(f"has two tensors of the name {tensor.name[:200]!r}; do not trust it")
+        if len(tensors) > MOST_TENSORS:
+            raise HeaderError(f"has more than {MOST_TENSORS} tensors; do not trust it")
+
+    def _node(self, message: Value, depth: int) -> None:
+        inputs: list[str] = []
+        outputs: list[str] = []
+        inner: tuple[str, ...] = ()
+        attributes: dict[str, Any] = {}
+        words = {3: "", 4: "", 7: ""}
+        scope = ""
+        for number, value in self._walker.fields(message):
+            if number in words:
+                words[number] = self._walker.text(value)
+            elif number in (1, 2):
+                (inputs if number == 1 else outputs).append(self._walker.text(value))
+            elif number == 5:
+                name, attribute, graphs = self._attribute(value, depth)
+                attributes[name], inner = attribute, (*inner, *graphs)
+            elif number == 9:
+                scope = self._scope(value) or scope
+        kind, constant = words[4], attributes.pop("value", None)
+        if kind == "Constant" and outputs and isinstance(constant, OnnxTensor):
+            self._keep(replace(constant, name=outputs[0]))
+        node = OnnxNode(kind, words[7], words[3], tuple(inputs), tuple(outputs), attributes, scope, inner)
+        self.graph.nodes.append(node)
+        if len(self.graph.nodes) > MOST_NODES:
+            raise HeaderError(f"has more than {MOST_NODES} nodes; do not trust it")
+
+    def _entry(self, message: Value) -> tuple[bytes, Span]:
+        """Return the key of an entry of metadata, and the place of its value."""
+        entry = dict(self._walker.fields(message))
+        value = entry.get(2)
+        return self._walker.content(entry.get(1, NOWHERE)), value if isinstance(value, Span) else NOWHERE
+
+    def _scope(self, message: Value) -> str:
+        """Return the module around a node: the last of the list is the node itself, the last but one the module."""
+        key, value = self._entry(message)
+        if key != SCOPES or value.length > LONGEST_TEXT:
+            return ""
+        modules = re.findall(r"'([\w.]*)'", self._walker.text(value))
+        return modules[-2] if len(modules) > 1 else ""
+
+    def _attribute(self, message: Value, depth: int) -> tuple[str, Any, tuple[str, ...]]:
+        """Return the name of an attribute, its value (None if it is not kept), and the outputs of graphs in it."""
+        name = ""
+        value: OnnxTensor | float | None = None
+        inner: tuple[str, ...] = ()
+        numbers: list[int] = []
+        for number, content in self._walker.fields(message):
+            if number == 1:
+                name = self._walker.text(content)
+            elif number == 2:
+                value = self._walker.single(content)
+            elif number == 3:
+                (value,) = self._walker.numbers(content, 1) or (None,)
+            elif number == 5:
+                value = self._tensor(content)
+            elif number in (6, 11):
+                inner = (*inner, *self.read(content, depth + 1))
+            elif number == 8:
+                numbers += self._walker.numbers(content, SHORT - len(numbers))
+        return name, tuple(numbers) if numbers else value, inner
+
+    def _tensor(self, message: Value) -> OnnxTensor:
+        shape: list[int] = []
+        content: dict[int, Value] = {}
+        outside: dict[bytes, Span] = {}
+        for number, value in self._walker.fields(message):
+            if number == 1:
+                shape += self._walker.numbers(value, MOST_DIMENSIONS + 1 - len(shape))
+            elif number == 13:
+                key, place = self._entry(value)
+                outside[key] = place
+            else:
+                content[number] = value
+        name, kind = self._walker.text(content.get(8, NOWHERE)), content.get(2, 0)
+        tensor = OnnxTensor(name, tuple(shape), kind if isinstance(kind, int) else 0)
+        if len(shape) > MOST_DIMENSIONS or min(shape, default=1) < 0 or math.prod(shape) > LARGEST_TENSOR:
+            raise HeaderError(f"says that its {name[:200]!r} has the shape {tuple(shape)}; do not trust it")
+        if content.get(14) == 1:
+            return self._outside(tensor, outside)
+        return self._inside(tensor, content)
+
+    def _inside(self, tensor: OnnxTensor, content: Mapping[int, Value]) -> OnnxTensor:
+        """Return a tensor whose numbers are in this file."""
+        form, span = next(((form, content[key]) for key, form in LISTS.items() if key in content), (RAW, NOWHERE))
+        if tensor.kind not in BITS:
+            return tensor
+        if not isinstance(span, Span) or (form != VARINTS and span.length != tensor.size):
+            held = span.length if isinstance(span, Span) else 0
+            raise HeaderError(
+                f"is truncated or damaged: {tensor.name[:200]!r} has {held} of {tensor.size} bytes; download it again"
+            )
+        values: list[int] = []
+        if tensor.kind == INT64 and span.length <= 8 * SHORT:
+            raw = self._walker.content(span) if form == RAW else b""
+            values = [int.from_bytes(raw[at : at + 8], "little", signed=True) for at in range(0, len(raw), 8)]
+            values = values if form == RAW else self._walker.numbers(span, SHORT)
+        return replace(tensor, form=form, span=span, values=tuple(values))
+
+    def _outside(self, tensor: OnnxTensor, entries: Mapping[bytes, Span]) -> OnnxTensor:
+        """Return a tensor whose numbers are in another file."""
+        file = self._walker.text(entries.get(b"location", NOWHERE))
+        offset, length = (self._walker.text(entries.get(key, NOWHERE)) for key in (b"offset", b"length"))
+        plain = all(re.fullmatch(r"[0-9]{0,19}", number) for number in (offset, length))
+        if not file or not plain or tensor.kind not in BITS or int(length or tensor.size) != tensor.size:
+            raise HeaderError(f"does not say where {tensor.name[:200]!r} of {tensor.shape} is stored; do not trust it")
+        return replace(tensor, form=OUTSIDE, span=Span(int(offset or 0), tensor.size), file=file)

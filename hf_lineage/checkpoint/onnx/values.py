@@ -1,0 +1,267 @@
+"""Numbers of ONNX tensors, and the values that a graph computes from its constants alone.
+
+The operations are those of the ONNX specification and, in the domain `com.microsoft`, of ONNX Runtime's
+`docs/ContribOperators.md`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.checkpoint.onnx.header import VARINTS, OnnxGraph, OnnxNode, OnnxTensor
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo, single
+from hf_lineage.errors import CheckpointError, printable
+from hf_lineage.files.safetensors import Stamp
+
+Array = NDArray[Any]
+KINDS = {1: "F32", 2: "U8", 3: "I8", 4: "U16", 5: "I16", 6: "I32", 7: "I64", 9: "BOOL", 10: "F16", 11: "F64", 12: "U32"}
+KINDS |= {13: "U64", 16: "BF16", 17: "F8_E4M3", 19: "F8_E5M2", 24: "F8_E8M0"}
+"""The number of a data type that NumPy has too -> its name in safetensors' spelling."""
+HALVES = {21: False, 22: True}
+"""The number of a data type of four bits -> whether it has a sign."""
+
+
+def stored(tensor: OnnxTensor, file: Path, stamp: Stamp | None) -> StoredTensor:
+    """Return a constant as its file holds it: in a number format of NumPy, or as bytes that are decoded later."""
+    if tensor.form == VARINTS or tensor.kind not in KINDS:
+        return StoredTensor(file, "U8", (tensor.span.length,), tensor.span.start, stamp)
+    return StoredTensor(file, KINDS[tensor.kind], tensor.shape, tensor.span.start, stamp)
+
+
+def constant(tensor: OnnxTensor) -> TensorInfo:
+    """Return a constant as a tensor of the model."""
+    parts = (tensor.name,)
+    if tensor.kind in HALVES:
+        return TensorInfo(tensor.shape, parts, partial(_halves, tensor), itemsize=1)
+    if tensor.kind not in KINDS:
+        why = f"is stored as data type {tensor.kind} of ONNX, which hf-lineage cannot read"
+        return TensorInfo(tensor.shape, parts, refusal=why)
+    if tensor.form == VARINTS:
+        return TensorInfo(tensor.shape, parts, partial(_listed, tensor), itemsize=8)
+    return TensorInfo(tensor.shape, parts)
+
+
+def unpacked(content: Array, bits: int) -> Array:
+    """Return bytes (..., n) as the whole numbers (..., n * 8 / bits) packed in them, that of the lowest bits first."""
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    numbers: Array = (content[..., None] >> shifts & np.uint8(2**bits - 1)).reshape(*content.shape[:-1], -1)
+    return numbers
+
+
+def _listed(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
+    """Return the numbers of a list; floats of sixteen bits stand in it as whole numbers of the same bits."""
+    dtype = DTYPES[KINDS[tensor.kind]]
+    numbers = _whole_numbers(tensor, parts[0])
+    if dtype.kind in "iub":
+        return numbers.astype(dtype).reshape(tensor.shape)
+    return numbers.astype(f"u{dtype.itemsize}").view(dtype).reshape(tensor.shape)
+
+
+def _halves(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
+    """Return numbers of four bits, the first in the lower half of a byte."""
+    content = _whole_numbers(tensor, parts[0]).astype(np.uint8) if tensor.form == VARINTS else parts[0]
+    numbers = unpacked(content, 4)[: int(np.prod(tensor.shape))].reshape(tensor.shape)
+    return (numbers << 4).view(np.int8) >> 4 if HALVES[tensor.kind] else numbers
+
+
+def _whole_numbers(tensor: OnnxTensor, content: Array) -> Array:
+    """Return the numbers of a packed list, each of seven bits a byte, the lowest first; a byte below 128 ends one."""
+    ends = np.flatnonzero(content < 128)
+    wanted = tensor.size if tensor.kind in HALVES else int(np.prod(tensor.shape))
+    starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
+    lengths = ends + 1 - starts
+    if len(ends) != wanted or (wanted and (lengths.max() > 10 or ends[-1] != len(content) - 1)):
+        raise CheckpointError(f"{tensor.name} holds {len(ends)} of {wanted} numbers; have the ONNX file saved again")
+    numbers = np.zeros(wanted, np.uint64)
+    for place in range(int(lengths.max()) if wanted else 0):
+        longer = lengths > place
+        bits = content[starts[longer] + place].astype(np.uint64) & np.uint64(127)
+        numbers[longer] |= bits << np.uint64(7 * place)
+    return numbers.view(np.int64)
+
+
+Constant = NDArray[Any]
+DEEPEST, MOST_INPUTS = 16, 8
+"""Operations on the way from a constant to a weight, and inputs of each, at most."""
+
+
+class Values:
+    """Finds the values of a graph that depend on constants alone."""
+
+    def __init__(self, graph: OnnxGraph) -> None:
+        self._tensors = graph.tensors
+        self.makers: dict[str, OnnxNode] = {}
+        """The name of a value -> the node that computes it, the first of several in separate graphs."""
+        for node in graph.nodes:
+            for output in node.outputs:
+                self.makers.setdefault(output, node)
+        self._known: dict[str, TensorInfo | None] = {}
+
+    def find(self, name: str, depth: int = 0) -> TensorInfo | None:
+        """Return a value that depends on constants alone, None for any other.
+
+        Raise CheckpointError where an operation on it cannot be as the specification says.
+        """
+        if name not in self._known:
+            self._known[name] = self._computed(name, depth)
+        return self._known[name]
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """Return the numbers of a short constant of whole numbers; none for any other value."""
+        return self._tensors[name].values if name in self._tensors else ()
+
+    def _computed(self, name: str, depth: int) -> TensorInfo | None:
+        if name in self._tensors:
+            return constant(self._tensors[name])
+        node = self.makers.get(name)
+        if node is None or node.kind not in OPERATIONS or depth > DEEPEST or len(node.inputs) > MOST_INPUTS:
+            return None
+        inputs = [self.find(value, depth + 1) for value in node.inputs if value]
+        known = [info for info in inputs if info is not None]
+        try:
+            return OPERATIONS[node.kind](node, known) if known and len(known) == len(inputs) else None
+        except (ValueError, IndexError, TypeError, OverflowError) as error:
+            raise CheckpointError(
+                f"the ONNX graph computes {printable(name, 200)} in an invalid way ({error}); do not trust it"
+            ) from None
+
+
+def combined(
+    inputs: Sequence[TensorInfo], shape: tuple[int, ...], compute: Callable[..., Constant], refusal: str = ""
+) -> TensorInfo:
+    """Return a tensor that is computed from others, each of whose parts is read once."""
+    parts = tuple(dict.fromkeys(part for info in inputs for part in info.parts))
+    places = [[parts.index(part) for part in info.parts] for info in inputs]
+
+    def decode(stored: Sequence[Constant]) -> Constant:
+        decoded = [info.decode([stored[place] for place in own]) for info, own in zip(inputs, places, strict=True)]
+        try:
+            with np.errstate(all="ignore"):  # weights that are not finite are found where they are compared
+                return compute(*decoded)
+        except (ValueError, TypeError) as error:
+            raise CheckpointError(
+                f"tensors of the ONNX graph do not fit each other ({error}); do not trust it"
+            ) from None
+
+    refusal = next((info.refusal for info in inputs if info.refusal), refusal)
+    return TensorInfo(shape, parts, decode, itemsize=4, refusal=refusal)
+
+
+def transposed(info: TensorInfo, order: Sequence[int] = (1, 0)) -> TensorInfo:
+    """Return a tensor with its dimensions in another order."""
+    if sorted(order) != list(range(len(info.shape))):
+        raise ValueError(f"the order {tuple(order)} does not fit {len(info.shape)} dimensions")
+    return combined([info], tuple(info.shape[place] for place in order), lambda tensor: tensor.transpose(order))
+
+
+def affine(
+    quantized: TensorInfo, scale: TensorInfo, zero: TensorInfo | None, axis: int = -1, block: int = 0
+) -> TensorInfo:
+    """Return (quantized - zero) scale, with one scale for all, for each index of an axis, or for blocks along it."""
+    shape = quantized.shape
+    spread = [_spread(shape, info.shape, axis, block) for info in (scale, zero) if info is not None]
+
+    def compute(numbers: Constant, factors: Constant, *zeros: Constant) -> Constant:
+        result = single(numbers).copy() if numbers.dtype == np.float32 else single(numbers)
+        for shift in zeros:
+            result -= spread[1](single(shift))
+        result *= spread[0](single(factors))
+        return result
+
+    return combined([quantized, scale, *([zero] if zero else [])], shape, compute)
+
+
+def _spread(shape: tuple[int, ...], given: tuple[int, ...], axis: int, block: int) -> Callable[[Constant], Constant]:
+    """Return a function that brings the scales of a tensor to a shape that broadcasts with it."""
+    if math.prod(given) == 1:
+        return lambda scales: scales.reshape(())
+    axis = range(len(shape))[axis]
+    if len(given) == 1 and given[0] == shape[axis]:
+        aligned = tuple(shape[axis] if place == axis else 1 for place in range(len(shape)))
+        return lambda scales: scales.reshape(aligned)
+    blocks = tuple(-(-length // block) if block and place == axis else length for place, length in enumerate(shape))
+    if block > 0 and given == blocks:
+        return lambda scales: scales.take(np.arange(shape[axis]) // block, axis)
+    if len(given) <= len(shape) and np.broadcast_shapes(shape, given) == shape:
+        return lambda scales: scales
+    raise ValueError(f"scales of the shape {given} for {shape}")
+
+
+def blocks(node: OnnxNode, inputs: Sequence[TensorInfo | None]) -> TensorInfo:
+    """Return the matrix (out, in) of MatMulNBits: each row in blocks, each of which has a scale and a zero point."""
+    rows, columns, bits, size = (node.attributes.get(key, 0) for key in ("N", "K", "bits", "block_size"))
+    quantized, scale, zero = inputs
+    across = (rows, columns, bits, size)
+    if not all(isinstance(number, int) and number > 0 for number in across) or bits not in (2, 4, 8) or size > 2**20:
+        raise ValueError(f"MatMulNBits with N, K, bits and block_size {across}")
+    count = -(-columns // size)
+    packed = -(-count * bits // 8)
+    if quantized is None or scale is None or math.prod(quantized.shape) != rows * count * size * bits // 8:
+        raise ValueError("MatMulNBits without its blocks")
+    if math.prod(scale.shape) != rows * count or (zero and math.prod(zero.shape) not in (rows * packed, rows * count)):
+        raise ValueError("MatMulNBits with the wrong number of scales or zero points")
+
+    def compute(content: Constant, factors: Constant, *zeros: Constant) -> Constant:
+        numbers = single(unpacked(content.reshape(rows, -1), bits)).reshape(rows, count, size)
+        shift = _zeros(zeros[0], rows, count, bits) if zeros else np.float32(2 ** (bits - 1))
+        matrix: Constant = (numbers - shift) * single(factors).reshape(rows, count, 1)
+        return matrix.reshape(rows, -1)[:, :columns]
+
+    return combined([quantized, scale, *([zero] if zero else [])], (rows, columns), compute)
+
+
+def _zeros(stored: Constant, rows: int, count: int, bits: int) -> Constant:
+    """Return the zero points of MatMulNBits (rows, count, 1), packed unless they are floats."""
+    if stored.dtype.itemsize > 1:
+        return single(stored).reshape(rows, count, 1)
+    return single(unpacked(stored.reshape(rows, -1), bits)[:, :count]).reshape(rows, count, 1)
+
+
+def _dequantized(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
+    quantized, scale, *zero = inputs
+    axis, block = (node.attributes.get(key, default) for key, default in (("axis", 1), ("block_size", 0)))
+    return affine(quantized, scale, zero[0] if zero else None, int(axis), int(block))
+
+
+def _times(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
+    del node
+    matrix, scale = sorted(inputs, key=lambda info: math.prod(info.shape), reverse=True)
+    return affine(matrix, scale, None)
+
+
+def _minus(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
+    del node
+    matrix, zero = inputs
+    spread = _spread(matrix.shape, zero.shape, -1, 0)
+    return combined(inputs, matrix.shape, lambda numbers, zeros: single(numbers) - spread(single(zeros)))
+
+
+def _turned(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
+    (matrix,) = inputs
+    return transposed(matrix, node.attributes.get("perm") or range(len(matrix.shape))[::-1])
+
+
+def _same(node: OnnxNode, inputs: Sequence[TensorInfo]) -> TensorInfo:
+    """Return the value itself; what Cast rounds is not rounded again."""
+    del node
+    return replace(inputs[0])
+
+
+OPERATIONS: Mapping[str, Callable[[OnnxNode, Sequence[TensorInfo]], TensorInfo]] = {
+    "Cast": _same,
+    "DequantizeLinear": _dequantized,
+    "Identity": _same,
+    "Mul": _times,
+    "Sub": _minus,
+    "Transpose": _turned,
+}
+"""The operations that stand between a constant and a weight."""

@@ -1,0 +1,301 @@
+"""The weights of an ONNX graph by the names of their modules, and the matrices that it multiplies with.
+
+The layout of a matrix in the file does not show how it is used; the operation that multiplies with it decides. The
+operations are those of the ONNX specification and of ONNX Runtime's `docs/ContribOperators.md`.
+
+A matrix has its own name where the exporter left it one. Otherwise it is named after a module: that in the name of the
+operation, that in PyTorch's metadata, or that of the bias that is added to the product. Operations that lead to no
+output of the graph do not count.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hf_lineage.checkpoint.onnx.header import OnnxGraph, OnnxNode
+from hf_lineage.checkpoint.onnx.values import OPERATIONS, Values, affine, blocks, combined, transposed
+from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+
+MOST_SCALE_USERS = 8
+"""Operations that use a product and are searched for its scale, at most."""
+
+
+class Products:
+    """Finds the matrix of an operation, given the operations that use each value."""
+
+    def __init__(self, values: Values, users: Mapping[str, Sequence[OnnxNode]]) -> None:
+        self._values, self._users = values, users
+
+    def find(self, node: OnnxNode) -> TensorInfo | None:
+        """Return the matrix (out, in) that an operation multiplies with; None if it multiplies with none.
+
+        Raise CheckpointError where it does not fit what it is multiplied with, NothingToCompare where it is not read.
+        """
+        place = place_of(node)
+        if node.kind not in PRODUCTS or len(node.inputs) <= place:
+            return None
+        known = self._values.find(node.inputs[place])
+        if known is None or (len(known.shape) != 2 and node.kind != "MatMulNBits"):
+            return None
+        try:
+            return PRODUCTS[node.kind](self, node)
+        except (ValueError, IndexError, TypeError, OverflowError) as error:
+            raise CheckpointError(
+                f"the ONNX graph multiplies with {printable(node.inputs[place], 200)} in an invalid way ({error}); do "
+                "not trust it"
+            ) from None
+
+    def product(self, node: OnnxNode) -> TensorInfo:
+        """Return the matrix of MatMul, Gemm and FusedMatMul."""
+        matrix = self._need(node.inputs[1])
+        factor = float(node.attributes.get("alpha") or 1.0)
+        turned = matrix if node.attributes.get("transB") else transposed(matrix)
+        return turned if factor == 1 else combined([turned], turned.shape, lambda numbers: numbers * factor)
+
+    def blocks(self, node: OnnxNode) -> TensorInfo:
+        """Return the matrix of MatMulNBits."""
+        if len(node.inputs) > 4 and node.inputs[4]:
+            raise NothingToCompare("the ONNX graph orders columns by g_idx (MatMulNBits), which hf-lineage cannot read")
+        zero = self._need(node.inputs[3]) if len(node.inputs) > 3 and node.inputs[3] else None
+        return blocks(node, [self._need(node.inputs[1]), self._need(node.inputs[2]), zero])
+
+    def quantized(self, node: OnnxNode) -> TensorInfo:
+        """Return the matrix of MatMulInteger, whose scale multiplies its result further on, and of its fused forms."""
+        place, scale, zero = INTEGERS[node.kind]
+        factor = self._scale_after(node) if scale is None else self._need(node.inputs[scale])
+        shift = self._values.find(node.inputs[zero]) if len(node.inputs) > zero and node.inputs[zero] else None
+        return transposed(affine(self._need(node.inputs[place]), factor, shift))
+
+    def _scale_after(self, node: OnnxNode) -> TensorInfo:
+        """Return the scale of the matrix, a factor of the product that multiplies the result of MatMulInteger."""
+        results = {*node.outputs}
+        results |= {output for name in node.outputs for user in self._after(name) for output in user.outputs}
+        for user in (user for name in results for user in self._after(name) if user.kind == "Mul"):
+            makers = [self._values.makers.get(name) for name in user.inputs if name not in results]
+            names = [name for maker in makers if maker and maker.kind == "Mul" for name in maker.inputs]
+            for name in (*names, *user.inputs):
+                if (scale := self._values.find(name)) is not None:
+                    return scale
+        raise ValueError("the result of MatMulInteger is not multiplied with a scale")
+
+    def _after(self, name: str) -> Sequence[OnnxNode]:
+        """Return some operations that use a value."""
+        return self._users.get(name, ())[:MOST_SCALE_USERS]
+
+    def _need(self, name: str) -> TensorInfo:
+        info = self._values.find(name)
+        if info is None:
+            raise ValueError(f"{name[:200]!r} is not a constant")
+        return info
+
+
+def place_of(node: OnnxNode) -> int:
+    """Return the number of the input of an operation that is the matrix, if it multiplies with one."""
+    return INTEGERS[node.kind][0] if node.kind in INTEGERS else 1
+
+
+INTEGERS: Mapping[str, tuple[int, int | None, int]] = {
+    "MatMulInteger": (1, None, 3),
+    "MatMulIntegerToFloat": (1, 3, 5),
+    "DynamicQuantizeMatMul": (1, 2, 3),
+    "QLinearMatMul": (3, 4, 5),
+}
+"""Operation -> numbers of the inputs that are the matrix, its scale (None where it comes later) and its zero point."""
+PRODUCTS: Mapping[str, Callable[[Products, OnnxNode], TensorInfo]] = {
+    **dict.fromkeys(("MatMul", "Gemm", "FusedMatMul", "FusedGemm"), Products.product),
+    **dict.fromkeys(INTEGERS, Products.quantized),
+    "MatMulNBits": Products.blocks,
+}
+"""The operations that multiply with a matrix."""
+
+OWN = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
+"""The name of a parameter in PyTorch."""
+ADDED = re.compile(
+    r"(?:_DequantizeLinear_Output|_output|_dequantized|_quantized|_quant|_transposed|_DQ|_Q[248][A-Za-z0-9]*|_q)$"
+)
+"""Suffixes that quantizers add to it, perhaps several times; names are hostile, so no repetition is nested."""
+MOST_ADDED = 3
+FUSED = frozenset(
+    {"Attention", "QAttention", "PackedAttention", "LongformerAttention", "DecoderAttention", "MoE", "QMoE", "GatedMLP"}
+    | {"MatMulBnb4", "QOrderedMatMul", "QOrderedAttention", "SparseAttention", "MatMulFpQ4", "QLinearConv"}
+)
+"""Operations of ONNX Runtime whose fused weights cannot be separated."""
+BIASES = {"Add": (0, 1), "BiasGelu": (1,), "FastGelu": (1,), "BiasAdd": (1,), "SkipLayerNormalization": (4,)}
+"""Operations that add a bias, each with the inputs that may be it."""
+NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")
+"""Operations whose second and third inputs are a gain and a bias."""
+AFTER = ("Cast", "DequantizeLinear", "Mul", "QuantizeLinear", "Reshape")
+"""Operations that may stand between a product and its bias."""
+LONGEST_CHAIN = 4
+MOST_BIAS_USERS = 64
+"""Operations that use a product and are searched for its bias, at most."""
+
+
+@dataclass
+class Weights:
+    """The weights of a graph by name."""
+
+    matrices: dict[str, TensorInfo] = field(default_factory=dict)
+    """Matrices that an operation multiplies with, each as (out, in)."""
+    others: dict[str, TensorInfo] = field(default_factory=dict)
+    """Gains, biases and embeddings, as they are stored."""
+    nameless: int = 0
+    """Matrices whose place in the model is unknown."""
+    heads: int | None = None
+    """The most heads into which a product is split; None if none is split."""
+
+
+def collect_weights(graph: OnnxGraph) -> Weights:
+    """Return the weights of a graph.
+
+    Raise NothingToCompare where operations hold them in a form that is not read. Raise CheckpointError where tensors do
+    not fit each other, or two matrices have one name.
+    """
+    search = _Search(graph)
+    for node in search.living():
+        search.visit(node)
+    return search.weights
+
+
+class _Search:
+    """Goes over the operations of a graph that lead to its outputs."""
+
+    def __init__(self, graph: OnnxGraph) -> None:
+        self._graph, self._values = graph, Values(graph)
+        self._users: dict[str, list[OnnxNode]] = defaultdict(list)
+        for node in graph.nodes:
+            for name in node.inputs:
+                self._users[name].append(node)
+        self._products = Products(self._values, self._users)
+        self.weights = Weights()
+
+    def living(self) -> Iterator[OnnxNode]:
+        """Yield the nodes on which an output depends, in the order of the file."""
+        makers: dict[str, list[int]] = defaultdict(list)
+        for number, node in enumerate(self._graph.nodes):
+            for name in node.outputs:
+                makers[name].append(number)
+        wanted, living = list(self._graph.outputs), [False] * len(self._graph.nodes)
+        while wanted:
+            for number in makers.pop(wanted.pop(), ()):
+                if not living[number]:
+                    living[number] = True
+                    wanted += (*self._graph.nodes[number].inputs, *self._graph.nodes[number].inner)
+        yield from itertools.compress(self._graph.nodes, living)
+
+    def visit(self, node: OnnxNode) -> None:
+        """Keep the weights that one operation takes."""
+        if node.domain not in ("", "ai.onnx") and node.kind in FUSED:
+            raise NothingToCompare(
+                f"the ONNX graph has the operation {node.kind}, whose fused weights hf-lineage cannot separate; check "
+                "a file without optimizations, or the safetensors release"
+            )
+        if node.kind in OPERATIONS and all(self._values.find(name) for name in node.inputs if name):
+            return
+        matrix = self._products.find(node)
+        if matrix is not None:
+            self._keep_matrix(node, matrix)
+        for place, name in enumerate(node.inputs):
+            if matrix is None or place > place_of(node):
+                self._keep_other(node, place, name)
+
+    def _keep_matrix(self, node: OnnxNode, matrix: TensorInfo) -> None:
+        bias, heads = self._after(node, matrix.shape[0])
+        name = self._name(node, bias)
+        self.weights.heads = max(filter(None, (heads, self.weights.heads)), default=None)
+        if name is None:
+            self.weights.nameless += 1
+        elif self.weights.matrices.setdefault(name, matrix).parts != matrix.parts:
+            raise CheckpointError(f"two matrices of the ONNX graph are {printable(name, 200)}; do not trust it")
+
+    def _keep_other(self, node: OnnxNode, place: int, name: str) -> None:
+        """Keep a tensor under its own name and that of the module which uses it: equal ones may be stored once."""
+        info = self._looked_up(node, self._values.find(name)) if name else None
+        if info is None or not info.shape:
+            return
+        own, module = _own(name), _module(node)
+        of_a_norm = {1: "weight", 2: "bias"}.get(place) if node.kind in NORMS else None
+        kind = own.rpartition(".")[2] if own else of_a_norm
+        if module and kind and len(info.shape) == 1:
+            self.weights.others.setdefault(f"{module}.{kind}", info)
+        if own:
+            self.weights.others.setdefault(own, info)
+
+    def _looked_up(self, node: OnnxNode, info: TensorInfo | None) -> TensorInfo | None:
+        """Return a table, scaled by the single scale that multiplies its rows after the lookup, if there is one."""
+        if info is None or node.kind != "Gather" or not node.outputs:
+            return info
+        users = self._users[node.outputs[0]][:MOST_BIAS_USERS]
+        scaled = next((user.inputs[1:3] for user in users if user.kind == "DequantizeLinear"), ())
+        scale, zero = (self._values.find(name) if name else None for name in (*scaled, "", "")[:2])
+        if scale is None or any(factor is not None and math.prod(factor.shape) != 1 for factor in (scale, zero)):
+            return info
+        return affine(info, scale, zero)
+
+    def _name(self, node: OnnxNode, bias: str | None) -> str | None:
+        own = _own(node.inputs[place_of(node)])
+        module = _module(node) or (bias.removesuffix(".bias") if bias else None)
+        return own or (f"{module}.weight" if module else None)
+
+    def _after(self, node: OnnxNode, rows: int) -> tuple[str | None, int | None]:
+        """Return the name of the bias of a product of so many rows, and the number of heads that it is split into."""
+        bias = next((own for name in node.inputs[2:] if (own := self._bias(name, rows))), None)
+        heads, value = None, node.outputs[0] if node.outputs else ""
+        for _ in range(LONGEST_CHAIN):
+            following = None
+            for user in self._users[value][:MOST_BIAS_USERS]:
+                names = (user.inputs[place] for place in BIASES.get(user.kind, ()) if place < len(user.inputs))
+                added = next((own for name in names if (own := self._bias(name, rows))), None)
+                bias = bias or added
+                heads = heads or (self._heads(user, rows) if user.kind == "Reshape" else None)
+                if (added or user.kind in AFTER) and following is None and user.outputs:
+                    following = user.outputs[0]
+            if following is None:
+                break
+            value = following
+        return bias, heads
+
+    def _bias(self, name: str, rows: int) -> str | None:
+        info = self._values.find(name) if name else None
+        own = _own(name)
+        return own if info is not None and info.shape == (rows,) and own and own.endswith(".bias") else None
+
+    def _heads(self, node: OnnxNode, rows: int) -> int | None:
+        """Return the number of heads that a product is reshaped into, by the last two lengths of its new shape."""
+        shape = self._values.integers(node.inputs[1]) if len(node.inputs) > 1 else ()
+        joined = self._values.makers.get(node.inputs[1]) if len(node.inputs) > 1 and not shape else None
+        if joined is not None and joined.kind == "Concat" and len(joined.inputs) > 2:
+            shape = tuple(number for name in joined.inputs[-2:] for number in self._values.integers(name))
+            shape = (0, 0, *shape) if len(shape) == 2 else ()
+        if len(shape) != 4:
+            return None
+        heads, size = shape[2:]
+        heads = rows // size if heads == -1 and size > 0 else heads
+        size = rows // heads if size == -1 and heads > 0 else size
+        return heads if heads > 0 and heads * size == rows else None
+
+
+def _own(name: str) -> str | None:
+    """Return the name that a parameter has in PyTorch; None for one that the exporter made up."""
+    bare = name.replace(".MatMul.", ".")
+    for _ in range(MOST_ADDED):
+        bare = ADDED.sub("", bare)
+    return bare if OWN.fullmatch(bare) and not bare.startswith("onnx.") else None
+
+
+def _module(node: OnnxNode) -> str | None:
+    """Return the module of PyTorch that an operation stems from, by its name or its metadata; None if neither tells.
+
+    The name is a path such as /encoder/layer.0/attention/self/query/MatMul; a list that is called itself stands in it
+    beside its entry, as in /model/model.0/auto_model.
+    """
+    path = node.name.strip("/").split("/")[:-1] if node.name.startswith("/") else []
+    kept = [part for part, after in zip(path, [*path[1:], ""], strict=False) if not after.startswith(f"{part}.")]
+    module = ".".join(kept) or node.scope
+    return module if OWN.fullmatch(f"{module}.weight") else None

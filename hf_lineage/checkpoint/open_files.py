@@ -1,0 +1,134 @@
+"""Opening: the tensors in the files of a repository, whether they are on this disk or on the Hub."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hf_lineage.architecture.class_tensors import older
+from hf_lineage.checkpoint.foreign import PICKLES, read_header, without_wrapper
+from hf_lineage.checkpoint.formats.modules import PLAIN
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import DTYPES, WIDER, TensorInfo, as_stored
+from hf_lineage.checkpoint.weight_files import WeightFiles
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.files.safetensors import LARGEST_HEADER
+from hf_lineage.hub.repo import RepoRef
+
+if TYPE_CHECKING:
+    from hf_lineage.hub.ranges import RangedFile
+
+
+HALF = "float16"
+
+
+def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
+    """Return the checkpoint in these files, every header checked; `config` tells how its tensors are stored.
+
+    Raise NothingToCompare for a format that is not read, CheckpointError if they are damaged or contradict each other.
+    """
+    repo, foreign = weights.repo, weights.foreign
+    if foreign:
+        return foreign.open()
+    if pickles := [file for file in weights.files if file.endswith(PICKLES)]:
+        repo.fetch(*pickles)  # the list of an archive is at its end
+    note = ""
+    if any("quant" in name for name in repo.files()):
+        from hf_lineage.checkpoint.formats.table import beside
+
+        config, note = beside(repo, config)
+    checkpoint = without_wrapper(_opened(repo, weights.files, config))
+    known = checkpoint.tensors
+    renamed = {name if (new := older(name)) in known else new: known[name] for name in known}
+    checkpoint = checkpoint.with_tensors(renamed)
+    lost = sorted(set(weights.index) - set(checkpoint.stored))
+    if lost:
+        shown = f"{printable(lost[0], 200)}{f' and {len(lost) - 1} more' * (len(lost) > 1)}"
+        checkpoint.notes += (f"the index names {shown}, which no shard holds; transformers loads the others",)
+    checkpoint.notes += (note,) if note and checkpoint.decoded else ()
+    return checkpoint
+
+
+def open_file(repo: RepoRef, file: str) -> Checkpoint:
+    """Return the tensors of one file of a repository; raise as `open_weights` does."""
+    return _opened(repo, [file], {})
+
+
+def _opened(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any]) -> Checkpoint:
+    """Return the checkpoint in these files; files on this disk are read there, of the others ranges are downloaded."""
+    if all(map(repo.has, files)):
+        return Checkpoint(*_tensors({file: (repo.located(file), str(repo.path(file))) for file in files}, repo, config))
+    from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
+
+    remote_files, pool, downloads = ranged(repo, files, lambda file: file.read_head(8 + LARGEST_HEADER))
+    here = {file: (repo.located(file), str(repo.path(file))) for file in files}
+    by_path = {file.path: file for file in remote_files}
+    places = here | {file.file: (file.path, str(file)) for file in remote_files}
+    stored, tensors = _tensors(places, repo, config, lambda names, known: _fetch(names, known, by_path, pool))
+    if not remote_files:
+        return Checkpoint(stored, tensors)
+    return RemoteCheckpoint(stored, tensors, by_path, pool, downloads)
+
+
+def _tensors(
+    files: Mapping[str, tuple[Path, str]],
+    repo: RepoRef,
+    config: Mapping[str, Any],
+    fetch: Callable[[Iterable[str], dict[str, StoredTensor]], None] | None = None,
+) -> tuple[dict[str, StoredTensor], dict[str, TensorInfo]]:
+    """Return the tensors as stored and as the model loads them; `fetch` gets those that describe others."""
+    stored = _stored(files, repo)
+    try:
+        if PLAIN.alone(stored, config):
+            tensors = PLAIN.tensors(stored, config)
+        else:
+            from hf_lineage.checkpoint.formats.table import first_read, tensors_of
+
+            if fetch is not None:
+                fetch(first_read(stored, config), stored)
+            tensors = tensors_of(stored, config)
+    except (CheckpointError, NothingToCompare) as error:
+        raise type(error)(f"{repo}: {error}") from None
+    if _in_half(config):
+        plain = {part for tensor in tensors.values() if tensor.decode is as_stored for part in tensor.parts}
+        stored |= {
+            name: replace(stored[name], halved=True) for name in plain if DTYPES.get(stored[name].dtype) in WIDER
+        }
+    return stored, tensors
+
+
+def _in_half(config: Mapping[str, Any]) -> bool:
+    """Return whether `config.json` has the model loaded in float16, whatever its files hold."""
+    named = config.get("dtype")
+    return bool((config.get("torch_dtype") if named is None else named) == HALF)
+
+
+def _fetch(
+    names: Iterable[str], stored: dict[str, StoredTensor], files: Mapping[Path, RangedFile], pool: Executor
+) -> None:
+    """Download some small tensors of files on the Hub, which are written to from here on."""
+    remote = {name: tensor for name in names if (tensor := stored[name]).file in files}
+    for name, tensor in remote.items():
+        stored[name] = replace(tensor, stamp=None)
+
+    def fetched(tensor: StoredTensor) -> None:
+        file, stop = files[tensor.file], tensor.start + tensor.size
+        file.fetch(max(tensor.start, file.head), max(stop, file.head))
+
+    list(pool.map(fetched, remote.values()))
+
+
+def _stored(files: Mapping[str, tuple[Path, str]], repo: RepoRef) -> dict[str, StoredTensor]:
+    """Return the tensors of all files, given for each file its path and the name that errors show."""
+    tensors: dict[str, StoredTensor] = {}
+    holder: dict[str, str] = {}
+    for file, (path, shown) in files.items():
+        for name, tensor in read_header(file, path, shown):
+            if name in tensors:
+                raise CheckpointError(f"{repo}: {name} is in both {holder[name]} and {file}; remove one of them")
+            tensors[name], holder[name] = tensor, file
+    return tensors

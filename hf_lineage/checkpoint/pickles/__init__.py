@@ -1,0 +1,1 @@
+"""Pickles: files of `torch.save`, read without running anything that they name."""

@@ -1,0 +1,249 @@
+"""Rounding: whether the numbers of a matrix lie on the grid of a quantization, and how far rounding moves them.
+
+A quantized matrix that was stored as floating-point numbers again still shows its grid: within each group of numbers
+that share a scale, all are levels of one table times that scale. A trained matrix shows none. The levels are whole
+numbers, or those of a short floating-point format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.checkpoint.formats.bitsandbytes import CODES
+from hf_lineage.checkpoint.formats.grid import E2M1
+from hf_lineage.checkpoint.tensor import DTYPES, single
+
+if TYPE_CHECKING:
+    from hf_lineage.signature.recipe import Vector
+
+
+Matrix = NDArray[np.float32]
+
+DIGITS = {"BF16": 8, "F16": 11, "F32": 24, "F64": 53}
+"""Binary digits of a number of each format, the leading one included."""
+STORED = {DIGITS[name]: DTYPES[name] for name in ("BF16", "F16")}
+"""The formats that are shorter than float32, by their digits."""
+LEAST = {DIGITS["F16"]: -24}
+"""Digits of a format -> the power of two between its numbers next to 0, if that is not far below all weights."""
+BLOCKS, SQUARE = (128, 64, 32, 16), 128
+"""Numbers of a row or of a column that share a scale, where it is not the whole row, column or matrix; and the side of
+squares that do."""
+LOOKED_AT = 2**13
+"""Numbers of a matrix that are tested, spread over its groups."""
+FEWEST = 256
+"""The fewest numbers that must be tested: by chance, three of ten lie close to a multiple."""
+CLOSE, SHARE = 0.15, 0.99
+"""Largest distance of a number from a level, in steps, and the least share of the numbers that are so close."""
+FAR = 0.8
+"""Least share of a few numbers, tested first: a smaller one ends the test."""
+DRIFT = 0.05
+"""The most steps by which the storing format may have moved a number that is tested."""
+
+
+class Levels(NamedTuple):
+    """The table of a quantization: whole numbers of some bits, or those of a floating-point format."""
+
+    bits: int
+    table: Vector | None = None
+    """(n,): ascending, from -1 to 1; None for whole numbers."""
+    name: str = ""
+    """Name of the floating-point format; empty for whole numbers."""
+    top: float = 1.0
+    """Largest number of the format, where scales may be powers of two, or missing; else 1."""
+
+    def fits(self, groups: _Groups) -> tuple[Matrix, Matrix]:
+        """Return scales and zero points (f, g, 1) that a quantizer may have chosen, in f ways.
+
+        Of whole numbers these are by the largest magnitude, with or without its negative, or by the range.
+        """
+        largest, none = groups.largest, np.zeros_like(groups.least)
+        if self.table is None:
+            half, span = np.float32(2 ** (self.bits - 1)), (groups.most - groups.least) / np.float32(2**self.bits - 1)
+            scales = np.stack([largest / (half - 1), largest / half, span, span])
+            return scales, np.stack([none, none, groups.least, none])
+        power = np.exp2(np.ceil(np.log2(np.maximum(largest, np.float32(1e-30)) / np.float32(self.top))))
+        fixed = [np.ones_like(largest), power] if self.top > 1 else []
+        scales = np.stack([*(scale * np.float32(self.top) for scale in fixed), largest])
+        return scales, np.zeros_like(scales)
+
+    def nearest(self, places: Vector | Matrix) -> tuple[Matrix, Matrix, Matrix]:
+        """Return the nearest level of each number, and the distances to the next one below and above."""
+        if self.table is None:
+            one = np.ones(places.shape, np.float32)
+            return np.rint(places), one, one
+        at, gaps = np.searchsorted((self.table[1:] + self.table[:-1]) / 2, places), np.diff(self.table)
+        below, above = (np.take(gaps, side, mode="clip").astype(np.float32) for side in (at - 1, at))
+        return self.table[at].astype(np.float32), below, above
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The grid of a quantization, with what a matrix on it has for scales, in the shape of the matrix."""
+
+    levels: Levels
+    scale: Matrix
+    zero: Matrix
+    step: Matrix
+    """Distance of neighbouring values around each number, the mean of both sides."""
+
+    @property
+    def bits(self) -> int:
+        """Bits of a number."""
+        return self.levels.bits
+
+    def rounds(self, base: Matrix, matrix: Matrix) -> bool:
+        """Return whether nearly all numbers of a matrix are the nearest on the grid to those of a base."""
+        nearest = self.levels.nearest((base - self.zero) / np.where(self.scale > 0, self.scale, 1))[0]
+        return bool(np.mean(np.abs(nearest * self.scale + self.zero - matrix) <= CLOSE * self.step) >= SHARE)
+
+
+class _Groups(NamedTuple):
+    """The numbers of a matrix by the scale that they would share."""
+
+    numbers: Matrix
+    """(g, n)."""
+    least: Matrix
+    """(g, 1): the least number of each group."""
+    most: Matrix
+    """(g, 1): the largest number of each group."""
+
+    @classmethod
+    def every(cls, cells: Matrix) -> _Groups:
+        """Return all groups (r, c, h, w) of h rows and w columns each, as they lie beside each other in the matrix."""
+        numbers = cells.reshape(-1, cells.shape[2] * cells.shape[3])
+        return cls(numbers, numbers.min(axis=1, keepdims=True), numbers.max(axis=1, keepdims=True))
+
+    @classmethod
+    def some(cls, cells: Matrix) -> _Groups:
+        """Return some numbers of some groups, with the least and the largest of all numbers of the group."""
+        rows, columns, high, wide = cells.shape
+        groups, size = rows * columns, high * wide
+        each = min(size, max(LOOKED_AT // groups, FEWEST))
+        chosen = np.arange(0, groups, max(1, groups * each // LOOKED_AT))
+        numbers, least, most = cls.every(cells[np.divmod(chosen, columns)][:, None])
+        return cls(numbers[:, :: max(1, size // each)], least, most)
+
+    @property
+    def largest(self) -> Matrix:
+        """(g, 1): the largest magnitude."""
+        return np.maximum(-self.least, self.most)
+
+
+def find_grid(matrix: Matrix, digits: int) -> Grid | None:
+    """Return the grid on which the numbers of a matrix (r, c) lie; None if there is none.
+
+    `digits` are the binary digits with which they were stored.
+    """
+    divided = [(cells, _Groups.some(cells)) for cells in _divisions(matrix)]
+    likely = ((row, at, *rest) for at, (_, some) in enumerate(divided) for row, *rest in _likely(some, digits))
+    for row, at, place, fit in sorted(likely):
+        (cells, some), levels = divided[at], TABLES[row][place]
+        scale, zero = (every[fit] for every in levels.fits(some))
+        counted, share = _shares(some.numbers, _Placed.on(levels, some.numbers, scale, zero), digits)
+        if counted >= FEWEST and share >= SHARE:
+            groups = _Groups.every(cells)
+            scale, zero = (every[fit] for every in levels.fits(groups))
+            _, below, above = levels.nearest((groups.numbers - zero) / np.where(scale > 0, scale, 1))
+            step = single(scale * (below + above) / 2)
+            whole = (np.broadcast_to(one, groups.numbers.shape).reshape(cells.shape) for one in (scale, zero, step))
+            return Grid(levels, *(values.swapaxes(1, 2).reshape(matrix.shape) for values in whole))
+    return None
+
+
+def shortest(matrix: Matrix, digits: int) -> int:
+    """Return the binary digits of the shortest format that holds all numbers of a matrix stored with so many."""
+    shorter = (short for short in sorted(STORED) if short < digits)
+    parts = matrix[:1], matrix
+    return next((it for it in shorter if all(np.array_equal(rounded(one, it), one) for one in parts)), digits)
+
+
+def spacing(matrix: Matrix, digits: int) -> Matrix:
+    """Return the distance between neighbouring numbers of a format around each number of a matrix."""
+    exponents = np.arange(256) - 126  # by the eight bits in which float32 stores them; 0 has the least
+    units = np.ldexp(np.float32(1), np.maximum(exponents - digits, LEAST.get(digits, -148)))
+    return units[(matrix.view(np.uint32) >> 23).astype(np.uint8)]
+
+
+def rounded(matrix: Matrix, digits: int) -> Matrix:
+    """Return numbers rounded to a format of so many binary digits; those of float32 stay as they are."""
+    if digits not in STORED:
+        return matrix
+    with np.errstate(over="ignore"):
+        return single(matrix.astype(STORED[digits]))
+
+
+def _divisions(matrix: Matrix) -> Iterator[Matrix]:
+    """Yield a matrix in groups (r, c, h, w) that share a scale: all of it, rows, columns, blocks of these, squares."""
+    rows, columns = matrix.shape
+    blocks = [(high, wide) for size in BLOCKS for high, wide in ((1, size), (size, 1))]
+    for high, wide in ((rows, columns), (1, columns), (rows, 1), *blocks, (SQUARE, SQUARE)):
+        if rows % high == 0 and columns % wide == 0:
+            yield matrix.reshape(rows // high, high, columns // wide, wide).swapaxes(1, 2)
+
+
+def _levels(bits: int, values: Iterable[float], name: str = "", scaled: bool = False) -> Levels:
+    table = np.unique(np.array([*values], np.float64))
+    return Levels(bits, table / table[-1], name, float(table[-1]) if scaled else 1.0)
+
+
+def _eight(name: str) -> Levels:
+    values = single(np.arange(256, dtype=np.uint8).view(DTYPES[f"F8_{name}"]))
+    return _levels(8, values[np.isfinite(values)], name, scaled=True)
+
+
+TABLES = (
+    (_levels(1, (-1, 1)), _levels(2, (-1, 0, 1)), *map(Levels, range(2, 6))),
+    (_levels(4, E2M1, "E2M1", scaled=True), *(_levels(4, values, name.upper()) for name, values in CODES.items())),
+    (_eight("E5M2"), _eight("E4M3"), *map(Levels, range(6, 9))),
+)
+"""Tables of levels, in the order in which they are looked for: a finer grid holds the numbers of a coarser one."""
+
+
+def _likely(some: _Groups, digits: int) -> Iterator[tuple[int, int, int]]:
+    """Yield each row and place in TABLES, and the number of a fit, by which a few numbers may lie on a grid."""
+    few = _Groups(*(each[:: -(-len(some.numbers) // 16)] for each in some))
+    numbers, owners, placed = few.numbers[:, ::64], list[tuple[int, int, int]](), list[_Placed]()
+    for row, table in enumerate(TABLES):
+        for place, levels in enumerate(table):
+            placed.append(_Placed.on(levels, numbers, *levels.fits(few)))
+            owners += ((row, place, fit) for fit in range(len(placed[-1].scale)))
+    counted, share = _shares(numbers, _Placed(*map(np.concatenate, zip(*placed, strict=True))), digits)
+    return (owners[number] for number in np.flatnonzero((counted == 0) | (share >= FAR)))
+
+
+class _Placed(NamedTuple):
+    """Numbers on grids."""
+
+    scale: Matrix
+    """(f, g, 1)."""
+    zero: Matrix
+    at: Matrix
+    """(f, g, n): in units of the scale."""
+    nearest: Matrix
+    gap: Matrix
+    """Distance from the nearest level to the next one on the side of the number."""
+
+    @classmethod
+    def on(cls, levels: Levels, numbers: Matrix, scale: Matrix, zero: Matrix) -> _Placed:
+        """Return numbers (g, n) on the grids of some levels."""
+        at = np.asarray((numbers - zero) / np.where(scale > 0, scale, 1), np.float32)
+        nearest, below, above = levels.nearest(at)
+        return cls(scale, zero, at, nearest, np.where(at < nearest, below, above))
+
+
+def _shares(numbers: Matrix, placed: _Placed, digits: int) -> tuple[Vector, Vector]:
+    """Return how many numbers count, and the share of these that is close to a level; (f,) for scales (f, g, 1).
+
+    Zeros do not count, nor do numbers that storing moved too far.
+    """
+    scale, zero, at, nearest, gap = placed
+    counted = (nearest * scale + zero != 0) & ((numbers != 0) | (zero == 0))
+    counted &= np.abs(numbers) <= DRIFT * 2.0**digits * gap * scale
+    close = counted & (np.abs(at - nearest) <= CLOSE * gap)
+    counts = counted.sum(axis=(-2, -1))
+    return counts, close.sum(axis=(-2, -1)) / np.maximum(counts, 1)

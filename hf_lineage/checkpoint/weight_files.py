@@ -1,0 +1,238 @@
+"""Files: those of a repository that hold its weights, which transformers would load, or else the likely ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hf_lineage.architecture.config_checks import of_diffusers
+from hf_lineage.architecture.tables import find_known
+from hf_lineage.checkpoint.foreign import (
+    NO_WEIGHTS,
+    PICKLED,
+    PICKLES,
+    WEIGHT_FILES,
+    ForeignModel,
+    Layout,
+    foreign_model,
+    unusual,
+)
+from hf_lineage.checkpoint.foreign_form import list_files
+from hf_lineage.errors import Ambiguous, CheckpointError, NoModelError, NothingToCompare, NoWeights, printable
+from hf_lineage.hub.repo import RepoRef
+
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+DIFFUSERS = "diffusion_pytorch_"
+"""The prefix of these names in a folder that diffusers wrote."""
+INDICES = (INDEX, DIFFUSERS + INDEX)
+SHARD, PICKLED_SHARD = re.compile(r"[^/\\:\0]+\.safetensors"), re.compile(r"[^/\\:\0]+\.bin")
+"""Files of the folder itself on every platform."""
+NAMED = "transformers_weights"
+"""The key of `config.json` with which transformers loads another file than these two."""
+RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")
+"""Parts of a distributed checkpoint, which transformers prefers to everything else in a folder."""
+PICKLE_BEGINS, BEGINNING = ("PK\x03\x04", *(f"\ufffd{chr(protocol)}" for protocol in range(2, 6))), 64
+"""Beginnings, as text, of files of torch.save (an archive or a pickle), and the number of bytes read to see them."""
+PICKLE_READ = "{} is a pickle; its tensors were read and nothing was run (--allow-pickle)"
+CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
+
+
+@dataclass(frozen=True)
+class WeightFiles:
+    """The files of a repository that hold its weights, found once."""
+
+    repo: RepoRef
+    files: tuple[str, ...]
+    """The files that transformers reads; none where the model is read in a foreign form."""
+    index: Mapping[str, str] = field(default_factory=dict)
+    """Tensor -> file, by the index; empty if there is none."""
+    foreign: ForeignModel | None = None
+    """The foreign form that the model is read in; None where the files are as transformers saves them."""
+    layout: Layout | None = None
+    """The files that are read although transformers does not load them; None where there are others."""
+
+    @property
+    def doubt(self) -> str:
+        """Why weights that do not fit their class need not be damaged, as they need not be the model; else empty."""
+        return (self.foreign.form.doubt if self.foreign else "") or (self.layout.note if self.layout else "")
+
+    def list_read(self) -> list[str]:
+        """Return the names of the files that are read."""
+        return self.foreign.list_read() if self.foreign else list(self.files)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return sentences about other files with weights that another loader may read."""
+        if self.foreign:
+            return self.foreign.notes()
+        pickled = next((name for name in sorted(self.files) if name.endswith(PICKLES)), None)
+        notes: tuple[str, ...] = (self.layout.note,) if self.layout else ()
+        notes += (PICKLE_READ.format(printable(pickled, 200)),) if pickled else ()
+        others = [name for name in self.repo.files() if name.endswith(WEIGHT_FILES) and name not in self.files]
+        unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
+        if not unread:
+            return notes
+        more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
+        loads = "" if self.layout else f": transformers loads {min(self.files)}, other loaders may choose otherwise"
+        return (*notes, f"{printable(unread[0], 200)}{more} may hold weights too and was not read{loads}")
+
+
+def find_weights(repo: RepoRef) -> WeightFiles:
+    """Return the files that hold the weights of a repository; raise as `foreign_model` and `weights_in`."""
+    return weights_in(repo, foreign_model(repo))
+
+
+def weight_files(repo: RepoRef) -> list[str]:
+    """Return the names of the files that are read of a repository; raise as `find_weights` does."""
+    return find_weights(repo).list_read()
+
+
+def weights_in(repo: RepoRef, foreign: ForeignModel | None) -> WeightFiles:
+    """Return the files that hold the weights of a repository, given the foreign form in which it is read, if any.
+
+    Raise NothingToCompare where other loaders would read other files, CheckpointError where some are missing.
+    """
+    if foreign:
+        return WeightFiles(repo, (), foreign=foreign)
+    index, files, layout = _located(repo)
+    return WeightFiles(repo, tuple(files), index, layout=layout)
+
+
+def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
+    """Return the map of the index, the files that are read, and the layout if it is not one that transformers loads."""
+    ranks = next(filter(RANKS.fullmatch, repo.files()), None)
+    if ranks:
+        raise NothingToCompare(
+            f"{repo} holds a distributed checkpoint ({ranks}), which hf-lineage cannot read and transformers prefers "
+            f"to {SINGLE}; save the model in one piece"
+        )
+    named = _named(repo)
+    single, index_file = _usual(repo)
+    if named is not None:
+        usual = [name for name in (single, index_file) if repo.offers(name)]
+        if any(name != named for name in usual):
+            raise Ambiguous(
+                f"{repo}: transformers loads {printable(named, 200)}, which config.json names (`{NAMED}`), and other "
+                f"loaders load {next(name for name in usual if name != named)}; keep one of them"
+            )
+        return *_in_file(repo, named), None
+    index = repo.read_json(index_file) if repo.offers(index_file) else None
+    if not repo.offers(single):
+        if index is not None:
+            return *_shards(repo, index, index_file), None
+        if repo.allow_pickle and (pickled := _pickled(repo)):
+            return *pickled, None
+        layout = unusual(repo)
+        if layout is None:
+            if other := other_format(repo):
+                raise NothingToCompare(other)
+            raise NoWeights(f"{repo} holds no weights ({single} or {index_file})")
+        return {}, list(layout.files), layout
+    if index is not None and set(_listed(repo, index, index_file).values()) != {single}:
+        raise Ambiguous(
+            f"{repo} holds {single}, and its {index_file} names other files: transformers loads the file, other "
+            "loaders follow the index; keep one of them"
+        )
+    return {}, [single], None
+
+
+def _usual(repo: RepoRef) -> tuple[str, str]:
+    """Return the names of the only file with weights and of the index, by the library that wrote `config.json`."""
+    before = DIFFUSERS if of_diffusers(repo.read_json("config.json") or {}) else ""
+    return before + SINGLE, before + INDEX
+
+
+def _pickled(repo: RepoRef) -> tuple[dict[str, str], list[str]] | None:
+    """Return an index's map of pickles, and the pickles that transformers loads where there is no safetensors file."""
+    single, index = PICKLED
+    if repo.offers(single):
+        return {}, [single]
+    if not repo.offers(index):
+        return None
+    repo.fetch(index)
+    return _shards(repo, repo.read_json(index) or {}, index, PICKLED_SHARD)
+
+
+def _named(repo: RepoRef) -> str | None:
+    """Return the file that config.json names; NothingToCompare for one that transformers would not load either."""
+    named = (repo.read_json("config.json") or {}).get(NAMED)
+    if named is None:
+        return None
+    if not isinstance(named, str) or not SHARD.fullmatch(named.removesuffix(".index.json")):
+        raise NothingToCompare(
+            f"{repo}: config.json names the weights {printable(str(named), 200)} (`{NAMED}`), which is not a "
+            "safetensors file of this folder; leave the key out"
+        )
+    return named
+
+
+def _in_file(repo: RepoRef, named: str) -> tuple[dict[str, str], list[str]]:
+    if not repo.offers(named):
+        raise CheckpointError(f"{repo}: config.json names the weights {printable(named, 200)}, which are missing")
+    if named.endswith(".json"):
+        repo.fetch(named)
+    index = repo.read_json(named) if named.endswith(".json") else None
+    return ({}, [named]) if index is None else _shards(repo, index)
+
+
+def _listed(repo: RepoRef, index: Mapping[str, object], file: str = INDEX) -> dict[str, str]:
+    weight_map = index.get("weight_map")
+    if not isinstance(weight_map, dict) or not all(isinstance(shard, str) for shard in weight_map.values()):
+        raise CheckpointError(f"{repo}: {file} has no `weight_map` from tensor names to file names; save it again")
+    return weight_map
+
+
+def _shards(
+    repo: RepoRef, index: Mapping[str, object], file: str = INDEX, names: re.Pattern[str] = SHARD
+) -> tuple[dict[str, str], list[str]]:
+    """Return the map of the index, tensor -> shard, and the shards, all of which exist."""
+    weight_map = _listed(repo, index, file)
+    shards = sorted(set(weight_map.values()))
+    invalid = next((shard for shard in shards if not names.fullmatch(shard)), None)
+    if invalid is not None:
+        raise CheckpointError(
+            f"{repo}: {file} names a shard that is not a {names.pattern.rpartition('.')[2]} file of this folder: "
+            f"{printable(invalid, 200)}; do not trust this model"
+        )
+    missing = next((shard for shard in shards if not repo.offers(shard)), None)
+    if missing is not None:
+        raise CheckpointError(f"{repo}: {file} names the shard {missing}, which is missing; fetch it, or a newer index")
+    return weight_map, shards
+
+
+def other_format(repo: RepoRef) -> str | None:
+    """Return a sentence on what a repository without usable weights holds, with a remedy; None if unknown.
+
+    Raise NoModelError for a part of the Hub's cache, which is no repository.
+    """
+    files = repo.files()
+    if "adapter_model.safetensors" in files or "adapter_config.json" in files:
+        if "adapter_config.json" not in files:
+            return f"{repo} holds an adapter without its adapter_config.json; save it with peft's `save_pretrained`"
+        return f"{repo} holds only a LoRA adapter; `hf-lineage check {repo.typed}` checks it on its base"
+    if place := find_known("places", repo.folders()):
+        raise NoModelError(f"{repo}: {place}")
+    if known := find_known("files", [*list_files(repo, ""), *repo.folders()]):
+        return f"{repo}: {known}"
+    pickled = [name for name in files if name.endswith(PICKLES) and not NO_WEIGHTS.fullmatch(name)]
+    others = {name: what for name in pickled if (what := _no_pickle(repo, name))}
+    if name := next((name for name in pickled if name not in others), None):
+        return (
+            f"{repo} holds its weights as a pickle ({name}), which is never loaded; {CONVERT}, or let --allow-pickle "
+            "read its tensors without running it"
+        )
+    first = next(iter(others.items()), None)
+    return first and f"{repo} holds no weights: {first[0]} is {first[1]}, and no pickle as its name says"
+
+
+def content_of(repo: RepoRef, file: str) -> str:
+    """Return the kind of a file by its beginning; empty where it is not known, or the file is not here."""
+    return find_known("contents", [repo.read_head(file, BEGINNING) or ""])
+
+
+def _no_pickle(repo: RepoRef, file: str) -> str:
+    """Return the kind of a file named as a pickle that does not begin as one; empty for one that transformers loads."""
+    begins = repo.read_head(file, BEGINNING)
+    if begins is None or file.startswith("pytorch_model") or begins.startswith(PICKLE_BEGINS):
+        return ""
+    return content_of(repo, file) or "of no form that is known here"

@@ -1,0 +1,209 @@
+"""The inputs of the action, as action.yml hands them over: one environment variable each; and whose policy file counts.
+
+A `lineage.yaml` may be that of this repository, or of somebody who proposes a change to it: the commit that is checked
+out decides. Workflows of `issue_comment`, `check_run` and the like run on the default branch and check out what others
+propose. Other steps put models of others into the working directory. The event says no more than which commits are
+the repository's own; any other is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from hf_lineage import __version__
+from hf_lineage.checking.report import FILE, OWN
+from hf_lineage.errors import LineageError, OptionError, printable
+from hf_lineage.evidence.criteria import FAIL_ON
+from hf_lineage.files.paths import is_file, open_regular
+from hf_lineage.hub.repo import RepoRef, hub_name
+from hf_lineage.report import Format, names, renderer
+from hf_lineage.signature.values import Signature
+from hf_lineage.source.locate import locate, named
+
+LARGEST = 2**24
+"""Bytes of a policy, and of the file with the event that started the workflow; GitHub's are smaller."""
+BRANCH_EVENTS = frozenset({"push", "schedule", "workflow_dispatch", "release"})
+"""Events whose GITHUB_SHA is a commit of a branch or of a tag of the repository."""
+REQUEST_EVENTS = frozenset({"pull_request", "pull_request_target"})
+BRANCHES = ("refs/heads/", "refs/tags/")
+MERGE_QUEUE = "refs/heads/gh-readonly-queue/"
+"""Branches that GitHub makes of pull requests, those from forks as well, and that are pushed like any other."""
+SECONDS = 60
+UNKNOWN = (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError)
+"""Errors of reading an event that does not say what it should."""
+ALONE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
+"""Environment variables that keep git from fetching a missing object, and so from running what fetches it."""
+
+
+def is_own(locate: Callable[[], RepoRef | Signature], environ: Mapping[str, str]) -> bool:
+    """Return whether the policy of a model is the one in a commit of this repository that is checked out there."""
+    try:
+        own = _own_commits(environ)
+        source = locate() if own else None
+        if not isinstance(source, RepoRef) or source.remote is not None:
+            return False
+        file = source.folder.resolve() / FILE
+        commit, policy = _checked_out(file)
+        return commit in own and policy in _blob_ids(file)
+    except (*UNKNOWN, LineageError, subprocess.SubprocessError):
+        return False  # such as a pull request of a fork that is gone, which has no repository
+
+
+def _own_commits(environ: Mapping[str, str]) -> frozenset[str]:
+    """Return the commits that the event names of branches and tags of this repository; none if it tells of a fork."""
+    with open_regular(Path(environ["GITHUB_EVENT_PATH"])) as stream:
+        event = json.loads(stream.read(LARGEST))
+    name, ref, commit = (environ[f"GITHUB_{key}"] for key in ("EVENT_NAME", "REF", "SHA"))
+    if name in BRANCH_EVENTS and ref.startswith(BRANCHES) and not ref.startswith(MERGE_QUEUE):
+        return frozenset({commit})
+    if name in REQUEST_EVENTS:
+        head, base = event["pull_request"]["head"], event["pull_request"]["base"]
+        if {str(side["repo"]["id"]) for side in (head, base)} == {environ["GITHUB_REPOSITORY_ID"]}:
+            return frozenset({commit, head["sha"]})
+    return frozenset()
+
+
+def _checked_out(file: Path) -> tuple[str, str]:
+    """Return the commit that is checked out around a file, and the object that this file is in it.
+
+    The folder of git is searched for here: git itself would also take one that a commit holds under another name.
+    """
+    top, *_ = (folder for folder in file.parents if os.path.lexists(folder / ".git"))
+    env = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ} | ALONE
+    asked = ["rev-parse", "HEAD", f"HEAD:{file.relative_to(top).as_posix()}"]
+    listing = subprocess.run(  # noqa: S603 - what is asked for is no option
+        [_git(), f"--git-dir={top / '.git'}", *asked], cwd=top, env=env | {"GIT_CONFIG_GLOBAL": os.devnull},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=True,
+    )  # fmt: skip
+    commit, blob = listing.stdout.split()
+    return commit, blob
+
+
+def _git() -> str:
+    """Return where git is, which is never the working directory: Windows would search that first."""
+    folders = (Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep))
+    paths = (shutil.which(str(folder / "git")) for folder in folders if folder.is_absolute())
+    first, *_ = filter(None, paths)
+    return first
+
+
+def _blob_ids(file: Path) -> set[str]:
+    """Return the names that git would give to what a file holds, with the line ends of this system and with its own."""
+    if not is_file(str(file)):
+        return set()
+    with open_regular(file) as stream:
+        content = stream.read(LARGEST)
+    return {
+        hashlib.new(algorithm, b"blob %d\0" % len(text) + text, usedforsecurity=False).hexdigest()
+        for text in (content, content.replace(b"\r\n", b"\n"))
+        for algorithm in ("sha1", "sha256")
+    }
+
+
+PREFIX = "LINEAGE_"
+NO_POLICY = "none"
+"""The input policy that has no policy count."""
+TAKEN = ("--base", "--format", "--output", "-o", "--policy", "--fail-on", "--run", "--quiet", "-q")
+"""Options of the command that the action sets itself."""
+Card = Literal["never", "write", "pull-request"]
+Word = TypeVar("Word", bound=str)
+CARDS: tuple[Card, ...] = ("never", "write", "pull-request")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Inputs of the workflow."""
+
+    model: str
+    """Name on the Hub with its revision, or a folder of the checkout as a path."""
+    bases: tuple[str, ...]
+    formats: Mapping[str, Format]
+    fail_on: str
+    """Result that fails the step; empty if the policy says it, or nobody does."""
+    policy: str
+    """Value of --policy for the command; empty for none."""
+    card: Card
+    run: bool
+    token: str
+    cache: Path
+    """The folder in which signatures of models on the Hub are cached from one run to the next."""
+    options: tuple[str, ...]
+    """Further options of the command, as they are typed."""
+
+
+def read_inputs(environ: Mapping[str, str]) -> Inputs:
+    """Return the inputs; raise OptionError for one that is wrong."""
+    given = {key.removeprefix(PREFIX): value.strip() for key, value in environ.items() if key.startswith(PREFIX)}
+    version = given.get("VERSION") or __version__
+    if version.removeprefix("v") != __version__:
+        raise OptionError(
+            f"this is hf-lineage {__version__}, not {version}: the action installs its own version only; for another "
+            "version change the ref in `uses`"
+        )
+    return Inputs(
+        model=_model(given),
+        bases=tuple(_words(given.get("BASE", ""))),
+        formats={name: renderer(_one_of(name, "formats", names())) for name in _words(given.get("FORMATS", ""))},
+        fail_on=_one_of(given["FAIL_ON"], "fail-on", FAIL_ON) if given.get("FAIL_ON") else "",
+        policy=_policy(given, environ),
+        card=_one_of(given.get("ANNOTATE") or "never", "annotate", CARDS),
+        run=_one_of(given.get("RUN") or "no", "run", ("yes", "no")) == "yes",
+        token=given.get("TOKEN", ""),
+        cache=Path(environ.get("RUNNER_TEMP") or tempfile.gettempdir()) / "hf-lineage-signatures",
+        options=_options(given),
+    )
+
+
+def _options(given: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the words of the input `options`; OptionError for one that the action sets itself."""
+    try:
+        words = tuple(shlex.split(given.get("OPTIONS", "")))
+    except ValueError as error:
+        raise OptionError(f"the input options cannot be split into words: {error}") from None
+    if stray := next((word for word in words if word.partition("=")[0] in TAKEN), ""):
+        raise OptionError(f"{printable(stray, 100)} is an input of its own; leave it out of the input options")
+    return words
+
+
+def _model(given: Mapping[str, str]) -> str:
+    name, revision, folder = (given.get(key, "") for key in ("MODEL", "REVISION", "LOCAL_PATH"))
+    if bool(name) == bool(folder):
+        raise OptionError("give either the input model or the input local-path")
+    if revision and not name:
+        raise OptionError("the input revision is for the input model; a folder has no revisions")
+    model = f"{name}@{revision}" if revision else name
+    if name and hub_name(model) is None:
+        shown = printable(model, 200)
+        raise OptionError(f"the input model must be a Hub name such as org/model, not {shown}; see local-path")
+    return named(Path(folder)) if folder else model
+
+
+def _policy(given: Mapping[str, str], environ: Mapping[str, str]) -> str:
+    """Return the policy: the one that the workflow names, else that of the folder where it is the repository's own."""
+    asked, folder = given.get("POLICY", ""), given.get("LOCAL_PATH", "")
+    if folder and asked in ("", OWN):
+        return OWN if is_own(lambda: locate(named(Path(folder))), environ) else ""
+    return "" if asked == NO_POLICY else asked
+
+
+def _one_of(asked: str, name: str, allowed: Sequence[Word]) -> Word:
+    chosen = next((word for word in allowed if word == asked), None)
+    if chosen is None:
+        raise OptionError(f"the input {name} must be one of {', '.join(allowed)}, not {printable(asked, 100)}")
+    return chosen
+
+
+def _words(text: str) -> list[str]:
+    """Return the words between commas, spaces or line ends, each once."""
+    return list(dict.fromkeys(re.findall(r"[^\s,]+", text)))

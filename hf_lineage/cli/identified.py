@@ -1,0 +1,257 @@
+"""Print what an index knows of a model or of an adapter's base, as text and as JSON.
+
+Two reports have the words and values in common that tell of a test against the weights of a known model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from hf_lineage.errors import printable
+from hf_lineage.evidence.verdict import Code
+from hf_lineage.index.adapter_bases import FOLDER, AdapterBases, Group, Judged
+from hf_lineage.index.differences import SIBLINGS
+from hf_lineage.index.identify import Identification, Relative
+from hf_lineage.index.shard import Entry
+from hf_lineage.report import wording
+from hf_lineage.report.materials import indented
+from hf_lineage.report.merges import blend_values, describe_blend
+from hf_lineage.report.text import folded, table, wrapped
+
+Against = Callable[[str], str]
+"""The command that tests what was asked about against a base."""
+SHOWN = 5
+"""Models near one that was tested that are named."""
+
+
+def named(entry: Entry) -> str:
+    """Return the name of a known model, safe to print."""
+    return printable(entry.model, 200)
+
+
+def untested(group: Group) -> str:
+    """Return the sentence on the models that one of a group was tested for; empty where it stands for itself alone."""
+    if not group.near:
+        return ""
+    more = f" and {len(group.near) - SHOWN} more" if len(group.near) > SHOWN else ""
+    verbs = "is near it by its keys, and was" if len(group.near) == 1 else "are near it by their keys, and were"
+    return f"{', '.join(map(named, group.near[:SHOWN]))}{more} {verbs} not tested"
+
+
+def reason(judged: Judged, against: Against | None) -> str:
+    """Return why there is nothing more to say of one, with the command that tests a folder; empty if there is."""
+    model = judged.group.entry.model
+    tests = f"; `{against(model)}` tests it" if against and judged.verdict.reason == FOLDER else ""
+    return f"{printable(judged.verdict.reason)}{tests}"
+
+
+def values(judged: Judged) -> dict[str, Any]:
+    """Return the model that was tested, those near it and the verdict, as plain values."""
+    return {
+        "model": judged.group.entry.model,
+        "commit": judged.group.entry.commit,
+        "near": [{"model": other.model, "commit": other.commit} for other in judged.group.near],
+        "verdict": judged.verdict.word,
+        "code": judged.verdict.code,
+        "reason": judged.verdict.reason,
+    }
+
+
+BASES_SCHEMA_VERSION = 1
+BASES_COLUMNS = ("Known model", "Near it", "p", "Verdict")
+
+
+def bases_text(results: Sequence[AdapterBases], against: Against | None = None) -> str:
+    """Return what is known of every adapter as a table, and the sentences that belong to it."""
+    return "".join(_base_text(result, against) for result in results)
+
+
+def _base_text(result: AdapterBases, against: Against | None) -> str:
+    part = f" ({printable(result.part, 100)})" if result.part else ""
+    lines = [f"{printable(result.model, 200)}{part}"]
+    if result.tested:
+        lines.append(table(BASES_COLUMNS, (folded(_base_cells(result, one)) for one in result.tested), numeric=(1, 2)))
+    return "\n".join([*lines, *map(wrapped, _base_sentences(result, against))]) + "\n"
+
+
+def _base_cells(result: AdapterBases, one: Judged) -> tuple[str, ...]:
+    p_value = _p_value(result, one)
+    shown = "-" if p_value is None else f"{p_value:.3g}"
+    return named(one.group.entry), str(len(one.group.near)), shown, one.verdict.label
+
+
+def _p_value(result: AdapterBases, one: Judged) -> float | None:
+    trace = one.verdict.trace
+    return None if trace is None else min(1.0, trace.p_value * result.tests)
+
+
+def _base_sentences(result: AdapterBases, against: Against | None) -> Iterator[str]:
+    yield printable(result.described)
+    if not result.width:
+        yield "No known model was tested"
+        return
+    for one in result.tested:
+        name = named(one.group.entry)
+        if one.verdict.verified:
+            near = untested(one.group)
+            others = f"; {near}" if near else ""
+            yield f"Made with {name} or with a near relative of it; the trace does not say which one{others}"
+        elif one.verdict.reason:
+            yield f"{name}: {reason(one, against)}"
+    wide = " or ".join(map(str, result.width))
+    tested = sum(one.tested for one in result.tested)
+    left = result.untested + sum(one.left for one in result.tested)
+    yield f"{result.fitting} of {result.of} models in the index have a stream {wide} wide, as the adapter needs"
+    yield (
+        f"Tested against their weights, each for those near it: {tested}; not tested: {left}"
+        f"{' (--top)' if result.untested else ''}" + (f"; p is corrected for {result.tests}" if tested else "")
+    )
+    if not any(one.related for one in result.tested):
+        yield "No base was found: " + (
+            "a model that was not tested may be it" if left else "a model that is not in the index cannot be found"
+        )
+
+
+def bases_json(results: Sequence[AdapterBases], _against: Against | None = None) -> str:
+    """Return the same as JSON."""
+    return indented({"schema_version": BASES_SCHEMA_VERSION, "adapters": [_base_values(result) for result in results]})
+
+
+def _base_values(result: AdapterBases) -> dict[str, Any]:
+    return {
+        "model": result.model,
+        "commit": result.commit,
+        "part": result.part,
+        "adapter": result.described,
+        "width": list(result.width),
+        "fitting": result.fitting,
+        "untested": result.untested + sum(one.left for one in result.tested),
+        "of": result.of,
+        "tested": [{**values(one), "p_value_adjusted": _p_value(result, one)} for one in result.tested],
+    }
+
+
+BASES_FORMATS: Mapping[str, Callable[[Sequence[AdapterBases], Against | None], str]] = {
+    "text": bases_text,
+    "json": bases_json,
+}
+
+SCHEMA_VERSION = 3
+COLUMNS = ("Known model", "Distance", "Along", "Inherited", "p", "Verdict")
+
+
+def text(results: Sequence[Identification]) -> str:
+    """Return the relatives of a model as a table for each path, and the sentences."""
+    return "".join(map(_text, results))
+
+
+def _text(result: Identification) -> str:
+    tested = (*result.related, *result.others)
+    lines = [printable(result.model, 200)]
+    if tested:
+        lines.append(table(COLUMNS, (folded(_cells(result, one)) for one in tested), numeric=(1, 2, 3, 4)))
+    return "\n".join([*lines, *map(wrapped, _sentences(result))]) + "\n"
+
+
+def _cells(result: Identification, one: Relative) -> tuple[str, ...]:
+    evidence = one.verdict.evidence[result.path]
+    related = one in result.related
+    along = f"{one.along:.2f}" if related and one is not result.ancestor else "-"
+    distance = f"{one.distance:.3f}" if related else "-"
+    return named(one.entry), distance, along, _inherited(result, one), f"{evidence.p_value:.3g}", one.verdict.label
+
+
+def _inherited(result: Identification, one: Relative) -> str:
+    return wording.inherited(one.verdict.evidence[result.path])
+
+
+def _sentences(result: Identification) -> Iterator[str]:
+    searched = f"{result.searched} of {result.of} models in the index are comparable (path {result.path})"
+    if not result.related or result.ancestor is None:
+        tested = f"{len(result.others)} were tested, and none is related" if result.others else "no key is similar"
+        yield f"No relative was found: {searched}, {tested}. A model that is not in the index cannot be found."
+        yield from _unsearched(result)
+        return
+    yield f"{searched}; p is corrected for the {len(result.related) + len(result.others)} that were tested"
+    ancestor = result.ancestor
+    nearest = min(result.related, key=lambda one: one.distance)
+    yield f"Nearest known relative: {named(nearest.entry)} (distance {nearest.distance:.3f})"
+    through = [one for one in result.related if one is not ancestor and one.along >= SIBLINGS]
+    if ancestor.verdict.code is Code.PART:
+        gave = [f"{_inherited(result, one)} in {named(one.entry)}" for one in (*through, ancestor)]
+        yield f"What its units write has counterparts: {' and '.join(gave)}, as where layers were copied"
+    elif through:
+        shares = " and ".join(f"{one.along**2:.0%} is also in {named(one.entry)}" for one in through)
+        between = "them" if through[1:] else "that model"
+        yield (
+            f"Of its difference from {named(ancestor.entry)} {shares}: it may come from there through {between}, or "
+            "the reverse. Weights do not tell which came first"
+        )
+    else:
+        yield f"No other known model lies between it and {named(ancestor.entry)}"
+    if result.blended:
+        yield from (f"By all weights {sentence}" for sentence in describe_blend(result.blended))
+    yield from _unsearched(result)
+
+
+def json(results: Sequence[Identification]) -> str:
+    """Return the same as JSON."""
+    return indented({"schema_version": SCHEMA_VERSION, "paths": [_values(result) for result in results]})
+
+
+def _unsearched(result: Identification) -> Iterator[str]:
+    """Yield how many models of the index the search cannot speak of."""
+    if result.otherwise:
+        yield (
+            f"Only models with a stream of the same width, {result.width}, and a signature by the same recipe were "
+            f"searched: {result.otherwise} others of the index were not. `hf-lineage compare` tests one of them, "
+            "whatever the width"
+        )
+
+
+def _values(result: Identification) -> dict[str, Any]:
+    return {
+        "model": result.model,
+        "commit": result.commit,
+        "path": result.path,
+        "searched": result.searched,
+        "width": result.width,
+        "not_searched": result.otherwise,
+        "of": result.of,
+        "ancestor": result.ancestor and result.ancestor.entry.model,
+        "blend": result.blended and blend_values(result.blended),
+        "relatives": [_relative(result, one) for one in (*result.related, *result.others)],
+    }
+
+
+def _relative(result: Identification, one: Relative) -> dict[str, Any]:
+    evidence = one.verdict.evidence[result.path]
+    related = one in result.related
+    return {
+        **{name: getattr(one.entry, name) for name in ("model", "commit", "width", "layers")},
+        "verdict": one.verdict.word,
+        "code": one.verdict.code,
+        "p_value_adjusted": evidence.p_value,
+        "score": evidence.comparison.score,
+        "inherited": evidence.inherited and {"share": evidence.inherited.share},
+        "distance": one.distance if related else None,
+        "along": one.along if related else None,
+        "key_similarity": one.similarity,
+    }
+
+
+def list_text(entries: Sequence[Entry]) -> str:
+    """Return the models of an index as a table."""
+    cells = [(named(one), one.commit[:12] or "-", one.path, str(one.width), str(one.layers)) for one in entries]
+    counted = len({(entry.model, entry.commit) for entry in entries})
+    shown = table(("Model", "Commit", "Path", "Width", "Layers"), cells, numeric=(3, 4), whole=(2,)) + "\n"
+    return (shown if entries else "") + f"{counted} models\n"
+
+
+FORMATS: Mapping[str, Callable[[Sequence[Identification]], str]] = {"text": text, "json": json}
+LISTS: Mapping[str, Callable[[Sequence[Entry]], str]] = {
+    "text": list_text,
+    "json": lambda some: indented({"schema_version": SCHEMA_VERSION, "models": [asdict(entry) for entry in some]}),
+}

@@ -1,0 +1,322 @@
+"""The commands about many models: index, identify and tree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+import click
+
+from hf_lineage.cli.options import (
+    ERROR,
+    FIRST,
+    MODEL,
+    OF_SIGNATURES,
+    OUTPUT,
+    UNDECIDED,
+    Result,
+    count_option,
+    format_option,
+    make_options,
+    remark,
+    settings,
+    take,
+    unlinked,
+    with_examples,
+    with_options,
+)
+from hf_lineage.errors import NothingToCompare, printable
+
+if TYPE_CHECKING:
+    from hf_lineage.checking.adapter_repository import Adapters
+    from hf_lineage.hub.repo import RepoRef
+    from hf_lineage.index.store import Catalogue
+    from hf_lineage.signature.values import Signature
+    from hf_lineage.source.model import OpenedModel
+    from hf_lineage.source.options import Options
+
+
+Item = TypeVar("Item")
+CODES = "2 usage or input error, 130 interrupted."
+ADDING = with_examples(
+    "A model is org/name, org/name@revision, a folder as ./name, or a signature file. A model whose commit "
+    "is in the index is not read again, so a stopped run continues where it stopped. Exit codes: 0 all are in "
+    f"the index, {CODES}",
+    "hf-lineage index add org/model other/model",
+    "hf-lineage index add --author org --index ./index",
+)
+SHOWING = with_examples(
+    f"Exit codes: 0 the index was read, {CODES}", "hf-lineage index list", "hf-lineage index list --format json"
+)
+REMOVING = with_examples(
+    "MODEL is a name that `index list` shows; org/name removes every commit, org/name@commit one. Exit codes: 0 all "
+    f"were removed, {CODES}",
+    "hf-lineage index remove org/model ./folder",
+    "hf-lineage index remove org/model@0123abc --index ./index",
+)
+IDENTIFYING = with_examples(
+    "MODEL is org/name, org/name@revision, a folder as ./name, or a signature file. Exit codes: 0 a relative "
+    f"was found, 3 none was, {CODES}",
+    "hf-lineage identify org/model",
+    "hf-lineage identify ./folder --index ./index --top 10",
+)
+FOLDER = click.option(
+    "--index",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    callback=unlinked,
+    metavar="DIR",
+    help="The folder of the index; by default HF_LINEAGE_INDEX, or lineage/index in HF_HOME.",
+)
+INDEX = click.option(
+    "--index",
+    "index",
+    metavar="INDEX",
+    help="The folder of the index, or org/name of one on the Hub; by default HF_LINEAGE_INDEX, or lineage/index in "
+    "HF_HOME.",
+)
+FORM = format_option("text", "json")
+AUTHORS = click.option(
+    "--author", "authors", multiple=True, metavar="ORG", help="Add all models of this account; repeatable."
+)
+Identified = tuple[Mapping[str, Callable[..., str]], tuple[Any, ...], bool]
+"""The formats that there are, what they take, and whether a relative was found."""
+
+
+@click.group(
+    epilog=with_examples(f"Exit codes: 0 done, {CODES}", "hf-lineage index add org/model", "hf-lineage index list")
+)
+def index() -> None:
+    """Keep an index of known models, in which `identify` finds relatives."""
+
+
+@index.command(epilog=ADDING)
+@click.argument("models", nargs=-1, type=MODEL, metavar="MODEL...")
+@with_options(AUTHORS, FOLDER, *settings(*OF_SIGNATURES, paths=FIRST))
+def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, **values: Any) -> int:
+    """Put models into the index, each when it has been read."""
+    from hf_lineage.index.build import build as build_index
+    from hf_lineage.index.build import every
+    from hf_lineage.index.store import Catalogue, default_folder
+
+    if not models and not authors:
+        raise click.UsageError("name a MODEL, or an account with --author")
+    options, catalogue = make_options(**values), Catalogue(folder or default_folder())
+    everything = every(models, authors)
+    failed, results = False, build_index(everything, catalogue, options)
+    for _ in progress("Adding")(everything):
+        added = next(results)
+        failed |= bool(added.problem)
+        outcome = added.problem or ("added" if added.records else "already in the index")
+        shown = printable(added.model, 200)
+        click.echo(printable(outcome) if added.problem else f"{shown}: {outcome}", err=bool(added.problem))
+    return ERROR if failed else 0
+
+
+@index.command(epilog=REMOVING)
+@click.argument("models", nargs=-1, type=MODEL, required=True, metavar="MODEL...")
+@with_options(FOLDER)
+def remove(models: tuple[str, ...], folder: Path | None) -> int:
+    """Take models out of the index, all of them or none."""
+    from hf_lineage.index.build import remove as remove_models
+    from hf_lineage.index.store import Catalogue, default_folder
+
+    catalogue = Catalogue(folder or default_folder())
+    remove_models(models, catalogue)
+    for model in models:
+        click.echo(f"{printable(model, 200)}: removed")
+    return 0
+
+
+@index.command("list", epilog=SHOWING)
+@with_options(INDEX, FORM, OUTPUT)
+def list_(index: str | None, **values: Any) -> int:
+    """List the models of the index."""
+    from hf_lineage.cli.identified import LISTS
+    from hf_lineage.index.store import opened
+
+    entries = sorted(set(opened(index).entries()))
+    take(Result, values).write(LISTS, entries)
+    return 0
+
+
+@click.command(epilog=IDENTIFYING)
+@click.argument("model", type=MODEL)
+@count_option("--top", "The number of models to test.", 5, most=10)
+@with_options(INDEX, *settings(*OF_SIGNATURES, "alpha", paths=FIRST), FORM, OUTPUT)
+def identify(model: str, top: int, index: str | None, **values: Any) -> int:
+    """Find the models of the index from which MODEL comes, or that come from it."""
+    from hf_lineage.checking.adapter_repository import find_adapters
+    from hf_lineage.hub.repo import RepoRef
+    from hf_lineage.index.store import opened
+    from hf_lineage.source.locate import located
+
+    result = take(Result, values)
+    options = make_options(**values)
+    source, catalogue = located(model, options), opened(index)
+    adapters = find_adapters(source)
+    if isinstance(source, RepoRef) and adapters:
+        formats, results, related = _of_adapter(source, adapters, catalogue, options, top)
+    else:
+        formats, results, related = _of_model(source, catalogue, options, top)
+    result.write(formats, *results, coloured=True)
+    remark(catalogue.notes)
+    return 0 if related else UNDECIDED
+
+
+def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Options, top: int) -> Identified:
+    """Return what is identified of a model."""
+    from hf_lineage.cli.identified import FORMATS as IDENTIFIED_FORMATS
+    from hf_lineage.evidence.criteria import Criteria
+    from hf_lineage.index import nearest
+    from hf_lineage.index.identify import identify as identify_model
+    from hf_lineage.source.contents import only, with_parts
+    from hf_lineage.source.model import open_model
+
+    source = only(source)
+    whole, *parts = with_parts(source)
+    models = [open_model(whole, options), *_readable(parts, options)]
+    criteria = Criteria(alpha=options.alpha)
+    signatures = [model.signature() for model in models]
+    along = [(signature, path) for signature in signatures for path in signature.paths]
+    results = [identify_model(signature, path, catalogue, criteria, top) for signature, path in along]
+    results = [nearest.weighed(results[0], models[0], options), *results[1:]]
+    return IDENTIFIED_FORMATS, (results,), any(result.related for result in results)
+
+
+def _readable(parts: Sequence[RepoRef | Signature], options: Options) -> Iterator[OpenedModel]:
+    """Yield those parts of a model that can be read; of another one a remark says why, and the model is identified."""
+    from hf_lineage.source.model import open_model
+
+    for part in parts:
+        try:
+            yield open_model(part, options)
+        except NothingToCompare as error:
+            remark([str(error)])
+
+
+def _of_adapter(source: RepoRef, adapters: Adapters, catalogue: Catalogue, options: Options, top: int) -> Identified:
+    """Return what is identified of a repository of adapters."""
+    from hf_lineage.cli.identified import BASES_FORMATS
+    from hf_lineage.index.adapter_bases import identify_adapters
+    from hf_lineage.report.command import against as command_against
+
+    results = identify_adapters(source, adapters, catalogue, options, top)
+    against = partial(command_against, source, options)
+    return BASES_FORMATS, (results, against), any(one.related for result in results for one in result.tested)
+
+
+def tell(notes: Iterable[str]) -> None:
+    """Write notes to standard error, a line each."""
+    for note in notes:
+        click.echo(printable(note), err=True)
+
+
+def progress(doing: str) -> Callable[[Sequence[Item]], Iterable[Item]]:
+    """Return what shows, on a terminal, how many models are done."""
+
+    def shown(models: Sequence[Item]) -> Iterable[Item]:
+        from huggingface_hub.utils.tqdm import are_progress_bars_disabled
+        from tqdm import tqdm
+
+        return tqdm(models, desc=doing, unit="model", disable=are_progress_bars_disabled() or None, leave=False)
+
+    return shown
+
+
+BUILDING = with_examples(
+    "LIST is a file of models, one a line, or - for standard input: org/name, org/name@commit or a folder. Each "
+    "model is added as soon as it is read, and models in the index are not read again, so a stopped run continues "
+    f"where it stopped, and tries again what could not be read. Exit codes: 0 all are in the index, {CODES}",
+    "hf-lineage index build --from models.txt --workers 4",
+    "hf-lineage index build --from models.txt --engine ray --workers 64 --rate 600",
+)
+WORK = (
+    click.option(
+        "--from",
+        "models",
+        type=click.File(encoding="utf-8", errors="replace"),
+        required=True,
+        metavar="LIST",
+        help="The models to put into the index.",
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(("local", "ray")),
+        default="local",
+        show_default=True,
+        help="Run the workers as processes of this machine, or with Ray, on the cluster of RAY_ADDRESS if that is set.",
+    ),
+    count_option("--workers", "The number of models that are read at the same time.", 1, most=10_000),
+    click.option(
+        "--rate",
+        type=click.FloatRange(min=1),
+        metavar="N",
+        help="The most requests to the Hub per minute, for all workers together; by default as many as the Hub allows.",
+    ),
+)
+
+
+@click.command(epilog=BUILDING)
+@with_options(*WORK, FOLDER, *settings(*OF_SIGNATURES, paths=FIRST))
+def build(models: TextIO, engine: str, workers: int, rate: float | None, folder: Path | None, **values: Any) -> int:
+    """Put the models of a list into the index, many at a time."""
+    from hf_lineage.index.build import LARGEST_LIST, listed
+    from hf_lineage.index.build import build as build_index
+    from hf_lineage.index.engines import ENGINES, Work
+    from hf_lineage.index.store import Catalogue, default_folder
+
+    names = listed(models.read(LARGEST_LIST + 1))
+    options, catalogue = make_options(**values), Catalogue(folder or default_folder())
+    results = build_index(names, catalogue, options, ENGINES[engine], Work(workers, rate), compact=True)
+    counted: Counter[str] = Counter()
+    for _ in progress("Building")(names):
+        added = next(results)
+        counted["failed" if added.problem else "added" if added.records else "known"] += 1
+        if added.problem:
+            click.echo(printable(added.problem), err=True)
+        elif added.records:
+            click.echo(f"{printable(added.model, 200)}: added")
+    for _ in results:  # joins what was written, after the last model
+        pass
+    click.echo(f"{counted['added']} added, {counted['known']} already there, {counted['failed']} could not be read")
+    return ERROR if counted["failed"] else 0
+
+
+FORMATS = ("text", "json", "dot", "mermaid", "svg", "html")
+GROWING = with_examples(
+    "MODEL is org/name, org/name@revision, a folder as ./name, or a signature file. Exit codes: 0 the tree was "
+    "drawn, 2 usage or input error, or a model could not be read; the others are drawn, 130 interrupted.",
+    "hf-lineage tree org/base org/model other/model",
+    "hf-lineage tree --author org --format html -o tree.html",
+)
+
+
+@click.command(epilog=GROWING)
+@click.argument("models", nargs=-1, type=MODEL, metavar="MODEL...")
+@with_options(AUTHORS, INDEX, *settings(*OF_SIGNATURES, paths=FIRST), format_option(*FORMATS), OUTPUT)
+def tree(models: tuple[str, ...], authors: tuple[str, ...], index: str | None, **values: Any) -> int:
+    """Draw the family tree of MODELs: which come from which, by exact tests and the differences of their weights."""
+    from hf_lineage.cli.single import FORMATS as WRITERS
+    from hf_lineage.index.build import every, gather, indexed, together
+    from hf_lineage.index.store import opened
+    from hf_lineage.index.tree import criteria as tree_criteria
+    from hf_lineage.index.tree import grow
+
+    result, options = take(Result, values), make_options(**values)
+    everything = every(models, authors)
+    if not everything and index is None:
+        raise click.UsageError("name a MODEL, an account with --author, or an index with --index")
+    gathered = gather(everything, options, progress("Reading"))
+    if index is not None:
+        catalogue = opened(index)
+        gathered = together(gathered, indexed(catalogue, options.paths[0]))
+        remark(catalogue.notes)
+    tell(gathered.problems)
+    path = options.paths[0]
+    drawn = grow(gathered.members, path, tree_criteria(path), gathered.seen, gathered.blend)
+    result.write(WRITERS, drawn)
+    return ERROR if gathered.problems else 0

@@ -1,0 +1,263 @@
+"""Options and exit codes that several commands share, and the results that they write."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from hf_lineage.architecture.paths import PATHS, USUAL
+from hf_lineage.errors import LineageError, NetworkError, RepositoryError, printable
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.files.paths import link_on_the_way
+from hf_lineage.options import FLAG, SETTINGS, ValueKind
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from hf_lineage.source.options import Options
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Group = TypeVar("Group", bound="DataclassInstance")
+
+
+class ModelName(click.ParamType):  # type: ignore[type-arg]  # no generic before click 8.3
+    """A model as the user names it: any text, and files and folders are offered."""
+
+    name = "text"
+
+    def shell_complete(self, _: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
+        """Leave it to the shell to offer paths."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+MODEL = ModelName()
+
+
+def format_option(*names: str) -> Callable[[Command], Command]:
+    """Return the option for the format of a result that is no report of claims, text by default."""
+    return click.option(
+        "--format", "form", type=click.Choice(names), default="text", show_default=True, help="Format of the result."
+    )
+
+
+def path_option(name: str, metavar: str, text: str, **more: Any) -> Callable[[Command], Command]:
+    """Return an option for a file or a folder."""
+    return click.option(name, type=click.Path(path_type=Path), metavar=metavar, help=text, **more)
+
+
+def count_option(name: str, text: str, default: int, most: int) -> Callable[[Command], Command]:
+    """Return an option for a number of things, at least one."""
+    number = click.IntRange(1, most)
+    return click.option(name, type=number, default=default, show_default=True, metavar="N", help=text)
+
+
+def writable(_context: click.Context, _option: click.Parameter, file: Path | None) -> Path | None:
+    """Refuse a file that cannot be written before any weights are read, which may take an hour."""
+    try:
+        writes = file is None or file.exists() or (file.parent.is_dir() and os.access(file.parent, os.W_OK))
+    except OSError as error:
+        raise click.BadParameter(f"{str(file)!r} cannot be written: {error.strerror}; name another file") from None
+    if file is not None and not writes:
+        raise click.BadParameter(f"there is no folder {str(file.parent)!r} that can be written to; make it first")
+    if file is not None and file.is_dir():
+        raise click.BadParameter(f"{str(file)!r} is a folder; name a file in it")
+    return None if file is None else _unlinked(file, file.parent)
+
+
+def unlinked(_context: click.Context, _option: click.Parameter, folder: Path | None) -> Path | None:
+    """Refuse a folder to which a link of a checkout leads: whoever wrote the checkout chose where."""
+    return None if folder is None else _unlinked(folder, folder)
+
+
+def _unlinked(path: Path, folder: Path) -> Path:
+    if link := link_on_the_way(folder):
+        raise click.BadParameter(f"{str(link)!r} is a link and is not followed; name the place that it leads to")
+    return path
+
+
+def write(text: str, output: Path | None, coloured: bool = False) -> None:
+    """Write a result to a file, or to standard output."""
+    from hf_lineage.files.atomic import write_output
+    from hf_lineage.report.text import colour
+
+    if output is not None:
+        write_output(output, text.encode())
+        return
+    click.echo(colour(text) if coloured else text, nl=False, color=False if os.environ.get("NO_COLOR") else None)
+
+
+def take(group: type[Group], settings: dict[str, Any]) -> Group:
+    """Take the values of the options of a group out of those of a command; its fields are called as they are."""
+    return group(**{field.name: settings.pop(field.name) for field in fields(group)})
+
+
+@dataclass(frozen=True)
+class Result:
+    """Format and place of the result of a command that judges no claims."""
+
+    form: str
+    output: Path | None
+
+    def write(self, forms: Mapping[str, Callable[..., str]], *values: Any, coloured: bool = False) -> None:
+        """Write values by one of the formats of the command; `coloured` counts for text alone."""
+        write(forms[self.form](*values), self.output, coloured=coloured and self.form == "text")
+
+
+def _silenced(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    """Keep results, warnings and progress bars back until the command ends."""
+    if wanted:
+        context.with_resource(_silence())
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    threshold, shown = logging.root.manager.disable, not are_progress_bars_disabled()
+    logging.disable(logging.WARNING)
+    if shown:
+        disable_progress_bars()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        logging.disable(threshold)
+        if shown:
+            enable_progress_bars()
+
+
+def remark(notes: Iterable[str]) -> None:
+    """Write what is no error to standard error, a line each, unless nothing but errors is wanted."""
+    for note in notes if logging.root.manager.disable < logging.WARNING else ():
+        click.echo(printable(note), err=True)
+
+
+QUIET = click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    expose_value=False,
+    callback=_silenced,
+    help="Print only errors; the exit code shows the result. Files are written as usual.",
+)
+
+ERROR, UNDECIDED, TRY_AGAIN, INTERRUPTED = 2, 3, 4, 130
+
+EPILOG = (
+    "A model is org/name, org/name@revision, a folder as ./name, or a signature file that `extract` wrote. "
+    "Exit codes: 0 every claim VERIFIED, 1 a claim UNRELATED, 2 usage or input error, 3 RELATED or UNDECIDED, "
+    "4 the Hub or the network failed, 130 interrupted."
+)
+EXAMPLES = "Examples:"
+
+
+def exit_code_of(error: BaseException) -> int:
+    """Return the exit code of an error: none is 1, which means UNRELATED."""
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        return INTERRUPTED
+    return TRY_AGAIN if isinstance(error, NetworkError) else ERROR
+
+
+def error_values(error: BaseException, message: str) -> dict[str, dict[str, str]]:
+    """Return an error for JSON: its code, which never changes, what went wrong, and what to do."""
+    text, _, remedy = printable(message).rpartition("; ")
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        code = "interrupted"
+    elif isinstance(error, click.ClickException):
+        code = "usage"
+    elif isinstance(error, LineageError):
+        code = "no-model" if error.code == RepositoryError.code else error.code
+    else:
+        code = "internal"
+    return {"error": {"code": code, "message": text or remedy, "remedy": remedy if text else ""}}
+
+
+def with_examples(text: str, *commands: str) -> str:
+    """Return the text below the help of a command, with examples of how the command is called, a line each."""
+    return "\n\n".join((text, "\n  ".join((f"\b\n{EXAMPLES}", *commands))))
+
+
+OUTPUT = click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    callback=writable,
+    metavar="FILE",
+    help="Write the result to FILE.",
+)
+BASES = click.option(
+    "--base", "bases", multiple=True, metavar="BASE", help="Check this base instead of the declared one; repeatable."
+)
+
+
+class Value(click.ParamType):  # type: ignore[type-arg]  # no generic before click 8.3
+    """The value of an option of the table of settings, as it is typed."""
+
+    name = "value"
+
+    def __init__(self, kind: ValueKind) -> None:
+        self.kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> Any:
+        """Return what is typed as the value that Options takes."""
+        try:
+            return self.kind.read(value) if isinstance(value, str) else value
+        except (ValueError, LookupError, OverflowError):
+            self.fail(f"{printable(repr(value), 100)} is not {self.kind.words}", param, context)
+
+
+def _option(name: str, **more: Any) -> Callable[[Command], Command]:
+    """Return the command-line option of a row of the table."""
+    row = SETTINGS[name]
+    if row.kind is FLAG:
+        more["is_flag"] = True
+    else:
+        more |= {"type": click.Choice(row.kind.choices) if row.kind.choices else Value(row.kind)}
+    names = (row.flag or f"--{name.replace('_', '-')}", name)
+    return click.option(*names, metavar=row.metavar, multiple=row.multiple, help=row.help, **more)
+
+
+def settings(*names: str, paths: str = USUAL[0]) -> tuple[Callable[[Command], Command], ...]:
+    """Return the options of the table of these names, or all of them, in its order."""
+    wanted = names or tuple(name for name, row in SETTINGS.items() if row.help)
+    usual: dict[str, Any] = {"paths": paths, "alpha": Criteria.alpha}
+    more = {name: {"default": value, "show_default": True} for name, value in usual.items()}
+    return tuple(_option(name, **more.get(name, {})) for name in SETTINGS if name in wanted)
+
+
+OF_MODELS = ("file", "allow_pickle", "as_class", "local_hub")
+"""Options that say which model is meant and what may be read of it."""
+FIRST = next(iter(PATHS))
+"""Path along which an index is kept."""
+OF_SIGNATURES = (*OF_MODELS, "paths", "recompute")
+"""Options that say how models become signatures."""
+
+
+def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Return a decorator that applies all options in the order given."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def make_options(as_class: str | None = None, **rest: Any) -> Options:
+    """Return the Options of a command from the values of its command-line options."""
+    from hf_lineage.source.options import Options
+
+    # A class has no separator in its name, and a folder is written as a path.
+    chosen: dict[str, Any] = {"registry" if "/" in (as_class or "") else "as_class": as_class}
+    return Options(**chosen, **rest)

@@ -1,0 +1,270 @@
+"""Reports that judge no claim: the inspection of one model, the registry, and a tree of models.
+
+The page is self-contained and without scripts. The table of all formats stands at the end.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from markupsafe import Markup
+
+from hf_lineage.architecture.registry import factorizations, listing, similar
+from hf_lineage.architecture.schema import Factorization
+from hf_lineage.checking.inspect import Inspection, Pairing
+from hf_lineage.errors import RegistryError, printable
+from hf_lineage.index.tree import Edge, Tree
+from hf_lineage.options import moment, now
+from hf_lineage.report.family import (
+    CLAIMS,
+    COLOURS,
+    MEANING,
+    TONES,
+    Node,
+    TreeRow,
+    about,
+    besides,
+    picture,
+    rows,
+    tested,
+)
+from hf_lineage.report.materials import indented
+from hf_lineage.report.page import fill, identifier, word
+from hf_lineage.report.text import WIDTH, bar, table, wrapped
+
+
+def inspection_text(inspection: Inspection) -> str:
+    """Return what one model shows by itself: a table of paths, then each layer's trace concentration."""
+    share = inspection.bytes_read / max(inspection.bytes_stored, 1)
+    head = (
+        f"{printable(inspection.model, 200)}: {printable(inspection.architecture, 100)}, "
+        f"factorization {inspection.factorization}, {inspection.layers} layers, width {inspection.width}, "
+        f"{inspection.heads} heads; branches take {share:.0%} of {inspection.bytes_stored / 1e6:.1f} MB"
+    )
+    rows = [
+        (path, "-", "-", "-")
+        if isinstance(result, str)
+        else (path, f"{result.accuracy:.0%}", f"{result.auc:.2f}", f"{(result.signs < 0).mean():.0%}")
+        for path, result in inspection.pairings.items()
+    ]
+    blocks = [wrapped(head), table(("Path", "Pairing accuracy", "AUC", "Negative traces"), rows, numeric=(1, 2, 3))]
+    for path, result in inspection.pairings.items():
+        if isinstance(result, str):
+            blocks.append(wrapped(f"{path}: {printable(result)}"))
+        else:
+            blocks.append(f"{path}: trace concentration of the plain product, s = |tr M| / ‖M‖\n{_layers(result)}")
+    if inspection.unclaimed:
+        blocks.append(wrapped(f"Tensors of unknown purpose, not read: {printable(', '.join(inspection.unclaimed))}"))
+    return "\n".join(blocks) + "\n"
+
+
+def inspection_json(inspection: Inspection) -> str:
+    """Return the same as JSON, with the whole matrix of scores."""
+    plain: dict[str, Any] = {name: getattr(inspection, name) for name in Inspection.__dataclass_fields__}
+    plain["pairings"] = {
+        path: {"reason": result}
+        if isinstance(result, str)
+        else {
+            "accuracy": result.accuracy,
+            "auc": result.auc,
+            "layers": list(result.layers),
+            "concentration": result.concentration.tolist(),
+            "trace_signs": result.signs.tolist(),
+            "scores": result.scores.tolist(),
+        }
+        for path, result in inspection.pairings.items()
+    }
+    return indented(plain)
+
+
+def registry_text(architecture: str | None) -> str:
+    """Return the classes of every factorization, or how one class is read; RegistryError if it is not there."""
+    if architecture is None:
+        lines = [wrapped(f"{chosen.name}: {', '.join(chosen.classes)}") for chosen in factorizations()]
+        return "\n".join(lines) + "\n"
+    return "\n".join(f"{chosen.name}\n{msgspec.yaml.encode(_known(chosen)).decode()}" for chosen in _find(architecture))
+
+
+def registry_json(architecture: str | None) -> str:
+    """Return the factorizations as JSON, all of them or those of one class."""
+    matches = factorizations() if architecture is None else _find(architecture)
+    return indented([_known(factorization) for factorization in matches])
+
+
+INSPECTIONS: dict[str, Callable[[Inspection], str]] = {"text": inspection_text, "json": inspection_json}
+REGISTRIES: dict[str, Callable[[str | None], str]] = {"text": registry_text, "json": registry_json}
+
+
+def _find(architecture: str) -> list[Factorization]:
+    matches = list(listing(architecture))
+    if not matches:
+        meant = similar(architecture)
+        instead = f"did you mean {meant}?" if meant else "registry/README.md explains how to add a class"
+        raise RegistryError(f"{printable(architecture, 200)} is not in the registry; {instead}")
+    return matches
+
+
+def _known(factorization: Factorization) -> dict[str, Any]:
+    """Return a factorization as plain values, without what is left at its default."""
+    plain: dict[str, Any] = _pruned(msgspec.to_builtins(factorization))
+    return plain
+
+
+def _pruned(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _pruned(item) for key, item in value.items() if item not in (None, [], {}, ())}
+    return [_pruned(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _layers(result: Pairing) -> str:
+    top = float(result.concentration.max())
+    rows = [
+        (str(layer), f"{value:.2f}", {1.0: "+", -1.0: "-"}.get(float(sign), " "), bar(float(value), top))
+        for layer, value, sign in zip(result.layers, result.concentration, result.signs, strict=True)
+    ]
+    return table(("Layer", "Plain s", "Sign", ""), rows, numeric=(0, 1))
+
+
+def dot(tree: Tree) -> str:
+    """Return the tree for Graphviz."""
+    lines = [f"  {_quoted(name)};" for name in _nodes(tree)]
+    for edge in tree.edges:
+        values = {"label": edge.mark.value, "color": COLOURS[edge.mark]}
+        values |= {} if edge.directed else {"dir": "none"}
+        values |= {"style": "dashed", "constraint": "false"} if edge.mark in CLAIMS else {}
+        shown = ", ".join(f"{key}={_quoted(value)}" for key, value in values.items())
+        lines.append(f"  {_quoted(edge.parent)} -> {_quoted(edge.child)} [{shown}];")
+    return "\n".join(["digraph lineage {", "  rankdir=LR;", "  node [shape=box];", *lines, "}"]) + "\n"
+
+
+def mermaid(tree: Tree) -> str:
+    """Return the tree for Mermaid, as a card on the Hub or a page of GitHub shows it."""
+    numbers = {name: f"n{number}" for number, name in enumerate(_nodes(tree))}
+    # Entities leave nothing in a name that Mermaid, Markdown or HTML reads as its own.
+    safe = [re.sub(r"[^A-Za-z0-9 /_.-]", lambda it: f"#{ord(it[0])};", printable(name, 200)) for name in numbers]
+    lines = [f'  {number}["{name}"]' for name, number in zip(safe, numbers.values(), strict=True)]
+    for edge in tree.edges:
+        arrow = "-.->" if edge.mark in CLAIMS else "-->" if edge.directed else "---"
+        lines.append(f'  {numbers[edge.parent]} {arrow}|"{edge.mark.value}"| {numbers[edge.child]}')
+    return "\n".join(["flowchart LR", *lines]) + "\n"
+
+
+def _nodes(tree: Tree) -> list[str]:
+    named = [name for family in tree.families for name in family]
+    return list(dict.fromkeys([*named, *(edge.parent for edge in tree.edges)]))
+
+
+def _quoted(name: str) -> str:
+    safe = printable(name, 200).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{safe}"'
+
+
+def svg(tree: Tree) -> str:
+    """Return the picture as a file of its own."""
+    return f"{drawn(tree)}\n"
+
+
+def drawn(tree: Tree) -> Markup:
+    """Return the picture of a tree: one row for each model, below the one that it comes from."""
+    title = f"Family tree of {len(tree.models)} models"
+    return picture([_node(row, tree) for row in rows(tree)], title, _described(tree))
+
+
+def _node(row: TreeRow, tree: Tree) -> Node:
+    edges = [row.edge] if row.edge else []
+    shown = {name for family in tree.families for name in family}
+    above = [edge for edge in row.further if edge.mark not in CLAIMS and edge.parent in shown]
+    several = f", from {1 + len(above)} models" if above else ""
+    words = [f"{row.edge.mark.value}{several}"] if row.edge else []
+    claims = [edge for edge in row.further if edge.mark in CLAIMS]
+    words += [f"declares {edge.parent}: {edge.mark.value}" for edge in claims[:1]]
+    tones = [TONES[edge.mark] for edge in (*edges, *above, *claims)]
+    return Node(row.name, row.depth, "; ".join(words), tones[0] if len({*tones}) == 1 else "", (*edges, *above))
+
+
+def _described(tree: Tree) -> str:
+    told = (f"{printable(one.child, 100)} from {printable(one.parent, 100)}: {one.mark.value}" for one in tree.edges)
+    return "; ".join(told) or "no two of them are related"
+
+
+def html(tree: Tree) -> str:
+    """Return the picture on a page of its own, with a table of its edges."""
+    return fill(
+        "tree.html.j2",
+        number=len(tree.models),
+        moment=moment(now()),
+        picture=drawn(tree),
+        meaning_of_marks=MEANING,
+        columns=("Model", "Comes from", "Shown by", "Declared", "Seen in the weights", "Length"),
+        rows=map(_cells, tree.edges),
+        tested=f"{tested(tree).replace('<=', '≤')}.",
+    )
+
+
+def _cells(edge: Edge) -> tuple[str, ...]:
+    direction = "" if edge.directed or edge.mark in CLAIMS else ", direction not known"
+    length = "-" if edge.length is None else f"{edge.length:.4f}"
+    mark = word(f"{edge.mark.value}{direction}", TONES[edge.mark])
+    return identifier(edge.child), identifier(edge.parent), mark, edge.relation or "-", edge.seen or "-", length
+
+
+SCHEMA_VERSION = 1
+DEEPEST = 10
+"""Steps to the right; deeper models stand no further right."""
+
+
+def text(tree: Tree) -> str:
+    """Return the tree as indented names, no line over 80 columns."""
+    lines = []
+    for row in rows(tree):
+        start = "  " * min(row.depth, DEEPEST)
+        lines += _folded(start, printable(row.name, 200))
+        sentences = ([about(row.edge)] if row.edge else []) + [besides(edge) for edge in row.further]
+        for sentence in sentences:
+            lines += _folded(f"{start}    ", sentence)
+    return "\n".join([*lines, "", wrapped(tested(tree)), wrapped(MEANING)]) + "\n"
+
+
+def _folded(start: str, words: str) -> list[str]:
+    return textwrap.wrap(words, WIDTH, initial_indent=start, subsequent_indent=f"{start}  ", break_on_hyphens=False)
+
+
+def json(tree: Tree) -> str:
+    """Return the same as JSON."""
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "path": tree.path,
+        "models": [printable(name, 200) for name in tree.models],
+        "families": [[printable(name, 200) for name in family] for family in tree.families],
+        "edges": [_values(edge) for edge in tree.edges],
+        "pairs": tree.pairs,
+        "alpha": tree.alpha,
+    }
+    return indented(document)
+
+
+def _values(edge: Edge) -> dict[str, Any]:
+    return {
+        "parent": printable(edge.parent, 200),
+        "child": printable(edge.child, 200),
+        "mark": edge.mark.name.lower(),
+        "directed": edge.directed,
+        "length": edge.length,
+        "relation": printable(edge.relation, 40) or None,
+        "relation_seen": edge.seen or None,
+    }
+
+
+FORMATS: Mapping[str, Callable[[Tree], str]] = {
+    "text": text,
+    "json": json,
+    "dot": dot,
+    "mermaid": mermaid,
+    "svg": svg,
+    "html": html,
+}
+"""Name, as in `--format NAME`, -> what writes a tree."""

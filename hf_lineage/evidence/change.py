@@ -1,0 +1,263 @@
+"""Change: what was done to one matrix of a base, and by which weights several parents make up a matrix.
+
+Parents of one family differ little from each other, so that inner products are taken of their differences from the
+first: Gram matrices here are of P_0, P_1 - P_0, ..., P_(n-1) - P_0 and X - P_0, in this order.
+
+What rounding alone can cause is never called a change: its size is known from the formats in which both are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from hf_lineage.checkpoint.rounding import DIGITS, STORED, Grid, Matrix, find_grid, rounded, shortest, spacing
+from hf_lineage.signature.recipe import Vector
+
+SINGULAR = 1e-9
+"""Differences between parents, each divided by its size, depend on each other below this eigenvalue."""
+ERROR = 0.01
+"""The probability that a weight lies outside its interval."""
+NO_SIZE = 1e-6
+"""Parents that are less far apart than this, beside the size of the first, are one and the same."""
+
+
+def distance(gram: Vector) -> float:
+    """Return the mean squared distance of n parents from each other, given a Gram matrix (n + 1, n + 1); 0 for one."""
+    count = len(gram) - 1
+    apart = [squared(gram, one, other) for one in range(count) for other in range(one)]
+    return float(np.mean(apart)) if apart else 0.0
+
+
+def squared(gram: Vector, one: int, other: int) -> float:
+    """Return the squared distance of two of the parents, or of one from the model, whose number is n."""
+    between = np.zeros(len(gram))
+    between[one] += one > 0
+    between[other] -= other > 0
+    return max(0.0, float(between @ gram @ between))
+
+
+def rebased(grams: Vector, order: Sequence[int]) -> Vector:
+    """Return the Gram matrices (..., m, m) of some of the models in another order, of which the last is combined.
+
+    The models are the n parents by their numbers, and the one that they make up as n.
+    """
+    change = np.zeros((len(order), grams.shape[-1]))  # what is taken of the old vectors for each of the new ones
+    for row, number in enumerate(order):
+        change[row, number] = 1
+        change[row, order[0]] -= row > 0
+        change[row, 0] = row == 0
+    result: Vector = change @ grams @ change.T
+    return result
+
+
+def solved(gram: Vector) -> Vector:
+    """Return the weights (n,) of n parents by least squares; they add up to 1 unless the model is scaled as a whole."""
+    count = len(gram) - 1
+    sizes = np.sqrt(np.maximum(gram.diagonal()[:-1], 0.0))
+    known = np.flatnonzero(sizes > NO_SIZE * sizes[0])
+    scale = sizes[known]
+    inner = gram[np.ix_(known, known)] / np.multiply.outer(scale, scale)
+    weights = np.zeros(count)
+    weights[known] = np.linalg.lstsq(inner, gram[known, -1] / scale, rcond=SINGULAR)[0] / scale
+    return np.append(1 + weights[0] - weights[1:].sum(), weights[1:])
+
+
+def left(gram: Vector, weights: Vector) -> float:
+    """Return the squared size of what is left of the model without a combination of the parents (n,)."""
+    residual = np.append(-weights, 1.0)
+    residual[0] = 1 - weights.sum()
+    return max(0.0, float(residual @ gram @ residual))
+
+
+def dependents(gram: Vector) -> list[int]:
+    """Return the parents that are another one, or lie on the line, plane and so on through others."""
+    count = len(gram) - 1
+    apart = np.zeros((count, count))
+    apart[1:, 1:] = gram[1:-1, 1:-1]
+    if count == 1 or apart.diagonal().max() <= NO_SIZE**2 * gram[0, 0]:
+        return [] if count == 1 else list(range(count))
+    return [parent for parent in range(count) if _depends(apart, parent)]
+
+
+def jackknife(estimates: Sequence[Vector]) -> Vector:
+    """Return half the widths of intervals (n,), from m estimates (m, n) that each leave one part out (Tukey).
+
+    They are not finite where there is one estimate.
+    """
+    from scipy.special import stdtrit
+
+    left_out, count = np.array(estimates), len(estimates)
+    spread = np.sqrt((count - 1) / count * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
+    errors: Vector = spread * stdtrit(count - 1, 1 - ERROR / 2) if count > 1 else np.full(left_out.shape[1], np.inf)
+    return errors
+
+
+def _depends(apart: Vector, parent: int) -> bool:
+    """Return whether a parent lies on a line or plane through others; `apart` are inner products from one origin."""
+    order = [parent, *(other for other in range(len(apart)) if other != parent)]
+    identity = np.eye(len(apart))[order]
+    # Differences of the parent, and of all others but one, from that one.
+    differences = np.vstack([identity[0], identity[2:]]) - identity[1]
+    gram = differences @ apart @ differences.T
+    remains = gram[0, 0] - gram[0, 1:] @ np.linalg.lstsq(gram[1:, 1:], gram[1:, 0], rcond=SINGULAR)[0]
+    return bool(remains <= SINGULAR * apart.trace())
+
+
+FEW = 3
+"""Bits from which on what rounding adds is without structure."""
+PRUNED = 0.02
+"""The share of weights that must have become zero: fewer do so by rounding, or by chance."""
+MARGIN, TWICE = 1.1, 2.0
+"""A singular value is more than rounding if it exceeds the bound of rounding by the factor MARGIN; it counts if it is
+TWICE as large. In between it is not known."""
+LEFT_OVER = 1.5
+"""The most that may be left beside a change of low rank, as a multiple of what rounding leaves."""
+LARGEST_SHARE = 0.75
+"""A change of more than this share of the smaller side is not called one of low rank."""
+COMPUTED = (DIGITS["F32"], DIGITS["F16"], DIGITS["BF16"])
+"""Binary digits with which the product of two factors may have been computed before it was added, the most first."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The difference between one matrix of a candidate and that of the base."""
+
+    size: float
+    """‖V - W‖ / ‖W‖ for the matrix V of the candidate and W of the base. Weights that became zero do not count, and
+    neither does the part that the grid of a quantization adds."""
+    equal: bool = False
+    """Whether V is W, rounded to the format in which V is stored."""
+    bits: int = 0
+    """The bits of the quantization whose grid V lies on and W does not; 0 if there is none."""
+    grid: str = ""
+    """The name of the floating-point format whose grid this is; empty for whole numbers, and without a grid."""
+    zeros: float = 0.0
+    """The share of weights that are zero in V alone and that no grid rounds to zero; 0 if it is less than PRUNED."""
+    rank: int | None = None
+    """Rank of V - W beside rounding; 0 if rounding explains all of it, None if it is not low or was not measured."""
+    certain: bool = True
+    """Whether the rank is exact; if not, rounding may cover further directions of V - W."""
+    hidden: bool = False
+    """Whether V differs from W by no more than rounding, although rounding alone would have left it equal."""
+
+
+class EqualShare(NamedTuple):
+    """Some numbers of one tensor beside the base's."""
+
+    kind: str
+    """Kind of the tensor, in words."""
+    numbers: int
+    """Numbers of the whole tensor."""
+    equal: float
+    """The share of those that were compared which are the base's, as the candidate stores them."""
+
+    @classmethod
+    def compare(cls, kind: str, numbers: int, base: Matrix, candidate: Matrix, digits: int) -> EqualShare:
+        """Return how some numbers compare, of a candidate that stores so many binary digits; zeros are none."""
+        forms = [rounded(base, short) for short in {*STORED, digits} if short <= digits]
+        whole = any(np.array_equal(form, candidate) for form in forms)
+        shares = (float(np.mean((form == candidate) & (candidate != 0))) for form in forms)
+        return cls(kind, numbers, 1.0 if whole else max(shares))
+
+
+def measure_change(base: Matrix, candidate: Matrix, digits: tuple[int, int]) -> Change | None:
+    """Return what was done to a base's matrix W (r, c); None for matrices that are not finite, or where W is zero.
+
+    `digits` are the binary digits with which the matrices of the base and the candidate are stored.
+    """
+    with np.errstate(all="ignore"):
+        difference = candidate - base
+        size, whole = float(np.linalg.norm(difference)), float(np.linalg.norm(base))
+    if not np.isfinite(size) or not np.isfinite(whole) or whole == 0:
+        return None
+    if any(np.array_equal(rounded(base, short), candidate) for short in {*COMPUTED, digits[1]} if short <= digits[1]):
+        return Change(size / whole, equal=True, rank=0)
+    digits = shortest(base, digits[0]), shortest(candidate, digits[1])
+    stored = rounded(base, digits[1])
+    grid = find_grid(candidate, digits[1])
+    if grid and find_grid(stored, digits[1]):
+        grid = None
+    bits, name = (grid.bits, grid.levels.name) if grid else (0, "")
+    near = grid.step * np.float32(0.51) if grid and bits > 1 else np.float32(0)
+    zeros, variance = _zeros(stored, candidate, near), _variance(base, candidate, digits, grid)
+    kept = np.abs(candidate) > near if zeros else np.ones(base.shape, bool)
+    square, rounding = float((difference[kept].astype(np.float64) ** 2).sum()), float(variance[kept].sum())
+    relative = float(np.sqrt(max(square - rounding, 0.0) if grid else square)) / whole
+    if not zeros:
+        change = replace(_of_rank(difference, variance, relative, bits), grid=name)
+        # Few levels are further from most numbers than half a step, so the nearest one is not taken for a change.
+        nearest = grid is not None and (change.rank is None or bits < FEW) and grid.rounds(base, candidate)
+        return Change(0.0, bits=bits, grid=name, rank=0) if nearest else change
+    explained = bits > 0 and square <= LEFT_OVER * rounding
+    equal = np.array_equal(stored[kept], candidate[kept])
+    return Change(relative, equal, bits, name, zeros, rank=0 if explained else None)
+
+
+def is_low_rank(one: Matrix, other: Matrix, digits: int) -> bool | None:
+    """Return whether two matrices differ by a change of low rank, as by one adapter; None if rounding hides that.
+
+    Their numbers are finite, and stored with so many binary digits.
+    """
+    rank = _of_rank(other - one, _variance(one, other, (digits, digits), None), 0.0, 0).rank
+    return None if rank == 0 else rank is not None
+
+
+def _zeros(base: Matrix, candidate: Matrix, near: Matrix | np.float32) -> float:
+    """Return the share of weights that became zero, without those that a grid moves so near to zero.
+
+    Training moves as many numbers away from there as towards it, so these are subtracted.
+    """
+    gone, before = np.abs(candidate) <= near, np.abs(base) <= near
+    share = float(np.mean(gone & ~before)) - (float(np.mean(~gone & before)) if np.ndim(near) else 0.0)
+    return share if share >= PRUNED else 0.0
+
+
+def _variance(base: Matrix, candidate: Matrix, digits: tuple[int, int], grid: Grid | None) -> Matrix:
+    """Return the variance of what rounding adds to each number of the difference: a twelfth of the squared spacing."""
+    units = [spacing(candidate, digits[1])]
+    # Where both have one format W is a number of it, and only what came of W was rounded.
+    units += [spacing(base, digits[0])] if digits[0] < digits[1] else []
+    units += [grid.step] if grid else []
+    variance: Matrix = sum((unit**2 for unit in units), np.zeros_like(base)) / np.float32(12)
+    return variance
+
+
+def _of_rank(difference: Matrix, variance: Matrix, relative: float, bits: int) -> Change:
+    """Return the change beside rounding: none, of low rank, or of more."""
+    values = singular_values(difference)
+    for digits in COMPUTED:
+        rank, edge, explained = _rank(values, variance, difference, digits)
+        if rank == 0 and explained:
+            return Change(relative, bits=bits, rank=0, hidden=not bits)
+        sure = int(np.sum(values > TWICE * edge))
+        if 0 < sure <= rank <= LARGEST_SHARE * len(values) and explained:
+            return Change(relative, bits=bits, rank=sure, certain=sure == rank)
+    return Change(relative, bits=bits)
+
+
+def _rank(values: Vector, variance: Matrix, difference: Matrix, digits: int) -> tuple[int, float, bool]:
+    """Return how many singular values exceed what rounding reaches, that bound, and whether rounding explains the rest.
+
+    A product of rank r is rounded once more when it is scaled. In float32 each of its r sums is rounded, in shorter
+    formats only the whole, for the sums are made in float32.
+    """
+    rank, edge, whole, once = 0, 0.0, 0.0, spacing(difference, digits) ** 2 / np.float32(12)
+    sums = [[one.sum(axis=axis, dtype=np.float64) for one in (variance, once)] for axis in (0, 1)]
+    for _ in range(2 if digits == DIGITS["F32"] else 1):
+        along = [one + other * (2 + rank) for one, other in sums]
+        edge, whole = MARGIN * float(sum(np.sqrt(one.max()) for one in along)), float(along[0].sum())
+        rank = int(np.sum(values > edge))
+    beside, expected = float((values[rank:] ** 2).sum()), whole * (1 - rank / len(values))
+    return rank, edge, beside <= LEFT_OVER * expected
+
+
+def singular_values(matrix: Matrix) -> Vector:
+    """Return the singular values of a matrix in descending order, from the products of its shorter side's rows."""
+    shorter = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
+    exact = shorter.astype(np.float64)
+    values: Vector = np.sqrt(np.maximum(np.linalg.eigvalsh(exact @ exact.T)[::-1], 0))
+    return values

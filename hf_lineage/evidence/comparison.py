@@ -1,0 +1,296 @@
+"""Comparison: similarity matrix, gate, assignment, score and alignment of two models along one path.
+
+The score pairs layers one to one (equation 5). So a layer that was repeated leaves its copies without a partner, or
+with a wrong one where both models have as many layers. The alignment says where every layer of the candidate comes
+from.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.signature.devices import linear_algebra
+from hf_lineage.signature.recipe import Array, Vector
+from hf_lineage.signature.values import Columns, PathSignature
+
+JUMP = 0.1
+"""Least excess in similarity of another layer over the next one of the base: more than chance causes between two
+layers, and far less than a descendant keeps."""
+
+
+def in_order(similarity: Vector) -> NDArray[np.int64]:
+    """Return for each layer of the candidate (M,) a layer of the base, from similarities (L, M), mostly in order.
+
+    It maximises the sum of similarities less JUMP wherever the base's layer is not the one after that of the layer
+    before (Viterbi 1967). Layers that the base itself repeats are alike to the last digit: only the order tells them.
+    """
+    layers, others = similarity.shape
+    best, came_from = similarity[:, 0], np.zeros((others, layers), dtype=np.int64)
+    for number in range(1, others):
+        jump = int(best.argmax())
+        follows = np.concatenate([[-np.inf], best[:-1]])
+        follow = follows >= best[jump] - JUMP
+        came_from[number] = np.where(follow, np.arange(layers) - 1, jump)
+        best = np.where(follow, follows, best[jump] - JUMP) + similarity[:, number]
+    partners = np.zeros(others, dtype=np.int64)
+    partners[-1] = best.argmax()
+    for number in range(others - 1, 0, -1):
+        partners[number - 1] = came_from[number, partners[number]]
+    return partners
+
+
+@dataclass(frozen=True)
+class Run:
+    """Layers of a candidate that follow one another and come from layers of the base that do so too."""
+
+    first: int
+    """The number of the first of them in the candidate."""
+    origin: int
+    """The number of the layer of the base that this one comes from."""
+    length: int
+
+    def __str__(self) -> str:
+        """Return the run in words: `layers 6-8 from layers 3-5`."""
+        return f"{_numbered(self.first, self.length)} from {_numbered(self.origin, self.length)}"
+
+
+def _numbered(first: int, length: int) -> str:
+    return f"layer {first}" if length == 1 else f"layers {first}-{first + length - 1}"
+
+
+def runs(origins: Mapping[int, int]) -> Iterator[Run]:
+    """Yield the runs of a map from layers of a candidate to layers of a base, both by number.
+
+    >>> [str(run) for run in runs({0: 0, 1: 1, 2: 4, 3: 5, 7: 6})]
+    ['layers 0-1 from layers 0-1', 'layers 2-3 from layers 4-5', 'layer 7 from layer 6']
+    """
+    numbers = sorted(origins)
+    starts = [number for number in numbers if origins.get(number - 1, -2) != origins[number] - 1]
+    for start, end in zip(starts, [*starts[1:], np.inf], strict=False):
+        yield Run(start, origins[start], sum(start <= number < end for number in numbers))
+
+
+def moved(origins: Mapping[int, int]) -> bool:
+    """Return whether any layer comes from one of another number."""
+    return any(number != origin for number, origin in origins.items())
+
+
+AT_A_TIME = 2**17
+"""Numbers of a sketch that are widened to float64 at a time: they stay in the processor's cache."""
+PARTS, LEAST = 8, 512
+"""Into how many parts the rows of a sketch are divided among threads, and how many rows a part has at least."""
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Parts into which the rows of a sketch are divided among threads, and the fewest rows of a part."""
+Products = tuple[Vector, Vector, Vector]
+"""⟨φ_i^A, φ_j^B⟩, (L, M), and the squared norm of every column of A's sketch and of B's, (L, k) and (M, k)."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two models along one path: L layers of A against M layers of B, of which n = min(L, M) are paired."""
+
+    similarity: Vector
+    """(L, M): ⟨φ_i^A, φ_j^B⟩, 0 where a layer is not usable or the two are of unlike widths."""
+    gate: Vector
+    """(L, M): min(s_i^A / τ, s_j^B / τ, 1), the paper's gated branch score."""
+    pairs: Pairs
+    """(n,) each: the layers of A, in order, and the layer of B that each is paired with (equation 5)."""
+    usable: NDArray[np.bool_]
+    """(n,): whether both layers of a pair are finite and not zero."""
+    concentration: tuple[Vector, Vector]
+    """s(M) of A's layers (L,) and of B's (M,)."""
+    standard_error: float
+    """Standard error of the score with these pairs, from the scatter of the probes; 0 for an exact or identical pair.
+
+    Where layers are unrelated, the assignment also picks the largest errors: the score of a sketch is then too large,
+    by about two standard errors at 6 layers and five at 24. The p-value does not depend on it.
+    """
+
+    @property
+    def assignment(self) -> NDArray[np.int64]:
+        """(n,): the layer of B that each paired layer of A is paired with."""
+        return self.pairs[1]
+
+    @property
+    def by_layer(self) -> Vector:
+        """(n,): the ungated cosine of every pair."""
+        cosines: Vector = self.similarity[self.pairs]
+        return cosines
+
+    @property
+    def score(self) -> float:
+        """The lineage score 𝓛 in [-1, 1] (equation 6)."""
+        return float(self.by_layer.mean())
+
+
+def compare_paths(a: PathSignature, b: PathSignature) -> Comparison:
+    """Return how similar two models are along one path; both must have the same recipe and width."""
+    room = min(getattr(path.sketch, "room", path.sketch.shape[2]) for path in (a, b))
+    inner, a_squares, b_squares = inner_products(pieces(a.sketch, room), pieces(b.sketch, room))
+    similarity = cosines(inner, a_squares.sum(axis=1), b_squares.sum(axis=1)) * a.alike(b)
+    gates = gate(a, b)
+    chosen, partners = pairs = by_number(a) if a.by_number else assign(similarity * gates)
+    return Comparison(
+        similarity=similarity,
+        gate=gates,
+        pairs=pairs,
+        usable=a.usable[chosen] & b.usable[partners],
+        concentration=(a.concentration, b.concentration),
+        standard_error=_error(a, b, pairs, (a_squares[chosen], b_squares[partners])),
+    )
+
+
+def _error(a: PathSignature, b: PathSignature, pairs: Pairs, squares: tuple[Vector, Vector]) -> float:
+    """Return the standard error of the score, given the squared norms of the sketches' columns, (n, k) each.
+
+    Of a sample it is that from the scatter of rows and of columns together, both of which were drawn.
+    """
+    if a.sampled:
+        one, other = (np.asarray(path.sketch)[rows].astype(float) for path, rows in zip((a, b), pairs, strict=True))
+        return math.hypot(*(_standard_error(*_products(one, other, axis)) for axis in (1, 2)))
+    exact = a.sketch.shape[1] == a.sketch.shape[2]
+    return 0.0 if exact else _standard_error(_paired(a, b, pairs), *squares)
+
+
+def _products(one: Vector, other: Vector, axis: int) -> tuple[Vector, Vector, Vector]:
+    """Return the inner products of the vectors of pairs of blocks along an axis, and their squared norms."""
+    cross, left, right = ((x * y).sum(axis=axis) for x, y in ((one, other), (one, one), (other, other)))
+    return cross, left, right
+
+
+def scores(base: PathSignature, others: Iterable[PathSignature]) -> Iterator[float]:
+    """Yield the lineage score of each of several models with a base, for a ranking.
+
+    It is that of `compare_paths` up to the rounding of float32, and many times as fast for small models: sketches are
+    multiplied in one piece, and nothing but the score is computed. Sketches have to be in memory.
+    """
+    rows, sizes = _rows(base)
+    for other in others:
+        other_rows, other_sizes = _rows(other)
+        norms = sizes[:, None] * other_sizes
+        similarity = np.divide(rows @ other_rows.T, norms, out=np.zeros_like(norms), where=norms > 0)
+        if base.widths or other.widths:
+            similarity *= base.alike(other)
+        yield float(similarity[assign(similarity * gate(base, other))].mean())
+
+
+def _rows(path: PathSignature) -> tuple[Array, Array]:
+    """Return the sketch of every layer as one row (L, d k), and its norm (L,)."""
+    sketch = np.asarray(path.sketch)
+    rows = sketch.reshape(len(sketch), -1)
+    return rows, np.sqrt(np.vecdot(rows, rows))
+
+
+def pieces(sketch: Array | Columns, room: int) -> Iterator[Array]:
+    """Return the columns of a sketch in pieces (L, d, b) of at most `room` columns."""
+    return (_columns(sketch, slice(start, start + room)) for start in range(0, sketch.shape[2], room))
+
+
+def _columns(sketch: Array | Columns, chosen: slice) -> Array:
+    return sketch[:, :, chosen] if isinstance(sketch, np.ndarray) else sketch.columns(chosen)
+
+
+def inner_products(a: Iterable[Array], b: Iterable[Array]) -> Products:
+    """Return the products of two sketches.
+
+    Each sketch comes in pieces (L, d, b) along its columns; both models are cut at the same columns.
+    """
+    # Threads of the linear algebra would wait for each other on a busy machine.
+    with linear_algebra().limit(limits=1), ThreadPoolExecutor(os.cpu_count()) as pool:
+        # map holds no piece while the next one is made: two pieces may fill the memory.
+        inner, left, right = zip(*map(functools.partial(_piece_products, pool), a, b), strict=True)
+    return np.sum(inner, axis=0), np.concatenate(left, axis=1), np.concatenate(right, axis=1)
+
+
+def _piece_products(pool: Executor, a: Array, b: Array) -> Products:
+    """Return what one pair of pieces adds to the three sums.
+
+    Rows are always cut at the same places, whatever the number of threads, so that the sums are the same.
+    """
+    width = a.shape[1]
+    step = max(LEAST, -(-width // PARTS))
+    parts = (slice(start, start + step) for start in range(0, width, step))
+    inner, left, right = zip(*pool.map(lambda part: _row_products(a[:, part], b[:, part]), parts), strict=True)
+    return np.sum(inner, axis=0), np.sum(left, axis=0), np.sum(right, axis=0)
+
+
+def _row_products(a: Array, b: Array) -> Products:
+    """Return what some rows of a pair of pieces add: float32, summed in float64, a few of the rows at a time."""
+    (layers, width, columns), others = a.shape, len(b)
+    inner, left, right = np.zeros((layers, others)), np.zeros((layers, columns)), np.zeros((others, columns))
+    rows = max(1, AT_A_TIME // (max(layers, others) * columns))
+    # Both buffers are used for every step: allocating them anew would cost more than the sums.
+    a_rows, b_rows = np.empty((layers, rows, columns)), np.empty((others, rows, columns))
+    for start in range(0, width, rows):
+        x, y = a_rows[:, : width - start], b_rows[:, : width - start]
+        x[...], y[...] = a[:, start : start + rows], b[:, start : start + rows]
+        inner += x.reshape(layers, -1) @ y.reshape(others, -1).T
+        left += np.einsum("ldk,ldk->lk", x, x)
+        right += np.einsum("ldk,ldk->lk", y, y)
+    return inner, left, right
+
+
+def cosines(inner: Vector, a_squares: Vector, b_squares: Vector) -> Vector:
+    """Return cosines (L, M) from inner products (L, M) and squared norms (L,) and (M,); 0 for a zero block."""
+    norms = np.sqrt(np.outer(a_squares, b_squares))
+    return np.clip(np.divide(inner, norms, out=np.zeros_like(inner), where=norms > 0), -1.0, 1.0)
+
+
+def gate(a: PathSignature, b: PathSignature) -> Vector:
+    """Return min(s_i^A / τ, s_j^B / τ, 1) with τ the least trace concentration of A's usable layers; (L, M)."""
+    s_a, s_b = a.concentration, b.concentration
+    tau = float(s_a.min(where=a.usable, initial=np.inf))
+    if not 0 < tau < np.inf:
+        return np.ones((len(s_a), len(s_b)))
+    return np.minimum(1.0, np.minimum(s_a[:, None], s_b[None, :]) / tau)
+
+
+def by_number(path: PathSignature) -> Pairs:
+    """Return the pairing of every layer with that of the same number, which a sample knows: it draws in each anew."""
+    numbers = np.arange(len(path.trace))
+    return numbers, numbers
+
+
+def assign(gated: Vector) -> Pairs:
+    """Return the one-to-one pairing that maximises the sum of a (L, M) matrix (equation 5): rows and columns."""
+    best = gated.argmax(axis=1)
+    if len(best) <= len(gated.T) and len(set(best.tolist())) == len(best):  # no two rows compete, so none can do better
+        return np.arange(len(best)), best
+    # Imported here: it takes longer than all other imports together, and most commands never need it.
+    from scipy.optimize import linear_sum_assignment
+
+    rows, columns = linear_sum_assignment(gated, maximize=True)
+    return np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
+
+
+def _paired(a: PathSignature, b: PathSignature, pairs: Pairs) -> Vector:
+    """Return the inner product of every column of A's sketch with that of its partner, (n, k)."""
+    a_columns, b_columns = (_columns(path.sketch, slice(None)) for path in (a, b))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return np.stack(
+            list(pool.map(lambda i, j: np.einsum("dk,dk->k", a_columns[i], b_columns[j], dtype=np.float64), *pairs))
+        )
+
+
+def _standard_error(cross: Vector, left: Vector, right: Vector) -> float:
+    """Return the error by the delta method over the k probes: each estimates the three inner products of a cosine."""
+    probes = cross.shape[1]
+    if probes < 2:
+        return float("inf")
+    left_sum, right_sum = left.sum(axis=1, keepdims=True), right.sum(axis=1, keepdims=True)
+    live = ((left_sum > 0) & (right_sum > 0))[:, 0]
+    if not live.any():
+        return 0.0
+    cross, left, right, left_sum, right_sum = (x[live] for x in (cross, left, right, left_sum, right_sum))
+    scale = np.sqrt(left_sum * right_sum)
+    cosine = cross.sum(axis=1, keepdims=True) / scale
+    influence = (cross / scale - cosine / 2 * (left / left_sum + right / right_sum)).sum(axis=0) / len(live)
+    return float(np.sqrt(probes / (probes - 1) * np.sum(influence**2)))

@@ -1,0 +1,251 @@
+"""Evaluate: two signatures and criteria -> evidence -> verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hf_lineage.errors import printable
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.equal_numbers import EqualNumbers
+from hf_lineage.evidence.executed import Executed
+from hf_lineage.evidence.inherited import Inherited, together
+from hf_lineage.evidence.measure import measure
+from hf_lineage.evidence.verdict import Code, Verdict
+from hf_lineage.signature.values import Signature
+
+if TYPE_CHECKING:
+    from hf_lineage.evidence.executed import Strict
+    from hf_lineage.evidence.verdict import Evidence
+
+
+DOWNGRADED = frozenset({Code.UNLISTED_CLASS, Code.UNUSED, Code.CHANGED})
+"""Codes of models whose weights are enough, and that something else keeps from being verified."""
+CHANCE = 0.1
+"""A shared basis or a narrow model alone can give a share up to this, but never more than half in a layer."""
+
+SHARED_BASIS = (
+    "the coordinates of both models mean the same; the cause may be a copied embedding, a common initialisation, "
+    "much training since, a blend with another model or training on hidden states of the base"
+)
+"""The causes if hardly any unit is inherited: a student of hidden states reached scores of .13, with p at .001."""
+ALIKE_IN_ALL = (
+    "about the same in all layers; the cause may be a common initialisation, much training since or a blend with "
+    "another model"
+)
+
+
+def evaluate(base: Signature, candidate: Signature, criteria: Criteria) -> Verdict:
+    """Return the verdict on two signatures of one recipe and one width; nothing else is used."""
+    return judge(measure(base, candidate, criteria), criteria)
+
+
+def reserved(outcome: Verdict, reservations: Iterable[str]) -> Verdict:
+    """Return a verdict on two models, inconclusive if a reservation forbids to verify or contradict a claim."""
+    reasons = tuple(dict.fromkeys(reservations))
+    if not reasons or not (outcome.is_related or outcome.code is Code.UNRELATED):
+        return outcome
+    return Verdict(Code.INCONCLUSIVE, "; ".join(reasons), outcome.evidence, outcome.by_path, framed=outcome.framed)
+
+
+def as_read(outcome: Verdict, classes: Iterable[str], doubts: Iterable[str] = ()) -> Verdict:
+    """Return a verdict on two models that were read as these classes, not verified if there are any, or doubts."""
+    reasons = [f"read as {name}; its own code decides what it computes" for name in dict.fromkeys(classes) if name]
+    code, everything = Code.UNLISTED_CLASS if reasons else Code.UNUSED, [*reasons, *doubts]
+    return downgrade(outcome, code, everything) if everything else outcome
+
+
+def downgrade(outcome: Verdict, code: Code, reasons: Iterable[str]) -> Verdict:
+    """Return a verdict with these reasons, and with another code if it was verified; unchanged if not RELATED."""
+    if not outcome.is_related:
+        return outcome
+    by_path = {path: _downgraded(single, code) for path, single in outcome.by_path.items()}
+    reason = "; ".join(filter(None, (outcome.reason, *reasons)))
+    return replace(_downgraded(outcome, code), reason=reason, by_path=by_path)
+
+
+def unaccounted(names: Sequence[str], compared: str = "") -> Iterator[str]:
+    """Yield a sentence about stored tensors that are not their class's own, if there are any."""
+    if names:
+        yield (
+            f"{len(names)} stored tensors, such as {printable(names[0], 200)}, are not among those that the class "
+            f"saves{compared}: which of them a loader takes is not known; remove them"
+        )
+
+
+def judge_signatures(base: Signature, candidate: Signature, criteria: Criteria) -> Verdict:
+    """Return the verdict on two signatures of all layers, with what they leave open by how they were read."""
+    outcome = reserved(evaluate(base, candidate, criteria), (*base.reservations, *candidate.reservations))
+    return as_read(outcome, (base.read_as, candidate.read_as), unaccounted(candidate.unaccounted))
+
+
+def with_strict(outcome: Verdict, strict: Strict) -> Verdict:
+    """Return a verdict with the comparison of every number, not verified where one is not the base's."""
+    return replace(outcome if strict.holds else downgrade(outcome, Code.CHANGED, [strict.problem]), strict=strict)
+
+
+def with_run(outcome: Verdict, executed: Executed) -> Verdict:
+    """Return a verdict with the run of the model, not verified where that failed, or uses nothing that is inherited."""
+    why = executed.problem or (executed.unused if outcome.verified else "")
+    return replace(downgrade(outcome, Code.UNUSED, [why]) if why else outcome, executed=executed)
+
+
+def _downgraded(outcome: Verdict, code: Code) -> Verdict:
+    return replace(outcome, code=code if outcome.verified else outcome.code, accepted=False)
+
+
+def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
+    """Return the verdict over all paths: RELATED where any of them is, UNRELATED where all of them are.
+
+    Of several RELATED paths the weakest kind counts: a model of which only the attention was copied is related in part.
+    """
+    singles = {path: judge_path(measured, criteria) for path, measured in evidence.items()}
+    related = [single for single in singles.values() if single.is_related]
+    if related:
+        weakest = max(related, key=lambda single: list(Code).index(single.code))
+        others = {path: one.reason or "no relation is visible" for path, one in singles.items() if not one.is_related}
+        if others and weakest.code is Code.INHERITED:
+            reason = "; ".join(f"along {path}, {why}" for path, why in others.items())
+            weakest = as_related(Code.PART, reason, criteria)
+        return replace(weakest, evidence=evidence, by_path=singles)
+    for single in singles.values():
+        if single.code is Code.INCONCLUSIVE:
+            return replace(single, evidence=evidence, by_path=singles)
+    return Verdict(Code.UNRELATED, "", evidence, singles)
+
+
+def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
+    """Return the verdict of one path, without evidence attached."""
+    comparison, deciding = measured.comparison, measured.decided_by
+    usable, layers = int(comparison.usable.sum()), len(comparison.usable)
+    for who, numbers in zip(("base", "candidate"), measured.not_finite, strict=True):
+        if numbers:
+            return Verdict(
+                Code.INCONCLUSIVE, f"weights in {named(numbers)} of the {who} are not finite, or too large for float32"
+            )
+    if usable * 2 <= layers or not layers:
+        return Verdict(Code.INCONCLUSIVE, f"only {usable} of {layers} layers hold weights that are not zero")
+    if deciding is None:
+        return Verdict(Code.INCONCLUSIVE, measured.nulls[-1].objection)
+    if measured.p_value > criteria.alpha or not all(null.admits for null in measured.nulls if null is not deciding):
+        return Verdict(Code.UNRELATED)
+    # The test coordinates have no sketch error, and the score covers more than the test coordinates: both have to pass.
+    if min(comparison.score, measured.permutation.effect) < criteria.minimum_effect:
+        return Verdict(
+            Code.INCONCLUSIVE,
+            f"significant, but the score is less than {criteria.minimum_effect:g} above chance; "
+            "a shared initialisation, distant ancestry or training on hidden states can cause that",
+        )
+    return kind_of(measured, criteria)
+
+
+def kind_of(measured: Evidence, criteria: Criteria) -> Verdict:
+    """Return the kind of RELATED, by how much of what the candidate's units write is inherited."""
+    inherited = measured.inherited
+    if inherited is None:
+        return as_related(
+            Code.EMBEDDING, "a signature holds no hidden units, so it is not known how many are inherited", criteria
+        )
+    if inherited.least > criteria.min_share:
+        return as_related(Code.INHERITED, "", criteria)
+    candidate = measured.layers[1]
+    layers = [candidate[row] for row in inherited.layers]
+    if layers or inherited.share > CHANCE:
+        return as_related(Code.PART, _in_part(inherited, layers), criteria)
+    return as_related(
+        Code.EMBEDDING, f"{inherited.share:.0%} of what its units write is inherited: {SHARED_BASIS}", criteria
+    )
+
+
+def _in_part(inherited: Inherited, layers: list[int]) -> str:
+    where = f"in {named(layers)}" if layers else ALIKE_IN_ALL if inherited.is_even else "in no layer more than half"
+    return f"{inherited.share:.0%} of what its units write is inherited, {where}"
+
+
+def judge_equal(measured: EqualNumbers, before: Verdict, criteria: Criteria) -> Verdict | None:
+    """Return the verdict after the one before, None where equal numbers change nothing of it.
+
+    Where more of them stand in their places than chance puts there, UNRELATED is never said. They verify nothing: a
+    layer inherits at least their share, and perhaps no more.
+    """
+    if measured.p_value > criteria.alpha:
+        return None
+    low, high = (f"{end:.0%}" for end in (measured.at_least.min(), measured.at_least.max()))
+    reason = (
+        f"{float(measured.equal.mean()):.1%} of the numbers that were compared are the base's, bit for bit "
+        f"(p = {measured.p_value:.3g}), so its layers inherit at least {low if low == high else f'{low} to {high}'}"
+    )
+    clear = measured.share >= criteria.minimum_effect
+    if before.code is Code.PART:
+        return replace(before, reason=f"{before.reason}; {reason}" if clear else before.reason, equal=measured)
+    if clear:
+        return replace(as_related(Code.PART, reason, criteria), equal=measured)
+    why = "a shared initialisation, distant ancestry or a few copied numbers can cause that"
+    inconclusive = Verdict(Code.INCONCLUSIVE, f"{reason}; {why}", equal=measured)
+    return inconclusive if before.code is Code.UNRELATED else None
+
+
+def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Verdict]:
+    """Return the verdicts on all parents that a merge declares, verified as a merge if the parents are enough together.
+
+    Each of n parents must have given at least 1/(2n) of what the merge's units write; all together, more than is asked
+    of one base. What several parents have in common counts once, or naming copies of one parent would verify it.
+    """
+    related = [verdict for verdict in verdicts if verdict.is_related]
+    paths = {tuple(verdict.evidence) for verdict in related}
+    counted = not any(verdict.code in DOWNGRADED or verdict.framed for verdict in related)
+    singly = [replace(verdict, code=Code.MERGE) if verdict.verified else verdict for verdict in verdicts]
+    if len(related) < len(verdicts) or len(verdicts) < 2 or len(paths) != 1 or not all(paths) or not counted:
+        return singly
+    if not all(_parents([verdict.evidence[path] for verdict in related], min_share) for path in next(iter(paths))):
+        return singly
+    reason = f"one of {len(related)} parents of a merge, which inherits more than {min_share:.0%} from all together"
+    return [verdict if verdict.verified else _as_parent(verdict, reason) for verdict in singly]
+
+
+def _parents(measured: Sequence[Evidence], min_share: float) -> bool:
+    """Return whether all these bases gave enough along one path to be the parents of a merge."""
+    inherited = [evidence.inherited for evidence in measured if evidence.inherited is not None]
+    least = 1 / (2 * len(measured))
+    if len(inherited) < len(measured) or any(share.interval[0] < least for share in inherited):
+        return False
+    one = any(share.least > min_share for share in inherited)
+    everything = together(inherited)
+    return one or (everything is not None and everything.least > min_share)
+
+
+def _as_parent(verdict: Verdict, reason: str) -> Verdict:
+    by_path = {
+        path: replace(single, code=Code.MERGE, reason=reason) if single.is_related else single
+        for path, single in verdict.by_path.items()
+    }
+    parent = replace(verdict, code=Code.MERGE, reason=reason, by_path=by_path)
+    parent = with_run(parent, parent.executed) if parent.executed else parent
+    return with_strict(parent, parent.strict) if parent.strict else parent
+
+
+def named(numbers: Sequence[int]) -> str:
+    """Return a text that names layers by their numbers.
+
+    >>> named([3]), named([0, 1, 4])
+    ('layer 3', 'layers 0-1, 4')
+    """
+    return f"{'layer' if len(numbers) == 1 else 'layers'} {spans(numbers)}"
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """Return ascending numbers as text, with consecutive ones as a span.
+
+    >>> spans([0, 1, 2, 5, 7, 8])
+    '0-2, 5, 7-8'
+    """
+    starts = [number for number in numbers if number - 1 not in numbers]
+    ends = [number for number in numbers if number + 1 not in numbers]
+    pairs = zip(starts, ends, strict=True)
+    return ", ".join(str(start) if start == end else f"{start}-{end}" for start, end in pairs)
+
+
+def as_related(code: Code, reason: str, criteria: Criteria) -> Verdict:
+    """Return a verdict of this code, which the user may have accepted although it verifies nothing."""
+    return Verdict(code, reason, accepted=code in criteria.accept)

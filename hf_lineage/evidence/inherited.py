@@ -1,0 +1,318 @@
+"""Inherited units: how much of what a candidate writes comes from units that have a counterpart in the base.
+
+A significant score shows that two models are not independent; a shared embedding alone, with all layers trained anew,
+can cause it. Units distinguish the two: a unit is inherited if some unit of the paired layer reads and writes in its
+direction. Units are weighted by what they write; otherwise a million copies that write nothing would count.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.evidence.comparison import Comparison, in_order
+from hf_lineage.signature.recipe import ROWS, Vector, random_stream
+from hf_lineage.signature.unit_rows import HeadProducts, UnitRows, likeness
+from hf_lineage.signature.values import PathSignature, UnitCodes
+
+ALIKE = 0.5
+"""A unit is inherited if the product of its two cosines, of what it reads and of what it writes, is above this."""
+DRAWN = 2048
+"""Units of all layers together that are compared with the base: the share is then known to 4 %."""
+MOST, FEWEST = 256, 64
+"""The most and the fewest units of one layer that are drawn, weighted by what they write."""
+FEWER = 4
+"""So many times fewer are drawn where nothing else points to a relation: the share is then known to 8 %."""
+ERROR = 0.01
+"""The probability that the true share of the layers that were read lies outside its interval."""
+AT_A_TIME = 2**18
+"""Pairs of units that are compared at a time, to bound the memory."""
+
+
+class Drawn(NamedTuple):
+    """The units of one layer of the candidate that were looked up in a base; for every base they are the same."""
+
+    units: NDArray[np.int64]
+    """(q,): their numbers in the candidate's layer."""
+    counts: Vector
+    """(q,): the share of what the layer writes that each unit stands for."""
+    inherited: NDArray[np.bool_]
+    """(q,): whether it has a counterpart in the base."""
+
+    @property
+    def share(self) -> float:
+        """The share of what the layer writes that is inherited."""
+        # Rounding may make the shares add up to a little more than 1.
+        return min(1.0, float(self.counts @ self.inherited))
+
+
+NOTHING = Drawn(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=bool))
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """The share of what a candidate's hidden units, or heads, write that has a counterpart in the base."""
+
+    by_layer: Vector
+    """(M,): the share of each layer of the candidate; 0 where the layer cannot be measured."""
+    weights: Vector
+    """(M,): the weight of each layer: the same for all layers that can be measured, whatever they write."""
+    error: float
+    """Half the width of the interval (Hoeffding 1963): the share is estimated from units drawn at random."""
+    drawn: tuple[Drawn, ...] = ()
+    """The units that were looked up, for each layer of the candidate."""
+    partners: tuple[int, ...] = ()
+    """(M,): the row of the base's layer that each layer of the candidate is compared with."""
+
+    @property
+    def share(self) -> float:
+        """The share of all layers together: the plain mean, or a few loud layers would decide it."""
+        total = float(self.weights.sum())
+        # Rounded, so that half of the layers is half and not a little more.
+        return min(1.0, round(float(self.by_layer @ self.weights) / total, 12)) if total > 0 else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval that holds the share with probability 99 %, for the layers that were read."""
+        return max(0.0, self.share - self.error), min(1.0, self.share + self.error)
+
+    @property
+    def least(self) -> float:
+        """The lower end of the interval, and no more than reports print of it: what prints as one half is not more."""
+        return min(self.interval[0], round(self.interval[0], 2))
+
+    @property
+    def is_even(self) -> bool:
+        """Whether no layer that counts has less than a third of the share, nor more than three times as much."""
+        counted = self.by_layer[self.weights > 0]
+        return bool(len(counted) > 1 and counted.min() * 3 >= self.share >= counted.max() / 3)
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The rows of the layers of which more than half is inherited."""
+        return tuple(int(row) for row in np.flatnonzero(self.by_layer > 0.5))
+
+
+def inherited_units(
+    base: PathSignature, candidate: PathSignature, comparison: Comparison, seed: int, fewer: bool = False
+) -> Inherited | None:
+    """Return what a candidate inherits from a base, layer by layer; None where a signature was stored without units.
+
+    With `fewer`, fewer units of large layers are looked up, since nothing else points to a relation.
+
+    A layer is compared with the one that it comes from if it comes from any, which may be that of several layers; in a
+    sample, with the one of its number.
+    """
+    if not base.units or not candidate.units:
+        return None
+    partners = comparison.pairs[0] if base.by_number else in_order(comparison.similarity)
+    rows = range(len(candidate.units))
+    drawn, errors = [NOTHING for _ in rows], np.zeros(len(rows))
+    usable = np.flatnonzero(candidate.usable).tolist()
+    large = max((len(codes.weight) for codes in candidate.units), default=0) > MOST
+    count = to_draw(len(usable)) // (FEWER if fewer and large else 1)
+
+    def count_inherited(row: int) -> None:
+        stream = random_stream(f"units {seed} {row}")
+        drawn[row], errors[row] = _layer(base.units[partners[row]], candidate.units[row], count, stream)
+        errors[row] += _sampling_error(candidate, row)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(count_inherited, usable))
+    weights = candidate.usable / max(int(candidate.usable.sum()), 1)
+    error = float(np.sqrt(np.log(2 / ERROR) / 2 * (weights**2 * errors).sum()))
+    shares = np.array([layer.share for layer in drawn])
+    return Inherited(shares, weights, error, tuple(drawn), tuple(partners.tolist()))
+
+
+def to_draw(layers: int) -> int:
+    """Return how many units are drawn of each of so many layers."""
+    return min(MOST, max(FEWEST, DRAWN // max(layers, 1)))
+
+
+def together(several: Sequence[Inherited]) -> Inherited | None:
+    """Return what a candidate inherits from any of several bases; None if other layers or units were looked up in one.
+
+    A unit that several bases have counts once, because bases may be copies of each other.
+    """
+    first, *others = several
+    drawn = first.drawn
+    for other in others:
+        if len(other.drawn) != len(drawn) or not np.array_equal(first.weights, other.weights):
+            return None
+        if not all(np.array_equal(a.units, b.units) for a, b in zip(drawn, other.drawn, strict=True)):
+            return None
+        drawn = tuple(Drawn(*a[:2], a.inherited | b.inherited) for a, b in zip(drawn, other.drawn, strict=True))
+    return replace(first, by_layer=np.array([layer.share for layer in drawn]), drawn=drawn) if drawn else None
+
+
+def _sampling_error(candidate: PathSignature, row: int) -> float:
+    """Return one over the effective number of units of a layer that is a sample, least for equal weights; else 0."""
+    weight = candidate.units[row].weight.astype(np.float64)
+    return float(weight @ weight / weight.sum() ** 2) if candidate.by_number and weight.sum() > 0 else 0.0
+
+
+def _layer(base: UnitCodes, candidate: UnitCodes, count: int, stream: np.random.Philox) -> tuple[Drawn, float]:
+    """Return the units of one layer that were looked up, and one over their number; 0 if they are all of its units."""
+    weight = candidate.weight.astype(np.float64)
+    if not weight.sum() > 0 or not len(base.weight):
+        return NOTHING, 0.0
+    chosen, counts, error = draw(weight, count, stream)
+    return Drawn(chosen, counts, have_counterparts(base, candidate, chosen)), error
+
+
+def draw(weight: Vector, count: int, stream: np.random.Philox) -> tuple[NDArray[np.int64], Vector, float]:
+    """Return units (q,) drawn by weight, what each stands for (q,), and one over their number; 0 if they are all."""
+    if len(weight) <= count:
+        return np.arange(len(weight)), weight / weight.sum(), 0.0
+    points = stream.random_raw(count) / 2**64 * weight.sum()
+    chosen = np.minimum(np.searchsorted(weight.cumsum(), points, side="right"), len(weight) - 1)
+    return chosen, np.full(count, 1 / count), 1 / count
+
+
+def have_counterparts(base: UnitCodes, candidate: UnitCodes, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return for the chosen units of a candidate, (q,), whether a unit of the base has the directions of its rows.
+
+    Then the product of the cosines of both rows, or that of all three to the power of 2/3, is above ALIKE. Hardly any
+    pair of unrelated units has a first cosine of that size, so the others are only computed where the first has.
+    """
+    inherited = np.zeros(len(chosen), dtype=np.bool_)
+    codes = [(getattr(candidate, row)[chosen], getattr(base, row)) for row in ROWS]
+    if any(signs.shape[1] != base_signs.shape[1] for signs, base_signs in codes):
+        return inherited
+    sides = [
+        (_words(signs), _words(base_signs), _cosine(signs.shape[1])) for signs, base_signs in codes if signs.shape[1]
+    ]
+    rows = max(1, AT_A_TIME // max(len(chosen), 1))
+    for start in range(0, len(base.weight) if sides else 0, rows):
+        missing = np.flatnonzero(~inherited)
+        inherited[missing[_matched(sides, missing, slice(start, start + rows))]] = True
+    return inherited
+
+
+Sides = Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64], Vector]]
+"""For what units read, for what they write and for their gates if they have any: packed signs of a candidate's units
+(words, q) and of the base's (words, u), and the cosine for each number of unlike signs."""
+
+
+def _matched(sides: Sides, units: NDArray[np.int64], base_units: slice) -> NDArray[np.int64]:
+    """Return the places in `units` of those that have a counterpart among these units of the base."""
+    (words, base_words, cosine), *others = sides
+    least = ALIKE ** (max(len(sides), 2) / 2)
+    differing = _differing(words[:, units, None], base_words[:, None, base_units])
+    far = np.flatnonzero(np.abs(cosine) <= least)
+    # Numbers below the first one that is far become large ones, so that one comparison finds those on either side.
+    near = differing - differing.dtype.type(far[0]) > far[-1] - far[0]
+    places, partners = np.divmod(np.flatnonzero(near), near.shape[1])  # thirty times as fast as nonzero
+    product = cosine[differing[places, partners]]
+    for number, (other, base_other, cosines) in enumerate(others):
+        alike = cosines[_differing(other[:, units[places]], base_other[:, base_units][:, partners])]
+        # Reader and writer may both change their sign, and then are the same unit; a gate may not.
+        product = product * (np.maximum(alike, 0.0) if number else alike)
+    return np.unique(places[product > least])
+
+
+def _differing(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.unsignedinteger[Any]]:
+    """Return the number of signs that differ, given words of them along the first axis; other axes are broadcast."""
+    total: NDArray[np.unsignedinteger[Any]] = np.bitwise_count(one[0] ^ other[0])
+    total = total.astype(np.min_scalar_type(64 * len(one)), copy=False)
+    for x, y in zip(one[1:], other[1:], strict=True):
+        total += np.bitwise_count(x ^ y)
+    return total
+
+
+def _cosine(size: int) -> Vector:
+    """Return the cosine for each number of different signs in so many bytes: cos(π x) for a share x."""
+    cosine: Vector = np.cos(np.pi * np.arange(8 * size + 1) / (8 * size))
+    return cosine
+
+
+def _words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Return packed signs (u, bytes) as (words, u), the last word filled with zeros."""
+    filled = np.zeros((len(codes), -(-codes.shape[1] // 8) * 8), dtype=np.uint8)
+    filled[:, : codes.shape[1]] = codes
+    return np.ascontiguousarray(filled.view(np.uint64).T)
+
+
+HALF, MORE = 0.5, 8
+"""MORE times as many units are looked up if the share of the first units is above HALF, but its interval is not. Both
+intervals are above one half by chance with a probability of 1 % together."""
+
+
+def inherited_share(
+    bases: Sequence[UnitRows], others: Sequence[UnitRows], partners: Sequence[int], weights: Vector, seed: int
+) -> Inherited:
+    """Return the share by a few units, or by more if these do not decide whether it is more than one half."""
+    count = to_draw(len(others))
+    few = _looked_up(bases, others, partners, weights, f"units in a frame {seed}", count)
+    if not few.interval[0] <= HALF < few.share:
+        return few
+    return _looked_up(bases, others, partners, weights, f"more units in a frame {seed}", MORE * count)
+
+
+def inherited_heads(layers: Iterable[tuple[HeadProducts | None, HeadProducts]]) -> Inherited:
+    """Return the share of what the heads of each layer write that a head of the base computes as well."""
+    shares = np.array([0.0 if base is None else _heads(base, candidate) for base, candidate in layers])
+    return Inherited(shares, np.full(len(shares), 1 / max(len(shares), 1)), error=0.0)
+
+
+def _heads(base: HeadProducts, candidate: HeadProducts) -> float:
+    found = (candidate.directions @ base.directions.T).max(axis=1) > ALIKE
+    total = candidate.weight.sum()
+    return float(candidate.weight @ found / total) if total > 0 else 0.0
+
+
+def _looked_up(
+    bases: Sequence[UnitRows],
+    others: Sequence[UnitRows],
+    partners: Sequence[int],
+    weights: Vector,
+    purpose: str,
+    count: int,
+) -> Inherited:
+    drawn, shares, errors = [], [], []
+    for number, (rows, partner) in enumerate(zip(others, partners, strict=True)):
+        layer, left, error = _layer_of_rows(bases[partner], rows, count, random_stream(f"{purpose} {number}"))
+        drawn.append(layer)
+        shares.append(left * layer.share)
+        errors.append(error)
+    error = float(np.sqrt(np.log(2 / ERROR) / 2 * (weights**2 * np.array(errors)).sum()))
+    return Inherited(np.array(shares), weights, error, tuple(drawn))
+
+
+def _layer_of_rows(
+    base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Philox
+) -> tuple[Drawn, float, float]:
+    """Return the units of one layer that were looked up, what is left of them after others, and one over their number.
+
+    The last is 0 if they are all units of the layer.
+    """
+    live = np.flatnonzero(base.weight > 0)
+    if not candidate.weight.sum() > 0 or not len(live):
+        return NOTHING, 0.0, 0.0
+    chosen, counts, error = draw(candidate.weight, count, stream)
+    alike = likeness(candidate.select(chosen), base.select(live))
+    inherited = alike.max(axis=1) > ALIKE
+    partners = np.unique(live[alike.argmax(axis=1)[inherited]])
+    if candidate.kept < 1:  # they are a sample themselves: one over its effective number
+        error += float(candidate.weight @ candidate.weight / candidate.weight.sum() ** 2)
+    return Drawn(chosen, counts, inherited), _left(base.select(partners), candidate), error
+
+
+def _left(partners: UnitRows, candidate: UnitRows) -> float:
+    """Return what is left of the copies of some units of the base after their opposites: 1 if at least half is.
+
+    A copy beside its opposite writes nothing. Units that undo a copy without being opposites of it need not be counted:
+    at a cosine of -c they write 1 / c of what it writes. So the copies are less than half of all that is written.
+    Many small changes that undo a whole layer, as training against a score makes them, leave its units inherited.
+    """
+    alike = likeness(candidate, partners).astype(np.float64)
+    copied = float(candidate.weight @ np.where(alike > ALIKE, alike, 0.0).sum(axis=1))
+    undone = float(candidate.weight @ np.where(alike < -ALIKE, alike, 0.0).sum(axis=1))
+    return min(1.0, max(0.0, 2 * (copied + undone) / copied)) if copied > 0 else 0.0

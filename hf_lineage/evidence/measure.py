@@ -1,0 +1,224 @@
+"""Measurement: two signatures to the evidence along every path, and after how many layers reading may stop.
+
+Reading costs time and downloaded bytes, and a few layers show a descendant as well as all layers do. The evidence is
+analysed at a fixed number of points, each time with an exact test of its own at alpha over that number (Bonferroni).
+So all analyses together call independent models RELATED with probability alpha at most, whatever decides the stop.
+
+The order is drawn anew for every run: whoever could predict it could copy only the layers that are read first.
+
+To add a null, add an entry to the table NULLS; no other module changes.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from hf_lineage.errors import SignatureError
+from hf_lineage.evidence.comparison import Comparison, compare_paths
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.inherited import inherited_units
+from hf_lineage.evidence.p_values import Null, deciding
+from hf_lineage.evidence.permutation import sequential_nulls
+from hf_lineage.evidence.verdict import Evidence
+from hf_lineage.signature.recipe import random_stream
+from hf_lineage.signature.values import PathSignature, Signature
+
+FEWEST_LAYERS = 8
+"""Models of fewer layers are read completely, without interim analyses."""
+DOUBTFUL = 0.1
+"""With an uncorrected p-value up to this, more layers are read before the verdict is UNRELATED."""
+GRAFT = 0.25
+"""UNRELATED needs so many layers that a copy of this share of all layers is missed with probability MISSED at most."""
+MISSED = 0.01
+"""The probability that copied layers are not among those read, and that a bound on unread layers is wrong."""
+
+
+def drawn_seed() -> int:
+    """Return a seed for the order of layers that nobody can foresee."""
+    return secrets.randbelow(2**32)
+
+
+def reading_order(layers: int, seed: int) -> tuple[int, ...]:
+    """Return the layers in an order drawn at random, the same on every platform for one seed.
+
+    >>> reading_order(8, seed=0)
+    (3, 0, 7, 2, 1, 6, 4, 5)
+    """
+    words = random_stream(f"order of layers {seed}").random_raw(layers)
+    return tuple(int(layer) for layer in np.argsort(words, kind="stable"))
+
+
+def at_least(inherited: int, read: int, layers: int) -> int:
+    """Return a lower bound on how many of all layers are inherited, from those that were read (one-sided, 99 %).
+
+    Suppose K layers are inherited, and `read` layers are drawn without replacement. The bound is the least K for which
+    at least `inherited` of these are among the K with a probability above MISSED (inverse hypergeometric distribution).
+
+    >>> at_least(6, read=6, layers=32), at_least(32, read=32, layers=32)
+    (17, 32)
+    """
+    everything = math.comb(layers, read)
+    for among in range(inherited, layers + 1):
+        ways = sum(
+            math.comb(among, hit) * math.comb(layers - among, read - hit)
+            for hit in range(inherited, min(read, among) + 1)
+        )
+        if ways > MISSED * everything:
+            return among
+    return layers
+
+
+def fewest(layers: int, share: float) -> int:
+    """Return how many layers, all of them inherited, show that more than this share of all layers is inherited.
+
+    >>> [fewest(layers, 0.5) for layers in (12, 24, 32, 80)]
+    [5, 6, 6, 7]
+    """
+    return next((read for read in range(1, layers) if at_least(read, read, layers) > share * layers), layers)
+
+
+def enough(layers: int) -> int:
+    """Return how many layers have to be read before the verdict may be UNRELATED.
+
+    If g of L layers were copied, t layers drawn at random miss them all with probability C(L - g, t) / C(L, t).
+    """
+    copied = graft(layers)
+    return next(
+        read for read in range(1, layers + 1) if math.comb(layers - copied, read) <= MISSED * math.comb(layers, read)
+    )
+
+
+def graft(layers: int) -> int:
+    """Return how many copied layers are looked for before the verdict is UNRELATED; fewer may be among the unread."""
+    return max(1, math.ceil(GRAFT * layers))
+
+
+def analyses(layers: int, share: float) -> tuple[int, ...]:
+    """Return how many layers have been read at each analysis; at the last one it is all of them.
+
+    If fewer layers would be left than are searched for, these are read too.
+
+    >>> analyses(32, 0.5), analyses(8, 0.5), analyses(6, 0.5)
+    ((6, 13, 32), (5, 8), (6,))
+    """
+    early = (fewest(layers, share), enough(layers)) if layers >= FEWEST_LAYERS else ()
+    return tuple(sorted({*(read for read in early if layers - read >= graft(layers)), layers}))
+
+
+Layers = tuple[tuple[int, ...], tuple[int, ...]]
+"""Numbers of layers, of the base and of the candidate."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Both models along one path."""
+
+    path: str
+    signatures: tuple[PathSignature, PathSignature]
+    """Signatures of the base and of the candidate."""
+    layers: Layers
+    exchangeable: bool = True
+    """Whether both architectures treat all residual coordinates alike."""
+
+    @classmethod
+    def align(cls, path: str, base: Signature, candidate: Signature) -> Pair:
+        """Return the pair of two signatures along a path."""
+        both, numbers = (base.paths[path], candidate.paths[path]), (base.numbers(path), candidate.numbers(path))
+        return cls(path, both, numbers, base.exchangeable and candidate.exchangeable)
+
+    @classmethod
+    def along(cls, path: str, base: PathSignature, candidate: PathSignature) -> Pair:
+        """Return the pair of two path signatures, whose layers are numbered from 0."""
+        return cls(path, (base, candidate), (tuple(range(len(base.trace))), tuple(range(len(candidate.trace)))))
+
+    @property
+    def not_finite(self) -> Layers:
+        """The numbers of the layers with values that are not finite."""
+        base, candidate = (
+            tuple(number for number, finite in zip(layers, signature.finite, strict=True) if not finite)
+            for signature, layers in zip(self.signatures, self.layers, strict=True)
+        )
+        return base, candidate
+
+
+def same_recipe(a: Signature, b: Signature) -> None:
+    """Raise SignatureError unless every parameter that changes a number is the same in both signatures."""
+    first, second = asdict(a.recipe), asdict(b.recipe)
+    unlike = [f"{key} {first[key]} and {second[key]}" for key in first if first[key] != second[key]]
+    if unlike:
+        raise SignatureError(f"{a.model} and {b.model} differ in recipe ({', '.join(unlike)}); extract both with one")
+
+
+def _permutation(pairs: Sequence[Pair], scores: Mapping[str, float], criteria: Criteria) -> Mapping[str, Null]:
+    """Return one null for all paths with the same number of test coordinates: they share their permutations.
+
+    Paths may have different numbers, as stacks of different widths do. These are corrected for by Bonferroni: each
+    group of paths gets its part of alpha, and enough further permutations to reach it.
+    """
+    del scores  # this null has scores of its own, on the test coordinates
+    groups: dict[tuple[int, bool], list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault((pair.signatures[0].corner.shape[1], pair.exchangeable), []).append(pair)
+    nulls: dict[str, Null] = {}
+    for (_, exchangeable), group in groups.items():
+        part = len(group) / len(pairs)
+        first = criteria.permutations_at_first(part)
+        drawn = sequential_nulls({pair.path: pair.signatures for pair in group}, first, criteria.seed)
+        for path, null in drawn.items():
+            nulls[path] = replace(null, not_exchangeable=not exchangeable, part=part)
+    return nulls
+
+
+def _empirical(pairs: Sequence[Pair], scores: Mapping[str, float], criteria: Criteria) -> Mapping[str, Null]:
+    """Return one null for each path of which scores of independent models are known; each has its part of alpha."""
+    return {
+        pair.path: replace(criteria.independent[pair.path], observed=scores[pair.path], alpha=criteria.alpha)
+        for pair in pairs
+        if pair.path in criteria.independent
+    }
+
+
+Make = Callable[[Sequence[Pair], Mapping[str, float], Criteria], Mapping[str, Null]]
+"""Makes nulls from both models along all paths, their scores by path and the criteria; none for a path without one."""
+
+NULLS: dict[str, Make] = {"permutation": _permutation, "empirical": _empirical}
+
+
+def measure(base: Signature, candidate: Signature, criteria: Criteria) -> dict[str, Evidence]:
+    """Return everything that is measured between two signatures of one recipe, by path."""
+    return measured([Pair.align(path, base, candidate) for path in criteria.paths], criteria)
+
+
+def measured(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
+    """Return everything that is measured between two models along some paths."""
+    comparisons = {pair.path: compare_paths(*pair.signatures) for pair in pairs}
+    scores = {path: comparison.score for path, comparison in comparisons.items()}
+    made = [make(pairs, scores, criteria) for make in NULLS.values()]
+    return {
+        pair.path: _evidence(pair, comparisons[pair.path], [by[pair.path] for by in made if pair.path in by], criteria)
+        for pair in pairs
+    }
+
+
+def _evidence(pair: Pair, comparison: Comparison, nulls: Sequence[Null], criteria: Criteria) -> Evidence:
+    """Return the evidence along one path; p is corrected for paths and interim analyses."""
+    first = deciding(nulls) or nulls[-1]
+    unlikely = first.p_over_paths > DOUBTFUL
+    return Evidence(
+        comparison,
+        tuple(nulls),
+        min(1.0, criteria.tests * first.p_over_paths),
+        pair.layers,
+        analyses=criteria.analyses,
+        further=criteria.further,
+        inherited=None
+        if any(pair.not_finite)
+        else inherited_units(*pair.signatures, comparison, criteria.seed, fewer=unlikely),
+        not_finite=pair.not_finite,
+        sampled=pair.signatures[1].sampled,
+    )

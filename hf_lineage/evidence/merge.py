@@ -1,0 +1,277 @@
+"""Merge: how much each of several parents gave to a model, from inner products of their matrices.
+
+The numbers of a blend were rounded when it was stored. Where parents differ by no more than the format tells apart, the
+blend equals the one or the other, and its weights do not show. Such numbers are left out; which they are is known from
+the parents and the format alone.
+
+A merge combines the matrices of its parents, X = Σ w_p P_p. Least squares on the matrices themselves give the weights,
+and shares are the weights divided by their sum. A base from which differences are taken is a parent like any other:
+what the others do not give stays with it, and what they give in excess is taken off it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from hf_lineage.checkpoint.rounding import DIGITS, Matrix, spacing
+from hf_lineage.evidence.change import dependents, distance, is_low_rank, jackknife, left, rebased, solved
+from hf_lineage.signature.recipe import Vector
+
+PARTS = 8
+"""Parts into which the rows of a matrix are divided; the scatter between them gives the interval."""
+FINE = 4.0
+"""Least distance between parents, in the spacing of the format in which the model is stored."""
+FEWEST = 256
+"""Fewest numbers of a matrix that must be so far apart."""
+RANKED, FLOAT = 128, DIGITS["F32"]
+"""Rows from which the rank of parents' differences is measured, and the binary digits of numbers that are decoded."""
+
+
+@dataclass(frozen=True)
+class Products:
+    """One matrix of a model, beside those of the parents that it is like."""
+
+    layer: int
+    """The number of the model's layer."""
+    branch: str
+    active: tuple[int, ...]
+    """The parents of which it may be a part; n of them."""
+    grams: Vector
+    """(PARTS, n + 1, n + 1): inner products as `combination` takes them, by parts of the rows."""
+    rounding: float | None
+    """The squared size of what storing the model added; None where the grid of its numbers is not known."""
+    digits: int
+    """The binary digits with which the model is stored; 0 where it is decoded."""
+    low_rank: frozenset[bool | None] = frozenset()
+    """Whether other parents differ from the first by a change of low rank; None where rounding hides it."""
+
+    @property
+    def gram(self) -> Vector:
+        """(n + 1, n + 1), over all parts."""
+        total: Vector = self.grams.sum(axis=0)
+        return total
+
+    def only(self, parents: Sequence[int]) -> Products | None:
+        """Return the matrix beside some of the parents, which are numbered anew; None if it is like none of them."""
+        places = [self.active.index(one) for one in parents if one in self.active]
+        if not places:
+            return None
+        return replace(
+            self,
+            active=tuple(number for number, one in enumerate(parents) if one in self.active),
+            grams=rebased(self.grams, (*places, len(self.active))),
+        )
+
+    def without(self, part: int) -> Products:
+        """Return the matrix without one part of its rows."""
+        return replace(self, grams=np.delete(self.grams, part, axis=0))
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A matrix with what is known of the format it is stored in."""
+
+    numbers: Matrix
+    """(r, c)"""
+    digits: int = 0
+    """The binary digits with which they are stored; 0 where they are decoded."""
+    spacing: Matrix | None = None
+    """Distance of neighbouring numbers of a floating-point format, around each number; None where it is decoded."""
+    step: Matrix | None = None
+    """Distance of neighbouring values of a quantization; None where there is none, or its grid was not found."""
+
+
+def inner_products(layer: int, branch: str, parents: Sequence[tuple[int, Stored]], model: Stored) -> Products | None:
+    """Return one matrix beside those of some parents, by their numbers; None where nothing can be told by it.
+
+    That is so where a number is not finite, and where the parents differ by less than the format tells apart.
+    """
+    first, kept = parents[0][1].numbers, _kept([one.numbers for _, one in parents], model)
+    if kept is None or not all(np.isfinite(one.numbers).all() for one in (*(one for _, one in parents), model)):
+        return None
+    grams = [rows @ rows.T for rows in _rows(first, [one.numbers for _, one in parents[1:]], model.numbers, kept)]
+    if not sum(gram[0, 0] for gram in grams):
+        return None
+    steps = [one for one in (model.spacing, model.step) if one is not None]
+    step = np.max(steps, axis=0) if steps else None
+    rounding = None if step is None else float((np.where(kept, step, 0).astype(np.float64) ** 2).sum()) / 12
+    return Products(
+        layer,
+        branch,
+        tuple(number for number, _ in parents),
+        np.stack(grams),
+        rounding,
+        model.digits,
+        frozenset(is_low_rank(first[:RANKED], one.numbers[:RANKED], model.digits or FLOAT) for _, one in parents[1:]),
+    )
+
+
+def _kept(parents: Sequence[Matrix], model: Stored) -> Matrix | None:
+    """Return which numbers (r, c) of the parents are far enough apart, all where no format is known; None if few."""
+    kept = np.ones(model.numbers.shape, bool)
+    if not model.digits or len(parents) < 2:
+        return kept
+    apart = np.max([np.abs(parent - parents[0]) for parent in parents[1:]], axis=0)
+    kept = apart >= FINE * spacing(parents[0], model.digits)
+    return kept if kept.sum() >= FEWEST else None
+
+
+def _rows(first: Matrix, others: Sequence[Matrix], model: Matrix, kept: Matrix) -> Iterator[Vector]:
+    """Yield, by parts of the rows, the first parent and all differences from it, (n + 1, numbers)."""
+    for rows in np.array_split(np.arange(len(model)), PARTS):
+        chosen = kept[rows]
+        origin = first[rows][chosen].astype(np.float64)
+        yield np.stack([origin, *(one[rows][chosen].astype(np.float64) - origin for one in (*others, model))])
+
+
+LEAST = 0.02
+"""The least share that counts as one, however narrow its interval."""
+WIDEST = 0.25
+"""Half the width of an interval above which the parent cannot be told from the others."""
+HARDLY = 0.01
+"""Matrices in which the squared distance between parents is less than this share of the usual one count for less."""
+OTHER_ORDER = "hidden units of the model do not stand in the order of those of this parent, as a merge leaves them"
+ALIKE = "no matrix tells the parents apart: they hardly differ, or their hidden units stand in another order"
+DEPENDENT = "it equals another parent, or a combination of others"
+MOST_LEFT = 0.25
+"""The most that may be left beside the distance between parents where no base is known: otherwise what the parents have
+in common, which any other descendant of their base has too, would pass for a share of each."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of one parent in a model."""
+
+    value: float
+    low: float
+    high: float
+    """The share lies between `low` and `high` with probability 99 %."""
+    layers: Mapping[int, tuple[float, float]]
+    """Number of a layer of the model -> this parent's share of it, and half the width of its interval."""
+    detected: bool
+    """Whether the layers that were read hold anything of this parent that the others do not explain."""
+
+    @property
+    def clear(self) -> bool:
+        """Whether the figure tells this parent from the others."""
+        return self.high - self.low <= 2 * WIDEST
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The shares of all parents."""
+
+    parents: tuple[Share | str, ...]
+    """One for each parent, in their order; of one that cannot be told from others, or is like no layer, the reason."""
+    remainder: float
+    """The size of what no combination of the parents explains, beside the distance between these."""
+
+
+@dataclass(frozen=True)
+class Parent:
+    """A declared parent of a merge: what it gave along every path, beside what the merge declares of it."""
+
+    shares: Mapping[str, Share] = field(default_factory=dict)
+    """Path -> the share of this parent; empty where `reason` says why none was measured."""
+    remainders: Mapping[str, float] = field(default_factory=dict)
+    """Path -> size of what no combination of the parents explains, beside the distance between them."""
+    declared: Mapping[str, float] = field(default_factory=dict)
+    """Path -> the weight that the merge declares; empty where it declares none."""
+    method: str = ""
+    """The method by which the merge says it was made; empty if it does not say."""
+    is_base: bool = False
+    """Whether the merge says that differences are taken from this parent, which then need not give anything itself."""
+    reason: str = ""
+
+
+def shares_of(matrices: Sequence[Products], count: int, depth: int) -> Shares:
+    """Return what each of so many parents gave to a model of so many layers."""
+    if not matrices:
+        return Shares((ALIKE,) * count, 0.0)
+    levelled = _levelled(matrices)
+    value, dependent = _fitted(levelled, count), _dependent(levelled)
+    parts = [_fitted([one.without(part) for one in levelled], count) for part in range(PARTS)]
+    noise, between = jackknife(parts), np.zeros(count)
+    numbers = sorted({one.layer for one in levelled})
+    if len(numbers) > 2:
+        others = [_fitted([one for one in levelled if one.layer != number], count) for number in numbers]
+        between = jackknife(others) * math.sqrt(max(0.0, 1 - len(numbers) / depth))
+    errors = np.hypot(noise, between)
+    by_layer = {number: _of_layer([one for one in levelled if one.layer == number], count) for number in numbers}
+
+    def estimate(parent: int) -> Share | str:
+        if not any(parent in one.active for one in matrices):
+            return OTHER_ORDER
+        if parent in dependent:
+            return DEPENDENT
+        share, error = float(value[parent]), float(errors[parent])
+        return Share(
+            value=share,
+            low=share - error,
+            high=share + error,
+            layers={number: (float(one[parent]), float(each[parent])) for number, (one, each) in by_layer.items()},
+            detected=bool(max(LEAST, noise[parent]) < abs(share) and noise[parent] <= WIDEST),
+        )
+
+    return Shares(tuple(map(estimate, range(count))), _remainder(levelled))
+
+
+def independent(matrices: Sequence[Products], order: Sequence[int]) -> list[int]:
+    """Return the parents that equal no other one and no combination of others, of which the first count."""
+    kept = list[int]()
+    for parent in order:
+        some = [one for whole in matrices if (one := whole.only((*kept, parent)))]
+        if len(kept) not in _dependent(_levelled(some)):
+            kept.append(parent)
+    return sorted(kept)
+
+
+def _levelled(matrices: Sequence[Products]) -> list[Products]:
+    """Return matrices that count alike: each over the distance between its parents, unless these hardly differ."""
+    sizes = [float(one.gram[0, 0]) for one in matrices]
+    distances = np.array([distance(one.gram) / size for one, size in zip(matrices, sizes, strict=True)])
+    usual = float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
+    scales = np.maximum(distances, HARDLY * usual) * sizes
+    return [replace(one, grams=one.grams / scale) for one, scale in zip(matrices, scales, strict=True)]
+
+
+def _fitted(matrices: Sequence[Products], count: int) -> Vector:
+    """Return the shares of all parents over matrices that count alike."""
+    total = np.zeros(count)
+    for active, (number, gram) in _by_parents(matrices).items():
+        weights = solved(gram)
+        total[list(active)] += number * weights / weights.sum()
+    return total / max(len(matrices), 1)
+
+
+def _dependent(matrices: Sequence[Products]) -> set[int]:
+    """Return the parents that depend on others."""
+    return {active[index] for active, (_, gram) in _by_parents(matrices).items() for index in dependents(gram)}
+
+
+def _by_parents(matrices: Sequence[Products]) -> dict[tuple[int, ...], tuple[int, Vector]]:
+    """Return, for each set of parents that matrices are like, their number and the sum of their inner products."""
+    sums: dict[tuple[int, ...], tuple[int, Vector]] = {}
+    for one in matrices:
+        number, gram = sums.get(one.active, (0, 0.0))
+        sums[one.active] = number + 1, gram + one.gram
+    return sums
+
+
+def _remainder(matrices: Sequence[Products]) -> float:
+    """Return the size of what no combination of the parents of each layer explains, beside their mean distance."""
+    remains, apart = 0.0, 0.0
+    for gram in (one.gram for one in matrices if len(one.active) > 1):
+        remains += left(gram, solved(gram))
+        apart += distance(gram)
+    return math.sqrt(remains / apart) if apart > 0 else 0.0
+
+
+def _of_layer(matrices: Sequence[Products], count: int) -> tuple[Vector, Vector]:
+    """Return the shares of all parents in one layer, and half the widths of their intervals."""
+    parts = [_fitted([one.without(part) for one in matrices], count) for part in range(PARTS)]
+    return _fitted(matrices, count), jackknife(parts)

@@ -1,9 +1,0 @@
-from .alignment import in_order as in_order
-from .alignment import moved as moved
-from .alignment import runs as runs
-from .comparison import Comparison as Comparison
-from .comparison import Pairs as Pairs
-from .comparison import assign as assign
-from .comparison import compare_paths as compare_paths
-from .comparison import gate as gate
-from .comparison import scores as scores

@@ -1,0 +1,235 @@
+"""Derivation: how a candidate was made from its base, from what was done to the matrices that were compared.
+
+It describes a pair that the verdict calls related, and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from hf_lineage.checkpoint.rounding import Matrix
+from hf_lineage.evidence.change import Change, EqualShare
+
+IN_PLACE, MATCHED = 0.7, 0.9
+"""Median cosines of rows: above the first, units are in their old places; above the second, they have moved."""
+RESCALED = 0.02
+"""Units count as rescaled where half of them changed their length by more than this."""
+SPARSE = 0.1
+"""A larger share of equal numbers shows that most were not changed."""
+MLPS, ATTENTION, NORMS = "MLPs", "attention", "norms"
+CLEAR = 3
+"""Factor by which rescaling has to exceed other changes of a unit: pruning also makes units shorter."""
+
+
+class Means(Enum):
+    """Ways to change the weights of a base, by their identifiers in reports."""
+
+    UNCHANGED = "unchanged"
+    REORDERED = "reordered"
+    QUANTIZED = "quantized"
+    PRUNED = "pruned"
+    LOW_RANK = "low_rank"
+    DENSE = "dense"
+    SPARSE = "sparse"
+    FROZEN = "frozen"
+    OTHERS = "others"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Rows of a base's matrix, each beside the candidate's row that came of it."""
+
+    base: Matrix
+    reordered: bool = False
+    rescaled: bool = False
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """The changes of the matrices of a base."""
+
+    changes: tuple[Change, ...]
+    """One for each matrix that was compared."""
+    reordered: bool = False
+    """Whether hidden units are in another order than in the base."""
+    rescaled: bool = False
+    """Whether hidden units read a multiple of what they read in the base."""
+    stored_bits: float = 0.0
+    """Bits per weight that the candidate stores, scales included, if weights have to be decoded; else 0."""
+    equal_shares: tuple[EqualShare, ...] = ()
+    """All tensors that both name and that neither stores quantized, as far as they were at hand."""
+    folded: bool = False
+    """Whether gains of norms were moved into the matrices that read their outputs."""
+
+    @property
+    def changed(self) -> tuple[Change, ...]:
+        """The changes of the matrices that are not those of the base."""
+        return tuple(change for change in self.changes if not change.equal or change.zeros)
+
+    @property
+    def bits(self) -> int:
+        """Bits of the quantization that most of the changed matrices show; 0 if there is none."""
+        return max((change.bits for change in self.changed), default=0) if self._most(lambda one: one.bits) else 0
+
+    @property
+    def zeros(self) -> float:
+        """The share of weights that were set to zero; 0 if most matrices have none."""
+        shares = [change.zeros for change in self.changed]
+        return float(np.mean(shares)) if self._most(lambda one: one.zeros) else 0.0
+
+    @property
+    def rank(self) -> int | None:
+        """The rank of the change beside rounding; None if it is not low in every matrix, or there is none."""
+        ranks = [change.rank for change in self.changed]
+        known = [rank for rank in ranks if rank is not None]
+        return max(known) if known and len(known) == len(ranks) and max(known) > 0 else None
+
+    @property
+    def certain(self) -> bool:
+        """Whether the rank is known, and not only a bound from below."""
+        return all(change.certain for change in self.changed if change.rank == self.rank)
+
+    @property
+    def size(self) -> float:
+        """The size of the change relative to the weights, in the median of the changed matrices."""
+        return float(np.median([change.size for change in self.changed])) if self.changed else 0.0
+
+    @property
+    def means(self) -> tuple[Means, ...]:
+        """The changes of the weights, in the order in which they are named."""
+        return tuple(means for means, _ in self._told())
+
+    @property
+    def words(self) -> str:
+        """The changes of the weights, as a phrase."""
+        return ", ".join(words for _, words in self._told())
+
+    def _told(self) -> Iterator[tuple[Means, str]]:
+        if self.reordered or self.rescaled:
+            done = {"reordered": self.reordered, "rescaled": self.rescaled}
+            how = " and ".join(word for word, is_so in done.items() if is_so)
+            yield Means.REORDERED, f"hidden units {how}"
+        if self.folded:
+            yield Means.REORDERED, "gains of norms moved into matrices"
+        quantized = bool(self.stored_bits or self.bits)
+        before = [*self._pruned(quantized), *self._remainder()]
+        clear = [one for one in before if one[0] is not Means.UNCLEAR]
+        if quantized:
+            stored = f"(stored with {self.stored_bits:.2g} bits a weight)"
+            names = {f" ({change.grid})" for change in self.changed if change.grid}
+            form = stored if self.stored_bits else f"to {self.bits} bits{''.join(names) if len(names) == 1 else ''}"
+            yield from clear
+            yield Means.QUANTIZED, f"{'then ' if clear else ''}quantized {form}"
+            if len(clear) < len(before):
+                yield Means.UNCLEAR, f"whether or how {self._some} were changed before is unclear"
+        else:
+            yield from before
+        meanings, frozen, others = {means for means, _ in before}, self._kinds(True), self._kinds(False)
+        if meanings & {Means.DENSE, Means.SPARSE}:
+            if frozen and not quantized:
+                yield Means.FROZEN, f"the {' and '.join(frozen)} are the base's, unchanged"
+        elif self.changed and others and Means.UNCLEAR not in meanings:
+            yield Means.OTHERS, f"the {' and '.join(others)} changed as well"
+
+    def _pruned(self, quantized: bool) -> Iterator[tuple[Means, str]]:
+        """Yield the pruning; a quantization hides zeros of small weights."""
+        if self.zeros:
+            least = "at least " if quantized else ""
+            yield Means.PRUNED, f"pruned ({least}{self.zeros:.0%} of the weights set to zero)"
+
+    def _remainder(self) -> Iterator[tuple[Means, str]]:
+        """Yield the changes beside quantization and pruning."""
+        explained = bool(self.bits or self.stored_bits or self.zeros)
+        others = self._kinds(False)
+        if self.sparse and not explained and self.rank is None:
+            yield (
+                Means.SPARSE,
+                f"{self.sparse:.0%} of the numbers are the base's, unchanged, the others are not, as DARE, a sparse "
+                "update or short training leaves them",
+            )
+        elif not self.changed:
+            words = f"all but the {' and '.join(others)} are the base's, unchanged" if others else "weights unchanged"
+            yield from () if explained else ((Means.FROZEN if others else Means.UNCHANGED, words),)
+        elif self.rank is not None:
+            exact = f"{self.rank} in {self._some}, as a merged LoRA adapter leaves it"
+            least = f"at least {self.rank} in {self._some} (rounding hides the rest)"
+            yield Means.LOW_RANK, f"a change of rank {exact if self.certain else least}"
+        elif all(change.rank is None and not change.equal for change in self.changed) and self._is_clear:
+            about = "about " if self.bits else ""
+            yield (
+                Means.DENSE,
+                f"{self._some} changed in full (by {about}{self.size:.1%} of their size), as by fine-tuning or a merge",
+            )
+        elif not explained or not all(change.equal or change.rank == 0 for change in self.changed):
+            yield Means.UNCLEAR, f"{self._some} changed in a way that is unclear"
+
+    @property
+    def sparse(self) -> float:
+        """The share of numbers that are the base's; 0 if less than SPARSE are in the matrices that differ from it."""
+        differing = [one for one in self.equal_shares if one.equal < 1 and one.kind in (MLPS, ATTENTION)]
+        return _equal(self.equal_shares) if _equal(differing) >= SPARSE else 0.0
+
+    def _kinds(self, equal: bool) -> list[str]:
+        """Return the kinds of tensors that are all the base's, or else those that are not and nothing else names."""
+        moved = {MLPS} if self.reordered or self.rescaled else set()
+        moved |= {NORMS, MLPS, ATTENTION} if self.folded else set()
+        moved |= {MLPS, ATTENTION} if self.changed and not equal else set()
+        differing = {one.kind for one in self.equal_shares if one.equal < 1}
+        kinds = dict.fromkeys(one.kind for one in self.equal_shares)
+        return [kind for kind in kinds if (kind in differing) is not equal and kind not in moved]
+
+    @property
+    def _some(self) -> str:
+        return f"{len(self.changed)} of {len(self.changes)} matrices"
+
+    @property
+    def _is_clear(self) -> bool:
+        """Whether a change beside a quantization would have shown."""
+        return not (self.stored_bits and not self.bits) and all(change.certain for change in self.changed)
+
+    def _most(self, has: object) -> bool:
+        changed = self.changed
+        return 2 * sum(map(bool, map(has, changed))) > len(changed)  # type: ignore[call-overload]
+
+
+def _equal(shares: Sequence[EqualShare]) -> float:
+    return sum(one.numbers * one.equal for one in shares) / max(1, sum(one.numbers for one in shares))
+
+
+def align(base: Matrix, candidate: Matrix, places: Sequence[int] | slice = slice(None)) -> Aligned | None:
+    """Return the rows of a base (h, d) from which some rows of a candidate (q, d) came; None if there are none.
+
+    `places` are the rows of the base in the same places as those of the candidate.
+    """
+    here = base[places]
+    units, base_units = _units(candidate), _units(base)
+    if float(np.median((units * base_units[places]).sum(axis=1))) >= IN_PLACE:
+        return _rescaled(here, candidate, reordered=False)
+    cosines = units @ base_units.T
+    best = cosines.argmax(axis=1)
+    if float(np.median(cosines.max(axis=1))) < MATCHED or len(np.unique(best)) < len(best) / 2:
+        return None
+    return _rescaled(base[best], candidate, reordered=True)
+
+
+def _rescaled(base: Matrix, candidate: Matrix, reordered: bool) -> Aligned:
+    """Return the rows of a base, as long as those of the candidate where these are multiples of them."""
+    squares = (base.astype(np.float64) ** 2).sum(axis=1)
+    factors = np.divide((base * candidate).sum(axis=1), squares, out=np.ones(len(base)), where=squares > 0)
+    multiples = (base * factors[:, None]).astype(np.float32)
+    beside = np.linalg.norm(candidate - multiples, axis=1) / np.sqrt(np.where(squares > 0, squares, 1))
+    if np.median(np.abs(factors - 1)) <= max(RESCALED, CLEAR * float(np.median(beside))):
+        return Aligned(base, reordered)
+    return Aligned(multiples, reordered, rescaled=True)
+
+
+def _units(rows: Matrix) -> Matrix:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    units: Matrix = np.divide(rows, lengths, out=np.zeros_like(rows), where=(lengths > 0) & np.isfinite(lengths))
+    return units

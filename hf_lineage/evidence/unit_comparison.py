@@ -1,0 +1,263 @@
+"""Unit comparison: what two models show unit by unit in shared coordinates, and the verdict on it.
+
+The residual streams of the two may have been rotated, reordered or changed in width.
+
+It gives two kinds of evidence, which reports never mix up. The order of units is tested exactly. The share of inherited
+units also finds models whose units were put into another order. But independent models of one vocabulary have the
+geometry of its tokens in common. So the share is compared with what was measured between such models.
+
+RELATED is verified only by the exact test together with a large enough share: a few copied units are in perfect order,
+and sorted units are in a similar one. The share alone is calibrated evidence, which verifies nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hf_lineage.evidence import measure as interim
+from hf_lineage.evidence.comparison import assign, in_order
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.evaluate import CHANCE, as_related, named
+from hf_lineage.evidence.inherited import HALF, Inherited, inherited_share
+from hf_lineage.evidence.unit_order import MOST_UNITS, UnitOrder, by_expert, copies, order_test
+from hf_lineage.evidence.verdict import Code, Verdict
+from hf_lineage.signature.recipe import Vector
+from hf_lineage.signature.unit_rows import Layers, UnitRows, likeness
+
+TOKEN: str = "token"  # noqa: S105 - a frame, not a secret
+RESIDUAL: str = "residual"
+PROCRUSTES: str = "procrustes"
+"""The names of frames: the rows of shared tokens, the coordinates of the residual stream, and those in which hidden
+units fit those of the base best."""
+HEAVIEST, OF_BASE = 64, 1024
+"""Numbers of units of a layer that write most, of the candidate and of the base, by which layers are paired."""
+LITTLE = 0.05
+"""A share that says nothing: independent models of one vocabulary have as much in common."""
+IN_ORDER = 0.02
+"""Largest uncorrected p of the order of units, in the layers that are read first, with which others are read for it:
+units that are copied in their order, even in one of these layers, have the least p that the permutations allow."""
+CANCELLED = 0.5
+"""Least share that remains of what all units write: with less, most of what they write says nothing."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The coordinates in which two models are seen unit by unit."""
+
+    name: str
+    """TOKEN, RESIDUAL or PROCRUSTES."""
+    tokens: int = 0
+    """Number of shared tokens; 0 where none are needed."""
+    by: str = ""
+    """Property by which tokens are known to be the same, in a word."""
+
+
+@dataclass(frozen=True)
+class Framed:
+    """Two models compared unit by unit."""
+
+    frame: Frame
+    layers: tuple[tuple[int, ...], tuple[int, ...]]
+    """The numbers of the layers that were read, of the base and of the candidate."""
+    depth: int
+    """Number of the candidate's layers that have hidden units."""
+    partners: tuple[int, ...]
+    """For each of the candidate's layers the number of the base's layer that it was compared with."""
+    inherited: Inherited
+    """The share of hidden units that are inherited."""
+    order: UnitOrder | None
+    """None where there is nothing to permute."""
+    tests: int = 1
+    """Number of tests of the same claim for which p is corrected (Bonferroni)."""
+    kept: float = 1.0
+    """The least share of the units of a layer that was looked at; less than 1 only where it has very many experts."""
+    remains: float = 1.0
+    """Size of what the candidate's units write together, as a share of its size if they had nothing in common.
+
+    Near one for models that were trained; near zero where most units stand beside others that undo them."""
+    searched: bool | None = True
+    """Whether all coordinates were tried: False where a fit was left out, None where one was not possible."""
+    heads: Inherited | None = None
+    """The same of heads; None where too few units are inherited to ask, and where no heads are compared."""
+
+    @property
+    def p_value(self) -> float | None:
+        """The p-value of the exact test, corrected for all tests of the claim; None where there is none."""
+        return None if self.order is None else min(1.0, self.tests * self.order.p_value)
+
+    @property
+    def at_chance(self) -> bool:
+        """Whether nothing points to a relation: no more units than independent models have in common, in any order."""
+        ordered = self.order is not None and self.order.p_value <= IN_ORDER
+        return self.inherited.share <= LITTLE * self.kept and not ordered and self.remains >= CANCELLED
+
+    @property
+    def least(self) -> float:
+        """A lower bound on the share of all layers that is inherited, whatever those hold that were not read (99 %).
+
+        It is that of hidden units or of heads, the smaller one.
+        """
+        return min(self._least(each) for each in (self.inherited, self.heads) if each is not None)
+
+    def _least(self, inherited: Inherited) -> float:
+        read = len(inherited.by_layer)
+        depth = read + self.depth - len(self.layers[1])
+        if read == depth:
+            return inherited.least
+        shares = inherited.by_layer[list(inherited.layers)]
+        if not len(shares):
+            return 0.0
+        bound = interim.at_least(len(shares), read, depth) / depth
+        return bound * max(0.0, float(shares.mean()) - inherited.error)
+
+
+@dataclass(frozen=True)
+class Test:
+    """Settings of the test of the order of units, and of drawing units."""
+
+    first: int
+    """Permutations that are drawn at first."""
+    seed: int
+    tests: int = 1
+    permuted: int = MOST_UNITS
+    """Units of a layer that are permuted at most."""
+
+
+def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, test: Test) -> Framed:
+    """Return what two models show unit by unit, given the layers of each that were read, by their numbers."""
+    numbers = tuple(sorted(base)), tuple(sorted(candidate))
+    bases, others = [base[number] for number in numbers[0]], [candidate[number] for number in numbers[1]]
+    heavy = [_heaviest(rows, HEAVIEST) for rows in others]
+    alike = np.array(
+        [[_alike(mine, other) for other in heavy] for mine in (_heaviest(rows, OF_BASE) for rows in bases)]
+    )
+    rows, columns = assign(alike)
+    pairs = dict(zip(columns.tolist(), rows.tolist(), strict=True))
+    partners = in_order(alike).tolist()
+    weights = np.full(len(others), 1 / max(len(others), 1))
+    return Framed(
+        frame,
+        numbers,
+        depth,
+        tuple(numbers[0][partner] for partner in partners),
+        inherited_share(bases, others, partners, weights, test.seed),
+        _tested(bases, others, pairs, weights, test),
+        test.tests,
+        min(layer.kept for layer in (*bases, *others)),
+        _remains(others),
+    )
+
+
+def _remains(layers: Sequence[UnitRows]) -> float:
+    together = apart = 0.0
+    for rows in layers:
+        size = float(np.abs(rows.weight).max(initial=0.0)) or 1.0
+        weight = (rows.weight / size).astype(np.float32)
+        scale = 1 / max(float(weight.sum()), 1.0) ** 2  # the largest is 1, unless all are 0
+        together += scale * float(np.square(rows.outer.T @ (rows.inner * weight[:, None]), dtype=np.float64).sum())
+        lengths = np.vecdot(rows.outer, rows.outer) * np.vecdot(rows.inner, rows.inner)
+        apart += scale * float((weight.astype(np.float64) ** 2) @ lengths)
+    return float(np.sqrt(together / apart)) if apart > 0 else 1.0
+
+
+def _heaviest(rows: UnitRows, most: int) -> UnitRows:
+    return rows.select(np.argsort(-rows.weight, kind="stable")[:most])
+
+
+def _alike(base: UnitRows, candidate: UnitRows) -> float:
+    """Return how well the units of a layer that write most match those of another layer, whatever their order."""
+    total = candidate.weight.sum()
+    best = likeness(candidate, base).max(axis=1, initial=0.0).astype(np.float64)
+    return float(best @ candidate.weight / total) if total > 0 else 0.0
+
+
+def _tested(
+    bases: Sequence[UnitRows], others: Sequence[UnitRows], pairs: Mapping[int, int], weights: Vector, test: Test
+) -> UnitOrder | None:
+    groups = copies(others)
+    layers = [
+        expert
+        for column, partner in sorted(pairs.items())
+        for expert in by_expert(
+            bases[partner], others[column], groups[column], float(weights[column]), test.seed, test.permuted
+        )
+    ]
+    return order_test(layers, test.first, test.seed)
+
+
+CALIBRATION = "benchmarks/results/ours-frames.json"
+"""The measurement of the shares of independent models, from which the two figures below come."""
+PAIRS, LARGEST = 1035, 0.03
+"""Pairs of independent models, and the largest share that one of them inherits from the other."""
+CALIBRATED = 0.1
+"""With a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated."""
+UNDONE = "the residual stream was rotated, reordered or changed in width"
+"""Change that a comparison through tokens, or in fitted coordinates, undoes."""
+THROUGH = {
+    TOKEN: "through {0.tokens:,} tokens that both models know by their {0.by}",
+    RESIDUAL: "in the coordinates of the residual stream",
+    PROCRUSTES: "in the coordinates that fit the base best (orthogonal Procrustes)",
+}
+"""Frame -> how units are compared in it, as a phrase."""
+
+
+def judge_framed(framed: Framed, criteria: Criteria) -> Verdict:
+    """Return the verdict on what two models show unit by unit."""
+    share, p_value = framed.inherited.share, framed.p_value
+    if p_value is not None and p_value <= criteria.alpha:
+        return replace(_exact(framed, criteria), framed=framed)
+    if framed.frame.name != RESIDUAL and framed.least > max(HALF, criteria.min_share):
+        reason = (
+            f"{share:.0%} of what its units write is inherited, but in another order than in the base: {UNDONE}, and "
+            f"units were moved; none of {PAIRS:,} pairs of independent models has more than {LARGEST:.0%}"
+        )
+        return replace(as_related(Code.CALIBRATED, reason, criteria), framed=framed)
+    if share > CALIBRATED * framed.kept:
+        few = _few_heads(framed, criteria)
+        part = "" if framed.kept == 1 else f" ({framed.kept:.0%} of the units were compared)"
+        return Verdict(
+            Code.INCONCLUSIVE,
+            f"{share:.0%} of what its units write is found in the base{part}, seen {through(framed)}: more than "
+            f"independent models have in common, but {few or 'too little to call it related'}",
+            framed=framed,
+        )
+    if framed.remains < CANCELLED:
+        return Verdict(
+            Code.INCONCLUSIVE,
+            "most of what its hidden units write is cancelled by other units of the same layer; the units do not "
+            "tell what the model computes",
+            framed=framed,
+        )
+    return Verdict(Code.UNRELATED, framed=framed)
+
+
+def _exact(framed: Framed, criteria: Criteria) -> Verdict:
+    """Return the verdict where the order of the units is significant, by how many of them are inherited."""
+    share, layers = framed.inherited.share, [framed.layers[1][row] for row in framed.inherited.layers]
+    undone = f"{UNDONE}: " if framed.frame.name != RESIDUAL else ""
+    shown = f"{undone}{share:.0%} of what its units write is inherited, in the order of the base"
+    if framed.least > criteria.min_share:
+        return Verdict(Code.INHERITED, shown)
+    if layers or share > CHANCE:
+        where = f", in {named(layers)}" if layers else ", in no layer more than half"
+        few = _few_heads(framed, criteria)
+        return as_related(Code.PART, f"{shown}{where}{few and f', but {few}'}", criteria)
+    return Verdict(
+        Code.INCONCLUSIVE,
+        f"the order of its hidden units agrees with that of the base, but only {share:.1%} of what they write is "
+        "inherited; a few copied units or a common initialisation can cause that",
+    )
+
+
+def _few_heads(framed: Framed, criteria: Criteria) -> str:
+    """Say how little of its heads is inherited, where that is too little to verify it."""
+    heads = framed.heads
+    return f"only {heads.share:.0%} of what its heads write" if heads and heads.least <= criteria.min_share else ""
+
+
+def through(framed: Framed) -> str:
+    """Return how the units were compared, as a phrase."""
+    return THROUGH[framed.frame.name].format(framed.frame)

@@ -1,0 +1,275 @@
+"""Unit order: an exact test whether like units stand in the same places, and which experts are compared.
+
+The hidden units of a model that was trained independently may be permuted in each layer by itself, whatever became of
+the residual stream. What units read and write is only used to say which are alike; under independence the places of
+such units are a random order. Tools that prune leave units in the order of their sizes, so they are permuted only among
+those that read and write about as much: that holds for sorted units as well, and is exact wherever all permutations
+are. Flips say nothing here: what a unit reads and what it writes change their signs together.
+
+Two statistics are judged together, by the largest (see `p_values`), under the same permutations. The first is how alike
+the units in the same places are, where both layers have equally many. The second is how well the places of units that
+are each other's best match agree in rank within a stratum; units that were pruned or inserted leave that as it is. In
+both, units weigh what they write, so that copies which write nothing say nothing.
+
+**Why the test of the order stays exact.** Of an independent model the hidden units of every expert may be permuted. So
+they may all be permuted alike, by one permutation for all experts of one size in a layer. The experts themselves
+are not permuted, so that their order need not be random; and experts that are paired by what they have in common as
+sets of units are paired alike under every such permutation. One permutation for all also holds for a model that was
+made by copying one dense layer into every expert. Its experts resemble each other unit by unit: if each were
+permuted by itself, two such models would seem to agree more often than they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.evidence import p_values as permutations
+from hf_lineage.evidence.p_values import Draws, Scale
+from hf_lineage.evidence.permutation import Tried
+from hf_lineage.evidence.symmetry import Numbers, orders_within, strata_of
+from hf_lineage.signature.recipe import Array, Vector, random_stream
+from hf_lineage.signature.unit_rows import UnitRows, cosines
+
+PLACES, RANKS = "places", "ranks"
+"""The two statistics: of units in the same places, and of the ranks of matched units."""
+MOST_UNITS = 1024
+"""Units of a layer of the candidate that are permuted, drawn at random."""
+FEWEST_MATCHES = 8
+"""With fewer matched units a layer does not count for the ranks."""
+QUIET = 1e-3
+"""Units that write less, as a share of the mean, are matched with none."""
+TIED = 1e-4
+"""Matches that differ by less are tied: among copies of one unit, the first in the file would always be chosen."""
+BATCH = 64
+"""Permutations that are drawn at a time."""
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The units of one layer of the candidate, matched with those of its partner to test their order."""
+
+    group: int
+    """Layers of the candidate that are copies of each other have one number, and are permuted alike."""
+    weight: float
+    """Share of what all layers write that this layer writes."""
+    units: Numbers
+    """(q,): the candidate's units that are permuted."""
+    alike: Array | None
+    """(q, q): how alike they are to the base's units in their places, by weight; None for layers of unlike sizes."""
+    places: Numbers
+    """(n,): which of them have a match, by their places in `units`."""
+    partners: Numbers
+    """(n,): the place of each match in the base."""
+    strength: Vector
+    """(n,): the weight of each of these pairs."""
+    sizes: Vector
+    """(2, q): how much the units read and write, over their mean."""
+
+
+def matched(base: UnitRows, candidate: UnitRows, units: Numbers, group: int, weight: float) -> Matched:
+    """Return what two layers say about the order of their units, given those that are permuted."""
+    chosen = candidate.select(units)
+    product = cosines(chosen, base)
+    places, partners, strength = _mutual(product, chosen.weight, base.weight)
+    same = len(base.weight) == len(candidate.weight)
+    alike = product[:, units] * np.outer(*(_roots(rows)[units] for rows in (candidate, base))) if same else None
+    means = candidate.sizes.mean(axis=1, keepdims=True)
+    sizes = candidate.sizes[:, units] / np.where(means > 0, means, 1.0)
+    return Matched(group, weight, units, alike, places, partners, strength, sizes)
+
+
+def _roots(rows: UnitRows) -> Array:
+    roots: Array = np.sqrt(rows.weight / (rows.weight.sum() or 1.0)).astype(np.float32)
+    return roots
+
+
+def _mutual(product: Array, weight: Vector, base_weight: Vector) -> tuple[Numbers, Numbers, Vector]:
+    """Return units that are each other's best match, (n,) each: their places in both, and what the pairs count.
+
+    Units that write next to nothing are left out, and so are ties: where copies compete, the place would decide.
+    """
+    live, base_live = (np.flatnonzero(each > QUIET * each.mean()) for each in (weight, base_weight))
+    if min(len(live), len(base_live)) < 2:
+        nothing = np.zeros(0, dtype=np.int64)
+        return nothing, nothing, np.zeros(0)
+    among = product[np.ix_(live, base_live)]
+    (best, value, alone), (back, _, base_alone) = _best(among), _best(np.ascontiguousarray(among.T))
+    mutual = (back[best] == np.arange(len(live))) & alone & base_alone[best] & (value > 0)
+    pairs = live[mutual], base_live[best[mutual]]
+    strength = np.sqrt(weight[pairs[0]] * base_weight[pairs[1]]) * value[mutual].astype(np.float64) ** 2
+    return *pairs, strength
+
+
+def _best(among: Array) -> tuple[Numbers, Array, NDArray[np.bool_]]:
+    """Return the place of the best of every row, its value, and whether it is better than the second."""
+    rows, place = np.arange(len(among)), among.argmax(axis=1)
+    first = among[rows, place]
+    among[rows, place] = -np.inf
+    alone: NDArray[np.bool_] = first - among.max(axis=1) > TIED
+    among[rows, place] = first
+    return place, first, alone
+
+
+def _ranks(numbers: Numbers) -> Vector:
+    """Return standardised ranks of distinct numbers."""
+    ranks, count = np.argsort(np.argsort(numbers)), len(numbers)
+    standardised: Vector = (ranks - (count - 1) / 2) / np.sqrt((max(count, 2) ** 2 - 1) / 12)
+    return standardised
+
+
+def drawn_units(count: int, purpose: str, most: int = MOST_UNITS) -> Numbers:
+    """Return which of so many units are permuted: all, or some drawn at random, ascending."""
+    if count <= most:
+        return np.arange(count)
+    return np.sort(np.argsort(random_stream(purpose).random_raw(count), kind="stable")[:most])
+
+
+@dataclass(frozen=True)
+class UnitOrder:
+    """The test of the order of hidden units."""
+
+    observed: Mapping[str, float]
+    """Statistic -> its observed value."""
+    z: Mapping[str, float]
+    """Statistic -> deviations by which it lies above what permutations give; a picture, not a test."""
+    p_value: float
+    """p-value of the largest statistic, not corrected for other tests of the same claim."""
+    drawn: int
+    """Number of permutations that were drawn."""
+
+
+def order_test(layers: Sequence[Matched], first: int, seed: int) -> UnitOrder | None:
+    """Return the test of the order of the units in some layers; None where there is nothing to permute."""
+    names = [PLACES] if any(layer.alike is not None for layer in layers) else []
+    names += [RANKS] if any(len(layer.places) >= FEWEST_MATCHES for layer in layers) else []
+    if not names:
+        return None
+    replicates = _Replicates(layers, seed)
+    draws = {name: Draws(replicates.draw(name)) for name in names}
+    alone = {name: Tried.draw(drawn, first).p_value for name, drawn in draws.items()}
+    first_few = {name: np.array([one[number] for number in range(permutations.SCALE)]) for name, one in draws.items()}
+    p_values = permutations.step_down(draws, alone, first) if len(draws) > 1 else alone
+    return UnitOrder(
+        {name: drawn.observed for name, drawn in draws.items()},
+        {name: float(Scale.estimate(few).standardised(draws[name].observed)) for name, few in first_few.items()},
+        min(p_values.values()),
+        replicates.drawn,
+    )
+
+
+class _Replicates:
+    """Both statistics as observed and under each permutation, drawn when they are first asked for."""
+
+    def __init__(self, layers: Sequence[Matched], seed: int) -> None:
+        together: dict[tuple[int, int], list[Matched]] = {}
+        for one in layers:
+            together.setdefault((one.group, len(one.units)), []).append(one)
+        self._strata = {key: strata_of(np.sum([one.sizes for one in some], axis=0)) for key, some in together.items()}
+        self._layers = [(key, one, _within(one, self._strata[key])) for key, some in together.items() for one in some]
+        self._streams = {key: random_stream(f"order of units {seed} {key[0]} {key[1]}") for key in together}
+        self._values = self._under({key: np.arange(key[1])[None] for key in together})
+
+    @property
+    def drawn(self) -> int:
+        """Number of permutations that were drawn so far."""
+        return len(self._values[PLACES]) - 1
+
+    def draw(self, name: str) -> Iterator[float]:
+        """Yield a statistic as observed, and then under each permutation."""
+        number = 0
+        while True:
+            if number == len(self._values[name]):
+                self._extend()
+            yield float(self._values[name][number])
+            number += 1
+
+    def _extend(self) -> None:
+        orders = {key: orders_within(self._strata[key], BATCH, stream) for key, stream in self._streams.items()}
+        more = self._under(orders)
+        self._values = {name: np.concatenate([values, more[name]]) for name, values in self._values.items()}
+
+    def _under(self, orders: Mapping[tuple[int, int], Numbers]) -> dict[str, Vector]:
+        """Return both statistics under some permutations of each group."""
+        values: dict[str, list[Vector]] = {PLACES: [], RANKS: []}
+        for key, layer, (places, ranks) in self._layers:
+            if layer.alike is not None:
+                values[PLACES].append(layer.weight * _placed(layer.alike, orders[key]))
+            if len(layer.places) >= FEWEST_MATCHES:
+                values[RANKS].append(layer.weight * (ranks[orders[key]] @ places))
+        count = len(next(iter(orders.values())))
+        return {name: np.sum(parts, axis=0) if parts else np.zeros(count) for name, parts in values.items()}
+
+
+def _placed(alike: Array, orders: Numbers) -> Vector:
+    """Return Σ_u C[π(u), u] for each permutation π."""
+    total: Vector = alike[orders, np.arange(len(alike))].sum(axis=1, dtype=np.float64)
+    return total
+
+
+def _within(layer: Matched, sets: Sequence[Numbers]) -> tuple[Vector, Vector]:
+    """Return the ranks (q,) of units and of their matches among those of a stratum, the latter times their weights.
+
+    Ranks among all would say nothing of sorted units, and there a few wrong matches would drown what right ones say.
+    """
+    places, ranks, total = np.empty(len(layer.units)), np.zeros(len(layer.units)), layer.strength.sum() or 1.0
+    partner, strength = np.full(len(layer.units), -1), np.zeros(len(layer.units))
+    partner[layer.places], strength[layer.places] = layer.partners, layer.strength / total
+    for some in sets:
+        places[some] = _ranks(some)
+        mine = some[partner[some] >= 0]
+        ranks[mine] = strength[mine] * _ranks(partner[mine])
+    return places, ranks
+
+
+def copies(layers: Sequence[UnitRows]) -> list[int]:
+    """Return for every layer of a model a number that layers which copy each other have in common."""
+    groups = list(range(len(layers)))
+    for later, earlier in ((b, a) for b in range(len(layers)) for a in range(b)):
+        if groups[later] == later and _copied(layers[earlier], layers[later]):
+            groups[later] = groups[earlier]
+    return groups
+
+
+def _copied(a: UnitRows, b: UnitRows) -> bool:
+    if a.inner.shape != b.inner.shape:
+        return False
+    alike = np.vecdot(a.inner, b.inner) * np.vecdot(a.outer, b.outer)
+    return float(np.median(alike)) > 0.3
+
+
+HEAVIEST = 8
+"""An expert is paired by so many of its units, those that write most."""
+MATCHED, FEWEST = 4096, 64
+"""Units of all experts of a layer that are permuted, and at least so many of each."""
+
+
+def by_expert(
+    base: UnitRows, candidate: UnitRows, group: int, weight: float, seed: int, most: int = MOST_UNITS
+) -> Iterator[Matched]:
+    """Yield what the experts of a layer and those of the base that they are most alike say about the order of units.
+
+    A layer without experts is one expert. `group` is the number that layers which copy each other have in common, and
+    `most` how many units of an expert are permuted.
+    """
+    experts, total = candidate.by_expert, float(candidate.weight.sum())
+    most = most if len(experts) == 1 else min(most, max(FEWEST, MATCHED // len(experts)))
+    for place in experts:
+        expert = candidate.select(place)
+        share = float(expert.weight.sum()) / total if total > 0 else 0.0
+        if weight * share > 0:
+            units = drawn_units(len(expert.weight), f"permuted units {seed} {group}", most)
+            yield matched(base.select(_nearest(base, expert)), expert, units, group, weight * share)
+
+
+def _nearest(base: UnitRows, expert: UnitRows) -> slice:
+    """Return the units of the base in its expert that is most like another expert, whatever their order."""
+    own = base.by_expert
+    if len(own) == 1:
+        return own[0]
+    heavy = expert.select(np.argsort(-expert.weight, kind="stable")[:HEAVIEST])
+    best = np.maximum.reduceat(cosines(heavy, base), [part.start for part in own], axis=1)
+    return own[int(np.argmax(heavy.weight @ best.astype(np.float64)))]

@@ -1,5 +1,0 @@
-"""Units: two models compared by their hidden units, in coordinates that both share."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,177 @@
+"""Paths of this machine: what each names, whose it is, and regular files opened without waiting.
+
+Caches and indexes that the environment names may not lie in what is checked: git writes the files of a checkout
+as the user who runs it, so nothing about a file there tells who wrote it. What a user types, such as --index, counts
+wherever it is: whoever types it has chosen it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import itertools
+import os
+import re
+import stat
+from io import BufferedReader
+from pathlib import Path
+
+from hf_lineage.errors import OptionError, printable
+
+AT_ONCE = getattr(os, "O_NONBLOCK", 0)
+"""Flag that keeps the opening of a pipe from waiting for its other end; it changes nothing for a regular file."""
+BINARY = getattr(os, "O_BINARY", 0)
+_DIGESTS: dict[tuple[int, ...], str] = {}
+
+
+def open_regular(file: Path) -> BufferedReader:
+    """Return a regular file, opened; raise OSError for anything else, and for what cannot be opened."""
+    return os.fdopen(descriptor(file), "rb")
+
+
+def descriptor(file: Path) -> int:
+    """Return the descriptor of a regular file, which whoever asked for it closes; raise OSError as `open_regular`."""
+    opened = os.open(file, os.O_RDONLY | AT_ONCE | BINARY)
+    mode = os.fstat(opened).st_mode
+    if stat.S_ISREG(mode):
+        return opened
+    os.close(opened)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
+    raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", str(file))
+
+
+def sha256(stream: BufferedReader) -> str:
+    """Return the SHA-256 of an opened file in hexadecimal, as this process has read it before if it did not change."""
+    about = os.fstat(stream.fileno())
+    state = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+    if state not in _DIGESTS:
+        _DIGESTS[state] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return _DIGESTS[state]
+
+
+_COMMON_BLOB = re.compile(r"[0-9a-f]{64}")
+"""The name of a file in the store that all repositories of the Hub's cache have in common."""
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def is_file(path: str) -> bool:
+    """Return whether this text names a file; False as well for a text that cannot be a path."""
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for names too long or with a null
+
+
+def is_folder(path: str) -> bool:
+    """Return whether this text names a folder; False as well for a text that cannot be a path."""
+    return os.path.isdir(path)  # noqa: PTH112 - see above
+
+
+def typed(path: str | os.PathLike[str]) -> str:
+    """Return a path as it is typed, so that it can be no name on the Hub.
+
+    >>> typed("base"), typed("../base"), typed("/home/me/base")
+    ('./base', '../base', '/home/me/base')
+    """
+    text = os.fspath(path)
+    return text if Path(text).is_absolute() or text.startswith(".") else f"./{text}"
+
+
+def of_this_user_alone(file: Path) -> bool:
+    """Return whether a plain file belongs to this user and nobody else can write to it; False if there is none.
+
+    That does not tell who wrote what is in it: git, an archive and a cache that was restored leave files of this user,
+    too, whoever made them. So what is trusted lies in no checkout.
+    """
+    try:
+        status = file.lstat()
+    except OSError:
+        return False
+    private = not hasattr(os, "geteuid") or (status.st_uid == os.geteuid() and not status.st_mode & _OTHERS_WRITE)
+    return private and stat.S_ISREG(status.st_mode)
+
+
+def checkout_of(path: Path) -> Path | None:
+    """Return the outermost git checkout in which a path lies, as it is written or after its links; None if in none."""
+    written, real = Path.cwd() / path, Path(os.path.realpath(path))
+    steps = (step for place in (written, real) for step in (*reversed(place.parents), place))
+    return next((step for step in steps if os.path.lexists(step / ".git")), None)
+
+
+def link_on_the_way(path: Path) -> Path | None:
+    """Return the first link among the folders of a path in a git checkout, or below the working directory.
+
+    Whoever wrote a checkout chose where its links lead. Other links are those of the machine, such as /tmp on macOS.
+    """
+    whole = Path.cwd() / path
+    steps = itertools.dropwhile(lambda step: not _may_be_checkout(step), (*reversed(whole.parents), whole))
+    return next((step for step in itertools.islice(steps, 1, None) if os.path.islink(step)), None)  # noqa: PTH114 - Path.is_symlink raises
+
+
+def _may_be_checkout(folder: Path) -> bool:
+    """Return whether a folder holds a git checkout, or is the working directory, unless that is the whole machine."""
+    with contextlib.suppress(OSError):
+        return os.path.lexists(folder / ".git") or (folder != folder.parent and folder.samefile("."))
+    return False
+
+
+def inside(path: Path, folder: Path) -> Path | None:
+    """Return the real path of a file or folder; None if a link leads out of `folder`, which may itself be a link.
+
+    In the Hub's cache a snapshot consists of links to the blobs of its repository. Those may be links to the blobs
+    common to the whole cache. Only these two kinds of links may lead out of a folder.
+    """
+    target, root = (Path(os.path.realpath(name)) for name in (path, folder))
+    return target if target.is_relative_to(root) or _is_blob(target, root) else None
+
+
+def _is_blob(target: Path, root: Path) -> bool:
+    """Return whether `root` is in models--ORG--NAME/snapshots/COMMIT of a cache and `target` is a blob of the cache."""
+    for snapshot in (root, *root.parents):
+        repository = snapshot.parent.parent
+        if snapshot.parent.name == "snapshots" and repository.name.startswith("models--"):
+            store = target.parent.parent
+            common = store == repository.parent / "blobs" and _COMMON_BLOB.fullmatch(target.name)
+            return bool(common) or target.parent == repository / "blobs"
+    return False
+
+
+CACHE, INDEX = "HF_LINEAGE_CACHE", "HF_LINEAGE_INDEX"
+TRUSTED = (CACHE, INDEX, "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
+"""Variables that name what is trusted; those of the Hub's client may lie in a checkout, but not in that of a model."""
+
+
+def outside_checkouts(variable: str) -> Path | None:
+    """Return the place that a variable names, None if none; raise OptionError for one in a git checkout."""
+    place = _named(variable)
+    if place is not None and (checkout := checkout_of(place)):
+        raise _refusal(variable, f"the git checkout {printable(checkout, 200)}")
+    return place
+
+
+def refuse_within(folder: Path) -> None:
+    """Raise OptionError where a variable names a place in a folder with models, or in the checkout around it."""
+    tree = Path(os.path.realpath(checkout_of(folder) or folder))
+    for variable in TRUSTED:
+        place = _named(variable)
+        if place is not None and Path(os.path.realpath(place)).is_relative_to(tree):
+            raise _refusal(variable, f"{printable(tree, 200)} (with the model that is checked)")
+
+
+def expanded(path: str, setting: str) -> Path:
+    """Return the path that a setting gives, which may begin with ~; OptionError, which names it, for nobody's home."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        shown = printable(path, 200)
+        raise OptionError(f"{shown} names the home folder of a user who has none; set {setting} to a path") from None
+
+
+def _named(variable: str) -> Path | None:
+    value = os.environ.get(variable)
+    return expanded(value, variable) if value else None
+
+
+def _refusal(variable: str, where: str) -> OptionError:
+    return OptionError(
+        f"{variable} names a place in {where}, whose authors could then decide what is trusted; set it to one outside"
+    )

@@ -1,0 +1,161 @@
+"""Reading of safetensors files that may change at any time: no file is mapped into memory.
+
+A mapped file that shrinks kills the process with a signal that Python cannot handle. A file that is replaced between
+the reading of its header and of its tensors gives wrong numbers. So headers are copied, tensors are read, and each time
+the state of the file is compared with its state when it was opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import safetensors
+
+from hf_lineage.files.paths import descriptor, open_regular
+
+LARGEST_HEADER = 25_000_000
+"""Bytes, the bound that huggingface_hub sets as well."""
+OPEN_FILES = Path("/dev/fd")
+"""The folder where the system shows the open files of this process, also those without a name."""
+MOST_OPEN = 64
+"""Files that are kept open, of the 256 that some systems allow a process."""
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """The state of a file: it has another stamp after a change."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+    """Nanoseconds."""
+
+    @classmethod
+    def take(cls, place: IO[bytes] | Path | int) -> Stamp:
+        """Return the stamp of an open file, or of the one that has a name now; raise OSError if there is none."""
+        status = os.stat(place if isinstance(place, Path | int) else place.fileno())  # noqa: PTH116 - or a descriptor
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+class HeaderLengthError(ValueError):
+    """The first eight bytes claim a header that is longer than the file, or longer than any header may be."""
+
+    def __init__(self, start: bytes, length: int, size: int) -> None:
+        super().__init__(f"the header claims {length} bytes in a file of {size}")
+        self.start, self.length, self.size = start, length, size
+
+
+class Changed(OSError):  # noqa: N818 - names the event
+    """A file has changed since its header was read."""
+
+    def __init__(self) -> None:
+        super().__init__("the file changed after its header was read")
+
+
+@contextlib.contextmanager
+def opened_header(file: Path, largest: int = LARGEST_HEADER) -> Iterator[tuple[Any, int, Stamp]]:
+    """Yield a file's header as safetensors opens it, the position where its tensors begin, and the stamp of the file.
+
+    safetensors itself refuses offsets that overlap, leave a gap or leave the file. Raise HeaderLengthError, OSError or
+    SafetensorError.
+    """
+    with open_regular(file) as stream:
+        stamp = Stamp.take(stream)
+        start = stream.read(8)
+        length = int.from_bytes(start, "little")
+        if len(start) < 8 or not 2 <= length <= min(stamp.size - 8, largest):
+            raise HeaderLengthError(start, length, stamp.size)
+        content = start + stream.read(length)
+        if len(content) != 8 + length:
+            raise Changed
+    with _copied(content, stamp.size, file) as copy, safetensors.safe_open(copy, framework="numpy") as opened:
+        yield opened, 8 + length, stamp
+
+
+@contextlib.contextmanager
+def _copied(header: bytes, size: int, file: Path) -> Iterator[Path]:
+    """Yield the path of a copy of the header, of the file's full size, which takes no space and nobody else can change.
+
+    On a system without such files it is the path of the file itself, which is mapped while its header is parsed.
+    """
+    try:
+        descriptor = os.memfd_create("header")
+    except (AttributeError, OSError):
+        yield file
+        return
+    try:
+        os.truncate(descriptor, size)
+        with open(descriptor, "wb", closefd=False) as stream:
+            stream.write(header)
+        yield OPEN_FILES / str(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class _Kept:
+    """A file that stays open as long as anything refers to this."""
+
+    def __init__(self, file: Path) -> None:
+        self.descriptor = descriptor(file)
+        weakref.finalize(self, os.close, self.descriptor)
+
+
+_KEPT: weakref.WeakKeyDictionary[Stamp, _Kept] = weakref.WeakKeyDictionary()
+"""The files of the models in use: a stamp goes with the last tensor that was described by it."""
+_LOCK = threading.Lock()
+
+
+def _kept(file: Path, stamp: Stamp) -> _Kept:
+    """Return a file of this stamp, opened once; raise Changed if another one has its name by now."""
+    if Stamp.take(file) != stamp:
+        raise Changed
+    with _LOCK:
+        kept = _KEPT.get(stamp)
+        if kept is None:
+            if len(_KEPT) >= MOST_OPEN:
+                _KEPT.clear()
+            kept = _Kept(file)
+            if Stamp.take(kept.descriptor) != stamp:
+                raise Changed
+            _KEPT[stamp] = kept
+    return kept
+
+
+def prefetch(file: Path, start: int, size: int, expected: Stamp | None) -> None:
+    """Ask the system to read bytes of a file in the background, where it can."""
+    with contextlib.suppress(OSError, AttributeError):
+        kept = _Kept(file) if expected is None else _kept(file, expected)
+        os.posix_fadvise(kept.descriptor, start, size, os.POSIX_FADV_WILLNEED)
+
+
+def read_into(file: Path, start: int, buffer: memoryview, expected: Stamp | None) -> None:
+    """Fill `buffer` with the bytes of a file from `start` on.
+
+    Raise Changed if the file is too short, or if its stamp before or after reading is not the expected one. Raise
+    OSError if it cannot be read.
+    """
+    kept = _Kept(file) if expected is None else _kept(file, expected)
+    while buffer:
+        count = _read_at(kept, start, buffer)
+        if not count:
+            raise Changed
+        start, buffer = start + count, buffer[count:]
+    if expected is not None and Stamp.take(kept.descriptor) != expected:
+        raise Changed
+
+
+def _read_at(kept: _Kept, start: int, buffer: memoryview) -> int:
+    """Read bytes of a file into a buffer and return how many were read; several threads may read one file at once."""
+    if hasattr(os, "preadv"):
+        return os.preadv(kept.descriptor, [buffer], start)
+    with _LOCK, open(kept.descriptor, "rb", buffering=0, closefd=False) as stream:
+        stream.seek(start)
+        return stream.readinto(buffer) or 0

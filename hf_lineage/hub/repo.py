@@ -1,0 +1,321 @@
+"""Repositories: `org/model`, `org/model@revision` or a folder, pinned to one folder on disk; and names on the Hub.
+
+A local hub is a folder of `org/name` folders, in which case does not count, as it does not on the Hub.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from hf_lineage.errors import CheckpointError, NoModelError, RepositoryError, printable
+from hf_lineage.files.folder_cache import FolderCache
+from hf_lineage.files.paths import inside, is_file, is_folder, open_regular, refuse_within, sha256, typed
+
+HUB = "https://huggingface.co"
+HUB_NAME = re.compile(r"(?P<name>([A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9_][\w.-]{0,95})(@(?P<revision>[\w./-]{1,120}))?")
+"""The organisation may be missing: many cards still say `gpt2`, a name from before organisations existed."""
+
+
+def hub_name(model: str) -> str | None:
+    """Return `org/name` of a name that may be `org/name@revision`; None if it cannot be a name on the Hub."""
+    named = HUB_NAME.fullmatch(model)
+    return named and named["name"]
+
+
+def files_at(name: str | None, commit: str | None) -> str | None:
+    """Return the address of the files of a repository at a commit; None where it is not certain that there is one.
+
+    Another Hub than the public one (HF_ENDPOINT) is never linked: its address may be private, and hold a password.
+
+    >>> files_at("org/name", "0" * 40)
+    'https://huggingface.co/org/name/tree/0000000000000000000000000000000000000000'
+    """
+    from huggingface_hub import constants
+
+    from hf_lineage.hub.client import COMMIT
+
+    public = urlsplit(constants.ENDPOINT)[:2] == urlsplit(HUB)[:2]
+    plain = hub_name(name or "")
+    if not (public and plain and plain == name and COMMIT.fullmatch(commit or "")):
+        return None
+    return f"{HUB}/{quote(plain)}/tree/{commit}"
+
+
+def held(local_hub: Path, name: str | None, revision: str | None) -> Path | None:
+    """Return the folder in a local hub that the name of a model means; None if there is none.
+
+    Raise RepositoryError for what is no local hub, for a revision, which it does not have, and for a link out of it.
+    """
+    if not is_folder(str(local_hub)):
+        raise RepositoryError(f"{local_hub} is not a folder, so it cannot be a local hub; check --local-hub")
+    refuse_within(local_hub)
+    here = name and spelled(local_hub, name)
+    if not here:
+        return None
+    if revision:
+        raise RepositoryError(f"{name}@{revision}: a local hub has no revisions; leave @{revision} out")
+    if inside(local_hub / here, local_hub) is None:
+        raise RepositoryError(f"{name} is a link out of the local hub and is not followed; give the folder itself")
+    return local_hub / here
+
+
+def spelled(local_hub: Path, name: str) -> str | None:
+    """Return a name as the local hub spells it; None if there is no such folder, or more than one.
+
+    >>> spelled(Path("examples/hub"), "ACME/llama-Base")
+    'acme/llama-base'
+    """
+    if is_folder(str(local_hub / name)):
+        return name
+    candidates = [""]
+    for part in name.split("/"):
+        candidates = [
+            f"{outer}/{entry}".lstrip("/")
+            for outer in candidates
+            for entry in _entries(str(local_hub / outer))
+            if entry.casefold() == part.casefold() and is_folder(str(local_hub / outer / entry))
+        ]
+    return candidates[0] if len(candidates) == 1 else None
+
+
+def _entries(folder: str) -> list[str]:
+    try:
+        return [entry.name for entry in os.scandir(folder)]
+    except OSError:
+        return []
+
+
+LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24
+"""Bytes: the index of 100,000 tensors takes ten million, a configuration that names 22,000 classes two million."""
+ADAPTER_CONFIG, EVERY = "adapter_config.json", "*.gguf"
+MERGES = ("mergekit_config.yml", "mergekit_moe_config.yml")
+SMALL_FILES = ("config.json", "README.md", ADAPTER_CONFIG, *MERGES, "model.safetensors.index.json")
+"""The files that are fetched from the Hub first; the weights follow when they are needed."""
+
+
+@dataclass(frozen=True)
+class RepoRef:
+    """One model repository: the name it goes by, the folder that holds its files, the commit if there is one."""
+
+    name: str
+    folder: Path
+    commit: str | None = None
+    remote: str | None = None
+    """The Hub name whose snapshot `folder` is; None for a folder of the user's own."""
+    renamed: str | None = None
+    """Its current name on the Hub, where that is another one."""
+    subfolder: str = ""
+    """The folder of the repository that is meant; empty for the repository itself."""
+    file: str | None = None
+    """The GGUF file that the user names, EVERY for all, or one of these where `each` is true."""
+    each: bool = False
+    part: str = ""
+    """The part of the model that is meant, such as its vision; empty for the model itself."""
+    allow_pickle: bool = False
+    """Whether the user allows that the tensors of a pickle are read."""
+    cache: FolderCache = field(default_factory=FolderCache, compare=False, repr=False)
+    """Cache of the folder's files; every RepoRef that `replace` makes of this one shares it."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """A key that all names of one model share: its folder or, on the Hub, its current name and its commit."""
+        place = (self.renamed or self.remote, self.commit or "") if self.remote else (str(self.folder.resolve()),)
+        return *place, *filter(None, (self.subfolder, self.file, self.part))
+
+    @property
+    def typed(self) -> str:
+        """The words that name it in a shell command: its name, with the local hub that has it, or its folder."""
+        if self.remote is not None:
+            return shlex.quote(self.name)
+        place = self.folder / self.subfolder / self.part
+        if str(place).casefold().endswith(f"{os.sep}{self.name}".casefold()):
+            return shlex.join([self.name, "--local-hub", str(place.parents[self.name.count("/")])])
+        return shlex.quote(typed(place))
+
+    def within(self, file: str) -> str:
+        """Return the name of a file as seen from the repository itself, of which this may be a folder."""
+        return f"{self.subfolder}/{file}" if self.subfolder else file
+
+    def path(self, file: str) -> Path:
+        """Return the path that a file of the repository has, or would have."""
+        return self.folder / self.within(file)
+
+    def located(self, file: str) -> Path:
+        """Return the real path of a file; CheckpointError if a link leads out of a folder of the user's own."""
+        path = self.path(file)
+        # Links of a snapshot are followed wherever they lead: the client of the Hub made them.
+        target = Path(os.path.realpath(path)) if self.remote is not None else inside(path, self.folder)
+        if target is None:
+            raise CheckpointError(
+                f"{self}: {file} is a link out of the model's folder and is not followed; put the file itself there"
+            )
+        return target
+
+    def has(self, file: str) -> bool:
+        """Return whether the repository has this file.
+
+        Raise CheckpointError if something else has its name, since opening a pipe or a device could wait for ever.
+        Raise it for a link that leaves the folder, too.
+        """
+        path = str(self.path(file))
+        if os.path.lexists(path) and not is_file(path):
+            what = "a folder, a pipe or a broken link"
+            raise CheckpointError(f"{self}: {file} is not a readable file but {what}; put a file there")
+        return is_file(path) and self.located(file) is not None
+
+    @functools.cached_property
+    def published(self) -> frozenset[str]:
+        """The names of the files on the Hub; none of a folder, or offline."""
+        if self.remote is not None:
+            from hf_lineage.hub.client import listing
+
+            with contextlib.suppress(RepositoryError):
+                return frozenset(listing(self.remote, self.commit))
+        return frozenset()
+
+    @functools.cached_property
+    def heads(self) -> dict[str, Any]:
+        """The headers of its GGUF files that were read, by the name of the file."""
+        return {}
+
+    @functools.cached_property
+    def _digests(self) -> dict[str, str]:
+        from hf_lineage.hub.client import digests
+
+        return {} if self.remote is None else digests(self.remote, self.commit)
+
+    def files(self) -> list[str]:
+        """Return the names of the files of the repository, or of the folder of it that is meant, sorted."""
+        before = self.within("")
+        here = self.cache.listed(self.folder / self.subfolder).files
+        published = (name.removeprefix(before) for name in self.published if name.startswith(before))
+        return sorted(here | {name for name in published if "/" not in name})
+
+    def folders(self) -> list[str]:
+        """Return the names of the folders at the root of the repository, sorted."""
+        published = {name.partition("/")[0] for name in self.published if "/" in name}
+        return sorted(self.cache.listed(self.folder).folders | published)
+
+    def offers(self, file: str) -> bool:
+        """Return whether the repository has this file, here or on the Hub."""
+        return self.has(file) or self.within(file) in self.published
+
+    def has_cached(self, content: str) -> bool:
+        """Return whether the cache holds a complete file with this content, under this commit or another one."""
+        return self.remote is not None and is_file(str(self.folder.parents[1] / "blobs" / content))
+
+    def fetch(self, *files: str) -> None:
+        """Download those of these files that the Hub has and the cache does not have; a folder needs nothing.
+
+        Raise RepositoryError if the Hub refuses, NetworkError if it cannot be reached.
+        """
+        if self.remote is not None:
+            from hf_lineage.hub.client import snapshot
+
+            # The small files are asked for as well, because the client warns if a request matches no file.
+            snapshot(self.remote, self.commit, (*SMALL_FILES, *map(self.within, files)))
+            self.cache.forget_listings()
+
+    def sha256(self, file: str) -> str:
+        """Return the SHA-256 of a file in hexadecimal: what the Hub lists, else that of the bytes here.
+
+        Raise CheckpointError if it cannot be read, or as `fetch` does.
+        """
+        if not self.has(file) and self.within(file) in self._digests:
+            return self._digests[self.within(file)]
+        self.fetch(file)
+        with self._opened(file) as stream:
+            return sha256(stream)
+
+    def read_text(self, file: str, largest: int = LARGEST_SMALL_FILE) -> str | None:
+        """Return a small text file, None if there is none; raise CheckpointError if it is unreadable or too large."""
+        content = self.read_bytes(file, largest)
+        try:
+            return None if content is None else content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            where = f"{error.reason} at byte {error.start}"
+            raise CheckpointError(f"{self}: {file} is not UTF-8 text ({where}); save it as UTF-8") from None
+
+    def read_bytes(self, file: str, largest: int = LARGEST_SMALL_FILE) -> bytes | None:
+        """Return a small file as it is, None if there is none; raise CheckpointError if unreadable or too large."""
+        content = self._read(file, largest + 1)
+        if content is not None and len(content) > largest:
+            raise CheckpointError(f"{self}: {file} is larger than {largest >> 20} MiB; shorten it")
+        return content
+
+    def read_head(self, file: str, size: int) -> str | None:
+        """Return the first `size` bytes of a text file whatever its length, None if there is no such file."""
+        content = self.cache.head(self.path(file), size, lambda: self._read(file, size))
+        return None if content is None else content.decode("utf-8-sig", errors="replace")
+
+    def _read(self, file: str, size: int) -> bytes | None:
+        if not self.has(file):
+            return None
+        with self._opened(file) as stream:
+            # Reading allocates the size that is asked for, even if the file is shorter.
+            return stream.read(min(size, os.fstat(stream.fileno()).st_size + 1))
+
+    @contextlib.contextmanager
+    def _opened(self, file: str) -> Iterator[BufferedReader]:
+        try:
+            with open_regular(self.path(file)) as stream:
+                # The link may have changed in the meantime, so the opened file itself is compared.
+                if not os.path.samestat(os.fstat(stream.fileno()), self.located(file).stat()):
+                    raise CheckpointError(f"{self}: {file} changed while it was opened; run again")
+                yield stream
+        except OSError as error:
+            why = error.strerror or error
+            raise CheckpointError(f"{self}: {file} cannot be read: {why}; check its permissions") from None
+
+    def read_json(self, file: str, largest: int = LARGEST_SMALL_FILE) -> dict[str, Any] | None:
+        """Return a JSON object, None if there is no such file; raise CheckpointError if it is anything else."""
+        try:
+            return self.cache.json_object(self.path(file), largest, lambda: self.read_text(file, largest))
+        except ValueError as error:
+            raise CheckpointError(f"{self}: {file} {error}; have it saved again") from None
+
+    def config(self) -> dict[str, Any]:
+        """Return `config.json`; raise RepositoryError if there is none."""
+        config = self.read_json("config.json", LARGEST_CONFIG)
+        if config is None:
+            raise NoModelError(f"{self} has no config.json, so it is not a transformers model; check the path")
+        return config
+
+
+def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> RepoRef:
+    """Return the repository that `org/name`, `org/name@revision` or a folder means.
+
+    `local_hub` is a folder of `org/name` folders that is searched first; without `folders` no other folder is
+    accepted, as for every name that the user did not type.
+    Raise RepositoryError if there is no such repository, OptionError where a cache lies in such a folder.
+    """
+    name, revision = named.group("name", "revision") if (named := HUB_NAME.fullmatch(model)) else (None, None)
+    if local_hub is not None and (folder := held(local_hub, name, revision)):
+        return RepoRef(model, folder)
+    if folders and is_folder(model):
+        refuse_within(Path(model))
+        return RepoRef(model, Path(model))
+    if folders and is_file(model):
+        raise RepositoryError(f"{model} is a file; give the folder that holds config.json and the weights")
+    if name is None:
+        why = "is neither a folder nor a Hub name" if folders else "is not a Hub name"
+        instead = "" if folders else "; only --base may name a folder"
+        raise RepositoryError(f"{printable(model, 200)} {why} such as org/model or org/model@revision{instead}")
+    from hf_lineage.hub.client import renamed as new_name
+    from hf_lineage.hub.client import snapshot
+
+    downloaded, commit = snapshot(name, revision, SMALL_FILES)
+    return RepoRef(model, downloaded, commit, remote=name, renamed=new_name(name, commit))

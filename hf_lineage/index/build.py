@@ -1,0 +1,242 @@
+"""Building: models of a list or a tree into the index, many at a time; what is there already stays.
+
+Models that are named are taken out of an index, all of them or none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hf_lineage.checking.merge import read_beside
+from hf_lineage.checking.relation import derived
+from hf_lineage.claims.sources import read_claims
+from hf_lineage.errors import LineageError, OptionError, printable, told
+from hf_lineage.evidence.blend import Blend, blend_of
+from hf_lineage.evidence.relation import Derivation
+from hf_lineage.evidence.verdict import Verdict
+from hf_lineage.files.atomic import remove_file
+from hf_lineage.files.paths import is_folder, typed
+from hf_lineage.hub.commits import published
+from hf_lineage.index import store
+from hf_lineage.index.engines import Work, local
+from hf_lineage.index.relatives import Member
+from hf_lineage.index.shard import Entry
+from hf_lineage.index.store import Catalogue
+from hf_lineage.signature.values import Signature
+from hf_lineage.source.contents import only, with_parts
+from hf_lineage.source.locate import is_path, located
+from hf_lineage.source.model import OpenedModel, open_model
+from hf_lineage.source.options import Options
+from hf_lineage.source.rows import weights_of
+
+LARGEST_LIST = 2**28
+"""Characters of a list of models."""
+LOST = "its worker ended while it was read, perhaps because memory ran out"
+SHORTEST = 7
+"""Digits of a commit that stand for it."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model that is to be read."""
+
+    model: str
+    options: Options
+    commits: frozenset[str] = frozenset()
+    """The commits at which it is in the index."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The records of a model; none where it is in the index already, or could not be read."""
+
+    model: str
+    records: tuple[store.Record, ...] = ()
+    problem: str = ""
+    """Why it could not be read, in one sentence."""
+
+
+Progress = Callable[[Sequence[str]], Iterable[str]]
+Engine = Callable[..., Iterator[Outcome]]
+
+
+def every(models: Sequence[str], authors: Sequence[str]) -> list[str]:
+    """Return these models, and then all that these authors have on the Hub; raise as `listing.published` does."""
+    return [*models, *(model for author in authors for model in published(author))]
+
+
+def listed(text: str) -> list[str]:
+    """Return the models of a list, one a line, each once; empty lines and remarks (#) are left out."""
+    if len(text) > LARGEST_LIST:
+        raise OptionError(f"the list of models is longer than {LARGEST_LIST >> 20} MiB; split it")
+    lines = (line.strip() for line in text.splitlines())
+    return list(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
+
+
+def build(
+    models: Sequence[str],
+    catalogue: store.Catalogue,
+    options: Options,
+    engine: Engine = local,
+    work: Work = Work(),  # noqa: B008 - a constant
+    compact: bool = False,
+) -> Iterator[Outcome]:
+    """Put models into an index by an engine, each as soon as it is read; those that are in it are not read again.
+
+    An error of one model is told; the others are read all the same. If `compact`, shards are joined at the end, and the
+    files do not depend on the order in which models were done.
+    """
+    known = catalogue.commits({path: options.recipe.label(path) for path in options.paths})
+    todo = []
+    for model in models:
+        name, _, commit = model.partition("@")
+        commits = known.get(name, frozenset())
+        if commit in commits:
+            yield Outcome(model)
+        else:
+            todo.append(Job(model, options, commits))
+    for outcome in engine(read, todo, work, lambda job: Outcome(job.model, problem=f"{job.model}: {LOST}")):
+        for record in outcome.records:
+            catalogue.put(record)
+        yield outcome
+    if compact:
+        catalogue.compact()
+
+
+def read(job: Job) -> Outcome:
+    """Return what an index keeps of a model, or why it cannot be read; this is what an engine runs."""
+    try:
+        return Outcome(job.model, tuple(_records(job)))
+    except Exception as error:  # an error of one model must not end the run of a million
+        return Outcome(job.model, problem=told(error))
+
+
+def _records(job: Job) -> list[store.Record]:
+    """Return what an index keeps of a model; nothing if it is known at this commit."""
+    source = located(job.model, job.options)
+    if isinstance(source, Signature):
+        return store.records_of(source)
+    source = only(source)
+    if source.commit in job.commits:
+        return []
+    signatures = [open_model(source, job.options).signature()]
+    for part in with_parts(source)[1:]:
+        with contextlib.suppress(LineageError):  # the model itself is known all the same
+            signatures.append(open_model(part, job.options).signature())
+    return [record for signature in signatures for record in store.records_of(signature)]
+
+
+def remove(models: Sequence[str], catalogue: store.Catalogue) -> None:
+    """Take models out of an index, at every commit or at the one that is named.
+
+    Raise OptionError, before anything is changed, for one that is not in it, and SignatureError if it cannot be
+    written. Keys go before signatures, so that no key is without one however this ends.
+    """
+    if not is_folder(str(catalogue.folder)):
+        raise OptionError(f"{printable(catalogue.folder, 200)} does not exist, so there is no index; check --index")
+    shards = [(shard, shard.entries()) for shard in catalogue.shards()]
+    entries = [entry for _, own in shards for entry in own]
+    gone = {entry for model in models for entry in _meant(model, entries, catalogue)}
+    for shard, own in shards:
+        left = [row for row, entry in enumerate(own) if entry not in gone]
+        if len(left) < len(own):
+            catalogue.replace([shard], [own[row] for row in left], shard.keys()[left])
+    for entry in gone:
+        remove_file(catalogue.folder / store.signature_file(entry))
+
+
+def _meant(model: str, entries: Sequence[Entry], catalogue: store.Catalogue) -> list[Entry]:
+    """Return the entries of a model."""
+    chosen = [entry for entry in entries if _is_meant(model, entry)]
+    if not chosen:
+        shows = shlex.join(["hf-lineage", "index", "list", "--index", typed(catalogue.folder)])
+        why = f"is not in the index, so nothing was removed; `{shows}` shows what is"
+        raise OptionError(f"{printable(model, 200)} {why}")
+    return chosen
+
+
+def _is_meant(model: str, entry: Entry) -> bool:
+    """Return whether a name means an entry: as it is listed, a folder by any path, and one of the Hub in any case."""
+    if model == entry.model or (is_path(model) and not entry.commit and is_path(entry.model)):
+        return os.path.normpath(Path.cwd() / model) == os.path.normpath(Path.cwd() / entry.model)
+    name, at, commit = model.partition("@")
+    whole = len(commit) >= SHORTEST and entry.commit.startswith(commit)
+    known = entry.model.casefold()
+    parts_of = known.rpartition("/")[0] if "/" in name else ""
+    return name.casefold() in (known, parts_of) and (whole if at else True)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Models of a tree, and why others are none of it."""
+
+    members: tuple[Member, ...]
+    opened: tuple[OpenedModel | None, ...]
+    """Each of these models, opened; None where its weights cannot be read."""
+    problems: tuple[str, ...] = ()
+
+    def seen(self, base: int, candidate: int, verdict: Verdict) -> Derivation | None:
+        """Return how one model was made from another that it is related to; None where that cannot be measured."""
+        one, other = self.opened[base], self.opened[candidate]
+        return derived(one, other, verdict, 0) if one is not None and other is not None else None
+
+    def blend(self, model: int, parents: Sequence[int]) -> Blend | None:
+        """Return a model as a combination of several others; None where the weights of one cannot be read."""
+        options = Options(seed=0)
+        with contextlib.suppress(LineageError):
+            opened = [one for at in (model, *parents) if (one := weights_of(self.opened[at], options))]
+            if len(opened) > len(parents):
+                return blend_of(read_beside(opened[0], opened[1:], (), options), len(parents), opened[0].layers)
+        return None
+
+
+def gather(models: Sequence[str], options: Options, progress: Progress = iter) -> Gathered:
+    """Return the signatures and the claims of some models; what cannot be read is told, and the others are kept."""
+    members: dict[str, tuple[Member, OpenedModel | None]] = {}
+    problems = []
+    for model in progress(models):
+        try:
+            member, opened = _member(model, options)
+        except LineageError as error:
+            problems.append(f"{model}: {error}")
+            continue
+        members.setdefault(member.folder or member.name, (member, opened))
+    readable = members.values()
+    return Gathered(tuple(one for one, _ in readable), tuple(opened for _, opened in readable), tuple(problems))
+
+
+def _member(model: str, options: Options) -> tuple[Member, OpenedModel | None]:
+    source = located(model, options)
+    if isinstance(source, Signature):
+        return Member(source.model, source), None
+    opened = open_model(only(source), options)
+    claims = read_claims(replace(source, subfolder="")).claims
+    folder = "" if source.remote else str(source.folder.resolve())
+    return Member(source.name, opened.signature(), claims, folder), opened
+
+
+def indexed(catalogue: Catalogue, path: str) -> Gathered:
+    """Return the models of an index along one path; it holds signatures, and nothing that they declare.
+
+    Those whose signatures cannot be read are passed over.
+    """
+    entries = {entry.model: entry for entry in sorted(catalogue.entries()) if entry.path == path}
+    read = ((name, catalogue.tested(entry)) for name, entry in entries.items())
+    members = tuple(Member(name, signature) for name, signature in read if signature is not None)
+    return Gathered(members, (None,) * len(members))
+
+
+def together(named: Gathered, others: Gathered) -> Gathered:
+    """Return the models of both; of one that is in both, the first."""
+    known = {member.name for member in named.members}
+    new = [at for at, member in enumerate(others.members) if member.name not in known]
+    return Gathered(
+        (*named.members, *(others.members[at] for at in new)),
+        (*named.opened, *(others.opened[at] for at in new)),
+        (*named.problems, *others.problems),
+    )

@@ -1,0 +1,222 @@
+"""Differences: how far related models are from each other, and the tree along which distances add up.
+
+All of it follows from the inner products of aligned sketches, whose layers each have norm 1: of models i, j and an
+ancestor h, ⟨φ_i - φ_h, φ_j - φ_h⟩ = G_ij - G_ih - G_jh + G_hh.
+
+The models are its leaves at first. An inner node that coincides with a model becomes that model; where two branches
+share no more than siblings on the same data do, the node between them is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hf_lineage.evidence.comparison import Pairs
+from hf_lineage.signature.recipe import Array, Vector
+from hf_lineage.signature.values import PathSignature
+
+SIBLINGS = 0.5
+"""The cosine of two differences from a common ancestor that siblings stay below: on the example models those that were
+trained on the same data reach .3, and a merge has .75 with each of its two parents."""
+BEYOND = 0.25
+"""Least excess of a merge over its other parent along one parent, as a cosine; an intermediate has none."""
+TWIN = 0.9
+"""The cosine of differences from which a model is a copy of a merge, and not another merge of the same parents."""
+
+
+def scaled(sketch: Array) -> Array:
+    """Return a sketch (L, d, k) with every layer of norm 1; zero where a layer is zero."""
+    result = np.zeros_like(sketch)
+    for layer, out in zip(sketch, result, strict=True):
+        _scale(layer, out)
+    return result
+
+
+def _scale(layer: Array, out: Array) -> None:
+    """Write a layer with norm 1, unless it is zero."""
+    if (size := float(np.linalg.norm(layer))) > 0:
+        np.divide(layer, np.float32(size), out=out)
+
+
+def aligned(relative: PathSignature, pairs: Pairs, layers: int) -> Array:
+    """Return the sketches of a relative's layers in the order of a model's, each of norm 1; zero where none is paired.
+
+    `pairs` are rows of the relative and of the model, which has so many `layers`.
+    """
+    rows, partners = pairs
+    sketches = np.asarray(relative.sketch)
+    result = np.zeros((layers, *sketches.shape[1:]), np.float32)
+    for row, partner in zip(rows, partners, strict=True):
+        _scale(sketches[row], result[partner])
+    return result
+
+
+def products(sketches: Sequence[Array]) -> Vector:
+    """Return the mean inner product of the layers of aligned sketches, (n, n), over those that all have."""
+    common = np.logical_and.reduce([sketch.any(axis=(1, 2)) for sketch in sketches])
+    gram = np.zeros((len(sketches), len(sketches)))
+    for layer in np.flatnonzero(common):
+        rows = np.stack([sketch[layer].ravel() for sketch in sketches]).astype(np.float64)
+        gram += rows @ rows.T
+    return gram / max(1, int(common.sum()))
+
+
+def along(gram: Vector, ancestor: int) -> Vector:
+    """Return the cosine of every two models' differences from one of them, (n, n); 0 for the ancestor itself."""
+    inner = _from(gram, ancestor)
+    sizes = np.sqrt(np.outer(_squares(inner), _squares(inner)))
+    cosines: Vector = np.divide(inner, sizes, out=np.zeros_like(inner), where=sizes > 0)
+    return cosines
+
+
+def distances(gram: Vector) -> Vector:
+    """Return squared distances, (n, n), corrected so that they add up along a tree: -2 ln ⟨φ_i, φ_j⟩.
+
+    What training adds at every step is nearly orthogonal to all before, so cosines are multiplied along a path; for
+    near relatives this is ‖φ_i - φ_j‖².
+    """
+    cosines: Vector = -2 * np.log(np.clip(gram, 1e-3, 1.0))
+    np.fill_diagonal(cosines, 0.0)
+    return cosines
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A model that lies along the differences of several others, which are unlike each other."""
+
+    model: int
+    parents: tuple[int, ...]
+    ancestor: int
+    """The model from which the differences were taken."""
+    strength: float
+    """The lesser of its cosines with two parents."""
+
+
+def merges(gram: Vector) -> list[Merge]:
+    """Return what may be a merge of others, the strongest first.
+
+    A merge M of X and Y lies along both, and beyond what X and Y have in common: an intermediate model, through which
+    both come, has no more in common with Y than X has. No additive tree holds a merge.
+    """
+    candidates = [merge for ancestor in range(len(gram)) for merge in _merges_from(gram, ancestor)]
+    return sorted(candidates, key=lambda merge: -merge.strength)
+
+
+def _merges_from(gram: Vector, ancestor: int) -> list[Merge]:
+    inner, cosines, candidates = _from(gram, ancestor), along(gram, ancestor), []
+    sizes = np.sqrt(_squares(inner))
+    for model in range(len(gram)):
+        if model == ancestor or not sizes[model]:
+            continue
+        lies = cosines[model] >= SIBLINGS
+        lies[[model, ancestor]] = False
+        apart = inner[model][None, :] - inner
+        beyond = np.divide(apart, sizes[model] * sizes, out=np.zeros_like(inner), where=sizes > 0)
+        pairs = np.outer(lies, lies) & (cosines < SIBLINGS) & (beyond >= BEYOND) & (beyond.T >= BEYOND)
+        if pairs.any():
+            parents = np.flatnonzero(pairs.any(axis=1))
+            strength = float(np.minimum.outer(cosines[model], cosines[model])[pairs].max())
+            candidates.append(Merge(model, tuple(map(int, parents)), ancestor, strength))
+    return candidates
+
+
+def _from(gram: Vector, ancestor: int) -> Vector:
+    own = gram[ancestor]
+    inner: Vector = gram - own[:, None] - own[None, :] + own[ancestor]
+    return inner
+
+
+def _squares(inner: Vector) -> Vector:
+    """Return the squared lengths of differences; 0 for what differs by no more than rounding."""
+    squares = np.diag(inner)
+    result: Vector = np.where(squares > 1e-9, squares, 0.0)
+    return result
+
+
+Links = dict[int, dict[int, float]]
+"""The length of every edge, by both of its nodes; a node from the number of models on is an unknown ancestor."""
+COINCIDES = 0.4
+"""If relatives come from a model, the cosines of their differences from it stay below this. Siblings that were trained
+on the same data reach .3; three that are equally far from an unknown ancestor have .5."""
+
+
+def joined(distances: Vector) -> Links:
+    """Return the tree by neighbour joining of a matrix of distances (n, n); lengths below 0 are 0."""
+    size = len(distances)
+    links: Links = {node: {} for node in range(size)}
+    table = np.zeros((2 * size, 2 * size))
+    table[:size, :size] = distances
+    active = list(range(size))
+    while len(active) > 2:
+        part = table[np.ix_(active, active)]
+        first, second = _nearest(part)
+        total, count, apart = part.sum(axis=1), len(active), part[first, second]
+        length = min(max(apart / 2 + (total[first] - total[second]) / (2 * (count - 2)), 0.0), max(apart, 0.0))
+        new = len(links)
+        links[new] = {}
+        _link(links, new, active[first], float(length))
+        _link(links, new, active[second], float(apart - length))
+        to_new = np.maximum((part[first] + part[second] - apart) / 2, 0.0)
+        table[new, active] = table[active, new] = to_new
+        active = [node for at, node in enumerate(active) if at not in (first, second)] + [new]
+    if len(active) == 2:
+        _link(links, active[0], active[1], float(table[active[0], active[1]]))
+    return links
+
+
+def simplified(links: Links, models: int, preferred: Sequence[int], barred: Sequence[bool]) -> Links:
+    """Return the tree without the inner nodes that nothing supports, and with those that are a model as that model.
+
+    Several nodes may take the place of an inner one: first the model that most others come from by their own claims,
+    which are counted in `preferred`, then the one with most branches. `barred` are models that share with others a
+    declared base that is not in the tree: such a model is not put in the place of it.
+    """
+    links = {node: dict(there) for node, there in links.items()}
+    while candidates := list(_unsupported(links, models, barred)):
+        _, node, inner = min(
+            candidates,
+            key=lambda one: (-preferred[one[1]], -len(links[one[1]]), one[0]) if one[1] < models else (0, 0, one[0]),
+        )
+        length = links[node].pop(inner)
+        for other, further in links.pop(inner).items():
+            if other != node:
+                del links[other][inner]
+                _link(links, node, other, length + further)
+    return links
+
+
+def _unsupported(links: Links, models: int, barred: Sequence[bool]) -> Iterator[tuple[float, int, int]]:
+    """Yield inner nodes whose branches share no more than siblings do, as seen from the node in front."""
+    for node, there in links.items():
+        if node < models and barred[node]:
+            continue
+        for inner, length in there.items():
+            if inner >= models:
+                reach = sorted(further + nearest(links, other, inner, models)
+                               for other, further in links[inner].items() if other != node)  # fmt: skip
+                sizes = np.sqrt((length + reach[0]) * (length + reach[1]))
+                cosine = length / sizes if sizes > 0 else 0.0
+                if cosine < (COINCIDES if node < models else SIBLINGS):
+                    yield float(cosine), node, inner
+
+
+def nearest(links: Links, node: int, behind: int, models: int) -> float:
+    """Return the distance from a node to the nearest model, away from the node `behind` it."""
+    if node < models:
+        return 0.0
+    return min(length + nearest(links, other, node, models) for other, length in links[node].items() if other != behind)
+
+
+def _nearest(part: Vector) -> tuple[int, int]:
+    total = part.sum(axis=1)
+    criterion = (len(part) - 2) * part - total[:, None] - total[None, :]
+    np.fill_diagonal(criterion, np.inf)
+    first, second = divmod(int(criterion.argmin()), len(part))
+    return min(first, second), max(first, second)
+
+
+def _link(links: Links, one: int, other: int, length: float) -> None:
+    links[one][other] = links[other][one] = length

@@ -1,0 +1,211 @@
+"""Engines: what runs one task for each model, here or on several machines, and how often the Hub is asked.
+
+What the Hub itself asks for, by 429 and its headers, holds besides: `client.ask` waits as long as they say.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from multiprocessing import connection
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from hf_lineage.errors import OptionError, installation
+
+
+class Pace:
+    """Lets requests pass at equal intervals; whoever comes too early waits."""
+
+    def __init__(self, a_minute: float, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.interval = 60 / a_minute
+        self._next, self._lock, self._sleep = 0.0, threading.Lock(), sleep
+
+    def __call__(self, request: Any) -> None:
+        """Wait until a request may be sent, unless it goes to another place than the Hub."""
+        from huggingface_hub import constants
+
+        if urlsplit(str(request.url))[:2] != urlsplit(constants.ENDPOINT)[:2]:
+            return
+        with self._lock:
+            now = time.monotonic()
+            wait = max(0.0, self._next - now)
+            self._next = max(now, self._next) + self.interval
+        if wait:
+            self._sleep(wait)
+
+
+def limit(a_minute: float) -> None:
+    """Let the Hub's client send at most so many requests a minute from this process."""
+    from huggingface_hub import set_client_factory
+    from huggingface_hub.utils._http import default_client_factory
+
+    pace = Pace(a_minute)
+
+    def paced() -> Any:
+        client = default_client_factory()
+        client.event_hooks["request"].append(pace)
+        return client
+
+    set_client_factory(paced)
+
+
+Job = TypeVar("Job")
+Outcome = TypeVar("Outcome")
+Task = Callable[[Job], Outcome]
+Lost = Callable[[Job], Outcome]
+"""The outcome of a task whose worker ended, so that it has none of its own."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """The amount of work at the same time, and its rate."""
+
+    workers: int = 1
+    rate: float | None = None
+    """Requests to the Hub a minute at most, of all workers together; None for as many as the Hub allows."""
+
+    @property
+    def own_rate(self) -> float | None:
+        """Requests to the Hub a minute at most, of one worker; None for as many as the Hub allows."""
+        return self.rate and self.rate / self.workers
+
+
+def local(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]) -> Iterator[Outcome]:
+    """Yield the outcome of every job as it is done, by processes of this machine; by this one if one is enough."""
+    if work.workers == 1:
+        yield from (_prepared(work.own_rate, task, job) for job in jobs)
+        return
+    idle, started = list[_Worker](), set[_Worker]()
+
+    def submit(job: Job) -> Connection:
+        worker = idle.pop() if idle else _Worker(work.own_rate)
+        started.add(worker)
+        by_pipe[worker.pipe] = worker
+        with contextlib.suppress(OSError):  # it has ended, which `finished` finds out
+            worker.pipe.send((task, job))
+        return worker.pipe
+
+    by_pipe = dict[Any, _Worker]()
+
+    def finished(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
+        for pipe in connection.wait(list(waiting)):
+            try:
+                outcome = by_pipe[pipe].pipe.recv()
+                idle.append(by_pipe[pipe])
+            except (EOFError, OSError):
+                outcome = lost(waiting[pipe])
+            yield pipe, outcome
+
+    try:
+        yield from _as_done(jobs, work.workers, submit, finished)
+    finally:
+        for worker in started:
+            worker.process.kill()
+
+
+class _Worker:
+    """A process that runs one task after the other, and ends with the process that started it.
+
+    A terminal sends SIGINT to all of them at once. It is for that process to end the others, which would print
+    tracebacks, so they are started with SIGINT ignored.
+    """
+
+    def __init__(self, rate: float | None) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, own = context.Pipe()
+        self.process = context.Process(target=_serve, args=(own, rate), daemon=True)
+        first = threading.current_thread() is threading.main_thread()
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if first else None
+        try:
+            self.process.start()
+        finally:
+            if first:
+                signal.signal(signal.SIGINT, handler)
+        own.close()
+
+
+def _serve(pipe: Connection, rate: float | None) -> None:
+    """Run tasks until the process that sends them ends."""
+    from tqdm import tqdm
+
+    tqdm.set_lock(threading.RLock())  # its own is shared by processes, and left behind by one that is ended
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        task, job = pipe.recv()
+        pipe.send(_prepared(rate, task, job))
+
+
+def _end_with_parent() -> None:
+    if parent := multiprocessing.parent_process():
+        connection.wait([parent.sentinel])
+    os._exit(1)
+
+
+def ray(task: Task[Job, Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]) -> Iterator[Outcome]:
+    """Yield the outcome of every job as it is done, by Ray: on the cluster of RAY_ADDRESS, else on this machine."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray as library
+    except ImportError:
+        raise OptionError(f"--engine ray needs Ray; {installation('ray')}") from None
+    cluster: dict[str, Any] = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": work.workers}
+    library.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **cluster)
+    remote: Any = library.remote(num_cpus=1, max_retries=0)(_prepared)
+
+    def finished(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
+        for done in library.wait(list(waiting))[0]:
+            try:
+                outcome = library.get(done)
+            except library.exceptions.RayError:
+                outcome = lost(waiting[done])
+            yield done, outcome
+
+    try:
+        yield from _as_done(jobs, work.workers, lambda job: remote.remote(work.own_rate, task, job), finished)
+    finally:
+        library.shutdown()
+
+
+ENGINES: Mapping[str, Callable[..., Iterator[Any]]] = {"local": local, "ray": ray}
+"""Name of an engine -> the function that runs a task for each of several jobs."""
+
+
+def _as_done(
+    jobs: Iterable[Job],
+    most: int,
+    submit: Callable[[Job], Any],
+    finished: Callable[[Mapping[Any, Job]], Iterator[tuple[Any, Outcome]]],
+) -> Iterator[Outcome]:
+    """Yield outcomes while no more jobs than this are in work: no more are lost when all is stopped."""
+    waiting, left = dict[Any, Job](), iter(jobs)
+    while True:
+        while len(waiting) < most and (job := next(left, None)) is not None:
+            waiting[submit(job)] = job
+        if not waiting:
+            return
+        for handle, outcome in list(finished(waiting)):
+            del waiting[handle]
+            yield outcome
+
+
+@functools.cache
+def _limit(rate: float | None) -> None:
+    """Bound the requests of this process, once."""
+    if rate:
+        limit(rate)
+
+
+def _prepared(rate: float | None, task: Task[Job, Outcome], job: Job) -> Outcome:
+    """Return the outcome of a job in a process whose requests are bounded."""
+    _limit(rate)
+    return task(job)

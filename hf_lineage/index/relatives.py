@@ -1,0 +1,215 @@
+"""Relatives: which of some models are of one family, by exact tests, what each declares, and which came first.
+
+Which end of a tree came first is told as far as anything tells: claims, and what cannot be undone to weights.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+
+from hf_lineage.claims.sources import Claim
+from hf_lineage.errors import printable
+from hf_lineage.evidence.blend import Blend, Made
+from hf_lineage.evidence.comparison import scores
+from hf_lineage.evidence.criteria import MINIMUM_EFFECT, Criteria
+from hf_lineage.evidence.evaluate import judge_signatures
+from hf_lineage.evidence.merge import Share
+from hf_lineage.evidence.relation import Derivation
+from hf_lineage.evidence.verdict import Code, Verdict
+from hf_lineage.index.differences import Links
+from hf_lineage.signature.values import Signature
+
+FAMILY = (Code.INHERITED,)
+"""The kinds of verdict by which two models are of one family; a part alone joins no families."""
+
+SELF = 1e-6
+"""The squared distance below which two models have the same weights."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model: its signature along one path, and what it declares."""
+
+    name: str
+    signature: Signature
+    claims: tuple[Claim, ...] = ()
+    folder: str = ""
+    """Its real path on this machine; empty for what is not a folder of the user's own."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One claim, with the place of its base among the models; None if it is none of them."""
+
+    child: int
+    base: int | None
+    claim: Claim
+
+
+Arc = tuple[int, int]
+"""A node from which another comes, and that other."""
+
+
+def declarations(members: Sequence[Member]) -> Iterator[Declared]:
+    """Yield every claim of some models, but for those on themselves."""
+    places = {plain(member.name): at for at, member in enumerate(members)}
+    for child, member in enumerate(members):
+        for claim in member.claims:
+            base = places.get(plain(claim.base))
+            if base != child:
+                yield Declared(child, base, claim)
+
+
+def in_folders(tests: PairTests, declared: Sequence[Declared]) -> Iterator[Declared]:
+    """Yield the same claims; one that names no model is joined to the folder at that path, if the weights agree.
+
+    A declared name means no folder of this machine, so that such a folder bears a claim out and contradicts none.
+    """
+    folders = {member.folder: at for at, member in enumerate(tests.members) if member.folder}
+    for one in declared:
+        at = folders.get(os.path.normpath(Path.cwd() / one.claim.base)) if one.base is None else None
+        verdict = None if at in (None, one.child) else tests.verdict(at, one.child)
+        yield replace(one, base=at) if verdict and verdict.code in (*FAMILY, Code.PART) else one
+
+
+def plain(name: str) -> str:
+    """Return a name as claims are compared: without its commit, in lower case."""
+    return name.partition("@")[0].casefold()
+
+
+Seen = Callable[[int, int, Verdict], Derivation | None]
+"""Returns how the second of two related models was made from the first; None where that cannot be measured."""
+
+
+def unseen(_base: int, _candidate: int, _verdict: Verdict) -> None:
+    """Return None: with signatures alone, nothing is known of how any model was made."""
+
+
+Blends = Callable[[int, Sequence[int]], Blend | None]
+"""Returns a model as a combination of several others, by their weights; None where these cannot be read."""
+
+
+def no_blend(_model: int, _parents: Sequence[int]) -> None:
+    """Return None: with signatures alone, nothing is known of what makes up any model."""
+
+
+@dataclass
+class PairTests:
+    """The exact tests of pairs of models, each made once and only when it is asked for; and what makes up a model."""
+
+    members: Sequence[Member]
+    path: str
+    criteria: Criteria
+    blends: Blends = no_blend
+    done: dict[tuple[int, int], Verdict] = field(default_factory=dict)
+
+    def verdict(self, base: int, candidate: int) -> Verdict | None:
+        """Return the verdict on two models; None where they cannot be compared."""
+        if not self.comparable(base, candidate):
+            return None
+        if (base, candidate) not in self.done:
+            one, other = (self.members[at].signature for at in (base, candidate))
+            self.done[base, candidate] = judge_signatures(one, other, self.criteria)
+        return self.done[base, candidate]
+
+    def shares(self, model: int, parents: Sequence[int], exactly: bool = False) -> list[str]:
+        """Return in words what each of several models gave to one, empty where that is not known.
+
+        If `exactly`, only what was put together from them has shares.
+        """
+        blend = self.blends(model, parents)
+        if blend is None or (exactly and Made.BLEND not in blend.made):
+            return [""] * len(parents)
+        return [f"{share.value:.0%}" if isinstance(share, Share) else "" for share in blend.shares.parents]
+
+    def comparable(self, one: int, other: int) -> bool:
+        """Return whether two models have a stream of one width and signatures of one recipe."""
+        a, b = self.members[one].signature, self.members[other].signature
+        return (a.width, a.recipe.label(self.path)) == (b.width, b.recipe.label(self.path))
+
+    def scores(self) -> list[tuple[float, int, int]]:
+        """Return the scores of all pairs that may be related, the highest first."""
+        alike = []
+        for base, member in enumerate(self.members):
+            others = [at for at in range(base) if self.comparable(base, at)]
+            paths = (self.members[at].signature.paths[self.path] for at in others)
+            alike += [
+                (score, base, at)
+                for at, score in zip(others, scores(member.signature.paths[self.path], paths), strict=True)
+                if score >= MINIMUM_EFFECT
+            ]
+        return sorted(alike, reverse=True)
+
+
+def families_of(tests: PairTests, declared: Sequence[Declared]) -> list[int]:
+    """Return the number of each model's family: claims are tested first, then what is alike."""
+    home = list(range(len(tests.members)))
+    pairs = [(one.base, one.child) for one in declared if one.base is not None]
+    for base, candidate in [*pairs, *((other, at) for _, at, other in tests.scores())]:
+        verdict = tests.verdict(base, candidate) if home[base] != home[candidate] else None
+        if verdict is not None and verdict.code in FAMILY:
+            home = [home[base] if number == home[candidate] else number for number in home]
+    return home
+
+
+def barred(members: Sequence[Member], declared: Sequence[Declared], places: Sequence[int]) -> list[bool]:
+    """Return whether each model shares with others a declared base that is none of the models."""
+    absent = [plain(one.claim.base) for one in declared if one.base is None and one.child in places]
+    return [any(absent.count(plain(claim.base)) > 1 for claim in member.claims) for member in members]
+
+
+def between(tests: PairTests, places: Sequence[int], links: Links) -> Iterator[tuple[Arc, str]]:
+    """Yield what each of two neighbours gave to the model between them, where it was put together from both."""
+    lines = ((one, [*there]) for one, there in links.items() if len(there) == 2 and max(one, *there) < len(places))
+    for one, ends in lines:
+        given = tests.shares(places[one], [places[other] for other in ends], exactly=True)
+        name = printable(tests.members[places[one]].name, 200)
+        words = [f"{share} of {name}, which is a blend" for share in given if share]
+        for other, told in zip(ends, words, strict=len(words) > 0):
+            yield from (((one, other), told), ((other, one), told))
+
+
+def root_of(links: Links, arcs: Sequence[Arc], models: int) -> int:
+    """Return the node from which most arcs lead away, then an unknown ancestor, then the one with most branches."""
+    return max(
+        links,
+        key=lambda node: (
+            sum(base in _path(links, node, child) for base, child in arcs),
+            node >= models,
+            len(links[node]),
+            -node,
+        ),
+    )
+
+
+def oriented(links: Links, root: int, parent: int | None = None) -> Iterator[Arc]:
+    """Yield every edge from the root on but that to its parent, children of one node by their distance."""
+    for child in sorted(links[root], key=lambda other: (links[root][other], other)):
+        if child != parent:
+            yield root, child
+            yield from oriented(links, child, root)
+
+
+def crossed(links: Links, arcs: Sequence[Arc], edge: Arc) -> bool:
+    """Return whether an arc leads along an edge in its direction, and none against it."""
+    steps = [set(pairwise(_path(links, *arc))) for arc in arcs]
+    return any(edge in some for some in steps) and not any(edge[::-1] in some for some in steps)
+
+
+def _path(links: Links, start: int, end: int) -> list[int]:
+    """Return the nodes from one to another."""
+    came: dict[int, int] = {start: start}
+    reached = [start]
+    for node in reached:
+        for other in links[node]:
+            if other not in came:
+                came[other] = node
+                reached.append(other)
+    path = [end]
+    while path[-1] != start:
+        path.append(came[path[-1]])
+    return path[::-1]

@@ -1,5 +1,0 @@
-"""Storage: an index on disk and on the Hub."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,253 @@
+"""Tree: models -> families by exact tests, and in each family the tree by the differences of its models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from hf_lineage.evidence.comparison import compare_paths, scores
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.evaluate import named
+from hf_lineage.evidence.relation import Derivation, Means
+from hf_lineage.evidence.verdict import Code
+from hf_lineage.index import differences
+from hf_lineage.index.relatives import (
+    FAMILY,
+    SELF,
+    Arc,
+    Blends,
+    Declared,
+    Member,
+    PairTests,
+    Seen,
+    barred,
+    between,
+    crossed,
+    declarations,
+    families_of,
+    in_folders,
+    no_blend,
+    oriented,
+    root_of,
+    unseen,
+)
+from hf_lineage.signature.recipe import Array, Vector
+
+UNKNOWN = "unknown common ancestor"
+ALPHA = 0.001
+"""The least p-value that the permutations of one pair can have: pairs are many, and p is not corrected for them."""
+CHILD = (Means.QUANTIZED, Means.PRUNED)
+"""Changes of a model that cannot be undone: they show that it is the child."""
+
+
+class Mark(Enum):
+    """The evidence that an edge rests on, by the words that reports print."""
+
+    VERIFIED = "verified"
+    IN_PART = "related in part"
+    WEAKER = "related, not verified"
+    """Related by a threshold, by the embedding alone, or by an unknown amount."""
+    MEASURED = "measured only"
+    DECLARED = "declared only"
+    NOT_JUDGED = "not judged"
+    """The test was tried and gave no verdict."""
+    NO_TRACE = "no trace"
+    """Nothing declares it: whoever ran the check named it."""
+    CONTRADICTED = "contradicted"
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Two models of which one comes, or is declared to come, from the other."""
+
+    parent: str
+    child: str
+    mark: Mark
+    length: float | None = None
+    """The corrected squared distance; None where the edge is not of the tree."""
+    directed: bool = True
+    """Whether something tells which of the two came first."""
+    relation: str = ""
+    """The relation that the child declares."""
+    seen: str = ""
+    """The way in which the child was made from the parent, as the weights show it, in words."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Families of models; an edge of the tree is in a family, one that is declared alone may lead anywhere."""
+
+    path: str
+    models: tuple[str, ...]
+    families: tuple[tuple[str, ...], ...]
+    """The models of each, its unknown ancestors included, from its root on; a model alone is one as well."""
+    edges: tuple[Edge, ...]
+    pairs: int
+    """Number of pairs of models, of which each can be tested once."""
+    alpha: float
+
+
+def criteria(path: str) -> Criteria:
+    """Return the criteria by which two models are of one family."""
+    return Criteria(alpha=ALPHA, paths=(path,))
+
+
+def grow(
+    members: Sequence[Member], path: str, criteria: Criteria, seen: Seen = unseen, blends: Blends = no_blend
+) -> Tree:
+    """Return the tree of some models, along one path that all their signatures have."""
+    tests = PairTests(members, path, criteria, blends)
+    declared = list(in_folders(tests, list(declarations(members))))
+    home = families_of(tests, declared)
+    edges: list[Edge] = []
+    families: list[tuple[str, ...]] = []
+    unknown = 0
+    for family in sorted(dict.fromkeys(home), key=home.index):
+        own = [at for at, number in enumerate(home) if number == family]
+        nodes, within = _family(tests, own, declared, seen, unknown)
+        unknown += len(nodes) - len(own)
+        families.append(nodes)
+        edges += within
+    edges += _in_part(tests, home, declared)
+    edges += _besides(tests, declared, edges)
+    names, pairs = tuple(member.name for member in members), len(members) * (len(members) - 1) // 2
+    return Tree(path, names, tuple(families), tuple(edges), pairs, criteria.alpha)
+
+
+def _family(
+    tests: PairTests, own: Sequence[int], declared: Sequence[Declared], seen: Seen, before: int
+) -> tuple[tuple[str, ...], list[Edge]]:
+    """Return the nodes of one family, its root first, and edges; `before` counts unknown nodes of other families."""
+    sketches = _sketches(tests, own)
+    gram = differences.products(sketches)
+    claims = [(own.index(one.base), own.index(one.child)) for one in declared if one.base in own and one.child in own]
+    aside = _merges(gram, claims)
+    kept = [at for at in range(len(own)) if all(at != merge.model for merge in aside)]
+    arcs = [(kept.index(base), kept.index(child)) for base, child in claims if base in kept and child in kept]
+    members = [tests.members[own[at]] for at in kept]
+    preferred = [sum(base == at for base, _ in claims) for at in kept]
+    distance = differences.distances(gram)[:, kept][kept]
+    links = differences.simplified(
+        differences.joined(distance), len(kept), preferred, barred(members, declared, [own[at] for at in kept])
+    )
+    relations = dict(_told(tests, [own[at] for at in kept], links, seen))
+    arcs += [arc for arc, how in relations.items() if set(CHILD) & set(how.means)]
+    within = dict(between(tests, [own[at] for at in kept], links))
+    unknown = [node for node in links if node >= len(kept)]
+    names = {at: member.name for at, member in enumerate(members)}
+    numbered = enumerate(unknown, before + 1)
+    names |= {node: f"{UNKNOWN} {number}" if number > 1 else UNKNOWN for number, node in numbered}
+    root = root_of(links, arcs, len(kept))
+    nodes, edges = [names[root]], []
+    for arc in oriented(links, root):
+        edge = _declared_edge(tests, declared, names[arc[0]], names[arc[1]])
+        nodes.append(names[arc[1]])
+        length, told = links[arc[0]][arc[1]], relations.get(arc)
+        made = within.get(arc, _made(tests, own[kept[arc[0]]], own[kept[arc[1]]], told) if told else "")
+        edges.append(replace(edge, length=length * (length >= SELF), directed=crossed(links, arcs, arc), seen=made))
+    edges += _merged(tests, own, aside, gram, declared)
+    return (*nodes, *(tests.members[own[merge.model]].name for merge in aside)), edges
+
+
+def _told(
+    tests: PairTests, places: Sequence[int], links: differences.Links, seen: Seen
+) -> Iterator[tuple[Arc, Derivation]]:
+    """Yield how each model was made from its neighbour in the tree, one way and the other."""
+    for one, there in links.items():
+        for other in there:
+            if one < len(places) > other and seen is not unseen:
+                verdict = tests.verdict(places[one], places[other])
+                how = seen(places[one], places[other], verdict) if verdict else None
+                if how:
+                    yield (one, other), how
+
+
+def _made(tests: PairTests, parent: int, child: int, how: Derivation) -> str:
+    """Return how a model was made from another in words, with the layers that this holds for unless they are all."""
+    evidence = tests.done[parent, child].evidence[tests.path]
+    some = sorted(evidence.origins) if len(evidence.origins) < evidence.read else ()
+    return f"in {named(some)}, {how.words}" if some else how.words
+
+
+def _declared_edge(tests: PairTests, declared: Sequence[Declared], parent: str, child: str) -> Edge:
+    """Return the edge between two models of a family, by what the child declares."""
+    names = [member.name for member in tests.members]
+    for one in declared:
+        if one.base is not None and (names[one.base], names[one.child]) == (parent, child):
+            verdict = tests.verdict(one.base, one.child)
+            mark = Mark.VERIFIED if verdict and verdict.code in FAMILY else Mark.MEASURED
+            return Edge(parent, child, mark, relation=one.claim.relation or "")
+    return Edge(parent, child, Mark.MEASURED, directed=False)
+
+
+def _sketches(tests: PairTests, own: Sequence[int]) -> list[Array]:
+    """Return the sketches of a family, all aligned to the model that most others are alike to."""
+    paths = [tests.members[at].signature.paths[tests.path] for at in own]
+    middle = max(range(len(paths)), key=lambda at: sum(scores(paths[at], paths)))
+    layers = len(paths[middle].trace)
+    return [differences.aligned(path, compare_paths(path, paths[middle]).pairs, layers) for path in paths]
+
+
+def _merges(gram: Vector, claims: Sequence[Arc]) -> list[differences.Merge]:
+    """Return the merges of a family; of several candidates, the one that declares its parents, then the strongest."""
+    aside: list[differences.Merge] = []
+    while True:
+        left = [at for at in range(len(gram)) if all(at != merge.model for merge in aside)]
+        candidates = [
+            differences.Merge(left[one.model], tuple(left[at] for at in one.parents), left[one.ancestor], one.strength)
+            for one in differences.merges(gram[:, left][left])
+        ]
+        candidates = [one for one in candidates if not any((one.model, parent) in claims for parent in one.parents)]
+        if not candidates:
+            return aside
+        best = min(candidates, key=lambda one: (-sum((at, one.model) in claims for at in one.parents), -one.strength))
+        cosines = differences.along(gram, best.ancestor)[best.model]
+        twins = [one for one in aside if cosines[one.model] >= differences.TWIN]
+        aside.append(differences.Merge(best.model, (twins[0].model,), best.ancestor, best.strength) if twins else best)
+
+
+def _merged(
+    tests: PairTests, own: Sequence[int], aside: Sequence[differences.Merge], gram: Vector, declared: Sequence[Declared]
+) -> Iterator[Edge]:
+    """Yield an edge to each parent of a merge, with what this one gave."""
+    names, apart = [tests.members[at].name for at in own], differences.distances(gram)
+    for merge in aside:
+        several = len(merge.parents) > 1
+        gave = tests.shares(own[merge.model], [own[at] for at in (*merge.parents, merge.ancestor)]) if several else [""]
+        for parent, share in zip(merge.parents, gave, strict=False):
+            edge = _declared_edge(tests, declared, names[parent], names[merge.model])
+            seen = f"a contribution{share and f' of {share}'} to a merge" if several else ""
+            yield replace(edge, length=float(apart[parent, merge.model]), seen=seen)
+
+
+def _in_part(tests: PairTests, home: Sequence[int], declared: Sequence[Declared]) -> Iterator[Edge]:
+    """Yield an edge for what is related in part: to a base that it declares, else to the one it is most alike to.
+
+    A model that is alone in its family is the child; of others nothing tells which came first.
+    """
+    pairs = [(one.base, one.child) for one in declared if one.base is not None]
+    alike = [(at, other) for _, one, two in tests.scores() for at, other in ((one, two), (two, one))]
+    alike.sort(key=lambda pair: home.count(home[pair[1]]) > 1)
+    members, done = tests.members, list[set[int]]()
+    for number, (base, child) in enumerate([*pairs, *alike]):
+        families = {home[base], home[child]}
+        if len(families) > 1 and (number < len(pairs) or families not in done):
+            verdict = tests.verdict(base, child)
+            if verdict is not None and verdict.code is Code.PART:
+                done.append(families)
+                edge = _declared_edge(tests, declared, members[base].name, members[child].name)
+                yield replace(edge, mark=Mark.IN_PART)
+
+
+def _besides(tests: PairTests, declared: Sequence[Declared], edges: Sequence[Edge]) -> Iterator[Edge]:
+    """Yield claims that no weights bear out, and those that nothing was measured of."""
+    drawn = {(edge.parent, edge.child) for edge in edges}
+    for one in declared:
+        child = tests.members[one.child].name
+        base = one.claim.base if one.base is None else tests.members[one.base].name
+        verdict = None if one.base is None else tests.verdict(one.base, one.child)
+        if (base, child) in drawn or (verdict is not None and verdict.code in FAMILY):
+            continue
+        mark = Mark.CONTRADICTED if verdict is not None and verdict.code is Code.UNRELATED else Mark.DECLARED
+        yield Edge(base, child, mark, relation=one.claim.relation or "")

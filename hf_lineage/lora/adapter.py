@@ -1,0 +1,276 @@
+"""A LoRA adapter: its form, its configuration, and the two factors of every matrix that it adapts.
+
+The tensors say what was adapted. `target_modules`, `layers_to_transform` and the patterns of ranks and scales only say
+how peft chose it, so a pattern from an untrusted repository is never run.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.architecture.registry import setting
+from hf_lineage.architecture.tables import registry_table
+from hf_lineage.checkpoint.foreign import NO_WEIGHTS, WEIGHT_FILES
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.open_files import open_file
+from hf_lineage.checkpoint.tensor import TensorInfo, single
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
+from hf_lineage.lora.targets import BASES, find_idle
+
+Settings = Mapping[str, Any]
+forms = functools.partial(registry_table, "loading/adapters.yaml", dict[str, Any])
+
+
+def form_of(config: Settings) -> tuple[Settings, Settings]:
+    """Return the form of an adapter that has a configuration, and its settings by the names that peft gives them."""
+    form: Settings = next(one for one in forms()["configured"] if one["key"] in config or not one["key"])
+    own = {key: value for key, place in form["settings"].items() if (value := setting(config, place)) is not None}
+    return form, {"peft_type": "lora", **own} if form["settings"] else config
+
+
+def read_pairs(checkpoint: Checkpoint, form: Settings) -> tuple[Checkpoint, dict[str, dict[str, str]]]:
+    """Return an adapter with factors in the orientation of peft, and the names of both factors by their module."""
+    factor, pairs = re.compile(form["factors"]), defaultdict[str, dict[str, str]](dict)
+    for name, info in checkpoint.tensors.items():
+        match = factor.fullmatch(name)
+        if match and len(info.shape) == 2 and info.numbers and not info.refusal:
+            pairs[match["module"]][match["which"].upper()] = name
+    turned = [name for pair in pairs.values() for name in pair.values()] if form["turned"] else []
+    own = {name: checkpoint.tensors[name].turned() for name in turned}
+    return checkpoint.with_tensors({**checkpoint.tensors, **own}), pairs
+
+
+def instead(tensors: Mapping[str, TensorInfo]) -> Iterator[str]:
+    """Yield the contents that a file has in place of pairs of factors, as phrases that follow its name."""
+    # Patterns are looked for in so many characters, which bounds their time.
+    shown = [f"{name} {info.shape}"[-300:] for name, info in tensors.items()] or [""]
+    for names, reason in forms()["instead"].items():
+        if match := next(filter(None, map(re.compile(names).search, shown)), None):
+            yield reason.format(**match.groupdict())
+
+
+LARGEST_RANK = 2048
+"""More is no low rank any more, and would take minutes to decompose."""
+MOST_MODULES = 100_000
+"""Several times those of the largest models of experts."""
+LARGEST_SCALE = 1e9
+"""No adapter multiplies what it adds by so much."""
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The change scale x B A that is added to one matrix, as the names of its factors and their shapes."""
+
+    first: str
+    """A (rank, columns)."""
+    second: str
+    """B (rows, rank)."""
+    rows: int
+    columns: int
+    rank: int
+    """The rank of the change; that of one expert where there are several."""
+    scale: float
+    """The largest scale that the configuration may give: the patterns that peft would match are not run."""
+    experts: int = 1
+    """The number of experts in a stack; the factors have a share for each."""
+    alpha: str = ""
+    """The tensor with which the scale is multiplied; empty if there is none."""
+
+
+@dataclass(frozen=True)
+class Lora:
+    """A LoRA adapter whose headers are read, and not its factors."""
+
+    checkpoint: Checkpoint
+    modules: Mapping[str, Factors]
+    """Name of the adapted module, as peft gives it without `base_model.model` -> its factors."""
+    kind: str
+    """LoRA, rsLoRA or DoRA, with the initialisation where it is not the usual one."""
+    beside: int
+    """Number of tensors that belong to no pair of factors: magnitudes, biases, and modules that were saved whole."""
+    order_matters: str = ""
+    """The initialisation, if it depends on the order of the base's rows; else empty."""
+    calibrated: bool = True
+    """Whether the power of the test was measured for adapters that started so."""
+    stacked: bool = False
+    """Whether tensors by themselves are adapted (`target_parameters`), as those of stacked experts."""
+    flattened: bool = False
+    """Whether the names of modules have underscores in place of points, as trainers beside peft write them."""
+    idle: frozenset[str] = frozenset()
+    """Modules whose factors peft passes over, because the configuration does not name them."""
+    on_head: bool = False
+    """Whether the adapter's task is one for which its base is loaded with a head."""
+
+    def read(self, module: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return B (rows, rank) and A (rank, columns) of a module; raise as `Checkpoint.read` does."""
+        factors = self.modules[module]
+        return single(self.checkpoint.read(factors.second)), single(self.checkpoint.read(factors.first))
+
+    def prefetch(self, modules: Iterable[str]) -> None:
+        """Start to read all that some modules need; without scales among the factors each is read when it is needed."""
+        factors = [self.modules[module] for module in modules]
+        if any(one.alpha for one in factors):
+            self.checkpoint.prefetch(*(name for one in factors for name in (one.first, one.second, one.alpha) if name))
+
+    def scale(self, module: str) -> float:
+        """Return the factor of the product of a module; raise as `read` does."""
+        factors = self.modules[module]
+        if not factors.alpha:
+            return factors.scale
+        alpha = float(np.ravel(single(self.checkpoint.read(factors.alpha)))[0])
+        if not abs(alpha) < LARGEST_SCALE:
+            raise CheckpointError(f"{printable(factors.alpha, 200)} is {alpha:g}, which is not a scale; save it again")
+        return abs(alpha) * factors.scale
+
+
+def only_lora(repo: RepoRef) -> bool:
+    """Return whether a repository holds an adapter of peft and no model."""
+    return repo.offers(ADAPTER_CONFIG) and not repo.offers("config.json")
+
+
+def open_lora(repo: RepoRef) -> Lora:
+    """Return the adapter of a repository, its headers checked.
+
+    Raise NothingToCompare for an adapter that is no LoRA, and CheckpointError for a damaged one.
+    """
+    form, config = form_of(repo.read_json(ADAPTER_CONFIG) or {})
+    _refuse_other(repo, config)
+    _refuse_files(repo, form["file"])
+    checkpoint, pairs = read_pairs(open_file(repo, form["file"]), form)
+    refuse_many(repo, pairs)
+    where = f"{repo}: {form['file']}"
+    if not pairs:
+        usual = "holds no pair of LoRA factors of a matrix (lora_A and lora_B)"
+        raise NothingToCompare(f"{where} {next(instead(checkpoint.tensors), usual)}")
+    ranks, stacked = _ranks(repo, config), bool(config.get("target_parameters"))
+    alpha, rooted = _alpha(repo, config), bool(config.get("use_rslora"))
+    plain = {module: fit_factors(where, checkpoint, pair, ranks, stacked) for module, pair in pairs.items()}
+    whole = bool(form["settings"])  # they hold the scale itself
+    sizes = {module: 1 if whole else math.sqrt(one.rank) if rooted else one.rank for module, one in plain.items()}
+    modules = {module: replace(one, scale=alpha / sizes[module]) for module, one in plain.items()}
+    start = config.get("init_lora_weights", True)
+    begins = forms()["starts"][_family(start)]
+    return Lora(
+        checkpoint,
+        modules,
+        _kind(config, start) + (f" ({form['name']})" if whole else ""),
+        beside=len(checkpoint.tensors) - 2 * len(modules),
+        calibrated=begins != "matrices",
+        order_matters=str(start) if begins == "order" else "",
+        stacked=stacked,
+        idle=find_idle(config, modules),
+        on_head=config.get("task_type") not in BASES,
+    )
+
+
+def refuse_many(repo: RepoRef, modules: Collection[str]) -> None:
+    """Raise NothingToCompare for more adapted matrices than any model has."""
+    if len(modules) > MOST_MODULES:
+        raise NothingToCompare(f"{repo}: adapters of more than {MOST_MODULES} matrices are not compared")
+
+
+def _refuse_files(repo: RepoRef, file: str) -> None:
+    """Raise NothingToCompare for other weights that some loaders would read, and for factors in another format."""
+    others = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
+    if others and only_lora(repo):
+        raise NothingToCompare(
+            f"{repo} holds {printable(others[0], 200)} beside an adapter and no config.json: some loaders read the "
+            "one, some the other; publish them separately"
+        )
+    if not repo.offers(file):
+        raise NothingToCompare(
+            f"{repo} has no {file}, and no other adapter file is read; save it with peft's `save_pretrained`"
+        )
+
+
+def _refuse_other(repo: RepoRef, config: Mapping[str, Any]) -> None:
+    """Raise NothingToCompare for an adapter whose factors are not those of a LoRA of the named layers."""
+    kind = config.get("peft_type")
+    if kind not in ("LORA", "lora", "dora"):
+        raise NothingToCompare(
+            f"{repo} holds an adapter of the kind {printable(str(kind), 50)}; hf-lineage tests only LoRA adapters for "
+            "a trace of their base"
+        )
+    other = next((key for key in forms()["unlike"] if config.get(key)), None)
+    if other is not None:
+        raise NothingToCompare(f"{repo}: {ADAPTER_CONFIG} sets `{other}`, so the factors are not those of a plain LoRA")
+    start = config.get("init_lora_weights", True)
+    if _family(start) not in forms()["starts"]:
+        raise NothingToCompare(
+            f"{repo}: {ADAPTER_CONFIG} sets `init_lora_weights` to {printable(str(start), 50)}, whose effect on the "
+            "test is not known"
+        )
+
+
+def _family(start: Any) -> str:
+    """Return the name of an initialisation in lower case without its parameters, such as pissa of pissa_niter_16."""
+    return str(start).lower().partition("_niter")[0] if isinstance(start, str) else str(start)
+
+
+def _kind(config: Mapping[str, Any], start: Any) -> str:
+    decomposed = config.get("use_dora") or config["peft_type"] == "dora"
+    base, family = "DoRA" if decomposed else "rsLoRA" if config.get("use_rslora") else "LoRA", _family(start)
+    return base if family in ("True", "true") else f"{base} from {'random factors' if family == 'False' else family}"
+
+
+def _ranks(repo: RepoRef, config: Mapping[str, Any]) -> frozenset[int]:
+    """Return every rank that the configuration gives any matrix; CheckpointError for what is no rank."""
+    pattern = config.get("rank_pattern") or {}
+    if not isinstance(pattern, dict):
+        raise CheckpointError(
+            f"{repo}: `rank_pattern` of {ADAPTER_CONFIG} is not a mapping from names to ranks; save it again"
+        )
+    ranks = [config.get("r", 8), *pattern.values()]
+    wrong = [rank for rank in ranks if type(rank) is not int or rank < 1]
+    if wrong:
+        raise CheckpointError(
+            f"{repo}: {ADAPTER_CONFIG} gives the rank {printable(repr(wrong[0]), 50)}, which must be a positive "
+            "integer; save the adapter again"
+        )
+    if max(ranks) > LARGEST_RANK:
+        raise NothingToCompare(f"{repo}: adapters of a rank above {LARGEST_RANK} are not compared")
+    return frozenset(ranks)
+
+
+def _alpha(repo: RepoRef, config: Mapping[str, Any]) -> float:
+    """Return the configuration's largest scale of any matrix, times the rank; CheckpointError where it is no number."""
+    pattern = config.get("alpha_pattern") or {}
+    values = [config.get("lora_alpha", 8), *(pattern.values() if isinstance(pattern, dict) else [pattern])]
+    wrong = [value for value in values if type(value) not in (int, float) or not abs(value) < LARGEST_SCALE]
+    if wrong:
+        raise CheckpointError(f"{repo}: {ADAPTER_CONFIG} gives the scale {printable(repr(wrong[0]), 50)}, not a number")
+    return max(abs(float(value)) for value in values)
+
+
+def fit_factors(
+    where: str, checkpoint: Checkpoint, pair: Mapping[str, str], ranks: Collection[int] = (), stacked: bool = False
+) -> Factors:
+    """Return the factors of one module; CheckpointError unless their shapes fit each other and the ranks, if known.
+
+    The factors of stacked experts have the sum of the experts' ranks.
+    """
+    if pair.keys() != {"A", "B"}:
+        name = printable(next(iter(pair.values())), 200)
+        raise CheckpointError(f"{where} holds {name} without its other factor; save the adapter again")
+    (rank, columns), (rows, inner) = (checkpoint.tensors[pair[which]].shape for which in "AB")
+    each = max((one for one in ranks or [rank] if one == rank or (stacked and rank % one == 0)), default=0)
+    if rank != inner or 0 in (each, rows, columns):
+        given = ", ".join(map(str, sorted(ranks)[:5]))
+        known = f" of a rank that {ADAPTER_CONFIG} gives ({given})" if ranks else ""
+        raise CheckpointError(
+            f"{where}: {printable(pair['A'], 200)} of shape {(rank, columns)} and its other factor of shape "
+            f"{(rows, inner)} do not multiply to a matrix{known}; save the adapter again"
+        )
+    if each > LARGEST_RANK:
+        raise NothingToCompare(f"{where}: adapters of a rank above {LARGEST_RANK} are not compared")
+    return Factors(pair["A"], pair["B"], rows, columns, each, scale=1.0, experts=rank // each)

@@ -1,0 +1,313 @@
+"""Placement: the matrices of a base that a LoRA adapter belongs to, listed by the registry or paired by shape.
+
+The first matrix of a pair makes values of attention, or hidden units; the second one writes them. Where several numbers
+may count the heads of a layer, rows are permuted within the largest part that divides a head for all of them. A test
+with fewer permutations is exact, too.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hf_lineage.architecture.layout import Layout, is_transposed
+from hf_lineage.architecture.matrix_sets import Heads, LayerSet
+from hf_lineage.architecture.registry import Slot, setting
+from hf_lineage.architecture.schema import Lora as LoraNames
+from hf_lineage.architecture.schema import as_names, prefixes
+from hf_lineage.lora.adapter import Factors, Lora
+from hf_lineage.lora.targets import LAYERED, ModuleNames
+
+if TYPE_CHECKING:
+    from hf_lineage.source.headers import Opened
+
+
+MOST_COUNTS = 64
+"""Entries of a list that counts the heads of blocks: more than any model has."""
+MATRIX = 2
+"""Dimensions of a linear matrix."""
+
+
+def outside(base: Opened) -> Iterator[tuple[int, LayerSet]]:
+    """Yield the pairs that are in the layers of a base, each with the number of its layer."""
+    lora = base.layout.factorization.lora
+    counted_by = lora.value_heads
+    for layer, reader, writer in _pairs(base, lora.values):
+        rows, width = _shape(base, reader)[0], _shape(base, writer)[0]
+        size = _part_of_heads(base, counted_by, rows)
+        if size > 1:
+            heads = Heads(rows // size, size)
+            yield layer, _set({"value": reader, "output": writer}, {"value": heads, "query": heads}, width)
+    for layer, reader, writer in _pairs(base, lora.units):
+        rows, width = _shape(base, reader)[0], _shape(base, writer)[0]
+        yield layer, _set({"up": reader, "down": writer}, {"up": Heads(rows, 1)}, width)
+
+
+def _pairs(base: Opened, names: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
+    """Yield both names of each complete pair, whose rows and columns belong together, in a layer that is known."""
+    layers = _layers(base) if names else {}
+    for reader, writer in names.items():
+        for name in base.checkpoint.tensors:
+            prefix = name.removesuffix(f".{reader}.weight")
+            other = f"{prefix}.{writer}.weight"
+            if prefix == name or prefix not in layers or other not in base.checkpoint.tensors:
+                continue
+            read, written = _shape(base, name), _shape(base, other)
+            if len(read) == len(written) == MATRIX and read[0] == written[1]:
+                yield layers[prefix], name, other
+
+
+def _layers(base: Opened) -> Mapping[str, int]:
+    """Return the number of a layer by every beginning of the names of its tensors that no other layer's names have."""
+    numbers: dict[str, set[int]] = {}
+    for sets in base.layout.branches.values():
+        for layer, layer_sets in enumerate(sets):
+            for slot in (slot for layer_set in layer_sets for slot in layer_set.slots.values()):
+                words = slot.tensor.split(".")
+                for end in range(1, len(words)):
+                    numbers.setdefault(".".join(words[:end]), set()).add(layer)
+    return {prefix: next(iter(layers)) for prefix, layers in numbers.items() if len(layers) == 1}
+
+
+def _shape(base: Opened, name: str) -> tuple[int, ...]:
+    return base.checkpoint.tensors[name].shape
+
+
+def _part_of_heads(base: Opened, key: str, rows: int) -> int:
+    """Return the largest number of rows that divides a head, whatever the number of heads; 1 if that is not known."""
+    counted = setting(base.described.config, key)
+    counts = counted if isinstance(counted, list) else [counted]
+    if len(counts) > MOST_COUNTS or any(type(count) is not int or count < 1 for count in counts):
+        return 1
+    return math.gcd(*(rows // count for count in counts if rows % count == 0)) or 1
+
+
+def _set(tensors: Mapping[str, str], heads: Mapping[str, Heads], width: int) -> LayerSet:
+    slots = {role: Slot(name, (role,), role) for role, name in tensors.items()}
+    return LayerSet(slots, None, None, None, heads=heads, width=width)
+
+
+UNITS, DIMENSIONS, COORDINATES = "hidden units", "dimensions of value heads", "residual coordinates"
+SCORED, LATENTS = "dimensions of query and key heads", "coordinates of a latent"
+LATENT = "latent"
+"""The role of a matrix that computes the latent which others read."""
+ROWS = {
+    "up": UNITS,
+    "gate": UNITS,
+    "value": DIMENSIONS,
+    "query": SCORED,
+    "key": SCORED,
+    LATENT: LATENTS,
+    "output": COORDINATES,
+    "down": COORDINATES,
+}
+"""Role -> what the rows of an adapted matrix are, which are permuted."""
+NEEDS = {"up": "down", "gate": "down", "value": "output", "query": "key", "key": "query"}
+"""Role -> the other role of its set, through whose matrix the gradient of a row passes."""
+READERS = {"mlp": ("up", "gate"), "attention": ("query", "key", "value")}
+EXPERTS = re.compile(r"(?P<layer>.+\.\d+\.).*\bexperts(?:\.base_layer)*")
+"""A module of stacked experts; peft wraps it once more for every other of its tensors that it adapts."""
+IN_TURN = ("gate", "up")
+"""Roles in the order in which transformers stacks in memory what a checkpoint stores by expert."""
+MOST_EXPERTS = 8
+"""Experts of a stack that are tested, the first ones."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One adapted matrix: the module of the adapter, and where the base holds it."""
+
+    module: str
+    layer: int
+    layer_set: LayerSet
+    slot: Slot
+    role: str
+    expert: int | None = None
+    """Number of the expert in a stack, each of which has a share of the rank; else None."""
+    latent: int = 0
+    """If the matrix makes a latent, the number of its coordinates, which are the first rows."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """The places in a base of the matrices of an adapter."""
+
+    everything: tuple[Place, ...]
+    """A module that holds several roles is here once for each."""
+    absent: tuple[str, ...]
+    """Modules that no tensor of the base is named like."""
+    unfit: tuple[str, ...]
+    """A phrase for each matrix whose shape is not that of the base."""
+    ambiguous: tuple[str, ...] = ()
+    """Modules whose flattened name may mean several tensors of the base."""
+    idle: tuple[str, ...] = ()
+    """Modules whose factors peft passes over: the configuration does not name them, or no module has their name."""
+
+
+def find_places(base: Opened, lora: Lora) -> Places:
+    """Return where a base holds the matrices that an adapter adapts, by names and shapes alone."""
+    named = in_memory(base.checkpoint.tensors, base.layout.factorization.lora)
+    names, slots, stacks = ModuleNames(named), _slots(base), _stacks(base, named, lora.on_head)
+    places: list[Place] = []
+    unfit: list[str] = []
+    absent: list[str] = []
+    ambiguous: list[str] = []
+    idle: list[str] = []
+    for module, factors in lora.modules.items():
+        layered = None if lora.flattened else LAYERED.fullmatch(module)
+        if module in lora.idle or (layered and _words(_stack(layered)) not in stacks):
+            idle.append(module)
+            continue
+        meant = _meant(module, names, named, lora.flattened)
+        if len(meant) != 1:
+            stacked = list(_of_experts(base.layout, module, factors)) if lora.stacked else []
+            (ambiguous if meant else absent).extend([] if stacked else [module])
+            places += stacked
+            continue
+        (name,) = meant
+        here = [replace(place, module=module) for place in slots.get(name, [])]
+        is_turned = bool(here) and is_transposed(base.layout.factorization, here[0].slot)
+        if problem := _unfit(factors, base.checkpoint.tensors[name].shape, is_turned, bool(here)):
+            unfit.append(f"{module} {problem}")
+        places += here
+    return Places(tuple(places), tuple(absent), tuple(unfit), tuple(ambiguous), tuple(idle))
+
+
+def _stacks(base: Opened, named: Collection[str], on_head: bool) -> set[tuple[str, ...]]:
+    """Return how the names of layers may begin, words in any order: as the base's, or as the class's by the registry.
+
+    With a head the name of the whole model stands before them: a shorter beginning than the base has is not loaded.
+    """
+    lora = base.layout.factorization.lora
+    own = {_stack(layered) for name in named if (layered := LAYERED.fullmatch(name))}
+    listed = in_memory([prefix.format(layer=0, block=0) for prefix in prefixes(base.layout.factorization)], lora)
+    others = {name.rpartition(".")[0] for name in listed}
+    if on_head:
+        others = {name for name in others if not any(one.endswith(f".{name}") for one in own)}
+    return {_words(name) for name in own | others}
+
+
+def _stack(layered: re.Match[str]) -> str:
+    """Return the part of a name before the number of a layer, as `model.layers`."""
+    return f"{layered['before']}{layered['layer'].partition('.')[0]}"
+
+
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(sorted(name.split(".")))
+
+
+def _meant(module: str, names: ModuleNames, named: Mapping[str, str], flattened: bool) -> set[str]:
+    """Return the tensors of the base that the name of a module may mean."""
+    if not flattened:
+        name = names.tensor(module)
+        return set() if name is None else {named[name]}
+    return {named[name] for name in names.flattened(module)}
+
+
+def in_memory(tensors: Collection[str], lora: LoraNames) -> Mapping[str, str]:
+    """Return the names of tensors by their names on disk and by those in memory."""
+    parts, on_disk = lora.in_memory, {name: name for name in tensors}
+    if not parts:
+        return on_disk
+    longest = sorted(parts, key=len, reverse=True)
+    known = re.compile(rf"(?<![^.])(?:{'|'.join(map(re.escape, longest))})(?![^.])")
+    return {known.sub(lambda match: parts[match[0]], name): name for name in tensors} | on_disk
+
+
+def _slots(base: Opened) -> dict[str, list[Place]]:
+    """Return for each tensor the places of everything that it holds, not yet with a module."""
+    slots: dict[str, list[Place]] = {}
+    for layer, layer_set in (*_sets(base.layout), *outside(base)):
+        for slot in layer_set.slots.values():
+            slots.setdefault(slot.tensor, []).append(Place("", layer, layer_set, slot, slot.role))
+            for tensor in slot.latent[:1]:
+                columns = base.checkpoint.tensors[slot.tensor].shape[
+                    -2 if is_transposed(base.layout.factorization, slot) else -1
+                ]
+                slots.setdefault(tensor, [Place("", layer, layer_set, slot, LATENT, latent=columns)])
+    return slots
+
+
+def _sets(layout: Layout) -> Iterator[tuple[int, LayerSet]]:
+    for sets in layout.branches.values():
+        yield from ((layer, layer_set) for layer, layer_sets in enumerate(sets) for layer_set in layer_sets)
+
+
+def _of_experts(layout: Layout, module: str, factors: Factors) -> Iterator[Place]:
+    """Yield the experts of a layer whose stacked matrices have this shape in memory.
+
+    The names of an adapter do not say which tensor of a module it adapts, so shapes decide.
+    """
+    experts, most = EXPERTS.fullmatch(module), min(factors.experts, MOST_EXPERTS)
+    for layer, layer_set in _sets(layout) if experts else ():
+        down = layer_set.slots.get("down")
+        if experts is None or down is None or not re.match(rf"{re.escape(experts['layer'])}.*\bexperts\.", down.tensor):
+            continue
+        readers = [role for role in IN_TURN if role in layer_set.slots]
+        shapes = {
+            (layer_set.width, layer_set.units): ["down"],
+            (len(readers) * layer_set.units, layer_set.width): readers,
+        }
+        numbers = range(layer_set.stacked[0]) if layer_set.stacked else (layer_set.expert,)
+        for role in shapes.get((factors.rows, factors.columns), []):
+            slot = layer_set.slots[role]
+            yield from (Place(module, layer, layer_set, slot, role, one) for one in numbers if one < most)
+
+
+def _unfit(factors: Factors, shape: tuple[int, ...], is_turned: bool, known: bool) -> str:
+    """Return how a product differs from the matrix it is added to, as a phrase; empty if it fits."""
+    expected = shape[::-1] if is_turned else shape
+    mine = (factors.rows, factors.columns)
+    # The orientation of a matrix outside the layers is not known.
+    if mine == expected or (not known and mine == shape[::-1]) or len(shape) != 2:
+        return ""
+    return f"is {factors.rows} x {factors.columns}, not {' x '.join(map(str, expected))}"
+
+
+def testable(places: Places, base: Opened) -> tuple[Place, ...]:
+    """Return the places whose rows may be permuted if the base is independent of the adapter."""
+    return tuple(place for place in places.everything if _exchangeable(base, place))
+
+
+def _exchangeable(base: Opened, place: Place) -> bool:
+    layer_set, rows = place.layer_set, ROWS.get(place.role)
+    if rows is None or (layer_set.stacked and place.expert is None):
+        return False
+    if rows == COORDINATES:
+        is_read = unembedding(base) is not None or any(True for _ in after(base.layout, place))
+        return is_read and base.layout.factorization.exchangeable is True
+    if rows == SCORED:
+        return not is_rotary(base) and not any(layer_set.slots[role].latent for role in ("query", "key"))
+    return place.role == LATENT or NEEDS[place.role] in layer_set.slots
+
+
+def flips(place: Place) -> bool:
+    """Return whether a row may change its sign with what reads it: not behind an activation, nor that of a gate."""
+    return ROWS[place.role] != UNITS or (place.role == "up" and "gate" in place.layer_set.slots)
+
+
+def is_rotary(base: Opened) -> bool:
+    """Return whether queries and keys of a base are turned by their position, or may be."""
+    rotary = base.layout.factorization.lora.rotary
+    return rotary if isinstance(rotary, bool) else rotary in base.described.config
+
+
+def unembedding(base: Opened) -> str | None:
+    """Return the tensor that makes logits of the last stream; None if none is known, or it has another width."""
+    tensors = base.checkpoint.tensors
+    names = (f"{name}.weight" for name in as_names(base.layout.factorization.lora.unembedding))
+    name = next((name for name in names if name in tensors), None)
+    return name if name is not None and tensors[name].shape[1:] == (base.layout.width,) else None
+
+
+def after(layout: Layout, place: Place) -> Iterator[tuple[LayerSet, str]]:
+    """Yield the matrices that read what a place writes, of the next branches."""
+    following = [("mlp", place.layer)] if place.role == "output" else []
+    following += [("attention", place.layer + 1)] if place.layer + 1 < layout.layers else []
+    for branch, layer in following:
+        sets = layout.branches[branch][layer]
+        if len(sets) == 1 and not sets[0].stacked:
+            yield from ((sets[0], role) for role in READERS[branch] if role in sets[0].slots)

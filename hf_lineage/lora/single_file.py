@@ -1,0 +1,123 @@
+"""LoRA adapters in one file without a configuration, as diffusers saves them, and trainers beside it.
+
+One file may adapt several models of a pipeline. The names of its tensors tell the model, and their shapes the rank. A
+tensor beside the factors holds the scale where it is not 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.open_files import open_file
+from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo
+from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, printable
+from hf_lineage.hub.repo import RepoRef
+from hf_lineage.lora.adapter import Lora, fit_factors, forms, instead, refuse_many
+
+WHICH = {"A": "A", "a": "A", "down": "A", "B": "B", "b": "B", "up": "B"}
+PROCESSOR = re.compile(r"\.processor\.(to_\w+|add_\w+_proj)")
+"""The names that diffusers once gave the matrices of attention."""
+OUTPUT = ".to_out"
+"""The name, in that spelling, of the output matrix, which is the first module of a list."""
+ALPHA = ".alpha"
+"""The end of the name of a scale, which is divided by the rank."""
+MAIN = ""
+"""The model of a pipeline that makes the picture."""
+
+
+@dataclass
+class _Model:
+    """The tensors of one model of a pipeline."""
+
+    flattened: bool = False
+    pairs: dict[str, dict[str, str]] = field(default_factory=dict)
+    alphas: dict[str, str] = field(default_factory=dict)
+    magnitudes: bool = False
+    beside: int = 0
+
+
+def is_lora_file(checkpoint: Checkpoint) -> bool:
+    """Return whether a file holds factors, or products of other forms, by the names of its tensors."""
+    held = checkpoint.tensors
+    return bool(held) and (any(map(_factor, held)) or any(True for _ in instead(held)))
+
+
+def open_lora_file(repo: RepoRef, file: str) -> Mapping[str, Lora]:
+    """Return the adapters in a file by the folder of the pipeline that each is for, headers checked.
+
+    Raise NothingToCompare where there is none that is read, CheckpointError for a damaged one.
+    """
+    checkpoint = _with_numbers(open_file(repo, file))
+    where = f"{repo}: {printable(file, 200)}"
+    held = _models(checkpoint, where)
+    loras = {folder: _lora(checkpoint, one, where) for folder, one in held.items() if one.pairs}
+    refuse_many(repo, [module for lora in loras.values() for module in lora.modules])
+    if loras:
+        return loras
+    raise NothingToCompare(f"{where} {next(instead(checkpoint.tensors), 'holds no pair of LoRA factors of a matrix')}")
+
+
+def _factor(name: str) -> re.Match[str] | None:
+    return next(filter(None, (re.fullmatch(pattern, name) for pattern in forms()["alone"])), None)
+
+
+def _with_numbers(checkpoint: Checkpoint) -> Checkpoint:
+    """Return a checkpoint in which scales may be integers, as converters write them."""
+    scales = (name for name in checkpoint.tensors if name.endswith(ALPHA) and _is_number(checkpoint, name))
+    plain = {name: TensorInfo(checkpoint.stored[name].shape, (name,)) for name in scales}
+    return checkpoint.with_tensors({**checkpoint.tensors, **plain})
+
+
+def _is_number(checkpoint: Checkpoint, name: str) -> bool:
+    stored = checkpoint.stored.get(name)
+    return stored is not None and stored.numbers == 1 and stored.dtype in DTYPES
+
+
+def _models(checkpoint: Checkpoint, where: str) -> Mapping[str, _Model]:
+    """Return the tensors of a file by the folder of the model that they are for."""
+    held: dict[str, _Model] = {}
+    for name, info in checkpoint.tensors.items():
+        folder, flattened, rest = _component(name)
+        mine = held.setdefault(folder, _Model(flattened))
+        match = _factor(rest)
+        if mine.flattened != flattened:
+            raise Ambiguous(f"{where} names the matrices of one model in two ways; publish them separately")
+        if match and len(info.shape) == 2 and not info.refusal:
+            pair = mine.pairs.setdefault(_module(match["module"]), {})
+            if pair.setdefault(WHICH[match["which"]], name) != name:
+                raise CheckpointError(f"{where} holds a factor of {printable(name, 200)} twice; save it again")
+        elif rest.endswith(ALPHA) and info.numbers == 1 and not info.refusal:
+            mine.alphas[_module(rest.removesuffix(ALPHA))] = name
+        else:
+            mine.beside += 1
+            mine.magnitudes |= any(part in rest for part in forms()["magnitudes"])
+    return held
+
+
+def _component(name: str) -> tuple[str, bool, str]:
+    """Return the folder of the pipeline that a tensor is for, whether its name is flattened, and the rest of it."""
+    for flattened, starts in enumerate((forms()["components"], forms()["flattened"])):
+        for start, folder in starts.items():
+            if name.startswith(start):
+                return folder, bool(flattened), name[len(start) :]
+    return MAIN, False, name
+
+
+def _module(name: str) -> str:
+    """Return the name that diffusers gives a module today."""
+    plain = PROCESSOR.sub(r".\1", name)
+    return f"{plain}.0" if plain != name and plain.endswith(OUTPUT) else plain
+
+
+def _lora(checkpoint: Checkpoint, held: _Model, where: str) -> Lora:
+    modules = {module: fit_factors(where, checkpoint, pair) for module, pair in held.pairs.items()}
+    scaled = {
+        module: replace(modules[module], scale=1 / modules[module].rank, alpha=alpha)
+        for module, alpha in held.alphas.items()
+        if module in modules
+    }
+    kind = "DoRA" if held.magnitudes else "LoRA"
+    return Lora(checkpoint, {**modules, **scaled}, kind, beside=held.beside, flattened=held.flattened)

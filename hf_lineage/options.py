@@ -1,0 +1,246 @@
+"""Options: each one's kind, bounds, help and spelling on the command line, in one table; and the time that files state.
+
+The command line, the documentation and the checks of values are all made from this table. Python may give text for a
+path and one name for several. NumPy is not imported: `--help` reads the table.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import operator
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hf_lineage.architecture.paths import PATHS
+from hf_lineage.errors import OptionError, printable
+from hf_lineage.evidence.criteria import ACCEPTABLE, BUDGETS
+from hf_lineage.signature.recipe_table import PARAMETERS
+
+
+@dataclass(frozen=True)
+class ValueKind:
+    """Kind of value that an option takes."""
+
+    words: str
+    settle: Callable[[Any], Any]
+    """Return the value as it is kept; raise TypeError, ValueError or LookupError for one of another kind."""
+    read: Callable[[str], Any] = str
+    """Return the value that is typed; raise ValueError or LookupError for one of another kind."""
+    choices: tuple[str, ...] = ()
+    least: float = -math.inf
+    most: float = math.inf
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One option of a check: what it may be, and what it is on the command line."""
+
+    kind: ValueKind
+    help: str = ""
+    """Sentence that says what it does; empty for an option of Python alone."""
+    metavar: str | None = None
+    flag: str = ""
+    """Name on the command line, where it is another one than in Python."""
+    multiple: bool = False
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError
+    return operator.index(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool | str | bytes):
+        raise TypeError
+    return float(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+def _text(value: Any) -> str:
+    path = os.fspath(value)
+    if not isinstance(path, str):
+        raise TypeError
+    return path
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    return (_text(value),) if isinstance(value, str | os.PathLike) else tuple(map(_text, value))
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(map(str.strip, text.split(",")))
+
+
+def _path(value: Any) -> Path:
+    return Path(_text(value))
+
+
+def _recipe(value: Any) -> Any:
+    from hf_lineage.signature.recipe import RECIPES, Recipe
+
+    recipe = RECIPES.get(value) if isinstance(value, str) else value
+    if not isinstance(recipe, Recipe):
+        raise TypeError
+    return recipe
+
+
+def _or_none(kind: ValueKind) -> ValueKind:
+    def settle(value: Any) -> Any:
+        return None if value is None else kind.settle(value)
+
+    return replace(kind, words=f"{kind.words}, or None", settle=settle)
+
+
+def _whole_number(least: int, most: int) -> ValueKind:
+    return ValueKind("a whole number", _whole, int, least=least, most=most)
+
+
+def _share(least: float, most: float) -> ValueKind:
+    return ValueKind("a number", _number, float, least=least, most=most)
+
+
+def _one_of(choices: tuple[str, ...]) -> ValueKind:
+    return ValueKind(" or ".join(choices), {word: word for word in choices}.__getitem__, choices=choices)
+
+
+FLAG, TEXT, PATH = ValueKind("True or False", _flag), ValueKind("text", _text), ValueKind("a path", _path)
+NAMES = ValueKind("a name, or several", _names)
+SETTINGS: Mapping[str, Setting] = {
+    "file": Setting(
+        _or_none(TEXT),
+        "The GGUF or ONNX file of MODEL, or of B, to read; all: each GGUF file. By default the most precise by name.",
+        "NAME",
+    ),
+    "allow_pickle": Setting(FLAG, "Also read tensors from pickles, of bases too; nothing in them is run."),
+    "as_class": Setting(
+        _or_none(TEXT),
+        "If the registry does not list the class of a model, read it as this class, or by the factorizations in this "
+        "folder, which you wrote: ./DIR.",
+        "CLASS",
+        flag="--as",
+    ),
+    "paths": Setting(
+        replace(NAMES, read=_listed),
+        f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}; usual, the MLP and values of "
+        "attention; or all.",
+        "LIST",
+    ),
+    "local_hub": Setting(
+        _or_none(PATH), "A folder with org/name folders; models are searched there first, then on the Hub.", "DIR"
+    ),
+    "recompute": Setting(FLAG, "Read the weights even if their signature is cached.", flag="--no-cache"),
+    "budget": Setting(
+        _or_none(_one_of(BUDGETS)),
+        "quick stops reading layers once the verdict is clear, full reads all; by default quick, unless --null needs "
+        "all layers.",
+    ),
+    "alpha": Setting(_share(1e-6, 0.5), "Significance level of the tests of one claim.", "NUMBER"),
+    "seed": Setting(
+        _or_none(_whole_number(0, 2**64 - 1)),
+        "Seed of all that is drawn: permutations, layers, units. By default a new one, which the report names.",
+        "N",
+    ),
+    "run": Setting(
+        FLAG,
+        "Run the model on a text, never code of its own, and verify nothing if it does not use what it has in common "
+        "with the base; needs the extra `run`.",
+    ),
+    "strict": Setting(
+        FLAG,
+        "Hold every number of every tensor against the base's: whether MODEL is its quantization, or its numbers, and "
+        "nothing else; 3 if not.",
+    ),
+    "accept": Setting(
+        replace(NAMES, choices=ACCEPTABLE),
+        "Also return 0 for a claim that is RELATED with this code; repeatable.",
+        multiple=True,
+    ),
+    "nulls": Setting(
+        NAMES,
+        "Also test the score against this independent model, or published null; repeatable.",
+        "MODEL",
+        flag="--null",
+        multiple=True,
+    ),
+    "recipe": Setting(ValueKind(f"a Recipe, or {', '.join(PARAMETERS)}", _recipe)),
+    "permutations": Setting(_whole_number(1, 1_000_000)),
+    "min_share": Setting(_share(0.01, 0.99)),
+    "subfolder": Setting(TEXT),
+    "registry": Setting(_or_none(PATH)),
+    "max_memory": Setting(_or_none(TEXT)),
+}
+"""Field of Options -> its setting, in the order of `--help`; those of Python alone come last."""
+
+
+def settle(options: object) -> None:
+    """Replace each option by the value that is kept of it.
+
+    Raise OptionError, which names the option, for a value of another kind, or out of range.
+    """
+    for name, setting in SETTINGS.items():
+        value, kind = getattr(options, name), setting.kind
+        try:
+            settled = kind.settle(value)
+        except (TypeError, ValueError, LookupError, OverflowError):
+            raise OptionError(f"{name} must be {kind.words}, not {printable(repr(value), 100)}") from None
+        if isinstance(settled, int | float) and not kind.least <= settled <= kind.most:
+            raise OptionError(f"{name} must lie between {kind.least:.7g} and {kind.most:.7g}, not {settled:.7g}")
+        if isinstance(settled, tuple) and kind.choices and not {*settled} <= {*kind.choices}:
+            wrong = next(word for word in settled if word not in kind.choices)
+            raise OptionError(f"{name} must be one of {', '.join(kind.choices)}, not {printable(wrong, 100)}")
+        object.__setattr__(options, name, settled)
+
+
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July"),
+    *("August", "September", "October", "November", "December"),
+)
+"""In English whatever the language of the machine."""
+
+
+def now() -> datetime.datetime:
+    """Return the time in UTC."""
+    return datetime.datetime.now(datetime.UTC)
+
+
+def moment(measured: datetime.datetime) -> datetime.datetime:
+    """Return the time that a format has to state: what SOURCE_DATE_EPOCH says (reproducible-builds.org), or `measured`.
+
+    Raise OptionError if the environment names no time.
+    """
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    try:
+        if not epoch:
+            return measured
+        return datetime.datetime.fromtimestamp(int(epoch), datetime.UTC)
+    except (ValueError, OverflowError, OSError):
+        raise OptionError(f"SOURCE_DATE_EPOCH must be seconds since 1970, not {epoch}") from None
+
+
+def stamp(time: datetime.datetime) -> str:
+    """Return a time for programs (RFC 3339), in UTC.
+
+    >>> stamp(datetime.datetime(2026, 11, 22, 9, 30, tzinfo=datetime.UTC))
+    '2026-11-22T09:30:00Z'
+    """
+    return f"{time.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+
+
+def in_words(time: datetime.datetime) -> str:
+    """Return a time for people, in UTC.
+
+    >>> in_words(datetime.datetime(2026, 11, 2, 9, 30, tzinfo=datetime.UTC))
+    '2 November 2026, 09:30 UTC'
+    """
+    there = time.astimezone(datetime.UTC)
+    return f"{there.day} {MONTHS[there.month - 1]} {there.year}, {there.hour:02}:{there.minute:02} UTC"

@@ -1,0 +1,273 @@
+"""Policy: what an organization accepts and asks of its models, read from `lineage.yaml`.
+
+A policy changes what a command returns, and never a verdict: every finding stays in every report.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from hf_lineage.claims.names import RELATIONS
+from hf_lineage.errors import OptionError, printable
+from hf_lineage.evidence.criteria import FAIL_ON
+from hf_lineage.evidence.verdict import SEVERITY, Code, ExitCode, Word
+from hf_lineage.files import safe_yaml
+from hf_lineage.hub.repo import hub_name
+
+ACCEPTED, REFUSED = "accept", "refuse"
+"""Answers of a policy to code that a repository brings."""
+UNDECLARED = "undeclared-parent"
+"""Choice of `fail_on`: a parent shows that the model does not name, or a claim is contradicted."""
+EXECUTED, STRICT = "executed", "strict"
+"""Requirements for every claim: that it is verified by what both models do when they run; or that the model is the
+base's numbers, as its formats store them, and nothing else."""
+FAILING = {
+    "unrelated": frozenset({ExitCode.UNRELATED, ExitCode.ERROR}),
+    UNDECLARED: frozenset({ExitCode.UNRELATED, ExitCode.ERROR}),
+    "undecided": frozenset({ExitCode.UNRELATED, ExitCode.ERROR, ExitCode.UNDECIDED}),
+    "never": frozenset[ExitCode](),
+}
+"""Choice of `fail_on` -> the exit codes of a check that fail."""
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """One finding that is accepted although it verifies no claim."""
+
+    base: str
+    code: Code
+    reason: str
+    expires: datetime.date
+    """The last day (UTC) on which it counts."""
+    model: str = ""
+    """The model of the Hub that it is about; empty for whichever is checked."""
+    part: str = ""
+    """The folder or file of the repository that it is about; empty for the repository itself."""
+
+    def covers(self, base: str, code: Code, part: str = "") -> bool:
+        """Return whether it is about this finding, on whatever day."""
+        return (self.base.casefold(), self.code, self.part) == (base.casefold(), code, part)
+
+    def concerns(self, model: str) -> bool:
+        """Return whether it is about this model, which may be named with its revision."""
+        return not self.model or self.model.casefold() == model.partition("@")[0].casefold()
+
+    def __str__(self) -> str:
+        """Return what it accepts, as the object of a sentence."""
+        part = f" ({printable(self.part, 100)})" if self.part else ""
+        return f"that {self.base}{part} is {self.code.label}"
+
+    def expired(self, today: datetime.date) -> bool:
+        """Return whether it counts no more."""
+        return self.expires < today
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Findings that are accepted, requirements, and the results that fail."""
+
+    source: str = ""
+    """The file that it was read from; empty if there is none."""
+    accepted: tuple[Waiver, ...] = ()
+    relations: tuple[str, ...] = ()
+    """The relations of which each claim has to declare one; empty if any will do."""
+    requires: str = ""
+    """EXECUTED where every claim has to be verified by running, STRICT where by every number; empty for neither."""
+    own_code: str = ACCEPTED
+    """Whether models with code of their own pass, which is never run."""
+    undeclared_parent: str | None = None
+    """Whether a model passes of which a parent shows that it does not name; None if that leaves it undecided."""
+    fail_on: str | None = None
+    """Result that makes a check fail, one of FAIL_ON; None if the policy does not say."""
+
+    def waiver(self, model: str, base: str, code: Code, part: str, today: datetime.date) -> Waiver | None:
+        """Return what accepts a finding, None if nothing does; what has expired does not."""
+        return next((one for one in self.covering(model, base, code, part) if not one.expired(today)), None)
+
+    def covering(self, model: str, base: str, code: Code, part: str) -> Iterator[Waiver]:
+        """Yield what accepts a finding, or did until a day that is past."""
+        return (one for one in self.accepted if one.covers(base, code, part) and one.concerns(model))
+
+    def lacks(self, relation: str | None, declared: bool = True, own_code: Sequence[str] = ()) -> Iterator[str]:
+        """Yield what is asked for and a claim is not; a base that nothing declares has no relation to be asked of."""
+        if self.own_code == REFUSED:
+            yield from (f"the policy refuses code of the repository, but {brought}" for brought in own_code)
+        if declared and self.relations and relation not in self.relations:
+            instead = printable(relation, 40) if relation else "none"
+            yield f"the policy asks for the relation {' or '.join(self.relations)}, but the claim declares {instead}"
+
+
+def status(code: ExitCode, unmet: bool, fail_on: str, undeclared: bool = False) -> ExitCode:
+    """Return what a check returns whose findings give `code`, by what is to fail.
+
+    What is required and is not so (`unmet`) is at least undecided and always fails, unless nothing does. `undeclared`
+    says whether a parent shows that the model does not name.
+    """
+    if fail_on == "never":
+        return ExitCode.VERIFIED
+    worst = max(code, ExitCode.UNDECIDED if unmet else code, key=SEVERITY.index)
+    fails = unmet or worst in FAILING[fail_on] or (undeclared and fail_on == UNDECLARED)
+    return worst if fails else ExitCode.VERIFIED
+
+
+LARGEST = safe_yaml.SHORT
+"""Bytes of a file at most."""
+MOST, LONGEST = 100, 500
+"""Findings that are accepted, and characters of one value, at most."""
+ACCEPTABLE: dict[str, Code] = {
+    code: code for code in Code if code.word is not Word.VERIFIED and code is not Code.UNDECLARED
+}
+"""Name in a file -> the code that may be accepted: every code of a claim that is not verified."""
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+Reader = Callable[[Any, str], Any]
+"""Takes a value and its place, and returns what it means."""
+
+
+def parse(text: str, source: str) -> Policy:
+    """Return the policy that a file holds; raise OptionError, with the place and what to do, for anything else."""
+    try:
+        _refuse_twice(text)
+        content = safe_yaml.load(text)
+    except yaml.YAMLError as error:
+        line = safe_yaml.line(error)
+        where = f", line {line}" if line else ""
+        raise OptionError(f"{source}{where}: {safe_yaml.problem(error)}; correct it") from None
+    return Policy(source=source, **_read(content, TOP, source))
+
+
+def _accepted(value: Any, where: str) -> tuple[Waiver, ...]:
+    if not isinstance(value, list) or len(value) > MOST:
+        raise OptionError(f"{where} must be a list of at most {MOST} findings; write each as an entry with a dash")
+    waivers = []
+    for number, entry in enumerate(value, start=1):
+        at = f"{where}, entry {number}"
+        fields = _read(entry, ENTRY, at)
+        if missing := [key for key in NEEDED if key not in fields]:
+            raise OptionError(f"{at} has no {_spelled(missing[0])}; each names {', '.join(map(_spelled, NEEDED))}")
+        waivers.append(Waiver(**fields))
+    return tuple(waivers)
+
+
+def _read(content: Any, keys: Mapping[str, tuple[str, Reader]], where: str) -> dict[str, Any]:
+    """Return the values of a mapping by the fields that they are for; OptionError for a key that nothing reads."""
+    if not isinstance(content, dict):
+        raise OptionError(f"{where} must hold keys and values; its keys are {', '.join(keys)}; correct it")
+    if unknown := [key for key in content if key not in keys]:
+        raise OptionError(f"{where}: unknown key {printable(unknown[0], 60)}; the keys are {', '.join(keys)}")
+    return {keys[key][0]: keys[key][1](value, f"{where}: {key}") for key, value in content.items()}
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > LONGEST:
+        raise OptionError(f"{where} must be a text of 1 to {LONGEST} characters; write one")
+    return printable(" ".join(value.split()))
+
+
+def _code(value: Any, where: str) -> Code:
+    word = value.lower() if isinstance(value, str) else ""
+    if word not in ACCEPTABLE:
+        shown = printable(value, 60)
+        raise OptionError(f"{where} must be one of {', '.join(ACCEPTABLE)}, not {shown}")
+    return ACCEPTABLE[word]
+
+
+def _day(value: Any, where: str) -> datetime.date:
+    try:
+        if isinstance(value, str) and _DAY.fullmatch(value):
+            return datetime.date.fromisoformat(value)
+    except ValueError:
+        pass
+    raise OptionError(f"{where} must be a day such as 2027-03-31, not {printable(value, 60)}")
+
+
+def _model(value: Any, where: str) -> str:
+    name = _text(value, where)
+    if hub_name(name) != name:
+        raise OptionError(f"{where} must be a name of the Hub such as org/model, not {name}")
+    return name
+
+
+def _one_of(words: tuple[str, ...]) -> Callable[[Any, str], str]:
+    def read(value: Any, where: str) -> str:
+        if value not in words:
+            raise OptionError(f"{where} must be one of {', '.join(words)}, not {printable(value, 60)}")
+        return str(value)
+
+    return read
+
+
+def _relations(value: Any, where: str) -> tuple[str, ...]:
+    words = value if isinstance(value, list) and value else [value]
+    return tuple(_one_of(RELATIONS)(word, where) for word in words)
+
+
+TOP = {
+    "accepted": ("accepted", _accepted),
+    "relation": ("relations", _relations),
+    "require": ("requires", _one_of((EXECUTED, STRICT))),
+    "own-code": ("own_code", _one_of((ACCEPTED, REFUSED))),
+    "undeclared-parent": ("undeclared_parent", _one_of((ACCEPTED, REFUSED))),
+    "fail-on": ("fail_on", _one_of(FAIL_ON)),
+}
+"""Key of a file -> the field that it is for, and what reads it."""
+ENTRY = {
+    "base": ("base", _text),
+    "code": ("code", _code),
+    "reason": ("reason", _text),
+    "expires": ("expires", _day),
+    "model": ("model", _model),
+    "part": ("part", _text),
+}
+"""The same of one finding that is accepted."""
+NEEDED = ("base", "code", "reason", "expires")
+
+
+def _spelled(field: str) -> str:
+    return next(key for key, (name, _) in ENTRY.items() if name == field)
+
+
+def _refuse_twice(text: str) -> None:
+    """Raise YAMLError for a key that a mapping has twice, of which a reader may see the one that does not count.
+
+    Anchors, aliases and tags are refused for the same reason.
+    """
+    open_keys: list[_Keys] = []
+    for event in safe_yaml.events(text):
+        if getattr(event, "anchor", None) or getattr(event, "tag", None):
+            raise _problem("anchors, aliases and tags are not allowed here", event)
+        if isinstance(event, yaml.CollectionEndEvent):
+            open_keys.pop()
+        elif isinstance(event, yaml.NodeEvent):
+            value = getattr(event, "value", None)
+            if open_keys and open_keys[-1].has(value):
+                raise _problem(f"the key {printable(value, 60)} is here twice", event)
+            if isinstance(event, yaml.CollectionStartEvent):
+                open_keys.append(_Keys(isinstance(event, yaml.MappingStartEvent)))
+
+
+@dataclass
+class _Keys:
+    """The keys of a mapping so far, in which every other value is a key; of a list there are none."""
+
+    mapping: bool
+    values: int = 0
+    seen: set[str] = field(default_factory=set)
+
+    def has(self, value: str | None) -> bool:
+        """Take the next value, and return whether it is a key that was there before."""
+        self.values += 1
+        if not self.mapping or self.values % 2 == 0 or value is None:
+            return False
+        twice = value in self.seen
+        self.seen.add(value)
+        return twice
+
+
+def _problem(what: str, event: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=what, problem_mark=event.start_mark)

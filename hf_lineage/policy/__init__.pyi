@@ -1,9 +1,0 @@
-from .file import LARGEST as LARGEST
-from .file import parse as parse
-from .policy import ACCEPTED as ACCEPTED
-from .policy import EXECUTED as EXECUTED
-from .policy import REFUSED as REFUSED
-from .policy import STRICT as STRICT
-from .policy import Policy as Policy
-from .policy import Waiver as Waiver
-from .policy import status as status

@@ -1,0 +1,253 @@
+"""Commands that make a report again, and reports without paths of this machine.
+
+Paths are relative. If one leads far away, or over the root of the machine, only its last part is told. It stands
+behind `/path/to`, for the reader to fill in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path, PurePath
+from typing import Any
+
+from hf_lineage.checking.report import Report
+from hf_lineage.checking.result import NAMED, Row
+from hf_lineage.errors import printable
+from hf_lineage.evidence.verdict import Code
+from hf_lineage.hub.repo import RepoRef
+from hf_lineage.options import SETTINGS
+from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.source.locate import is_here, named
+from hf_lineage.source.options import Options
+
+HOME = "~"
+NEAR = 2
+"""Folders up that a path in a command leads at most: as far as from org/model to other/model."""
+HERE, IN_WORDS = ".", "this repository"
+"""The model in what is stored in its folder, whose name there says nothing: as a path, and in a sentence."""
+TO_FILL_IN = "/path/to"
+"""Placeholder in a command for a place that only this machine knows."""
+_PARTS = {"Row", "Claim", "Verdict", "Relative", "Blended", "Executed", "Strict"}
+"""Names of classes that hold texts, themselves or further in; none is imported for that."""
+
+
+def public(report: Report) -> Report:
+    """Return a report without paths of this machine in any text."""
+    private = names(report)
+    texts = {name: short for name, short in private.items() if _tells_apart(name)} | _home()
+
+    def rename(text: str) -> str:
+        return renamed(text, texts)
+
+    rows, relatives, blended = (_each(each, rename) for each in (report.rows, report.relatives, report.blended))
+    conflicts, notes = (tuple(map(rename, several)) for several in (report.conflicts, report.notes))
+    model = private.get(report.model, rename(report.model))
+    shown = replace(report, model=model, rows=rows, conflicts=conflicts, notes=notes)
+    return replace(shown, relatives=relatives, blended=blended)
+
+
+def publish(report: Report, document: Any) -> Any:
+    """Return plain values of a report for a file that is passed on: commands stay, and no other text has a path."""
+    exact = record_names(report)
+    texts = {name: short for name, short in exact.items() if name.strip("./")} | _home()
+    if exact.get(report.model) == HERE and report.model in texts:
+        texts[report.model] = IN_WORDS
+
+    def rename(value: Any, key: str = "") -> Any:
+        if isinstance(value, Mapping):
+            return {rename(name): rename(item, name) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [rename(item, key) for item in value]
+        return value if key == "command" or not isinstance(value, str) else exact.get(value) or renamed(value, texts)
+
+    return rename(document)
+
+
+def record_names(report: Report) -> dict[str, str]:
+    """Return the public name of the model, and of every path: its last part."""
+    on_hub = report.source is not None and report.source.remote is not None
+    public = HERE if is_here(report.model) else ""
+    paths = {name: f"./{Path(name).resolve().name}" for name in _typed_names(report) if name and is_here(name)}
+    if on_hub:
+        return paths | {report.model: report.model.partition("@")[0]}
+    return paths | ({report.model: public} if public else {})
+
+
+def names(report: Report) -> dict[str, str]:
+    """Return what stands for every name that only this machine knows."""
+    return {name: short for name in _typed_names(report) if (short := shortened(name)) != name}
+
+
+def _typed_names(report: Report) -> list[str]:
+    """Return the names in a report that are not declared: of models, bases and folders."""
+    options = report.options
+    folders = (options.local_hub, options.registry)
+    bases = (row.claim.base for row in report.rows if row.claim.sources == NAMED)
+    meant = (name for row in report.rows for name in (row.claim.folder, row.model))
+    typed = [report.model, *bases, *meant, *options.nulls]
+    return typed + [str(folder) for folder in folders if folder is not None]
+
+
+def shortened(name: str) -> str:
+    """Return a name as it may be shown: of a path that leads out of the working directory the last part alone.
+
+    >>> shortened("org/name"), shortened("./folder"), shortened("/home/me/folder"), shortened("../folder")
+    ('org/name', './folder', './folder', './folder')
+    """
+    path = PurePath(name)
+    if not (path.is_absolute() or ".." in path.parts or name.startswith(HOME)):
+        return name
+    only_dots = not name.strip("./\\")
+    return f"./{(Path(name).resolve() if only_dots else path).name}"
+
+
+def written(name: str, start: Path | None) -> str:
+    """Return a name as a command has it that is run in the folder `start`, or anywhere: a path is `reachable`."""
+    return reachable(name, start) if is_here(name) else name
+
+
+def reachable(path: str, start: Path | None) -> str:
+    """Return a path as it is written in the folder `start`; its last part alone where the way leads far, or over /.
+
+    >>> reachable("/home/me/base", Path("/home/me/model")), reachable("/data/base", Path("/home/me/model"))
+    ('../base', '/path/to/base')
+    """
+    if start is not None:
+        relative = os.path.relpath(path, start)
+        up, depth = PurePath(relative).parts.count(".."), len(start.absolute().parts) - 1
+        if up <= NEAR and (up < depth or not depth):
+            return relative if relative.startswith(".") else f"./{relative}"
+    return f"{TO_FILL_IN}/{Path(path).absolute().name or Path(path).resolve().name}"
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """Return text in which no private name stands, wherever it is a word of its own or begins a longer path."""
+    private = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.sub(rf"(?<![\w./-])({private})(?![\w-]|\.\w)", lambda match: names[match[0]], text) if names else text
+
+
+def _tells_apart(name: str) -> bool:
+    """Return whether a name in a text can only be this one: `model` or `.` may be a word of the sentence."""
+    return len([part for part in PurePath(name).parts if part.strip("./\\~")]) > 1 or PurePath(name).is_absolute()
+
+
+def _home() -> dict[str, str]:
+    """Return the home directory, unless it is that of no user."""
+    with contextlib.suppress(RuntimeError):
+        home = Path.home()
+        return {str(home): HOME} if len(home.parts) > 1 else {}
+    return {}
+
+
+def _each(value: Any, rename: Callable[[str], str]) -> Any:
+    """Return a value with every text in it renamed, down to the parts of a row; what was measured stays."""
+    if isinstance(value, str) and not isinstance(value, Code):
+        return rename(value)
+    if isinstance(value, tuple):
+        return tuple(_each(one, rename) for one in value)
+    if type(value).__name__ in _PARTS:
+        changed = {field.name: _each(getattr(value, field.name), rename) for field in fields(value) if field.init}
+        return replace(value, **changed)
+    return value
+
+
+_OF_PYTHON = ("recipe", "permutations", "min_share")
+"""Options on which figures depend and that the command line does not have."""
+Write = Callable[[str], str]
+
+
+def against(model: RepoRef, options: Options, base: str) -> str:
+    """Return the command that checks a model against a base, both as they are named."""
+    words = ["--base", base, *_options(replace(options, subfolder=""), str)]
+    return printable(f"hf-lineage check {model.typed} {shlex.join(words)}")
+
+
+def of_claim(report: Report, row: Row, write: Write | None = None) -> str:
+    """Return the command that measures one row of a report again, with the same draws and in the same local hub."""
+    write = write or _here
+    model, commit = (row.model, row.model_commit) if row.model else (report.model, report.commit)
+    words = ["hf-lineage", "check", _model(write(model), commit, report.options)]
+    if not row.claim.problem:
+        words += ["--base", _pinned(write(row.claim.base), row.base_commit)]
+    return _typed([*words, *_options(report.options, write)], report.options)
+
+
+def of_report(report: Report, *further: str, write: Write | None = None) -> str:
+    """Return the command that makes the whole report again, at the commits that it was made of."""
+    write = write or _here
+    model = _model(write(report.model), report.commit, report.options)
+    models = dict.fromkeys(_pinned(write(row.model), row.model_commit) for row in report.rows if row.model) or [model]
+    typed = [row for row in report.rows if row.claim.sources == NAMED]
+    bases = dict.fromkeys(_pinned(write(row.claim.base), row.base_commit) for row in typed)
+    compared = report.called == "compare"
+    words = [*bases, *models] if compared else [model, *(word for base in bases for word in ("--base", base))]
+    options = _options(report.options, write)
+    return _typed(["hf-lineage", report.called, *words, *options, *further], report.options)
+
+
+def beside(report: Report) -> Write:
+    """Return how names are written in the folder of the model; one on the Hub is beside nothing of this machine."""
+    folder = report.source.folder if report.source and report.source.remote is None else None
+    model = record_names(report).get(report.model, report.model)
+    return lambda name: model if name == report.model else written(name, folder)
+
+
+def _here(name: str) -> str:
+    """Return how a name is written in the working directory."""
+    return written(name, Path())
+
+
+def _options(options: Options, write: Write) -> list[str]:
+    """Return the options that are not the usual ones, in the order of the table."""
+    usual, words = Options(), list[str]()
+    for name, setting in SETTINGS.items():
+        value = getattr(options, name)
+        if setting.help and value != getattr(usual, name):
+            words += _words(setting.flag or f"--{name.replace('_', '-')}", value, write)
+    return words + (["--as", _folder(options.registry, write)] if options.registry else [])
+
+
+def _words(flag: str, value: Any, write: Write) -> list[str]:
+    """Return the words of one option."""
+    match value:
+        case True:
+            return [flag]
+        case Path():
+            return [flag, _folder(value, write)]
+        case tuple() if flag == "--paths":
+            return [flag, ",".join(value)]
+        case tuple():
+            return [word for one in value for word in (flag, write(one))]
+    return [flag, str(value)]
+
+
+def _typed(words: Sequence[str], options: Options) -> str:
+    """Return the words as they are typed, with a comment on options that the command line does not have."""
+    usual = Options()
+    names = [name for name in _OF_PYTHON if getattr(options, name) != getattr(usual, name)]
+    recipe = options.recipe
+    values = {"recipe": recipe.option if RECIPES.get(recipe.option) == recipe else recipe}
+    given = ", ".join(f"{name}={values.get(name, getattr(options, name))!r}" for name in names)
+    return printable(shlex.join(words) + (f"  # with Options({given}) in Python" if given else ""))
+
+
+def _model(model: str, commit: str | None, options: Options) -> str:
+    """Return a model at its commit, with the folder of its repository that was asked for."""
+    name, at, revision = model.partition("@")
+    inside = options.subfolder.rstrip("/")
+    named = name if not inside or name.endswith(f"/{inside}") else f"{name}/{inside}"
+    return _pinned(f"{named}{at}{revision}", commit)
+
+
+def _folder(folder: Path, write: Write) -> str:
+    """Return a folder or a file, which is none of the Hub whatever it is called."""
+    return write(named(folder))
+
+
+def _pinned(model: str, commit: str | None) -> str:
+    return model if commit is None else f"{model.partition('@')[0]}@{commit}"

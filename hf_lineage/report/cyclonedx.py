@@ -1,0 +1,177 @@
+"""A report as a CycloneDX 1.6 machine-learning bill of materials, through cyclonedx-python-lib.
+
+The pedigree names only ancestors that the weights confirm; what became of every claim stands in the properties.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from hf_lineage import __version__
+from hf_lineage.checking.report import Report
+from hf_lineage.checking.result import Row
+from hf_lineage.errors import printable
+from hf_lineage.hub.repo import hub_name
+from hf_lineage.options import moment
+from hf_lineage.report import wording
+from hf_lineage.report.findings import describe_claim, describe_report, state_outcome
+from hf_lineage.report.materials import NAMESPACE, ancestors, confidence, digests, encode, title
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from cyclonedx.model import Property
+    from cyclonedx.model.component import Component
+    from cyclonedx.model.component_evidence import ComponentEvidence
+    from cyclonedx.model.license import DisjunctiveLicense
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the bill of materials as JSON; `explain` adds nothing. The time in it is what SOURCE_DATE_EPOCH says."""
+    del explain
+    from json import loads
+
+    from cyclonedx.model.bom import Bom, BomMetaData
+    from cyclonedx.model.component import Component, ComponentType
+    from cyclonedx.output.json import JsonV1Dot6
+
+    model = _model(report)
+    settings = ",".join(f"{entry.name}={entry.value}" for entry in model.properties)
+    tool = Component(name="hf-lineage", version=__version__, type=ComponentType.APPLICATION, bom_ref="hf-lineage")
+    metadata = BomMetaData(component=model, tools=[], timestamp=moment(report.checked_at))
+    metadata.tools.components.add(tool)
+    bom = Bom(metadata=metadata, serial_number=uuid.uuid5(NAMESPACE, f"{report.model},{report.commit},{settings}"))
+    return encode(_ordered(loads(JsonV1Dot6(bom).output_as_string()), ancestors(report)))
+
+
+def _ordered(document: dict[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the document with its ancestors in the order of their rows, which the library sorts by name."""
+    order = [_reference(_about(row)) for row in rows]
+    pedigree = document["metadata"]["component"].get("pedigree", {})
+    if named := pedigree.get("ancestors"):
+        named.sort(key=lambda component: order.index(component["bom-ref"]))
+    return document
+
+
+def _model(report: Report) -> Component:
+    """Return the model that was checked, with its pedigree and the digests of its weights."""
+    from cyclonedx.model.component import Pedigree
+
+    verified = [_ancestor(row) for row in ancestors(report)]
+    remote = report.source.remote if report.source else None
+    shown = title(report)
+    component = _component(hub_name(report.model) or shown, remote, report.commit, "model")
+    component.licenses.update(_licences(report.licence))
+    component.properties.update(_properties(report))
+    if verified:
+        component.pedigree = Pedigree(ancestors=verified, notes=wording.MEANING)
+    for part in report.parts:
+        of_part = _component(part, None, None, f"part {part}")
+        if rows := ancestors(report, part):
+            of_part.pedigree = Pedigree(ancestors=[_ancestor(row, part) for row in rows], notes=wording.MEANING)
+        component.components.add(of_part)
+    component.components.update(_files("", digests(report.source)))
+    return component
+
+
+def _ancestor(row: Row, part: str = "") -> Component:
+    named = hub_name(row.claim.base)
+    shown = named or PurePath(row.claim.base).name or row.claim.base
+    component = _component(shown, named if row.base_commit else None, row.base_commit, _about(row, part))
+    component.licenses.update(_licences(row.licence))
+    component.components.update(_files(f"{_about(row, part)} ", digests(row.base_folder)))
+    level = confidence(row)
+    component.evidence = None if level is None else _evidence(row, level)
+    return component
+
+
+def _about(row: Row, part: str = "") -> str:
+    return f"base {row.claim.base} {part}".rstrip()
+
+
+def _reference(ref: str) -> str:
+    return str(uuid.uuid5(NAMESPACE, printable(ref, 1000)))
+
+
+def _component(shown: str, name: str | None, commit: str | None, ref: str) -> Component:
+    """Return a model, with a package URL of type `huggingface` where it has a name on the Hub."""
+    from cyclonedx.model.component import Component, ComponentType
+    from packageurl import PackageURL
+
+    group, _, short = printable(name or shown, 200).rpartition("/")
+    return Component(
+        type=ComponentType.MACHINE_LEARNING_MODEL,
+        bom_ref=_reference(ref),
+        group=group or None,
+        name=short,
+        version=commit,
+        purl=PackageURL("huggingface", group or None, short, commit) if name else None,
+    )
+
+
+def _licences(stated: str) -> Iterator[DisjunctiveLicense]:
+    """Yield the licence that a card declares, by its SPDX identifier where it has one."""
+    from cyclonedx.model.license import DisjunctiveLicense, LicenseAcknowledgement
+    from cyclonedx.spdx import fixup_id
+
+    if stated:
+        known = fixup_id(stated)
+        name = None if known else stated
+        yield DisjunctiveLicense(id=known, name=name, acknowledgement=LicenseAcknowledgement.DECLARED)
+
+
+def _evidence(row: Row, level: Decimal) -> ComponentEvidence:
+    """Return how the ancestor was identified: by the weights, at the level at which the test rejects independence."""
+    from cyclonedx.model.component_evidence import AnalysisTechnique, ComponentEvidence, Identity, IdentityField, Method
+
+    method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=level, value=state_outcome(row))
+    return ComponentEvidence(identity=[Identity(field=IdentityField.NAME, confidence=level, methods=[method])])
+
+
+def _properties(report: Report) -> Iterator[Property]:
+    from cyclonedx.model import Property
+
+    yield Property(name="hf-lineage:settings", value=wording.settings(report))
+    for conflict in report.conflicts:
+        yield Property(name="hf-lineage:conflict", value=printable(conflict))
+    for note in report.notes:
+        yield Property(name="hf-lineage:note", value=printable(note))
+    for maker, finding in describe_report(report):
+        if statements := "; ".join(finding.statements):
+            yield Property(name=f"hf-lineage:{maker.name}", value=statements)
+    for number, row in enumerate(report.rows):
+        best, p_value, framed = wording.best(row), wording.p_value(row), row.verdict.framed
+        facts = {
+            "base": printable(row.claim.base, 200),
+            "base-commit": row.base_commit,
+            "base-files": ", ".join(f"{file} sha256:{sha256}" for file, sha256 in digests(row.base_folder).items()),
+            "relation": row.claim.relation,
+            "declared-in": ", ".join(row.claim.sources),
+            "verdict": row.verdict.word,
+            "code": row.verdict.code,
+            "verified": "true" if row.verdict.verified else "false",
+            "executed": "true" if row.verdict.is_executed else "false",
+            "strict": "true" if row.verdict.is_strict else "false",
+            "reason": printable(row.verdict.reason),
+            "score": None if best is None else f"{best.comparison.score:.4g}",
+            "inherited": wording.share(best) if best else framed and wording.share_of_units(framed),
+            "p-value": None if p_value is None else f"{p_value:.4g}",
+            **{maker.name: "; ".join(finding.statements) for maker, finding in describe_claim(report, row)},
+        }
+        for name, value in facts.items():
+            if value:
+                yield Property(name=f"hf-lineage:claim:{number}:{name}", value=value)
+
+
+def _files(of: str, files: Mapping[str, str]) -> Iterator[Component]:
+    """Yield the files that hold the weights of a model, with their SHA-256."""
+    from cyclonedx.model import HashAlgorithm, HashType
+    from cyclonedx.model.component import Component, ComponentType
+
+    for file, sha256 in files.items():
+        digest = HashType(alg=HashAlgorithm.SHA_256, content=sha256)
+        ref = str(uuid.uuid5(NAMESPACE, f"{of}file {file}"))
+        yield Component(type=ComponentType.FILE, name=file, bom_ref=ref, hashes=[digest])

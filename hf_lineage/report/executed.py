@@ -1,0 +1,300 @@
+"""Sentences on `--run`, on `--strict`, on equal numbers, and on what a policy says of a claim."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hf_lineage.checking.report import Report
+from hf_lineage.checking.result import Finding, Row, Table
+from hf_lineage.errors import printable
+from hf_lineage.evidence.executed import INPUTS, TOKENS, Ablation, Beyond, Executed, Loss, Ran, Strict, amount
+from hf_lineage.evidence.relation import Means
+from hf_lineage.evidence.verdict import Code
+from hf_lineage.report import wording
+
+
+def describe_equal(_report: Report, row: Row) -> Finding | None:
+    """Return how much of each layer is inherited at least; None if that was not measured, or shows nothing."""
+    equal = row.verdict.equal
+    if equal is None:
+        return None
+    columns = {"equal": equal.equal, "energy": equal.energy, "inherited_at_least": equal.at_least}
+    values = {key: dict(zip(map(str, equal.layers), map(float, one), strict=True)) for key, one in columns.items()}
+    by_layer = ", ".join(f"{layer}: {share:.1%}" for layer, share in values["inherited_at_least"].items())
+    halves = {"p_permutations": equal.permuted.p_value, "p_signs": equal.flipped.p_value}
+    details = (f"inherited at least, by layer: {by_layer}",)
+    every = {**values, **halves, "p_value_adjusted": equal.p_value}
+    return Finding("Equal numbers", wording.about(row), details=details, values=every)
+
+
+RUN_COLUMNS = ("What is held", "Parts", "Lost", "From", "To")
+UNITS = {"nats": "nats a token", "change": "relative change of the last state"}
+
+
+def describe_executed(_report: Report, row: Row) -> Finding | None:
+    """Return what was seen when the model ran; None where nobody asked for it."""
+    executed = row.verdict.executed
+    if executed is None:
+        return None
+    sentences = tuple(_run_sentences(row, executed))
+    return Finding(
+        "When the model runs",
+        wording.about(row),
+        sentences,
+        tuple(_run_details(executed)),
+        (_table(executed.ablation),) if executed.ablation else (),
+        values=_run_values(row, executed),
+        brief="" if row.verdict.code is Code.UNUSED else next(iter(sentences), ""),  # its reason says the same
+    )
+
+
+def _run_sentences(row: Row, executed: Executed) -> Iterator[str]:
+    if executed.problem:
+        yield f"not verified by running: {executed.problem}"
+        return
+    if ablation := executed.ablation:
+        likewise = ablation.others and amount(ablation.unit, ablation.others.mean)
+        others = f"; without other parts, {likewise}" if likewise else ""
+        name = printable(row.claim.base, 200)
+        yield f"without what it has in common with {name} this model loses {ablation.amount}{others}"
+    if row.verdict.is_executed:
+        yield "verified by running: what is common is used"
+    elif row.verdict.verified:
+        yield "not verified by running: what is common could not be taken out part by part"
+
+
+def _run_details(executed: Executed) -> Iterator[str]:
+    if ran := executed.ran:
+        inputs = (f"{INPUTS[kind]} ({' x '.join(map(str, shape))})" for kind, shape in ran.inputs.items())
+        yield f"it read {' and '.join(inputs)} in {TOKENS[ran.tokens_of]}; the smaller loss counts"
+        if ran.on_disk:
+            yield f"it read {ran.on_disk >> 20:,} MiB of weights from disk whenever it ran, for want of memory"
+        yield f"windows were drawn by the seed {executed.seed}"
+
+
+def _table(ablation: Ablation) -> Table:
+    named = {
+        "all that is inherited": ablation.inherited,
+        "as much of it as others": ablation.equal,
+        "all others": ablation.others,
+    }
+    rows = tuple(
+        (name, f"{loss.parts:,}", f"{loss.mean:.3g}", *(f"{end:.3g}" for end in loss.interval))
+        for name, loss in named.items()
+        if loss
+    )
+    title = f"What the model loses ({UNITS[ablation.unit]}, 99 % intervals)"
+    return Table(title, RUN_COLUMNS, rows, (1, 2, 3, 4))
+
+
+def _run_values(row: Row, executed: Executed) -> dict[str, Any]:
+    return {
+        "verified": row.verdict.is_executed,
+        "problem": executed.problem or None,
+        "seed": executed.seed,
+        "ran": executed.ran and _ran(executed.ran),
+        "ablation": executed.ablation and _ablation(executed.ablation),
+    }
+
+
+def _ran(ran: Ran) -> dict[str, Any]:
+    return {
+        "model": ran.model,
+        "inputs": {kind: list(shape) for kind, shape in ran.inputs.items()},
+        "tokens_of": ran.tokens_of,
+        "parameters": ran.numbers,
+        "dtype": ran.dtype,
+        "bytes_from_disk": ran.on_disk,
+    }
+
+
+def _ablation(ablation: Ablation) -> dict[str, Any]:
+    losses = {"inherited": ablation.inherited, "equal": ablation.equal, "others": ablation.others}
+    return {
+        "unit": ablation.unit,
+        "input": ablation.kind,
+        "says": ablation.says,
+        "used": ablation.is_used,
+        "carries": ablation.carries,
+        **{name: loss and _loss(loss) for name, loss in losses.items()},
+    }
+
+
+def _loss(loss: Loss) -> dict[str, Any]:
+    low, high = loss.interval
+    return {"mean": loss.mean, "low": low, "high": high, "parts": loss.parts}
+
+
+STRICT_COLUMNS = ("Tensor", "Numbers", "Beyond", "Furthest", "At", "Coarse")
+SHOWN, MOST, NAMED = 20, 1000, 3
+"""Tensors in the table, in the values for machines, and in a sentence."""
+
+FOUND = {Means.PRUNED, Means.REORDERED}
+"""Ways in which a model was made that leave no question how its numbers came to differ."""
+
+
+def describe_strict(_report: Report, row: Row) -> Finding | None:
+    """Return how the numbers compare with the base's; None where nobody asked for it."""
+    strict = row.verdict.strict
+    if strict is None:
+        return None
+    sentences = tuple(_strict_sentences(strict, row))
+    table = Table(
+        "Tensors that are not the base's, in steps of their grids",
+        STRICT_COLUMNS,
+        tuple(_rows(strict.beyond)),
+        (1, 2, 3, 5),
+    )
+    return Finding(
+        "Every number",
+        wording.about(row),
+        sentences,
+        tuple(_strict_details(strict)),
+        (table,) if strict.beyond else (),
+        values=_strict_values(row, strict, sentences[0]),
+        in_verdict=True,
+        brief="" if strict.problem and row.verdict.is_related else sentences[0],  # its reason says the same
+    )
+
+
+def _strict_sentences(strict: Strict, row: Row) -> Iterator[str]:
+    if strict.problem:
+        yield f"its numbers were not compared: {printable(strict.problem, 500)}"
+        return
+    base, whole = printable(strict.base, 300), f"{strict.right:,} of {strict.tensors:,} tensors"
+    if strict.holds:
+        yield f"{strict.what} {base} and nothing else: {whole}"
+    else:
+        yield f"not everything is the base's: {whole} hold the numbers of {base} as their formats store them"
+    yield from _beyond(strict, row)
+    for reason in dict.fromkeys(strict.unbound.values()):
+        names = [name for name, why in strict.unbound.items() if why == reason]
+        yield f"{_listed(names)} cannot be told number by number: {printable(reason, 300)}"
+    if strict.added:
+        yield f"{_listed(strict.added)} {_are(strict.added)} not in the base"
+    if strict.lacking:
+        yield f"{_listed(strict.lacking)} {_are(strict.lacking)} only in the base"
+    if strict.settings:
+        yield f"config.json says something else than the base's: {'; '.join(strict.settings[:NAMED])}"
+
+
+def _beyond(strict: Strict, row: Row) -> Iterator[str]:
+    """Yield the number furthest off and, of models that share ancestry, how the difference may have come about."""
+    if not strict.beyond:
+        return
+    first = strict.beyond[0]
+    name = printable(first.name, 200)
+    if first.why:
+        yield f"{name} {first.why}"
+    elif first.beyond:
+        place = ", ".join(map(str, first.place))
+        steps = f"{first.excess:.3g} steps" if math.isfinite(first.excess) else "infinitely many steps"
+        yield (
+            f"{name} at ({place}) is {steps} further from the base's number than its format leaves, and "
+            f"{first.beyond:,} of its {first.numbers:,} numbers are"
+        )
+    else:
+        yield f"in {name} the grids of {first.coarse:,} blocks are coarser than their numbers need"
+    if any(one.beyond for one in strict.beyond):
+        wide = sum(one.wide for one in strict.beyond)
+        made = row.derivation if row.derivation and {*row.derivation.means} & FOUND else None
+        guess = "as an edit leaves" if strict.is_edit else "as training or another quantization leaves"
+        differ = f"of {len(strict.beyond):,} tensors that differ, {wide:,} do in more than 1 % of their numbers"
+        yield differ + f", {made.words if made else guess}" * row.verdict.is_related
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(printable(name, 200) for name in names[:NAMED])
+    return f"{shown} and {len(names) - NAMED:,} more" if len(names) > NAMED else shown
+
+
+def _strict_details(strict: Strict) -> Iterator[str]:
+    for how, count in strict.stored.items():
+        yield f"{count:,} tensors {f'stored as {how}' if how else 'hold the same numbers'}"
+    yield from strict.copies
+
+
+def _rows(beyond: Sequence[Beyond]) -> Iterator[tuple[str, ...]]:
+    for one in beyond[:SHOWN]:
+        place = ", ".join(map(str, one.place))
+        counts = (f"{one.numbers:,}", f"{one.beyond:,}", f"{one.excess:.3g}")
+        yield (printable(one.name, 200), *counts, one.why or place, f"{one.coarse:,}")
+
+
+def _strict_values(row: Row, strict: Strict, sentence: str) -> Mapping[str, Any]:
+    return {
+        "holds": strict.holds,
+        "verified": row.verdict.is_strict,
+        "sentence": sentence,
+        "problem": strict.problem or None,
+        "base": strict.base,
+        "right": strict.right,
+        "tensors": strict.tensors,
+        "stored": {how or "equal": count for how, count in strict.stored.items()},
+        "beyond": list(map(_one, strict.beyond[:MOST])),
+        "unbound": dict(strict.unbound),
+        "added": list(strict.added),
+        "lacking": list(strict.lacking),
+        "copies": list(strict.copies),
+        "settings": list(strict.settings),
+    }
+
+
+def _one(one: Beyond) -> Mapping[str, Any]:
+    return {
+        "tensor": one.name,
+        "numbers": one.numbers,
+        "beyond": one.beyond,
+        "excess": one.excess if math.isfinite(one.excess) else None,
+        "place": list(one.place),
+        "coarse": one.coarse,
+        "why": one.why,
+    }
+
+
+def describe_waiver(_report: Report, row: Row) -> Finding | None:
+    """Return what accepts the verdict on a claim; None where nothing does."""
+    if row.waiver is None:
+        return None
+    accepted = f"{row.verdict.label} is accepted until {row.waiver.expires}: {row.waiver.reason}"
+    values = {"reason": row.waiver.reason, "expires": row.waiver.expires.isoformat()}
+    return Finding("Accepted", wording.about(row), sentences=(accepted,), values=values)
+
+
+def describe_unmet(_report: Report, row: Row) -> Finding | None:
+    """Return what the policy requires and a claim lacks; None if it lacks nothing."""
+    return (
+        Finding("Policy not met", wording.about(row), sentences=row.unmet, values=list(row.unmet))
+        if row.unmet
+        else None
+    )
+
+
+def describe_policy(report: Report) -> Finding | None:
+    """Return the policy for machines, with what it makes of the check; None without one."""
+    policy = report.policy
+    if policy is None:
+        return None
+    values = {
+        "source": policy.source or None,
+        "fail_on": policy.fail_on,
+        "require": policy.requires or None,
+        "own_code": policy.own_code,
+        "undeclared_parent": policy.undeclared_parent,
+        "relations": list(policy.relations),
+        "accepted": sum(row.waiver is not None for row in report.rows),
+    }
+    return Finding("Policy", values=values)
+
+
+def besides(row: Row) -> str:
+    """Return the same, and what accepted it until a day that is past, as the end of a sentence; empty where nothing."""
+    waived = (f"accepted until {row.waiver.expires}: {row.waiver.reason}",) if row.waiver else ()
+    expired = (f"accepted only until {row.expired.expires}, and that day has passed",) if row.expired else ()
+    return "".join(f"; {part}" for part in (*waived, *expired, *row.unmet))

@@ -1,1 +1,0 @@
-"""Html: a report as one page that people open."""

@@ -1,0 +1,245 @@
+"""A report for machines: one JSON object that `schema.json` beside this file describes, versioned.
+
+The same object is the record beside a model card and the predicate of a statement, as `publish` makes it: without
+what only one run or one machine knows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from json import dumps, loads
+from pathlib import Path
+from typing import Any
+
+from hf_lineage import __version__
+from hf_lineage.checking.report import Report
+from hf_lineage.checking.result import Finding, Row
+from hf_lineage.evidence.p_values import EmpiricalNull
+from hf_lineage.evidence.permutation import PermutationNull
+from hf_lineage.evidence.verdict import Code, Evidence, Verdict, Word
+from hf_lineage.options import moment, stamp
+from hf_lineage.report import command, verdicts
+from hf_lineage.report.command import Write, beside, publish
+from hf_lineage.report.findings import place_claim, place_report
+from hf_lineage.report.materials import encode, pinned
+from hf_lineage.report.verdicts import advise, texts
+
+SCHEMA_VERSION = 5
+"""Raised when a key changes its meaning or goes away; new keys may come at any time."""
+TAKEN = (
+    "alpha",
+    "permutations",
+    "seed",
+    "min_share",
+    "paths",
+    "budget",
+    "strict",
+    "subfolder",
+    "as_class",
+)
+"""Options on which verdicts depend; `check --verify` takes them from a report."""
+AGAIN = {
+    "allow_pickle": "--allow-pickle",
+    "run": "--run",
+    "registry": "--as",
+    "nulls": "--null",
+    "file": "--file",
+}
+"""Options that read other files or run something, and how they are typed: whoever verifies has to give them again."""
+OF_THIS_RUN: Mapping[str, Any] = {"checked_at": None, "traffic": {}, "relation_seen": None}
+"""The values in what is published of keys in which equal checks differ: by the time, and by what a cache holds."""
+OF_FINDING = ("tables", "picture", "values")
+"""The keys of a finding that are printed as they are."""
+SCHEMA = Path(__file__).with_name("schema.json")
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the report as JSON; `explain` adds nothing, every number is there anyway."""
+    del explain
+    return encode(document(report))
+
+
+def published(report: Report) -> dict[str, Any]:
+    """Return the report as it is stored beside a card or signed: the same for equal checks, without private paths.
+
+    Bases that are folders are pinned by the digests of their files. Commands are those of the folder of the model.
+    """
+    there = replace(pinned(report), options=replace(report.options, local_hub=None))
+    shown: dict[str, Any] = publish(report, _of_no_run(document(there, beside(report))))
+    return shown
+
+
+def _of_no_run(value: Any) -> Any:
+    """Return plain values without those of one run; numbers from the cache count as those of the weights."""
+    if isinstance(value, dict):
+        kept = {key: OF_THIS_RUN.get(key, _of_no_run(item)) for key, item in value.items()}
+        return kept | {"kind": "weights"} if kept.get("kind") == "cache" else kept
+    return [_of_no_run(item) for item in value] if isinstance(value, list) else value
+
+
+def document(report: Report, write: Write | None = None) -> dict[str, Any]:
+    """Return the report as plain values; `write` writes names and paths in commands."""
+    options = report.options
+    again = {name: bool(getattr(options, name)) for name in AGAIN}
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "tool": {"name": "hf-lineage", "version": __version__},
+        "checked_at": stamp(moment(report.checked_at)),
+        "command": command.of_report(report, write=write),
+        "compared": report.called == "compare",
+        "model": report.model,
+        "commit": report.commit,
+        "declared": [
+            {"base": claim.base, "relation": claim.relation, "sources": list(claim.sources)}
+            for claim in report.declared
+        ],
+        **_outcome(report.code, _next(report)),
+        "exit_code": int(report.status),
+        "recipe": asdict(options.recipe),
+        "settings": {name: getattr(options, name) for name in TAKEN} | {"paths": [*options.paths]} | again,
+        "conflicts": list(report.conflicts),
+        "notes": list(report.notes),
+        "license": report.licence or None,
+        **_placed(*place_report(report)),
+        "claims": [_claim(report, row) | {"command": command.of_claim(report, row, write)} for row in report.rows],
+    }
+
+
+def _placed(own: dict[str, Any], others: Mapping[str, Finding]) -> dict[str, Any]:
+    """Return the values of findings that have keys of their own, and all that the others tell under one key."""
+    return own | {"findings": {name: _finding(finding) for name, finding in others.items()}}
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    """Return everything that a finding tells, under one key."""
+    plain = loads(dumps(asdict(finding), allow_nan=False))
+    sentences = [*finding.sentences, *finding.details]
+    return {"title": finding.title, "sentences": sentences} | {key: plain[key] for key in OF_FINDING}
+
+
+def _claim(report: Report, row: Row) -> dict[str, Any]:
+    paths = [_path(path, evidence, row.verdict.by_path[path]) for path, evidence in row.verdict.evidence.items()]
+    return {
+        "base": row.claim.base,
+        "base_commit": row.base_commit,
+        "model": row.model or report.model,
+        "model_commit": row.model_commit if row.model else report.commit,
+        "relation": row.claim.relation,
+        "part": row.part,
+        "sources": list(row.claim.sources),
+        **_outcome(row.verdict.code, advise(report, row)),
+        "exit_code": int(row.verdict.exit_code),
+        "reason": row.verdict.reason,
+        **_decisive(row.verdict, paths),
+        "layers": row.layers,
+        "notes": list(row.notes),
+        "base_license": row.licence or None,
+        "signatures": {
+            "base": row.base_origin and asdict(row.base_origin),
+            "model": row.model_origin and asdict(row.model_origin),
+        },
+        "traffic": {name: asdict(downloaded) for name, downloaded in row.traffic.items()},
+        "paths": paths,
+        **_placed(*place_claim(report, row)),
+    }
+
+
+def _decisive(verdict: Verdict, paths: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return score, p and inherited share of what decided: a path, the units, or the trace of an adapter (p alone)."""
+    if verdict.framed and verdict.by_units:
+        share, (low, high) = verdict.framed.inherited.share, verdict.framed.inherited.interval
+        inherited = {"share": share, "low": low, "high": high}
+        return {"score": None, "p_value_adjusted": verdict.framed.p_value, "inherited": inherited}
+    trace: dict[str, Any] = {
+        "score": None,
+        "p_value_adjusted": verdict.trace and verdict.trace.p_value,
+        "inherited": None,
+    }
+    path = next((path for path in paths if path["path"] == verdict.decisive), trace)
+    measured = path["inherited"] and {key: path["inherited"][key] for key in ("share", "low", "high")}
+    by_path = any(single.code is verdict.code for single in verdict.by_path.values())
+    p_value = verdict.equal.p_value if verdict.equal and not by_path else path["p_value_adjusted"]
+    return {"score": path["score"], "p_value_adjusted": p_value, "inherited": measured}
+
+
+def _outcome(code: Code, advice: Sequence[str]) -> dict[str, Any]:
+    """Return the keys that reports and claims have alike: word, code, whether it is verified, and advice."""
+    return {"verdict": str(code.word), "code": code, "verified": code.word is Word.VERIFIED, "next": list(advice)}
+
+
+def _next(report: Report) -> Sequence[str]:
+    """Return the advice on the claim that a policy refuses, else on the worst; on what is not declared without one."""
+    row = next((row for row in report.rows if row.unmet), report.worst)
+    return advise(report, row) if row and row.verdict.code is report.code else texts()[report.code].next
+
+
+def _inherited(evidence: Evidence) -> dict[str, Any] | None:
+    inherited = evidence.inherited
+    if inherited is None:
+        return None
+    low, high = inherited.interval
+    shares = dict(zip(map(str, evidence.layers[1]), map(float, inherited.by_layer), strict=True))
+    origins = {str(layer): origin for layer, origin in evidence.origins.items()}
+    return {"share": inherited.share, "low": low, "high": high, "layers": shares, "origins": origins}
+
+
+def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:
+    permutation, empirical = evidence.permutation, evidence.empirical
+    error = evidence.comparison.standard_error
+    return {
+        "path": path,
+        "verdict": single.word,
+        "code": single.code,
+        "reason": single.reason,
+        "score": evidence.comparison.score,
+        "standard_error": error if math.isfinite(error) else None,
+        "p_value": permutation.p_value,
+        "p_value_adjusted": evidence.p_value,
+        "corrections": {"paths": evidence.first.correction, "interim_analyses": "Bonferroni"},
+        "analyses": evidence.analyses,
+        "further_tests": evidence.further,
+        "inherited": _inherited(evidence),
+        "layers_read": evidence.read,
+        "sampled": evidence.sampled and asdict(evidence.sampled),
+        "permutation_null": _permutation(permutation),
+        "empirical_null": empirical and _empirical(empirical, evidence),
+        "nulls": [
+            {
+                "name": null.name,
+                "p_value": null.p_value,
+                "decides": null is evidence.decided_by,
+                "objection": null.objection,
+            }
+            for null in evidence.nulls
+        ],
+        "layers": [
+            {"layer": layer, "paired_with": partner, "cosine": cosine, "s_base": of_base, "s_model": of_model}
+            for layer, partner, cosine, _, of_base, of_model in verdicts.layer_rows(evidence)
+        ],
+    }
+
+
+def _permutation(null: PermutationNull) -> dict[str, Any]:
+    return {
+        "observed": null.observed,
+        "coordinates": null.coordinates,
+        "mean": float(null.scores.mean()),
+        "standard_deviation": float(null.scores.std()),
+        "maximum": float(null.scores.max()),
+        "z": null.z,
+        "p_permutations": null.permuted.p_value,
+        "p_signs": null.flipped.p_value,
+        "permutations": len(null.scores),
+        "flips": len(null.flipped.scores),
+    }
+
+
+def _empirical(null: EmpiricalNull, evidence: Evidence) -> dict[str, Any]:
+    return {
+        "threshold": null.threshold,
+        "p_value": evidence.p_value if evidence.decided_by is null else None,
+        "source": null.source,
+        "scores": dict(null.scores),
+    }

@@ -1,0 +1,212 @@
+"""A report for people: as text that fits 80 columns, or as Markdown with untrusted names escaped."""
+
+from __future__ import annotations
+
+import io
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.containers import Lines
+from rich.table import Table
+from rich.text import Text
+
+from hf_lineage import __version__
+from hf_lineage.checking.report import Report
+from hf_lineage.checking.result import Bars, Finding
+from hf_lineage.errors import printable
+from hf_lineage.evidence.verdict import Evidence, Word
+from hf_lineage.options import in_words, moment
+from hf_lineage.report import verdicts, wording
+from hf_lineage.report.command import of_report, public
+from hf_lineage.report.findings import DETAILS, describe_claim, describe_report, reasons, summarize
+from hf_lineage.report.wording import columns
+
+WIDTH = 80
+BAR = 20
+COMMAND, UNBROKEN = re.compile(r"`[^`]+`"), "\N{NO-BREAK SPACE}"
+_COLOURS = {Word.VERIFIED: 32, Word.RELATED: 33, Word.UNRELATED: 31, Word.UNDECIDED: 33}
+"""Code of a terminal's colour for each word."""
+LONGEST_VERDICT = 24
+"""Letters of a verdict in one line of a table."""
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the report as plain text, no line over 80 columns but for a command."""
+    at = f" @ {report.commit}" if report.commit else ""
+    lines = [f"{printable(report.model, 200)}{printable(at, 60)}"]
+    if report.rows:
+        lines.append(claims(report, explain))
+    paragraphs = list(reasons(report) if explain else summarize(report))
+    if explain:
+        from hf_lineage.report import verdicts
+
+        for row in report.rows:
+            lines += [block for _, finding in describe_claim(report, row) for block in _explained(finding)]
+            for path, evidence in row.verdict.evidence.items():
+                lines.append(_layers(f"{wording.about(row)}, {path}", evidence))
+        lines += [block for _, finding in describe_report(report) for block in _explained(finding)]
+        paragraphs += [wording.settings(report), wording.MEANING, *verdicts.describe_limits(report)]
+    elif report.rows:
+        paragraphs[-1] = f"{wording.whole(paragraphs[-1])} {DETAILS}"
+    return "\n".join(lines + [wrapped(paragraph) for paragraph in paragraphs]) + "\n"
+
+
+def claims(report: Report, explain: bool = False) -> str:
+    """Return the table of claims; `explain` adds relation and path, and a line for each path."""
+    names = columns(report, explain)
+    numeric = [number for number, name in enumerate(names) if name in wording.FIGURES]
+    paths = [number for number, name in enumerate(names) if name == "Path"]
+    return table(names, map(folded, wording.rows(report, explain)), numeric, paths)
+
+
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    numeric: Sequence[int] = (),
+    whole: Sequence[int] = (),
+    width: int = WIDTH,
+) -> str:
+    """Return a table of at most `width` columns; a long cell is folded, but for the last and `whole` ones."""
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for number, column in enumerate(columns):
+        firm = number == len(columns) - 1 or number in whole
+        grid.add_column(column, justify="right" if number in numeric else "left", overflow="fold", no_wrap=firm)
+    for row in rows:
+        grid.add_row(*map(_Cell, row))
+    page = io.StringIO()
+    Console(file=page, width=width, color_system=None, legacy_windows=False, force_jupyter=False).print(grid)
+    return "\n".join(line.rstrip() for line in page.getvalue().rstrip().splitlines())
+
+
+class _Cell(Text):
+    """A cell of which a long name is broken after a mark inside it, and within a word only where there is none."""
+
+    def wrap(self, console: Console, width: int, *, no_wrap: bool | None = None, **how: Any) -> Lines:
+        broken = self.plain if no_wrap else re.sub(r"\S+", lambda name: _broken(name[0], width), self.plain)
+        return Text(broken).wrap(console, width, no_wrap=no_wrap, **how)
+
+
+def _broken(name: str, width: int) -> str:
+    lines = [""]
+    for piece in re.split(r"(?<=[/_-])", name):
+        if lines[-1] and len(lines[-1] + piece) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(lines)
+
+
+def folded(line: Sequence[str], longest: int = LONGEST_VERDICT) -> tuple[str, ...]:
+    """Return the cells of a row with the verdict, the last of them, in as many lines as it needs."""
+    *cells, verdict = line
+    return *cells, "\n".join(textwrap.wrap(verdict, longest))
+
+
+def wrapped(paragraph: str) -> str:
+    """Return a paragraph in lines of at most 80 columns; a command in backticks is on one line, to be copied."""
+    whole = COMMAND.sub(lambda command: command[0].replace(" ", UNBROKEN), paragraph)
+    fits = max(map(len, COMMAND.findall(whole)), default=0) < WIDTH
+    lines = textwrap.fill(whole, WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=fits)
+    return lines.replace(UNBROKEN, " ")
+
+
+def colour(text: str) -> str:
+    """Return text with every verdict in its colour, for a terminal."""
+    pattern = re.compile(rf"\b({'|'.join(_COLOURS)})\b")
+    return pattern.sub(lambda match: f"\x1b[{_COLOURS[Word(match[0])]}m{match[0]}\x1b[0m", text)
+
+
+def bar(value: float, top: float) -> str:
+    """Return a bar of up to 20 columns for a value between 0 and `top`."""
+    return "█" * round(BAR * min(max(value / top, 0.0), 1.0)) if top > 0 else ""
+
+
+def _explained(finding: Finding) -> Iterator[str]:
+    """Yield the tables, the picture and the details of a finding; nothing where it has none."""
+    if finding.tables or finding.details or finding.picture:
+        yield f"\n{wrapped(finding.named(finding.title))}"
+    yield from (f"{table(one.columns, one.rows, numeric=one.numeric)}\n" for one in finding.tables)
+    if finding.picture:
+        yield f"{_drawn(finding.picture)}\n"
+    yield from (wrapped(f"{detail}.") for detail in finding.details)
+
+
+def _drawn(picture: Bars) -> str:
+    """Return bars as a table."""
+    rows = [
+        (one.label, f"{one.value:.2f}", f"{one.low:.2f}", f"{one.high:.2f}", bar(one.value, 1.0) if one.clear else "")
+        for one in picture.bars
+    ]
+    return table(("", "Share", "From", "To", ""), rows, numeric=(1, 2, 3))
+
+
+def _layers(title: str, evidence: Evidence) -> str:
+    rows = [(*verdicts.layer_cells(line), bar(line[2], 1.0)) for line in verdicts.layer_rows(evidence)]
+    columns = ("Layer", "Pair", "Cosine", "Inherited", "s base", "s model", "")
+    sentences = "\n".join(wrapped(sentence) for sentence in verdicts.null_sentences(evidence))
+    return f"\n{wrapped(title)}\n{table(columns, rows, numeric=(0, 1, 2, 3, 4, 5))}\n{sentences}\n"
+
+
+def render_markdown(report: Report, explain: bool = False) -> str:
+    """Return the report as GitHub-flavoured Markdown."""
+    repeat, report = of_report(report, "--format", "markdown"), public(report)
+    headline = "Compared with" if any(row.model for row in report.rows) else "Lineage of"
+    blocks = [f"### {headline} {escaped(report.model)}"]
+    if report.commit:
+        blocks.append(f"At commit {escaped(report.commit)}.")
+    if report.rows:
+        blocks.append(markdown_table(columns(report, explain), wording.rows(report, explain)))
+    blocks += [paragraph(sentence) for sentence in (reasons(report) if explain else summarize(report))]
+    if explain:
+        for row in report.rows:
+            blocks += [block for _, finding in describe_claim(report, row) for block in _markdown_blocks(finding)]
+            for path, evidence in row.verdict.evidence.items():
+                rows = map(verdicts.layer_cells, verdicts.layer_rows(evidence))
+                blocks.append(f"#### {escaped(wording.about(row))}, {escaped(path)}")
+                blocks.append(markdown_table(verdicts.LAYER_COLUMNS, rows))
+                blocks += [paragraph(sentence) for sentence in verdicts.null_sentences(evidence)]
+        blocks += [block for _, finding in describe_report(report) for block in _markdown_blocks(finding)]
+        blocks += ["\n".join(f"- {limit}" for limit in shown)] if (shown := verdicts.describe_limits(report)) else []
+    blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING} {_made(report, repeat)}</sub>")
+    return "\n\n".join(blocks) + "\n"
+
+
+def _made(report: Report, repeat: str) -> str:
+    """Return when and by what the report was made, of which commits, and what makes it again."""
+    bases = {row.claim.base: row.base_commit for row in report.rows if row.base_commit}
+    bases |= {row.model: row.model_commit for row in report.rows if row.model_commit}
+    commits = "".join(f"; {escaped(base)} at commit {escaped(commit)}" for base, commit in bases.items())
+    when = f"Checked on {in_words(moment(report.checked_at))} by hf-lineage {__version__}{commits}."
+    return f"{when} Again: <code>{escaped(repeat)}</code>"
+
+
+def _markdown_blocks(finding: Finding) -> Iterator[str]:
+    """Yield the tables, the picture and the details of a finding; nothing where it has none."""
+    if finding.tables or finding.details or finding.picture:
+        yield f"#### {escaped(finding.named(finding.title))}"
+    yield from (markdown_table(table.columns, table.rows) for table in finding.tables)
+    if finding.picture:
+        bars = ((one.label, f"{one.value:.2f}", f"{one.low:.2f}", f"{one.high:.2f}") for one in finding.picture.bars)
+        yield markdown_table(("", "Share", "From", "To"), bars)
+    yield from (paragraph(f"{detail}.") for detail in finding.details)
+
+
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table, every cell escaped."""
+    lines = [columns, ["---"] * len(columns), *([escaped(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def escaped(text: str) -> str:
+    """Return text within a line that is neither Markdown nor HTML, mentions nobody, and becomes no link."""
+    plain = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    plain = re.sub(r"([\\`*_{}\[\]()#+!|~$])", r"\\\1", plain).replace("@", "&#64;").replace("://", "&#58;//")
+    return re.sub(r"(?i)\bwww\.", lambda match: f"{match[0][:-1]}&#46;", plain)
+
+
+def paragraph(text: str) -> str:
+    """Return text escaped as a block of its own or the beginning of one: no list, heading, rule or indented code."""
+    return re.sub(r"^(\d{1,9}(?=\.( |$))|(?=[-=:]))", r"\1\\", escaped(text.strip(" ")))

@@ -1,5 +1,0 @@
-"""Tree: families of models in every format that shows them."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

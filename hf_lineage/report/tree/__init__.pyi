@@ -1,2 +1,0 @@
-from .family import figure as figure
-from .formats import FORMATS as FORMATS

@@ -1,0 +1,233 @@
+"""Units, parts and adapters in words: those that come from the base, and which do not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from hf_lineage.checking.report import Report
+from hf_lineage.checking.result import Bar, Bars, Finding, Row, Table
+from hf_lineage.errors import printable
+from hf_lineage.evidence.evaluate import named
+from hf_lineage.evidence.unit_comparison import (
+    CALIBRATION,
+    LARGEST,
+    PAIRS,
+    PROCRUSTES,
+    RESIDUAL,
+    TOKEN,
+    Framed,
+    through,
+)
+from hf_lineage.evidence.unit_order import PLACES
+from hf_lineage.lora.gradient_alignment import Trace, least_effect
+from hf_lineage.report import wording
+from hf_lineage.report.verdicts import sentences
+
+SEEN = {
+    TOKEN: "through {0.tokens:,} tokens",
+    RESIDUAL: "in the residual stream",
+    PROCRUSTES: "in coordinates that fit best",
+}
+"""Frame through which units are seen -> few words for it."""
+STATISTICS = {PLACES: "units in the same places are alike", "ranks": "the ranks of matched units agree"}
+"""Statistic -> what it tests."""
+
+
+def describe_units(_report: Report, row: Row) -> Finding | None:
+    """Return what was seen unit by unit; None if it was not measured."""
+    framed = row.verdict.framed
+    if framed is None:
+        return None
+    seen = SEEN[framed.frame.name].format(framed.frame)
+    order = "" if framed.p_value is None else f", order p = {framed.p_value:.3g}"
+    summary = f"units seen {seen}: {framed.inherited.share:.0%} inherited{order}"
+    return Finding("Hidden units", wording.about(row), (summary,), tuple(_details(framed)), values=_unit_values(framed))
+
+
+def _details(framed: Framed) -> Iterator[str]:
+    """Yield how the two models were seen unit by unit, and what their order shows."""
+    low, high = (f"{end:.0%}" for end in framed.inherited.interval)
+    share = f"{framed.inherited.share:.0%}" + ("" if low == high else f" ({low.rstrip('%')}-{high})")
+    read = len(framed.layers[1])
+    some = f", in {read} of {framed.depth} layers ({named(framed.layers[1])})" if read < framed.depth else ""
+    yield f"unit by unit, seen {through(framed)}: {share} inherited{some}"
+    if framed.order is None:
+        yield "the order of units is not tested: no two units match"
+    else:
+        by = "; ".join(f"{STATISTICS[name]}, z {z:.1f}" for name, z in framed.order.z.items())
+        tests = f", corrected for {framed.tests} tests of the claim (Bonferroni)" if framed.tests > 1 else ""
+        drawn = f"{framed.order.drawn:,} permutations among units of a layer that read and write as much"
+        yield f"order of units: {by}; p = {framed.p_value:.3g} from {drawn}{tests}"
+
+
+def _unit_values(framed: Framed) -> dict[str, Any]:
+    """Return the measurements as plain values."""
+    low, high = framed.inherited.interval
+    order = framed.order
+    shares = zip(framed.layers[1], framed.partners, framed.inherited.by_layer, strict=True)
+    return {
+        "frame": framed.frame.name,
+        "tokens": framed.frame.tokens or None,
+        "tokens_by": framed.frame.by or None,
+        "p_value": None if order is None else order.p_value,
+        "p_value_adjusted": framed.p_value,
+        "tests": framed.tests,
+        "z": {} if order is None else {name: z for name, z in order.z.items() if math.isfinite(z)},
+        "permutations": 0 if order is None else order.drawn,
+        "inherited": {"share": framed.inherited.share, "low": low, "high": high, "at_least": framed.least},
+        "layers_read": len(framed.layers[1]),
+        "layers": [
+            {"layer": layer, "paired_with": partner, "inherited": float(share)} for layer, partner, share in shares
+        ],
+        "calibration": {"source": CALIBRATION, "pairs": PAIRS, "largest": LARGEST},
+    }
+
+
+PART_COLUMNS = ("Part", "Base", "Verdict", "Inherited")
+ITSELF = "the model itself"
+"""Name of the rows that are about no part: of a model with a tower its language model."""
+
+
+def describe_parts(report: Report) -> Finding:
+    """Return the rows of all parts beside each other."""
+    bars = _bars(report.rows)
+    return Finding(
+        "The parts side by side",
+        details=("Nothing about one part follows from another: each is compared with its own counterpart.",),
+        tables=(Table("part by part", PART_COLUMNS, tuple(map(_line, report.rows)), numeric=(3,)),),
+        picture=Bars(bars, "How much of what each part writes is inherited.") if bars else None,
+        values=[_part_values(row) for row in report.rows],
+    )
+
+
+def _named(row: Row) -> str:
+    return printable(row.part, 100) or ITSELF
+
+
+def _line(row: Row) -> tuple[str, ...]:
+    share = wording.inherited_share(row)
+    return _named(row), printable(row.claim.base, 200), row.verdict.label, "" if share is None else f"{share:.0%}"
+
+
+def _bars(rows: Sequence[Row]) -> tuple[Bar, ...]:
+    return tuple(
+        Bar(f"{_named(row)}: {printable(row.claim.base, 200)}", share, *ends, pale=not row.verdict.is_related)
+        for row, share, ends in _measured(rows)
+    )
+
+
+def _measured(rows: Sequence[Row]) -> Iterator[tuple[Row, float, tuple[float, float]]]:
+    for row in rows:
+        measured = row.verdict.framed if row.verdict.by_units else wording.best(row)
+        if measured and measured.inherited:
+            yield row, measured.inherited.share, measured.inherited.interval
+
+
+def _part_values(row: Row) -> dict[str, object]:
+    return {
+        "part": printable(row.part, 100),
+        "base": printable(row.claim.base, 200),
+        "verdict": row.verdict.word,
+        "code": row.verdict.code,
+        "verified": row.verdict.verified,
+        "inherited": wording.inherited_share(row),
+    }
+
+
+ADAPTER_COLUMNS = ("Projection", "Rows permuted", "Layers", "z", "p")
+NUMERIC = (2, 3, 4)
+"""The columns of figures."""
+MEANING = sentences("trace")["meaning"]
+
+
+def describe_adapter(report: Report, row: Row) -> Finding | None:
+    """Return what the adapter shows of its base; None where none was tested."""
+    trace = row.verdict.trace
+    if trace is None:
+        return None
+    columns = ("Layer", *(f"z of {role}" for role in trace.by_role))
+    tables = (
+        Table("by projection", ADAPTER_COLUMNS, tuple(_cells(trace)), NUMERIC),
+        Table("projections by layer", columns, tuple(_layer_cells(trace)), tuple(range(len(columns)))),
+    )
+    values = _adapter_values(trace, report.options.alpha)
+    sentences = tuple(_adapter_sentences(trace, row.layers))
+    return Finding("Adapter", wording.about(row), sentences, (MEANING,), tables, values=values)
+
+
+def _cells(trace: Trace) -> Iterator[tuple[str, ...]]:
+    """Yield a line for each projection: what is permuted, in how many layers, z and its own p."""
+    for role in trace.by_role:
+        count = len({layer for other, layer in zip(trace.roles, trace.layers, strict=True) if other == role})
+        yield role, _permuted(role), str(count), f"{trace.z_of(role):.1f}", f"{trace.p_of(role):.3g}"
+
+
+def _permuted(role: str) -> str:
+    """Return what the rows of an adapted matrix of this role are."""
+    from hf_lineage.lora.placement import ROWS
+
+    return ROWS[role]
+
+
+def _layer_cells(trace: Trace) -> Iterator[tuple[str, ...]]:
+    """Yield a line for each layer with z of each projection, a dash where it has none; of experts the mean."""
+    by_place: dict[tuple[int, str], list[float]] = {}
+    for role, layer, z in zip(trace.roles, trace.layers, trace.z_of_blocks, strict=True):
+        by_place.setdefault((layer, role), []).append(float(z))
+    for layer in sorted(set(trace.layers)):
+        each = (by_place.get((layer, role)) for role in trace.by_role)
+        yield str(layer), *("-" if zs is None else f"{np.mean(zs):.1f}" for zs in each)
+
+
+def _adapter_sentences(trace: Trace, layers: int | None) -> Iterator[str]:
+    """Yield how the adapter was tested, in how many layers, and how large what it adds is."""
+    each = ", ".join(f"{role} z {trace.z_of(role):.1f} (p {trace.p_of(role):.3g})" for role in trace.by_role)
+    several = ", the largest of all statistics and their sum under the same ones"
+    count = f"{trace.permutations} permutations and as many flips{several if len(trace.by_role) > 1 else ''}"
+    yield f"trace by projection: {each}; p = {trace.p_value:.3g} from {count}"
+    tested = sorted(set(trace.layers))
+    if layers is not None and trace.analyses > 1:
+        yield (
+            f"tested in {len(tested)} of {layers} layers ({named(tested)}), drawn in a random order, at one of "
+            f"{trace.analyses} interim analyses; p is corrected for them (Bonferroni); --budget full reads all layers"
+        )
+    yield f"what the adapter adds is {float(np.mean(trace.sizes)):.2g} times as large as the weights"
+
+
+def _adapter_values(trace: Trace, alpha: float) -> dict[str, Any]:
+    """Return the measurements as plain values."""
+    return {
+        "p_value": trace.p_value,
+        "p_permutations": trace.p_values[0],
+        "p_signs": trace.p_values[1],
+        "power": trace.power(alpha),
+        "effect": trace.effect,
+        "least_effect": least_effect(trace, alpha),
+        "permutations": trace.permutations,
+        "seed": trace.seed,
+        "analyses": trace.analyses,
+        "projections": [_projection(trace, role) for role in trace.by_role],
+    }
+
+
+def _projection(trace: Trace, role: str) -> dict[str, Any]:
+    rows = [number for number, other in enumerate(trace.roles) if other == role]
+    return {
+        "projection": role,
+        "permuted": _permuted(role),
+        "z": trace.z_of(role),
+        "p_value": trace.p_of(role),
+        "layers": [
+            {
+                "layer": trace.layers[row],
+                "z": float(trace.z_of_blocks[row]),
+                "directions": float(trace.directions[row]),
+                "size": float(trace.sizes[row]) if np.isfinite(trace.sizes[row]) else None,
+            }
+            for row in rows
+        ],
+    }

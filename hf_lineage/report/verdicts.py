@@ -1,0 +1,158 @@
+"""Verdicts: texts of every code, the numbers behind one, and its limits, also from the YAML files of this folder."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hf_lineage.checking.report import Report
+from hf_lineage.checking.result import Row
+from hf_lineage.evidence.verdict import Code, Evidence, Verdict
+from hf_lineage.files import safe_yaml
+from hf_lineage.report.wording import whole
+
+FOLDER = Path(__file__).parent
+CODES = tuple(Code)
+"""Order of the rules in SARIF; a new code comes at the end of its word."""
+
+
+class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Sentences in place of those of a code where the reason matches a pattern, whose groups stand in the advice."""
+
+    pattern: str
+    next: tuple[str, ...]
+    headline: str = ""
+    title: str = ""
+    meaning: str = ""
+
+
+class Texts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Texts of one code."""
+
+    tone: str
+    level: str
+    headline: str
+    """Continued by the name of the base."""
+    title: str
+    meaning: str
+    next: tuple[str, ...]
+    """Advice, the most important sentence first."""
+    cases: tuple[Case, ...] = ()
+
+
+@functools.cache
+def texts() -> Mapping[Code, Texts]:
+    """Return the texts of every code; a code without texts is an error of the package."""
+    content = msgspec.convert(_content("verdicts.yaml"), dict[str, Texts])
+    return {code: content[code] for code in Code}
+
+
+@functools.cache
+def sentences(group: str) -> Mapping[str, str]:
+    """Return the sentences of a group of `sentences.yaml`, by their names."""
+    return msgspec.convert(_content("sentences.yaml"), dict[str, dict[str, str]])[group]
+
+
+def _content(file: str) -> Any:
+    return safe_yaml.load((FOLDER / file).read_text(encoding="utf-8"))
+
+
+def texts_of(verdict: Verdict) -> Texts:
+    """Return the texts of the code of a verdict, with the sentences of the first case that its reason matches."""
+    text = texts()[verdict.code]
+    for case in text.cases:
+        if found := re.search(case.pattern, verdict.reason):
+            own = {name: getattr(case, name) or getattr(text, name) for name in ("headline", "title", "meaning")}
+            return msgspec.structs.replace(text, next=tuple(one.format(*found.groups()) for one in case.next), **own)
+    return text
+
+
+def advise(report: Report, row: Row) -> tuple[str, ...]:
+    """Return what to do about a claim, the most important sentence first; of one that fails all the same, on what."""
+    advice, unmet, verified = texts_of(row.verdict).next, tuple(map(whole, row.unmet)), row.verdict.verified
+    if unmet:
+        return ("Do what the policy asks, or change the policy.", *unmet, *advice[1:]) if verified else advice + unmet
+    if verified and report.counted:
+        return ("Declare the other parent in the card, or ask the publisher about it.", *advice[1:])
+    return advice
+
+
+def describe_limits(report: Report) -> tuple[str, ...]:
+    """Return what the verdicts do not say; nothing where nothing was measured."""
+    measured = [row.verdict for row in report.rows if row.verdict.evidence or row.verdict.framed]
+    ran = all(verdict.executed and not verdict.executed.problem for verdict in measured)
+    of_models = (*sentences("limits").values(), sentences("weights")["run" if ran else "stored"])
+    of_adapters = sentences("adapters").values() if any(row.verdict.trace for row in report.rows) else ()
+    return (*(of_models if measured else ()), *of_adapters)
+
+
+LAYER_COLUMNS = ("Layer", "Paired with", "Cosine", "Inherited", "s of the base", "s of the model")
+
+
+def null_sentences(evidence: Evidence) -> Iterator[str]:
+    """Yield a sentence for the score of one path, and one for each null that it was tested against."""
+    error = evidence.comparison.standard_error
+    of = "sample" if evidence.sampled else "sketch"
+    yield f"score {evidence.comparison.score:.4f}" + (f", standard error of the {of} {error:.1g}" if error else "")
+    for null in evidence.nulls:
+        decides = null is evidence.decided_by
+        after = f", {evidence.p_value:.3g} after {corrections(evidence)}" if evidence.p_value != null.p_value else ""
+        yield (
+            f"{null.name} null: {null.describe()}, p = {null.p_value:.3g}"
+            + (after if decides else f"; {null.objection or 'another null decides'}")
+        )
+
+
+def corrections(evidence: Evidence) -> str:
+    """Return what the p-value of a path was corrected for."""
+    null = evidence.first
+    over_paths = [f"correction over the paths ({null.correction})"] if null.p_over_paths != null.p_value else []
+    tests = [f"{evidence.analyses} interim analyses"] if evidence.analyses > 1 else []
+    tests += ["a test of the hidden units that may follow"] if evidence.further else []
+    over_tests = [f"Bonferroni's correction over {' and '.join(tests)}"] if tests else []
+    return " and ".join(over_paths + over_tests)
+
+
+def p_explained(evidence: Evidence) -> str:
+    """Return in plain words how the p-value came about, as a sentence behind others; empty where nothing is to tell."""
+    null, tries = evidence.permutation, len(evidence.permutation.scores)
+    if evidence.first is not null:
+        return ""
+    least = f"the smallest value that {tries} permutations can show" if null.p_value * (tries + 1) < 2 else ""
+    why = " and ".join(_further_tests(evidence))
+    if not why or evidence.p_value == 1:
+        return f" It is {least}." if least else ""
+    times = f"{evidence.p_value / null.p_value:.3g}"
+    grown = "doubled" if times == "2" else f"multiplied by {times}"
+    return f" This test alone gives {null.p_value:.3g}{least and f', {least}'}; p is {grown}, because {why}."
+
+
+def _further_tests(evidence: Evidence) -> Iterator[str]:
+    """Yield why p is larger than that of one test, in plain words."""
+    if evidence.permutation.p_over_paths != evidence.permutation.p_value:
+        yield "several paths are tested"
+    if evidence.analyses > 1:
+        yield f"reading may stop after each of {evidence.analyses} tests"
+    if evidence.further:
+        yield "a second test, of the hidden units, may follow"
+
+
+def layer_rows(evidence: Evidence) -> Iterator[tuple[int, int, float, float | None, float, float]]:
+    """Yield for each pair of layers: both numbers, their cosine, the partner's inherited share, both concentrations."""
+    comparison = evidence.comparison
+    (of_base, of_candidate), (base, candidate) = comparison.concentration, evidence.layers
+    for row, partner, cosine in zip(*comparison.pairs, comparison.by_layer, strict=True):
+        inherited = None if evidence.inherited is None else float(evidence.inherited.by_layer[partner])
+        yield base[row], candidate[partner], float(cosine), inherited, float(of_base[row]), float(of_candidate[partner])
+
+
+def layer_cells(line: tuple[int, int, float, float | None, float, float]) -> tuple[str, ...]:
+    """Return the cells of one row of `layer_rows` as they are printed."""
+    layer, partner, cosine, inherited, of_base, of_candidate = line
+    shown = "-" if inherited is None else f"{inherited:.0%}"
+    return str(layer), str(partner), f"{cosine:.3f}", shown, f"{of_base:.2f}", f"{of_candidate:.2f}"

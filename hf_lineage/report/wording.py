@@ -1,0 +1,284 @@
+"""Words that all formats share: cells of the table, and sentences below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from hf_lineage.checking.report import Report
+from hf_lineage.checking.result import NAMED, Row
+from hf_lineage.errors import printable
+from hf_lineage.evidence.comparison import moved, runs
+from hf_lineage.evidence.evaluate import spans
+from hf_lineage.evidence.measure import graft
+from hf_lineage.evidence.verdict import Code, Evidence
+
+if TYPE_CHECKING:
+    from hf_lineage.evidence import unit_comparison
+
+
+def drawn(evidence: Evidence) -> bool:
+    """Return whether another draw of layers or of units would give other figures."""
+    return evidence.analyses > 1 or bool(evidence.inherited and evidence.inherited.error > 0)
+
+
+def independent(evidence: Evidence) -> str:
+    """Return the scores of independent models, and the score of this pair on the same test coordinates."""
+    low, high = evidence.permutation.range
+    return (
+        f"on the test coordinates this pair scores {evidence.permutation.observed:.3f}, and independent models "
+        f"of this shape score {low:.3f} to {high:.3f} (by permutation)"
+    )
+
+
+def came_from(evidence: Evidence) -> Iterator[str]:
+    """Yield which layers come from which of the base, unless each comes from the layer of its number."""
+    if moved(evidence.origins):
+        yield ", ".join(map(str, runs(evidence.origins)))
+
+
+def of_each(evidence: Evidence) -> str:
+    """Return how much of each layer was read, as a phrase that follows the layers; empty where that is all of it."""
+    if (part := evidence.sampled) is None:
+        return ""
+    return (
+        f", and in each of them {part.units:,} of {part.of_units:,} hidden units on {part.coordinates:,} of "
+        f"{part.of_coordinates:,} coordinates at random"
+    )
+
+
+def decided_at(evidence: Evidence) -> str:
+    """Return at which analysis it was decided, as a phrase that ends with the number of analyses."""
+    part, analyses = evidence.sampled, f"{evidence.analyses} interim analyses"
+    if part is not None and part.units == part.of_units:
+        return f"by a sample that can only say UNRELATED, beside {analyses}"
+    return f"at one of {analyses}"
+
+
+COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
+NAMED_BASE = "Base"
+"""The first column where no base is declared, but each was named by the user."""
+COMPARED = "Model"
+"""The first column where several models are compared with one."""
+EXPLAINED = ("Relation", "Path")
+"""Columns that only a report with `--explain` has."""
+FIGURES = ("Score", "Inherited", "p")
+"""Columns of numbers."""
+
+
+def columns(report: Report, explain: bool = False) -> tuple[str, ...]:
+    """Return the head of the table of claims; `explain` adds relation and path."""
+    named = bool(report.rows) and all(row.claim.sources == NAMED for row in report.rows)
+    first = COMPARED if any(row.model for row in report.rows) else NAMED_BASE if named else COLUMNS[0]
+    return (first, *(name for name in COLUMNS[1:] if explain or name not in EXPLAINED))
+
+
+NOTHING_DECLARED = (
+    "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
+)
+CACHED = "was cached on this machine when its weights were read; --no-cache reads the weights again"
+
+MEANING = (
+    "A verdict says whether two models share weights by ancestry. It never says who came first, who owns what, or "
+    "that anyone did wrong."
+)
+
+
+def line(row: Row) -> tuple[str, ...]:
+    """Return the cells of one claim in one line: the figures of what decided, and the verdict."""
+    evidence, p = best(row), p_value(row)
+    share = inherited_share(row)
+    return (
+        about(row),
+        score(evidence) if evidence else "-",
+        "-" if share is None else f"{share:.0%}",
+        "-" if p is None else f"{p:.3g}",
+        row.verdict.label,
+    )
+
+
+def rows(report: Report, explain: bool = False) -> list[tuple[str, ...]]:
+    """Return the cells of every claim, in one line each; with `explain` in a line for each path."""
+    return [one for row in report.rows for one in (cells(row) if explain else [line(row)])]
+
+
+def cells(row: Row) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of one claim with relation and path: a line for each path, or one where nothing was measured."""
+    base, declared = about(row), printable(row.claim.relation or "-", 40)
+    if not row.verdict.evidence and not row.verdict.framed:
+        trace = row.verdict.trace
+        path, p = ("-", "-") if trace is None else ("adapter", f"{trace.p_value:.3g}")
+        yield base, declared, path, "-", "-", p, row.verdict.label
+    for number, (path, evidence) in enumerate(row.verdict.evidence.items()):
+        words = row.verdict.by_path[path].label
+        first = (base, declared) if number == 0 else ("", "")
+        yield *first, path, score(evidence), inherited(evidence), f"{evidence.p_value:.3g}", words
+    if equal := row.verdict.equal:
+        yield "", "", "numbers", "-", f"{equal.share:.0%}", f"{equal.p_value:.3g}", row.verdict.label
+    if framed := row.verdict.framed:
+        first = ("", "") if row.verdict.evidence else (base, declared)
+        yield *first, "units", "-", share_of_units(framed), order_p(framed), row.verdict.label
+
+
+def about(row: Row) -> str:
+    """Return the base of a row, or its model where several are compared with one, and the folder that it is about."""
+    return printable(row.model or row.claim.base, 200) + (f" ({printable(row.part, 100)})" if row.part else "")
+
+
+def score(evidence: Evidence) -> str:
+    """Return the lineage score as it is printed."""
+    return f"{evidence.comparison.score:.3f}"
+
+
+def inherited(evidence: Evidence) -> str:
+    """Return the share of what the model's units write that is inherited, as it is printed."""
+    return "-" if evidence.inherited is None else f"{evidence.inherited.share:.0%}"
+
+
+def share(evidence: Evidence) -> str:
+    """Return that share with its 99 % interval, where that is wider than what is printed; empty if not measured."""
+    if evidence.inherited is None:
+        return ""
+    low, high = (f"{end:.0%}" for end in evidence.inherited.interval)
+    return inherited(evidence) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
+
+
+def share_of_units(framed: unit_comparison.Framed) -> str:
+    """Return the share of what the model's units write that is inherited, seen unit by unit, as it is printed."""
+    return f"{framed.inherited.share:.0%}"
+
+
+def order_p(framed: unit_comparison.Framed) -> str:
+    """Return the p-value of the order of units, as it is printed; a dash where nothing is tested."""
+    return "-" if framed.p_value is None else f"{framed.p_value:.3g}"
+
+
+def p_value(row: Row) -> float | None:
+    """Return the p-value that decided, None where nothing was measured."""
+    if row.verdict.trace:
+        return row.verdict.trace.p_value
+    if row.verdict.framed and row.verdict.by_units:
+        return row.verdict.framed.p_value
+    if row.verdict.equal:
+        return row.verdict.equal.p_value
+    evidence = best(row)
+    return None if evidence is None else evidence.p_value
+
+
+def best(row: Row) -> Evidence | None:
+    """Return the evidence of the path that decided, None where nothing was measured, or the hidden units decide."""
+    if row.verdict.by_units:
+        return None
+    path = row.verdict.decisive
+    return None if path is None else row.verdict.evidence[path]
+
+
+def inherited_share(row: Row) -> float | None:
+    """Return the share of what the model's units write that is inherited; None where it was not measured."""
+    measured = row.verdict.framed if row.verdict.by_units else best(row)
+    return measured.inherited.share if measured and measured.inherited else None
+
+
+def figures(evidence: Evidence) -> str:
+    """Return score, share and p-value of one path."""
+    shown = share(evidence)
+    return f"score {score(evidence)}, {f'{shown} inherited, ' if shown else ''}p = {evidence.p_value:.3g}"
+
+
+def remarks(report: Report) -> Iterator[str]:
+    """Yield the sentences that concern what is declared as a whole: files that disagree, and what does not count."""
+    for conflict in report.conflicts:
+        yield f"Conflicting claims: {printable(conflict)}"
+    yield from map(printable, report.notes)
+
+
+def corrected(row: Row) -> Iterator[str]:
+    """Yield what several paths say together, and how their p-values were corrected; nothing for a single path."""
+    if len(row.verdict.evidence) > 1:
+        several = row.verdict.evidence.values()
+        by = "; ".join(sorted({evidence.first.correction for evidence in several}))
+        verdict = f"{row.verdict.label} over {len(several)} paths"
+        yield f"{about(row)}: {verdict}, p-values corrected for all of them ({by})"
+
+
+def measured(row: Row) -> Iterator[str]:
+    """Yield how much is inherited, and what the score would be without any ancestry, along the path that decided."""
+    evidence = best(row)
+    if evidence is None or any(evidence.not_finite):
+        return
+    start = f"{about(row)}: "
+    if shown := share(evidence):
+        start += f"inherited {shown}; "
+    yield start + independent(evidence)
+    yield from (f"{about(row)}: {layers} of the base" for layers in came_from(evidence))
+
+
+def origins(row: Row) -> Iterator[str]:
+    """Yield where a signature came from whose weights were not read in this run."""
+    for who, origin in (("the base", row.base_origin), ("the model", row.model_origin)):
+        start = f"{about(row)}: the signature of {who}"
+        if origin and origin.kind == "cache":
+            yield f"{start} {CACHED}"
+        if origin and origin.kind == "file":
+            yield f"{start} was given as a file; its weights were not read"
+
+
+def reading(row: Row) -> Iterator[str]:
+    """Yield which depths are compared, how much was read, where it was not all, and what came over the network."""
+    for path, evidence in row.verdict.evidence.items():
+        depths = [len(layers) for layers in evidence.layers]
+        if evidence.analyses == 1 and depths[0] != depths[1]:
+            yield (
+                f"{about(row)}: along {path} the base has {depths[0]} layers and the model "
+                f"{depths[1]}; the score counts the {min(depths)} layers that are paired"
+            )
+    early = [evidence for evidence in row.verdict.evidence.values() if evidence.analyses > 1]
+    read = max((evidence.read for evidence in early), default=0)
+    if row.layers is not None and 0 < read < row.layers:
+        yield (
+            f"{about(row)}: decided after {read} of {row.layers} layers ({layers_read(early)}), "
+            f"drawn in a random order{of_each(early[0])}, {decided_at(early[0])}; p is corrected for "
+            f"them (Bonferroni); {_missed(row)}--budget full reads all layers"
+        )
+    for name, traffic in row.traffic.items():
+        yield (
+            f"{printable(name, 200)}: {traffic.moved / 1e6:.1f} of {traffic.stored / 1e6:.1f} MB "
+            f"({traffic.moved / max(traffic.stored, 1):.1%}) were downloaded, in {traffic.requests} requests"
+        )
+
+
+def _missed(row: Row) -> str:
+    """Return what an early UNRELATED does not exclude, as the beginning of a phrase."""
+    least = graft(row.layers) if row.verdict.code is Code.UNRELATED and row.layers else 0
+    return f"the layers that were not read may hold copies of fewer than {least}; " if least else ""
+
+
+def layers_read(paths: Sequence[Evidence]) -> str:
+    """Return the numbers of the model's layers that were read."""
+    return spans(sorted({number for evidence in paths for number in evidence.layers[1]}))
+
+
+def reason(row: Row) -> str:
+    """Return why a row is undecided, without the name of the base in front; empty if the evidence speaks for itself."""
+    return printable(row.verdict.reason).removeprefix(f"{printable(row.claim.base, 200)}: ")
+
+
+def settings(report: Report) -> str:
+    """Return the recipe and the test in one sentence: what has to be the same for a number to come out again."""
+    recipe, options = report.options.recipe, report.options
+    probes = "exact" if recipe.probes is None else f"{recipe.probes} probes"
+    return (
+        f"Recipe {recipe.option}, {probes}; {options.permutations} permutations of at most {recipe.coordinates} "
+        f"coordinates; alpha {options.alpha:g}; seed {options.seed}; verified with more than "
+        f"{options.min_share:.0%} inherited."
+    )
+
+
+def whole(sentence: str) -> str:
+    """Return a sentence with a capital in front, unless it begins with a name, and a stop behind.
+
+    >>> whole("score 0.9"), whole("All 6 layers."), whole("org/name: no weights")
+    ('Score 0.9.', 'All 6 layers.', 'org/name: no weights.')
+    """
+    first, stop = sentence.partition(" ")[0], "" if sentence.endswith((".", "…")) else "."
+    return f"{sentence[:1].upper() if first.isalpha() else sentence[:1]}{sentence[1:]}{stop}"

@@ -1,5 +1,0 @@
-"""Words: the sentences and cells that all formats share."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,1 +1,0 @@
-from .configuration import complete as complete

@@ -1,0 +1,229 @@
+"""Loading: a model as transformers loads it, from judged files alone, and where the stored matrices are in it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from safetensors import safe_open
+from transformers.conversion_mapping import get_model_conversion_mapping
+from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
+from transformers.integrations.accelerate import load_offloaded_parameter
+from transformers.models.auto import modeling_auto
+
+from hf_lineage.running.process import Load, Writer
+
+HEADS = (
+    modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+    modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+)
+"""Tables from a model type to the class that predicts tokens; the first table with the type counts."""
+UNUSED = re.compile(r"(^|\.)pooler\.|bias$")
+"""Names of tensors that may be missing: a missing bias is 0, and nothing here reads the output of a pooler."""
+STACK = 3
+"""Dimensions of a stack of experts."""
+OFFLOADED = "offloaded"
+"""The folder of layers that do not fit into memory, in that of the process."""
+IN_LAYER = re.compile(r"\.\d+\.")
+"""The number of a layer in the name of a tensor."""
+OTHERS = "of_another_part."
+"""Beginning of the names of all other tensors, where the model is one part of the stored model."""
+ROWS = 2
+"""Number of first rows in which a matrix in memory has to equal the one on disk."""
+
+
+class CannotRunError(Exception):
+    """The model cannot be run; the message says why."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The place of a stored matrix in memory."""
+
+    writer: Writer
+    module: torch.nn.Module
+    owner: str
+    """The name of the module."""
+    parameter: str
+    """The name of the matrix in the module."""
+    expert: int | None = None
+    """Number of the expert in a stack; None where the parameter is a matrix by itself, or a whole stack."""
+
+    @property
+    def name(self) -> str:
+        """The name of the parameter in memory."""
+        return f"{self.owner}.{self.parameter}"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model in memory."""
+
+    model: Any
+    places: tuple[Place, ...]
+    unexpected: tuple[str, ...]
+    """Stored tensors that the class does not build."""
+
+    @property
+    def on_disk(self) -> int:
+        """Bytes of the weights that are read from disk whenever the model runs."""
+        return sum(each.numel() * each.element_size() for each in self.model.parameters() if each.is_meta)
+
+
+def load(asked: Load, folder: Path) -> Loaded:
+    """Return a model that a class of its type has filled; raise CannotRunError where it is not the judged model.
+
+    The class that predicts tokens is tried first and, where the file does not fill it, the class without a head. The
+    class that `config.json` names is tried where neither is filled: nothing else can load such a file.
+    """
+    problems = []
+    for build in _classes(asked):
+        try:
+            return _filled(build, asked, folder)
+        except CannotRunError as problem:
+            problems.append(problem.with_traceback(None))  # which would keep the model in memory
+    raise problems[-1]
+
+
+def _classes(asked: Load) -> list[Any]:
+    """Return the classes to be tried, in their order, all of which read text alone."""
+    declared = getattr(transformers, asked.architecture, None)
+    usual = getattr(getattr(declared, "config_class", None), "model_type", "")
+    kind = json.loads(Path(asked.folder, "config.json").read_text("utf-8")).get("model_type") or usual
+    base = modeling_auto.MODEL_MAPPING_NAMES.get(kind)
+    names = [next((each[kind] for each in HEADS if kind in each), ""), base[0] if isinstance(base, tuple) else base]
+    classes = [getattr(transformers, name, None) for name in names if name] + [declared]
+    found: list[Any] = [
+        each for each in classes if isinstance(each, type) and issubclass(each, transformers.PreTrainedModel)
+    ]
+    if not found:
+        raise CannotRunError(f"transformers {transformers.__version__} has no class {asked.architecture}")
+    for each in found:
+        if "input_ids" not in inspect.signature(each.forward).parameters or hasattr(each, "get_text_features"):
+            raise CannotRunError(f"it is run on text alone, and {each.__name__} reads something else")
+    return list(dict.fromkeys(found))
+
+
+def _filled(build: Any, asked: Load, folder: Path) -> Loaded:
+    """Return the model that a class makes of the files."""
+    model, info = build.from_pretrained(
+        asked.folder,
+        local_files_only=True,
+        trust_remote_code=False,
+        use_safetensors=True,
+        output_loading_info=True,
+        ignore_mismatched_sizes=True,  # else the loader raises an error that names none
+        attn_implementation="eager",
+        experts_implementation="eager",
+        dtype=getattr(torch, asked.dtype),
+        key_mapping=_mapping(asked),
+        **_devices(build, asked, folder),
+    )
+    unlike = [name for name, *_shapes in info["mismatched_keys"]]
+    for problem, keys in (("does not hold", info["missing_keys"]), ("holds in other shapes", unlike)):
+        if missing := sorted(name for name in keys if not UNUSED.search(name)):
+            in_layers = [name for name in missing if IN_LAYER.search(name)]
+            raise CannotRunError(
+                f"the file {problem} {len(missing)} tensors that the class builds, {(in_layers or missing)[0]} among "
+                "them, so that the loader makes them up at random"
+            )
+    names = {disk: name for disk, (name, _) in _renamed(model, asked).items()}
+    state = dict(model.named_parameters())
+    places = tuple(_place(model, state, names, writer) for writer in asked.writers)
+    _same_values(model, asked, places)
+    left_out = [disk for disk, memory in names.items() if memory in set(info["unexpected_keys"])]
+    own = sorted(disk.removeprefix(asked.prefix) for disk in left_out if disk.startswith(asked.prefix))
+    return Loaded(model.eval(), places, tuple(own))
+
+
+def _mapping(asked: Load) -> dict[str, str] | None:
+    """Return the renaming by which the loader reads a part as a whole model and ignores all other tensors."""
+    prefix = re.escape(asked.prefix)
+    return {f"^(?!{prefix})": OTHERS, f"^{prefix}": ""} if prefix else None
+
+
+def _devices(build: Any, asked: Load, folder: Path) -> dict[str, Any]:
+    """Return the loader's arguments on where layers go; raise CannotRunError where they would take too much disk.
+
+    Weights stay in their files, but weights that the class holds in another shape are written anew.
+    """
+    memory = {int(device) if device.isdigit() else device: size for device, size in asked.memory.items()}
+    if torch.backends.mps.is_available():
+        memory = {"mps": sum(memory.values())}
+    if set(memory) == {"cpu"} and not asked.offload:
+        return {}
+    with torch.device("meta"):
+        empty = build(build.config_class.from_pretrained(asked.folder))
+    numbers = dict(_stored(asked))
+    converted = sum(numbers[disk] for disk, (_, is_converted) in _renamed(empty, asked).items() if is_converted)
+    written = converted * getattr(torch, asked.dtype).itemsize
+    if written > asked.disk:
+        raise CannotRunError(
+            f"layers that do not fit into memory may take {written >> 20} MiB of the disk, and {asked.disk >> 20} MiB "
+            "are free for them"
+        )
+    return {"device_map": "auto", "max_memory": memory, "offload_folder": str(folder / OFFLOADED)}
+
+
+def _renamed(model: Any, asked: Load) -> dict[str, tuple[str, bool]]:
+    """Return the name in memory of every stored tensor, and whether the loader makes something else of it."""
+    transforms = get_model_conversion_mapping(model, _mapping(asked))
+    renamings = [each for each in transforms if isinstance(each, WeightRenaming)]
+    converters = [each for each in transforms if isinstance(each, WeightConverter)]
+    meta = model.state_dict()
+    renamed = {
+        disk: rename_source_key(disk, renamings, converters, model.base_model_prefix, meta)
+        for disk, _ in _stored(asked)
+    }
+    return {disk: (name, pattern is not None) for disk, (name, pattern) in renamed.items()}
+
+
+def _stored(asked: Load) -> Iterator[tuple[str, int]]:
+    """Yield every stored tensor, and how many numbers it holds."""
+    for file in asked.files:
+        with safe_open(Path(asked.folder, file), "pt") as stored:
+            for name in stored.keys():  # noqa: SIM118 - it is no mapping
+                yield name, math.prod(stored.get_slice(name).get_shape())
+
+
+def _place(model: Any, state: dict[str, Any], names: dict[str, str], writer: Writer) -> Place:
+    name = names.get(writer.tensor, "")
+    if name not in state:
+        raise CannotRunError(f"the class does not build {writer.tensor}, which was judged")
+    owner, _, parameter = name.rpartition(".")
+    alone = state[name].ndim == STACK and writer.experts == 1
+    return Place(writer, model.get_submodule(owner), owner, parameter, writer.expert if alone else None)
+
+
+def _same_values(model: Any, asked: Load, places: tuple[Place, ...]) -> None:
+    """Raise CannotRunError unless the first rows of every matrix in memory are those on disk."""
+    wanted = {place.writer.tensor: place for place in places}
+    read = functools.lru_cache(1)(functools.partial(_weight, model))  # once for all experts of a stack
+    for file in asked.files:
+        with safe_open(Path(asked.folder, file), "pt") as stored:
+            for tensor in sorted(wanted.keys() & set(stored.keys()), key=lambda name: wanted[name].name):
+                place = wanted[tensor]
+                memory = read(place.name)
+                memory = memory if place.expert is None else memory[place.expert]
+                whole = stored.get_slice(tensor)
+                rows = whole[:ROWS].to(memory)
+                turned = memory.mT if list(memory.shape) != whole.get_shape() else memory
+                both = (memory, memory.mT, turned)
+                if not any(each.shape[1:] == rows.shape[1:] and torch.equal(each[:ROWS], rows) for each in both):
+                    raise CannotRunError(f"what the class holds of {tensor} is not what is stored")
+
+
+def _weight(model: Any, name: str) -> torch.Tensor:
+    """Return a matrix of a model; one that lies on disk is read."""
+    weight: torch.Tensor = model.get_parameter(name).detach()
+    return load_offloaded_parameter(model, name) if weight.is_meta else weight

@@ -1,0 +1,156 @@
+"""Process: a child process that runs a model, as its parent sees it, and the plain values that it is given."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import IO, Any, cast
+
+from huggingface_hub.utils.tqdm import are_progress_bars_disabled
+from tqdm import tqdm
+
+from hf_lineage.errors import NothingToCompare, OptionError, installation, printable
+
+SHORT, LONG = "short", "long"
+"""The kinds of input: windows of a text, each by itself, and the same windows behind other text."""
+TOKENIZER = "tokenizer.json"
+"""The file beside the weights that says what the tokens of a model are; without it, it reads bytes."""
+
+
+@dataclass(frozen=True)
+class Writer:
+    """One stored matrix that writes into the residual stream, and the parts that its columns belong to."""
+
+    key: str
+    """The path, the number of the layer and the number of the set in the layer; its parts are held under this name."""
+    tensor: str
+    """The name of the matrix on disk."""
+    part: int
+    """Number of inputs in one part: 1 in an MLP, the size of a head in attention."""
+    parts: int
+    """Number of parts, over all experts that are stacked in the tensor."""
+    experts: int = 1
+    """Number of experts that are stacked in the tensor."""
+    expert: int = 0
+    """The number of its expert, where each is stored by itself."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """The model that a process loads, and the bounds on memory and disk within which it does."""
+
+    folder: str
+    """The folder that holds the judged files and no others."""
+    architecture: str
+    """The class that `config.json` names, which is tried last."""
+    files: Sequence[str]
+    """The files with weights."""
+    writers: Sequence[Writer]
+    limit: int
+    """Bytes of memory that the process may take."""
+    dtype: str = "float32"
+    """The dtype in which the model is held and run."""
+    memory: Mapping[str, int] = field(default_factory=lambda: {"cpu": 0})
+    """Bytes of weights that each device may hold, by its name for accelerate."""
+    offload: bool = False
+    """Whether `memory` is not enough, so that some layers are read from disk whenever the model runs."""
+    disk: int = 0
+    """Bytes that such layers may take in the folder of the process."""
+    prefix: str = ""
+    """Beginning of the names of its tensors, where it is a part of the model in the files."""
+
+
+EXTRA = "run"
+COMMAND = "import sys; sys.path[:] = {path!r}; from hf_lineage.running.worker import main; main()"
+"""It finds what this process finds, and obeys nothing of the working directory beside that."""
+ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")
+"""Environment variables that are passed on to such a process; no token is among them."""
+OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TRANSFORMERS_VERBOSITY": "error", "USER": "nobody"}
+PATIENCE = 5
+"""Seconds until a process that closes its answers has to be gone."""
+LONGEST_ANSWER = 2**24
+"""Bytes of an answer: the names of tensors at most."""
+Values = Mapping[str, Any]
+
+
+def refuse_without_extra() -> None:
+    """Raise OptionError, with the command that installs it, where a model cannot be run here."""
+    from importlib.util import find_spec
+
+    missing = [name for name in ("torch", "transformers", "accelerate") if find_spec(name) is None]
+    if missing:
+        raise OptionError(f"--run loads models with transformers; {installation(EXTRA)} (no {missing[0]} here)")
+
+
+class Process:
+    """A process that has loaded one model; used as a context, it ends with it."""
+
+    def __init__(self, load: Load, seconds: float) -> None:
+        self._load, self._seconds = load, seconds
+        self.dtype = load.dtype
+
+    def __enter__(self) -> Process:
+        self._place = tempfile.TemporaryDirectory(prefix="hf-lineage-run-")
+        folder = self._place.name
+        known = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+        home = dict.fromkeys(("HOME", "HF_HOME", "XDG_CACHE_HOME"), folder)
+        command, pipe = [sys.executable, "-I", "-c", COMMAND.format(path=sys.path), folder], subprocess.PIPE
+        self._process = subprocess.Popen(  # noqa: S603 - this Python, and what it finds already
+            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=known | OFFLINE | home
+        )
+        try:
+            self.values = self.ask("load", **asdict(self._load))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+        self._place.cleanup()
+
+    def ask(self, action: str, doing: str = "", **given: Any) -> Values:
+        """Return values; raise NothingToCompare, which says why, where there are none.
+
+        What is done for it is shown on standard error if that is a terminal.
+        """
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            self._process.kill()
+
+        clock = threading.Timer(self._seconds, stop)
+        hidden = not doing or are_progress_bars_disabled() or None
+        with contextlib.ExitStack() as stack:
+            stack.callback(clock.cancel)
+            stack.enter_context(contextlib.closing(tqdm(total=1, desc=doing, leave=False, disable=hidden)))
+            clock.start()
+            stream = cast(IO[bytes], self._process.stdin)
+            with contextlib.suppress(BrokenPipeError):
+                stream.write(json.dumps({"action": action, "given": given}).encode() + b"\n")
+                stream.flush()
+            line = cast(IO[bytes], self._process.stdout).readline(LONGEST_ANSWER)
+        if not line.endswith(b"\n"):
+            raise NothingToCompare(f"it took more than {self._seconds:.0f} s" if late.is_set() else self._ended())
+        answer = json.loads(line)
+        if "problem" in answer:
+            raise NothingToCompare(printable(str(answer["problem"]), 500))
+        return cast(Values, answer["values"])
+
+    def _ended(self) -> str:
+        """Return a sentence on how the process ended, or that its answer is too long where it still runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self._process.wait(timeout=PATIENCE)
+            how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            return f"the process that ran it ended ({how}), perhaps for want of memory"
+        return "what the process that ran it answered is too long"

@@ -1,0 +1,228 @@
+"""Extraction: checkpoint -> Signature. Layer by layer, branches are formed, centred and multiplied with the probes."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from tqdm import tqdm
+
+from hf_lineage.architecture.layout import Layout
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.stored import Memory, StoredRows
+from hf_lineage.errors import NothingToCompare, OptionError
+from hf_lineage.signature import devices
+from hf_lineage.signature.devices import Share, alone, workers
+from hf_lineage.signature.factors import Matrix, Read, matrix_products, numbers_made, read_by_rows, tensors
+from hf_lineage.signature.matrix_product import MatrixProduct, Probes
+from hf_lineage.signature.recipe import Array, Recipe
+from hf_lineage.signature.residual import Block, summarise
+from hf_lineage.signature.values import PathSignature, UnitCodes
+
+COPIES = 2
+"""Copies of a layer's matrices in memory: as stored, and with heads repeated or experts unstacked."""
+MODELS = 2
+"""Models whose residuals are in memory while they are compared."""
+BESIDES = 2**27
+"""Bytes that threads, the linear algebra and the allocator need in addition."""
+SMALL = 2**25
+"""Bytes of working set up to which every thread computes layers of its own, since dividing one would cost too much."""
+FEWEST = 64
+"""Columns that exact mode has to hold at a time: with fewer it would need too many passes."""
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """The extraction of one model along some paths by one recipe: its layers pass through the devices one at a time."""
+
+    checkpoint: Checkpoint
+    layout: Layout
+    recipe: Recipe
+    paths: tuple[str, ...]
+    memory: devices.Budgets
+
+    @property
+    def width(self) -> int:
+        """The width of the stream, for layers of unlike widths the largest."""
+        return self.layout.width
+
+    def signatures(self, columns: slice = slice(None)) -> dict[str, PathSignature]:
+        """Return the signature of each path, in exact mode of some columns of its residuals only.
+
+        Progress is shown on standard error if that is a terminal. Raise OptionError where no device can hold a layer.
+        """
+        count = len(range(self.recipe.columns(self.layout.width))[columns])
+        needed = [self.working_set(layer, count) for layer in range(self.layout.layers)]
+        placed = devices.place(needed, self.memory)
+        results = {path: self._empty(path, count) for path in self.paths}
+        units: dict[str, dict[int, UnitCodes]] = {path: {} for path in self.paths}
+        probes = functools.cache(functools.partial(Probes.draw, self.recipe, columns=columns))
+        shown = tqdm(total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
+
+        def fill(layers: Iterator[int], share: Share) -> None:
+            for layer, branches in self._loaded(layers, placed, share):
+                for path, branch in branches.items():
+                    row, most = self.layout.numbers(path).index(layer), results[path].corner.shape[1]
+                    through = probes(self.layout.widths[layer], placed[layer], most=most)
+                    block = summarise(branch, through, self.recipe, share)
+                    put(results[path], row, block)
+                    units[path][row] = block.units
+                shown.update()
+
+        try:
+            with shown, workers() as share:
+                if set(placed) == {devices.CPU} and max(needed) <= SMALL:
+                    share(functools.partial(fill, share=alone), range(len(placed)))
+                else:
+                    fill(iter(range(len(placed))), share)
+        finally:
+            # After an interruption, running downloads are cancelled and not waited for.
+            self.checkpoint.release()
+        return {
+            path: replace(signature, units=tuple(units[path][row] for row in sorted(units[path])))
+            for path, signature in results.items()
+        }
+
+    def _empty(self, path: str, columns: int) -> PathSignature:
+        """Return the signature of a path, filled with zeros."""
+        width, numbers = self.width, self.layout.numbers(path)
+        widths = tuple(self.layout.widths[number] for number in numbers)
+        unlike = widths if min(widths) < width else ()
+        return empty(len(numbers), (width, columns), min(self.recipe.coordinates, *widths), unlike)
+
+    @property
+    def room(self) -> int:
+        """The number of residual columns that fit into memory in exact mode, for all paths and layers together."""
+        least, filled = (max(self.working_set(layer, k) for layer in range(self.layout.layers)) for k in (0, 1))
+        layers = sum(len(self.layout.numbers(path)) for path in self.paths)
+        column = filled - least + 4 * MODELS * layers * self.width
+        room, fewest = (min(self.memory.values()) - BESIDES - least) // column, min(FEWEST, self.width)
+        if room < fewest:
+            needed = math.ceil((BESIDES + least + fewest * column) / 2**20)
+            raise OptionError(f"exact mode needs {needed} MiB here; raise {devices.LIMIT} or use probes")
+        return min(room, self.width)
+
+    def working_set(self, layer: int, columns: int) -> int:
+        """Return the bytes of memory that a layer needs with `columns` probes."""
+        width, tensors = self.layout.width, self.checkpoint.tensors
+        made = {path: numbers_made(self.layout, path, layer) for path in self.paths}
+        stored = {path: sum(tensors[name].numbers for name in self._names(layer, (path,))) for path in self.paths}
+        hidden = max(stored[path] + made[path] for path in self.paths) // width
+        seen = hidden // 2 * (columns + self.recipe.coordinates) + 2 * width * columns
+        names = self._names(layer, self.paths)
+        decoded = sum(tensors[name].itemsize * tensors[name].numbers for name in names)
+        read = sum(part.size for part in self.checkpoint.parts(names).values())
+        return COPIES * (read + decoded) + 4 * (seen + max(made.values()))
+
+    def _names(self, layer: int, paths: Sequence[str]) -> dict[str, None]:
+        """Return the tensors of a layer, each once and in a fixed order, so that an error always names the same one."""
+        return {name: None for path in paths for name in tensors(self.layout, path, layer, self.recipe)}
+
+    def _loaded(
+        self, layers: Iterator[int], placed: Sequence[devices.Device], share: Share
+    ) -> Iterator[tuple[int, Mapping[str, Iterable[MatrixProduct]]]]:
+        """Yield some layers, each with its terms by path on its device; meanwhile the layer after it is fetched."""
+        memory = Memory()
+        for layer in layers:
+            self.checkpoint.prefetch(*self._names(layer, self.paths))
+            read = self._read(layer, memory, share)
+            if layer + 1 < len(placed):
+                self.checkpoint.prefetch(*self._names(layer + 1, self.paths))
+            present = [path for path in self.paths if layer in self.layout.numbers(path)]
+            yield layer, {path: self._branch(path, layer, read.__getitem__, placed[layer]) for path in present}
+
+    def _read(self, layer: int, memory: Memory, share: Share) -> dict[str, Matrix]:
+        """Return the tensors of a layer by name, in `memory`, which the layer before it no longer needs."""
+        names, rows = self._names(layer, self.paths), self._rows(layer)
+        tensors: dict[str, Matrix] = {name: rows[name] for name in names if name in rows}
+        whole = [name for name in names if name not in rows]
+        memory.reuse(part.size for part in self.checkpoint.parts(whole).values())
+
+        def read(wanted: Iterator[str]) -> None:
+            for name in wanted:
+                tensors[name] = self.checkpoint.read(name, memory)
+
+        share(read, whole)
+        return tensors
+
+    def _rows(self, layer: int) -> dict[str, StoredRows]:
+        """Return the tensors of a layer that are read some rows at a time, by name."""
+        names = sorted(name for path in self.paths for name in read_by_rows(self.layout, path, layer))
+        self.checkpoint.wait(*names)
+        return {name: rows for name in names if (rows := self.checkpoint.rows(name)) is not None}
+
+    def _branch(self, path: str, layer: int, read: Read, device: devices.Device) -> Iterable[MatrixProduct]:
+        """Return the terms of one branch on a device; on the CPU each is made when it is needed."""
+        branch = matrix_products(self.layout, path, layer, self.recipe, read)
+        return branch if device == devices.CPU else [term.on(device) for term in branch]
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """The whole residuals of one path, too large for memory: columns are computed when they are asked for."""
+
+    extraction: Extraction
+    room: int
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(L, d, d)."""
+        (path,), layout = self.extraction.paths, self.extraction.layout
+        return len(layout.numbers(path)), self.extraction.width, self.extraction.width
+
+    def columns(self, chosen: slice) -> Array:
+        """Return some columns of every residual, (L, d, b)."""
+        (signature,) = self.extraction.signatures(chosen).values()
+        return np.asarray(signature.sketch)
+
+
+def extract_paths(
+    checkpoint: Checkpoint,
+    layout: Layout,
+    recipe: Recipe,
+    paths: Iterable[str] = ("mlp",),
+    max_memory: str | None = None,
+) -> dict[str, PathSignature]:
+    """Return the signature of each path. One layer is in memory at a time.
+
+    Raise NothingToCompare for a path that the model does not have, OptionError where the memory does not suffice.
+    """
+    wanted = tuple(paths)
+    if absent := [path for path in wanted if path not in layout.paths]:
+        raise NothingToCompare(f"{layout.factorization.name} has no path {absent[0]}; it has {', '.join(layout.paths)}")
+    extraction = Extraction(checkpoint, layout, recipe, wanted, devices.budgets(max_memory))
+    if recipe.probes is not None or extraction.room >= extraction.width:
+        return extraction.signatures()
+    return {path: _by_columns(replace(extraction, paths=(path,))) for path in wanted}
+
+
+def _by_columns(extraction: Extraction) -> PathSignature:
+    """Return the exact signature of the only path, its residuals left out."""
+    residuals = Residuals(extraction, extraction.room)
+    squares = np.zeros(residuals.shape[0])
+    for start in range(0, extraction.width, residuals.room):
+        (signature,) = extraction.signatures(slice(start, start + residuals.room)).values()
+        squares += signature.norm**2
+    return replace(signature, sketch=residuals, norm=np.sqrt(squares))
+
+
+def empty(layers: int, shape: tuple[int, int], size: int, widths: tuple[int, ...] = ()) -> PathSignature:
+    """Return the signature of a path filled with zeros: sketches of a shape (d, k), corners (size, size)."""
+    return PathSignature(
+        sketch=np.zeros((layers, *shape), dtype=np.float32),
+        corner=np.zeros((layers, size, size), dtype=np.float32),
+        trace=np.zeros(layers),
+        norm=np.zeros(layers),
+        widths=widths,
+    )
+
+
+def put(signature: PathSignature, layer: int, block: Block) -> None:
+    """Put the block of a layer in its place; one of a narrower stream fills a part of it."""
+    rows, columns = block.sketch.shape
+    signature.sketch[layer, :rows, :columns] = block.sketch  # type: ignore[index]
+    for part in ("corner", "trace", "norm"):
+        getattr(signature, part)[layer] = getattr(block, part)

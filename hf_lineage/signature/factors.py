@@ -1,0 +1,200 @@
+"""Factors: the matrices of each branch of a layer, oriented, unpacked and prepared.
+
+Every path has the form M = Σ out @ inn with `out` (width, h) and `inn` (h, width), one term for each matrix set. The
+experts of a mixture are terms side by side. Heads of keys and values are repeated to line up with those of the queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.architecture.layers import KERNEL
+from hf_lineage.architecture.layout import Layout, is_transposed
+from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.architecture.paths import PATHS, Path
+from hf_lineage.architecture.registry import Slot
+from hf_lineage.checkpoint.stored import StoredRows
+from hf_lineage.checkpoint.tensor import single
+from hf_lineage.signature.matrix_product import MatrixProduct, Rows
+from hf_lineage.signature.recipe import Array, Recipe
+
+Matrix: TypeAlias = NDArray[Any] | StoredRows
+Read = Callable[[str], Any]
+"""A function from the name of a tensor to its values as stored, or to a StoredRows that reads its rows."""
+
+EPSILON = 1e-5
+"""The number that every batch norm of torch adds to the variance by default; no checkpoint holds it."""
+
+
+def writer(layout: Layout, layer_set: LayerSet, role: str, read: Read) -> NDArray[Any]:
+    """Return the writer factor (width, units), stacked experts side by side."""
+    matrix = oriented(layout, layer_set.slots[role], read)
+    return matrix if matrix.ndim == 2 else matrix.swapaxes(0, 1).reshape(matrix.shape[-2], -1)
+
+
+def reader(layout: Layout, layer_set: LayerSet, role: str, read: Read, gains: bool) -> Matrix:
+    """Return the reader factor (units, width), stacked experts one after the other.
+
+    A head of keys or values is repeated for every query head that it serves.
+    """
+    slot, heads = layer_set.slots[role], layer_set.heads[role]
+    if isinstance(rows := read(slot.tensor), StoredRows):
+        return rows
+    matrix = unpacked(oriented(layout, slot, read), layer_set, slot)
+    if slot.latent:
+        matrix = _through(layout, layer_set, slot, matrix, read, gains)
+    if role in ("key", "value"):
+        matrix = np.repeat(matrix, layer_set.heads["query"].count // heads.count, axis=0)
+        matrix = np.broadcast_to(matrix, (*layer_set.stacked, *matrix.shape))
+    return matrix.reshape(-1, layer_set.width)
+
+
+def by_rows(layout: Layout, layer_set: LayerSet, role: str) -> bool:
+    """Return whether a role of an MLP is a stored matrix as it is, so that its rows can be read some at a time."""
+    slot = layer_set.slots[role]
+    whole = len(slot.roles) == 1 and not slot.latent and not layer_set.stacked
+    return whole and not is_transposed(layout.factorization, slot)
+
+
+def gain(layout: Layout, layer_set: LayerSet, norm: str, read: Read) -> Array:
+    """Return γ of a norm, in float32; of a batch norm γ / √(running variance + ε), its whole factor."""
+    stored = single(read(norm))
+    if norm in layer_set.variances:
+        spread: Array = np.sqrt(single(read(layer_set.variances[norm])) + np.float32(EPSILON))
+        return stored / spread
+    return stored + 1 if layout.factorization.gain == "one_plus" else stored
+
+
+def oriented(layout: Layout, slot: Slot, read: Read, name: str | None = None) -> NDArray[Any]:
+    """Return a slot's tensor, or its latent one, as (..., out, in), the taps of a convolution summed."""
+    stored: NDArray[Any] = read(name or slot.tensor)
+    stored = single(stored).sum(axis=(2, 3)) if stored.ndim == KERNEL else stored
+    return stored.mT if is_transposed(layout.factorization, slot) else stored
+
+
+def unpacked(matrix: NDArray[Any], layer_set: LayerSet, slot: Slot) -> NDArray[Any]:
+    """Return the heads of one role, (..., heads, size, columns), out of a matrix that may hold several."""
+    packed = [layer_set.heads[role] for role in slot.roles]
+    blocks = min(heads.count for heads in packed) if slot.interleaved else slot.blocks
+    rows = [heads.count // blocks * heads.size for heads in packed]
+    index = slot.roles.index(slot.role)
+    *experts, _, columns = matrix.shape
+    start = sum(rows[:index])
+    mine = matrix.reshape(*experts, blocks, sum(rows), columns)[..., start : start + rows[index], :]
+    return mine.reshape(*experts, packed[index].count, packed[index].size, columns)
+
+
+def _through(
+    layout: Layout, layer_set: LayerSet, slot: Slot, matrix: NDArray[Any], read: Read, gains: bool
+) -> NDArray[Any]:
+    """Return heads that read a latent (heads, size, latent), multiplied out to the stream (heads, size', width).
+
+    Rows beyond the latent are a part of the key common to all heads; they follow each head's rows. In float32.
+    """
+    name, norm = slot.latent
+    down = single(oriented(layout, slot, read, name))
+    latent, shared = down[: matrix.shape[-1]], down[matrix.shape[-1] :]
+    heads = single(matrix) @ (gain(layout, layer_set, norm, read)[:, None] * latent if gains else latent)
+    if slot.role != "key" or not len(shared):
+        return heads
+    return np.concatenate([heads, np.broadcast_to(shared, (len(heads), *shared.shape))], axis=1)
+
+
+def matrix_products(layout: Layout, path: str, layer: int, recipe: Recipe, read: Read) -> Iterator[MatrixProduct]:
+    """Yield the terms of one branch with the recipe's `gains` and `means`, but without its `cap`."""
+    recipe = _with_gates(layout, path, layer, recipe)
+    for layer_set in layout.sets(path)[layer]:
+        yield _Set(layout, layer_set, recipe, read).term(PATHS[path])
+
+
+def tensors(layout: Layout, path: str, layer: int, recipe: Recipe) -> tuple[str, ...]:
+    """Return the names of the tensors that one branch reads, each once."""
+    sets, recipe = layout.sets(path)[layer], _with_gates(layout, path, layer, recipe)
+    return tuple(dict.fromkeys(name for layer_set in sets for name in _names(layer_set, PATHS[path], recipe)))
+
+
+def _with_gates(layout: Layout, path: str, layer: int, recipe: Recipe) -> Recipe:
+    """Return the recipe, without gates unless all sets of the layer have one."""
+    other = OTHER_READER.get(PATHS[path].reader, "")
+    return replace(recipe, gates=recipe.gates and all(other in one.slots for one in layout.sets(path)[layer]))
+
+
+def read_by_rows(layout: Layout, path: str, layer: int) -> set[str]:
+    """Return the names of the tensors of one branch that are read some rows at a time and never as a whole."""
+    return {
+        layer_set.slots[role].tensor
+        for layer_set in layout.sets(path)[layer]
+        for role in ("gate", "up")
+        if role in layer_set.slots and by_rows(layout, layer_set, role)
+    }
+
+
+def numbers_made(layout: Layout, path: str, layer: int) -> int:
+    """Return the count of numbers that one branch computes: heads that read a latent are brought to the stream."""
+    sets, roles = layout.sets(path)[layer], PATHS[path].roles
+    through = (layer_set for layer_set in sets for role in roles if layer_set.slots[role].latent)
+    return sum(layer_set.width * layer_set.units for layer_set in through)
+
+
+def _names(layer_set: LayerSet, path: Path, recipe: Recipe) -> Iterator[str]:
+    yield from layer_set.read_by(*path.roles)
+    if recipe.gates and (other := OTHER_READER.get(path.reader, "")) in layer_set.slots:
+        yield from layer_set.read_by(other)
+
+
+@dataclass(frozen=True)
+class _Set:
+    """A matrix set of one layer, with all values that its terms depend on."""
+
+    layout: Layout
+    layer_set: LayerSet
+    recipe: Recipe
+    read: Read
+
+    @property
+    def _centred(self) -> bool:
+        return self.recipe.means and self.layout.factorization.normalization == "layer_norm"
+
+    def term(self, path: Path) -> MatrixProduct:
+        """Return the term that the set adds to a path."""
+        if path.bilinear:
+            return self._bilinear(path)
+        layer_set = self.layer_set
+        return MatrixProduct(
+            writer(self.layout, layer_set, path.writer, self.read),
+            self._reads(path.reader),
+            layer_set.heads[path.reader].size,
+            writer_gain=self._folded(layer_set.output_norm),
+            reader_gain=self._folded(layer_set.norm),
+            unit_gain=self._folded(layer_set.inner_norm),
+            centred=self._centred,
+            gate=self._gate(path),
+        )
+
+    def _gate(self, path: Path) -> Rows | None:
+        """Return the other reader of gated units; None where there is none, or the recipe does not compare it."""
+        other = OTHER_READER.get(path.reader, "")
+        if not self.recipe.gates or other not in self.layer_set.slots:
+            return None
+        return Rows(self._reads(other), self._folded(self.layer_set.norm), self._centred)
+
+    def _bilinear(self, path: Path) -> MatrixProduct:
+        """Return the term of a path whose two matrices both read the stream."""
+        norm, size = self._folded(self.layer_set.norm), self.layer_set.heads[path.writer].size
+        out, inn = (np.asarray(self._reads(role)) for role in (path.writer, path.reader))
+        return MatrixProduct(out.mT, inn, size, norm, norm, centred=self._centred)
+
+    def _reads(self, role: str) -> Matrix:
+        return reader(self.layout, self.layer_set, role, self.read, self.recipe.gains)
+
+    def _folded(self, norm: str | None) -> Array | None:
+        return gain(self.layout, self.layer_set, norm, self.read) if self.recipe.gains and norm else None
+
+
+OTHER_READER = {"up": "gate", "gate": "up"}
+"""Each of the two readers of a gated unit -> the other one."""

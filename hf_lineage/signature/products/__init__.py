@@ -1,5 +1,0 @@
-"""Products: the matrices of a branch, prepared and multiplied."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,249 @@
+"""Sample: some hidden units and residual coordinates of every layer, drawn at random, and the branch seen through them.
+
+If the hidden units of a model are in the same places as those of its base, a tenth of its bytes shows its descent. If
+the units were reordered, pruned or retrained, a few of them show nothing.
+
+A sample of all hidden units on some coordinates shows such a model, and one whose layers were moved, as well as whole
+layers do: the permutation test needs no more of them than these coordinates of their products. It takes a third of the
+time: nearly all of a layer is read, and hardly any of it enters a computation.
+
+Nobody must be able to predict the sample: they could copy that part only. Units are drawn anew in each layer. So a
+layer of the base and one of the candidate can only be alike where both have the same number.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.architecture.layout import Layout
+from hf_lineage.architecture.matrix_sets import Heads, LayerSet
+from hf_lineage.architecture.paths import PATHS
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import single
+from hf_lineage.signature.devices import alone, workers
+from hf_lineage.signature.extract import empty, put
+from hf_lineage.signature.factors import by_rows, matrix_products
+from hf_lineage.signature.matrix_product import MatrixProduct, Probes, Rows
+from hf_lineage.signature.recipe import Recipe, random_stream
+from hf_lineage.signature.residual import summarise
+from hf_lineage.signature.values import PathSignature, Sampled, UnitCodes
+
+UNITS, RUN = 1024, 64
+"""Hidden units of a layer that are read, and how many of them stand side by side: one request or one read each."""
+HEADS, FEWEST_GROUPS = 4, 2
+"""The fewest query heads of a layer that are read, and the fewest groups of heads whose values are read."""
+COORDINATES, NEIGHBOURS = 64, 4
+"""Residual coordinates that are read, the same in all layers, and how many of them stand side by side."""
+OF_ALL_UNITS, SIDE_BY_SIDE = 128, 8
+"""Residual coordinates that are read of all units of a layer, and how many of them stand side by side."""
+SAVES = 4
+"""Layers are sampled only if they have at least this many times as many units, and coordinates, as a sample reads."""
+
+Runs = tuple[slice, ...]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The random choice of units and coordinates of every layer; equal for all models of equal sizes."""
+
+    seed: int
+    all_units: bool = False
+    """Whether no units are drawn, but all of a layer are read."""
+
+    def coordinates_of(self, width: int) -> Runs:
+        """Return the residual coordinates that are read, the same in all layers."""
+        wanted, run = (OF_ALL_UNITS, SIDE_BY_SIDE) if self.all_units else (COORDINATES, NEIGHBOURS)
+        return runs(width, wanted, run, f"sample {self.seed} coordinates")
+
+    def units_of(self, layer_set: LayerSet, layer: int) -> Runs:
+        """Return the hidden units of one layer that are read, or its heads of values."""
+        count = (layer_set.heads.get("value") or layer_set.heads["up"]).count
+        if self.all_units:
+            return tuple(slice(start, min(start + UNITS, count)) for start in range(0, count, UNITS))
+        if "value" not in layer_set.heads:
+            return runs(count, UNITS, RUN, f"sample {self.seed} units {layer}")
+        wanted = max(FEWEST_GROUPS, -(-HEADS * count // layer_set.heads["query"].count))
+        return runs(count, wanted, 1, f"sample {self.seed} heads {layer}")
+
+
+def runs(length: int, wanted: int, run: int, purpose: str) -> Runs:
+    """Return about `wanted` of so many rows in runs of about `run` rows side by side; any of the rows may be drawn.
+
+    >>> runs(100, wanted=20, run=10, purpose="example")
+    (slice(30, 40, None), slice(70, 80, None))
+    """
+    count = length // run
+    ends = np.linspace(0, length, count + 1).astype(int).tolist()
+    drawn = np.argsort(random_stream(purpose).random_raw(count), kind="stable")[: wanted // run]
+    return tuple(slice(ends[block], ends[block + 1]) for block in sorted(drawn.tolist()))
+
+
+def fits(layout: Layout, checkpoint: Checkpoint, path: str) -> bool:
+    """Return whether a few rows of a path's layers can be read alone and save much; False for decoded matrices."""
+    return not PATHS[path].bilinear and all(
+        len(layer) == 1 and _fits(layout, checkpoint, layer[0], path) for layer in layout.sets(path)
+    )
+
+
+def _fits(layout: Layout, checkpoint: Checkpoint, layer_set: LayerSet, path: str) -> bool:
+    large = PATHS[path].branch != "mlp" or layer_set.units >= SAVES * UNITS
+    return (
+        large
+        and layer_set.width >= SAVES * COORDINATES
+        and all(
+            by_rows(layout, layer_set, role) and checkpoint.rows(layer_set.slots[role].tensor) is not None
+            for role in _roles(layer_set, path)
+        )
+    )
+
+
+def _roles(layer_set: LayerSet, path: str) -> tuple[str, ...]:
+    """Return the roles whose matrices are read for a path."""
+    return PATHS[path].roles if PATHS[path].branch != "mlp" else tuple(layer_set.slots)
+
+
+@dataclass(frozen=True)
+class _View:
+    """One layer of a model, of which only the rows and columns of a sample are read."""
+
+    checkpoint: Checkpoint
+    layout: Layout
+    layer_set: LayerSet
+    """The matrix set of the layer."""
+    recipe: Recipe
+    path: str
+    layer: int
+    sample: Sample
+
+    @functools.cached_property
+    def coordinates(self) -> Runs:
+        return self.sample.coordinates_of(self.layer_set.width)
+
+    @functools.cached_property
+    def units(self) -> Runs:
+        return self.sample.units_of(self.layer_set, self.layer)
+
+    @property
+    def matrices(self) -> dict[str, str]:
+        """Name of each matrix that is read -> its role."""
+        return {self.layer_set.slots[role].tensor: role for role in _roles(self.layer_set, self.path)}
+
+    @property
+    def part(self) -> int:
+        """The number of rows of a unit, or of a head of values."""
+        return self.layer_set.heads[PATHS[self.path].reader].size
+
+    @property
+    def served(self) -> int:
+        """The number of query heads that a head of values serves; 1 for hidden units."""
+        heads = self.layer_set.heads
+        return heads["query"].count // heads["value"].count if "value" in heads else 1
+
+    def pieces(self, tensor: str) -> list[StoredTensor]:
+        """Return the rows of one matrix that are read."""
+        rows = self.checkpoint.rows(tensor)
+        assert rows is not None  # noqa: S101 - `fits` has checked it
+        writer = self.layer_set.slots[PATHS[self.path].writer].tensor
+        runs = self.coordinates if tensor == writer else _times(self.units, self.part)
+        return [rows.tensor.rows(run) for run in runs]
+
+    def term(self) -> MatrixProduct:
+        """Return the term of the layer, both of its matrices (m, n) and (n, m) for m coordinates and n units."""
+        count = len(indices(self.units))
+        heads = {
+            role: Heads(count * (self.served if role == "query" else 1), self.part) for role in self.layer_set.heads
+        }
+        width = len(indices(self.coordinates)) if self.sample.all_units else self.layer_set.width
+        branches = {PATHS[self.path].branch: ((replace(self.layer_set, heads=heads, width=width),),)}
+        layout = replace(self.layout, branches=branches)
+        (whole,) = matrix_products(layout, self.path, 0, self.recipe, functools.cache(self._read))
+        if self.sample.all_units:
+            return whole
+        seen = indices(self.coordinates)
+        reader = _among(Rows(whole.reader, whole.reader_gain, whole.centred), seen)
+        return replace(
+            whole,
+            reader=reader.stored,
+            reader_gain=reader.gain,
+            writer_gain=None if whole.writer_gain is None else whole.writer_gain[seen],
+            gate=whole.gate and _among(whole.gate, seen),
+        )
+
+    def _read(self, name: str) -> NDArray[Any]:
+        """Return a tensor of the layer: the rows of a matrix that are read, or a vector's numbers for these units.
+
+        Where all units are read, only the coordinates that are read count, as if the stream had no others.
+        """
+        layer_set, matrices = self.layer_set, self.matrices
+        units = indices(_times(self.units, self.part * self.served))
+        if name in matrices:
+            writes = matrices[name] == PATHS[self.path].writer
+            if self.sample.all_units and not writes:  # a piece at a time, or whole matrices would be in memory
+                seen, pieces = indices(self.coordinates), self.pieces(name)
+                return np.concatenate([self.checkpoint.read_pieces(name, [one]).take(seen, axis=1) for one in pieces])
+            rows = self.checkpoint.read_pieces(name, self.pieces(name))
+            return rows.take(units, axis=1) if writes and not self.sample.all_units else rows
+        inner = layer_set.inner_norm or ""
+        by_unit = {inner, layer_set.variances.get(inner), *map(layer_set.biases.get, (*matrices, inner))}
+        whole = self.checkpoint.read(name)
+        if name in by_unit:
+            return whole[units]
+        if not self.sample.all_units or whole.shape != (layer_set.width,):
+            return whole
+        few: NDArray[Any] = single(whole[indices(self.coordinates)])
+        return few
+
+
+def _among(rows: Rows, seen: NDArray[np.int64]) -> Rows:
+    """Return some columns of rows, without what a norm adds to their products."""
+    return Rows(np.asarray(rows.stored)[:, seen], None if rows.gain is None else rows.gain[seen], rows.centred)
+
+
+def _times(runs: Runs, factor: int) -> Runs:
+    """Return runs of parts with `factor` rows each as runs of rows."""
+    return tuple(slice(run.start * factor, run.stop * factor) for run in runs)
+
+
+def indices(runs: Runs) -> NDArray[np.int64]:
+    """Return the numbers of the rows of some runs."""
+    return np.concatenate([np.arange(run.start, run.stop) for run in runs])
+
+
+def sampled(
+    checkpoint: Checkpoint, layout: Layout, recipe: Recipe, path: str, layers: Collection[int], sample: Sample
+) -> PathSignature:
+    """Return the signature of a path as if every layer consisted of the units and coordinates of a sample.
+
+    It has a row for each of these layers, in ascending order. The means of a LayerNorm are taken over the coordinates
+    of the sample.
+    """
+    sets = layout.sets(path)
+    views = [_View(checkpoint, layout, sets[layer][0], recipe, path, layer, sample) for layer in sorted(layers)]
+    first = views[0]
+    size = len(indices(first.coordinates))
+    result, units = empty(len(views), (size, size), size), dict[int, UnitCodes]()
+    exact = replace(recipe, probes=None)
+    probes = Probes.draw(exact, size)
+
+    def fill(rows: Iterator[int]) -> None:
+        for row in rows:
+            block = summarise([views[row].term()], probes, exact, alone)
+            put(result, row, block)
+            units[row] = block.units
+
+    try:
+        checkpoint.prefetch_pieces(piece for view in views for tensor in view.matrices for piece in view.pieces(tensor))
+        with workers() as share:
+            share(fill, range(len(views)))
+    finally:
+        checkpoint.release()
+    count = len(indices(first.units)) * first.part * first.served
+    read = Sampled(count, first.layer_set.units, size, layout.width)
+    return replace(result, units=tuple(units[row] for row in sorted(units)), sampled=read)

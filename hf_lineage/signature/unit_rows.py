@@ -1,0 +1,298 @@
+"""Unit rows: the hidden units of some layers as rows, and which units of two models belong together.
+
+Units with similar descriptions make pairs, and many of these are wrong; right pairs agree with each other. A rotation
+of the stream that fits these pairs makes better ones, and so on, until there are no more (see `orthogonal_fit`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.errors import NothingToCompare
+from hf_lineage.signature.arrays import compute_whitening
+from hf_lineage.signature.recipe import Array, Vector, random_stream
+
+PATH, HEADS = "mlp", "value_output"
+"""The path whose hidden units are compared, and the one whose heads are."""
+
+
+class HeadProducts(NamedTuple):
+    """The products of the heads of one layer."""
+
+    directions: Array
+    """(n, s s): the product of the matrices of each head, of length 1."""
+    weight: Vector
+    """(n,): the norm of that product in the whole stream, at most the median of the layer."""
+
+
+@dataclass(frozen=True)
+class UnitRows:
+    """The hidden units of one layer, in the order in which they are stored."""
+
+    inner: Array
+    """(u, s): what each unit reads, over the norm of all that it reads, the part outside these coordinates included."""
+    outer: Array
+    """(u, s): what each unit writes, likewise."""
+    gate: Array
+    """(u, s): the other reader of gated units, likewise; (u, 0) of units without a gate."""
+    weight: Vector
+    """(u,): ‖w_out,u‖ ‖w_in,u‖, at most the median of the layer."""
+    sizes: Vector
+    """(2, u): the norms of the readers and of the writers of the units."""
+    experts: tuple[int, ...] = ()
+    """The number of units of each expert, one after the other; empty where there are no experts."""
+    kept: float = 1.0
+    """These units as a share of the layer's units."""
+
+    def select(self, units: NDArray[np.int64] | slice) -> UnitRows:
+        """Return some of the units."""
+        parts = (self.inner[units], self.outer[units], self.gate[units], self.weight[units], self.sizes[:, units])
+        return UnitRows(*parts)
+
+    @property
+    def by_expert(self) -> tuple[slice, ...]:
+        """The units of each expert; one slice with all units where there are no experts."""
+        ends = accumulate(self.experts or (len(self.weight),), initial=0)
+        return tuple(slice(start, stop) for start, stop in pairwise(ends))
+
+    @property
+    def finite(self) -> bool:
+        """Whether all numbers of the units are finite."""
+        numbers = (self.inner, self.outer, self.gate, self.weight, self.sizes)
+        return all(bool(np.isfinite(part).all()) for part in numbers)
+
+
+Layers = Mapping[int, UnitRows]
+"""Number of a layer -> its hidden units."""
+
+
+def cosines(a: UnitRows, b: UnitRows) -> Array:
+    """Return for every unit of A and every unit of B the cosine of what they read times that of what they write."""
+    products: Array = (a.inner @ b.inner.T) * (a.outer @ b.outer.T)
+    return products
+
+
+def likeness(a: UnitRows, b: UnitRows) -> Array:
+    """Return the likeness of every unit of A and every unit of B, between -1 and 1.
+
+    Without gates it is the cosine of what they read times the cosine of what they write. With gates it is that product
+    times the cosine of their gates, to the power of 2/3: three cosines then count as much as two.
+    Reader and writer may both change their sign, so only the sign of their product counts. Opposite gates have nothing
+    in common, nor do a unit with a gate and one without.
+    """
+    products = cosines(a, b)
+    if not a.gate.shape[1] and not b.gate.shape[1]:
+        return products
+    if a.gate.shape[1] != b.gate.shape[1]:
+        return np.zeros_like(products)
+    products *= np.maximum(a.gate @ b.gate.T, 0)
+    return np.cbrt(products, out=products) ** 2 * np.sign(products)
+
+
+MUTUAL, STEPS, ROUNDS, FEWEST_ROUNDS, GAIN = 8, 50, 8, 3, 0.005
+"""The fewest units of a layer; steps to the strongest direction; most and fewest rounds; the gain a round must add."""
+SETTLED = 1 - 1e-4
+"""Steps end where the direction after one of them has a larger cosine with the one before."""
+ALIKE, COPIES = 0.5, 0.95
+"""Two units count as a pair, or as copies, if the product of the cosines of their readers and writers is larger."""
+HARDLY = 0.01
+"""In wide streams a smaller share of paired units ends the search."""
+LEAST = 1e-6
+"""A direction that holds a smaller part of the matched units, relative to the largest direction, is rounding."""
+ASKED = 2**12
+"""The most units for which copies are searched."""
+TILE = 2**10
+FURTHEST = 8.0
+"""The most mean deviations from the median to which a number of a description is limited: none outweighs the others."""
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class OrderedUnits:
+    """Hidden units of a model in one order, layer after layer."""
+
+    inner: Array
+    """(u, d): the reader of each unit, of length 1."""
+    outer: Array
+    """(u, d): the writer of each unit, of length 1."""
+    weight: Array
+    """(u,): the square root of the share of each unit in all that the units add."""
+    layers: tuple[slice, ...]
+    """The units of each layer."""
+
+    wide: bool = False
+    """Whether their stream has more coordinates than those that they are given in."""
+
+    def rows(self, units: NDArray[np.int64] | slice) -> tuple[Array, Array]:
+        """Return the readers and the writers of some units."""
+        return self.inner[units], self.outer[units]
+
+
+def distinct(units: OrderedUnits) -> float:
+    """Return about the number of different units: copies, such as the experts made of one dense layer, count as one.
+    If there are many units, copies are counted for some of them.
+    """
+    count = len(units.weight)
+    asked = np.argsort(random_stream(f"units that may be copies {count}").random_raw(count), kind="stable")[:ASKED]
+    inner, outer = units.rows(asked)
+    least = COPIES * np.vecdot(inner, inner) * np.vecdot(outer, outer)
+    tiles = [slice(start, start + TILE) for start in range(0, len(asked), TILE)]
+    copies = np.concatenate([(_cosines(units, inner, outer, tile) >= least[tile]).sum(axis=0) for tile in tiles])
+    return count * float(np.mean(1 / np.maximum(copies, 1)))
+
+
+def matched(base: OrderedUnits, candidate: OrderedUnits) -> MatchedPairs:
+    """Return the units that pair up, after the last round of matching.
+
+    Raise NothingToCompare if so few pair up in a wide stream that matching the others is not worth while.
+    """
+    first, second = _first_pairs(base, candidate)
+    turn = _polar(product(base, candidate, first, second, _agreement(base, candidate, first, second)))
+    *_, last = _rounds(base, candidate, turn)
+    if (base.wide or candidate.wide) and last.share < HARDLY:
+        raise NothingToCompare(f"only {last.share:.1%} of what hidden units write has a counterpart")
+    return last
+
+
+def heavier(units: OrderedUnits, most: int) -> OrderedUnits:
+    """Return at most so many units: of each layer those that write most."""
+    each = most // len(units.layers)
+    kept = [np.argsort(-units.weight[layer], kind="stable")[:each] + layer.start for layer in units.layers]
+    chosen = np.sort(np.concatenate(kept))
+    ends = np.cumsum([0, *map(len, kept)]).tolist()
+    return replace(
+        units, inner=units.inner[chosen], outer=units.outer[chosen], weight=units.weight[chosen],
+        layers=tuple(slice(start, stop) for start, stop in pairwise(ends)),
+    )  # fmt: skip
+
+
+def _first_pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, Numbers]:
+    """Return units with similar descriptions, (n,) each: among all, and layer by layer if both have as many layers."""
+    parts = [(slice(0, len(base.weight)), slice(0, len(candidate.weight)))]
+    if 1 < len(base.layers) == len(candidate.layers):
+        parts += zip(base.layers, candidate.layers, strict=True)
+    nearest = [
+        tuple(place + part.start for place, part in zip(_alike(base, candidate, *both), both, strict=True))
+        for both in parts
+        if min(part.stop - part.start for part in both) >= MUTUAL
+    ]
+    return np.concatenate([pair[0] for pair in nearest]), np.concatenate([pair[1] for pair in nearest])
+
+
+def _alike(base: OrderedUnits, candidate: OrderedUnits, of_base: slice, of_candidate: slice) -> tuple[Numbers, Numbers]:
+    """Return the units that are nearest to each other by their descriptions."""
+    one, other = (
+        described(*units.rows(part), units.weight[part]) for units, part in ((base, of_base), (candidate, of_candidate))
+    )
+    halves = [(numbers**2).sum(axis=1) / 2 for numbers in (one, other)]
+    return _Best(lambda tile: one @ other[tile].T - halves[0][:, None] - halves[1][tile], len(one), len(other)).mutual
+
+
+def described(inner: Array, outer: Array, weight: Array) -> Array:
+    """Return numbers (u, f) that describe each unit in any coordinates and in any order of the units.
+
+    If Q rotates the stream of a model, it rotates what units read and write, a and b. It then rotates every form of all
+    units as well, such as A = Σ n a aᵀ. So aᵀ A a, or aᵀ A b, is the same number in any coordinates.
+    """
+    numbers = [np.vecdot(inner, outer)]
+    for form in _forms(inner * weight[:, None], outer * weight[:, None], inner, outer):
+        read, written = inner @ form, outer @ form
+        numbers += [np.vecdot(*pair) for pair in ((read, inner), (read, outer), (written, outer), (written, inner))]
+    described = np.stack(numbers, axis=1)
+    described -= np.median(described, axis=0)
+    described /= np.abs(described).mean(axis=0) + 1e-30
+    return described.clip(-FURTHEST, FURTHEST)
+
+
+def _forms(weighed_inner: Array, weighed_outer: Array, inner: Array, outer: Array) -> Iterator[Array]:
+    """Yield forms (d, d) of all units, and products of two of them."""
+    read, written, product = weighed_inner.T @ inner, weighed_outer.T @ outer, weighed_outer.T @ inner
+    yield from (read, written, product, read @ read, written @ written, product @ product, product @ product.T)
+    yield from (product.T @ product, read @ written, product @ read, written @ product)
+
+
+def _agreement(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, second: Numbers) -> Array:
+    """Return each pair's agreement with all others, with its sign: the strongest direction of G, never formed."""
+    (inner, outer), (other_inner, other_outer) = base.rows(first), candidate.rows(second)
+    weights = np.ones(len(first), dtype=np.float32)
+    for _ in range(STEPS):
+        column, before = weights[:, None], weights
+        agreed = (inner * column).T @ other_inner + (outer * column).T @ other_outer
+        weights = np.vecdot(inner @ agreed, other_inner) + np.vecdot(outer @ agreed, other_outer) - 2 * weights
+        weights /= np.linalg.norm(weights) + 1e-30
+        if abs(weights @ before) > SETTLED:
+            break
+    return weights
+
+
+def product(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, second: Numbers, weights: Array) -> Array:
+    """Return Σ v (a a'ᵀ + b b'ᵀ) over pairs."""
+    total = np.zeros((base.inner.shape[1], candidate.inner.shape[1]), np.float32)
+    for start in range(0, len(first), TILE):
+        some = slice(start, start + TILE)
+        for one, other in zip(base.rows(first[some]), candidate.rows(second[some]), strict=True):
+            total += (one * weights[some, None]).T @ other.astype(np.float32, copy=False)
+    return total
+
+
+def _rounds(base: OrderedUnits, candidate: OrderedUnits, turn: Array) -> Iterator[MatchedPairs]:
+    """Yield the units that pair up after a rotation of the candidate's stream, round by round."""
+    share = 0.0
+    for number in range(ROUNDS):
+        yield (made := MatchedPairs(base, candidate, turn))
+        if number >= FEWEST_ROUNDS and made.share - share < GAIN:
+            return
+        share, turn = made.share, made.best_rotation(base, candidate)
+
+
+class MatchedPairs:
+    """The units that pair up after a rotation of the candidate's stream."""
+
+    def __init__(self, base: OrderedUnits, candidate: OrderedUnits, turn: Array) -> None:
+        inner, outer = candidate.inner @ turn.T, candidate.outer @ turn.T
+        best = _Best(partial(_cosines, base, inner, outer), len(base.weight), len(candidate.weight))
+        self.first, self.second = best.mutual
+        same_sign = np.sign(np.vecdot(base.inner[self.first], inner[self.second]))
+        self.weights: Array = (np.maximum(best.of_other[self.second], 0) * same_sign).astype(np.float32)
+        self.share = float(candidate.weight[best.of_other > ALIKE].sum() / candidate.weight.sum())
+
+    def best_rotation(self, base: OrderedUnits, candidate: OrderedUnits) -> Array:
+        """Return the rotation that fits these pairs best."""
+        return _polar(product(base, candidate, self.first, self.second, self.weights))
+
+
+def _cosines(base: OrderedUnits, inner: Array, outer: Array, tile: slice) -> Array:
+    """Return the products of the cosines of readers and of writers, of units of the base and of a tile (u, t)."""
+    return (base.inner @ inner[tile].T) * (base.outer @ outer[tile].T)
+
+
+def _polar(product: Array) -> Array:
+    """Return the polar factor (d, d') of a matrix; directions in which there is nothing are left out."""
+    if product.shape[0] < product.shape[1]:
+        return _polar(product.T).T
+    scaled = product.astype(np.float64) / max(float(np.abs(product).max(initial=0.0)), 1e-300)
+    polar: Array = compute_whitening(scaled.T @ scaled, LEAST).times(scaled.T).T.astype(np.float32)
+    return polar
+
+
+class _Best:
+    """The best of every row and of every column of a large matrix that is made some columns at a time."""
+
+    def __init__(self, columns: Callable[[slice], Array], rows: int, count: int) -> None:
+        best, self.of_other = np.full(rows, -np.inf, np.float32), np.empty(count, np.float32)
+        column = np.zeros(rows, np.int64)
+        for start in range(0, count, TILE):
+            tile = slice(start, min(start + TILE, count))
+            values = columns(tile)
+            nearest, self.of_other[tile] = values.argmax(axis=1), values.max(axis=0)
+            better = (highest := values[np.arange(rows), nearest]) > best
+            best[better], column[better] = highest[better], nearest[better] + start
+        mutual = np.flatnonzero(best == self.of_other[column])
+        self.mutual = mutual, column[mutual]

@@ -1,0 +1,276 @@
+"""Units: the hidden units and heads of some layers, of all experts together, seen through a matrix.
+
+Any invertible change between the value and the output matrix of a head leaves its function as it is. So the product of
+the two matrices is compared, and not each matrix by itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.architecture.layout import Layout
+from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.signature.devices import Share, workers
+from hf_lineage.signature.factors import matrix_products, tensors
+from hf_lineage.signature.matrix_product import MatrixProduct, Probes, row_norms
+from hf_lineage.signature.recipe import RECIPES, Array, Recipe, Vector, random_stream
+from hf_lineage.signature.residual import cap, median_norm
+from hf_lineage.signature.unit_norms import measure_units, part_norms
+from hf_lineage.signature.unit_rows import HEADS, PATH, HeadProducts, UnitRows
+from hf_lineage.signature.values import Signature
+
+MOST_KEPT = 2**20
+"""The most units that are kept of all layers of a model with experts; in 256 coordinates they take 2 GiB."""
+SMALLEST = 8
+"""The size in units that an expert exceeds; no layer is divided into smaller parts."""
+
+Numbers = NDArray[np.int64]
+Keep = Callable[[Sequence[Vector]], list[Numbers]]
+"""Rule from the weights of the units of each expert of a layer to the numbers of the units that are kept, ascending."""
+
+
+def everything(experts: Sequence[Vector]) -> list[Numbers]:
+    """Keep all units."""
+    return [np.arange(len(weight)) for weight in experts]
+
+
+def in_the_same_places(most: int, seed: int) -> Keep:
+    """Return a rule that keeps about `most` units of a layer, at the same places in all experts of one size.
+
+    A layer without experts is kept whole, as all layers of a dense model are. Units that are kept with a small `most`
+    are also kept with a larger one. So models of unlike size can be compared.
+    """
+
+    def keep(experts: Sequence[Vector]) -> list[Numbers]:
+        total = sum(map(len, experts))
+        if len(experts) == 1 or total <= most:
+            return everything(experts)
+        return [_drawn(len(weight), max(len(weight) * most // total, 1), seed) for weight in experts]
+
+    return keep
+
+
+def _drawn(size: int, count: int, seed: int) -> Numbers:
+    order = np.argsort(random_stream(f"units of experts {seed} {size}").random_raw(size), kind="stable")
+    return np.sort(order[:count])
+
+
+def heaviest(most: int) -> Keep:
+    """Return a rule that keeps the units of a layer that write most, whatever their order."""
+
+    def keep(experts: Sequence[Vector]) -> list[Numbers]:
+        ends = np.cumsum([len(weight) for weight in experts])
+        if ends[-1] <= most:
+            return everything(experts)
+        chosen = np.sort(np.argsort(-np.concatenate(experts), kind="stable")[:most])
+        starts = [0, *ends[:-1].tolist()]
+        parts = np.split(chosen, np.searchsorted(chosen, starts[1:]))
+        return [part - start for part, start in zip(parts, starts, strict=True)]
+
+    return keep
+
+
+def experts_of(sets: Sequence[LayerSet]) -> tuple[tuple[int, ...], ...]:
+    """Return the number of units of each expert, for each matrix set of a layer; one number for a dense layer.
+
+    A shared expert several times as large as the others counts as several experts of their size: if both were made of
+    one dense layer, its units have a similar order in all of them.
+    """
+    sizes = [[one.units] * int(np.prod(one.stacked)) for one in sets]
+    least = min(min(parts) for parts in sizes)
+    if least <= SMALLEST or len(sizes) == 1:
+        return tuple(map(tuple, sizes))
+    divided = [[[least] * (part // least) if part % least == 0 else [part] for part in parts] for parts in sizes]
+    return tuple(tuple(itertools.chain(*parts)) for parts in divided)
+
+
+RECIPE = RECIPES["robust"]
+"""The recipe of their rows: gains folded in, means removed."""
+LIGHT = replace(RECIPE, probes=1, coordinates=2)
+"""The same recipe with almost no sketch, to measure the weight of every unit."""
+WIDE = 1024
+"""Longer rows in coordinates of their own are kept in half precision, which is enough for rows of length 1."""
+FEW = 4
+"""The fewest units for each kept one with which the kept units are taken out before rows are prepared."""
+
+
+Weights = tuple[Vector, ...]
+"""The weights of the units of each expert of a layer, at most the median of the layer; a dense layer is one expert."""
+
+
+class Known(NamedTuple):
+    """The weights of the units of some layers, by the number of the layer."""
+
+    weights: Mapping[int, Weights] = MappingProxyType({})
+    exact: bool = True
+    """Whether all coordinates of the units were read, and not some of them."""
+
+
+def known_weights(signature: Signature | None, layout: Layout) -> Known:
+    """Return the weights of the hidden units of a signature's layers, if it has the usual recipe; else none."""
+    if signature is None or PATH not in signature.paths or not _usual(signature.recipe):
+        return Known()
+    path, numbers = signature.paths[PATH], signature.numbers(PATH)
+    weights = zip(numbers, path.units, strict=False)
+    return Known({number: _by_expert(units.weight, layout, number) for number, units in weights}, path.sampled is None)
+
+
+def _usual(recipe: Recipe) -> bool:
+    return recipe == replace(RECIPE, probes=recipe.probes, coordinates=recipe.coordinates)
+
+
+def _by_expert(weight: Array | Vector, layout: Layout, number: int) -> Weights:
+    ends = accumulate((size for own in experts_of(layout.sets(PATH)[number]) for size in own), initial=0)
+    return tuple(weight[start:stop].astype(np.float64) for start, stop in pairwise(ends))
+
+
+def obstacle(layout: Layout) -> str:
+    """Return why the hidden units of a model are not compared one by one, as a phrase after its name; else empty."""
+    if PATH not in layout.paths:
+        return "has no MLP"
+    return "has layers of different widths" if len(set(layout.widths)) > 1 else ""
+
+
+@dataclass(frozen=True)
+class View:
+    """The coordinates, scaling and choice of units in which a layer is read."""
+
+    through: Array | None = None
+    """(s, d): the matrix that units are multiplied with; without it they are in the coordinates of their own stream."""
+    of_length_one: bool = False
+    """Whether the rows of a unit are scaled to length 1; if not, they are divided by the length of the whole rows."""
+    keep: Keep = everything
+    """The rule that chooses the units of a layer with experts that are held in memory."""
+    gates: bool = True
+    """Whether the gates of gated units are seen."""
+
+    def width(self, own: int) -> int:
+        """Return the number of coordinates of the rows, given the width of the stream."""
+        return own if self.through is None else len(self.through)
+
+    def rows(self, rows: Array, norms: Vector) -> Array | Vector:
+        """Return rows (u, d) of these norms (u,) in the coordinates and the scaling of the view."""
+        seen: Array | Vector = (rows if self.through is None else rows @ self.through.T) * _over(norms)
+        return seen * _over(np.sqrt(np.vecdot(seen, seen))) if self.of_length_one else seen
+
+
+def _over(norms: Vector) -> Vector:
+    """Return one over each norm, (u, 1); 0 for a row of zeros."""
+    over: Vector = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)[:, None]
+    return over
+
+
+def unit_rows(
+    checkpoint: Checkpoint,
+    layout: Layout,
+    layers: Collection[int],
+    view: View,
+    known: MutableMapping[int, Weights] | None = None,
+) -> dict[int, UnitRows]:
+    """Return the hidden units of each of these layers that has an MLP, as they are seen.
+
+    The weight of units is taken from `known`, or measured and added to it. Raise as `Checkpoint.read` does.
+    """
+    known = {} if known is None else known
+    rows: dict[int, UnitRows] = {}
+    with workers() as share:
+        for number in (number for number in layout.numbers(PATH) if number in layers):
+            recipe = replace(RECIPE, gates=view.gates)
+            checkpoint.prefetch(*tensors(layout, PATH, number, recipe))
+            branch = list(matrix_products(layout, PATH, number, recipe, functools.cache(checkpoint.read)))
+            experts = experts_of(layout.sets(PATH)[number])
+            if number not in known:
+                known[number] = _by_expert(_weights(branch, share), layout, number)
+            rows[number] = _layer(branch, experts, known[number], view, share)
+    return rows
+
+
+def _weights(branch: Sequence[MatrixProduct], share: Share) -> Vector:
+    surveys = [measure_units(term, Probes.draw(LIGHT, term.reader.shape[1]), share) for term in branch]
+    cap(surveys)
+    return np.concatenate([units.norm for units in surveys])
+
+
+def _layer(
+    branch: Sequence[MatrixProduct], experts: Sequence[Sequence[int]], parts: Weights, view: View, share: Share
+) -> UnitRows:
+    """Return the kept hidden units of a layer, as they are seen."""
+    kept = view.keep(parts)
+    seen, first = list[tuple[Array, Array, Array, Vector]](), 0
+    for term, own in zip(branch, experts, strict=True):
+        starts = accumulate(own[:-1], initial=0)
+        places = [part + start for part, start in zip(kept[first : first + len(own)], starts, strict=True)]
+        seen.append(_seen(term, np.concatenate(places), view, share))
+        first += len(own)
+    inner, outer, gate = (np.concatenate([one[side] for one in seen]) for side in range(3))
+    norms = np.concatenate([one[3] for one in seen], axis=1)
+    chosen = np.concatenate([part[places] for part, places in zip(parts, kept, strict=True)])
+    counts = tuple(map(len, kept)) if len(parts) > 1 else ()
+    return UnitRows(inner, outer, gate, chosen, norms, counts, len(chosen) / max(sum(map(len, parts)), 1))
+
+
+def _seen(term: MatrixProduct, kept: Numbers, view: View, share: Share) -> tuple[Array, Array, Array, Vector]:
+    """Return readers, writers and gates of the kept units, (u, s) each, and the norms of readers and writers (2, u)."""
+    if len(kept) * FEW < len(term.reader):  # so that the others are not prepared
+        term, kept = _of_some_units(term, kept), np.arange(len(kept))
+    places = np.full(len(term.reader), -1)
+    places[kept] = np.arange(len(kept))
+    width = view.width(term.reader.shape[1])
+    widths = (width, width, width if term.gate else 0)
+    inner, outer, gate = (np.empty((len(kept), size), np.float16 if size > WIDE else np.float32) for size in widths)
+    sizes = np.empty((3, len(kept)))
+
+    def note(starts: Iterator[int]) -> None:
+        for tile in term.tiles(starts):
+            here = places[tile.units]
+            mine = here >= 0
+            for side, (seen, rows) in enumerate(((inner, tile.inn), (outer, tile.out), (gate, tile.gate))):
+                if rows is None:
+                    continue
+                chosen = np.asarray(rows) if mine.all() else np.asarray(rows)[mine]
+                sizes[side, here[mine]] = norms = row_norms(chosen)
+                seen[here[mine]] = view.rows(chosen, norms)
+
+    share(note, term.starts)
+    return inner, outer, gate, sizes[:2]
+
+
+def _of_some_units(term: MatrixProduct, units: Numbers) -> MatrixProduct:
+    """Return a term that has these of its hidden units alone."""
+    return replace(
+        term,
+        writer=np.asarray(term.writer)[:, units],
+        reader=np.asarray(term.reader)[units],
+        unit_gain=None if term.unit_gain is None else term.unit_gain[units],
+        gate=term.gate and replace(term.gate, stored=np.asarray(term.gate.stored)[units]),
+    )
+
+
+def head_products(checkpoint: Checkpoint, layout: Layout, layer: int, through: Array) -> HeadProducts | None:
+    """Return the heads of a layer, seen through a matrix (s, d); None where it has none.
+
+    Raise as `Checkpoint.read` does.
+    """
+    norms, products = list[Vector](), list[Array]()
+    checkpoint.prefetch(*tensors(layout, HEADS, layer, RECIPE))
+    for term in matrix_products(layout, HEADS, layer, RECIPE, checkpoint.read):
+        for tile in term.tiles():
+            norms.append(part_norms(tile.out, tile.inn, term.part))
+            out, inn = ((rows @ through.T).reshape(-1, term.part, len(through)) for rows in (tile.out, tile.inn))
+            products.append((out.mT @ inn).reshape(len(out), -1))
+    if not norms:
+        return None
+    weight, directions = np.concatenate(norms), np.concatenate(products)
+    lengths = np.linalg.norm(directions, axis=1, keepdims=True)
+    np.divide(directions, lengths, out=directions, where=lengths > 0)
+    return HeadProducts(directions, np.minimum(weight, median_norm(weight)))

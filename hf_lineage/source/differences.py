@@ -1,0 +1,197 @@
+"""Differences of two configurations, and stored tensors that are neither the class's own nor the base's.
+
+Versions of transformers write more or fewer settings, and under other names, so that two files that say the same are
+rarely equal: its class says what a file means. Where transformers is not installed or does not know the class, the
+files themselves are compared. A setting that only one of them has then counts as another.
+
+A loader may rename them to what the class builds, and take them in place of what was compared: they verify nothing.
+No table says what classes of diffusers and timm build: there the base says it, by its names and its settings.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from hf_lineage.architecture.config_checks import DIFFUSERS, TIMM, usual_type
+from hf_lineage.architecture.tables import registry_table
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.errors import installation, printable
+from hf_lineage.evidence import evaluate
+from hf_lineage.source.config import SAVED
+from hf_lineage.source.headers import Opened
+from hf_lineage.source.model import OpenedModel
+
+STORAGE = frozenset(
+    SAVED
+    | {"architectures", "dtype", "torch_dtype", "use_cache", "tokenizer_class", "transformers.js_config"}
+    | {"unsloth_fixed", "unsloth_version", "finetuning_task", "task_specific_params"}
+    | {"quantization_config", "compression_config", "quantization", "_attn_implementation_autoset"}
+)
+"""Settings that say who saved a model, how it is stored and how it is run, and nothing about what it computes."""
+OWN_CODE, ROTARY, WHOLE = "auto_map", "rope_parameters", "full_attention"
+THETA, POSITIONS = "rope_theta", frozenset({"factor", "sliding_window"})
+"""Settings that metadata hold only for a class that has them, and one that they are given for every class."""
+NOTHING = object()
+Settings = Mapping[str, Any]
+
+
+def differing_settings(base: Opened, candidate: Opened) -> tuple[str, ...]:
+    """Return the settings that differ, as phrases; of the metadata of a converted model only those that they hold."""
+    first, second = dict(base.described.config), dict(candidate.described.config)
+    code, of_base = second.pop(OWN_CODE, None) or None, first.pop(OWN_CODE, None)
+    other = () if code in (None, of_base) else (f"{OWN_CODE} names code of the repository that the base does not have",)
+    compare: Callable[[Settings, Settings], Iterator[str]] = differing
+    if _is_metadata(base) or _is_metadata(candidate):
+        compare = functools.partial(_of_metadata, few=1 if _is_metadata(candidate) else 0)
+    is_known = compare is not differing and (ROTARY in (*first, *second) or THETA in first.keys() & second.keys())
+    if _stated(first) == _stated(second) or (is_known and not [*compare(first, second)]):
+        return other
+    if not all(map(find_spec, ("torch", "transformers"))):
+        unknown = f"without transformers it is not known what a file leaves to its class; {installation('run')}"
+        return (*other, *compare(first, second), unknown)
+    return (*other, *compare(_completed(first, base), _completed(second, candidate)))
+
+
+def _is_metadata(model: Opened) -> bool:
+    """Return whether a configuration was made of the metadata of a converted model, and not of its `config.json`."""
+    return model.described.foreign is not None and "model_type" not in model.described.config
+
+
+def _completed(config: dict[str, Any], model: Opened) -> dict[str, Any]:
+    """Return a configuration with what it leaves to its class, where that is known."""
+    from hf_lineage.running.config import complete
+
+    kind = usual_type(config, model.described.architecture)
+    return config if _is_metadata(model) or not kind else complete(kind, config) or config
+
+
+def _stated(settings: Settings) -> Settings:
+    return {key: value for key, value in settings.items() if key not in STORAGE}
+
+
+def differing(first: Settings, second: Settings, within: str = "") -> Iterator[str]:
+    """Yield as a phrase each setting of the second model that is another in the first."""
+    for key in dict.fromkeys((*second, *first)):
+        if key in STORAGE:
+            continue
+        one, other = (settings.get(key, _rotary(settings, key)) for settings in (first, second))
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            yield from differing(one, other, f"{within}{key}.")
+        elif not _alike(*(None if each is NOTHING else each for each in (one, other))):
+            yield _phrase(f"{within}{key}", one, other)
+
+
+def _of_metadata(first: Settings, second: Settings, few: int) -> Iterator[str]:
+    """Yield differing settings; metadata, of the first or the second model, hold some, as one number for all layers."""
+    whole = (second, first)[few]
+    for key, value in (first, second)[few].items():
+        known = whole.get(key, _rotary(whole, key))
+        other = key in POSITIONS if known is NOTHING else not _alike(value, known)
+        is_none = value == 0 and (known is NOTHING or not known)  # llama.cpp writes 0 for no window
+        if other and not is_none and key not in STORAGE:
+            yield _phrase(key, *((known, value) if few else (value, known)))
+
+
+def _rotary(settings: Mapping[str, Any], key: str) -> Any:
+    """Return the setting of rotary positions that stands among these, for layers that see the whole text."""
+    rotary = settings.get(ROTARY)
+    if not isinstance(rotary, Mapping):
+        return NOTHING
+    return (inner if isinstance(inner := rotary.get(WHOLE), Mapping) else rotary).get(key, NOTHING)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Return whether two values of a setting are one; the metadata of converted models hold numbers of 32 bits."""
+    numbers = [value for value in (one, other) if isinstance(value, int | float) and not isinstance(value, bool)]
+    return bool(np.float32(one) == np.float32(other)) if len(numbers) == 2 else one == other
+
+
+def _phrase(key: str, one: Any, other: Any) -> str:
+    name = printable(key, 100)
+    if one is NOTHING:
+        return f"{name} is {_shown(other)}, and the base has no such setting"
+    if other is NOTHING:
+        return f"{name} is only in the base, as {_shown(one)}"
+    return f"{name} is {_shown(other)}, and {_shown(one)} in the base"
+
+
+def _shown(value: Any) -> str:
+    return printable(json.dumps(value, default=str), 100)
+
+
+MOST_POSITIONS = 2**20
+"""The most positions that a list of them is read for."""
+MOST_BYTES = 2**28
+"""Bytes of all such tensors together that are read; what lies beyond is not held against the base."""
+DEFAULTS, SIZES = "loading/diffusers.json", {"sample_size"}
+"""Settings that classes of diffusers leave out, and settings that say nothing of their layers."""
+
+
+def doubts(base: OpenedModel, candidate: OpenedModel) -> Iterator[str]:
+    """Return a sentence about the unaccounted tensors of a candidate, if it has any."""
+    names, listed = candidate.unaccounted, candidate.factorization.classes if candidate.factorization else ()
+    unknown = any(name.startswith((DIFFUSERS, TIMM)) for name in listed)
+    if not (names or unknown) or not (base.reopen and candidate.reopen):
+        return evaluate.unaccounted(names)
+    both = base.reopen(), candidate.reopen()
+    if unknown and not any(one.described.foreign for one in both):
+        return _unlike(*both)
+    unlike = set(unaccounted(*both))
+    return evaluate.unaccounted([name for name in names if name in unlike], ", and the base has no equal ones")
+
+
+def _unlike(base: Opened, candidate: Opened) -> Iterator[str]:
+    yield from evaluate.unaccounted(sorted(candidate.checkpoint.tensors.keys() - base.checkpoint.tensors.keys()))
+    for setting in [*differing(_settings(base), _settings(candidate))][:1]:
+        yield f"config.json is not that of the base, and no rule knows what its class makes of it: {setting}"
+
+
+def _settings(model: Opened) -> dict[str, Any]:
+    """Return the settings of a diffusers class, with what it leaves out, or those of timm that say what it builds."""
+    name, config = model.described.architecture, model.described.config
+    if name.startswith(TIMM):
+        return {"name": str(config.get("architecture")).partition(".")[0], "model_args": config.get("model_args")}
+    stated = {key: value for key, value in config.items() if not key.startswith("_") and key not in SIZES}
+    return {**registry_table(DEFAULTS, dict[str, dict[str, Any]]).get(name.removeprefix(DIFFUSERS), {}), **stated}
+
+
+def unaccounted(base: Opened, candidate: Opened) -> Iterator[str]:
+    """Yield the names of tensors that are not the class's own, nor the base's bit for bit, and that say something."""
+    own, others = candidate.unaccounted, {**base.checkpoint.tensors, **base.unaccounted}
+    alike = [name for name in own if name in others and others[name].shape == own[name].shape]
+    sizes = np.cumsum([sum(candidate.checkpoint.stored[part].size for part in own[name].parts) for name in alike])
+    compared = alike[: int(np.searchsorted(sizes, MOST_BYTES, side="right"))]
+    here, there = candidate.checkpoint.with_tensors(own), base.checkpoint.with_tensors(others)
+    here.prefetch(*compared)
+    there.prefetch(*compared)
+    equal = {name for name in compared if _content(here, name) == _content(there, name)}
+    read = {tensor.removesuffix(".weight") for layer_set in candidate.layout.everything for tensor in layer_set.tensors}
+    for name in (name for name in own if name not in equal):
+        # Under a second name a bias of 0 may take the place of another; beside a matrix that was read it adds nothing.
+        second = name.endswith(".bias") and name.removesuffix(".bias") not in read
+        if second or not says_nothing(here, name, own[name]):
+            yield name
+
+
+def _content(checkpoint: Checkpoint, name: str) -> list[tuple[object, ...]]:
+    return [(part.dtype, part.shape, part.tobytes()) for part in checkpoint.read_parts(name)]
+
+
+def says_nothing(checkpoint: Checkpoint, name: str, info: TensorInfo) -> str:
+    """Return what a tensor is that every loader makes by itself; empty if it is none of these."""
+    if info.numbers > MOST_POSITIONS or len(info.parts) != 1:
+        return ""
+    stored = checkpoint.stored[info.parts[0]]
+    if info.refusal and stored.dtype in ("I64", "I32"):
+        numbers = checkpoint.read_parts(name)[0].ravel()
+        return "a list of positions" if np.array_equal(numbers, np.arange(numbers.size)) else ""
+    if name.endswith(".bias") and not info.refusal and not np.any(checkpoint.read(name)):
+        return "a bias of zeros"
+    return ""

@@ -1,0 +1,158 @@
+"""Opened: the headers of a model, read as transformers would load it: its class, its tensors and its layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from hf_lineage.architecture.class_tensors import World, patterns_in_memory, world
+from hf_lineage.architecture.config_checks import own_code, settings_notes, usual_type
+from hf_lineage.architecture.layout import Layout, bind
+from hf_lineage.architecture.loaded_layers import as_loaded, refuse_hidden
+from hf_lineage.architecture.model_types import parts, scalar_reservations, settings_reservations
+from hf_lineage.architecture.registry import LISTED, Choice
+from hf_lineage.architecture.tables import find_known
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.open_files import open_weights
+from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.weight_files import WeightFiles, weights_in
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.hub.repo import RepoRef
+from hf_lineage.source.config import Described, about, described, holds_others, whole_config
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model whose headers are read, and not its weights."""
+
+    described: Described
+    weights: WeightFiles
+    checkpoint: Checkpoint
+    layout: Layout
+    notes: tuple[str, ...] = ()
+    """Sentences about files beside the weights that were not read."""
+    reservations: tuple[str, ...] = ()
+    """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
+    unaccounted: Mapping[str, TensorInfo] = field(default_factory=dict)
+    """Stored tensors that are not the class's own: which of them a loader takes is not known."""
+    passing: frozenset[str] = frozenset()
+    """Unaccounted tensors that scale the inputs of matrices, and let pass what a norm gives."""
+
+    @property
+    def doubtful(self) -> tuple[str, ...]:
+        """Names of the stored tensors by which nothing is verified unless the base has equal ones."""
+        return tuple(name for name in self.unaccounted if name not in self.passing)
+
+    @property
+    def own_code(self) -> str:
+        """A sentence about code that the repository brings; empty if it has none."""
+        return own_code(whole_config(self.described), self.described.repo.offers)
+
+
+def opened(model: Described, headers: Opened | None = None) -> Opened:
+    """Return a model's headers, read as transformers loads it; what `bound` gave before is not read again.
+
+    Raise NothingToCompare if it may be loaded in more than one way, CheckpointError if it is damaged.
+    """
+    with about(model.repo):
+        settings = settings_notes(model.config, model.architecture, model.factorization)
+    headers = headers or bound(model)
+    checkpoint = headers.checkpoint
+    with about(model.repo):
+        refuse_hidden(headers.layout)
+    notes = (*model.notes, *settings, *headers.notes, *checkpoint.notes, *headers.weights.notes())
+    reservations = (*headers.reservations, *_reservations(headers))
+    return replace(headers, notes=notes, reservations=reservations)
+
+
+def _reservations(headers: Opened) -> Iterator[str]:
+    """Yield sentences about settings and small tensors with which a branch may not reach the stream."""
+    model, checkpoint = headers.described, headers.checkpoint
+    usual = usual_type(model.config, model.architecture)
+    yield from settings_reservations(model.config, usual)
+    with about(model.repo):
+        inside = parts(model.config, usual)
+        yield from scalar_reservations(headers.layout, checkpoint.shapes, checkpoint.read, inside, checkpoint.prefetch)
+
+
+def bound(model: Described) -> Opened:
+    """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
+    weights = weights_in(model.repo, model.foreign)
+    checkpoint = open_weights(weights, whole_config(model))
+    others, elsewhere = _unread_parts(model, checkpoint)
+    with about(model.repo):
+        checkpoint = _rename(model, checkpoint)
+        known = World()
+        try:
+            reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
+            # Nothing is known of what another program than transformers loads.
+            if not model.foreign:
+                known = world(model.architecture, model.factorization, reading.shapes, model.config)
+            built = {name: shape for name, shape in reading.shapes.items() if name not in known.outside}
+            layout = bind(model.factorization, built, model.config)
+            passing = frozenset(_passing(layout, known.unaccounted, checkpoint)) if known.unaccounted else frozenset()
+        except CheckpointError as error:
+            if instead := find_known("tensors", {*known.outside, *known.unaccounted} or checkpoint.stored):
+                raise NothingToCompare(f"{error}; {instead}") from None
+            if doubt := weights.doubt or (known.outside and f"{min(known.outside)} is none that the class loads"):
+                raise NothingToCompare(f"{printable(doubt, 300)}; {error}") from None
+            raise
+        if draft := _draft(layout, known, checkpoint):
+            raise NothingToCompare(draft)
+    return Opened(
+        model,
+        weights,
+        checkpoint.with_tensors({name: it for name, it in checkpoint.tensors.items() if name not in known.outside}),
+        layout,
+        (*reading.notes, *others),
+        known.reservations,
+        {name: checkpoint.tensors[name] for name in known.unaccounted if not name.startswith(elsewhere)},
+        passing,
+    )
+
+
+def _rename(model: Described, checkpoint: Checkpoint) -> Checkpoint:
+    """Return the tensors of a model under the names that its class publishes, none transposed by a quantizer."""
+    if model.within:
+        checkpoint = checkpoint.with_tensors(model.within.tensors(checkpoint.tensors))
+    if model.foreign:
+        checkpoint = model.foreign.rename(model.factorization, model.config, checkpoint)
+    elif patterns := patterns_in_memory(model.architecture, model.factorization):
+        from hf_lineage.architecture.class_tensors import places
+
+        checkpoint = checkpoint.with_places(places(patterns, checkpoint.shapes))
+    if model.factorization.stored == "in_out":
+        # What a quantizer transposed is transposed back.
+        stored = checkpoint.tensors.items()
+        checkpoint = checkpoint.with_tensors({name: it.turned() if it.linear else it for name, it in stored})
+    return checkpoint
+
+
+def _draft(layout: Layout, known: World, checkpoint: Checkpoint) -> str:
+    """Return a sentence about a draft head, or empty; a model of several layers is none, whatever it stores."""
+    wide = [(layout.width, 2 * layout.width), (layout.width, 3 * layout.width)]
+    beside = [name for name in known.unaccounted if checkpoint.shapes[name] in wide]
+    return find_known("drafts", beside) if layout.layers == 1 else ""
+
+
+def _passing(layout: Layout, names: tuple[str, ...], checkpoint: Checkpoint) -> Iterator[str]:
+    from hf_lineage.architecture.loaded_layers import within_range
+
+    names = tuple(name for name in names if not checkpoint.tensors[name].refusal)
+    return within_range(layout, names, checkpoint.shapes, checkpoint.read, checkpoint.prefetch)
+
+
+def _unread_parts(model: Described, checkpoint: Checkpoint) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return sentences about unread parts of a model, and the prefixes of those that are judged by themselves."""
+    if model.repo.part or not (model.within or holds_others(model.config)):
+        return (), ()
+    from hf_lineage.source.parts import parts_of_class, unread_parts
+
+    parts = (part for part in parts_of_class(whole_config(model)).values() if not part.read)
+    elsewhere = () if model.within else tuple(prefix for part in parts for prefix in part.prefixes if prefix)
+    return unread_parts(model, checkpoint), elsewhere
+
+
+def headers(repo: RepoRef, choice: Choice = LISTED) -> Opened:
+    """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
+    return bound(described(repo, choice))

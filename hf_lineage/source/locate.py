@@ -1,0 +1,194 @@
+"""Naming: which repository, folder or file a name means; that depends on who gave the name.
+
+A name that the user typed is a folder or a file where it cannot be a name on the Hub, as ./x cannot. A name that a
+repository declares is always one on the Hub: the working directory may be a checkout whose author chose the names of
+its folders. Where a claim names a path, the folder that may be meant is told of and never read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePath
+
+from hf_lineage.checkpoint.foreign import nameable
+from hf_lineage.checkpoint.weight_files import content_of
+from hf_lineage.claims.sources import Claim, Claims
+from hf_lineage.errors import OptionError, RepositoryError, SignatureError, printable
+from hf_lineage.files.paths import is_file, is_folder, refuse_within, typed
+from hf_lineage.hub.repo import EVERY, RepoRef, hub_name, resolve, spelled
+from hf_lineage.signature.values import Signature
+from hf_lineage.source.contents import CONFIG, INDEX, only, part_of
+from hf_lineage.source.options import Options
+
+SUFFIX = ".lineage.safetensors"
+"""The end of the name of the file that `extract` writes by default."""
+WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt"})
+"""The ends of the names of files that hold the weights of a model, which lie beside its `config.json`."""
+CONFIGS = ("config.json", "adapter_config.json")
+"""Files that say how weights are used."""
+FOLDER = "onnx"
+"""Folder into which exporters put the graphs of a repository whose `config.json` stays at its root."""
+_PART = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/\w[\w.-]*)/(?P<subfolder>\w[\w.-]*)(?P<revision>@[\w./-]+)?")
+"""A folder of a repository on the Hub, such as org/name/text_encoder."""
+Model = str | os.PathLike[str]
+"""A model as people name it: org/name, org/name@revision, or the path of a folder or a file."""
+
+
+def named(model: Model) -> str:
+    """Return the name of a model as text: a path object means a folder or a file here, and never a name on the Hub.
+
+    Raise OptionError for what is neither.
+    """
+    if isinstance(model, str):
+        return model
+    if not isinstance(model, os.PathLike) or not isinstance(os.fspath(model), str):
+        raise OptionError(f"the name of a model must be a text or a path, not {printable(repr(model), 100)}")
+    return typed(model)
+
+
+def several(models: Model | Sequence[Model]) -> tuple[str, ...]:
+    """Return the names of one model or of several as text; raise OptionError as `named` does."""
+    if isinstance(models, str | os.PathLike) or not isinstance(models, Iterable):
+        return (named(models),)
+    return tuple(map(named, models))
+
+
+def locate(
+    model: str, local_hub: Path | None = None, subfolder: str = "", file: str | None = None
+) -> RepoRef | Signature:
+    """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither.
+
+    A folder of a repository is named by `subfolder`, or behind the name of the repository. `file` names a GGUF or ONNX
+    file of the repository; the path of one may also stand for the model itself.
+    """
+    if model.startswith("ollama://"):
+        why = "the store of Ollama is not read; its blob is a GGUF file: copy it here and check ./blob.gguf"
+        raise RepositoryError(f"{printable(model, 200)}: {why}")
+    unambiguous(model, local_hub)
+    if is_file(model):
+        return _in_its_folder(model) if nameable(model) else _signature(Path(model))
+    if not subfolder and (named := _PART.fullmatch(model)) and not is_folder(model):
+        model, subfolder = f"{named['name']}{named['revision'] or ''}", named["subfolder"]
+    if not subfolder and is_path(model) and _is_part(model):
+        model, subfolder = os.path.split(model)
+    return _named(resolve(model, local_hub), subfolder, file)
+
+
+def _is_part(model: str) -> bool:
+    """Return whether a path names a part of what lies above it: of a pipeline, or of one checkpoint."""
+    above = Path(model).parent
+    return is_file(str(above / (INDEX if is_folder(model) else CONFIG)))
+
+
+def _named(repo: RepoRef, subfolder: str, file: str | None) -> RepoRef:
+    """Return the folder and the file of a repository that are meant."""
+    repo = part_of(repo, subfolder) if subfolder else repo
+    return replace(repo, file=EVERY if file == "all" else file) if file is not None else repo
+
+
+def _signature(file: Path) -> Signature:
+    """Return the signature in a file; RepositoryError, which names the folder, for a file of a model's weights."""
+    from hf_lineage.signature import store
+
+    try:
+        return store.load_signature(file)
+    except SignatureError:
+        what = content_of(RepoRef(file.name, file.parent), file.name)
+        if file.name.endswith(SUFFIX) or (file.suffix not in WEIGHTS and not what):
+            raise
+        beside = next((name for name in CONFIGS if is_file(str(file.parent / name))), "")
+        shown = shlex.quote(str(file.parent))
+        folder = f"{shown}, where its {beside} is" if beside else "with its config.json beside it"
+        raise RepositoryError(
+            f"{file} {f'is {what}' if what else 'cannot be read as a signature'}; to name the model with these "
+            f"weights, give its folder, {folder}"
+        ) from None
+
+
+def _in_its_folder(model: str) -> RepoRef:
+    """Return a converted file as the one named in its repository, which may be a folder above: `onnx/model.onnx`."""
+    path = Path(model)
+    inside = path.parent.name == FOLDER and is_file(str(path.parent.parent / "config.json"))
+    repository = path.parent.parent if inside else path.parent
+    refuse_within(repository)
+    return RepoRef(model, repository, file=path.relative_to(repository).as_posix())
+
+
+def weights(model: str, source: RepoRef | Signature) -> RepoRef:
+    """Return a source that holds weights; OptionError for a signature, which does not."""
+    if isinstance(source, Signature):
+        raise OptionError(f"{model} is a signature and holds no weights to inspect; give the model")
+    return source
+
+
+def located(model: str, options: Options) -> RepoRef | Signature:
+    """Return the model that is to be judged, as the options say where it is and what may be read of it.
+
+    Raise LineageError if there is none.
+    """
+    source = locate(model, options.local_hub, options.subfolder, options.file)
+    return options.allowed(source) if isinstance(source, RepoRef) else source
+
+
+def one(model: str, options: Options) -> RepoRef:
+    """Return the one model with weights that a name means, which may be in a folder of its repository.
+
+    Raise LineageError if there is none, or a signature in its place.
+    """
+    return only(weights(model, located(model, options)))
+
+
+def unambiguous(name: str, local_hub: Path | None = None) -> None:
+    """Raise RepositoryError for a name that may be one on the Hub and that something here has too.
+
+    Neither is silently taken for the other, whether the name is that of a model or of a base: who chose the name of a
+    folder of a checkout must not choose what is compared.
+    """
+    kind = "folder" if is_folder(name) else "file" if is_file(name) else ""
+    if kind and not is_path(name) and not (local_hub and spelled(local_hub, name)):
+        raise RepositoryError(
+            f"{name} may be a name on the Hub, and there is a {kind} ./{name} here: write ./{name}, or {name}@main for "
+            "what is on the Hub"
+        )
+
+
+def is_here(name: str) -> bool:
+    """Return whether a name that the user typed is a path of this machine, whether there is anything or not."""
+    return is_path(name) and (_PART.fullmatch(name) is None or is_folder(name) or is_file(name))
+
+
+def is_path(name: str) -> bool:
+    """Return whether a name that the user typed means a folder or a file, such as ./x.
+
+    It does if it cannot be a name on the Hub. It also does if it is a file with the name that `extract` gives, of
+    weights, or of a converted model.
+    """
+    of_file = Path(name).suffix in WEIGHTS or nameable(name)
+    return hub_name(name) is None or ("/" not in name and of_file and is_file(name))
+
+
+def with_folders(claims: Claims, source: RepoRef) -> Claims:
+    """Return the claims of a repository, each with the folder here that may be meant; those of one on the Hub as is."""
+    if source.remote is not None:
+        return claims
+    return replace(claims, claims=tuple(_with_folder(claim, source.folder) for claim in claims.claims))
+
+
+def _with_folder(claim: Claim, model: Path) -> Claim:
+    held = (place for place in _places(claim.base, model) if is_folder(str(place)) and is_file(f"{place}/config.json"))
+    folder = next((place for place in held if not place.samefile(model)), None)
+    return claim if folder is None else replace(claim, folder=typed(os.path.relpath(folder)))
+
+
+def _places(base: str, model: Path) -> Iterator[Path]:
+    """Yield where a base may lie: in the working directory, or beside the model if the name has no organisation."""
+    path = PurePath(base)
+    if not path.is_absolute() and ".." not in path.parts:
+        yield Path(base)
+    last = re.split(r"[/\\]", base.rstrip("/\\"))[-1]
+    if last not in ("", ".", "..") and (last == base or hub_name(base) is None):
+        yield Path(os.path.realpath(model)).parent / last

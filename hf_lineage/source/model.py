@@ -1,0 +1,311 @@
+"""Model: one model of a comparison; its headers are read at once, its weights and signature when needed.
+
+There are two classes, by the source of the signature: the weights, or a cached or given signature.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hf_lineage.architecture.layout import Layout
+from hf_lineage.architecture.paths import NAMED, resolve_paths
+from hf_lineage.architecture.schema import Factorization, prefixes
+from hf_lineage.errors import Ambiguous, SignatureError
+from hf_lineage.hub.repo import RepoRef
+from hf_lineage.signature.extract import extract_paths
+from hf_lineage.signature.recipe import Recipe, Spec
+from hf_lineage.signature.sample import Sample, sampled
+from hf_lineage.signature.values import CACHE, FILE, WEIGHTS, Origin, PathSignature, Signature, joined, some_layers
+from hf_lineage.source.config import Described, about, described
+from hf_lineage.source.contents import adapter_beside
+from hf_lineage.source.headers import Opened, bound, opened
+from hf_lineage.source.options import Options
+
+
+@dataclass(frozen=True)
+class Downloads:
+    """Amount of data that was downloaded of one model."""
+
+    requests: int
+    moved: int
+    """Downloaded bytes."""
+    stored: int
+    """Bytes of all tensors of the model."""
+
+
+class Reading:
+    """The signature of any layers of one model; no layer is read twice."""
+
+    def __init__(self, model: Opened, options: Options, cached: bool) -> None:
+        self._model, self._options, self._cached = model, options, cached
+        self._read: frozenset[int] = frozenset()
+        self._signature: Signature | None = None
+        self._samples: dict[bool, tuple[object, Signature]] = {}
+
+    def read(self, layers: Collection[int] | None = None) -> Signature:
+        """Return the signature of these layers, or of all if none are named; raise LineageError if one cannot be read.
+
+        Once all layers are read, their signature is cached.
+        """
+        layout = self._model.layout
+        wanted = frozenset(range(layout.layers) if layers is None else layers)
+        new = layout.only(wanted - self._read)
+        self._read |= wanted
+        if self._signature is None:
+            self._signature = self._extracted(new)
+        elif new.paths:
+            self._signature = joined(self._signature, self._extracted(new))
+        if self._cached and new.paths and len(self._read) == layout.layers:
+            from hf_lineage.signature.cache import write
+
+            write(self._model.described.repo, layout.factorization, self._signature)
+        return some_layers(self._signature, wanted)
+
+    @property
+    def at_hand(self) -> Signature | None:
+        """The signature of the layers that were read so far, or of a sample of all their units; None without either."""
+        _, of_all_units = self._samples.get(True, (None, None))
+        return self._signature or of_all_units
+
+    def sampled(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
+        """Return the signature of a sample of these layers along some paths.
+
+        The last one of some units is kept, and the last one of all.
+        """
+        asked = (tuple(paths), tuple(layers), sample)
+        before, signature = self._samples.get(sample.all_units, (None, None))
+        if signature is None or before != asked:
+            signature = self._sampled(paths, layers, sample)
+            self._samples[sample.all_units] = asked, signature
+        return signature
+
+    def _sampled(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
+        layout, recipe = self._model.layout, self._options.recipe
+        with about(self._model.described.repo):
+            read = functools.partial(sampled, self._model.checkpoint, layout, recipe)
+            seen = {path: read(path, layers, sample) for path in paths}
+        (width,) = {len(path.corner.T) for path in seen.values()}
+        return self._build(seen, layout.only(layers), replace(recipe, probes=None), width)
+
+    def _extracted(self, layout: Layout) -> Signature:
+        options = self._options
+        with about(self._model.described.repo):
+            paths = extract_paths(self._model.checkpoint, layout, options.recipe, options.paths, options.max_memory)
+        return self._build(paths, layout, options.recipe, layout.width)
+
+    def _build(self, paths: Mapping[str, PathSignature], layout: Layout, recipe: Recipe, width: int) -> Signature:
+        repo = self._model.described.repo
+        return Signature(
+            model=repo.name,
+            commit=repo.commit,
+            architecture=self._model.described.architecture,
+            factorization=layout.factorization.name,
+            exchangeable=layout.factorization.exchangeable is True,
+            width=width,
+            layers=layout.layers,
+            recipe=recipe,
+            paths=paths,
+            without={path: layout.without(path) for path in paths if layout.without(path)},
+            notes=self._model.notes,
+            reservations=self._model.reservations,
+            unaccounted=self._model.doubtful,
+            own_code=self._model.own_code,
+            read_as=self._model.described.read_as,
+        )
+
+
+Rows = Mapping[str, Mapping[int, int]]  # by path, the numbers of the layers that have it, each with its width
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedModel(ABC):
+    """One model of a comparison, its headers read and checked."""
+
+    name: str
+    commit: str | None
+    identity: tuple[str, ...] | None
+    """Equal for all names of one model; None for a signature that the user gave."""
+    local: bool
+    width: int
+    layers: int
+    rows: Rows
+    origin: Origin
+    notes: tuple[str, ...] = ()
+    """Sentences about files beside the weights that were not read."""
+    reservations: tuple[str, ...] = ()
+    """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
+    unaccounted: tuple[str, ...] = ()
+    """Names of stored tensors that are not the class's own."""
+    own_code: str = ""
+    read_as: str = ""
+    """A sentence about code that the repository brings, and the listed class whose tensors it has; mostly empty."""
+    repo: RepoRef | None = None
+    """The repository; None of a signature that the user gave."""
+    factorization: Factorization | None = None
+    reopen: Callable[[], Opened] | None = None
+    """Opens the weights, also where a signature stands for them; None, as is `factorization`, if they are not read."""
+
+    @abstractmethod
+    def signature(self, layers: Collection[int] | None = None) -> Signature:
+        """Return the signature of these layers, by default of all; raise LineageError if it cannot be made."""
+
+    @property
+    def at_hand(self) -> Signature | None:
+        """The signature of those layers that are known without reading more; None if no layer is."""
+        return self.signature()
+
+    def downloads(self) -> Downloads | None:
+        """Return what was downloaded so far; None for a model on this machine."""
+        return None
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether its configuration does not say which layers it has, so that weights that no loader reads may be."""
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromWeights(OpenedModel):
+    """A model whose weights are read, each layer when it is first needed."""
+
+    opened: Opened
+    reading: Reading
+
+    @classmethod
+    def from_opened(cls, model: Opened, options: Options, cached: bool = True) -> FromWeights:
+        """Return a model from its headers; if `cached`, the signature of one on the Hub is, of all its layers."""
+        repo, layout = model.described.repo, model.layout
+        options = replace(options, paths=resolve_paths(options.paths, layout.paths))
+        return cls(
+            name=repo.name,
+            commit=repo.commit,
+            identity=repo.identity,
+            local=repo.remote is None,
+            width=layout.width,
+            layers=layout.layers,
+            rows={path: {number: layout.widths[number] for number in layout.numbers(path)} for path in layout.paths},
+            origin=WEIGHTS,
+            notes=model.notes,
+            reservations=model.reservations,
+            unaccounted=model.doubtful,
+            own_code=model.own_code,
+            read_as=model.described.read_as,
+            repo=repo,
+            factorization=model.layout.factorization,
+            reopen=lambda: model,
+            opened=model,
+            reading=Reading(model, options, cached and repo.remote is not None),
+        )
+
+    def signature(self, layers: Collection[int] | None = None) -> Signature:
+        """Return the signature of these layers; what was read before is not read again."""
+        return self.reading.read(layers)
+
+    @property
+    def at_hand(self) -> Signature | None:
+        """The signature of the layers that were read so far, or of a sample of all units; None without either."""
+        return self.reading.at_hand
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether its configuration does not say which layers it has: of blocks only some have layers."""
+        return any("{block}" in prefix for prefix in prefixes(self.opened.layout.factorization))
+
+    def downloads(self) -> Downloads | None:
+        """Return what was downloaded so far; None for a model on this machine."""
+        checkpoint = self.opened.checkpoint
+        stored = sum(part.size for part in checkpoint.stored.values())
+        return Downloads(checkpoint.requests, checkpoint.bytes_read, stored) if checkpoint.remote else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromSignature(OpenedModel):
+    """A model of which only a signature is read: the cached one, or one that the user gave."""
+
+    stored: Signature
+    spec: Spec | None = None
+    """Requirements on a signature that the user gave; None for other signatures, which were chosen to meet them."""
+
+    @classmethod
+    def from_stored(
+        cls, stored: Signature, origin: Origin, repo: RepoRef | None = None, spec: Spec | None = None
+    ) -> FromSignature:
+        """Return a model from its signature, which is that of a repository, or one that the user gave."""
+        rows = {
+            path: dict(zip(stored.numbers(path), parts.widths or (stored.width,) * len(parts.trace), strict=True))
+            for path, parts in stored.paths.items()
+        }
+        return cls(
+            name=stored.model,
+            commit=stored.commit,
+            identity=repo.identity if repo else None,
+            local=repo is None,
+            width=stored.width,
+            layers=stored.layers,
+            rows=rows,
+            origin=origin,
+            notes=stored.notes,
+            reservations=stored.reservations,
+            unaccounted=stored.unaccounted,
+            own_code=stored.own_code,
+            read_as=stored.read_as,
+            repo=repo,
+            stored=stored,
+            spec=spec,
+        )
+
+    def signature(self, layers: Collection[int] | None = None) -> Signature:
+        """Return the signature of these layers; SignatureError if it is not what is asked for."""
+        if self.spec is not None:
+            asked = () if self.spec.paths in NAMED else self.spec.paths
+            missing = [path for path in asked if path not in self.stored.paths]
+            if missing or self.stored.recipe != self.spec.recipe:
+                what = f"path {missing[0]}" if missing else f"recipe {self.stored.recipe.name} with other parameters"
+                raise SignatureError(
+                    f"{self.stored.model}: the stored signature lacks what this check needs ({what}); extract it again"
+                )
+        return some_layers(self.stored, layers)
+
+
+def open_model(source: RepoRef | Signature, options: Options) -> OpenedModel:
+    """Open a model by its headers; its cached signature may replace the weights.
+
+    Raise NothingToCompare if there is nothing to compare, and another LineageError for any other failure.
+    """
+    if isinstance(source, Signature):
+        return FromSignature.from_stored(source, FILE, spec=options)
+    source = options.allowed(source)
+    model = described(source, options.choice)
+    headers, cached = None, _cached(model, replace(options, paths=NAMED.get(options.paths, options.paths)))
+    if not cached and options.paths in NAMED:
+        headers = bound(model)
+        options = replace(options, paths=resolve_paths(options.paths, headers.layout.paths))
+        cached = _cached(model, options)
+    reopen = functools.cache(lambda: opened(model, headers))
+    if not cached:
+        return FromWeights.from_opened(reopen(), options)
+    stored = FromSignature.from_stored(cached, CACHE, source)
+    return replace(stored, factorization=model.factorization, reopen=reopen, read_as=model.read_as)
+
+
+def _cached(model: Described, options: Options) -> Signature | None:
+    """Return the signature of a model on the Hub along these paths, if an earlier check kept it."""
+    if model.repo.remote is None or options.recompute:
+        return None
+    from hf_lineage.signature.cache import find
+
+    return find(model.repo, model.architecture, model.factorization, options)
+
+
+def open_candidate(source: RepoRef | Signature, options: Options) -> OpenedModel:
+    """Open a model that is judged, as `open_model`; NothingToCompare for one that is loaded with an adapter."""
+    model = open_model(source, options)
+    if isinstance(source, RepoRef) and adapter_beside(source):
+        raise Ambiguous(
+            f"{source} holds an adapter beside its weights, which transformers applies where peft is installed: merge "
+            "it into the weights, or remove it"
+        )
+    return model

@@ -1,0 +1,146 @@
+"""Options: what a check depends on besides the models, all of it in one record; a function takes the part it needs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+
+from hf_lineage.architecture.registry import Choice, listing, similar
+from hf_lineage.errors import OptionError, printable
+from hf_lineage.evidence.criteria import Budget, Criteria
+from hf_lineage.files.paths import CACHE, outside_checkouts
+from hf_lineage.hub.repo import RepoRef
+from hf_lineage.options import settle
+from hf_lineage.signature.recipe import Names, OptionalPath, Spec
+
+if TYPE_CHECKING:
+    from hf_lineage.evidence.p_values import EmpiricalNull
+
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Spec):
+    """Settings of a check, besides the models; a value out of range, or of another kind, raises OptionError.
+
+    So does a cache in a git checkout. `settings` lists what each may be.
+
+    Text stands for a path, the name of a recipe for the recipe, and one name for several of them.
+
+    >>> Options(alpha=2)
+    Traceback (most recent call last):
+    hf_lineage.errors.OptionError: alpha must lie between 1e-06 and 0.5, not 2
+    >>> Options(local_hub="examples/hub", recipe="paper", paths="mlp").paths
+    ('mlp',)
+    """
+
+    # Declared again: of the fields of a frozen base mypy knows only what may be written, and not what is held.
+    paths: Names = Names(*Spec.paths)
+    """Names of paths, or all of them: `all`."""
+    recompute: bool = False
+    """Whether to read weights even where a signature of them is cached."""
+
+    alpha: float = Criteria.alpha
+    permutations: int = Criteria.permutations
+    """Number of permutations that are drawn at first, unless alpha takes more. `sequence` may draw further ones."""
+    seed: int | None = None
+    """Seed of the permutations, of the order in which layers are read, and of the units that are drawn.
+
+    None: a new one for each report.
+    """
+    nulls: Names = Names()
+    """Models known to be independent of the base, or names of published nulls."""
+    budget: Budget | None = None
+    """`quick` stops reading layers as soon as the verdict is clear; None: `quick` unless the others need all layers."""
+    min_share: float = Criteria.min_share
+    """A claim is verified only if more than this share of what the model's units write is inherited."""
+    accept: Names = Names()
+    """Codes that are accepted though they verify no claim, of `evidence.ACCEPTABLE`."""
+
+    max_memory: str | None = None
+    local_hub: OptionalPath = OptionalPath()
+    subfolder: str = ""
+    """The folder of the repository in which the model is; bases are searched for the same folder."""
+    file: str | None = None
+    """The file of a converted model (GGUF, ONNX) if its repository has several; bases are not concerned."""
+    allow_pickle: bool = False
+    """Whether the tensors of a pickle are read, of the model and of its bases; nothing in it is run."""
+    as_class: str | None = None
+    """The listed class to use for a model whose own class is not listed."""
+    run: bool = False
+    """Whether both models are loaded and run, so that a verdict rests on what their parts do; needs the extra `run`."""
+    strict: bool = False
+    """Whether every number is held against the base's: whether the model is its quantization and nothing else."""
+    registry: OptionalPath = OptionalPath()
+    """The user's factorizations for classes that are not listed."""
+
+    def __new__(cls, **named: Any) -> Self:
+        """Make the record; raise OptionError for a name that is no option."""
+        if unknown := [name for name in named if name not in cls.__dataclass_fields__]:
+            names = ", ".join(cls.__dataclass_fields__)
+            raise OptionError(f"there is no option {printable(unknown[0], 60)}; the options are {names}")
+        return super().__new__(cls)
+
+    @property
+    def choice(self) -> Choice:
+        """The reading that the user chooses for a model whose class the registry does not list."""
+        return Choice(self.as_class, self.registry)
+
+    def allowed(self, repo: RepoRef) -> RepoRef:
+        """Return a repository with what the user allows to read of it."""
+        return replace(repo, allow_pickle=True) if self.allow_pickle else repo
+
+    def criteria(
+        self, *, analyses: int, further: int = 0, independent: Mapping[str, EmpiricalNull] | None = None
+    ) -> Criteria:
+        """Return what a verdict depends on, for so many tests of one claim; `independent` are the nulls by path."""
+        return Criteria(
+            alpha=self.alpha,
+            min_share=self.min_share,
+            accept=self.accept,
+            paths=self.paths,
+            permutations=self.permutations,
+            seed=self.seed or 0,
+            analyses=analyses,
+            further=further,
+            independent=independent or {},
+        )
+
+    def __post_init__(self) -> None:
+        settle(self)
+        outside_checkouts(CACHE)
+        Spec.__post_init__(self)
+        if self.budget == "quick" and (self.nulls or self.recipe.probes is None):
+            raise OptionError("--null and a recipe without probes need all layers; leave --budget quick out")
+        if self.run:
+            from hf_lineage.running.process import refuse_without_extra
+
+            refuse_without_extra()
+        if self.registry is not None and not self.registry.is_dir():
+            raise OptionError(f"{self.registry} is not a folder; name the one with the factorizations")
+        if self.as_class and not self.registry and not any(listing(self.as_class)):
+            meant = similar(self.as_class)
+            instead = f"did you mean {meant}?" if meant else "`hf-lineage registry` lists them"
+            raise OptionError(f"--as {printable(self.as_class, 200)} is not a class of the registry; {instead}")
+
+
+def takes_options(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Return a function of the API that says where its options stand when one is named as an argument of its own."""
+    known = inspect.signature(function).parameters
+
+    @functools.wraps(function)
+    def called(*arguments: Given.args, **named: Given.kwargs) -> Result:
+        for name, value in named.items():
+            if name in Options.__dataclass_fields__:
+                example = f"{function.__name__}(..., options=Options({name}={printable(repr(value), 100)}))"
+                raise OptionError(f"{name} is a field of hf_lineage.Options; write {example}")
+            if name not in known:
+                raise OptionError(f"{function.__name__} takes no {printable(name, 60)}; it takes {', '.join(known)}")
+        return function(*arguments, **named)
+
+    return called

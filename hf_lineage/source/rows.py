@@ -1,0 +1,206 @@
+"""Rows: some rows of the matrices of a model as numbers, by themselves or beside those of another model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from hf_lineage.architecture.layout import is_transposed
+from hf_lineage.architecture.matrix_sets import BIASES, LayerSet
+from hf_lineage.architecture.registry import Slot
+from hf_lineage.architecture.schema import as_names
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.rounding import DIGITS, Matrix
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import as_stored, single
+from hf_lineage.errors import printable
+from hf_lineage.evidence.relation import ATTENTION, MLPS, NORMS
+from hf_lineage.evidence.verdict import Verdict
+from hf_lineage.signature.sample import Runs, Sample, runs
+from hf_lineage.signature.values import CACHE
+from hf_lineage.source.headers import Opened
+from hf_lineage.source.model import FromWeights, OpenedModel
+from hf_lineage.source.options import Options
+from hf_lineage.source.pairing import by_bare_name
+
+RUNS = 2
+"""Runs of a sample's rows that are compared of each matrix."""
+STACKED = 3
+"""Dimensions of a tensor of stacked experts."""
+UNSEEN = ("query", "key")
+"""Roles of which a sample reads nothing."""
+ROWS = 128
+"""Rows of other matrices that are compared, as many as share a scale at most."""
+LARGE = 2**20
+"""Numbers of a matrix from which on only these rows are compared."""
+WRITERS = ("down", "output")
+"""Roles whose columns are hidden units; the rows of MLP_READERS are."""
+
+
+def rows_of(model: FromWeights, role: str, layer_set: LayerSet, layer: int, sample: Sample, sampled: bool) -> Runs:
+    """Return the rows of a large matrix that are compared; none stands for all.
+
+    `sampled` says that no more than a sample of the layer is on this disk.
+    """
+    slot, checkpoint = layer_set.slots[role], model.opened.checkpoint
+    count, *_ = shape = checkpoint.tensors[slot.tensor].shape
+    if checkpoint.rows(slot.tensor) is None or _turned(model, slot):
+        return ()
+    if not sampled:
+        return () if math.prod(shape) <= LARGE else runs(count, ROWS, ROWS, f"rows {sample.seed} {layer}")
+    if role in WRITERS:
+        return sample.coordinates_of(count)
+    size = layer_set.heads[role].size
+    return tuple(slice(run.start * size, run.stop * size) for run in sample.units_of(layer_set, layer)[:RUNS])
+
+
+def matrix(model: FromWeights, slot: Slot, rows: Runs) -> Matrix:
+    """Return some rows of a matrix (out, in), or all of it; of stacked experts the first."""
+    checkpoint = model.opened.checkpoint
+    stored = checkpoint.rows(slot.tensor) if rows and not _turned(model, slot) else None
+    if stored is not None:
+        return single(checkpoint.read_pieces(slot.tensor, [stored.tensor.rows(run) for run in rows]))
+    whole = checkpoint.read(slot.tensor)
+    whole = single(whole[0] if whole.ndim == STACKED else whole)
+    numbers = whole.reshape(len(whole), -1)
+    numbers = numbers.T if _turned(model, slot) else numbers
+    return np.concatenate([numbers[run] for run in rows]) if rows else numbers
+
+
+def digits_of(checkpoint: Checkpoint, name: str) -> int:
+    """Return the binary digits with which a tensor is stored, those of float32 where it is decoded."""
+    (first, *_) = checkpoint.tensors[name].parts
+    return DIGITS["F32"] if name in checkpoint.decoded else DIGITS.get(checkpoint.stored[first].dtype, DIGITS["F32"])
+
+
+def bits_of(checkpoint: Checkpoint, name: str) -> float:
+    """Return bits a weight with which a tensor is stored, its scales included; 0 where none is decoded from codes."""
+    parts = checkpoint.parts([name]).values()
+    if name not in checkpoint.decoded or {part.dtype for part in parts} <= DIGITS.keys():
+        return 0.0
+    return 8 * sum(part.size for part in parts) / checkpoint.tensors[name].numbers
+
+
+def name_broken(outcome: Verdict, models: Sequence[OpenedModel]) -> Verdict:
+    """Return a verdict that names the first tensor of each model by which a layer is not finite, if there is one."""
+    broken = [{path: one.not_finite[side] for path, one in outcome.evidence.items()} for side in range(len(models))]
+    pairs = [(model, layers) for model, layers in zip(models, broken, strict=True) if any(layers.values())]
+    found = [next(_broken(model.reopen(), layers), "") for model, layers in pairs if model.reopen]
+    return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *found))))
+
+
+def _broken(opened: Opened, layers: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    for layer_set in (one for path, row in layers.items() for at in row for one in opened.layout.sets(path)[at]):
+        for name in layer_set.tensors:
+            numbers = opened.checkpoint.read(name)
+            if lost := numbers.size - np.count_nonzero(np.isfinite(numbers)):
+                yield f"{lost} of the {numbers.size} numbers of {printable(name, 200)} are not finite"
+
+
+def _turned(model: FromWeights, slot: Slot) -> bool:
+    return is_transposed(model.opened.layout.factorization, slot)
+
+
+MOST, RUN = 2**16, 32
+"""Numbers of a tensor that are read at most, unless a few rows have more, and rows that stand side by side."""
+BRANCHES = {"mlp": MLPS, "attention": ATTENTION}
+Place = tuple[str, int, bool | None]
+"""The kind of a tensor in words, the number of its layer, and whether its rows are residual coordinates; if not its
+columns are. -1 and None stand for those that are in no branch of a layer."""
+
+
+class Beside(NamedTuple):
+    """Some rows of one tensor of both models."""
+
+    kind: str
+    layer: int
+    writes: bool | None
+    numbers: int
+    """Numbers of the whole tensor."""
+    base: Matrix
+    candidate: Matrix
+    digits: tuple[int, ...]
+    """Binary digits with which the base stores them, and the candidate."""
+
+
+def weights_of(model: OpenedModel | Verdict | None, options: Options) -> FromWeights | None:
+    """Return a model whose weights can be read, opened again where its cached signature was used; None of any other."""
+    if isinstance(model, FromWeights):
+        return model
+    if isinstance(model, OpenedModel) and model.origin == CACHE and model.reopen:
+        return FromWeights.from_opened(model.reopen(), options, cached=False)
+    return None
+
+
+def rows_beside(
+    base: FromWeights,
+    candidate: FromWeights,
+    seed: int,
+    layers: Collection[int] | None = None,
+    coordinates: Runs = (),
+    fetch: bool = True,
+) -> Iterator[Beside]:
+    """Yield some rows of each tensor, or of those of some layers; without `fetch` of those alone that are here.
+
+    With residual coordinates it is matrices of the stream alone, and these rows of those that write into it.
+    """
+    places, known, wanted = _places(candidate.opened), by_bare_name(base.opened), []
+    for bare, name in by_bare_name(candidate.opened).items():
+        models = (base.opened.checkpoint, known.get(bare, "")), (candidate.opened.checkpoint, name)
+        place = _, layer, writes = places.get(name) or (_kind(candidate.opened, name), -1, None)
+        chosen = bare in known and (layers is None or layer in layers) and not (coordinates and writes is None)
+        flat = [one for model in models if chosen and (one := _flat(*model, fetch))]
+        if len(flat) == len(models) and flat[0].shape == flat[1].shape:
+            rows = coordinates if coordinates and writes else _rows(flat[1].shape, f"numbers {seed} {name}")
+            wanted.append((place, models, [[one.rows(run) for run in rows] for one in flat]))
+    for at, model in enumerate((base, candidate)):
+        model.opened.checkpoint.prefetch_pieces(piece for _, _, pieces in wanted for piece in pieces[at])
+    for place, models, pieces in wanted:
+        read = [single(one.read_pieces(name, some)) for (one, name), some in zip(models, pieces, strict=True)]
+        numbers = candidate.opened.checkpoint.tensors[models[1][1]].numbers
+        digits = tuple(digits_of(*one) for one in models)
+        yield Beside(*place, numbers, read[0], read[1], digits)
+
+
+def _flat(checkpoint: Checkpoint, name: str, fetch: bool) -> StoredTensor | None:
+    """Return a tensor as a matrix, all dimensions but the last taken as one; None where its rows cannot be read."""
+    info = checkpoint.tensors[name]
+    if info.decode is not as_stored or info.refusal or not info.numbers or not (fetch or checkpoint.at_hand(name)):
+        return None
+    stored = checkpoint.stored[info.parts[0]]
+    columns = stored.shape[-1] if len(stored.shape) > 1 else stored.numbers
+    return replace(stored, shape=(stored.numbers // columns, columns)) if stored.dtype in DIGITS else None
+
+
+def _rows(shape: Sequence[int], purpose: str) -> Runs:
+    wanted = max(1, MOST // shape[1])
+    return (slice(0, shape[0]),) if shape[0] <= wanted else runs(shape[0], wanted, min(RUN, wanted), purpose)
+
+
+def _places(model: Opened) -> dict[str, Place]:
+    """Return the places of the matrices, norms and biases of all branches, by their names."""
+    layout, places = model.layout, dict[str, Place]()
+    layers = ((branch, *layer) for branch, sets in layout.branches.items() for layer in enumerate(sets))
+    for branch, number, one in ((branch, number, one) for branch, number, sets in layers for one in sets):
+        places |= {name: (_kind(model, name), number, None) for name in (*one.tensors, *one.biases.values())}
+        for role, slot in one.slots.items():
+            writes = (role in WRITERS) is not is_transposed(layout.factorization, slot)
+            shape = model.checkpoint.tensors[slot.tensor].shape
+            known = not slot.latent and len(shape) == 2 and shape[0 if writes else 1] == one.width
+            places[slot.tensor] = BRANCHES.get(branch, branch), number, writes if known else None
+    return places
+
+
+def _kind(model: Opened, name: str) -> str:
+    """Return the kind of a tensor that is none of these matrices, in a word."""
+    shapes = model.checkpoint.shapes
+    if len(shapes[name]) < 2:
+        return "biases" if name.endswith(BIASES) else NORMS
+    table = [f"{one}.weight" for one in as_names(model.layout.factorization.embedding)]
+    if name in table or shapes[name] in [shapes.get(one) for one in table]:
+        return "embedding" if name in table else "head"
+    return name.removesuffix(".weight").rpartition(".")[2]

@@ -1,0 +1,228 @@
+"""Run: a model is loaded by its own class, in a process of its own, and run with and without some of its parts.
+
+The process sees a folder with the files that were judged and no others. A file that changes between the beginning
+and the end of the run is an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from hf_lineage.architecture.config_checks import QUANTIZED
+from hf_lineage.architecture.layout import Layout
+from hf_lineage.checkpoint.foreign import foreign_model
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.weight_files import weight_files
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.evidence.executed import Ran
+from hf_lineage.hub.repo import RepoRef
+from hf_lineage.running.process import TOKENIZER, Load, Process, Values, Writer
+from hf_lineage.signature.devices import CPU, budgets
+from hf_lineage.source.headers import Opened
+from hf_lineage.source.model import OpenedModel
+from hf_lineage.source.options import Options
+
+WRITERS = {"mlp": "down", "value_output": "output"}
+"""Path -> the role that writes into the stream."""
+CONFIG = "config.json"
+LEFT_OUT = ("auto_map", "_name_or_path", "_attn_implementation", "attn_implementation", "_experts_implementation")
+"""Keys of `config.json` that name code or another repository; the process does not see them."""
+SHARD = 2**30
+"""Bytes of a file of decoded numbers."""
+SAFETENSORS = ".safetensors"
+WHOLE = ("float32", 4)
+DTYPES = {"BF16": ("bfloat16", 2), "F16": ("float16", 2)}
+"""Format of most stored numbers -> the one in which a model runs that does not fit in WHOLE, and its bytes a number."""
+WORK = 2**31
+"""Bytes of memory for torch, for inputs, and for what becomes of them."""
+SECONDS, PER_GIB = 600.0, 600.0
+"""Longest time of one request: so many seconds, and so many more for each GiB of weights."""
+
+
+@dataclass(frozen=True)
+class RunModel:
+    """A model that runs, with the process that holds it."""
+
+    process: Process
+    ran: Ran
+
+    def hold(self, parts: Mapping[str, Sequence[int]]) -> Values:
+        """Return for each kind of input the loss, by sequence, if these parts write the same for every token.
+
+        Beside it stand the unit of the loss, and how much the model says at all.
+        """
+        held = {key: list(map(int, each)) for key, each in parts.items()}
+        return self.process.ask("hold", f"running {printable(self.ran.model, 60)} without some parts", parts=held)
+
+
+def list_writers(layout: Layout) -> Iterator[Writer]:
+    """Yield every matrix that writes into the stream, along the paths whose parts can be held."""
+    for path, role in WRITERS.items():
+        for layer, sets in enumerate(layout.sets(path)):
+            for number, one in enumerate(sets):
+                if role in one.slots:
+                    key, experts = part_key(path, layer, number), math.prod(one.stacked)
+                    yield Writer(key, one.slots[role].tensor, one.part, one.parts, experts, one.expert)
+
+
+def part_key(path: str, layer: int, number: int) -> str:
+    """Return the name under which parts of a set of a layer are held along a path."""
+    return f"{path} {layer} {number}"
+
+
+@contextlib.contextmanager
+def run_model(model: OpenedModel, base: OpenedModel, options: Options) -> Iterator[RunModel]:
+    """Run a model; raise NothingToCompare, which says why, where it cannot be, CheckpointError where a file changed.
+
+    A model without a tokenizer reads the tokens of that of its base.
+    """
+    if model.reopen is None:
+        raise NothingToCompare(f"{model.name}: its weights are not read")
+    opened = model.reopen()
+    if opened.described.within and (opened.described.read_as or opened.described.notes):
+        raise NothingToCompare(f"{model.name} could not be run: no class is run that is not listed")
+    others = base.reopen().described.repo if base.reopen else None
+    try:
+        with _folder(opened) as (folder, files), _process(opened, options, folder, files) as process:
+            tokens = _copy_tokenizer(opened.described.repo, others, folder)
+            shapes = process.ask("run", f"running {printable(model.name, 60)}", seed=options.seed or 0)
+            _refuse_left_out(opened, process.values["unexpected"])
+            numbers, on_disk = (int(process.values[key]) for key in ("numbers", "on_disk"))
+            inputs = {kind: tuple(shape) for kind, shape in shapes.items()}
+            yield RunModel(process, Ran(model.name, inputs, numbers, process.dtype, on_disk, tokens))
+    except NothingToCompare as error:
+        raise type(error)(f"{model.name} could not be run: {error}") from None
+
+
+def _refuse_left_out(opened: Opened, unexpected: Collection[str]) -> None:
+    judged = {name for layer_set in opened.layout.everything for name in layer_set.tensors}
+    if left_out := judged.intersection(unexpected):
+        raise NothingToCompare(f"transformers leaves out {printable(min(left_out), 200)}, which was judged")
+
+
+def _copy_tokenizer(own: RepoRef, base: RepoRef | None, folder: str) -> str:
+    """Copy the tokenizer of a model, or else of its base, and return whose it is, a key of `TOKENS`."""
+    for tokens, repo in (("own", own), ("base", base)):
+        if repo is not None and repo.offers(TOKENIZER):
+            repo.fetch(TOKENIZER)
+            Path(folder, TOKENIZER).write_bytes(repo.read_bytes(TOKENIZER) or b"")
+            return tokens
+    return "none"
+
+
+def _process(opened: Opened, options: Options, folder: str, files: Sequence[str]) -> Process:
+    """Return the process that is to load the files of a model, with bounds on its memory, its disk and its time.
+
+    It runs in float32 where it fits, else as it is stored, and else with layers that are read whenever it runs.
+    """
+    sizes = [tensor.numbers for tensor in opened.checkpoint.tensors.values()]
+    stored: Counter[str] = Counter()
+    for each in opened.checkpoint.stored.values():
+        stored[each.dtype] += each.numbers
+    usual = DTYPES.get("BF16" if _is_decoded(opened) else max(stored, key=stored.__getitem__), WHOLE)
+    free = budgets(options.max_memory)
+    memory = {str(device): max(size - WORK, 0) for device, size in free.items()}
+    room = sum(memory.values())
+    dtype, number = next((each for each in (WHOLE, usual) if each[1] * sum(sizes) <= room), usual)
+    offload, least = number * sum(sizes) > room, WORK + 2 * number * max(sizes)
+    if offload and least > free[CPU]:
+        raise NothingToCompare(f"it needs {least >> 20} MiB of memory, and there are {free[CPU] >> 20} MiB for it")
+    mapped = sum(Path(folder, file).stat().st_size for file in files)
+    within = None if _is_decoded(opened) else opened.described.within
+    prefix = within.place(opened.checkpoint.stored) if within else ""
+    writers = [replace(each, tensor=f"{prefix}{each.tensor}") for each in list_writers(opened.layout)]
+    load = Load(
+        folder,
+        opened.described.architecture,
+        tuple(files),
+        writers,
+        min(number * sum(sizes), room) + 2 * WORK + mapped,
+        dtype,
+        memory,
+        offload,
+        shutil.disk_usage(tempfile.gettempdir()).free // 2,
+        prefix,
+    )
+    return Process(load, SECONDS + PER_GIB * mapped / 2**30)
+
+
+@contextlib.contextmanager
+def _folder(opened: Opened) -> Iterator[tuple[str, list[str]]]:
+    """Yield a folder of links to the judged files, and the names of those with weights."""
+    repo = opened.described.repo
+    files = weight_files(repo)
+    if foreign_model(repo) or not all(file.endswith(SAFETENSORS) for file in files):
+        raise NothingToCompare(
+            "transformers is given safetensors files and a whole config.json alone: a converted file does not say all "
+            "that its class needs to compute the same; check the safetensors release"
+        )
+    repo.fetch(*files)
+    before = {file: repo.sha256(file) for file in files}
+    with tempfile.TemporaryDirectory(prefix="hf-lineage-files-") as folder:
+        config = opened.described.config if opened.described.within else repo.config()
+        Path(folder, CONFIG).write_text(json.dumps(_plain(config)), "utf-8")
+        if _is_decoded(opened):
+            shown = list(_decode(opened.checkpoint, folder))
+        else:
+            shown = files
+            for file in files:
+                Path(folder, file).symlink_to(Path(repo.located(file)).absolute())
+        if shown != [f"model{SAFETENSORS}"]:
+            index = {"metadata": {}, "weight_map": dict(_shards(folder, shown))}
+            Path(folder, f"model{SAFETENSORS}.index.json").write_text(json.dumps(index), "utf-8")
+        yield folder, shown
+    changed = [file for file in files if repo.sha256(file) != before[file]]
+    if changed:
+        raise CheckpointError(f"{repo}: {printable(changed[0], 200)} changed while the model ran; run again")
+
+
+def _is_decoded(opened: Opened) -> bool:
+    """Return whether a model is run from numbers that are decoded here, so that no library for its format is needed."""
+    return bool(opened.checkpoint.decoded) or not opened.described.config.keys().isdisjoint(QUANTIZED)
+
+
+def _decode(checkpoint: Checkpoint, folder: str) -> Iterator[str]:
+    """Write every tensor as plain numbers, and yield the names of the files."""
+    from safetensors.numpy import save_file
+
+    size, free = 2 * sum(each.numbers for each in checkpoint.tensors.values()), shutil.disk_usage(folder).free // 2
+    if size > free:
+        raise NothingToCompare(f"its numbers take {size >> 20} MiB when they are decoded, and {free >> 20} are free")
+    names = list(checkpoint.tensors)
+    batch: dict[str, Any] = {}
+    for number, name in enumerate(names):
+        tensor = checkpoint.read(name)
+        half = tensor.dtype.kind == "f" and name in checkpoint.decoded
+        batch[name] = np.array(tensor, ml_dtypes.bfloat16 if half else tensor.dtype, order="C")
+        if name is names[-1] or sum(each.nbytes for each in batch.values()) > SHARD:
+            file = f"decoded-{number}{SAFETENSORS}"
+            save_file(batch, Path(folder, file))
+            batch = {}
+            yield file
+
+
+def _shards(folder: str, files: Sequence[str]) -> Iterator[tuple[str, str]]:
+    from safetensors import safe_open
+
+    for file in files:
+        with safe_open(Path(folder, file), "np") as stored:
+            yield from ((tensor, file) for tensor in stored.keys())  # noqa: SIM118 - it is no mapping
+
+
+def _plain(config: Any) -> Any:
+    """Return a configuration without what names code, another repository, or how numbers were stored."""
+    if isinstance(config, dict):
+        return {key: _plain(value) for key, value in config.items() if key not in (*LEFT_OUT, *QUANTIZED)}
+    return [_plain(value) for value in config] if isinstance(config, list) else config

@@ -1,0 +1,148 @@
+import pytest
+
+from hf_lineage.architecture.class_tensors import older, places, world
+from hf_lineage.architecture.registry import lookup
+from hf_lineage.errors import CheckpointError, NothingToCompare
+
+LAYER = "model.layers.0"
+
+ATTENTION = {f"self_attn.{role}_proj.weight" for role in "qkvo"}
+
+NORMS = {"input_layernorm.weight", "post_attention_layernorm.weight"}
+
+BESIDE = {"model.embed_tokens.weight", "model.norm.weight"}
+
+PARTS = ("gate", "up", "down")
+
+DENSE = {f"mlp.{role}_proj.weight" for role in PARTS}
+
+LLAMA = ATTENTION | NORMS | DENSE
+
+SPARSE = {f"mlp.experts.{expert}.{role}_proj.weight" for role in PARTS for expert in (0, 1)} | {"mlp.gate.weight"}
+
+QWEN = ATTENTION | NORMS | SPARSE | {"self_attn.q_norm.weight", "self_attn.k_norm.weight"}
+
+SHARED = {f"mlp.shared_expert.{role}_proj.weight" for role in PARTS}
+
+
+def tensors_of(architecture, names, prefix=LAYER, beside=BESIDE, **config):
+    config = {"architectures": [architecture], **config}
+    shapes = dict.fromkeys(beside | {f"{prefix}.{name}" for name in names}, (4, 4))
+    return world(architecture, lookup(config)[1], shapes, config)
+
+
+def outside(known):
+    return {name.removeprefix(f"{LAYER}.") for name in known.outside}
+
+
+def test_a_model_as_it_is_saved_is_all_that_its_class_builds():
+    for known in (tensors_of("LlamaForCausalLM", LLAMA), tensors_of("Qwen3MoeForCausalLM", QWEN)):
+        assert (known.outside, known.unaccounted, known.missing, known.reservations) == (frozenset(), (), (), ())
+
+
+def test_the_layers_may_stand_under_the_prefix_of_the_class_or_without_it():
+    bare = {"embed_tokens.weight", "norm.weight"}
+    known = tensors_of("LlamaForCausalLM", LLAMA, "layers.0", bare)
+    assert (known.outside, known.missing) == (frozenset(), ())
+
+
+def test_a_class_with_its_layers_elsewhere_loads_nothing():
+    with pytest.raises(NothingToCompare, match="where LlamaModel has none: transformers fills all"):
+        tensors_of("LlamaModel", LLAMA, "transformer.layers.0", {"transformer.embed_tokens.weight"})
+
+
+def test_a_tensor_of_another_class_is_no_part_and_is_named():
+    known = tensors_of("Qwen3MoeForCausalLM", QWEN | SHARED)
+    assert outside(known) == SHARED
+    assert known.unaccounted == tuple(sorted(f"{LAYER}.{name}" for name in SHARED))
+    assert outside(tensors_of("Qwen2MoeForCausalLM", QWEN | SHARED)) == {
+        "self_attn.q_norm.weight",
+        "self_attn.k_norm.weight",
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "built", "left"),
+    [
+        ({}, SPARSE, DENSE),
+        ({"num_experts": 0}, DENSE, SPARSE),
+        ({"num_local_experts": 0}, DENSE, SPARSE),
+        ({"mlp_only_layers": [0]}, DENSE, SPARSE),
+        ({"mlp_only_layers": [1]}, SPARSE, DENSE),
+        ({"decoder_sparse_step": 2}, DENSE, SPARSE),
+    ],
+)
+def test_a_setting_decides_which_of_two_parts_is_built(config, built, left):
+    both = tensors_of("Qwen3MoeForCausalLM", QWEN | DENSE, **config)
+    assert outside(both) == left
+    assert both.missing == ()
+    alone = tensors_of("Qwen3MoeForCausalLM", (QWEN | DENSE) - built, **config)
+    assert {name.removeprefix(f"{LAYER}.") for name in alone.missing} == {
+        name.replace(".0.", ".*.") for name in built if ".1." not in name
+    }
+
+
+@pytest.mark.parametrize("value", ["x", [None], {"a": 1}, 1e300, -1])
+def test_a_setting_of_a_wrong_kind_makes_nothing_certain(value):
+    known = tensors_of("Qwen3MoeForCausalLM", QWEN | DENSE, decoder_sparse_step=value, mlp_only_layers=value)
+    assert known.missing == ()
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_bias_counts_where_the_class_has_it(asked):
+    biases = {f"mlp.{role}_proj.bias" for role in PARTS}
+    assert outside(tensors_of("LlamaForCausalLM", LLAMA | biases, mlp_bias=asked)) == (set() if asked else biases)
+    assert tensors_of("LlamaForCausalLM", LLAMA, mlp_bias=asked).missing == ()
+    assert outside(tensors_of("Qwen2ForCausalLM", LLAMA | biases, mlp_bias=asked)) == biases
+    corrected = QWEN | {"mlp.gate.e_score_correction_bias"}
+    assert outside(tensors_of("Qwen3MoeForCausalLM", corrected)) == {"mlp.gate.e_score_correction_bias"}
+
+
+def test_what_is_not_stored_is_made_up_at_random():
+    known = tensors_of("LlamaForCausalLM", LLAMA - {"mlp.up_proj.weight"}, beside=BESIDE - {"model.norm.weight"})
+    assert set(known.missing) == {"model.norm.weight", "model.layers.0.mlp.up_proj.weight"}
+    (reservation,) = known.reservations
+    assert reservation.startswith(
+        "2 tensors that the class has with this config.json are not stored, such as model.norm.weight"
+    )
+
+
+@pytest.mark.parametrize(
+    ("added", "unaccounted"),
+    [
+        ({"lm_head.weight", "score.weight"}, ()),
+        ({f"{LAYER}.self_attn.rotary_emb.inv_freq"}, ()),
+        ({"another.weight"}, ("another.weight",)),
+        ({f"{LAYER}.mlp.down_proj.input_scale"}, (f"{LAYER}.mlp.down_proj.input_scale",)),
+        ({"layers.0.input_layernorm.weight"}, ("layers.0.input_layernorm.weight",)),
+        ({"norm.weight"}, ("model.norm.weight", "norm.weight")),
+    ],
+)
+def test_what_the_class_does_not_save_and_every_second_name_is_unaccounted_for(added, unaccounted):
+    assert tensors_of("LlamaForCausalLM", LLAMA, beside=BESIDE | added).unaccounted == unaccounted
+
+
+def test_old_names_are_those_of_today():
+    assert older("output.LayerNorm.gamma") == "output.LayerNorm.weight"
+    assert older("output.LayerNorm.weight") == "output.LayerNorm.weight"
+    assert older("layer_scale.gamma") == "layer_scale.gamma"
+
+
+def test_nothing_is_known_of_a_class_of_another_library_or_of_another_factorization():
+    _, llama = lookup({"architectures": ["LlamaForCausalLM"]})
+    shapes = dict.fromkeys((f"{LAYER}.{name}" for name in LLAMA | SHARED), (4, 4))
+    for architecture in ("AClassOfAnotherLibrary", "Qwen3MoeForCausalLM"):
+        known = world(architecture, llama, shapes, {})
+        assert (known.outside, known.missing) == (frozenset(), ())
+
+
+STACK = "layers.0.experts.both"
+
+
+@pytest.mark.parametrize("shape", [(4097, 8, 4), (4, 7, 4), (4, 0, 4), (4,), ()])
+def test_a_shape_that_no_stack_of_experts_has_is_refused_by_its_name(shape):
+    """`tests/tensors/test_tables.py` has the places of every class."""
+    with pytest.raises(
+        CheckpointError, match=rf"{STACK} has shape .* does not fit .*\.\*\.gate and .*\.\*\.up: the weights"
+    ):
+        places({"layers.*.experts.both": ("layers.*.experts.*.gate", "layers.*.experts.*.up")}, {STACK: shape})

@@ -1,0 +1,182 @@
+"""A model of a class that nobody listed is read as the listed class with its tensors, and nothing is verified by it."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from hf_lineage.architecture.layout import bind
+from hf_lineage.architecture.likeness import OWN_CODE, find_likes, fitting_class, unread
+from hf_lineage.architecture.registry import factorizations, listing, lookup
+from hf_lineage.architecture.tables import registry_table
+from hf_lineage.hub.repo import resolve
+from hf_lineage.source.parts import PARTS, Parts
+from tests.conformance.models import tiny_model
+from tests.invoking import lineage
+from tests.models import WEIGHTS, edit_json, fine_tuned, open_checkpoint, shard, spoil, tiny_llama
+
+READ = ["RELATED", "unlisted-class"]
+
+AUTO = {"AutoModelForCausalLM": "modeling.Theirs"}
+
+
+def likes(folder, **config):
+    shapes = {name: tuple(tensor.shape) for name, tensor in load_file(folder / WEIGHTS).items()}
+    said = json.loads((folder / "config.json").read_text()) | {"architectures": ["TheirsForCausalLM"]} | config
+    return [(like.architecture, *like.within.prefixes) for like in find_likes(shapes, said)]
+
+
+def random_weights(name, folder, seed):
+    tiny_model(name, {}).save_pretrained(folder)
+
+    def draw(tensors):
+        torch.manual_seed(seed)
+        for key, tensor in tensors.items():
+            tensors[key] = torch.randn_like(tensor.float()) if tensor.ndim > 1 else tensor
+
+    return spoil(folder, draw)
+
+
+def kimi(folder):
+    """The language model of Kimi K2.5, with the names of its published code."""
+    config = json.loads((folder / "config.json").read_text())
+    whole = {"architectures": ["KimiK25ForConditionalGeneration"], "auto_map": AUTO, "model_type": "kimi_k25"}
+    (folder / "config.json").write_text(json.dumps(whole | {"text_config": config | {"model_type": "kimi_k2"}}))
+
+    def rename(tensors):
+        for name in list(tensors):
+            tensors[f"language_model.{name}"] = tensors.pop(name)
+        for name, shape in {
+            "wqkv": (24, 8),
+            "wo": (8, 8),
+            "mlp.fc0": (16, 8),
+            "mlp.fc1": (8, 16),
+            "norm0": (8,),
+        }.items():
+            tensors[f"vision_tower.encoder.blocks.0.{name}.weight"] = torch.ones(shape)
+        tensors["mm_projector.proj.0.weight"] = torch.ones(8, 8)
+
+    return spoil(folder, rename)
+
+
+def pangu(folder):
+    """Pangu Pro MoE by its published code: a shared expert without a gate, and a scale beside the router."""
+    edit_json(folder / "config.json", architectures=["PanguProMoEForCausalLM"], auto_map=AUTO, model_type="PanguProMoE")
+
+    def change(tensors):
+        for name in [name for name in tensors if "shared_expert_gate" in name]:
+            router = tensors[name.replace("shared_expert_gate", "gate")]
+            tensors[name.replace("shared_expert_gate.weight", "router_scale")] = torch.ones(1, len(router))
+            del tensors[name]
+
+    return spoil(folder, change)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("base", "read", "theirs"),
+    [("DeepseekV3ForCausalLM", "DeepseekV3Model", kimi), ("Qwen2MoeForCausalLM", "Qwen2MoeForCausalLM", pangu)],
+)
+def test_mixtures_with_the_names_of_published_code_are_judged_at_the_first_command(base, read, theirs, tmp_path):
+    first = random_weights(base, tmp_path / "base", seed=1)
+    child = theirs(fine_tuned(first, tmp_path / "child", noise=0.02))
+    other = theirs(random_weights(base, tmp_path / "other", seed=3))
+    related, unrelated = (lineage("check", model, "--base", first) for model in (child, other))
+    assert (related.code, related.rows[0][-2:]) == (3, READ)
+    assert f"Read as {read}." in related.sentences
+    assert (unrelated.code, unrelated.rows[0][-1]) == (1, "UNRELATED")
+
+
+@pytest.mark.long
+def test_classes_that_compute_the_same_are_one_and_others_are_told_apart_by_type_and_activation(tmp_path):
+    llama = tiny_llama(tmp_path / "llama", model_type="theirs")
+    assert [name for name, _ in likes(llama)] == ["LlamaForCausalLM", "GemmaForCausalLM"]
+    assert likes(llama, hidden_act="silu") == [("LlamaForCausalLM", "")]
+    assert likes(llama, hidden_act="gelu_pytorch_tanh") == [("GemmaForCausalLM", "")]
+    assert likes(llama, model_type="gemma", hidden_act="silu") == [("GemmaForCausalLM", "")]
+
+
+def test_a_tensor_more_or_less_in_a_layer_is_no_likeness(tmp_path):
+    for number, change in enumerate(
+        [
+            lambda tensors: tensors.pop("model.layers.0.self_attn.k_proj.weight"),
+            lambda tensors: tensors.update({"model.layers.1.mlp.more.weight": torch.ones(32, 32)}),
+            lambda tensors: tensors.update({"model.layers.1.self_attn.scale": torch.ones(1)}),
+            lambda tensors: tensors.update({"model.layers.0.mlp.up_proj.weight": torch.ones(47, 32)}),
+        ]
+    ):
+        folder = spoil(tiny_llama(tmp_path / str(number), hidden_act="silu", model_type="theirs"), change)
+        assert likes(folder) == []
+
+
+def test_settings_of_another_depth_or_width_do_not_fit(tmp_path):
+    folder = tiny_llama(tmp_path / "llama", hidden_act="silu", model_type="theirs")
+    assert likes(folder, num_hidden_layers=3) == []
+    assert likes(folder, hidden_size=64) == []
+    assert likes(folder, num_attention_heads="four") == []
+
+
+def test_hostile_settings_are_no_likeness(tmp_path):
+    folder = tiny_llama(tmp_path / "llama", hidden_act="silu", model_type="theirs")
+    for config in ({"architectures": 7}, {"architectures": [7]}, {"architectures": None}):
+        assert likes(folder, **config) == [("LlamaForCausalLM", "")]
+    assert likes(folder, model_type=["llama"]) == [("LlamaForCausalLM", "")]
+    assert len(likes(folder, hidden_act=["silu"])) == 2
+
+
+def test_every_class_of_own_code_is_read_as_one_that_is_listed_and_is_not_listed_itself():
+    for own, listed in registry_table(OWN_CODE, dict[str, str]).items():
+        parts = any(listed in row.classes for row in registry_table(PARTS, Parts).whole)
+        assert (any(listing(own)), any(listing(listed)) or parts) == (False, True)
+
+
+def test_what_is_read_so_verifies_nothing_wherever_it_goes(tmp_path):
+    """Neither a signature in its place, nor a merge of several, nor an index or a tree gives a better word."""
+    base = tiny_llama(tmp_path / "base")
+    child = fine_tuned(base, tmp_path / "child", noise=0.02)
+    edit_json(child / "config.json", architectures=["TheirsForCausalLM"], model_type="theirs", hidden_act="silu")
+    assert lineage("extract", child, "-o", tmp_path / "child.lineage.safetensors").code == 0
+    compared = lineage("compare", base, tmp_path / "child.lineage.safetensors")
+    assert (compared.code, compared.rows[0][-2:]) == (3, READ)
+    merged = lineage("check", child, "--base", base, "--base", fine_tuned(base, tmp_path / "sibling"))
+    assert (merged.code, "VERIFIED" in merged.sentences) == (3, False)
+    assert lineage("check", child, "--base", base, "--accept", "part").code == 3
+    ran = lineage("check", child, "--base", base, "--run")
+    assert (ran.code, "VERIFIED" in ran.sentences) == (3, False)
+
+
+def test_shards_are_searched_as_one_file(tmp_path):
+    base = tiny_llama(tmp_path / "base")
+    child = fine_tuned(base, tmp_path / "child", noise=0.02)
+    edit_json(child / "config.json", architectures=["TheirsForCausalLM"], model_type="theirs", hidden_act="silu")
+    shard(child)
+    assert lineage("compare", base, child).rows[0][-2:] == READ
+
+
+def opened(folder):
+    repo = resolve(str(folder))
+    return open_checkpoint(repo).shapes, repo.config()
+
+
+def test_unread_are_matrices_and_gains_of_the_layers_alone(tmp_path):
+    shapes, config = opened(tiny_llama(tmp_path / "model"))
+    olmo = next(found for found in factorizations() if found.name == "olmo")
+    assert unread(bind(lookup(config)[1], shapes, config), shapes) == ()
+    assert unread(bind(olmo, shapes, config), shapes) == (
+        "model.layers.*.input_layernorm",
+        "model.layers.*.post_attention_layernorm",
+    )
+
+
+def test_a_class_fits_that_reads_all_matrices_though_a_small_tensor_is_its_own(tmp_path):
+    folder = tiny_llama(tmp_path / "model", architectures=["TheirForCausalLM"])
+    spoil(folder, lambda tensors: tensors.update({"model.layers.0.mlp.scale": torch.ones(3)}))
+    assert fitting_class(*opened(folder)) == "LlamaForCausalLM"
+
+
+def test_no_class_fits_where_a_matrix_is_missing_unread_or_a_setting_forbids_it(tmp_path):
+    shapes, config = opened(tiny_llama(tmp_path / "model", architectures=["TheirForCausalLM"]))
+    assert fitting_class({name: shape for name, shape in shapes.items() if "down_proj" not in name}, config) is None
+    assert fitting_class(shapes | {"model.layers.0.own.weight": (32, 32)}, config) is None
+    assert fitting_class({}, config) is None

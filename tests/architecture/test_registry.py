@@ -1,0 +1,234 @@
+"""The registry: its files say what they must and nothing else, and a class finds the one that is meant for it."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+import hf_lineage
+from hf_lineage.architecture.registry import LISTED, Choice, choose, factorizations, lookup, slots
+from hf_lineage.architecture.schema import as_sets
+from hf_lineage.architecture.tables import registry_root
+from hf_lineage.errors import NothingToCompare, RegistryError, UnlistedClass
+from tests.conformance.models import known_classes
+
+TINY = """
+classes: [TinyModel]
+layers: h.{layer}
+normalization: rms_norm
+branches:
+  mlp: {up: fc_in, down: fc_out}
+  attention: {query: q, key: k, value: v, output: o}
+"""
+
+
+def registry(folder: Path, **files: str) -> Path:
+    for name, content in files.items():
+        (folder / f"{name}.yaml").write_text(content)
+    return folder
+
+
+def refusal(folder: Path, **files: str) -> str:
+    with pytest.raises(RegistryError) as refused:
+        factorizations(registry(folder, **files))
+    return str(refused.value)
+
+
+def test_a_file_is_named_after_its_factorization(tmp_path):
+    (found,) = factorizations(registry(tmp_path, tiny=TINY))
+    assert (found.name, found.classes, found.layers) == ("tiny", ("TinyModel",), "h.{layer}")
+    assert (found.stored, found.gain, found.heads) == ("out_in", "plain", "num_attention_heads")
+
+
+@pytest.mark.parametrize(
+    ("line", "instead", "said"),
+    [
+        ("normalization: rms_norm", "normalization: rms_norm\ncolour: red", "unknown field `colour`"),
+        ("up: fc_in", "up: fc_in, sideways: fc", "unknown field `sideways`"),
+        ("normalization: rms_norm", "normalization: group_norm", "Invalid enum value 'group_norm'"),
+        ("normalization: rms_norm", "", "missing required field `normalization`"),
+        ("classes: [TinyModel]", "name: other\nclasses: [TinyModel]", "keyword argument 'name'"),
+        ("layers: h.{layer}", "layers: h.0", "`layers` needs {layer} in place of the number of a layer"),
+        (
+            "layers: h.{layer}",
+            "layers: {a: 'a.{layer}', b: b.0}",
+            "`layers` needs {layer} in place of the number of a layer",
+        ),
+        ("layers: h.{layer}", "layers: h.{layer}\nheads: {a: n_head}", "`heads` must name the stacks of `layers`,"),
+        ("up: fc_in, ", "", "mlp names the roles ['down'], but it needs ['down', 'up'], each once"),
+        ("up: fc_in", "up: fc_in, query: q", "mlp names the roles ['down', 'query', 'up']"),
+        ("value: v, ", "", "it needs ['key', 'output', 'query', 'value'], each once"),
+        ("up: fc_in", "up: fc_in, packed: {fc: [gate, up]}", "mlp names the roles ['down', 'gate', 'up', 'up']"),
+        ("up: fc_in", "up: fc_in, transposed: [fc]", "mlp lists ['fc'], which are not roles"),
+        ("query: q", "query: q, latent: {c: [a, n]}", "attention lists ['c'], which are not roles"),
+        ("query: q", "query: q, latent: {q: [a]}", "Expected `array` of length 2, got 1"),
+        ("query: q", "query: q, blocks: 4", "attention has 4 blocks, but blocks are for `packed` only"),
+        ("query: q", "query: q, up: u", "attention names the roles ['key', 'output', 'query', 'up', 'value']"),
+        ("branches:", "branches: [", "while parsing a flow"),
+        (TINY, "- a list", "must be a mapping"),
+        (TINY, "", "must be a mapping"),
+    ],
+)
+def test_a_file_that_breaks_the_schema_is_refused_by_name(line, instead, said, tmp_path):
+    message = refusal(tmp_path, tiny=TINY.replace(line, instead))
+    assert message.startswith("tiny.yaml: ")
+    assert said in message
+
+
+def test_a_class_must_not_be_listed_twice_with_the_same_requirements(tmp_path):
+    assert refusal(tmp_path, one=TINY, two=TINY) == (
+        "two.yaml: TinyModel is listed in one.yaml too, and `requires` is the same"
+    )
+
+
+def test_of_two_files_the_one_whose_requirements_are_met_is_taken(tmp_path):
+    root = registry(tmp_path, plain=TINY, special=f"requires: {{post_norm: true}}\n{TINY}")
+    config = {"architectures": ["TinyModel"]}
+    assert lookup(config, root)[1].name == "plain"
+    assert lookup(config | {"post_norm": False}, root)[1].name == "plain"
+    assert lookup(config | {"post_norm": True}, root)[1].name == "special"
+
+
+def test_a_required_null_is_a_key_that_is_null_or_not_there(tmp_path):
+    root = registry(tmp_path, tiny=f"requires: {{rms_norm_eps: null}}\n{TINY}")
+    config = {"architectures": ["TinyModel"]}
+    assert lookup(config, root)[1].name == "tiny"
+    assert lookup(config | {"rms_norm_eps": None}, root)[1].name == "tiny"
+    with pytest.raises(NothingToCompare, match=r"only if config\.json says \{'rms_norm_eps': None\}"):
+        lookup(config | {"rms_norm_eps": 1e-5}, root)
+
+
+def test_what_is_required_may_stand_inside_another_setting_and_be_one_of_several(tmp_path):
+    root = registry(tmp_path, tiny=f"requires: {{text_config.model_type: [llama, qwen2]}}\n{TINY}")
+    config = {"architectures": ["TinyModel"]}
+    assert lookup(config | {"text_config": {"model_type": "qwen2"}}, root)[1].name == "tiny"
+    for other in ({"model_type": "gemma"}, {}, None, "llama"):
+        with pytest.raises(NothingToCompare, match="only if"):
+            lookup(config | {"text_config": other}, root)
+
+
+def test_a_class_that_is_not_listed_is_nothing_to_compare():
+    with pytest.raises(NothingToCompare, match="RemoteForCausalLM is not in the registry"):
+        lookup({"architectures": ["RemoteForCausalLM"]})
+
+
+def test_remote_code_is_named_as_the_reason():
+    with pytest.raises(NothingToCompare, match=r"it is remote code \(auto_map\), which hf-lineage never runs"):
+        lookup({"architectures": ["TheirOwn"], "auto_map": {"AutoModel": "theirs.py"}})
+
+
+@pytest.mark.parametrize("named", [None, [], "LlamaForCausalLM", [1]])
+def test_a_configuration_without_a_class_is_nothing_to_compare(named):
+    with pytest.raises(NothingToCompare, match="names no class under `architectures`"):
+        lookup({"architectures": named})
+
+
+def test_every_listed_class_is_in_transformers():
+    listed = {name for found in factorizations() for name in found.classes}
+    own = {name for name in listed if "." not in name}  # tests/test_conformance_libraries.py has the others
+    assert [name for name in sorted(own) if name not in known_classes()] == []
+    assert {name.partition(".")[0] for name in listed - own} == {"diffusers", "timm"}
+
+
+def test_classes_are_listed_in_order():
+    unsorted = [found.name for found in factorizations() if list(found.classes) != sorted(set(found.classes))]
+    assert unsorted == []
+
+
+def test_most_causal_language_models_are_covered():
+    listed = {name for found in factorizations() for name in found.classes}
+    assert len(factorizations()) >= 40
+    assert len(listed & set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())) >= 90
+
+
+def test_no_class_of_the_registry_is_named_in_the_package():
+    listed = {name for found in factorizations() for name in found.classes}
+    sources = "".join(path.read_text() for path in Path(hf_lineage.__file__).parent.rglob("*.py"))
+    assert sorted(listed & set(re.findall(r"\w+", sources))) == []
+
+
+def test_the_roles_of_a_set_are_found_wherever_they_are_stored():
+    gpt2 = next(found for found in factorizations() if found.name == "gpt2")
+    (attention,) = as_sets(gpt2.branches.attention)
+    assert {slot.role: slot.tensor for slot in slots(attention)} == {
+        "output": "attn.c_proj",
+        "query": "attn.c_attn",
+        "key": "attn.c_attn",
+        "value": "attn.c_attn",
+    }
+
+
+LLAMA, YI = {"architectures": ["LlamaForCausalLM"]}, {"architectures": ["YiForCausalLM"], "auto_map": {}}
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A folder with a factorization of one's own for a class that is not listed."""
+    _, rest = (registry_root() / "gpt2.yaml").read_text().split("\nlayers:", 1)
+    (tmp_path / "mine.yaml").write_text(f"classes: [YiForCausalLM]\nlayers:{rest}")
+    return tmp_path
+
+
+def test_a_listed_class_is_read_as_the_registry_says_whatever_is_chosen(own):
+    for asked in (LISTED, Choice("GPT2LMHeadModel"), Choice(registry=own)):
+        chosen = choose(LLAMA, asked)
+        assert (chosen.architecture, chosen.factorization.name, chosen.notes) == ("LlamaForCausalLM", "llama", ())
+
+
+def test_without_a_choice_an_unlisted_class_is_refused():
+    with pytest.raises(UnlistedClass, match="YiForCausalLM is not in the registry"):
+        choose(YI, LISTED)
+
+
+def test_an_unlisted_class_is_read_as_a_listed_one():
+    chosen = choose(YI, Choice("LlamaForCausalLM"))
+    assert (chosen.architecture, chosen.factorization.name) == ("YiForCausalLM", "llama")
+    assert chosen.notes == (
+        "read as LlamaForCausalLM (--as) in place of YiForCausalLM; it is not proved that both compute the same",
+    )
+
+
+@pytest.mark.parametrize("named", [None, [], "YiForCausalLM", [7]])
+def test_a_configuration_that_names_no_class_can_be_read_as_one(named):
+    chosen = choose({"architectures": named}, Choice("LlamaForCausalLM"))
+    assert (chosen.architecture, chosen.factorization.name) == ("LlamaForCausalLM", "llama")
+    assert "in place of a class that config.json does not name" in chosen.notes[0]
+
+
+def test_a_folder_of_ones_own_lists_more_classes(own):
+    chosen = choose(YI, Choice(registry=own))
+    assert (chosen.architecture, chosen.factorization.name) == ("YiForCausalLM", "mine")
+    assert chosen.notes == ("read by mine.yaml of --registry, an unproved factorization",)
+    both = choose({"architectures": ["ZiForCausalLM"]}, Choice("YiForCausalLM", own))
+    assert (both.factorization.name, len(both.notes)) == ("mine", 2)
+
+
+def test_what_neither_lists_is_refused(own):
+    with pytest.raises(UnlistedClass, match="ZiForCausalLM is not in the registry"):
+        choose({"architectures": ["ZiForCausalLM"]}, Choice(registry=own))
+    with pytest.raises(UnlistedClass, match="names no class"):
+        choose({}, Choice(registry=own))
+
+
+def test_a_file_that_changes_is_read_anew(own):
+    assert choose(YI, Choice(registry=own)).factorization.exchangeable
+    shutil.copy(registry_root() / "gpt2.yaml", own / "mine.yaml")
+    with pytest.raises(UnlistedClass):
+        choose(YI, Choice(registry=own))
+
+
+def test_a_folder_without_factorizations_is_an_error(tmp_path):
+    with pytest.raises(RegistryError, match="holds no factorization"):
+        choose(YI, Choice(registry=tmp_path))
+    (tmp_path / "x.yaml").write_bytes(b"\xff\xfe")
+    with pytest.raises(RegistryError, match="cannot be read"):
+        choose(YI, Choice(registry=tmp_path))
+
+
+def test_a_pipe_among_the_factorizations_is_not_waited_for(own):
+    os.mkfifo(own / "pipe.yaml")
+    with pytest.raises(RegistryError, match=r"cannot be read: .* is a pipe or a device, not a regular file"):
+        choose(YI, Choice(registry=own))

@@ -1,0 +1,384 @@
+"""Adapters that were really trained by peft, judged against true and false bases; and hostile ones."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForImageClassification
+
+from hf_lineage import Options, check, compare
+from hf_lineage.evidence.verdict import ExitCode
+from hf_lineage.hub.repo import ADAPTER_CONFIG
+from hf_lineage.lora.adjacent_matrices import MOST_TOKENS
+from tests.adapters import change, grafted, pair, taught, trained, written
+from tests.models import card, edit_json, spoil, tiny_llama
+
+HUB = Path("examples/hub")
+BASE, OTHER, TUNED = "acme/llama-base", "otter/llama-independent", "fern/llama-finetune-a"
+OPTIONS = Options(local_hub=HUB, seed=0)
+
+
+@pytest.fixture(scope="module")
+def adapter(tmp_path_factory):
+    """A LoRA on all linear matrices of the example base, whose files name it."""
+    folder = trained(HUB / BASE, tmp_path_factory.mktemp("adapters") / "lora")
+    edit_json(folder / ADAPTER_CONFIG, base_model_name_or_path=BASE)
+    return folder
+
+
+def judged(base, folder, **options):
+    (row,) = compare(str(HUB / base), str(folder), Options(seed=0, **options)).rows
+    return row
+
+
+def test_an_adapter_is_related_to_the_base_it_was_trained_on(adapter):
+    report = check(str(adapter), options=OPTIONS)
+    (row,) = report.rows
+    assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "adapter", (ADAPTER_CONFIG,))
+    assert (row.verdict.label, row.verdict.verified, report.exit_code) == ("VERIFIED adapter", True, ExitCode.VERIFIED)
+    assert row.verdict.trace.p_value == 0.0005
+    assert set(row.verdict.trace.by_role) == {"up", "gate", "value", "output", "down"}
+    assert row.notes == (
+        f"{adapter}: a LoRA adapter of rank 4 on 42 matrices (down_proj, gate_proj, up_proj and 4 more)",
+        f"{adapter}: query and key matrices are not tested: rotary positions fix the order of dimensions in a head",
+    )
+
+
+def test_an_adapter_is_unrelated_to_an_independent_model_of_the_same_shape(adapter):
+    row = judged(OTHER, adapter)
+    assert (row.verdict.code, row.verdict.verified) == ("unrelated", False)
+    assert row.verdict.trace.p_value > 0.01
+    assert "one trained on it would show it with a predicted probability above 0.99" in row.verdict.reason
+
+
+def test_an_adapter_is_related_to_a_near_relative_of_its_base_too_and_the_report_says_so(adapter):
+    row = judged(TUNED, adapter)
+    assert row.verdict.code == "adapter"
+    assert row.verdict.reason.endswith("it was trained on it or a near relative, or extracted from a difference to it")
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({"target_modules": ["q_proj", "v_proj"], "r": 8}, "LoRA"),
+        ({"target_modules": "all-linear", "use_dora": True}, "DoRA"),
+        ({"use_rslora": True, "rank_pattern": {"up_proj": 8}}, "rsLoRA"),
+        ({"init_lora_weights": "pissa"}, "LoRA from pissa"),
+        ({"init_lora_weights": "olora"}, "LoRA from olora"),
+        ({"init_lora_weights": "orthogonal"}, "LoRA from orthogonal"),
+        ({"target_modules": r".*layers\.[1-4]\..*(v|o)_proj", "r": 8}, "LoRA"),
+    ],
+)
+@pytest.mark.few(1)
+def test_other_ways_to_train_a_lora_leave_the_trace_too(tmp_path, settings, kind):
+    folder = trained(HUB / BASE, tmp_path / "lora", **settings)
+    assert judged(BASE, folder).verdict.code == "adapter"
+    row = judged(OTHER, folder)
+    assert row.verdict.trace.p_value > 0.01
+    assert f" a {kind} adapter " in row.notes[0]
+
+
+WEIGHTS = HUB / BASE / "model.safetensors"
+
+
+@pytest.mark.parametrize(
+    ("layers", "words"), [([2], "RELATED weak"), ([1, 3, 4], "RELATED weak"), ([1, 2, 3, 4], "VERIFIED adapter")]
+)
+@pytest.mark.few(1)
+def test_a_trace_in_no_more_than_half_of_the_matrices_is_weak_however_clear_it_is(tmp_path, layers, words):
+    folder = change(trained(HUB / OTHER, tmp_path / "lora"), grafted(WEIGHTS, layers))
+    row = judged(BASE, folder)
+    assert (row.verdict.label, row.verdict.trace.p_value) == (words, 0.0005)
+    assert row.verdict.trace.z_of("up") > 20
+    assert row.verdict.verified is ("weak" not in words)
+
+
+def copied(rank):
+    """Factors of the base's own matrices, those of its largest singular values."""
+    factors = {}
+    for name, tensor in load_file(WEIGHTS).items():
+        if name.endswith(("v_proj.weight", "o_proj.weight", "up_proj.weight", "down_proj.weight")):
+            left, sizes, right = torch.linalg.svd(tensor.float(), full_matrices=False)
+            module = f"base_model.model.{name.removesuffix('.weight')}"
+            factors[f"{module}.lora_A.weight"] = right[:rank].contiguous()
+            factors[f"{module}.lora_B.weight"] = (left[:, :rank] * sizes[:rank]).contiguous()
+    return factors
+
+
+def test_factors_that_are_copied_from_the_base_pass_for_its_trace_and_the_limits_say_so(tmp_path):
+    row = judged(BASE, written(tmp_path / "lora", copied(8), r=8))
+    assert row.verdict.label == "VERIFIED adapter"
+    assert judged(OTHER, tmp_path / "lora").verdict.trace.p_value > 0.01
+    assert "the largest singular vectors of the base's own matrices" in Path("docs/limits.md").read_text(
+        encoding="utf-8"
+    )
+
+
+@pytest.mark.parametrize(("rank", "scale"), [(1, 1e3), (8, 1e3), (96, 1e3), (96, 1e-3)])
+@pytest.mark.few(1)
+def test_neither_size_nor_rank_makes_a_trace(tmp_path, rank, scale):
+    factors = {}
+    for seed, (name, tensor) in enumerate(load_file(WEIGHTS).items()):
+        if name.endswith("_proj.weight"):
+            factors |= pair(name.removesuffix(".weight"), *tensor.shape, rank=rank, seed=seed)
+    folder = written(tmp_path / "lora", {name: scale * tensor for name, tensor in factors.items()}, r=rank)
+    assert judged(BASE, folder).verdict.trace.p_value > 0.01
+
+
+@pytest.mark.long
+def test_a_class_with_fused_and_transposed_matrices_needs_nothing_of_its_own(tmp_path):
+    base = "acme/gpt2-base"
+    folder = trained(HUB / base, tmp_path / "lora", target_modules=["c_attn", "c_fc", "c_proj"], fan_in_fan_out=True)
+    row = judged(base, folder)
+    assert row.verdict.label == "VERIFIED adapter"
+    assert set(row.verdict.trace.by_role) == {"query", "key", "value", "output", "up", "down"}
+    (other,) = compare(str(HUB / "fern/gpt2-finetune-a"), str(folder)).rows
+    assert other.verdict.code == "adapter"
+
+
+def test_a_small_adapter_that_shows_nothing_is_inconclusive_with_its_power(tmp_path):
+    folder = trained(HUB / BASE, tmp_path / "lora", r=1, target_modules=["gate_proj"], steps=2)
+    row = judged(OTHER, folder)
+    assert row.verdict.code == "inconclusive"
+    assert "only with a predicted probability of 0.01" in row.verdict.reason
+
+
+def test_dead_rank_and_another_basis_between_the_factors_change_no_number(tmp_path, adapter):
+    turn = torch.randn(4, 4, generator=torch.Generator().manual_seed(0)) + 4 * torch.eye(4)
+
+    def turned(factors):
+        for name in [name for name in factors if "lora_A" in name]:
+            other = name.replace("lora_A", "lora_B")
+            factors[name], factors[other] = torch.linalg.inv(turn) @ factors[name], factors[other] @ turn
+
+    def with_dead_rank(factors):
+        for name in [name for name in factors if "lora_A" in name]:
+            other = name.replace("lora_A", "lora_B")
+            factors[name] = torch.cat([factors[name], torch.zeros(3, factors[name].shape[1])])
+            factors[other] = torch.cat([factors[other], 100 * torch.randn(len(factors[other]), 3)], dim=1)
+
+    plain = judged(BASE, adapter).verdict.trace
+    for number, (edit, said) in enumerate([(turned, {}), (with_dead_rank, {"r": 7, "lora_alpha": 14})]):
+        copy = written(tmp_path / str(number), {}, **json.loads((adapter / ADAPTER_CONFIG).read_text()) | said)
+        (copy / "adapter_model.safetensors").write_bytes((adapter / "adapter_model.safetensors").read_bytes())
+        other = judged(BASE, change(copy, edit)).verdict.trace
+        assert other.p_value == plain.p_value
+        for role in plain.by_role:
+            assert other.z_of(role) == pytest.approx(plain.z_of(role), abs=0.02)
+        assert other.power(0.01) == pytest.approx(plain.power(0.01), abs=1e-3)
+
+
+@pytest.fixture
+def llama(tmp_path):
+    return tiny_llama(tmp_path / "base")
+
+
+UP = "model.layers.0.mlp.up_proj"
+
+
+@pytest.mark.parametrize(
+    ("modules", "verdict", "reason"),
+    [
+        ([(UP, 64, 32)], "unrelated", "by shape: model.layers.0.mlp.up_proj is 64 x 32, not 48 x 32, so that"),
+        ([(UP, 32, 48)], "unrelated", "by shape: model.layers.0.mlp.up_proj is 32 x 48, not 48 x 32"),
+        ([("h.0.mlp.c_fc", 64, 32)], "unsupported", "peft passes over the factors of h.0.mlp.c_fc, because"),
+        ([(UP, 48, 32), (UP.replace("0", "7"), 48, 32)], "incompatible", "is for model.layers.7.mlp.up_proj, a"),
+        ([("model.layers.0.self_attn.q_proj", 32, 32)], "unsupported", "changes no matrix whose trace can be tested"),
+        ([("model.embed_tokens", 50, 32)], "unsupported", "only matrices outside the layers (model.embed_tokens)"),
+    ],
+)
+def test_an_adapter_that_does_not_belong_on_a_base_gets_a_verdict_with_its_reason(
+    tmp_path, llama, modules, verdict, reason
+):
+    factors = {}
+    for module in modules:
+        factors |= pair(*module)
+    (row,) = compare(str(llama), str(written(tmp_path / "lora", factors))).rows
+    assert (row.verdict.code, row.verdict.trace) == (verdict, None)
+    assert reason in row.verdict.reason
+
+
+def test_factors_that_add_nothing_are_inconclusive(tmp_path, llama):
+    folder = change(
+        written(tmp_path / "lora", pair(UP, 48, 32)),
+        lambda factors: [tensor.zero_() for name, tensor in factors.items() if "lora_B" in name],
+    )
+    (row,) = compare(str(llama), str(folder)).rows
+    assert (row.verdict.code, row.verdict.reason) == (
+        "inconclusive",
+        "the adapter adds zero to every matrix, as before any training",
+    )
+
+
+def test_errors_of_a_base_become_the_verdict_of_its_row(tmp_path, llama):
+    folder = written(tmp_path / "lora", pair(UP, 48, 32), base_model_name_or_path="no such name!")
+    rows = check(str(folder), [str(tmp_path / "nowhere"), str(llama)]).rows
+    assert [row.verdict.code for row in rows] == ["no-base", "inconclusive"]
+    (row,) = check(str(folder)).rows
+    assert row.verdict.code == "no-base"
+    assert "it is not a model name" in row.verdict.reason
+    (llama / "model.safetensors").write_bytes(b"no weights")
+    (row,) = check(str(folder), [str(llama)]).rows
+    assert row.verdict.code == "damaged"
+
+
+@pytest.mark.parametrize("name", ["model.gguf", "pytorch_model.bin", "model.safetensors", "other.onnx"])
+def test_weights_that_other_loaders_read_are_not_vouched_for_by_an_adapter_beside_them(tmp_path, llama, name):
+    folder = written(tmp_path / "lora", pair(UP, 48, 32))
+    (folder / "training_args.bin").touch()
+    assert check(str(folder), [str(llama)]).rows[0].verdict.code == "inconclusive"
+    (folder / name).write_bytes(b"another model")
+    (row,) = check(str(folder), [str(llama)]).rows
+    assert row.verdict.code == "unsupported"
+    assert f"holds {name} beside an adapter" in row.verdict.reason
+
+
+def test_a_signature_of_a_base_is_not_enough(tmp_path, llama):
+    from hf_lineage import extract
+    from hf_lineage.signature.store import save_signature
+
+    save_signature(extract(str(llama)), tmp_path / "base.lineage.safetensors")
+    folder = written(tmp_path / "lora", pair(UP, 48, 32))
+    (row,) = compare(str(tmp_path / "base.lineage.safetensors"), str(folder)).rows
+    assert row.verdict.code == "unsupported"
+    assert "tested against the weights of its base" in row.verdict.reason
+
+
+def test_where_a_card_and_a_configuration_disagree_the_card_counts_and_both_are_named(tmp_path):
+    folder = written(tmp_path / "lora", pair(UP, 48, 32), base_model_name_or_path=OTHER)
+    report = check(str(card(folder, BASE, "adapter")), options=OPTIONS)
+    assert [(row.claim.base, row.verdict.code) for row in report.rows] == [(BASE, "unrelated")]
+    assert report.conflicts == (f"README.md declares {BASE}; adapter_config.json declares {OTHER}; README.md counts",)
+
+
+def test_of_a_deep_base_a_few_layers_are_read_first(tmp_path):
+    base = tiny_llama(tmp_path / "base", layers=12)
+    factors = {}
+    for layer in range(12):
+        factors |= pair(f"model.layers.{layer}.self_attn.v_proj", 32, 32, rank=16, seed=layer)
+    folder = written(tmp_path / "lora", factors, r=16, lora_alpha=0.01)
+    few = compare(str(base), str(folder), Options(seed=1)).rows[0].verdict
+    full = compare(str(base), str(folder), Options(seed=1, budget="full")).rows[0].verdict
+    assert (len(set(few.trace.layers)), few.trace.analyses, few.trace.permutations) == (4, 2, 3999)
+    assert (len(set(full.trace.layers)), full.trace.analyses, full.trace.permutations) == (12, 1, 1999)
+    assert {few.code, full.code} == {"unrelated"}
+
+
+def test_on_the_hub_only_the_factors_and_the_tensors_that_are_needed_are_downloaded(online):
+    online.publish("fern/llama-lora", HUB / "fern/llama-lora")
+    report = check("fern/llama-lora", options=Options(seed=0))
+    (row,) = report.rows
+    assert (row.claim.base, row.verdict.label) == (BASE, "VERIFIED adapter")
+    assert (report.commit is not None, row.base_commit is not None) == (True, True)
+    downloaded = row.traffic[BASE]
+    output_projections = 6 * 96 * 96 * 2
+    assert output_projections < downloaded.moved < output_projections + 40_000
+    assert downloaded.stored > 1_000_000
+
+
+def test_of_an_unembedding_on_the_hub_only_the_rows_that_are_needed_are_downloaded(tmp_path, online):
+    base = tiny_llama(tmp_path / "base", vocab_size=40_000)
+    spoil(base, lambda tensors: tensors.update({"model.embed_tokens.weight": torch.randn(40_000, 32)}))
+    online.publish("acme/wide", base)
+    folder = written(tmp_path / "lora", pair("model.layers.1.mlp.down_proj", 32, 48))
+    here, there = (compare(name, str(folder), Options(seed=0)).rows[0] for name in (str(base), "acme/wide"))
+    assert there.verdict.trace.z_of("down") == here.verdict.trace.z_of("down") != 0
+    rows = 4 * 32 * MOST_TOKENS
+    assert rows < there.traffic["acme/wide"].moved < rows + 2**17
+    assert there.traffic["acme/wide"].stored > 4 * 32 * 40_000
+
+
+@pytest.mark.long
+def test_a_base_of_an_unlisted_class_is_read_as_the_user_says(tmp_path, adapter):
+    base = shutil.copytree(HUB / BASE, tmp_path / "base")
+    edit_json(base / "config.json", architectures=["UnheardOfForCausalLM"])
+    (row,) = compare(str(base), str(adapter), Options(seed=0)).rows
+    assert (row.verdict.label, row.verdict.verified) == ("RELATED unlisted-class", False)
+    (row,) = compare(str(base), str(adapter), Options(seed=0, as_class="LlamaForCausalLM")).rows
+    assert row.verdict.label == "VERIFIED adapter"
+    assert any("read as LlamaForCausalLM (--as)" in note for note in row.notes)
+
+
+def vit(folder, seed):
+    """A tiny encoder of images with random weights, saved by transformers."""
+    from transformers import ViTConfig, ViTForImageClassification
+
+    torch.manual_seed(seed)
+    size = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4}
+    config = ViTConfig(image_size=16, patch_size=4, num_labels=8, initializer_range=0.1, **size)
+    ViTForImageClassification(config).save_pretrained(folder)
+    return folder
+
+
+ON_DISK = {
+    "vit.layers.": "vit.encoder.layer.",
+    ".mlp.fc1.": ".intermediate.dense.",
+    ".mlp.fc2.": ".output.dense.",
+    ".attention.o_proj.": ".attention.output.dense.",
+} | {f".attention.{role[0]}_proj.": f".attention.attention.{role}." for role in ("query", "key", "value")}
+"""Names that transformers 5 gives the modules of a ViT, and those of its files, which adapters had until then."""
+
+
+def as_on_disk(factors):
+    for name in [name for name in factors if "vit." in name]:
+        tensor = factors.pop(name)
+        for ours, stored in ON_DISK.items():
+            name = name.replace(ours, stored)
+        factors[name] = tensor
+
+
+def test_an_adapter_whose_names_are_those_on_disk_is_found_too(tmp_path):
+    """Of a class that has other ones in memory; `test_adjacent_matrices` trains adapters of many classes."""
+    base, other = (vit(tmp_path / name, seed) for seed, name in enumerate(["base", "other"]))
+    model = AutoModelForImageClassification.from_pretrained(base)
+    taught(model, tmp_path / "lora", r=8, target_modules="all-linear")
+    change(tmp_path / "lora", as_on_disk)
+    edit_json(tmp_path / "lora" / ADAPTER_CONFIG, target_modules=["query", "key", "value", "dense"])
+    (row,) = compare(str(base), str(tmp_path / "lora")).rows
+    assert row.verdict.label == "VERIFIED adapter", row.verdict.reason
+    (row,) = compare(str(other), str(tmp_path / "lora")).rows
+    assert row.verdict.trace.p_value > 0.01
+
+
+FACTORS, PREFIX = "adapter_model.safetensors", "base_model.model.model."
+
+
+def by_peft(base, folder):
+    """How far peft moves the logits of a base with this adapter."""
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    tokens, model = torch.arange(8)[None], AutoModelForCausalLM.from_pretrained(base)
+    before = model(tokens).logits.detach().clone()
+    return float((PeftModel.from_pretrained(model, str(folder))(tokens).logits - before).abs().max())
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("names", ["foo.model.", "model.model.", "", "model.language_model."])
+@pytest.mark.filterwarnings("ignore:Found missing adapter keys")
+def test_an_adapter_under_names_that_no_module_has_changes_nothing_and_verifies_nothing(adapter, tmp_path, names):
+    folder = shutil.copytree(adapter, tmp_path / "lora")
+    edit_json(folder / ADAPTER_CONFIG, task_type="CAUSAL_LM")
+    assert by_peft(HUB / BASE, folder) > 0
+    assert judged(BASE, folder).verdict.verified
+    factors = load_file(folder / FACTORS)
+    save_file(
+        {name.replace(PREFIX, f"base_model.model.{names}"): one for name, one in factors.items()}, folder / FACTORS
+    )
+    assert by_peft(HUB / BASE, folder) == 0
+    row = judged(BASE, folder)
+    assert (row.verdict.code, row.verdict.exit_code) == ("unsupported", 3)
+    assert row.verdict.reason.startswith(f"this adapter changes 0 of the modules of {HUB / BASE}: ")
+
+
+@pytest.mark.parametrize("parameters", [None, ["nothing.there"]])
+def test_factors_that_the_configuration_does_not_name_say_nothing(adapter, tmp_path, parameters):
+    """The trace of the base would stand beside an adapter of another model, and peft would pass over it."""
+    foreign = shutil.copytree(adapter, tmp_path / "lora")
+    edit_json(foreign / ADAPTER_CONFIG, target_modules=["k_proj"], target_parameters=parameters)
+    row = judged(BASE, foreign)
+    assert row.verdict.code == "unsupported"
+    assert "peft passes over the factors of 36 of 42 modules" in " ".join(row.notes)

@@ -1,0 +1,105 @@
+"""Pairing follows the paper: right partners in a trained model, chance in a random one."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from hf_lineage.checking.check import inspect
+from hf_lineage.checking.inspect import Pairing, pairing
+from hf_lineage.hub.repo import resolve
+from hf_lineage.source.headers import headers
+from tests.conformance.models import tiny_model
+from tests.models import edit_json
+
+HUB = Path(__file__).parents[2] / "examples" / "hub"
+LLAMA = HUB / "acme" / "llama-base"
+
+
+def opened(folder):
+    opened = headers(resolve(str(folder)))
+    checkpoint, layout = opened.checkpoint, opened.layout
+    return checkpoint, layout
+
+
+@pytest.mark.parametrize("base", ["llama-base", "gpt2-base"])
+def test_every_mlp_of_a_trained_base_finds_its_own_partner(base):
+    inspected = inspect(str(HUB / "acme" / base)).pairings["mlp"]
+    assert inspected.accuracy == 1.0
+    assert inspected.auc > 0.95
+
+
+def test_the_scores_are_the_trace_over_the_norm_of_every_pair_of_layers():
+    inspected = pairing(*opened(LLAMA), "mlp")
+    weights = load_file(LLAMA / "model.safetensors")
+
+    def weight(layer, name):
+        return weights[f"model.layers.{layer}.mlp.{name}.weight"].double()
+
+    for i, j in ((0, 0), (0, 3), (5, 2)):
+        m = weight(i, "down_proj") @ weight(j, "up_proj")
+        # The norm is estimated from 64 probes, the trace is exact.
+        assert inspected.scores[i, j] == pytest.approx(float(m.trace().abs() / m.norm()), rel=0.1)
+    assert inspected.signs[0] == np.sign(float((weight(0, "down_proj") @ weight(0, "up_proj")).trace()))
+
+
+def test_a_layer_with_another_hidden_size_is_paired_with_no_other(tmp_path):
+    weights = load_file(LLAMA / "model.safetensors")
+    for name, dim in (("up_proj", 0), ("gate_proj", 0), ("down_proj", 1)):
+        key = f"model.layers.2.mlp.{name}.weight"
+        weights[key] = weights[key].narrow(dim, 0, 100).contiguous()
+    save_file(weights, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text((LLAMA / "config.json").read_text())
+    inspected = inspect(str(tmp_path))
+    assert np.flatnonzero(inspected.pairings["mlp"].scores[2]).tolist() == [2]
+    whole = pairing(*opened(LLAMA), "mlp").scores
+    assert inspected.pairings["mlp"].scores[0, 1] == pytest.approx(whole[0, 1], rel=0.3)
+    assert inspected.pairings["mlp"].alike[2].tolist() == [layer == 2 for layer in range(6)]
+    assert inspected.pairings["value_output"].alike.all()
+
+
+def test_a_single_layer_has_nothing_to_be_paired_with(tmp_path):
+    weights = load_file(LLAMA / "model.safetensors")
+    kept = {name: tensor for name, tensor in weights.items() if name.startswith("model.layers.0.")}
+    save_file(kept, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text((LLAMA / "config.json").read_text())
+    edit_json(tmp_path / "config.json", num_hidden_layers=1)
+    inspected = inspect(str(tmp_path))
+    assert inspected.pairings["mlp"] == "no two layers have matrices of equal shapes, so there is nothing to pair"
+
+
+def test_random_weights_pair_at_chance():
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.rand(40, 40, generator=generator).double().numpy()
+    inspected = Pairing(scores, np.ones(40), np.ones((40, 40), dtype=bool), tuple(range(40)))
+    assert inspected.accuracy < 0.15
+    assert 0.3 < inspected.auc < 0.7
+
+
+def test_a_matrix_the_registry_does_not_know_is_reported(tmp_path):
+    weights = load_file(LLAMA / "model.safetensors")
+    weights["model.layers.0.mlp.extra.weight"] = torch.zeros(5, 96)
+    save_file(weights, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text((LLAMA / "config.json").read_text())
+    assert inspect(str(tmp_path)).unclaimed == ("model.layers.0.mlp.extra.weight",)
+
+
+def test_what_is_read_is_less_than_what_is_stored():
+    inspected = inspect(str(LLAMA))
+    assert inspected.bytes_stored == sum(t.nbytes for t in load_file(LLAMA / "model.safetensors").values())
+    assert 0.5 < inspected.bytes_read / inspected.bytes_stored < 1
+
+
+@pytest.mark.parametrize("size", [1e25, float("nan")])
+def test_products_that_leave_the_range_of_numbers_score_nothing_and_nobody_is_warned(tmp_path, size):
+    model = tiny_model("DeepseekV3ForCausalLM", {})
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "kv_" in name and parameter.ndim == 2:
+                parameter.mul_(size)
+    model.save_pretrained(tmp_path)
+    pairings = inspect(str(tmp_path)).pairings
+    assert not pairings["value_output"].scores.any()
+    assert pairings["mlp"].scores.any()

@@ -1,0 +1,205 @@
+"""Shares beside the recipes of merges that mergekit made of the example models, and beside recipes that lie."""
+
+import shutil
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from benchmarks.paper.parts.merging import BASE, FAR, SIBLING, A, B, merged
+from benchmarks.paper.parts.public import HUB
+from hf_lineage.checking.check import check
+from hf_lineage.checking.merge import with_shares
+from hf_lineage.hub.repo import RepoRef
+from hf_lineage.source.model import open_model
+from hf_lineage.source.options import Options
+from tests.models import WEIGHTS, card, fine_tuned, spoil, tiny_llama
+
+OPTIONS = Options(local_hub=HUB, seed=0)
+
+
+@pytest.fixture(scope="module")
+def merge(tmp_path_factory):
+    """Each of mergekit's merges by its name, made once."""
+    folder, made = tmp_path_factory.mktemp("merges"), {}
+
+    def make(name):
+        if name not in made:
+            made[name] = merged(name, folder / name)
+        return made[name]
+
+    return make
+
+
+def parents(model, options=OPTIONS):
+    """By its name every declared parent of a model."""
+    return {row.claim.base: row.parent for row in check(str(model), options=options).rows}
+
+
+def shares(found, path="mlp"):
+    return {name: parent.shares[path].value for name, parent in found.items()}
+
+
+def detected(found, path="mlp"):
+    return [name for name, parent in found.items() if not parent.is_base and parent.shares[path].detected]
+
+
+@pytest.mark.parametrize("name", ["linear", "three", "slerp"])
+@pytest.mark.few(1)
+def test_the_shares_of_linear_merges_and_slerp_are_those_of_the_recipe(merge, name):
+    found = parents(merge(name))
+    for parent in found.values():
+        assert parent.method == ("slerp" if name == "slerp" else "linear")
+        assert parent.shares["mlp"].value == pytest.approx(parent.declared["mlp"], abs=0.01)
+        assert parent.shares["mlp"].detected
+        assert parent.remainders["mlp"] < 0.02
+    assert sum(shares(found).values()) == pytest.approx(1)
+
+
+def test_task_arithmetic_shows_each_weight_and_what_is_taken_off_the_base(merge):
+    found = parents(merge("task"))
+    assert shares(found) == pytest.approx({BASE: -0.3, A: 0.8, B: 0.5}, abs=0.01)
+    assert [name for name, parent in found.items() if parent.is_base] == [BASE]
+
+
+@pytest.mark.parametrize("name", ["ties", "dare", "dare_linear"])
+@pytest.mark.long
+def test_of_sparse_differences_every_true_parent_is_detected_and_no_sibling(merge, name, tmp_path):
+    folder = shutil.copytree(merge(name), tmp_path / name)
+    names = [BASE, A, B, SIBLING]
+    card(folder, names, "merge")
+    found = parents(folder)
+    assert detected(found) == [A, B]
+    assert found[A].shares["mlp"].value > found[B].shares["mlp"].value > 0.3
+    sibling = found[SIBLING].shares["mlp"]
+    assert sibling.low <= 0.01
+    assert abs(sibling.value) < 0.02
+    assert found[SIBLING].declared == {}
+
+
+def test_a_pass_through_shows_which_layers_come_from_which_parent(merge):
+    found = parents(merge("through"))
+    by_layer = {number: round(value, 3) + 0.0 for number, (value, _) in found[A].shares["mlp"].layers.items()}
+    assert by_layer == dict.fromkeys(range(4), 1.0) | dict.fromkeys(range(4, 8), 0.0)
+    assert found[A].declared == {"mlp": 0.5, "value_output": 0.5}
+
+
+def test_a_weight_of_the_recipe_that_was_not_used_is_beside_no_detectable_share(merge, tmp_path):
+    folder = merged("linear", tmp_path / "x", models=[
+        {"model": str(HUB / A), "parameters": {"weight": 0.9999}},
+        {"model": str(HUB / B), "parameters": {"weight": 0.0001}},
+    ])  # fmt: skip
+    text = (folder / "mergekit_config.yml").read_text().replace("0.9999", "0.5").replace("0.0001", "0.5")
+    (folder / "mergekit_config.yml").write_text(text)
+    found = parents(folder)
+    assert found[B].declared == {"mlp": 0.5, "value_output": 0.5}
+    assert detected(found) == [A]
+
+
+@pytest.mark.long
+def test_without_a_base_another_descendant_of_it_gives_no_figure_to_its_siblings(tmp_path):
+    """What two fine-tunes have in common any other descendant of their base has as well."""
+    folder = shutil.copytree(HUB / FAR, tmp_path / "x")
+    card(folder, [A, B], "merge")
+    for parent in parents(folder).values():
+        assert parent.shares == {}
+        assert "declares no base from which differences could be taken" in parent.reason
+
+
+@pytest.fixture
+def hub(tmp_path):
+    """Two fine-tunes of a tiny base in a local Hub, and their mean, whose card names both."""
+    base = tiny_llama(tmp_path / "hub" / "acme" / "base")
+    a, b = (fine_tuned(base, tmp_path / "hub" / "acme" / name, seed=seed) for name, seed in (("a", 1), ("b", 2)))
+    mean = shutil.copytree(a, tmp_path / "mean")
+
+    def mix(tensors):
+        for name, other in load_file(b / WEIGHTS).items():
+            tensors[name] = (tensors[name] + other) / 2
+
+    spoil(mean, mix)
+    card(mean, ["acme/a", "acme/b"], "merge")
+    return tmp_path / "hub", mean
+
+
+def of(hub, model):
+    return parents(model, Options(local_hub=hub, seed=0))
+
+
+def test_a_merge_without_a_recipe_has_its_shares_as_well(hub):
+    found = of(*hub)
+    assert shares(found) == pytest.approx({"acme/a": 0.5, "acme/b": 0.5}, abs=1e-3)
+    assert {(parent.method, parent.declared == {}) for parent in found.values()} == {("", True)}
+
+
+@pytest.mark.long
+def test_a_parent_whose_units_were_permuted_since_is_said_to_be_another(hub):
+    place, mean = hub
+
+    def permute(tensors):
+        for layer in range(2):
+            for role, axis in (("gate", 0), ("up", 0), ("down", 1)):
+                name = f"model.layers.{layer}.mlp.{role}_proj.weight"
+                tensors[name] = tensors[name].flip(axis).contiguous()
+
+    spoil(place / "acme" / "b", permute)
+    assert shares(of(place, mean), "value_output") == pytest.approx({"acme/a": 0.5, "acme/b": 0.5}, abs=1e-3)
+    found = parents(mean, Options(local_hub=place, seed=0, paths=("mlp",)))
+    assert found["acme/b"].shares == {}
+    assert found["acme/b"].reason.startswith("hidden units of the model do not stand in the order")
+    assert check(str(mean), options=Options(local_hub=place)).rows[1].verdict.verified
+
+
+def test_a_parent_that_is_not_related_or_not_there_has_no_share_and_the_others_do(hub):
+    place, mean = hub
+    tiny_llama(place / "acme" / "other", seed=5)
+    tiny_llama(place / "acme" / "wide", seed=5, width=64)
+    (tiny_llama(place / "acme" / "gone") / WEIGHTS).unlink()
+    card(mean, ["acme/a", "acme/b", "acme/other", "acme/wide", "acme/gone"], "merge")
+    found = of(place, mean)
+    assert [found[f"acme/{name}"].reason for name in ("other", "wide", "gone")] == [
+        "it is UNRELATED", "it is UNRELATED", "it is UNDECIDED no-weights",
+    ]  # fmt: skip
+    assert found["acme/a"].shares["mlp"].value == pytest.approx(0.5, abs=1e-3)
+
+
+def test_one_parent_that_can_be_compared_has_nobody_to_share_with(hub):
+    place, mean = hub
+    (tiny_llama(place / "acme" / "gone") / WEIGHTS).unlink()
+    card(mean, ["acme/a", "acme/gone"], "merge")
+    assert of(place, mean)["acme/a"].reason == "no other parent can be compared"
+
+
+def test_weights_that_are_not_finite_are_a_reason(hub):
+    place, mean = hub
+    for name in ("mlp.up_proj", "self_attn.v_proj"):
+        spoil(
+            place / "acme" / "b", lambda tensors, name=name: tensors[f"model.layers.0.{name}.weight"].fill_(torch.nan)
+        )
+    assert of(place, mean)["acme/b"].reason.startswith("it is UNDECIDED inconclusive")
+
+
+@pytest.mark.long
+def test_exact_products_do_not_change_the_shares(hub):
+    place, mean = hub
+    exact = Options(local_hub=place, recipe=replace(OPTIONS.recipe, probes=None), seed=0)
+    assert shares(parents(mean, exact)) == shares(of(place, mean))
+
+
+def test_a_signature_in_place_of_weights_holds_no_shares(hub):
+    place, mean = hub
+    rows = check(str(mean), options=Options(local_hub=place, seed=0)).rows
+    rows = [replace(rows[0], opened=None), rows[1]]
+    model = open_model(RepoRef(str(mean), mean), OPTIONS)
+    found, blended = with_shares(RepoRef(str(mean), mean), rows, model, (), OPTIONS)
+    assert blended is None
+    assert [row.parent.reason for row in found] == [
+        "merge contributions are measured on weights, but a signature was used in their place; --no-cache "
+        "reads the weights",
+        "no other parent can be compared",
+    ]
+
+
+def test_what_is_no_merge_of_several_has_no_shares():
+    assert [row.parent for row in check(A, options=OPTIONS).rows] == [None]

@@ -1,0 +1,338 @@
+"""How a model was made from its base is told from the layers that were read, and no byte more is downloaded for it."""
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from hf_lineage import Options, check, compare
+from hf_lineage.checking import relation
+from hf_lineage.checkpoint import rounding
+from hf_lineage.evidence.relation import Means
+from hf_lineage.signature import sample as sampling
+from hf_lineage.source import rows
+from tests import experts, models
+from tests.adapters import trained
+from tests.checkpoint.formats.test_fp8 import blocks
+from tests.checkpoint.test_rounding import quantized
+from tests.gguf_models import KINDS, write
+from tests.models import EXAMPLES, fine_tuned, spoil, tiny_gpt2, tiny_llama
+from tests.quantizing import BASE, repacked
+from tests.sparse_models import dare
+
+QUANTIZED = r"quantized \(stored with [\d.]+ bits a weight\)"
+TUNED = "as by fine-tuning or a merge"
+IN_FULL = rf"9 of 9 matrices changed in full \(by (about )?[68]\.\d% of their size\), {TUNED}"
+HUB = Options(local_hub=EXAMPLES, seed=1, permutations=199)
+
+
+def made(base, model, **options):
+    (row,) = compare(str(base), str(model), Options(seed=1, permutations=199, **options)).rows
+    return row.derivation
+
+
+def means(derived):
+    return [one.value for one in derived.means]
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("fern/llama-finetune-a", f"9 of 9 matrices changed in full (by 6.5% of their size), {TUNED}"),
+        ("fern/llama-lora-merged", "a change of rank 8 in 12 of 12 matrices, as a merged LoRA adapter leaves it"),
+        ("heron/llama-int8-rounded", "quantized to 8 bits"),
+        ("heron/llama-pruned-50", "pruned (50% of the weights set to zero)"),
+        ("magpie/llama-laundered", "hidden units reordered and rescaled, weights unchanged"),
+        ("magpie/llama-grafted", "weights unchanged"),
+        ("fern/gpt2-finetune-a", f"6 of 6 matrices changed in full (by 10.8% of their size), {TUNED}"),
+    ],
+)
+def test_what_was_done_to_the_example_models_is_seen(model, expected):
+    (row,) = check(model, options=HUB).rows
+    assert row.derivation.words == expected
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("model", ["magpie/llama-liar", "heron/llama-distilled", "fern/llama-lora"])
+def test_nothing_is_seen_of_a_model_in_which_no_layer_is_inherited_or_that_is_an_adapter(model):
+    assert all(row.derivation is None for row in check(model, options=HUB).rows)
+
+
+def changed(folder, change, source=BASE):
+    """A copy of a model in which every matrix of its layers is changed; it stays in its format."""
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("README.md"))
+
+    def everywhere(tensors):
+        for number, (name, tensor) in enumerate(sorted(tensors.items())):
+            if ".layers." in name and tensor.ndim == 2:
+                new = change(tensor.float().numpy(), number)
+                tensors[name] = torch.tensor(np.ascontiguousarray(new)).to(tensor.dtype)
+
+    return spoil(folder, everywhere)
+
+
+def low_rank(rank, size=0.1):
+    def add(matrix, number):
+        rng = np.random.default_rng(number)
+        factors = rng.normal(size=(len(matrix), rank)), rng.normal(size=(rank, matrix.shape[1]))
+        return matrix + size * matrix.std() * (factors[0] @ factors[1] / np.sqrt(rank)).astype(np.float32)
+
+    return add
+
+
+def test_a_rank_is_not_claimed_where_rounding_hides_it(tmp_path):
+    derived = made(BASE, changed(tmp_path / "child", low_rank(16, 0.0005)))
+    assert (means(derived)[0], derived.rank) == ("sparse", None)
+
+
+GGUF = {
+    "fern/llama-lora-merged": {  # of rank 8, in attention too, which is nearer to the base
+        "F16": "a change of rank 8 in 12 of 12 matrices, as a merged LoRA adapter leaves it$",
+        "Q8_0": f"a change of rank 8 in 12 of 12 matrices, as a merged LoRA adapter leaves it, then {QUANTIZED}",
+        "Q4_0": f"a change of rank at least [1-8] in 12 of 12 matrices .rounding hides .*, then {QUANTIZED}",
+        "MXFP4": f"{QUANTIZED}, whether or how 12 of 12 matrices were changed before is unclear",
+    },
+    "acme/llama-base": {"F16": "weights unchanged", "Q8_0": QUANTIZED, "Q4_0": QUANTIZED, "MXFP4": QUANTIZED},
+    "fern/llama-finetune-a": {
+        "F16": f"{IN_FULL}$",
+        "Q8_0": f"{IN_FULL}, then {QUANTIZED}",
+        "Q4_0": f"{IN_FULL}, then {QUANTIZED}",
+        "MXFP4": f"{IN_FULL}, then {QUANTIZED}",
+    },
+    "heron/llama-pruned-50": {
+        "F16": r"pruned \(50% of the weights set to zero\)$",
+        "Q8_0": rf"pruned \(at least (4\d|50)% of the weights set to zero\), then {QUANTIZED}",
+        "Q4_0": rf"pruned \(at least (3\d|4\d|50)% of the weights set to zero\), then {QUANTIZED}",
+        "Q5_1": rf"pruned \(at least (4\d|50)% of the weights set to zero\), then {QUANTIZED}",
+    },
+}
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("model", "kind", "expected"),
+    [(model, kind, told) for model, each in GGUF.items() for kind, told in each.items()],
+)
+def test_of_a_quantized_file_only_what_was_done_is_said(tmp_path, model, kind, expected):
+    file = write(EXAMPLES / model, tmp_path / "child.gguf", kind=getattr(KINDS, kind))
+    assert re.fullmatch(expected, made(BASE, file).words)
+
+
+@pytest.mark.long
+def test_an_adapter_that_peft_merges_in_float32_has_its_rank(tmp_path):
+    from peft import PeftModel
+
+    base = AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32)
+    base.save_pretrained(tmp_path / "base")
+    adapter = trained(BASE, tmp_path / "adapter", r=8)
+    PeftModel.from_pretrained(base, adapter).merge_and_unload().save_pretrained(tmp_path / "child")
+    derived = made(tmp_path / "base", tmp_path / "child")
+    assert derived.words == "a change of rank 8 in 9 of 9 matrices, as a merged LoRA adapter leaves it"
+
+
+def test_an_adapter_on_attention_alone_is_found_there(tmp_path):
+    def attention(tensors):
+        for name, tensor in tensors.items():
+            if ".q_proj" in name or ".v_proj" in name:
+                new = low_rank(8)(tensor.float().numpy(), 1)
+                tensors[name] = torch.tensor(new).to(tensor.dtype)
+
+    shutil.copytree(BASE, tmp_path / "child", ignore=shutil.ignore_patterns("README.md"))
+    derived = made(BASE, spoil(tmp_path / "child", attention))
+    assert (means(derived), derived.rank) == (["low_rank"], 8)
+    assert len(derived.changed) == 6
+
+
+def test_reordered_units_of_a_class_that_stores_matrices_transposed_are_found(tmp_path):
+    base = tiny_gpt2(tmp_path / "base", layers=4, width=64)
+    shutil.copytree(base, tmp_path / "child")
+
+    def reorder(tensors):
+        for layer in range(4):
+            order = torch.randperm(256, generator=torch.Generator().manual_seed(layer))
+            up, down = f"h.{layer}.mlp.c_fc.weight", f"h.{layer}.mlp.c_proj.weight"
+            tensors[up], tensors[down] = tensors[up][:, order], tensors[down][order]
+
+    derived = made(base, spoil(tmp_path / "child", reorder))
+    assert means(derived) == ["reordered", "unchanged"]
+
+
+def test_a_quantized_file_is_known_by_the_bits_it_stores(tmp_path):
+    derived = made(
+        BASE, repacked(BASE, tmp_path / "child", blocks(32, 32), quant_method="fp8", weight_block_size=[32, 32])
+    )
+    assert means(derived)[0] == "quantized"
+    assert derived.words.startswith("quantized (stored with 8 bits a weight)")
+
+
+@pytest.fixture
+def sampled(monkeypatch, tmp_path):
+    """A pair of models so large beside a sample that a sample decides."""
+    monkeypatch.setattr(sampling, "UNITS", 64)
+    monkeypatch.setattr(sampling, "RUN", 8)
+    monkeypatch.setattr(sampling, "COORDINATES", 32)
+    monkeypatch.setattr(models, "HIDDEN", 512)
+    base = tiny_llama(tmp_path / "base", layers=16, width=128)
+    return base, fine_tuned(base, tmp_path / "child")
+
+
+@pytest.mark.parametrize("budget", ["quick", "full"])
+@pytest.mark.few(1)
+def test_over_the_network_nothing_more_is_downloaded(sampled, online, monkeypatch, budget):
+    monkeypatch.setattr("hf_lineage.checkpoint.remote.GAP", 0)
+    for name, folder in zip(("org/base", "org/child"), sampled, strict=True):
+        online.publish(name, folder)
+    derived = made("org/base", "org/child", budget=budget)
+    assert means(derived) == ["dense", "frozen"]
+    assert online.twice() == []
+    with_it = online.moved("org/child")
+    monkeypatch.setattr("hf_lineage.checking.claims.derived", lambda *_: None)
+    assert made("org/base", "org/child", budget=budget, recompute=True) is None
+    assert online.moved("org/child") == 2 * with_it
+
+
+@pytest.mark.long
+def test_few_rows_of_a_large_matrix_are_looked_at(sampled, monkeypatch):
+    monkeypatch.setattr(rows, "LARGE", 1000)
+    base, child = sampled
+    assert means(made(base, child, budget="full")) == ["dense", "frozen"]
+    assert means(made(base, base, budget="full")) == ["unchanged"]
+
+
+def edited(folder, change, source=BASE):
+    """A copy of a model in which those tensors are others for which `change` gives one, by their names."""
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("README.md"))
+
+    def each(tensors):
+        for name, tensor in tensors.items():
+            new = change(name, tensor.float())
+            tensors[name] = tensor if new is None else new.to(tensor.dtype)
+
+    return spoil(folder, each)
+
+
+TRAINED = {
+    "norms": lambda name, one: one * 1.1 if one.ndim == 1 else None,
+    "embedding": lambda name, one: one * 1.1 if "embed_tokens" in name else None,
+    "head": lambda name, one: one + 0.01 if "lm_head" in name else None,
+    "head and norms": lambda name, one: one * 0.9 if "lm_head" in name or name == "model.norm.weight" else None,
+    "MLPs": lambda name, one: one * 0.9 if "layers.1.mlp" in name else None,
+}
+
+
+@pytest.mark.parametrize("kinds", TRAINED)
+@pytest.mark.few(1)
+def test_weights_are_unchanged_only_if_all_tensors_are(tmp_path, monkeypatch, kinds):
+    child = edited(tmp_path / "child", TRAINED[kinds])
+    derived = made(BASE, child)
+    assert (means(derived), derived.words) == (["frozen"], f"all but the {kinds} are the base's, unchanged")
+    if kinds != "MLPs":
+        monkeypatch.setattr(relation, "rows_beside", lambda *_args, **_named: ())
+        assert made(BASE, child).words == "weights unchanged"
+
+
+def test_trained_biases_are_named(tmp_path):
+    base = EXAMPLES / "acme/gpt2-base"
+    child = edited(tmp_path / "child", lambda name, one: one + 0.1 if name.endswith("mlp.c_fc.bias") else None, base)
+    assert made(base, child).words == "all but the biases are the base's, unchanged"
+
+
+def test_trained_routers_are_named(tmp_path):
+    base = experts.made(tmp_path / "base")
+    child = edited(tmp_path / "child", lambda name, one: one * 1.1 if name.endswith("gate.weight") else None, base)
+    assert made(base, child).words == "all but the gate are the base's, unchanged"
+
+
+def test_what_was_frozen_is_named_beside_what_was_trained(tmp_path):
+    def train(name, one):
+        return one + 0.01 * torch.randn(one.shape, generator=torch.manual_seed(0)) if ".layers." in name else None
+
+    words = made(BASE, edited(tmp_path / "child", train)).words
+    assert words.endswith("as by fine-tuning or a merge, the head and embedding are the base's, unchanged")
+
+
+def test_what_was_trained_is_named_beside_a_quantization(tmp_path):
+    def both(name, one):
+        if one.ndim == 1:
+            return one * 1.2
+        whole = one.abs().amax(dim=1, keepdim=True) / 127
+        return (one / whole).round() * whole if ".layers." in name else None
+
+    assert made(BASE, edited(tmp_path / "child", both)).words == "quantized to 8 bits, the norms changed as well"
+
+
+def test_dare_is_told_by_the_numbers_that_are_the_bases(tmp_path):
+    derived = made(BASE, dare(tmp_path / "child", 0.3))
+    assert means(derived) == ["sparse"]
+    assert derived.words.startswith("70% of the numbers are the base's, unchanged, the others are not, as DARE")
+
+
+EIGHT = {"E4M3": torch.float8_e4m3fn, "E5M2": torch.float8_e5m2}
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("scaled", ["whole", "rows", "columns", "not"])
+@pytest.mark.parametrize("form", EIGHT)
+@pytest.mark.crossed("scaled", "form")
+def test_a_round_trip_through_eight_bits_is_no_fine_tuning(tmp_path, monkeypatch, form, scaled):
+    def there_and_back(matrix, _):
+        one, top = torch.tensor(matrix), torch.finfo(EIGHT[form]).max
+        size = {"whole": one.abs().max(), "rows": one.abs().amax(1, True), "columns": one.abs().amax(0, True)}
+        scale = size[scaled] / top if scaled in size else torch.tensor(1.0)
+        return ((one / scale).to(EIGHT[form]).float() * scale).numpy()
+
+    child = changed(tmp_path / "child", there_and_back)
+    assert made(BASE, child).words == f"quantized to 8 bits ({form})"
+    whole = [[levels for levels in table if levels.table is None] for table in rounding.TABLES]
+    monkeypatch.setattr(rounding, "TABLES", whole)
+    assert "as by fine-tuning or a merge" in made(BASE, child).words
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("group", [16, 32])
+def test_groups_along_the_output_share_a_scale_as_well(tmp_path, monkeypatch, group):
+    def round_off(matrix, _):
+        turned = np.ascontiguousarray(matrix.T)
+        return quantized(turned, 4, group if turned.shape[1] % group == 0 else turned.shape[1]).T
+
+    child = changed(tmp_path / "child", round_off)
+    assert made(BASE, child).words == "quantized to 4 bits"
+    monkeypatch.setattr(rounding, "BLOCKS", ())
+    assert Means.QUANTIZED not in made(BASE, child).means
+
+
+@pytest.mark.long
+def test_signs_are_one_bit_and_no_change(tmp_path, monkeypatch):
+    child = changed(tmp_path / "child", lambda one, _: np.sign(one) * np.abs(one).mean(1, keepdims=True))
+    derived = made(BASE, child)
+    assert (derived.words, derived.size) == ("quantized to 1 bits", 0)
+    three = made(BASE, changed(tmp_path / "three", lambda one, _: np.rint(np.clip(one / 0.1, -1, 1)) * np.float32(0.1)))
+    assert three.words == "quantized to 2 bits"
+    monkeypatch.setattr(rounding.Grid, "rounds", lambda *_: False)
+    assert made(BASE, child).size > 0.3
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("bits", [8, 0])
+def test_gains_that_were_moved_into_matrices_are_no_training(tmp_path, monkeypatch, bits):
+    """SmoothQuant divides what reads a norm's output by what it multiplies the norm with."""
+    random = torch.Generator().manual_seed(0)
+    factors = {norm: torch.exp2(torch.randn(96, generator=random)) for norm in ("input", "post_attention")}
+    readers = {"input": ("q_proj", "k_proj", "v_proj"), "post_attention": ("gate_proj", "up_proj")}
+
+    def smooth(name, one):
+        for norm, factor in factors.items():
+            if f"{norm}_layernorm" in name:
+                return one / factor
+            one = one * factor if name.split(".")[-2] in readers[norm] else one
+        whole = one.abs().amax(dim=-1, keepdim=True) / 127 if bits else 1
+        return (one / whole).round() * whole if bits and ".layers." in name else one
+
+    child, end = edited(tmp_path / "child", smooth), "quantized to 8 bits" if bits else "weights unchanged"
+    assert made(BASE, child).words == f"gains of norms moved into matrices, {end}"
+    monkeypatch.setattr(relation, "_folded", lambda *_: None)
+    assert set(made(BASE, child).means) & {Means.UNCLEAR, Means.DENSE}

@@ -1,0 +1,51 @@
+"""Claim result: what a row says of itself in one line, and which of several rows decides the exit code."""
+
+import datetime
+
+import pytest
+
+from hf_lineage.checking.result import NAMED, Finding, Row, worst
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.verdict import Code, ExitCode, Verdict
+from hf_lineage.policy import Waiver
+from tests.pages import measured, row
+
+
+def result(kind, base="acme/base", **changes):
+    return Row(Claim(base, None, NAMED), Verdict(kind), **changes)
+
+
+def test_a_row_says_base_part_and_verdict_in_one_line():
+    assert str(result(Code.UNRELATED)) == "acme/base is UNRELATED"
+    assert repr(result(Code.UNRELATED, part="vision")) == "<Row: acme/base (vision) is UNRELATED>"
+    assert str(row(mlp=measured())).endswith("is VERIFIED inherited")
+
+
+def test_line_breaks_in_the_name_of_a_base_do_not_break_the_line():
+    assert "\n" not in str(result(Code.UNRELATED, base="acme/\nbase", part="a\nb"))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "code"),
+    [
+        ((), ExitCode.UNDECIDED),
+        ((Code.UNRELATED, Code.INCONCLUSIVE), ExitCode.UNRELATED),
+        ((Code.INCONCLUSIVE,), ExitCode.UNDECIDED),
+    ],
+)
+def test_the_most_severe_row_decides_the_exit_code(kinds, code):
+    assert worst([result(kind) for kind in kinds]) is code
+
+
+def test_a_waiver_counts_where_what_is_accepted_counts():
+    waived = result(Code.UNRELATED, waiver=Waiver("acme/base", Code.UNRELATED, "known", datetime.date.max))
+    assert worst([waived]) is ExitCode.UNRELATED
+    assert worst([waived], accepted=True) is ExitCode.VERIFIED
+
+
+def test_sentences_are_stated_with_the_name_in_front():
+    assert list(Finding("T", "org/base", ("one", "two"), ("more",)).statements) == ["org/base: one", "org/base: two"]
+
+
+def test_of_a_finding_without_sentences_the_details_are_stated():
+    assert list(Finding("T", details=("more",)).statements) == ["more"]

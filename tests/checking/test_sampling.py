@@ -1,0 +1,243 @@
+"""Sampling: a few per cent of the bytes show a descendant whose units are in their places, and nothing else."""
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from hf_lineage import Options, check, compare
+from hf_lineage.architecture.paths import USUAL
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.evidence import measure
+from hf_lineage.evidence.measure import enough
+from hf_lineage.report import json, wording
+from hf_lineage.signature import sample
+from hf_lineage.signature import sample as sampling
+from hf_lineage.source import model as model_module
+from hf_lineage.source import rows as rows_module
+from tests import models
+from tests.models import WEIGHTS, card, fine_tuned, spoil, tiny_llama
+
+WIDTH, HIDDEN, LAYERS = 128, 512, 16
+QUICK = Options(seed=1, permutations=199)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """An eighth of the units and a quarter of the coordinates are drawn."""
+    monkeypatch.setattr(sampling, "UNITS", 64)
+    monkeypatch.setattr(sampling, "RUN", 8)
+    monkeypatch.setattr(sampling, "COORDINATES", 32)
+    monkeypatch.setattr(models, "HIDDEN", HIDDEN)
+
+
+@pytest.fixture
+def base(tmp_path):
+    return tiny_llama(tmp_path / "base", layers=LAYERS, width=WIDTH)
+
+
+def changed(source, folder, change):
+    """A copy of a model in which `change` replaces each layer's matrices, gate and up (h, d) and down (d, h)."""
+    shutil.copytree(source, folder)
+
+    def everywhere(tensors):
+        for layer in range(LAYERS):
+            names = [f"model.layers.{layer}.mlp.{role}_proj.weight" for role in ("gate", "up", "down")]
+            tensors |= zip(names, change(layer, *(tensors[name] for name in names)), strict=True)
+
+    return spoil(folder, everywhere)
+
+
+def judged(base, candidate, options=QUICK):
+    (row,) = compare(str(base), str(candidate), options).rows
+    return row
+
+
+def sampled(row):
+    return row.verdict.evidence["mlp"].sampled is not None
+
+
+def test_a_child_is_related_by_a_sample_and_the_report_says_of_what(base, tmp_path):
+    row = judged(base, fine_tuned(base, tmp_path / "child"))
+    assert (row.verdict.label, sampled(row), row.verdict.evidence["mlp"].analyses) == ("VERIFIED inherited", True, 4)
+    path, heads = json.document(compare(str(base), str(tmp_path / "child"), QUICK))["claims"][0]["paths"]
+    assert path["sampled"] == {"units": 64, "of_units": HIDDEN, "coordinates": 32, "of_coordinates": WIDTH}
+    assert heads["sampled"] == {"units": WIDTH, "of_units": WIDTH, "coordinates": 32, "of_coordinates": WIDTH}
+    assert path["layers_read"] == 6
+    assert 0 < path["standard_error"] < 0.01
+    assert path["inherited"]["low"] > 0.5
+
+
+def test_a_fraction_of_each_layer_is_read_and_little_more_along_two_paths(tmp_path, monkeypatch):
+    """Four of 32 heads are drawn; what tells a relation reads a row of each tensor."""
+    monkeypatch.setattr(rows_module, "MOST", WIDTH)
+    sizes, read, moved = [], StoredTensor.read, []
+    monkeypatch.setattr(StoredTensor, "read", lambda self, memory: sizes.append(self.size) or read(self, memory))
+    base = tiny_llama(tmp_path / "base", layers=LAYERS, width=WIDTH, num_attention_heads=32)
+    child = fine_tuned(base, tmp_path / "child")
+    for paths in (("mlp",), USUAL):
+        sizes.clear()
+        assert sampled(judged(base, child, replace(QUICK, paths=paths)))
+        moved.append(sum(sizes))
+    assert 0 < moved[0] < 2 * 6 * (3 * HIDDEN * WIDTH * 4) / 4
+    assert moved[1] < 1.35 * moved[0]
+
+
+def test_whole_layers_are_read_where_they_are_asked_for(base, tmp_path):
+    row = judged(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, budget="full"))
+    assert (row.verdict.label, sampled(row)) == ("VERIFIED inherited", False)
+
+
+@pytest.mark.long
+def test_gates_are_sampled_with_the_rest_of_an_mlp(base, tmp_path):
+    row = judged(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, paths=("mlp", "mlp_gate")))
+    assert (row.verdict.label, sampled(row)) == ("VERIFIED inherited", True)
+
+
+def test_units_in_another_order_are_found_by_whole_layers(base, tmp_path):
+    def reorder(layer, gate, up, down):
+        order = torch.tensor(np.random.default_rng(layer).permutation(HIDDEN))
+        return gate[order], up[order], down[:, order]
+
+    row = judged(base, changed(base, tmp_path / "reordered", reorder))
+    assert (row.verdict.label, sampled(row)) == ("VERIFIED inherited", False)
+    # A look at all units never says RELATED, and takes no part of alpha.
+    assert row.verdict.evidence["mlp"].analyses == 1 + len(measure.analyses(LAYERS, 0.5))
+
+
+@pytest.mark.long
+def test_a_child_of_another_depth_is_found_by_whole_layers(base, tmp_path):
+    child = fine_tuned(base, tmp_path / "child")
+    spoil(child, lambda tensors: [tensors.pop(name) for name in list(tensors) if f".{LAYERS - 1}." in name])
+    config = child / "config.json"
+    config.write_text(config.read_text("utf-8").replace(f": {LAYERS}", f": {LAYERS - 1}"), encoding="utf-8")
+    row = judged(base, child)
+    assert (row.verdict.label, sampled(row)) == ("VERIFIED inherited", False)
+
+
+def test_an_independent_model_is_unrelated_by_some_coordinates_of_all_units_that_are_read_once(
+    base, tmp_path, monkeypatch
+):
+    read, before = [], sample.sampled
+    monkeypatch.setattr(
+        model_module,
+        "sampled",
+        lambda checkpoint, *rest: read.append(rest[-1].all_units) or before(checkpoint, *rest),
+    )
+    bases = [str(base), str(tiny_llama(tmp_path / "another", seed=2, layers=LAYERS, width=WIDTH))]
+    model = tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH)
+    row, other = check(str(model), bases, QUICK).rows
+    assert (row.verdict.label, other.verdict.label) == ("UNRELATED", "UNRELATED")
+    assert sorted(read) == [False] * 6 + [True] * 6  # of three models along two paths
+    measured = row.verdict.evidence["mlp"]
+    assert (measured.sampled.units, measured.sampled.of_units) == (HIDDEN, HIDDEN)
+    assert measured.read == enough(LAYERS)
+    assert measured.comparison.similarity.shape == (enough(LAYERS),) * 2
+    (sentence,) = wording.reading(row)
+    assert "by a sample that can only say UNRELATED, beside 4 interim analyses; p is corrected for them" in sentence
+
+
+@pytest.mark.long
+def test_what_all_units_do_not_rule_out_is_decided_by_whole_layers(base, tmp_path, monkeypatch):
+    monkeypatch.setattr(measure, "DOUBTFUL", 1.0)
+    row = judged(base, tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH))
+    assert (row.verdict.label, sampled(row)) == ("UNRELATED", False)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.long
+def test_copied_layers_with_other_units_first_or_in_other_places_are_not_unrelated(base, tmp_path, seed):
+    """A quarter of the layers, their units in another order, each in the place of the layer before it."""
+    own = load_file(base / WEIGHTS)
+
+    def grafted(tensors):
+        for layer in range(4, 8):
+            order = torch.tensor(np.random.default_rng(layer).permutation(HIDDEN))
+            for role in ("gate", "up", "down"):
+                name = f"model.layers.{layer}.mlp.{role}_proj.weight"
+                moved = own[name.replace(f".{layer}.", f".{layer + 1}.")]
+                tensors[name] = moved[:, order] if role == "down" else moved[order]
+
+    other = spoil(tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH), grafted)
+    assert judged(base, other, replace(QUICK, seed=seed)).verdict.label != "UNRELATED"
+
+
+@pytest.mark.long
+def test_over_the_network_what_a_sample_showed_is_not_fetched_again_with_whole_layers(
+    base, tmp_path, online, monkeypatch
+):
+    monkeypatch.setattr("hf_lineage.checkpoint.remote.GAP", 0)
+    online.publish("org/base", base)
+    online.publish("org/other", tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH))
+    assert judged("org/base", "org/other").verdict.label == "UNRELATED"
+    assert online.twice() == []
+
+
+def independent(layer, gate, up, down):
+    random = torch.Generator().manual_seed(layer)
+    return [torch.randn(matrix.shape, generator=random) * matrix.std() for matrix in (gate, up, down)]
+
+
+@pytest.mark.parametrize("changes", [{"seed": 0}, {"budget": "full"}])
+@pytest.mark.few(1)
+def test_a_copy_of_the_base_in_some_coordinates_is_not_verified(base, tmp_path, changes):
+    """The first half of the stream is read and written as by the base, all else is foreign, as in a graft."""
+
+    def half(layer, gate, up, down):
+        new_gate, new_up, new_down = independent(layer, gate, up, down)
+        new_gate[:, : WIDTH // 2], new_up[:, : WIDTH // 2] = gate[:, : WIDTH // 2], up[:, : WIDTH // 2]
+        new_down[: WIDTH // 2] = down[: WIDTH // 2]
+        return new_gate, new_up, new_down
+
+    model = changed(base, tmp_path / "half", half)
+    assert not judged(base, model, replace(QUICK, **changes)).verdict.verified
+
+
+@pytest.mark.long
+def test_weights_that_are_not_finite_are_seen_by_whole_layers(base, tmp_path):
+    def overflow(layer, gate, up, down):
+        up[:] = torch.inf
+        return gate, up, down
+
+    row = judged(base, changed(base, tmp_path / "broken", overflow))
+    assert (row.verdict.label, row.verdict.verified, sampled(row)) == ("RELATED part", False, False)  # by attention
+    assert row.verdict.reason.startswith("along mlp, weights in layers 0-")
+    assert "of the candidate are not finite, or too large for float32; 65536 of the 65536 numbers" in row.verdict.reason
+
+
+def test_over_the_network_the_sample_is_that_from_disk_and_little_moves(base, tmp_path, online, monkeypatch):
+    monkeypatch.setattr("hf_lineage.checkpoint.remote.GAP", 0)  # between the rows of a tiny model there is little
+    child = fine_tuned(base, tmp_path / "child")
+    online.publish("org/base", base)
+    online.publish("org/child", child)
+    here, there = judged(base, child), judged("org/base", "org/child")
+    assert (there.verdict.label, sampled(there)) == ("VERIFIED inherited", True)
+    score, elsewhere = (row.verdict.evidence["mlp"].comparison.score for row in (here, there))
+    assert score == elsewhere
+    moved = there.traffic["org/child"]
+    assert moved.moved < 0.1 * moved.stored
+    assert online.twice() == []
+
+
+@pytest.mark.long
+def test_a_merge_has_its_shares_by_the_sample_that_decided_and_nothing_more_is_read(base, tmp_path, monkeypatch):
+    parents = [fine_tuned(base, tmp_path / "hub" / "acme" / name, seed=seed) for seed, name in enumerate("ab")]
+    first, second = (load_file(parent / WEIGHTS) for parent in parents)
+    merge = shutil.copytree(parents[0], tmp_path / "merge")
+    spoil(merge, lambda tensors: tensors.update({name: 0.7 * first[name] + 0.3 * second[name] for name in tensors}))
+    sizes, read = [], StoredTensor.read
+    monkeypatch.setattr(StoredTensor, "read", lambda self, memory: sizes.append(self.size) or read(self, memory))
+    options = replace(QUICK, local_hub=tmp_path / "hub")
+    moved, figures = [], []
+    for relation in ("finetune", "merge"):
+        card(merge, ["acme/a", "acme/b"], relation)
+        sizes.clear()
+        rows = check(str(merge), options=options).rows
+        moved.append(sum(sizes))
+        assert all(map(sampled, rows))
+        figures.append([row.parent and row.parent.shares["mlp"].value for row in rows])
+    assert moved[0] == moved[1] > 0
+    assert figures == [[None, None], pytest.approx([0.7, 0.3], abs=1e-3)]

@@ -1,0 +1,310 @@
+"""A file is the quantization of its base and nothing else: honest ones are told so, and every edit of one is found."""
+
+import functools
+import shutil
+import struct
+
+import gguf
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from hf_lineage import Options, check, compare, extract
+from hf_lineage.errors import OptionError
+from hf_lineage.evidence.verdict import ExitCode
+from hf_lineage.signature.store import save_signature
+from tests import gguf_models
+from tests.checkpoint.formats import test_bitsandbytes as test_bnb
+from tests.checkpoint.formats import test_compressed_tensors as test_compressed
+from tests.checkpoint.formats import test_gptq
+from tests.models import WEIGHTS, card, edit_json, fine_tuned, spoil
+from tests.quantizing import BASE, repacked
+from tests.server import serving
+from tests.server.client import connect
+
+STRICT = Options(strict=True, seed=0)
+QUERY, DOWN = "model.layers.0.self_attn.q_proj", "model.layers.2.mlp.down_proj"
+Q4_0 = gguf.GGMLQuantizationType.Q4_0
+
+
+def verdict(candidate, base=BASE, options=STRICT):
+    (row,) = compare(str(base), str(candidate), options).rows
+    return row.verdict
+
+
+def held(candidate, base=BASE):
+    return verdict(candidate, base).strict
+
+
+@pytest.fixture(autouse=True)
+def interpreted():
+    with torch.compiler.set_stance("force_eager"):
+        yield
+
+
+@pytest.fixture
+def nf4(tmp_path):
+    return repacked(BASE, tmp_path / "nf4", test_bnb.four_bits(nested=True), **test_bnb.FOUR)
+
+
+@pytest.fixture
+def file(tmp_path):
+    return gguf_models.write(BASE, tmp_path / "gguf/model.gguf", kind=Q4_0)
+
+
+def test_a_copy_holds_the_same_numbers_and_is_verified_by_every_one(tmp_path):
+    outcome = verdict(shutil.copytree(BASE, tmp_path / "copy"))
+    assert (outcome.strict.holds, outcome.strict.right, outcome.strict.tensors) == (True, 57, 57)
+    assert outcome.strict.what == "the same numbers as"
+    assert (outcome.is_strict, outcome.exit_code) == (True, ExitCode.VERIFIED)
+
+
+def test_a_quantization_is_told_with_its_formats(nf4, file):
+    assert held(nf4).what == "the quantization (NF4 of bitsandbytes) of"
+    assert held(file.parent).what == "the quantization (Q4_0) of"
+    assert held(nf4).holds
+    assert held(file.parent).holds
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("dtype", "words"), [("float16", "float16"), ("bfloat16", "bfloat16")])
+def test_a_cast_is_told_with_its_format(tmp_path, dtype, words):
+    base = shutil.copytree(BASE, tmp_path / "base")
+    single = {
+        name: tensor.float() + 1e-4 * torch.rand(tensor.shape) for name, tensor in load_file(base / WEIGHTS).items()
+    }
+    save_file(single, base / WEIGHTS)
+    copy = shutil.copytree(base, tmp_path / "copy")
+    save_file({name: tensor.to(getattr(torch, dtype)) for name, tensor in single.items()}, copy / WEIGHTS)
+    strict = held(copy, base)
+    assert (strict.holds, strict.what) == (True, f"the rounding to {words} of")
+    spoil(copy, lambda tensors: tensors[f"{DOWN}.weight"][3, 4:5].view(torch.int16).add_(1))
+    (wrong,) = held(copy, base).beyond
+    assert (wrong.name, wrong.place, wrong.beyond, wrong.excess) == (f"{DOWN}.weight", (3, 4), 1, 1.0)
+
+
+def test_training_is_told_from_an_edit(tmp_path):
+    tuned = verdict(fine_tuned(BASE, tmp_path / "tuned"))
+    assert (tuned.strict.holds, tuned.strict.is_edit, len(tuned.strict.beyond)) == (False, False, 44)
+    assert (tuned.label, tuned.verified, tuned.exit_code) == ("RELATED changed", False, ExitCode.UNDECIDED)
+    copy = shutil.copytree(BASE, tmp_path / "edited")
+    spoil(copy, lambda tensors: tensors[f"{QUERY}.weight"][5, 6].mul_(2))
+    strict = held(copy)
+    assert (strict.is_edit, [one.name for one in strict.beyond]) == (True, [f"{QUERY}.weight"])
+
+
+def test_one_number_of_a_packed_matrix_is_found_with_its_place(nf4):
+    def change(tensors):
+        codes = tensors[f"{DOWN}.weight"].view(-1)
+        codes[7] ^= 0x80
+
+    spoil(nf4, change)
+    (wrong,) = held(nf4).beyond
+    assert (wrong.name, wrong.place, wrong.beyond) == (f"{DOWN}.weight", (0, 14), 1)
+    assert wrong.excess > 1
+
+
+def test_one_number_of_a_matrix_that_the_converter_permuted_is_found_where_it_is_in_the_base(file):
+    content = bytearray(file.read_bytes())
+    reader = gguf.GGUFReader(file)
+    (tensor,) = (one for one in reader.tensors if one.name == "blk.0.attn_q.weight")
+    content[tensor.data_offset + 18 * 3 + 2] ^= 0x08
+    del reader, tensor
+    file.write_bytes(content)
+    (wrong,) = held(file.parent).beyond
+    assert (wrong.name, wrong.beyond) == (f"{QUERY}.weight", 1)
+    order = np.arange(96).reshape(4, 12, 2).swapaxes(1, 2).reshape(-1)
+    assert wrong.place == (int(np.flatnonzero(order == 1)[0]), 0)
+
+
+def spoil_blocks(file, name, change, chosen=slice(None)):
+    """Write other blocks of Q4_0 into a tensor of a GGUF file."""
+    reader = gguf.GGUFReader(file)
+    (tensor,) = (one for one in reader.tensors if one.name == name)
+    start, blocks = tensor.data_offset, np.array(tensor.data).reshape(-1, 18)
+    del reader, tensor
+    for number in range(len(blocks))[chosen]:
+        blocks[number] = np.frombuffer(change(blocks[number].tobytes()), np.uint8)
+    content = bytearray(file.read_bytes())
+    content[start : start + blocks.size] = blocks.tobytes()
+    file.write_bytes(content)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("scale", "code", "coarse"),
+    [(1e-7, 0, False), (1e-7, 15, False), (60000.0, 8, True), (0.0, 8, False), (float("nan"), 8, False)],
+)
+def test_scales_with_which_every_code_is_as_good_as_another_are_found(file, scale, code, coarse):
+    spoil_blocks(file, "blk.0.ffn_up.weight", lambda _: struct.pack("<e", scale) + bytes([code * 17] * 16), slice(5, 6))
+    (wrong,) = held(file.parent).beyond
+    assert wrong.name == "model.layers.0.mlp.up_proj.weight"
+    assert (wrong.coarse == 1) == coarse
+    assert coarse or wrong.beyond > 16
+
+
+def test_a_grid_four_times_as_coarse_is_found_though_every_code_is_the_nearest(file):
+    def coarser(block):
+        (scale,) = struct.unpack("<e", block[:2])
+        codes = np.frombuffer(block[2:], np.uint8)
+        halves = [8 + np.rint((half.astype(int) - 8) / 4).astype(int) for half in (codes & 15, codes >> 4)]
+        return struct.pack("<e", 4 * scale) + bytes((halves[0] | halves[1] << 4).astype(np.uint8))
+
+    spoil_blocks(file, "blk.0.ffn_up.weight", coarser, slice(9, 10))
+    (wrong,) = held(file.parent).beyond
+    assert wrong.coarse == 1
+
+
+def test_a_nested_scale_whose_steps_are_large_enough_for_anything_is_found(nf4):
+    """With it every number could be called a rounding of the scales."""
+
+    def change(tensors):
+        start = f"{DOWN}.weight"
+        tensors[f"{start}.nested_absmax"] *= 1e4
+        tensors[start].zero_()
+
+    spoil(nf4, change)
+    assert [one.name for one in held(nf4).beyond] == [f"{DOWN}.weight"]
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("name", [f"{DOWN}.weight", "model.norm.weight", "model.embed_tokens.weight"])
+def test_every_tensor_counts_that_is_not_quantized_too(nf4, name):
+    spoil(nf4, lambda tensors: tensors[name].view(-1)[:1].view(torch.uint8).bitwise_xor_(0x3F))
+    assert [one.name for one in held(nf4).beyond] == [name]
+
+
+def test_layers_that_changed_their_places_are_not_the_base(tmp_path):
+    copy = shutil.copytree(BASE, tmp_path / "copy")
+
+    def swap(tensors):
+        one, other = (f"model.layers.{layer}.mlp.up_proj.weight" for layer in (1, 3))
+        tensors[one], tensors[other] = tensors[other], tensors[one]
+
+    spoil(copy, swap)
+    assert len(held(copy).beyond) == 2
+
+
+def test_another_shape_is_told_and_no_number_of_it_is_read(tmp_path):
+    copy = shutil.copytree(BASE, tmp_path / "copy")
+    spoil(
+        copy, lambda tensors: tensors.update({"model.embed_tokens.weight": tensors["model.embed_tokens.weight"][:-1]})
+    )
+    (wrong,) = held(copy).beyond
+    assert wrong.why.startswith("has shape (")
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"rms_norm_eps": 1e-2}, ("rms_norm_eps is 0.01, and 1e-06 in the base",)),
+        (
+            {"rope_scaling": {"rope_type": "linear", "factor": 64.0}},
+            (
+                'rope_parameters.rope_type is "linear", and "default" in the base',
+                "rope_parameters.factor is 64.0, and the base has no such setting",
+            ),
+        ),
+    ],
+)
+def test_settings_that_change_what_the_model_computes_are_told(nf4, changed, said):
+    edit_json(nf4 / "config.json", **changed)
+    outcome = verdict(nf4)
+    assert outcome.strict.settings == said
+    assert (outcome.strict.beyond, outcome.strict.holds, outcome.exit_code) == ((), False, ExitCode.UNDECIDED)
+
+
+@pytest.mark.long
+def test_what_gptq_leaves_cannot_be_told_and_says_why(tmp_path):
+    folder = repacked(BASE, tmp_path / "gptq", test_gptq.gptq(), **test_gptq.settings())
+    outcome = verdict(folder)
+    assert (outcome.label, outcome.exit_code, outcome.strict.holds) == ("RELATED changed", ExitCode.UNDECIDED, False)
+    assert len(outcome.strict.unbound) == 42
+    assert all(why.startswith("GPTQ minimises the error") for why in outcome.strict.unbound.values())
+
+
+@pytest.mark.long
+def test_the_same_quantized_file_is_the_same_numbers_whatever_its_format(tmp_path):
+    folder = repacked(BASE, tmp_path / "gptq", test_gptq.gptq(), **test_gptq.settings())
+    strict = held(shutil.copytree(folder, tmp_path / "copy"), folder)
+    assert (strict.holds, strict.what) == (True, "the same numbers as")
+
+
+@pytest.mark.long
+def test_a_format_of_blocks_and_one_with_zero_points_are_told(tmp_path):
+    for name in ("4 bits, groups, zero points", "FP8, blocks"):
+        form, weights = test_compressed.CASES[name]
+        pack = test_compressed.compressed(form, **weights)
+        folder = repacked(BASE, tmp_path / name, pack, **test_compressed.settings(form, **weights))
+        assert held(folder).holds, name
+
+
+def test_an_adapter_has_no_tensors_to_hold_against_the_base():
+    hub = BASE.parents[1]
+    (row,) = check(str(hub / "fern/llama-lora"), options=Options(strict=True, local_hub=hub)).rows
+    assert row.verdict.strict.problem.startswith("there are no two models")
+    assert row.verdict.exit_code is ExitCode.UNDECIDED
+
+
+def test_a_signature_is_refused_in_one_line(tmp_path):
+    file = tmp_path / "base.safetensors"
+    save_signature(extract(str(BASE)), file)
+    with pytest.raises(OptionError, match=r"reads every number, but .* is a stored signature; name the model instead"):
+        compare(str(file), str(BASE), STRICT)
+
+
+def test_a_claim_is_checked_strictly_too(tmp_path, nf4):
+    card(nf4, "acme/llama-base", "quantized")
+    report = check(str(nf4), options=Options(strict=True, local_hub=BASE.parents[1]))
+    assert (report.exit_code, report.rows[0].verdict.is_strict) == (0, True)
+    assert report.rows[0].verdict.strict.base.startswith("acme/llama-base")
+
+
+@pytest.mark.long
+def test_a_large_matrix_is_looked_at_some_rows_at_a_time(file, monkeypatch):
+    from hf_lineage.checking import strict as strict_module
+
+    whole = functools.partial(held, file.parent)
+    monkeypatch.setattr(strict_module, "AT_ONCE", 1000)
+    monkeypatch.setattr(strict_module, "AT_ONCE", 700)
+    assert whole().holds
+    spoil_blocks(
+        file, "blk.2.ffn_down.weight", lambda block: block[:2] + bytes([block[2] ^ 0x08]) + block[3:], slice(77, 78)
+    )
+    (wrong,) = whole().beyond
+    row, column = divmod(77 * 32, 256)
+    assert (wrong.name, wrong.place) == (f"{DOWN}.weight", (row, column))
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A base and its quantization on a Hub, which are not on this disk."""
+    card(repacked(BASE, tmp_path / "nf4", test_bnb.four_bits(), **test_bnb.FOUR), "acme/base", "quantized")
+    with serving() as hub:
+        hub.publish("acme/base", BASE)
+        hub.publish("fern/nf4", tmp_path / "nf4")
+        connect(hub, tmp_path / "cache", monkeypatch)
+        yield hub
+
+
+def test_of_models_on_the_hub_every_number_is_downloaded_and_the_commit_is_named(hub):
+    (row,) = check("fern/nf4", options=STRICT).rows
+    assert (row.verdict.strict.holds, row.verdict.is_strict) == (True, True)
+    assert row.verdict.strict.base == f"acme/base at commit {row.base_commit}"
+    assert hub.moved() > (BASE / WEIGHTS).stat().st_size
+
+
+@pytest.mark.long
+def test_where_signatures_are_cached_the_numbers_are_read_all_the_same(hub):
+    first, second = (check("fern/nf4", options=STRICT).rows[0].verdict.strict for _ in range(2))
+    assert first == second
+    assert second.holds
+
+
+@pytest.mark.long
+def test_a_mirror_is_not_left_to_the_listing(hub):
+    hub.publish("fern/mirror", BASE)
+    (row,) = compare("acme/base", "fern/mirror", STRICT).rows
+    assert (row.verdict.label, row.verdict.is_strict) == ("VERIFIED inherited", True)

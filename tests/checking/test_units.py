@@ -1,0 +1,153 @@
+"""Unit by unit: which coordinates show most, and what they show."""
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from hf_lineage.checking.units import _Units, shown
+from hf_lineage.errors import NothingToCompare
+from hf_lineage.evidence.unit_comparison import PROCRUSTES, RESIDUAL, TOKEN, Frame, Test, compare_units
+from hf_lineage.hub.repo import resolve
+from hf_lineage.signature import fitted_coordinates as procrustes
+from hf_lineage.signature import unit_norms, units
+from hf_lineage.signature.units import Known
+from hf_lineage.source.headers import headers
+from tests import streams
+from tests.models import WEIGHTS, fine_tuned
+from tests.streams import HUB, rotated, shuffled, written
+
+BASE, CHILD, INDEPENDENT = "acme/llama-base", "fern/llama-finetune-a", "otter/llama-independent"
+FORGOTTEN = streams.embedding(torch.zeros_like)
+
+
+def seen(folder, at_first=TOKEN):
+    models = (headers(resolve(str(place))) for place in (HUB / BASE, folder))
+    return shown(*models, [range(6)], at_first, Test(199, 0))
+
+
+def test_tokens_are_enough_where_they_show_more_than_one_half(tmp_path):
+    framed = seen(written(CHILD, tmp_path / "model", rotated))
+    assert (framed.frame.name, framed.inherited.share > 0.99) == ("token", True)
+
+
+def test_without_tokens_coordinates_are_fitted(tmp_path):
+    framed = seen(written(CHILD, tmp_path / "model", rotated, FORGOTTEN))
+    assert (framed.frame.name, framed.inherited.share > 0.99, framed.p_value) == ("procrustes", True, 0.005)
+
+
+def test_neither_the_order_of_units_nor_their_tokens_are_needed_to_find_them(tmp_path):
+    framed = seen(written("moss/llama-continued", tmp_path / "model", rotated, shuffled, FORGOTTEN))
+    assert framed.inherited.share > 0.9
+    assert framed.p_value > 0.01
+
+
+def test_two_layers_of_six_are_found_in_a_turned_stream_without_tokens(tmp_path):
+    framed = seen(written("magpie/llama-grafted", tmp_path / "model", rotated, FORGOTTEN))
+    assert [round(float(share)) for share in framed.inherited.by_layer] == [0, 1, 0, 0, 1, 0]
+
+
+def test_an_independent_model_has_next_to_nothing_in_any_coordinates(tmp_path):
+    framed = seen(written(INDEPENDENT, tmp_path / "model", FORGOTTEN))
+    assert framed.inherited.share < 0.02
+    assert framed.p_value > 0.01
+
+
+def test_the_coordinates_of_the_stream_are_seen_as_they_are():
+    assert seen(HUB / CHILD, RESIDUAL).frame.name == RESIDUAL
+
+
+def test_the_reason_is_that_of_the_coordinates_that_were_tried_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(procrustes, "OVER", 1000)
+    folder = written(CHILD, tmp_path / "model", rotated, FORGOTTEN)
+    with pytest.raises(NothingToCompare, match="the rows of its tokens are zero or not finite"):
+        seen(folder)
+    assert seen(HUB / INDEPENDENT).frame.name == TOKEN
+
+
+DEEP, FEW = {"num_hidden_layers": 12}, (0, 3, 6, 9)
+
+
+@pytest.fixture(scope="module")
+def deep_base(tmp_path_factory):
+    """A base of twelve layers, of two models that learned apart."""
+    return written(BASE, tmp_path_factory.mktemp("deep") / "base", streams.deeper("heron/llama-distilled"), **DEEP)
+
+
+def analysed(base, folder, *analyses):
+    models = (headers(resolve(str(place))) for place in (base, folder))
+    return shown(*models, analyses, TOKEN, Test(199, 0), fit=False)
+
+
+def test_where_a_few_layers_show_nothing_no_others_are_read(tmp_path, deep_base):
+    folder = written(INDEPENDENT, tmp_path / "model", streams.deeper(INDEPENDENT), **DEEP)
+    framed = analysed(deep_base, folder, FEW, range(12))
+    assert framed.layers == (FEW, FEW)
+    assert framed.at_chance
+
+
+def test_where_a_few_layers_show_something_all_are_read(tmp_path, deep_base):
+    rotated_copy = written(CHILD, tmp_path / "model", streams.deeper("heron/llama-distilled"), rotated, **DEEP)
+    framed = analysed(deep_base, rotated_copy, FEW, range(12))
+    assert framed.layers == (tuple(range(12)),) * 2
+    assert framed.inherited.share > 0.99
+
+
+def test_one_copied_layer_among_those_that_are_read_first_is_enough_to_read_all(tmp_path, deep_base):
+    def copied(tensors):
+        return tensors | {name: one for name, one in load_file(HUB / BASE / WEIGHTS).items() if ".layers.3." in name}
+
+    changes = (streams.layers_of(INDEPENDENT), streams.deeper(INDEPENDENT), copied)
+    folder = written(BASE, tmp_path / "model", *changes, **DEEP)
+    framed = analysed(deep_base, folder, FEW, range(12))
+    assert len(framed.layers[1]) == 12
+    assert framed.inherited.by_layer[3] > 0.9
+
+
+def test_a_wide_stream_is_screened_before_all_units_are_matched(tmp_path, deep_base, monkeypatch):
+    monkeypatch.setattr(procrustes, "DIRECTIONS", 64)
+    monkeypatch.setattr(procrustes, "SCREENED_DIRECTIONS", 48)
+    monkeypatch.setattr(procrustes, "between", None)
+    folder = written(INDEPENDENT, tmp_path / "model", streams.deeper(INDEPENDENT), FORGOTTEN, **DEEP)
+    models = [headers(resolve(str(place))) for place in (deep_base, folder)]
+    with pytest.raises(NothingToCompare, match="the rows of its tokens are zero or not finite"):
+        shown(*models, [FEW, range(12)], TOKEN, Test(199, 0))
+
+
+def test_a_rotated_copy_in_a_wide_stream_is_found_after_the_screening(tmp_path, deep_base, monkeypatch):
+    monkeypatch.setattr(procrustes, "DIRECTIONS", 64)
+    monkeypatch.setattr(procrustes, "SCREENED_DIRECTIONS", 48)
+    changes = (streams.deeper("heron/llama-distilled"), rotated, shuffled, FORGOTTEN)
+    folder = written(CHILD, tmp_path / "model", *changes, **DEEP)
+    models = [headers(resolve(str(place))) for place in (deep_base, folder)]
+    framed = shown(*models, [FEW, range(12)], TOKEN, Test(199, 0))
+    assert (framed.frame.name, framed.inherited.share > 0.9) == ("procrustes", True)
+
+
+@pytest.mark.parametrize(("name", "least"), [("fern/llama-finetune-a", 0.98), ("moss/llama-continued", 0.5)])
+def test_trained_units_are_found_in_half_of_the_directions_of_their_stream(monkeypatch, name, least):
+    monkeypatch.setattr(procrustes, "DIRECTIONS", 48)
+    assert fitted_share(HUB / BASE, HUB / name) > least
+
+
+@pytest.mark.parametrize("name", ["otter/llama-independent", "heron/llama-distilled"])
+def test_units_of_independent_trained_models_are_not(monkeypatch, name):
+    monkeypatch.setattr(procrustes, "DIRECTIONS", 48)
+    with pytest.raises(NothingToCompare, match="of what hidden units write has a counterpart"):
+        fitted_share(HUB / BASE, HUB / name)
+
+
+def fitted_share(base, other):
+    """The inherited share of all six layers, in coordinates that are fitted to their units."""
+    both = [_Units(headers(resolve(str(folder))), range(6), 0, Known()) for folder in (base, other)]
+    through = procrustes.between(*(one.heaviest(range(6)) for one in both))
+    frame = Frame(PROCRUSTES)
+    bases, others = (one.seen(range(6), matrix, frame, False) for one, matrix in zip(both, through, strict=True))
+    return compare_units(bases, others, 6, frame, Test(199, 0)).inherited.share
+
+
+def test_units_are_weighed_once_however_often_they_are_compared(tmp_path, deep_base, monkeypatch):
+    measured, before = [], unit_norms.measure_units
+    monkeypatch.setattr(units, "measure_units", lambda *parts: measured.append(1) or before(*parts))
+    few, everything = range(3), range(8)
+    analysed(deep_base, fine_tuned(deep_base, tmp_path / "child"), few, everything)
+    assert len(measured) == 2 * len(everything)

@@ -1,0 +1,372 @@
+"""A model in GGUF is judged by its metadata and weights: a true descendant is RELATED, an independent one is not."""
+
+import json
+import re
+import shutil
+from dataclasses import replace
+
+import gguf
+import numpy as np
+import pytest
+import torch
+
+from hf_lineage import Options, check, compare, extract
+from hf_lineage.architecture.registry import lookup
+from hf_lineage.checking.strict import judge_strict
+from hf_lineage.checkpoint.gguf.form import _table, architectures, config_of, name_tensors
+from hf_lineage.errors import CheckpointError, NothingToCompare, RegistryError
+from hf_lineage.evidence.verdict import Code, Verdict
+from hf_lineage.hub.repo import resolve
+from hf_lineage.source.config import described
+from hf_lineage.source.headers import headers, opened
+from hf_lineage.source.model import FromWeights
+from tests import models
+from tests.conformance.models import tiny_model
+from tests.gguf_blocks import quantized
+from tests.gguf_models import KINDS, write
+from tests.invoking import lineage
+from tests.models import EXAMPLES, card, fine_tuned, tiny_llama
+
+FILE = "child-Q4_0.gguf"
+
+ALL = Options(paths=("mlp", "value_output", "query_key"), seed=0)
+
+BASES = {"llama": EXAMPLES / "acme/llama-base", "gpt2": EXAMPLES / "acme/gpt2-base"}
+
+CHILDREN = {"llama": EXAMPLES / "fern/llama-finetune-a", "gpt2": EXAMPLES / "fern/gpt2-finetune-a"}
+
+
+def verdict(base, candidate, options=ALL):
+    return compare(str(base), str(candidate), options).rows[0].verdict
+
+
+def scores(outcome):
+    return {path: evidence.comparison.score for path, evidence in outcome.evidence.items()}
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("architecture", BASES)
+def test_a_descendant_is_related(architecture, tmp_path):
+    file = write(CHILDREN[architecture], tmp_path / "child.gguf", architecture, KINDS.Q4_0)
+    outcome = verdict(BASES[architecture], file)
+    assert outcome.code == "inherited"
+    assert min(scores(outcome).values()) > 0.95
+    itself = scores(verdict(CHILDREN[architecture], file))
+    assert min(itself.values()) > 0.98, itself
+
+
+def test_an_independent_model_in_the_same_clothes_is_unrelated(tmp_path):
+    file = write(EXAMPLES / "otter/llama-independent", tmp_path / "other.gguf", kind=KINDS.Q4_0)
+    assert verdict(BASES["llama"], file).code == "unrelated"
+
+
+def test_the_mixture_of_types_of_a_real_release_is_read(tmp_path, monkeypatch):
+    """Q4_K_M: most matrices in Q4_K, values and what is written to the stream in Q6_K, gains in F32."""
+    monkeypatch.setattr(models, "HIDDEN", 256)
+    base = tiny_llama(tmp_path / "base", width=256)
+    child = fine_tuned(base, tmp_path / "child")
+    other = tiny_llama(tmp_path / "other", width=256, seed=5)
+    monkeypatch.setattr("tests.gguf_models.quantized", quantized)
+
+    def of(name):
+        return KINDS.Q6_K if "attn_v" in name or "ffn_down" in name else KINDS.Q4_K
+
+    true, false = (write(folder, folder / "gguf/a-Q4_K_M.gguf", of=of) for folder in (child, other))
+    kinds = {tensor.tensor_type for tensor in gguf.GGUFReader(str(true)).tensors}
+    assert kinds == {KINDS.Q4_K, KINDS.Q6_K, KINDS.F32}
+    assert verdict(base, true).code == "inherited"
+    assert min(scores(verdict(child, true)).values()) > 0.97
+    assert verdict(base, false).code == "unrelated"
+
+
+@pytest.mark.parametrize(
+    "stub", [None, {}, {"model_type": "llama"}, json.loads((CHILDREN["llama"] / "config.json").read_text())]
+)
+@pytest.mark.few(1)
+def test_the_metadata_count_whatever_config_json_says(stub, tmp_path):
+    folder = write(CHILDREN["llama"], tmp_path / "model/child-Q8_0.gguf", kind=KINDS.Q8_0).parent
+    if stub is not None:
+        (folder / "config.json").write_text(json.dumps(stub))
+    assert verdict(BASES["llama"], folder).code == "inherited"
+    assert described(resolve(str(folder))).architecture == "LlamaForCausalLM"
+
+
+@pytest.mark.long
+def test_a_base_may_be_a_gguf_file_as_well(tmp_path):
+    base = write(BASES["llama"], tmp_path / "base/base.gguf", kind=KINDS.Q4_0)
+    assert verdict(base.parent, CHILDREN["llama"]).code == "inherited"
+    assert verdict(base, CHILDREN["llama"]).code == "inherited"
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory):
+    """A local hub with a child in three precisions that says in its metadata where it comes from."""
+    folder = tmp_path_factory.mktemp("hub")
+    shutil.copytree(EXAMPLES / "acme/llama-base", folder / "acme/llama-base")
+    said = {"general.base_model.count": 1, "general.base_model.0.repo_url": "https://huggingface.co/acme/llama-base"}
+    for kind in (KINDS.F16, KINDS.Q8_0, KINDS.Q4_0):
+        write(CHILDREN["llama"], folder / f"me/child-GGUF/child-{kind.name}.gguf", kind=kind, said=said)
+    return folder
+
+
+def test_the_claim_in_the_metadata_is_checked_and_the_report_says_which_file_was_read(hub):
+    (row,) = check("me/child-GGUF", options=Options(local_hub=hub, seed=0)).rows
+    assert (row.claim.base, row.claim.sources, row.verdict.code) == ("acme/llama-base", ("GGUF metadata",), "inherited")
+    assert row.notes == (
+        "me/child-GGUF: child-F16.gguf was read, the most precise GGUF file by its name (--file all judges each); name "
+        "another by its path, or with --file for the model that is judged; child-Q4_0.gguf, child-Q8_0.gguf may hold "
+        "weights too and were not read",
+    )
+
+
+@pytest.mark.long
+def test_another_file_may_be_named(hub):
+    found = lineage("check", "me/child-GGUF", "--file", FILE, "--local-hub", hub, "--format", "json")
+    assert found.code == 0
+    (claim,) = json.loads(found.out)["claims"]
+    assert claim["notes"] == [
+        "me/child-GGUF: child-Q4_0.gguf was read, as it was named; child-F16.gguf, child-Q8_0.gguf may hold weights "
+        "too and were not read"
+    ]
+    (row,) = check("me/child-GGUF", options=Options(local_hub=hub, seed=0)).rows
+    assert claim["paths"][0]["path"] == "mlp"
+    assert scores(row.verdict)["mlp"] > claim["paths"][0]["score"] + 1e-3
+
+
+@pytest.mark.long
+def test_one_file_is_inspected_and_extracted_as_any_model(tmp_path):
+    file = write(CHILDREN["llama"], tmp_path / "child.gguf", kind=KINDS.Q8_0)
+    assert "LlamaForCausalLM, factorization llama, 6 layers, width 96" in lineage("inspect", file).out
+    assert lineage("extract", file, "-o", tmp_path / "signature").code == 0
+    assert lineage("compare", EXAMPLES / "acme/llama-base", tmp_path / "signature").code == 0
+
+
+@pytest.mark.long
+def test_on_the_hub_the_header_and_the_matrices_are_fetched_and_nothing_twice(online, tmp_path):
+    folder = write(CHILDREN["llama"], tmp_path / "published/child-F16.gguf", kind=KINDS.F16).parent
+    card(folder, "acme/llama-base", "quantized")
+    online.publish("fern/gguf", folder)
+    found = lineage("check", "fern/gguf", "--paths", "mlp", "--format", "json")
+    assert found.code == 0, found.err
+    assert json.loads(found.out)["claims"][0]["verdict"] == "VERIFIED"
+    moved, size = online.moved("fern/gguf"), (folder / "child-F16.gguf").stat().st_size
+    assert size / 3 < moved < 0.95 * size
+    headers_twice = online.twice()
+    assert not [part for part in headers_twice if part.stop - part.start > 2**15]
+
+
+def test_from_the_network_the_verdict_is_that_from_disk(online, tmp_path):
+    folder = write(CHILDREN["llama"], tmp_path / "p/child-Q8_0.gguf", kind=KINDS.Q8_0, split_max_tensors=20).parent
+    online.publish("fern/gguf", folder)
+    there, here = verdict("acme/llama-base", "fern/gguf"), verdict(BASES["llama"], folder)
+    assert (there.code, scores(there)) == (here.code, scores(here))
+
+
+@pytest.mark.long
+def test_a_signature_of_a_named_file_is_not_taken_for_that_of_another(online, tmp_path):
+    folder = tmp_path / "published"
+    write(CHILDREN["llama"], folder / "a-Q8_0.gguf", kind=KINDS.Q8_0)
+    write(EXAMPLES / "otter/llama-independent", folder / "a-Q4_0.gguf", kind=KINDS.Q4_0)
+    online.publish("fern/gguf", folder)
+    for file, name in (
+        (None, "inherited"),
+        ("a-Q4_0.gguf", "unrelated"),
+        (None, "inherited"),
+        ("a-Q4_0.gguf", "unrelated"),
+    ):
+        options = Options(file=file, seed=0, budget="full")
+        assert verdict("acme/llama-base", "fern/gguf", options).code == name
+
+
+def test_heads_that_are_no_number_are_refused(tmp_path):
+    file = write(CHILDREN["llama"], tmp_path / "child.gguf", said={"llama.attention.head_count_kv": "two"})
+    with pytest.raises(CheckpointError) as caught:
+        opened(described(resolve(str(file.parent))))
+    assert str(caught.value).endswith(
+        "the GGUF file says attention.head_count_kv: two, not a number of heads; do not trust it"
+    )
+
+
+CLASSES = sorted(
+    (name, kind)
+    for name, entry in _table().architectures.items()
+    for kind in (entry.name, entry.with_experts)
+    if kind is not None
+)
+
+LLAMA = {"general.architecture": "llama"}
+
+DROPPED = {"apertus": {"model.layers.0.mlp.act_fn.eps"}, "bert": {"pooler.dense.weight", "pooler.dense.bias"}}
+"""What a converter leaves out of a model, so that a file of it is never all that the model is."""
+
+
+@pytest.mark.few(12)
+@pytest.mark.parametrize(("architecture", "name"), CLASSES)
+def test_a_file_has_the_signature_of_the_model_it_was_made_from(architecture, name, tmp_path):
+    torch.manual_seed(0)
+    model = tiny_model(name, {})
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn_like(parameter))
+    model.save_pretrained(tmp_path / "plain")
+    write(tmp_path / "plain", tmp_path / "gguf/model.gguf", architecture)
+    plain, stored = (headers(resolve(str(tmp_path / folder))) for folder in ("plain", "gguf"))
+    assert stored.described.factorization.name == plain.described.factorization.name
+    assert (stored.layout.unclaimed, stored.layout.paths) == (plain.layout.unclaimed, plain.layout.paths)
+    options = Options(paths=plain.layout.paths)
+    one, other = (extract(str(tmp_path / folder), options) for folder in ("plain", "gguf"))
+    for path in plain.layout.paths:
+        for numbers in ("sketch", "trace", "norm", "corner"):
+            wanted = getattr(one.paths[path], numbers)
+            largest = np.abs(wanted).max()
+            np.testing.assert_allclose(getattr(other.paths[path], numbers), wanted, rtol=1e-3, atol=1e-5 * largest)
+    both = (FromWeights.from_opened(model, options) for model in (plain, stored))
+    strict = judge_strict(*both, Verdict(Code.INHERITED)).strict
+    assert {re.sub(r"\d+", "0", name) for name in strict.lacking} == DROPPED.get(architecture, set())
+    assert replace(strict, lacking=()).holds, (strict.beyond, strict.added, strict.settings, strict.unbound)
+    shutil.rmtree(tmp_path)
+
+
+DEAD = [
+    ("granite", "residual_scale"),
+    ("granite", "embedding_scale"),
+    ("granite", "attention.layer_norm_rms_epsilon"),
+    ("dots1", "expert_weights_scale"),
+    ("glm4moe", "expert_weights_scale"),
+    ("olmo", "attention.clamp_kqv"),
+]
+
+
+@pytest.mark.parametrize(("architecture", "key"), DEAD)
+def test_metadata_that_take_the_layers_out_leave_nothing_to_judge(architecture, key, tmp_path):
+    tiny_model(_table().architectures[architecture].name, {}).save_pretrained(tmp_path / "plain")
+    value = 1e9 if "epsilon" in key else 1e-9
+    write(tmp_path / "plain", tmp_path / "gguf/model.gguf", architecture, said={f"{architecture}.{key}": value})
+    model = described(resolve(str(tmp_path / "gguf")))
+    with pytest.raises(NothingToCompare, match=r"have (hardly any|no) effect; correct it"):
+        opened(model)
+
+
+def test_every_architecture_is_one_that_gguf_knows_and_every_class_one_of_the_registry():
+    assert set(architectures()) <= set(gguf.MODEL_ARCH_NAMES.values())
+    assert len(CLASSES) > 40
+    for _, name in CLASSES:
+        lookup({"architectures": [name], "apply_residual_connection_post_layernorm": False})
+
+
+def test_the_configuration_is_that_of_the_metadata():
+    metadata = LLAMA | {
+        "llama.block_count": 32,
+        "llama.embedding_length": 4096,
+        "llama.feed_forward_length": 14336,
+        "llama.attention.head_count": 32,
+        "llama.attention.head_count_kv": (8, 8),
+        "llama.attention.layer_norm_rms_epsilon": 1e-5,
+        "general.name": "a name",
+        "qwen2.block_count": 7,
+    }
+    assert config_of(metadata) == {
+        "architectures": ["LlamaForCausalLM"],
+        "num_hidden_layers": 32,
+        "hidden_size": 4096,
+        "intermediate_size": 14336,
+        "num_attention_heads": 32,
+        "n_head": 32,
+        "n_heads": 32,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 10000.0,
+    }
+
+
+def test_experts_may_make_another_class():
+    assert config_of(LLAMA | {"llama.expert_count": 8})["architectures"] == ["MixtralForCausalLM"]
+    assert config_of(LLAMA | {"llama.expert_count": 0})["architectures"] == ["LlamaForCausalLM"]
+
+
+def test_layers_that_predict_further_tokens_are_not_counted():
+    config = config_of(
+        {"general.architecture": "glm4moe", "glm4moe.block_count": 47, "glm4moe.nextn_predict_layers": 1}
+    )
+    assert (config["num_hidden_layers"], config["num_nextn_predict_layers"]) == (46, 1)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "why"),
+    [
+        (
+            {},
+            "the GGUF file has the architecture None, which hf-lineage cannot read; check the safetensors release "
+            "instead",
+        ),
+        (
+            {"general.architecture": "mamba"},
+            "the GGUF file has the architecture mamba, which hf-lineage cannot read; check th",
+        ),
+        (
+            {"general.architecture": 7},
+            "the GGUF file has the architecture 7, which hf-lineage cannot read; check the safete",
+        ),
+        (LLAMA | {"general.type": "adapter"}, "the GGUF file has the type adapter, not a model; check the adapter"),
+    ],
+)
+def test_what_is_not_read_says_why(metadata, why):
+    with pytest.raises(NothingToCompare) as caught:
+        config_of(metadata)
+    assert str(caught.value).startswith(why)
+
+
+def named(architecture, *stored):
+    _, factorization = lookup({"architectures": [architectures()[architecture]]})
+    return [
+        (each.name, each.undo) for each in name_tensors({"general.architecture": architecture}, factorization, stored)
+    ]
+
+
+def test_names_are_those_on_the_disk_of_the_hub():
+    assert named(
+        "llama", "token_embd.weight", "blk.17.attn_q.weight", "blk.0.ffn_norm.weight", "blk.0.attn_v.bias"
+    ) == [
+        ("model.embed_tokens.weight", None),
+        ("model.layers.17.self_attn.q_proj.weight", "rotated"),
+        ("model.layers.0.post_attention_layernorm.weight", None),
+        ("model.layers.0.self_attn.v_proj.bias", None),
+    ]
+
+
+def test_of_a_stack_of_experts_each_has_a_name():
+    assert named(
+        "qwen3moe", "blk.0.ffn_up_exps.weight", "blk.0.ffn_up_exps.weight[0]", "blk.0.ffn_up_exps.weight[31]"
+    ) == [("model.layers.0.mlp.experts.0.up_proj.weight", None), ("model.layers.0.mlp.experts.31.up_proj.weight", None)]
+
+
+def test_a_tensor_of_a_layer_without_a_name_keeps_its_own_under_the_prefix():
+    assert named("llama", "blk.3.something.weight", "blk.3.more") == [
+        ("model.layers.3.something.weight", None),
+        ("model.layers.3.more", None),
+    ]
+
+
+def test_an_architecture_that_the_installed_package_does_not_know_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(gguf, "MODEL_ARCH_NAMES", {})
+    with pytest.raises(NothingToCompare) as caught:
+        named("llama", "blk.0.attn_q.weight")
+    assert str(caught.value) == (
+        "the installed package gguf does not know the architecture llama; `pip install --upgrade gguf`"
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"settings": {}},
+        {"settings": {}, "architectures": {"llama": {"class": "A", "colour": "red"}}},
+        {"settings": {}, "architectures": {"llama": {"class": "A", "undo": {"attn_q": "turned"}}}},
+        [],
+    ],
+)
+def test_a_table_that_breaks_the_schema_is_refused(content, tmp_path, monkeypatch):
+    (tmp_path / "gguf").mkdir()
+    (tmp_path / "gguf/architectures.yaml").write_text(json.dumps(content))
+    monkeypatch.setattr("hf_lineage.architecture.tables.registry_root", lambda: tmp_path)
+    with pytest.raises(RegistryError, match=r"gguf/architectures.yaml: .*registry/README.md documents the schema"):
+        _table()

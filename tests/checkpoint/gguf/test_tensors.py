@@ -1,0 +1,209 @@
+"""The tensors of GGUF files: every type is decoded as transformers decodes it, and what lies of itself is refused."""
+
+import gguf
+import numpy as np
+import pytest
+import torch
+from transformers.integrations.gguf import dequant
+
+from hf_lineage.checkpoint.foreign_tensors import Piece, by_pieces
+from hf_lineage.checkpoint.gguf.tensors import apply_factors
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import single
+from hf_lineage.errors import CheckpointError, NothingToCompare
+from hf_lineage.hub.repo import RepoRef, resolve
+from tests.gguf_blocks import QUANTIZED, drawn
+from tests.gguf_models import EXAMPLES_OF_TYPES, KINDS, write
+from tests.models import EXAMPLES, open_checkpoint
+
+
+def file(folder, *tensors, **metadata):
+    """A GGUF file of tensors, each a name, an array as stored, and its type."""
+    out = gguf.GGUFWriter(str(folder / "model.gguf"), "llama")
+    for name, array, kind in tensors:
+        out.add_tensor(name, array, raw_dtype=kind)
+    for key, value in metadata.items():
+        out.add_uint32(key.replace("_", "."), value)
+    out.write_header_to_file()
+    out.write_kv_data_to_file()
+    out.write_tensors_to_file()
+    out.close()
+    return RepoRef("org/model", folder)
+
+
+@pytest.fixture
+def blocks():
+    def made(kind, rows=6, row=512, seed=0):
+        return drawn(kind, rows * row, np.random.default_rng(seed)).reshape(rows, -1), (rows, row)
+
+    return made
+
+
+@pytest.mark.parametrize("kind", QUANTIZED, ids=lambda kind: kind.name)
+def test_every_type_is_decoded_as_by_gguf_and_by_transformers(kind, blocks, tmp_path):
+    stored, shape = blocks(kind)
+    found = open_checkpoint(file(tmp_path, ("a.weight", stored, kind)))
+    decoded = found.read("a.weight")
+    assert (found.shapes, decoded.dtype) == ({"a.weight": shape}, np.float32)
+    assert np.array_equal(decoded, gguf.dequantize(stored, kind).reshape(shape))
+    if int(kind) in dequant.GGML_BLOCK:
+        by_transformers = dequant.dequantize(torch.from_numpy(stored.reshape(-1)), int(kind)).numpy()
+        np.testing.assert_allclose(decoded.reshape(-1), by_transformers, rtol=1e-6, atol=1e-6)
+
+
+def test_transformers_is_an_oracle_for_most_types():
+    assert sum(int(kind) in dequant.GGML_BLOCK for kind in QUANTIZED) >= 17
+
+
+@pytest.mark.parametrize(("kind", "dtype"), EXAMPLES_OF_TYPES)
+def test_plain_numbers_are_read_as_they_are(kind, dtype, tmp_path):
+    numbers = np.arange(12, dtype=np.float32).reshape(3, 4)
+    stored = gguf.quantize(numbers, kind) if kind == KINDS.BF16 else numbers.astype(dtype)
+    found = open_checkpoint(file(tmp_path, ("a.weight", stored, kind)))
+    assert np.array_equal(single(found.read("a.weight")), numbers)
+
+
+def test_a_type_that_gguf_does_not_decode_is_a_refusal_of_that_tensor_alone(tmp_path):
+    stored = np.zeros((2, 292), np.uint8)
+    plain = np.ones((2, 4), np.float32)
+    found = open_checkpoint(file(tmp_path, ("a", stored, KINDS.Q8_K), ("b", plain, KINDS.F32)))
+    assert found.read("b").sum() == 8
+    with pytest.raises(NothingToCompare) as caught:
+        found.read("a")
+    assert str(caught.value) == "a is stored as Q8_K, which the installed package gguf does not decode"
+
+
+def test_each_expert_of_a_stack_is_read_by_itself(tmp_path, monkeypatch):
+    stack = drawn(KINDS.Q8_0, 3 * 4 * 64, np.random.default_rng(0)).reshape(3, 4, -1)
+    found = open_checkpoint(file(tmp_path, ("blk.0.ffn_up_exps.weight", stack, KINDS.Q8_0)))
+    values = gguf.dequantize(stack, KINDS.Q8_0)
+    assert np.array_equal(found.read("blk.0.ffn_up_exps.weight"), values)
+    sizes = []
+    reading = StoredTensor.read
+    monkeypatch.setattr(StoredTensor, "read", lambda self, memory: (sizes.append(self.size), reading(self, memory))[1])
+    for expert in range(3):
+        assert np.array_equal(found.read(f"blk.0.ffn_up_exps.weight[{expert}]"), values[expert])
+    assert sizes == [stack[0].nbytes] * 3
+
+
+def test_a_factor_beside_a_matrix_is_multiplied_in(tmp_path):
+    plain = np.ones((2, 4), np.float32)
+    stack = np.ones((3, 2, 4), np.float32)
+    found = open_checkpoint(
+        file(
+            tmp_path,
+            ("a.weight", plain, KINDS.F32),
+            ("a.scale", np.array([3], np.float32), KINDS.F32),
+            ("b_exps.weight", stack, KINDS.F32),
+            ("b_exps.scale", np.array([1, 2, 5], np.float32), KINDS.F32),
+            ("c.weight", plain, KINDS.F32),
+            ("c.scale", np.array([1, 2], np.float32), KINDS.F32),
+        )
+    )
+    pieces = [Piece("a", "a.weight"), Piece("b", "b_exps.weight[2]"), Piece("c", "c.weight")]
+    loaded = by_pieces(apply_factors(found), pieces)
+    assert loaded.read("a").tolist() == [[3] * 4] * 2
+    assert loaded.read("b").tolist() == [[5] * 4] * 2
+    with pytest.raises(NothingToCompare, match="c has 2 factors instead of one"):
+        loaded.read("c")
+
+
+def test_two_tensors_of_one_name_are_refused(tmp_path):
+    plain = np.ones((2, 4), np.float32)
+    found = open_checkpoint(file(tmp_path, ("a", plain, KINDS.F32), ("b", plain, KINDS.F32)))
+    with pytest.raises(CheckpointError, match="two tensors of the file are x; do not trust it"):
+        by_pieces(apply_factors(found), [Piece("x", "a"), Piece("x", "b")])
+
+
+def changed(repo, tensor, change):
+    """Change bytes of the entry of a tensor, which follow its name."""
+    path = repo.path("model.gguf")
+    content = bytearray(path.read_bytes())
+    position = content.index(tensor.encode()) + len(tensor)
+    change(content, position)
+    path.write_bytes(content)
+    return repo
+
+
+def number(offset, value, size):
+    def change(content, position):
+        content[position + offset : position + offset + size] = value.to_bytes(size, "little")
+
+    return change
+
+
+LIES = {
+    "a type that nobody knows": (
+        number(20, 99, 4),
+        "tensor_a is of the type 99, which the installed package gguf does not know",
+    ),
+    "rows that are no blocks": (
+        number(20, 12, 4),
+        "tensor_a has rows of 64 numbers, which is not a multiple of the block size, 256 as Q4_K",
+    ),
+    "more rows": (number(12, 9, 8), "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust the file"),
+    "rows beyond the file": (number(12, 2**30, 8), "org/model: model.gguf: tensor_b overlaps tensor_a; do not trust"),
+}
+
+
+@pytest.mark.parametrize(("change", "said"), LIES.values(), ids=LIES)
+def test_a_tensor_that_lies_about_itself_is_refused(change, said, tmp_path):
+    plain = np.ones((4, 64), np.float32)
+    repo = file(tmp_path, ("tensor_a", plain, KINDS.F32), ("tensor_b", plain, KINDS.F32))
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(changed(repo, "tensor_a", change))
+    assert said in str(caught.value)
+
+
+def test_a_truncated_file_is_refused_before_anything_is_read(tmp_path):
+    repo = file(tmp_path, ("a", np.ones((4, 64), np.float32), KINDS.F32))
+    path = repo.path("model.gguf")
+    size = path.stat().st_size
+    with path.open("r+b") as stream:
+        stream.truncate(size - 40)
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(repo)
+    assert str(caught.value) == (
+        f"org/model: model.gguf is truncated: a ends at byte {size} of {size - 40}; download it again"
+    )
+
+
+def test_a_file_that_changes_after_it_was_opened_is_an_error(tmp_path):
+    repo = file(tmp_path, ("a", np.ones((4, 64), np.float32), KINDS.F32))
+    found = open_checkpoint(repo)
+    repo.path("model.gguf").write_bytes(repo.path("model.gguf").read_bytes() + b"\0")
+    with pytest.raises(CheckpointError, match="the file changed after its header was read"):
+        found.read("a")
+
+
+def test_parts_of_a_model_have_to_belong_together(tmp_path):
+    source = EXAMPLES / "fern/llama-finetune-a"
+    whole = open_checkpoint(RepoRef("org/one", write(source, tmp_path / "one/a.gguf").parent))
+    parts = write(source, tmp_path / "parts/a.gguf", split_max_tensors=20).parent
+    files = sorted(parts.iterdir())
+    assert len(files) == 3
+    found = open_checkpoint(RepoRef("org/parts", parts))
+    assert found.shapes == whole.shapes
+    assert np.array_equal(found.read("blk.5.ffn_up.weight"), whole.read("blk.5.ffn_up.weight"))
+    kept = files[2].read_bytes()
+    files[2].write_bytes(files[1].read_bytes())
+    with pytest.raises(CheckpointError, match="is in two parts of the model; have them saved again"):
+        open_checkpoint(RepoRef("org/parts", parts))
+    write(source, tmp_path / "other/a.gguf", split_max_tensors=25)
+    files[2].write_bytes(kept)
+    files[2].unlink()
+    with pytest.raises(CheckpointError, match=r"a-00003-of-00003\.gguf is missing; download all parts of the model"):
+        open_checkpoint(RepoRef("org/parts", parts))
+
+
+def test_on_the_hub_only_what_is_read_is_fetched(online, tmp_path):
+    path = write(EXAMPLES / "fern/llama-finetune-a", tmp_path / "published/a-F32.gguf")
+    online.publish("fern/gguf", path.parent)
+    here = open_checkpoint(RepoRef("here", path.parent))
+    found = open_checkpoint(resolve("fern/gguf"))
+    assert found.shapes == here.shapes
+    before = online.moved("fern/gguf")
+    assert before < path.stat().st_size / 20
+    assert np.array_equal(found.read("blk.3.ffn_up.weight"), here.read("blk.3.ffn_up.weight"))
+    assert online.moved("fern/gguf") - before == here.stored["blk.3.ffn_up.weight"].size
+    assert found.bytes_read == online.moved("fern/gguf")

@@ -1,0 +1,462 @@
+"""Models in ONNX: a true descendant is RELATED, an independent one in the same clothes is not.
+
+The names of an exported graph become those of the Hub, whatever wrapped the model; joined matrices are parted.
+"""
+
+import resource
+import shutil
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from hf_lineage import Options, compare
+from hf_lineage.architecture.registry import lookup
+from hf_lineage.checkpoint.foreign import foreign_model
+from hf_lineage.checkpoint.foreign_tensors import Piece, name_in_out, split_rows, strip_common_prefix
+from hf_lineage.checkpoint.onnx.form import name_tensors, open_onnx, read_graph
+from hf_lineage.checkpoint.weight_files import weight_files
+from hf_lineage.errors import CheckpointError, NothingToCompare
+from hf_lineage.hub.repo import RepoRef, resolve
+from hf_lineage.source.config import described
+from hf_lineage.source.headers import opened
+from tests import onnx_models
+from tests.checkpoint.onnx.test_weights import product
+from tests.conformance.models import tiny_model
+from tests.invoking import lineage
+from tests.long import first_of
+from tests.models import EXAMPLES, card, family, fine_tuned, open_checkpoint
+from tests.onnx_models import QUANTIZATIONS
+
+LLAMA, GPT2, BERT, PHI3 = (
+    lookup({"architectures": [name]})[1]
+    for name in ("LlamaForCausalLM", "GPT2LMHeadModel", "BertModel", "Phi3ForCausalLM")
+)
+
+CONFIG = {"num_attention_heads": 4, "num_key_value_heads": 2}
+
+
+def names(factorization, *stored, config=CONFIG, shape=(8, 4)):
+    return [piece.name for piece in name_tensors(factorization, dict.fromkeys(stored, shape), config)]
+
+
+@pytest.mark.parametrize("prefix", ["", "inner.", "model.0.auto_model.", "model."])
+def test_what_wraps_the_model_is_taken_off_all_names(prefix):
+    own = ["embeddings.word_embeddings.weight", "encoder.layer.0.intermediate.dense.weight", "pooler.dense.bias"]
+    assert names(BERT, *(prefix + name for name in own)) == own
+
+
+def test_a_prefix_that_not_all_names_have_is_part_of_them():
+    assert names(LLAMA, "model.layers.0.mlp.up_proj.weight", "lm_head.weight")[0] == "model.layers.0.mlp.up_proj.weight"
+    strange = ["a.layers.0.up.weight", "b.x.weight"]
+    assert names(BERT, *strange) == strange
+    assert names(BERT) == []
+
+
+def test_names_that_onnx_runtime_shortens_are_whole_again():
+    stored = [
+        "model.layers.0.attn.q_proj.weight",
+        "model.layers.0.attn.o_proj.weight",
+        "model.layers.0.mlp.up_proj.weight",
+    ]
+    assert names(LLAMA, *stored) == [name.replace(".attn.", ".self_attn.") for name in stored]
+    assert names(GPT2, "transformer.h.0.attn.c_proj.weight") == ["transformer.h.0.attn.c_proj.weight"]
+
+
+def test_queries_keys_and_values_in_one_matrix_are_split_rows():
+    found = [*name_tensors(LLAMA, {"model.layers.1.attn.qkv_proj.weight": (16, 8)}, CONFIG)]
+    stored = "model.layers.1.attn.qkv_proj.weight"
+    assert found == [
+        Piece("model.layers.1.self_attn.q_proj.weight", stored, (0, 8)),
+        Piece("model.layers.1.self_attn.k_proj.weight", stored, (8, 12)),
+        Piece("model.layers.1.self_attn.v_proj.weight", stored, (12, 16)),
+    ]
+    assert names(PHI3, stored) == ["model.layers.1.self_attn.qkv_proj.weight"]
+
+
+@pytest.mark.parametrize("config", [{}, {"num_attention_heads": "4"}, {"num_attention_heads": True}])
+def test_without_heads_nothing_is_split_rows(config):
+    with pytest.raises(NothingToCompare, match="counts the heads of attention as"):
+        names(LLAMA, "model.layers.1.attn.qkv_proj.weight", config=config)
+
+
+@pytest.mark.parametrize(
+    ("rows", "heads", "groups"), [(10, 4, 2), (8, 0, 0), (8, 2, 4), (8, -4, -2), (2**20, 2**19, 1)]
+)
+def test_rows_that_are_not_those_heads_are_refused(rows, heads, groups):
+    with pytest.raises(NothingToCompare):
+        list(split_rows(rows, heads, groups))
+
+
+def test_what_transformers_stores_the_other_way_is_turned():
+    assert name_in_out(LLAMA) == frozenset()
+    assert name_in_out(GPT2) == {"attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"}
+    shapes = {"h.0.mlp.c_fc.weight": (16, 4), "h.0.mlp.c_fc.bias": (16,), "wte.weight": (50, 4)}
+    assert [piece.turned for piece in name_tensors(GPT2, shapes, {})] == [True, False, False]
+
+
+def test_what_all_names_begin_with_is_taken_off_for_a_suggestion():
+    assert [*strip_common_prefix({"a.b.c.weight": (1,), "a.b.d.weight": (1,)})] == ["c.weight", "d.weight"]
+    assert [*strip_common_prefix({"a.weight": (1,), "b.weight": (1,)})] == ["a.weight", "b.weight"]
+    assert strip_common_prefix({}) == {}
+
+
+ALL = Options(paths=("mlp", "value_output", "query_key"), seed=0)
+
+BASES = {"llama": EXAMPLES / "acme/llama-base", "gpt2": EXAMPLES / "acme/gpt2-base"}
+
+CHILDREN = {"llama": EXAMPLES / "fern/llama-finetune-a", "gpt2": EXAMPLES / "fern/gpt2-finetune-a"}
+
+OTHER_QUANTIZATIONS = [("llama", how) for how in QUANTIZATIONS if how not in ("8 bits", "4 bits")]
+
+LEAST = {4: 0.97, 8: 0.999}
+"""Bits -> the score against what was quantized."""
+
+
+def verdict(base, candidate, options=ALL):
+    return compare(str(base), str(candidate), options).rows[0].verdict
+
+
+def scores(outcome):
+    return {path: evidence.comparison.score for path, evidence in outcome.evidence.items()}
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory):
+    """Models as ONNX, by name and exporter: the file of each, beside its configuration."""
+    made = {}
+
+    def graph(name, dynamo=False):
+        if (name, dynamo) not in made:
+            source = {"bert base": None, "independent": EXAMPLES / "otter/llama-independent", **CHILDREN}.get(name)
+            folder = tmp_path_factory.mktemp("onnx")
+            if name.startswith("bert"):
+                base = onnx_models.bert(folder / "base", seed=5 if "independent" in name else 0)
+                source = fine_tuned(base, folder / "child") if "child" in name else base
+            shutil.copy(source / "config.json", folder / "config.json")
+            made[name, dynamo] = (source, onnx_models.exported(source, folder / "model.onnx", dynamo))
+        return made[name, dynamo]
+
+    return graph
+
+
+def again(file, target, how):
+    """The same model stored in another way, in a folder of its own beside its configuration."""
+    target.mkdir()
+    shutil.copy(file.parent / "config.json", target)
+    return how(file, target / "model.onnx")
+
+
+@pytest.mark.parametrize(
+    ("name", "dynamo"),
+    first_of(
+        {
+            **{"llama, TorchScript": ("llama", False), "gpt2, dynamo": ("gpt2", True)},
+            **{"llama, dynamo": ("llama", True), "gpt2, TorchScript": ("gpt2", False)},
+        }
+    ),
+)
+def test_a_descendant_exported_by_pytorch_is_related(name, dynamo, graphs):
+    source, file = graphs(name, dynamo)
+    outcome = verdict(BASES[name], file)
+    assert outcome.code == "inherited"
+    assert min(scores(outcome).values()) > 0.95
+    assert min(scores(verdict(source, file)).values()) > 0.99999
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("name", "how"),
+    first_of([*[(name, how) for how in ("8 bits", "4 bits") for name in CHILDREN], *OTHER_QUANTIZATIONS], count=2),
+)
+def test_a_descendant_quantized_by_onnx_runtime_is_related(name, how, graphs, tmp_path):
+    source, file = graphs(name)
+    bits, quantize = QUANTIZATIONS[how]
+    stored = again(file, tmp_path / "child", quantize)
+    outcome = verdict(BASES[name], stored)
+    assert outcome.code == "inherited"
+    itself = scores(verdict(source, stored))
+    assert min(itself.values()) > LEAST[bits], itself
+
+
+def test_an_independent_graph_is_unrelated(graphs):
+    _, file = graphs("independent")
+    assert verdict(BASES["llama"], file).code == "unrelated"
+
+
+@pytest.mark.parametrize("dynamo", first_of({"TorchScript": False, "dynamo": True}))
+def test_an_encoder_is_related_to_its_base_and_another_one_is_not(dynamo, graphs, tmp_path):
+    base, _ = graphs("bert base")
+    _, child = graphs("bert child", dynamo)
+    _, other = graphs("bert independent")
+    assert verdict(base, child).code == "inherited"
+    assert verdict(base, other).code == "unrelated"
+    eight = again(child, tmp_path / "eight", partial(onnx_models.dynamic, kind="QUInt8"))
+    assert verdict(base, eight).code == "inherited"
+
+
+def test_matrices_without_any_name_are_found_through_their_biases(graphs, tmp_path):
+    base, _ = graphs("bert base")
+    for name, expected in (("bert child", "inherited"), ("bert independent", "unrelated")):
+        _, file = graphs(name)
+        bare = again(
+            file, tmp_path / name, lambda source, target: onnx_models.changed(source, target, onnx_models.bare)
+        )
+        assert verdict(base, bare).code == expected
+
+
+def test_matrices_whose_place_nothing_tells_are_not_guessed(graphs, tmp_path):
+    _, file = graphs("llama")
+    bare = again(file, tmp_path / "bare", lambda source, target: onnx_models.changed(source, target, onnx_models.bare))
+    outcome = verdict(BASES["llama"], bare)
+    assert outcome.code == "unsupported"
+    assert "43 matrices whose place in the model is unknown;" in outcome.reason
+
+
+def test_a_graph_without_a_configuration_is_read_as_the_class_that_the_user_names(graphs, tmp_path):
+    base, _ = graphs("bert base")
+    _, file = graphs("bert child")
+    alone = shutil.copy(file, tmp_path / "model.onnx")
+    outcome = verdict(base, alone)
+    assert outcome.code == "unsupported"
+    assert "--as BertModel" in outcome.reason
+    assert foreign_model(RepoRef("x", tmp_path)).config() == dict.fromkeys(
+        ("num_attention_heads", "n_head", "n_heads"), 4
+    )
+    assert verdict(base, alone, Options(paths=ALL.paths, seed=0, as_class="BertModel")).code == "inherited"
+
+
+@pytest.mark.long
+def test_a_repository_of_graphs_is_checked_by_the_most_precise_one(graphs, tmp_path, monkeypatch):
+    hub = family(tmp_path / "hub")
+    source, file = graphs("llama")
+    model = hub / "fern/onnx"
+    (model / "onnx").mkdir(parents=True)
+    shutil.copy(file, model / "onnx/model.onnx")
+    onnx_models.dynamic(file, model / "onnx/model_quantized.onnx")
+    shutil.copy(source / "config.json", model)
+    shutil.copytree(BASES["llama"], hub / "acme/llama")
+    card(model, "acme/llama", "quantized")
+    plain = lineage("check", "fern/onnx", "--local-hub", hub)
+    assert (plain.code, "VERIFIED" in plain.out) == (0, True)
+    assert "onnx/model.onnx was read, the most precise" in " ".join(plain.out.split())
+    chosen = lineage("check", "fern/onnx", "--local-hub", hub, "--file", "onnx/model_quantized.onnx")
+    assert "onnx/model_quantized.onnx was read, as it was named" in " ".join(chosen.out.split())
+    missing = lineage("check", "fern/onnx", "--local-hub", hub, "--file", "onnx/model_q4.onnx")
+    assert (missing.code, "has no file onnx/model_q4.onnx" in missing.error) == (2, True)
+
+
+def test_what_leads_to_no_output_of_the_graph_does_not_count(graphs, tmp_path):
+    """Matrices of the base that are stored, or multiplied with, beside the model do not make it a descendant."""
+    _, base = graphs("bert base")
+    _, other = graphs("bert independent")
+    for how in (onnx_models.beside, onnx_models.in_a_dead_branch):
+        decoy = again(other, tmp_path / how.__name__, lambda source, target, how=how: how(source, base, target))
+        assert verdict(graphs("bert base")[0], decoy).code == "unrelated"
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("name", "settings", "encoder", "decoder"),
+    [
+        ("BartForConditionalGeneration", {}, "model.encoder.", "model.decoder."),
+        ("T5ForConditionalGeneration", {"feed_forward_proj": "relu"}, "encoder.", "decoder."),
+    ],
+)
+def test_an_encoder_and_its_decoder_in_two_files_are_one_model(name, settings, encoder, decoder, tmp_path):
+    """The encoder is exported by itself, so nothing stands before its names; the decoder is within the model."""
+    tiny_model(name, settings).save_pretrained(tmp_path / "base")
+    child = fine_tuned(tmp_path / "base", tmp_path / "child")
+    repo = tmp_path / "graphs"
+    onnx_models.written(child, repo / "onnx/encoder_model.onnx", within=encoder)
+    onnx_models.written(child, repo / "onnx/decoder_model_merged.onnx", within=decoder, before=decoder)
+    shutil.copy(child / "config.json", repo)
+    outcome = verdict(tmp_path / "base", repo)
+    assert outcome.code == "inherited", outcome.reason
+    itself, original = (opened(described(RepoRef("x", folder))) for folder in (repo, child))
+    assert itself.layout.widths == original.layout.widths
+    assert "onnx/encoder_model.onnx is a graph;" in itself.notes[-1]
+
+
+FILE = "onnx/model.onnx"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "onnx").mkdir()
+    return tmp_path
+
+
+def saved(folder, model, file=FILE, **options):
+    onnx.save(model, folder / file, **options)
+    return RepoRef("org/model", folder)
+
+
+def matrix(model):
+    return numpy_helper.to_array(model.graph.initializer[0]).T
+
+
+def beside(folder, location="model.onnx_data"):
+    """A model whose numbers are beside it, in a file that may be named otherwise afterwards."""
+    model = product()
+    options = {"save_as_external_data": True, "location": "model.onnx_data", "size_threshold": 0}
+    expected = matrix(model)
+    saved(folder, model, **options)
+    held = onnx.load(folder / FILE, load_external_data=False)
+    for entry in held.graph.initializer[0].external_data:
+        entry.value = location if entry.key == "location" else entry.value
+    (folder / FILE).write_bytes(held.SerializeToString())
+    return RepoRef("org/model", folder), expected
+
+
+def test_matrices_are_read_as_out_in(folder):
+    model = product(bias=True)
+    checkpoint = open_checkpoint(saved(folder, model))
+    assert checkpoint.shapes == {"up.weight": (24, 40), "up.bias": (24,)}
+    np.testing.assert_array_equal(checkpoint.read("up.weight"), matrix(model))
+    assert weight_files(RepoRef("org/model", folder)) == [FILE]
+
+
+def test_numbers_beside_the_model_are_read_there(folder):
+    repo, expected = beside(folder)
+    np.testing.assert_array_equal(open_checkpoint(repo).read("up.weight"), expected)
+    assert weight_files(repo) == [FILE, f"{FILE}_data"]
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "../model.onnx_data",
+        "/etc/passwd",
+        "a/../../x",
+        "..\\x",
+        "C:\\x",
+        ".hidden",
+        "a//b",
+        "",
+        "x" * 300,
+        "a/b/c/d/e/f",
+    ],
+)
+def test_numbers_never_lie_outside_the_repository(folder, location):
+    repo, _ = beside(folder, location)
+    with pytest.raises(CheckpointError, match=r"not a file beside it; do not trust it|does not say where"):
+        open_checkpoint(repo)
+
+
+def test_a_link_to_numbers_outside_is_not_followed(folder, tmp_path_factory):
+    repo, _ = beside(folder)
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "secret"
+    shutil.move(folder / f"{FILE}_data", elsewhere)
+    (folder / f"{FILE}_data").symlink_to(elsewhere)
+    with pytest.raises(CheckpointError, match="is a link out of the model's folder"):
+        open_checkpoint(repo)
+
+
+def test_numbers_that_are_missing_or_cut_are_one_clear_line(folder):
+    repo, _ = beside(folder)
+    data = folder / f"{FILE}_data"
+    data.write_bytes(data.read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match=r"model\.onnx_data is truncated: up\.weight ends at byte 3840 of 3839"):
+        open_checkpoint(repo)
+    data.unlink()
+    with pytest.raises(CheckpointError, match=r"onnx/model\.onnx_data is missing; download it too"):
+        open_checkpoint(RepoRef("org/model", folder))
+
+
+def test_a_file_that_changes_is_noticed(folder):
+    checkpoint = open_checkpoint(saved(folder, product()))
+    saved(folder, product(bias=True))
+    with pytest.raises(CheckpointError, match="the file changed"):
+        checkpoint.read("up.weight")
+
+
+def test_of_several_files_the_first_that_can_be_read_is(folder):
+    fused = product()
+    fused.graph.node[0].op_type, fused.graph.node[0].domain = "Attention", "com.microsoft"
+    saved(folder, fused)
+    with pytest.raises(NothingToCompare, match="the operation Attention"):
+        open_checkpoint(RepoRef("org/model", folder))
+    saved(folder, product(), "onnx/model_fp16.onnx")
+    repo = RepoRef("org/model", folder)
+    assert open_checkpoint(repo).shapes == {"up.weight": (24, 40)}
+    assert weight_files(repo) == ["onnx/model_fp16.onnx"]
+
+
+def test_a_graph_whose_matrices_nothing_names_or_that_has_none_is_not_read(folder):
+    bare = product()
+    bare.graph.node[0].name = ""
+    bare.graph.node[0].input[1] = bare.graph.initializer[0].name = "onnx::MatMul_1"
+    repo = saved(folder, bare)
+    with pytest.raises(NothingToCompare, match="multiplies with 1 matrices whose place in the model is unknown;"):
+        open_onnx(repo, [FILE])
+    empty = helper.make_model(helper.make_graph([], "g", [], [helper.make_tensor_value_info("y", 1, None)]))
+    with pytest.raises(NothingToCompare, match="has no product with a stored matrix;"):
+        open_onnx(saved(folder, empty, "a.onnx"), ["a.onnx"])
+
+
+def test_a_damaged_file_is_not_passed_over(folder):
+    saved(folder, product(), "onnx/model_fp16.onnx")
+    (folder / FILE).write_bytes(b"\x07")
+    with pytest.raises(CheckpointError, match=r"onnx/model\.onnx is damaged"):
+        open_checkpoint(RepoRef("org/model", folder))
+    clash = product()
+    clash.graph.node.append(helper.make_node("MatMul", ["x", "onnx::1"], ["y"], name="/up/MatMul"))
+    clash.graph.initializer.append(numpy_helper.from_array(np.ones((40, 24), np.float32), "onnx::1"))
+    with pytest.raises(CheckpointError, match=r"org/model: a\.onnx: two matrices of the ONNX graph are up\.weight"):
+        read_graph(saved(folder, clash, "a.onnx"), ["a.onnx"])
+
+
+def test_tensors_of_layers_that_nothing_is_multiplied_with_do_not_count(folder):
+    model = product()
+    held = numpy_helper.from_array(np.ones((50, 4), np.float32), "layers.0.up.weight")
+    model.graph.initializer.append(held)
+    model.graph.node.append(helper.make_node("Gather", [held.name, "x"], ["z"]))
+    model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
+    assert open_checkpoint(saved(folder, model)).shapes == {"up.weight": (24, 40)}
+
+
+def test_on_the_hub_only_the_wanted_numbers_beside_the_graph_are_downloaded(online, folder):
+    model = product()
+    other = numpy_helper.from_array(np.ones((40, 4096), np.float32), "down.weight")
+    model.graph.initializer.append(other)
+    model.graph.node.append(helper.make_node("MatMul", ["x", "down.weight"], ["z"], name="/down/MatMul"))
+    model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
+    expected = matrix(model)
+    saved(folder, model, save_as_external_data=True, location="model.onnx_data", size_threshold=0)
+    (folder / "config.json").write_text("{}")
+    online.publish("org/onnx", folder)
+    checkpoint = open_checkpoint(resolve("org/onnx"))
+    np.testing.assert_array_equal(checkpoint.read("up.weight"), expected)
+    checkpoint.release()
+    sent = {(part.file, part.start, part.stop) for part in online.parts if part.file.endswith("_data")}
+    assert sum(stop - start for _, start, stop in sent) == expected.nbytes
+
+
+HOSTILE = """
+import resource, sys
+from tests.models import open_checkpoint
+from hf_lineage.errors import LineageError
+from hf_lineage.hub.repo import RepoRef
+resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
+try:
+    open_checkpoint(RepoRef("org/model", __import__("pathlib").Path(sys.argv[1])))
+except LineageError as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.mark.skipif(not hasattr(resource, "RLIMIT_AS"), reason="the system bounds no address space")
+def test_a_huge_claim_takes_no_memory(folder):
+    model = product()
+    model.graph.node[0].op_type = "MatMulNBits"
+    model.graph.node[0].input.append("up.weight")
+    for name, value in (("N", 2**30), ("K", 2**30), ("bits", 4), ("block_size", 32)):
+        model.graph.node[0].attribute.append(helper.make_attribute(name, value))
+    saved(folder, model)
+    ran = subprocess.run([sys.executable, "-c", HOSTILE, folder], capture_output=True, text=True, check=True)
+    assert ran.stdout == "CheckpointError\n"

@@ -1,0 +1,187 @@
+"""The graph of an ONNX file: what the package onnx wrote is read as by it, and what is damaged is one clear line."""
+
+import contextlib
+import io
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+from hf_lineage.checkpoint.foreign_form import HeaderError
+from hf_lineage.checkpoint.onnx import header as onnx_header
+from hf_lineage.checkpoint.onnx.header import DOUBLES, FLOATS, OUTSIDE, RAW, VARINTS, parse
+from tests.checkpoint.onnx.test_protobuf import field, varint
+from tests.properties import cases
+
+
+def graph(nodes=(), tensors=(), outputs=("y",)):
+    """A message of these nodes and tensors."""
+    given_out = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
+    return helper.make_model(helper.make_graph([*nodes], "graph", [], given_out, [*tensors]))
+
+
+def read(model):
+    content = model if isinstance(model, bytes) else model.SerializeToString()
+    return parse(io.BytesIO(content), len(content))
+
+
+def tensor(name, numbers, kind=None):
+    """A tensor with its numbers as bytes or, where a kind is named, in the list of that kind."""
+    numbers = np.asarray(numbers)
+    if kind is None:
+        return numpy_helper.from_array(numbers, name)
+    return helper.make_tensor(name, kind, numbers.shape, numbers.reshape(-1).tolist())
+
+
+def test_nodes_are_those_that_onnx_reads():
+    branch = helper.make_graph(
+        [helper.make_node("Neg", ["x"], ["inner"])], "b", [], [helper.make_empty_tensor_value_info("inner")]
+    )
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["y"], name="/encoder/MatMul"),
+        helper.make_node("MatMulNBits", ["x", "q", "s"], ["z"], domain="com.microsoft", K=64, N=3, bits=4),
+        helper.make_node("Transpose", ["w"], ["wt"], perm=[1, 0]),
+        helper.make_node("Gemm", ["x", "w"], ["g"], alpha=0.5, transB=1),
+        helper.make_node("If", ["c"], ["i"], then_branch=branch, else_branch=branch),
+    ]
+    entry = nodes[0].metadata_props.add()
+    entry.key, entry.value = "pkg.torch.onnx.name_scopes", "['', 'encoder', 'encoder.dense', 'linear']"
+    found = read(graph(nodes))
+    assert [
+        (node.kind, node.name, node.inputs, node.outputs, node.domain) for node in found.nodes if node.kind != "Neg"
+    ] == [(node.op_type, node.name, tuple(node.input), tuple(node.output), node.domain) for node in nodes]
+    by_kind = {node.kind: node for node in found.nodes}
+    assert by_kind["MatMul"].scope == "encoder.dense"
+    assert by_kind["MatMulNBits"].attributes == {"K": 64, "N": 3, "bits": 4}
+    assert by_kind["Transpose"].attributes == {"perm": (1, 0)}
+    assert by_kind["Gemm"].attributes == {"alpha": 0.5, "transB": 1}
+    assert by_kind["If"].inner == ("inner", "inner")
+    assert found.outputs == ("y",)
+
+
+def test_tensors_are_found_where_their_numbers_lie():
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    model = graph(
+        [helper.make_node("Constant", [], ["c"], value=tensor("", values))],
+        [
+            tensor("raw", values),
+            tensor("floats", values, TensorProto.FLOAT),
+            tensor("doubles", values, TensorProto.DOUBLE),
+            tensor("halves", values, TensorProto.FLOAT16),
+            tensor("shape", np.array([0, -1, 4, 8])),
+            tensor("listed", np.array([5, -7]), TensorProto.INT64),
+        ],
+    )
+    content = model.SerializeToString()
+    found = read(content).tensors
+    assert {name: one.form for name, one in found.items()} == {
+        "raw": RAW, "floats": FLOATS, "doubles": DOUBLES, "halves": VARINTS, "shape": RAW, "listed": VARINTS, "c": RAW,
+    }  # fmt: skip
+    for name in ("raw", "floats", "c"):
+        start, length = found[name].span
+        np.testing.assert_array_equal(np.frombuffer(content[start : start + length], np.float32).reshape(2, 3), values)
+    assert (found["shape"].values, found["listed"].values) == ((0, -1, 4, 8), (5, -7))
+    assert {one.shape for name, one in found.items() if name not in ("shape", "listed")} == {(2, 3)}
+
+
+def outside(**entries):
+    held = TensorProto(name="w", data_type=1, dims=[2, 3], data_location=TensorProto.EXTERNAL)
+    for key, value in entries.items():
+        entry = held.external_data.add()
+        entry.key, entry.value = key, value
+    return held
+
+
+def test_a_tensor_may_lie_in_another_file():
+    found = read(graph(tensors=[outside(location="model.onnx_data", offset="4096", length="24")])).tensors["w"]
+    assert (found.form, found.file, found.span) == (OUTSIDE, "model.onnx_data", (4096, 24))
+    assert read(graph(tensors=[outside(location="x")])).tensors["w"].span == (0, 24)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {},
+        {"location": ""},
+        {"location": "x", "length": "23"},
+        {"location": "x", "offset": "-1"},
+        {"location": "x", "offset": "1e3"},
+    ],
+)
+def test_a_place_outside_that_cannot_be_is_refused(entries):
+    with pytest.raises(HeaderError, match="does not say where 'w'"):
+        read(graph(tensors=[outside(**entries)]))
+
+
+HUGE = TensorProto(name="w", data_type=1, dims=[2**40, 2**40])
+SHORT = TensorProto(name="w", data_type=1, dims=[2, 3], raw_data=b"1234")
+NEGATIVE = TensorProto(name="w", data_type=1, dims=[-2, 3], raw_data=b"")
+DEEP = TensorProto(name="w", data_type=1, dims=[1] * 9, raw_data=b"1234")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is not an ONNX file with one graph;"),
+        (b"PK\x03\x04", "is damaged or of another format"),
+        (graph().SerializeToString() * 2, "is not an ONNX file with one graph;"),
+        (graph(tensors=[SHORT]).SerializeToString(), "'w' has 4 of 24 bytes"),
+        (graph(tensors=[HUGE]).SerializeToString(), "has the shape"),
+        (graph(tensors=[NEGATIVE]).SerializeToString(), "has the shape"),
+        (graph(tensors=[DEEP]).SerializeToString(), "has the shape"),
+        (graph(tensors=[tensor("w", [1.0]), tensor("w", [2.0])]).SerializeToString(), "two tensors of the name 'w'"),
+        (graph([helper.make_node("Neg", ["x" * 5000], ["y"])]).SerializeToString(), "has a text of 5000 bytes"),
+        (field(7, field(1, 3)), "a number in place of"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_damaged_or_hostile_is_one_clear_line(content, message):
+    with pytest.raises(HeaderError, match=message):
+        read(content)
+
+
+def test_there_are_bounds_on_what_is_kept(monkeypatch):
+    nodes = [helper.make_node("Neg", ["x"], [f"y{number}"]) for number in range(3)]
+    for bound, message in (("MOST_NODES", "more than 2 nodes"), ("MOST_TENSORS", "more than 2 tensors")):
+        monkeypatch.setattr(onnx_header, bound, 2)
+        with pytest.raises(HeaderError, match=message):
+            read(graph(nodes, [tensor(f"t{number}", [1.0]) for number in range(3)] if "TENSORS" in bound else []))
+        monkeypatch.undo()
+    inner = field(5, field(6, b""))
+    for _ in range(20):
+        inner = field(1, field(5, field(6, inner)))
+    with pytest.raises(HeaderError, match="more than 8 graphs"):
+        read(field(7, inner))
+
+
+def test_a_file_cut_within_its_graph_is_our_error():
+    model = graph([helper.make_node("Neg", ["w"], ["y"])], [tensor("w", np.ones((4, 4), np.float32))])
+    content = model.SerializeToString()
+    behind = content.index(b"graph") + len(b"graph")  # its name stands before its tensors
+    for length in range(behind + 64):
+        with pytest.raises(HeaderError):
+            read(content[:length])
+
+
+@cases(200)
+@given(st.data())
+def test_changed_bytes_are_read_or_are_our_error(data):
+    model = graph([helper.make_node("Gemm", ["x", "w"], ["y"], alpha=2.0)], [tensor("w", np.ones((2, 2), np.float32))])
+    content = bytearray(model.SerializeToString())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(HeaderError):
+        read(bytes(content))
+
+
+def test_a_list_that_goes_on_is_cut():
+    node = field(1, b"") + field(4, b"X") + field(5, field(1, b"perm") + field(8, varint(1) * 10_000))
+    assert len(read(field(7, field(1, node))).nodes[0].attributes["perm"]) == onnx_header.SHORT
+
+
+def test_the_package_onnx_checks_the_same_files():
+    model = graph([helper.make_node("Identity", ["w"], ["y"])], [tensor("w", np.ones((2, 2), np.float32))])
+    assert onnx.load_model_from_string(model.SerializeToString()).graph.node[0].op_type == read(model).nodes[0].kind

@@ -1,0 +1,203 @@
+"""What a graph computes from constants alone is what ONNX computes, and is refused where it cannot be computed."""
+
+import io
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from hf_lineage.checkpoint.onnx.header import VARINTS, OnnxTensor, parse
+from hf_lineage.checkpoint.onnx.values import Values, constant, stored, unpacked
+from hf_lineage.checkpoint.stored import Memory
+from hf_lineage.errors import CheckpointError
+from tests.checkpoint.onnx.test_protobuf import varint
+
+RANDOM = np.random.default_rng(0)
+
+MATRIX = RANDOM.standard_normal((4, 6)).astype(np.float32)
+
+WHOLE = RANDOM.integers(-8, 8, (4, 6)).astype(np.int8)
+
+
+def graph_of(model):
+    content = model.SerializeToString()
+    return parse(io.BytesIO(content), len(content))
+
+
+def read(model, info, folder):
+    """A tensor of a model as it is decoded from the file."""
+    file = folder / "model.onnx"
+    file.write_bytes(model.SerializeToString())
+    tensors = graph_of(model).tensors
+    return info.decode([stored(tensors[part], file, None).read(Memory()) for part in info.parts])
+
+
+def model(nodes, **tensors):
+    held = [numpy_helper.from_array(np.asarray(numbers), name) for name, numbers in tensors.items()]
+    out = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "g", [], [out], held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+
+
+def node(kind, *inputs, to="y", **attributes):
+    return helper.make_node(kind, inputs, [to], **attributes)
+
+
+CASES = {
+    "identity": ([node("Identity", "w")], {"w": MATRIX}),
+    "transpose": ([node("Transpose", "w", perm=[1, 0])], {"w": MATRIX}),
+    "transpose as it is by default": ([node("Transpose", "w")], {"w": MATRIX}),
+    "three dimensions": ([node("Transpose", "w", perm=[2, 0, 1])], {"w": MATRIX.reshape(2, 2, 6)}),
+    "scale of columns": ([node("Mul", "w", "s")], {"w": MATRIX, "s": MATRIX[0]}),
+    "scale of rows": ([node("Mul", "s", "w")], {"w": MATRIX, "s": MATRIX[:, :1]}),
+    "one scale": ([node("Mul", "w", "s")], {"w": MATRIX, "s": np.float32(0.5)}),
+    "a zero point, then a scale": (
+        [
+            helper.make_node("Cast", ["q"], ["f"], to=TensorProto.FLOAT),
+            helper.make_node("Cast", ["z"], ["g"], to=TensorProto.FLOAT),
+            node("Sub", "f", "g", to="d"),
+            node("Mul", "d", "s"),
+        ],
+        {"q": WHOLE, "z": np.int8(3), "s": np.abs(MATRIX[0])},
+    ),
+    "dequantized": ([node("DequantizeLinear", "q", "s")], {"q": WHOLE, "s": np.float32(0.5)}),
+    "dequantized by columns": (
+        [node("DequantizeLinear", "q", "s", "z")],
+        {"q": WHOLE, "s": np.abs(MATRIX[0]), "z": WHOLE[0]},
+    ),
+    "dequantized by rows": (
+        [node("DequantizeLinear", "q", "s", "z", axis=0)],
+        {"q": WHOLE, "s": np.abs(MATRIX[:, 0]), "z": WHOLE[:, 0]},
+    ),
+    "dequantized in blocks": (
+        [node("DequantizeLinear", "q", "s", "z", axis=1, block_size=3)],
+        {"q": WHOLE, "s": np.abs(MATRIX[:, :2]), "z": WHOLE[:, :2]},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_value_is_what_onnx_computes(case, tmp_path):
+    nodes, tensors = CASES[case]
+    made = model(nodes, **tensors)
+    info = Values(graph_of(made)).find("y")
+    (expected,) = ReferenceEvaluator(made).run(None, {})
+    assert info.shape == expected.shape
+    np.testing.assert_allclose(read(made, info, tmp_path), expected, rtol=1e-6)
+
+
+def test_a_tensor_that_stands_for_two_things_is_read_once(tmp_path):
+    made = model([node("Mul", "w", "w")], w=MATRIX)
+    info = Values(graph_of(made)).find("y")
+    assert info.parts == ("w",)
+    np.testing.assert_allclose(read(made, info, tmp_path), MATRIX * MATRIX)
+
+
+def test_what_depends_on_the_input_or_on_another_operation_is_no_constant():
+    made = model([node("Mul", "w", "x", to="a"), node("Exp", "w", to="b"), node("Identity", "", to="c")], w=MATRIX)
+    values = Values(graph_of(made))
+    assert [values.find(name) for name in ("a", "b", "c", "x", "nobody")] == [None] * 5
+    assert (values.integers("w"), values.integers("x")) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "tensors"),
+    [
+        ([node("Mul", "w", "s")], {"w": MATRIX, "s": MATRIX[:3]}),
+        ([node("DequantizeLinear", "q", "s")], {"q": WHOLE, "s": MATRIX[:, 0]}),
+        ([node("DequantizeLinear", "q", "s", axis=7)], {"q": WHOLE, "s": MATRIX[0]}),
+        ([node("DequantizeLinear", "q", "s", block_size=5)], {"q": WHOLE, "s": MATRIX[:, :3]}),
+        ([node("DequantizeLinear", "q")], {"q": WHOLE}),
+        ([node("DequantizeLinear", "q", "s", axis=[1, 0])], {"q": WHOLE, "s": MATRIX[0]}),
+        ([node("DequantizeLinear", "q", "s", axis=float("inf"))], {"q": WHOLE, "s": MATRIX[0]}),
+        ([node("Transpose", "w", perm=7)], {"w": MATRIX}),
+        ([node("Transpose", "w", perm=[0, 0])], {"w": MATRIX}),
+        ([node("Sub", "w", "z")], {"w": MATRIX, "z": MATRIX.reshape(6, 4)}),
+        ([node("Mul", "w")], {"w": MATRIX}),
+        ([node("Mul", "s", "e")], {"s": MATRIX[:, :1], "e": MATRIX[:1]}),
+    ],
+)
+def test_tensors_that_do_not_fit_are_refused(nodes, tensors):
+    with pytest.raises(CheckpointError, match="the ONNX graph computes y in an invalid way"):
+        Values(graph_of(model(nodes, **tensors))).find("y")
+
+
+def test_blocks_larger_than_the_tensor_take_no_memory(tmp_path):
+    made = model([node("DequantizeLinear", "q", "s", axis=1, block_size=2**40)], q=WHOLE, s=np.abs(MATRIX[:, :1]))
+    found = read(made, Values(graph_of(made)).find("y"), tmp_path)
+    np.testing.assert_allclose(found, WHOLE * np.abs(MATRIX[:, :1]), rtol=1e-6)
+
+
+def test_a_long_way_and_a_circle_are_no_constants():
+    chain = [node("Identity", f"v{number}", to=f"v{number + 1}") for number in range(40)]
+    made = model([*chain, node("Identity", "b", to="a"), node("Identity", "a", to="b")], v0=MATRIX)
+    values = Values(graph_of(made))
+    assert values.find("v10") is not None
+    assert Values(graph_of(made)).find("v40") is None
+    assert values.find("a") is None
+
+
+def test_a_type_that_is_not_read_stays_a_reason():
+    held = helper.make_tensor("w", TensorProto.FLOAT8E4M3FNUZ, (2, 2), [1.0] * 4)
+    made = model([node("Transpose", "w")])
+    made.graph.initializer.append(held)
+    assert Values(graph_of(made)).find("y").refusal.startswith("is stored as data type 18 of ONNX")
+
+
+FLOATS = ["FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE", "FLOAT8E4M3FN", "FLOAT8E5M2"]
+
+WHOLE_numbers = ["INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64", "INT4", "UINT4", "BOOL"]
+
+
+def decoded(held, folder):
+    """A tensor of a file of its own, as it is read there."""
+    model = helper.make_model(helper.make_graph([], "g", [], [], [held]))
+    content = model.SerializeToString()
+    file = folder / "model.onnx"
+    file.write_bytes(content)
+    tensor = parse(io.BytesIO(content), len(content)).tensors[held.name]
+    info = constant(tensor)
+    assert info.parts == (held.name,)
+    assert info.shape == tuple(held.dims)
+    return info.decode([stored(tensor, file, None).read(Memory())])
+
+
+@pytest.mark.parametrize("raw", [True, False], ids=["bytes", "lists"])
+@pytest.mark.parametrize("kind", FLOATS + WHOLE_numbers)
+@pytest.mark.parametrize("shape", [(3, 5), (4,), ()], ids=str)
+def test_numbers_are_those_that_onnx_reads(kind, shape, raw, tmp_path):
+    random = np.random.default_rng(0)
+    size = int(np.prod(shape))
+    low = 0 if kind[0] in "UB" else -8
+    numbers = random.standard_normal(size) if kind in FLOATS else random.integers(low, 2 if kind == "BOOL" else 8, size)
+    held = helper.make_tensor("t", getattr(TensorProto, kind), shape, numbers.tolist())
+    if raw:
+        held = numpy_helper.from_array(numpy_helper.to_array(held), "t")
+    expected = numpy_helper.to_array(held)
+    found = decoded(held, tmp_path)
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(found.astype(np.float64), expected.astype(np.float64))
+
+
+def test_a_data_type_that_numpy_has_not_is_not_read():
+    for kind in (TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT4E2M1):
+        info = constant(OnnxTensor("t", (2,), kind))
+        assert info.refusal == f"is stored as data type {kind} of ONNX, which hf-lineage cannot read"
+
+
+def test_a_list_of_other_numbers_than_the_shape_asks_for_is_damaged():
+    held = OnnxTensor("t", (3,), TensorProto.INT32, VARINTS)
+    decode = constant(held).decode
+    good = b"".join(map(varint, (1, -1, 300)))
+    np.testing.assert_array_equal(decode([np.frombuffer(good, np.uint8)]), [1, -1, 300])
+    for content in (good[:-1], good + varint(7), good + b"\x80", b"\x80" * 11 + b"\x01\x02\x03", b""):
+        with pytest.raises(CheckpointError, match=r"t holds \d of 3 numbers"):
+            decode([np.frombuffer(content, np.uint8)])
+
+
+def test_packed_numbers_begin_with_the_lowest_bits():
+    content = np.array([0b11100100], np.uint8)
+    assert unpacked(content, 2).tolist() == [0, 1, 2, 3]
+    assert unpacked(content, 4).tolist() == [0b0100, 0b1110]
+    assert unpacked(content, 8).tolist() == [0b11100100]

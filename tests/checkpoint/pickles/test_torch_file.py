@@ -1,0 +1,256 @@
+"""Files of torch.save: each tensor is where torch finds it, and a file that holds more, or less, is refused."""
+
+import io
+import pickle
+import tracemalloc
+import zipfile
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+import torch
+
+from hf_lineage.checkpoint.foreign import read_header
+from hf_lineage.checkpoint.pickles import torch_file, values
+from hf_lineage.checkpoint.pickles.torch_file import torch_header
+from hf_lineage.checkpoint.stored import Memory
+from hf_lineage.errors import CheckpointError, NothingToCompare
+from tests.models import Trap
+
+OLD, NEW = ({"_use_new_zipfile_serialization": new} for new in (False, True))
+TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16]
+TYPES += [torch.int8, torch.uint8, torch.bool]
+EIGHT_BITS = [torch.float8_e4m3fn, torch.float8_e5m2]
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "weights.bin"
+
+
+def arrays(file):
+    return {name: tensor.read(Memory()) for name, tensor in torch_header(file, "it")}
+
+
+def refusal(file):
+    with pytest.raises((CheckpointError, NothingToCompare)) as caught:
+        list(torch_header(file, "it"))
+    assert str(caught.value).startswith("it ")
+    return f"{type(caught.value).__name__}: {caught.value}"
+
+
+def entries(file):
+    with zipfile.ZipFile(file) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def rewritten(file, compression=zipfile.ZIP_STORED, **changed):
+    """The same archive with other contents of the entries of these names, or without them."""
+    held = entries(file)
+    folder = next(iter(held)).partition("/")[0]
+    held |= {f"{folder}/{name.replace('_at_', '/').replace('_dot_', '.')}": value for name, value in changed.items()}
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        for name, content in held.items():
+            if content is not None:
+                archive.writestr(name, content)
+
+
+@pytest.mark.parametrize("how", [OLD, NEW], ids=["old", "new"])
+def test_every_type_is_read_as_torch_reads_it(file, how):
+    wanted = {str(dtype): torch.arange(-4, 8).reshape(3, 4).to(dtype) for dtype in TYPES}
+    wanted |= {} if how is OLD else {str(dtype): torch.arange(12).reshape(3, 4).to(dtype) for dtype in EIGHT_BITS}
+    torch.save(OrderedDict(wanted), file, **how)
+    found = arrays(file)
+    assert found.keys() == wanted.keys()
+    for name, tensor in torch.load(file, weights_only=True).items():
+        np.testing.assert_array_equal(found[name].astype(np.float64), tensor.double().numpy(), strict=True)
+
+
+@pytest.mark.parametrize("how", [OLD, NEW], ids=["old", "new"])
+def test_views_parameters_and_tensors_that_share_their_numbers(file, how):
+    whole = torch.arange(12.0).reshape(4, 3)
+    model = {"whole": whole, "part": whole[1:3], "tied": whole, "empty": whole[:0], "one": whole[2, 1]}
+    model |= {"parameter": torch.nn.Parameter(whole * 2), "row": whole[1:2].T.T, "count": 3, "nothing": None}
+    torch.save(model, file, **how)
+    found = arrays(file)
+    assert found.keys() == model.keys() - {"count", "nothing"}
+    for name, array in found.items():
+        np.testing.assert_array_equal(array, model[name].detach().numpy(), strict=True)
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_the_state_of_a_module_in_every_protocol(file, protocol):
+    module = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
+    torch.save(module.state_dict(), file, pickle_protocol=protocol)
+    found = arrays(file)
+    assert found.keys() == module.state_dict().keys()
+    np.testing.assert_array_equal(found["0.weight"], module[0].weight.detach().numpy())
+
+
+@pytest.mark.parametrize("how", [OLD, NEW], ids=["old", "new"])
+def test_what_a_file_would_run_is_named_and_not_run(file, how, tmp_path):
+    trap = tmp_path / "sprung"
+    torch.save({"a": torch.ones(2), "b": Trap(trap)}, file, **how)
+    assert "NothingToCompare: it would call" in refusal(file)
+    assert "open; hf-lineage reads only named tensors from a pickle; save the `state_dict()`" in refusal(file)
+    assert not trap.exists()
+
+
+UNKNOWN = {
+    "a module": (torch.nn.Linear(2, 2), "it holds more than tensors and plain values (NEWOBJ)"),
+    "a list": ([torch.ones(2)], "it holds no mapping from names to tensors"),
+    "a checkpoint of a trainer": ({"model": {"a": torch.ones(2)}, "step": 1}, "its first level, but model, step"),
+    "nothing": ({}, "it holds no tensors at its first level, but nothing"),
+    "columns before rows": ({"a": torch.ones(2, 3).T}, "it holds a with numbers that are not stored row by row"),
+    "numbers over and over": ({"a": torch.ones(1, 3).expand(4, 3)}, "that are not stored row by row"),
+    "complex numbers": ({"a": torch.ones(2, dtype=torch.complex64)}, "numbers of the type torch.ComplexFloatStorage"),
+    "a sparse tensor": ({"a": torch.eye(2).to_sparse()}, "it would call torch.serialization._get_layout"),
+}
+
+
+@pytest.mark.parametrize("how", [OLD, NEW], ids=["old", "new"])
+@pytest.mark.parametrize(("content", "said"), UNKNOWN.values(), ids=UNKNOWN)
+def test_what_is_more_than_tensors_by_their_names_is_not_judged(content, said, how, file):
+    torch.save(content, file, **how)
+    assert refusal(file).startswith("NothingToCompare: ")
+    assert said in refusal(file)
+
+
+def pickled(**changes):
+    """The pickle of an archive with one tensor, in which some parts are replaced."""
+    said = {"shape": b"K\x02K\x03\x86", "stride": b"K\x03K\x01\x86", "held": b"K\x06", "offset": b"K\x00"} | changes
+    storage = b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpu" + said["held"]
+    made = b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + b"tQ" + said["offset"] + said["shape"] + said["stride"]
+    return b"\x80\x02}X\x01\x00\x00\x00a" + made + b"\x89NtRs."
+
+
+HUGE = b"\x8a\x08" + (2**47).to_bytes(8, "little")
+HOSTILE = {
+    "a shape larger than its storage": (pickled(shape=b"K\x02K\x04\x86", stride=b"K\x04K\x01\x86"), "does not fit its"),
+    "a place behind its storage": (pickled(offset=b"K\x01"), "a of the shape (2, 3) does not fit its storage of 24"),
+    "a storage larger than its entry": (pickled(held=b"K\x07"), "does not fit its storage of 24 bytes"),
+    "an absurd shape": (
+        pickled(shape=HUGE + b"K\x02\x86", stride=b"K\x02K\x01\x86"),
+        "does not fit its storage of 24 bytes",
+    ),
+    "a negative place": (pickled(offset=b"J\xff\xff\xff\xff"), "holds a tensor with an invalid shape or place"),
+    "a shape that is no number": (pickled(shape=b"NN\x86"), "holds a tensor with an invalid shape or place"),
+    "a truth for a number": (pickled(offset=b"\x88"), "holds a tensor with an invalid shape or place"),
+    "fewer strides than sides": (pickled(stride=b"K\x01\x85"), "holds a tensor with an invalid shape or place"),
+}
+
+
+@pytest.mark.parametrize(("content", "said"), HOSTILE.values(), ids=HOSTILE)
+def test_a_tensor_that_is_not_within_its_storage_is_refused(content, said, file):
+    torch.save({"a": torch.ones(2, 3)}, file)
+    rewritten(file, data_dot_pkl=pickled())
+    assert arrays(file)["a"].shape == (2, 3)
+    rewritten(file, data_dot_pkl=content)
+    assert said in refusal(file)
+
+
+def test_an_archive_is_not_uncompressed(file):
+    """An archive of a few kilobytes may stand for gigabytes; torch never writes one that is compressed."""
+    torch.save({"a": torch.zeros(2**20)}, file)
+    rewritten(file, zipfile.ZIP_DEFLATED)
+    assert file.stat().st_size < 2**14
+    assert refusal(file).endswith("is compressed, and torch does not compress; download it again")
+
+
+def test_an_archive_that_lacks_something_is_refused(file):
+    torch.save({"a": torch.ones(2, 3)}, file)
+    rewritten(file, data_at_0=None)
+    assert "the numbers of a are missing" in refusal(file)
+    torch.save({"a": torch.ones(2, 3)}, file)
+    rewritten(file, data_dot_pkl=None)
+    assert "an archive without data.pkl," in refusal(file)
+    torch.save({"a": torch.ones(2, 3)}, file)
+    rewritten(file, byteorder=b"big")
+    assert "not stored with the lowest byte first" in refusal(file)
+
+
+def test_an_archive_that_two_readers_may_read_differently_is_refused(file):
+    torch.save({"a": torch.ones(2, 3)}, file)
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("weights/DATA/0", bytes(24))
+    assert "two entries of one name" in refusal(file)
+    torch.save({"a": torch.ones(2, 3)}, file)
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.comment = b"more"
+    assert "with a comment" in refusal(file)
+
+
+def test_the_name_of_an_entry_that_is_no_text_is_refused(file):
+    torch.save({"a": torch.ones(2, 3)}, file)
+    file.write_bytes(file.read_bytes().replace(b"/data/0", b"/data/\xff"))
+    assert refusal(file).startswith("CheckpointError: it is damaged: ")
+
+
+def test_lists_and_pickles_without_end_are_not_read(file, monkeypatch):
+    torch.save({f"{number}": torch.ones(1) for number in range(300)}, file)
+    monkeypatch.setattr(torch_file, "LARGEST", 2**13)
+    assert "its list of entries is too long" in refusal(file)
+    torch.save({"a" * 10_000: torch.ones(1)}, file)
+    assert "its pickle takes 10" in refusal(file)
+
+
+@pytest.mark.parametrize("how", [OLD, NEW], ids=["old", "new"])
+def test_a_file_that_is_cut_off_anywhere_is_refused(file, how):
+    torch.save({"a": torch.ones(2, 3), "b": torch.ones(4)}, file, **how)
+    content = file.read_bytes()
+    for length in range(0, len(content), 7):
+        file.write_bytes(content[:length])
+        assert refusal(file).startswith("CheckpointError: it is damaged: "), length
+
+
+def test_numbers_of_an_old_file_belong_to_its_tensors(file):
+    """Storages stand one behind the other, so that one too many would move all that follow."""
+    torch.save({"a": torch.ones(2)}, file, **OLD)
+    content = file.read_bytes()
+    stop = content.rindex(pickle.dumps(["x"], 2)[:4])
+    key = io.BytesIO(content[stop:])
+    (name,) = values.read(key, frozenset())
+    file.write_bytes(content[:stop] + pickle.dumps([name, "other"], 2) + content[stop + key.tell() :])
+    assert "it holds numbers that belong to no tensor" in refusal(file)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\n", "it is a pointer of git-lfs, not the weights"),
+        (pickle.dumps({"a": 1}, 2), "the end of its pickle cannot be read"),
+        (
+            pickle.dumps(1, 2) + pickle.dumps(2, 2) + 2 * pickle.dumps({}, 2) + pickle.dumps([], 2),
+            "that torch.save did not write",
+        ),
+    ],
+    ids=["git-lfs", "one pickle", "several pickles"],
+)
+def test_another_file_is_refused(content, said, file):
+    file.write_bytes(content)
+    assert said in refusal(file)
+
+
+def test_no_more_is_read_than_a_tensor(file):
+    torch.save({"large": torch.ones(2**22), "small": torch.ones(2**10)}, file)
+    tracemalloc.start()
+    tensors = dict(torch_header(file, "it"))
+    assert tensors["small"].read(Memory()).sum() == 2**10
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 2**19
+
+
+def test_names_that_cannot_be_printed_are_refused(file):
+    torch.save({"a\n::error": torch.ones(1)}, file)
+    assert "the name of a tensor cannot be printed" in refusal(file)
+
+
+def test_a_file_that_is_gone_is_an_error(file):
+    assert "it cannot be read: No such file" in refusal(file)
+
+
+def test_a_pickle_is_known_by_its_name_and_not_by_its_path(tmp_path):
+    torch.save({"a": torch.ones(2, 3)}, tmp_path / "blob")
+    ((name, tensor),) = read_header("pytorch_model.bin", tmp_path / "blob", "org/model")
+    assert (name, tensor.shape, tensor.dtype) == ("a", (2, 3), "F32")

@@ -1,0 +1,381 @@
+"""Which files of a repository are read where transformers would load none of them.
+
+Weights under names that transformers does not load are read where it is clear which file is the model.
+"""
+
+import json
+import shutil
+
+import numpy as np
+import onnx
+import pytest
+from safetensors.torch import load_file, save_file
+
+from hf_lineage import check, compare
+from hf_lineage.checkpoint import foreign
+from hf_lineage.checkpoint.foreign import DEEPEST, WRAPPERS, foreign_model, nameable, wrapping
+from hf_lineage.checkpoint.foreign_form import ForeignForm, ListedForm, parse_once
+from hf_lineage.checkpoint.foreign_tensors import Piece, by_pieces
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.onnx.form import GRAPH
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.weight_files import find_weights, weight_files
+from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError
+from hf_lineage.hub.repo import RepoRef
+from hf_lineage.source.config import described
+from hf_lineage.source.headers import bound
+from tests.checkpoint.onnx.test_weights import product
+from tests.models import WEIGHTS, family, fine_tuned, open_checkpoint, shard, tiny_llama
+
+INDEX = "model.safetensors.index.json"
+
+
+def repository(folder):
+    return RepoRef("org/model", folder)
+
+
+@pytest.fixture
+def model(tmp_path):
+    return tiny_llama(tmp_path / "model")
+
+
+def same(model, tmp_path):
+    plain = open_checkpoint(repository(tiny_llama(tmp_path / "plain")))
+    own = open_checkpoint(repository(model))
+    assert own.shapes == plain.shapes
+    assert all(np.array_equal(own.read(name), plain.read(name)) for name in plain.shapes)
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("model.fp16.safetensors", "read; transformers loads it only with the variant fp16"),
+        ("weights.safetensors", "the only file with weights; transformers loads model.safetensors alone"),
+        ("pytorch_model.safetensors", "the only file with weights"),
+        ("model-00001-of-00001.safetensors", "the only file with weights"),
+    ],
+)
+def test_a_single_file_of_another_name_is_read(model, tmp_path, name, note):
+    (model / WEIGHTS).rename(model / name)
+    same(model, tmp_path)
+    assert weight_files(repository(model)) == [name]
+    (sentence,) = find_weights(repository(model)).notes()
+    assert sentence.startswith(f"{name} was read")
+    assert note in sentence
+
+
+@pytest.mark.parametrize("form", ["model-{}", "model.fp16-{}", "consolidated-{}", "model-{}.fp16"])
+def test_shards_without_an_index_are_read(model, tmp_path, form):
+    shard(model)
+    (model / INDEX).unlink()
+    for number in (1, 2):
+        part = f"{number:05}-of-00002"
+        (model / f"model-{part}.safetensors").rename(model / f"{form.format(part)}.safetensors")
+    same(model, tmp_path)
+    (sentence,) = find_weights(repository(model)).notes()
+    assert sentence.startswith("the 2 shards such as ")
+
+
+def test_a_missing_shard_is_an_error(model):
+    shard(model)
+    for file in (INDEX, "model-00001-of-00002.safetensors"):
+        (model / file).unlink()
+    with pytest.raises(CheckpointError, match=r"has 1 of 2 shards, model-00002-of-00002\.safetensors; download"):
+        open_checkpoint(repository(model))
+
+
+@pytest.mark.parametrize(
+    "names", [["a", "b"], ["model.fp16", "model.bf16"], ["model-00001-of-00001", "other"], "abcdefgh"]
+)
+def test_of_several_files_none_is_taken_and_all_are_listed(model, names):
+    weights = (model / WEIGHTS).read_bytes()
+    (model / WEIGHTS).unlink()
+    for name in names:
+        (model / f"{name}.safetensors").write_bytes(weights)
+    with pytest.raises(NothingToCompare, match="it is not clear which file is the model:") as error:
+        open_checkpoint(repository(model))
+    assert str(error.value).count(".safetensors") == min(len(names), 6) + 1
+    assert ("and 2 more" in str(error.value)) == (len(names) == 8)
+
+
+def test_a_pickle_of_the_usual_name_is_what_transformers_loads(model):
+    (model / WEIGHTS).rename(model / "weights.safetensors")
+    (model / "pytorch_model.bin").write_bytes(b"pickle")
+    with pytest.raises(NothingToCompare, match=r"transformers loads the pickle pytorch_model\.bin"):
+        open_checkpoint(repository(model))
+
+
+@pytest.mark.parametrize("name", ["adapter_model", "optimizer", "scaler", "rng_state_0"])
+def test_what_lies_beside_a_model_is_never_the_model(model, name):
+    (model / WEIGHTS).rename(model / f"{name}.safetensors")
+    with pytest.raises(NothingToCompare):
+        open_checkpoint(repository(model))
+
+
+def test_the_usual_name_is_read_whatever_lies_beside(model, tmp_path):
+    tiny_llama(tmp_path / "other", seed=3)
+    shutil.copy(tmp_path / "other" / WEIGHTS, model / "model.fp16.safetensors")
+    same(model, tmp_path)
+    assert "model.fp16.safetensors may hold weights too" in find_weights(repository(model)).notes()[0]
+
+
+@pytest.mark.parametrize("other", ["model.gguf", "model.onnx", "tf_model.h5", "flax_model.msgpack", "weights.pt"])
+def test_a_file_of_another_library_beside_an_unusual_one_may_be_the_model(model, other):
+    """Transformers loads neither: whoever uses the repository loads the other, which may be any model."""
+    (model / WEIGHTS).rename(model / "weights.safetensors")
+    (model / other).write_bytes(b"")
+    with pytest.raises(NothingToCompare, match=rf"not clear which file is the model: {other}, weights\.safetensors"):
+        find_weights(repository(model)).notes()
+
+
+def wrapped(folder, prefix, keep=()):
+    tensors = load_file(folder / WEIGHTS)
+    save_file({(name if name in keep else prefix + name): one for name, one in tensors.items()}, folder / WEIGHTS)
+    return folder
+
+
+@pytest.mark.parametrize("prefix", [*WRAPPERS, "module._orig_mod.", "_orig_mod.module.base_model.model."])
+def test_a_prefix_of_the_whole_file_is_taken_off(model, tmp_path, prefix):
+    wrapped(model, prefix)
+    same(model, tmp_path)
+    assert prefix in "".join(open_checkpoint(repository(model)).notes)
+
+
+def test_a_prefix_in_the_index_is_taken_off_as_well(model, tmp_path):
+    shard(wrapped(model, "module."))
+    same(model, tmp_path)
+
+
+def test_a_prefix_of_some_tensors_is_none(model):
+    wrapped(model, "module.", keep={"model.norm.weight"})
+    checkpoint = open_checkpoint(repository(model))
+    assert (checkpoint.notes, "module.model.embed_tokens.weight" in checkpoint.tensors) == ((), True)
+
+
+def test_no_name_is_unwrapped_without_end():
+    assert wrapping([]) == ""
+    assert wrapping(["module." * 100 + "x"]) == "module." * DEEPEST
+
+
+def test_no_class_has_names_that_begin_as_a_wrapper_does():
+    from hf_lineage.architecture.registry import factorizations
+    from hf_lineage.architecture.schema import prefixes
+
+    assert not [name for one in factorizations() for name in prefixes(one) if name.startswith(WRAPPERS)]
+
+
+def test_a_child_that_is_wrapped_is_related_and_the_report_says_so(tmp_path):
+    child = wrapped(family(tmp_path) / "fern/child", "_orig_mod.")
+    (row,) = check(str(child), [str(tmp_path / "acme/base")]).rows
+    assert row.verdict.code == "inherited"
+    assert row.notes == (
+        f"{child}: the name of every tensor begins with _orig_mod.; it was removed, but transformers does not",
+    )
+    other = wrapped(tiny_llama(tmp_path / "other", seed=5), "module.")
+    (row,) = compare(str(tmp_path / "acme/base"), str(other)).rows
+    assert row.verdict.code == "unrelated"
+
+
+def test_a_file_of_another_name_on_the_hub_is_read_by_ranges(online, tmp_path):
+    base = tiny_llama(tmp_path / "base")
+    child = fine_tuned(base, tmp_path / "child")
+    (child / WEIGHTS).rename(child / "model.bf16.safetensors")
+    online.publish("acme/base", base)
+    online.publish("fern/child", child)
+    (row,) = compare("acme/base", "fern/child").rows
+    assert row.verdict.code == "inherited"
+    assert "the variant bf16" in " ".join(row.notes)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A repository with empty files of these names."""
+
+    def made(*names, file=None):
+        for name in names:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes(b"")
+        return RepoRef("org/model", tmp_path, file=file)
+
+    return made
+
+
+def chosen(repo):
+    """The name of the form in which a repository is read, and the files that were chosen."""
+    model = foreign_model(repo)
+    return model.form.name, model.files
+
+
+@pytest.mark.parametrize(
+    ("names", "files"),
+    [
+        (["model.onnx"], ["model.onnx"]),
+        (
+            [f"onnx/model{end}.onnx" for end in ("", "_bnb4", "_fp16", "_int8", "_q4", "_q4f16", "_quantized")],
+            [f"onnx/model{end}.onnx" for end in ("", "_fp16", "_int8", "_quantized", "_q4", "_q4f16", "_bnb4")],
+        ),
+        (
+            [f"onnx/model{end}.onnx" for end in ("_O4", "_O1", "_quint8_avx2", "", "_qint8_avx512_vnni")],
+            [f"onnx/model{end}.onnx" for end in ("", "_O1", "_O4", "_qint8_avx512_vnni", "_quint8_avx2")],
+        ),
+        (["paraphrase-MiniLM-L3-v2.onnx"], ["paraphrase-MiniLM-L3-v2.onnx"]),
+        (["onnx/model.onnx", "model.onnx"], ["model.onnx", "onnx/model.onnx"]),
+        ([f"decoder_{end}.onnx" for end in ("model", "model_merged", "past")], ["decoder_model_merged.onnx"]),
+        (["onnx/model.onnx", "onnx/vision_encoder.onnx"], ["onnx/model.onnx"]),
+    ],
+)  # fmt: skip
+def test_of_several_onnx_files_of_one_model_the_most_precise_comes_first(folder, names, files):
+    assert chosen(folder(*names, "config.json")) == ("onnx", tuple(files))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["a.onnx", "b.onnx"],
+        ["text_model.onnx", "vision_model.onnx"],
+        ["encoder_model.onnx", "decoder_model_q4.onnx"],
+        ["encoder_model.onnx", "other.onnx"],
+    ],
+)
+def test_several_models_are_refused_with_their_names(folder, names):
+    with pytest.raises(NothingToCompare) as caught:
+        foreign_model(folder(*names))
+    assert (
+        str(caught.value)
+        == f"org/model holds several models as ONNX ({', '.join(sorted(names))}); name one by its path, or with --file "
+        "for the model that is judged"
+    )
+
+
+def test_models_for_several_libraries_need_not_be_the_same(folder):
+    names = ("model.gguf", "onnx/model.onnx")
+    with pytest.raises(
+        NothingToCompare,
+        match=r"for several libraries \(model\.gguf, onnx/model\.onnx\); name one by its path, or with --file for",
+    ):
+        foreign_model(folder(*names))
+    assert chosen(folder(*names, file="model.gguf")) == ("gguf", ("model.gguf",))
+
+
+def test_an_encoder_is_read_with_the_decoder_that_is_stored_like_it(folder):
+    names = [f"onnx/{part}{end}.onnx" for end in ("_q4", "_fp16") for part in ("encoder_model", "decoder_model_merged")]
+    pair = ("onnx", ("onnx/encoder_model_fp16.onnx", "onnx/decoder_model_merged_fp16.onnx"))
+    assert chosen(folder(*names, "onnx/encoder_model.onnx", "onnx/decoder_with_past_model.onnx")) == pair
+
+
+@pytest.mark.parametrize(
+    ("names", "form"),
+    [
+        (["model.gguf", "model.bin", "vocabulary.json"], "gguf"),
+        (["model.gguf", "params.json", "consolidated.00.pth"], "gguf"),
+        (["model.bin", "config.json"], None),
+        (["model.bin", "vocabulary.json", "model.safetensors"], None),
+        (["onnx/model.onnx", "model.safetensors"], None),
+        (["onnx/model.onnx", "pytorch_model.bin"], None),
+        (["README.md"], None),
+    ],
+)
+def test_what_transformers_loads_comes_first(folder, names, form):
+    model = foreign_model(folder(*names))
+    assert (model and model.form.name) == form
+
+
+@pytest.mark.parametrize(("file", "form"), [("onnx/model_q4.onnx", "onnx"), ("a-Q8_0.gguf", "gguf")])
+def test_a_file_that_is_named_is_read_whatever_lies_beside_it(folder, file, form):
+    names = ("model.safetensors", "onnx/model.onnx", "onnx/model_q4.onnx", "a-Q8_0.gguf")
+    assert chosen(folder(*names, file=file)) == (form, (file,))
+
+
+@pytest.mark.parametrize(
+    "file", ["other.onnx", "../model.onnx", "sub/model.bin", "nothing.gguf", "model.safetensors", "", "x"]
+)
+def test_a_file_that_is_not_there_or_of_another_kind_is_an_error_of_the_option(folder, file):
+    with pytest.raises(OptionError, match=r"name another|is not a file for --file"):
+        foreign_model(folder("model.onnx", "model.bin", "model.safetensors", file=file))
+
+
+def test_only_these_files_stand_for_a_model():
+    names = ("a/b.onnx", "x.gguf", "/a/model.bin", "a.safetensors")
+    assert [nameable(name) for name in names] == [True, True, False, False]
+
+
+def test_a_graph_and_what_lies_beside_it_is_told(tmp_path):
+    for name in ("model.onnx", "model_q4.onnx"):
+        onnx.save(product(), tmp_path / name)
+    told = GRAPH.format("model.onnx")
+    assert find_weights(RepoRef("org/model", tmp_path)).notes() == (
+        told,
+        "model.onnx was read, the most precise ONNX file by its name that can be read; name another by its path, or "
+        "with --file for the model that is judged; model_q4.onnx may hold weights too and was not read",
+    )
+    named = RepoRef("org/model", tmp_path, file="model_q4.onnx")
+    assert find_weights(named).notes()[1].startswith("model_q4.onnx was read, as it was named; model.onnx may")
+    (tmp_path / "model_q4.onnx").unlink()
+    assert find_weights(RepoRef("org/model", tmp_path)).notes() == (told,)
+
+
+TOY_FILE = "weights.toy"
+
+
+def toy_header(repo):
+    """A line of JSON: the configuration, and for each tensor its shape and where its numbers begin."""
+    return parse_once(repo, TOY_FILE, lambda stream, size: json.loads(stream.readline()))
+
+
+def open_toy(repo, files):
+    header, stamp = toy_header(repo)
+    stored = {
+        name: StoredTensor(repo.located(files[0]), "F32", tuple(shape), start, stamp)
+        for name, (shape, start) in header["tensors"].items()
+    }
+    return Checkpoint(stored, {name: TensorInfo(tensor.shape, (name,)) for name, tensor in stored.items()})
+
+
+def rename_toy(repo, files, factorization, config, checkpoint):
+    return by_pieces(checkpoint, [Piece(name.removeprefix("toy/"), name) for name in checkpoint.tensors])
+
+
+TOY = ForeignForm(
+    "toy",
+    lambda repo: (TOY_FILE,) if TOY_FILE in repo.files() else (),
+    open_toy,
+    rename_toy,
+    lambda repo, files: toy_header(repo)[0]["config"],
+    how="the only kind of toy",
+    remark="{} is a toy",
+)
+
+
+def write_toy(plain, folder):
+    """Write the model of a checkpoint as a toy, its numbers behind a header of fixed length."""
+    tensors, blocks, start = {}, [], 2**16
+    for name in plain.tensors:
+        values = np.asarray(plain.read(name), np.float32)
+        tensors[f"toy/{name}"] = [values.shape, start]
+        blocks.append(values.tobytes())
+        start += values.nbytes
+    header = json.dumps({"config": json.loads((folder / "config.json").read_text()), "tensors": tensors})
+    content = header.encode().ljust(2**16 - 1) + b"\n" + b"".join(blocks)
+    (folder / "toy").mkdir()
+    (folder / "toy" / TOY_FILE).write_bytes(content)
+    return RepoRef("org/toy", folder / "toy")
+
+
+def test_a_new_form_is_one_value_and_one_line_of_the_table(tmp_path, monkeypatch):
+    original = RepoRef("org/model", tiny_llama(tmp_path))
+    plain = open_checkpoint(original)
+    repo = write_toy(plain, tmp_path)
+    assert not nameable(TOY_FILE)
+    monkeypatch.setattr(foreign, "FORMS", [*foreign.FORMS, ListedForm(".toy", lambda: TOY)])
+    assert nameable(TOY_FILE)
+    assert (foreign_model(repo).form, foreign_model(original)) == (TOY, None)
+    model = bound(described(repo))
+    assert model.described.architecture == "LlamaForCausalLM"
+    assert model.checkpoint.shapes == plain.shapes
+    for name in plain.tensors:
+        np.testing.assert_array_equal(model.checkpoint.read(name), plain.read(name))
+    assert weight_files(repo) == [TOY_FILE]
+    assert find_weights(repo).notes() == ("weights.toy is a toy",)
+    with pytest.raises(OptionError, match=r"it reads \.gguf and \.onnx and \.toy"):
+        foreign_model(RepoRef("org/toy", repo.folder, file="other.x"))

@@ -1,0 +1,117 @@
+"""Opening: the tensors of one file or of the shards of an index, and damage that is found before they are read."""
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+
+from hf_lineage.checkpoint.open_files import open_file
+from hf_lineage.errors import CheckpointError, NothingToCompare
+from hf_lineage.hub.repo import RepoRef
+from tests.models import WEIGHTS, Trap, edit_json, open_checkpoint, shard, tiny_llama
+
+INDEX = "model.safetensors.index.json"
+FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
+STRANGE = "names a shard that is not a safetensors file of this folder"
+
+
+def repository(folder):
+    return RepoRef("org/model", folder)
+
+
+def opened(folder):
+    return open_checkpoint(repository(folder))
+
+
+@pytest.fixture
+def sharded(tmp_path):
+    return shard(tiny_llama(tmp_path))
+
+
+def test_shards_hold_the_same_as_one_file(tmp_path):
+    single, shards = opened(tiny_llama(tmp_path / "a")), opened(shard(tiny_llama(tmp_path / "b")))
+    assert single.shapes == shards.shapes
+    assert all(np.array_equal(single.read(name), shards.read(name)) for name in single.shapes)
+
+
+def test_a_single_file_beside_an_index_of_others_is_two_models(sharded, tmp_path):
+    (tmp_path / WEIGHTS).write_bytes(tiny_llama(tmp_path / "other", seed=1).joinpath(WEIGHTS).read_bytes())
+    with pytest.raises(NothingToCompare) as error:
+        opened(sharded)
+    assert str(error.value) == (
+        "org/model holds model.safetensors, and its model.safetensors.index.json names other files: transformers "
+        "loads the file, other loaders follow the index; keep one of them"
+    )
+
+
+def test_an_index_of_the_single_file_alone_changes_nothing(sharded, tmp_path):
+    (tmp_path / WEIGHTS).write_bytes(tiny_llama(tmp_path / "other", seed=1).joinpath(WEIGHTS).read_bytes())
+    names = load_file(sharded / WEIGHTS)
+    edit_json(sharded / "model.safetensors.index.json", weight_map=dict.fromkeys(names, WEIGHTS))
+    assert {info.file.name for info in opened(sharded).stored.values()} == {WEIGHTS}
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: path.symlink_to("gone")])
+def test_weights_that_are_no_file_are_never_waited_for(tmp_path, make):
+    make(tmp_path / WEIGHTS)
+    with pytest.raises(
+        CheckpointError, match=r"org/model: model\.safetensors is not a readable file but a folder, a pipe"
+    ):
+        opened(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("weight_map", "message"),
+    [
+        (None, "has no `weight_map` from tensor names to file names; save it again"),
+        ("text", "has no `weight_map` from tensor names to file names"),
+        ({"a": 7}, "has no `weight_map` from tensor names to file names"),
+        ({"a": ["x"]}, "has no `weight_map` from tensor names to file names"),
+        ({"a": "../x.safetensors"}, f"{STRANGE}: ../x.safetensors; do not trust this model"),
+        ({"a": "/etc/x.safetensors"}, f"{STRANGE}: /etc/x.safetensors"),
+        ({"a": "sub/x.safetensors"}, f"{STRANGE}: sub/x.safetensors"),
+        ({"a": "..\\x.safetensors"}, rf"{STRANGE}: ..\x.safetensors"),
+        ({"a": "C:x.safetensors"}, f"{STRANGE}: C:x.safetensors"),
+        ({"a": "x\0.safetensors"}, rf"{STRANGE}: x\x00.safetensors"),
+        ({"a": "pytorch_model.bin"}, f"{STRANGE}: pytorch_model.bin"),
+        ({"a": ""}, f"{STRANGE}: ; do not trust this model"),
+        ({"a": ".."}, f"{STRANGE}: ..; do not trust this model"),
+        ({"a": "gone.safetensors"}, "names the shard gone.safetensors, which is missing; fetch it, or a newer index"),
+        ({"a": f"{'x' * 300}.safetensors"}, f"names the shard {'x' * 300}.safetensors, which is missing"),
+        ({"a": "\ud800.safetensors"}, r"names the shard \ud800.safetensors, which is missing"),
+    ],
+)
+def test_an_index_that_lies_is_refused(sharded, weight_map, message):
+    edit_json(sharded / INDEX, weight_map=weight_map)
+    with pytest.raises(CheckpointError) as error:
+        opened(sharded)
+    assert str(error.value).startswith("org/model: ")
+    assert message in str(error.value)
+
+
+def test_a_tensor_in_two_shards_is_refused(sharded):
+    (sharded / SECOND).write_bytes((sharded / FIRST).read_bytes())
+    with pytest.raises(CheckpointError, match=rf"is in both {FIRST} and {SECOND}; remove one of them"):
+        opened(sharded)
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.pth", "model.ckpt"])
+def test_a_pickle_is_never_loaded(tmp_path, name):
+    trap = tmp_path / "sprung"
+    (tmp_path / name).write_bytes(pickle.dumps(Trap(trap)))
+    with pytest.raises(
+        NothingToCompare,
+        match=rf"its weights as a pickle \({name}\), which is never loaded; convert it .* let --allow-pickle",
+    ):
+        opened(tmp_path)
+    assert not trap.exists()
+    pickle.loads((tmp_path / name).read_bytes())
+    assert trap.exists()
+
+
+def test_one_file_is_opened_whatever_an_index_says(sharded):
+    names = set(open_file(repository(sharded), FIRST).stored)
+    assert names
+    assert names < set(opened(sharded).stored)

@@ -1,0 +1,231 @@
+"""Several models in one command: a row or a line of JSON for each, the worst exit code, and nothing that stays."""
+
+import gc
+import json
+import shutil
+import tracemalloc
+import weakref
+
+import pytest
+
+from hf_lineage.checking import check
+from tests.invoking import lineage
+from tests.models import EXAMPLES, WEIGHTS, tiny_gpt2, tiny_llama
+from tests.server.client import connect_to_nothing
+
+CHILD, LIAR, GRAFTED, BASE = "fern/llama-finetune-a", "magpie/llama-liar", "magpie/llama-grafted", "acme/llama-base"
+
+
+HUB = ("--local-hub", EXAMPLES.resolve(), "--seed", "0")
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    """A model whose file with weights ends too early."""
+    shutil.copytree(EXAMPLES / CHILD, tmp_path / "cut")
+    (tmp_path / "cut" / WEIGHTS).write_bytes((EXAMPLES / CHILD / WEIGHTS).read_bytes()[:5000])
+    return str(tmp_path / "cut")
+
+
+def test_each_claim_is_a_row_and_models_that_cannot_be_read_are_named_below(tmp_path, monkeypatch, damaged):
+    monkeypatch.chdir(tmp_path)
+    shown = lineage("check", CHILD, "./none", LIAR, "./cut", BASE, *HUB)
+    assert (shown.code, shown.err) == (2, "")
+    assert shown.out.startswith(" Model  ")
+    assert [(row[0], *row[-2:]) for row in shown.rows] == [
+        (CHILD, "VERIFIED", "inherited"), ("./none", "-", "ERROR"), (LIAR, "1", "UNRELATED"),
+        ("./cut", "-", "ERROR"), (BASE, "UNDECIDED", "undeclared"),
+    ]  # fmt: skip
+    assert shown.rows[1] == ["./none", "-", "-", "-", "-", "ERROR"]
+    assert "2 ERROR, 1 VERIFIED inherited, 1 UNRELATED, 1 UNDECIDED undeclared. Details: check one" in shown.sentences
+    assert "with --explain. ./none is neither a folder nor a Hub name" in shown.sentences
+    assert f" cut/{WEIGHTS}: the header claims 5944 bytes in a file of 5000" in shown.sentences
+
+
+def test_json_is_a_line_for_each_model_also_where_it_cannot_be_read(tmp_path, damaged):
+    models = (CHILD, str(tmp_path / "none"), damaged, LIAR)
+    shown = lineage("check", *models, *HUB, "--format", "json")
+    lines = [json.loads(line) for line in shown.out.splitlines()]
+    assert (shown.code, shown.err, [line["model"] for line in lines]) == (2, "", list(models))
+    assert [line.get("code") or line["error"]["code"] for line in lines] == [
+        "inherited", "no-model", "damaged", "unrelated",
+    ]  # fmt: skip
+    assert [line.get("exit_code") for line in lines] == [0, None, None, 1]
+    assert lines[1]["error"].keys() == {"code", "message", "remedy"}
+    written = lineage("check", *models[1:3], *HUB, "--format", "json", "-o", tmp_path / "lines")
+    assert (written.code, written.out) == (2, "")
+    assert (tmp_path / "lines").read_text().splitlines() == shown.out.splitlines()[1:3]
+
+
+WORST = {
+    0: (CHILD, CHILD), 1: (BASE, LIAR, GRAFTED), 2: ("org/model", "./none"), 3: (CHILD, BASE), 4: (LIAR, "org/model"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", WORST)
+def test_the_worst_exit_code_counts(tmp_path, monkeypatch, code):
+    connect_to_nothing(tmp_path / "cache", monkeypatch)
+    assert lineage("check", *WORST[code], *HUB).code == code
+
+
+def test_what_a_policy_accepts_or_misses_is_said(tmp_path):
+    policy = tmp_path / "policy.yaml"
+    accepted = "accepted: [{base: acme/llama-base, code: unrelated, reason: known, expires: 2999-01-01}]\n"
+    policy.write_text(f"{accepted}require: strict\n")
+    shown = lineage("check", CHILD, LIAR, *HUB, "--policy", policy)
+    assert shown.code == 3
+    assert f"{CHILD}: {BASE} is VERIFIED inherited" in shown.sentences
+    assert "accepted until 2999-01-01: known" in shown.sentences
+
+
+@pytest.mark.parametrize("option", ["--explain", "--format html", "-o json=a.json"])
+def test_what_is_about_one_model_is_refused_before_anything_is_read(option):
+    name = option if "html" in option else option.split()[0]
+    refused = lineage("check", EXAMPLES / CHILD, "./none", *option.split()).error
+    assert refused == f"{name} is about one model; check each model by itself"
+
+
+def test_an_unexpected_error_at_one_model_loses_no_other_row(monkeypatch):
+    real = check.check
+    monkeypatch.setattr(
+        check, "check", lambda model, *rest, **more: real(model, *rest, **more) if model == CHILD else 1 / 0
+    )
+    shown = lineage("check", LIAR, CHILD, *HUB)
+    assert (shown.code, [row[-1] for row in shown.rows]) == (2, ["ERROR", "inherited"])
+    assert f"{LIAR}: an unexpected error (ZeroDivisionError: division by zero)" in shown.sentences
+
+
+def test_no_report_stays_in_memory(hub, monkeypatch):
+    """A row and a line of output take a kilobyte, a report a hundred times as much."""
+    real, reports, sizes, count = check.check, [], [], 6
+
+    def watched(*arguments, **named):
+        gc.collect()
+        sizes.append(tracemalloc.get_traced_memory()[0])
+        assert sum(report() is not None for report in reports) <= 1
+        report = real(*arguments, **named)
+        reports.append(weakref.ref(report))
+        return report
+
+    monkeypatch.setattr(check, "check", watched)
+    tracemalloc.start()
+    shown = lineage("check", *["fern/child"] * count, "--local-hub", hub)
+    tracemalloc.stop()
+    assert (shown.code, len(reports)) == (0, count)
+    assert sizes[-1] - sizes[2] < 4096 * count
+
+
+BASE_judging, CHILD_judging = "acme/base", "fern/child"
+
+
+def test_check_asks_what_is_declared_and_compare_does_not(hub):
+    checked = lineage("check", CHILD_judging, "--local-hub", hub, "--seed", "0")
+    compared = lineage("compare", BASE_judging, CHILD_judging, "--local-hub", hub, "--seed", "0")
+    assert (checked.code, compared.code) == (0, 0)
+    assert (checked.rows[0][0], compared.rows[0][0]) == (BASE_judging, BASE_judging)
+    assert checked.rows[0][-3:] == compared.rows[0][-3:]
+    assert lineage("check", BASE_judging, "--local-hub", hub).code == 3
+    assert lineage("compare", CHILD_judging, BASE_judging, "--local-hub", hub).code == 0
+
+
+LLAMA_PATHS = ["mlp", "mlp_gate", "value_output", "query_key"]
+
+
+def paths(*arguments):
+    """The measurements of the only claim, by path."""
+    (claim,) = json.loads(lineage(*arguments, "--seed", "0", "--format", "json").out)["claims"]
+    return {measured["path"]: measured for measured in claim["paths"]}
+
+
+def test_all_paths_are_those_that_the_models_have(hub, tmp_path):
+    command = ("check", CHILD_judging, "--local-hub", hub)
+    every = paths(*command, "--paths", "all")
+    assert list(every) == LLAMA_PATHS
+    assert every == paths(*command, "--paths", ",".join(LLAMA_PATHS))
+    assert list(paths(*command)) == ["mlp", "value_output"]
+    model = tiny_gpt2(tmp_path / "gpt2")
+    assert list(paths("compare", model, model, "--paths", "all")) == ["mlp", "value_output", "query_key"]
+
+
+def test_all_paths_are_those_that_both_models_have(tmp_path):
+    model, mlp, attention = tiny_llama(tmp_path / "a"), tmp_path / "mlp.safetensors", tmp_path / "v.safetensors"
+    assert lineage("extract", model, "--paths", "mlp", "-o", mlp).code == 0
+    assert lineage("extract", model, "--paths", "value_output", "-o", attention).code == 0
+    assert list(paths("compare", mlp, model, "--paths", "all")) == ["mlp"]
+    outcome = lineage("compare", mlp, attention, "--paths", "all")
+    assert (outcome.code, outcome.rows[0][-1]) == (3, "incompatible")
+    assert "No path is in both models: " in outcome.sentences
+    assert lineage("extract", model, "--paths", "all", "-o", mlp).code == 0
+    assert list(paths("compare", mlp, model, "--paths", "all")) == LLAMA_PATHS
+
+
+HUB_judging = ("--local-hub", EXAMPLES, "--seed", "0")
+
+
+PAIR = ("compare", "acme/llama-base", "fern/llama-finetune-a")
+
+
+def test_several_models_have_a_row_each_and_one_exit_code(tmp_path):
+    page, others = tmp_path / "page.html", ("otter/llama-independent", str(tmp_path / "none"))
+    shown = lineage(*PAIR, *others, *HUB_judging, "-o", f"html={page}", "-o", f"json={tmp_path / 'a.json'}")
+    assert (shown.code, shown.out.splitlines()[0]) == (1, "acme/llama-base")
+    claims = json.loads((tmp_path / "a.json").read_text())["claims"]
+    assert {claim["model"]: claim["verdict"] for claim in claims} == dict(
+        zip((PAIR[2], *others), ("VERIFIED", "UNRELATED", "UNDECIDED"), strict=True)
+    )
+    assert {claim["base"] for claim in claims} == {PAIR[1]}
+    for claim in claims[:2]:
+        alone = lineage("compare", claim["base"], claim["model"], *HUB_judging, "--format", "json").out
+        assert json.loads(alone)["claims"][0]["paths"] == claim["paths"]
+    text = page.read_text()
+    assert all(name in text for name in (PAIR[2], others[0], "./none"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--format", "sarif"), "--format sarif is about one model; compare two models with it"),
+        (("-o", "intoto=b.json"), "--format intoto is about one model"),
+    ],
+)
+def test_what_is_about_one_model_is_refused_of_several(arguments, message):
+    shown = lineage(*PAIR, "otter/llama-independent", *arguments, *HUB_judging[:2])
+    assert (shown.code, message in shown.error) == (2, True)
+
+
+@pytest.fixture
+def record(hub):
+    assert lineage("annotate", "fern/child", "--local-hub", hub, "--write").code == 0
+    return hub / "fern/child/lineage/claims.json"
+
+
+def test_a_record_beside_a_card_is_checked_again_with_and_without_a_model(hub, record):
+    for model in ((), ("fern/child",), (hub / "fern/child",)):
+        done = lineage("check", *model, "--verify", record, "--local-hub", hub)
+        assert (done.code, done.err) == (0, "")
+        assert done.out == f"Checked {model[0] if model else 'fern/child'} against acme/base; differences: none.\n"
+
+
+@pytest.mark.parametrize(("change", "code"), [({"code": "part"}, 1), ({"score": 0.1}, 3), ({}, 0)])
+def test_the_exit_code_says_how_grave_it_is(hub, record, change, code):
+    document = json.loads(record.read_text())
+    document["claims"][0].update(change)
+    record.write_text(json.dumps(document))
+    assert lineage("check", "--verify", record, "--local-hub", hub).code == code
+
+
+def test_what_is_no_report_is_an_error(hub):
+    refused = lineage("check", "--verify", hub / "fern/child/config.json")
+    assert (refused.code, refused.out) == (2, "")
+    assert "config.json is not a file that hf-lineage wrote" in refused.error
+
+
+@pytest.mark.parametrize("option", [("--paths", "mlp"), ("--strict",), ("--explain",), ("--fail-on", "never")])
+def test_what_the_file_settles_is_not_given_beside_it(record, option):
+    refused = lineage("check", "--verify", record, *option)
+    assert (refused.code, f"--verify takes the settings of FILE; leave {option[0]} out" in refused.error) == (2, True)
+
+
+def test_without_it_a_model_is_needed_and_with_it_one_at_most(record):
+    assert "Missing argument 'MODEL...'" in lineage("check").error
+    assert "--verify is about one model" in lineage("check", "a/b", "c/d", "--verify", record).error

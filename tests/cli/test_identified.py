@@ -1,0 +1,182 @@
+"""What an index knows of a model is told with the size of the index, and never as an accusation."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from hf_lineage import Options, extract
+from hf_lineage.checking.result import NAMED, Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.cli import identified as identification
+from hf_lineage.cli.identified import BASES_FORMATS, untested
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.verdict import Code, Verdict
+from hf_lineage.index.adapter_bases import FOLDER, AdapterBases, Group, Judged
+from hf_lineage.index.identify import identify
+from hf_lineage.index.nearest import weighed
+from hf_lineage.index.shard import Entry
+from hf_lineage.lora.gradient_alignment import judge_trace
+from hf_lineage.source.locate import located
+from hf_lineage.source.model import open_model
+from tests.blends import A, half_and_half
+from tests.example_evidence import trace
+from tests.index.conftest import catalogue, signatures
+from tests.models import EXAMPLES
+from tests.pages import HOSTILE
+
+__all__ = ["catalogue", "signatures"]
+
+
+@pytest.fixture(scope="module")
+def merge(signatures, catalogue):
+    return identify(signatures["fern/llama-merge-a-b"], "mlp", catalogue, Criteria(permutations=199))
+
+
+def test_a_table_of_eighty_columns_names_the_nearest_first(merge):
+    lines = identification.text([merge]).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "fern/llama-merge-a-b"
+    assert lines[4].split()[0] in ("fern/llama-finetune-a", "fern/llama-finetune-b")
+    assert "reverse. Weights do not tell which came first" in " ".join(" ".join(lines).split())
+
+
+def test_where_nobody_lies_between_two_models_it_says_so(merge):
+    alone = replace(merge, related=(merge.ancestor,))
+    shown = " ".join(identification.text([alone]).split())
+    assert f"Nearest known relative: acme/llama-base (distance {merge.ancestor.distance:.3f})" in shown
+    assert "No other known model lies between it and acme/llama-base" in shown
+
+
+def test_the_nearest_is_the_one_at_the_least_distance_whatever_comes_first(merge):
+    sibling = replace(merge.related[0], along=0.2, distance=0.203)
+    base = replace(merge.ancestor, distance=0.221)
+    shown = " ".join(identification.text([replace(merge, related=(base, sibling), ancestor=base)]).split())
+    assert f"Nearest known relative: {sibling.entry.model} (distance 0.203)" in shown
+
+
+def test_nothing_found_is_told_with_the_size_of_the_index(merge):
+    nobody = replace(merge, related=(), ancestor=None, others=())
+    shown = " ".join(identification.text([nobody]).split())
+    assert shown.endswith(
+        "No relative was found: 7 of 7 models in the index are comparable (path mlp), no key is similar. A model "
+        "that is not in the index cannot be found."
+    )
+
+
+def test_a_name_from_an_index_cannot_write_to_the_terminal(merge):
+    first = merge.related[0]
+    hostile = replace(first, entry=replace(first.entry, model="org/\x1b[31mred\n"))
+    for shown in (
+        identification.text([replace(merge, related=(hostile,), ancestor=hostile)]),
+        identification.list_text([hostile.entry]),
+    ):
+        assert "\x1b" not in shown
+
+
+def test_what_was_not_searched_is_counted(merge):
+    narrow = replace(merge, width=96, otherwise=3)
+    shown = " ".join(identification.text([narrow]).split())
+    told = "Only models with a stream of the same width, 96, and a signature by the same recipe were searched: 3 others"
+    assert told in shown
+    assert "Only models with" not in identification.text([merge])
+    assert told in " ".join(identification.text([replace(narrow, related=(), ancestor=None)]).split())
+
+
+def test_what_each_parent_gave_is_told_as_a_check_tells_it(merge):
+    options = Options(local_hub=EXAMPLES)
+    model = open_model(located("fern/llama-merge-a-b", options), options)
+    whole = weighed(merge, model, options)
+    shown = " ".join(identification.text([whole]).split())
+    assert "By all weights 50% (± 0.1) of fern/llama-finetune-" in shown
+    (path,) = json.loads(identification.json([whole]))["paths"]
+    assert [one["shows"] for one in path["blend"]["parents"]] == ["none", "blend", "blend"]
+    assert json.loads(identification.json([merge]))["paths"][0]["blend"] is None
+
+
+def test_of_a_graft_the_model_whose_layers_it_has_is_named_and_no_blend(signatures, catalogue, tmp_path):
+    """Its donor is a child of a model of the index that is as much alike in the other layers: not at all."""
+    shutil.copytree(EXAMPLES, tmp_path / "hub")
+    half_and_half(tmp_path / "hub/wren/graft", {(host := "otter/llama-independent"): 0.0, A: 1.0}, "layers.[14].")
+    options = Options(local_hub=tmp_path / "hub", paths=("mlp",))
+    found = identify(extract("wren/graft", options), "mlp", catalogue, Criteria(permutations=199))
+    model = open_model(located("wren/graft", options), options)
+    shown = " ".join(identification.text([weighed(found, model, options)]).split())
+    assert f"What its units write has counterparts: 67% in {host} and 33% in {A}, as where layers" in shown
+    assert f"some matrices of the model are those of {host}, and the others are not" in shown
+    assert not any(false in shown for false in ("checkpoints of one training", "the blend", "it may come from there"))
+
+
+CLAIM = Claim("org/base", None, NAMED)
+
+
+def entry(name):
+    return Entry(name, "c0ffee", "mlp", 96, 6, "robust")
+
+
+def bases(name="org/base", near=2, observed=4.0):
+    tested = (
+        Judged(Group(entry(name), tuple(entry(f"near/{number}") for number in range(near))),
+               Row(CLAIM, judge_trace(trace(observed), Criteria()))),
+        Judged(Group(entry(f"x/{name}"), ()), Row(CLAIM, Verdict(Code.NO_BASE, f"{name} is gone"))),
+    )  # fmt: skip
+    return AdapterBases(name, None, "", f"{name}: a LoRA adapter", (96,), tested, tests=2, fitting=9, untested=3, of=20)
+
+
+def words(*results):
+    return " ".join(BASES_FORMATS["text"](results, None).split())
+
+
+def test_a_base_is_told_with_those_near_it():
+    shown = words(bases())
+    assert "Made with org/base or with a near relative of it; the trace does not say which one; near/0, near/1" in shown
+    assert "x/org/base: org/base is gone" in shown
+    assert "9 of 20 models in the index have a stream 96 wide, as the adapter needs" in shown
+    assert "each for those near it: 1; not tested: 4 (--top); p is corrected for 2" in shown
+
+
+def test_folders_of_an_index_were_not_tested_and_each_has_the_command_that_tests_it():
+    folders = (Judged(Group(entry("./base"), (entry("./ft"),)), Row(CLAIM, Verdict(Code.UNSUPPORTED, FOLDER))),)
+    result = replace(bases(), tested=folders, untested=0)
+    shown = " ".join(BASES_FORMATS["text"]([result], "hf-lineage check ./lora --base {}".format).split())
+    assert (
+        "hf-lineage never opens folders that an index names; `hf-lineage check ./lora --base ./base` tests it" in shown
+    )
+    assert "each for those near it: 0; not tested: 2 No base was found: a model that was not tested may be it" in shown
+    assert json.loads(BASES_FORMATS["json"]([result], None))["adapters"][0]["untested"] == 2
+
+
+def test_nobody_is_told_to_have_trained_on_a_base_of_which_a_weak_trace_shows():
+    shown = words(bases(observed=2.0))
+    assert (
+        "org/base: the adapter shows a trace of this base, but a weak one: the effect is 5.2 standard deviations"
+        in shown
+    )
+    assert "Trained on" not in shown
+
+
+def test_who_was_not_tested_is_named_up_to_five_and_then_counted_and_stays_in_its_line():
+    one, seven, hostile = (Group(entry("a"), tuple(map(entry, near))) for near in (["a/b"], "1234567", [HOSTILE]))
+    assert untested(Group(entry("a"), ())) == ""
+    assert untested(one) == "a/b is near it by its keys, and was not tested"
+    assert untested(seven).startswith("1, 2, 3, 4, 5 and 2 more are near it by their keys")
+    assert untested(hostile).isprintable()
+
+
+def test_p_is_corrected_for_all_that_were_tested():
+    first, second = json.loads(BASES_FORMATS["json"]([bases()], None))["adapters"][0]["tested"]
+    assert first["p_value_adjusted"] == 2 * 0.001
+    assert (first["code"], second["p_value_adjusted"], second["code"]) == ("adapter", None, "no-base")
+    assert [one["model"] for one in first["near"]] == ["near/0", "near/1"]
+
+
+def test_an_adapter_that_cannot_be_tested_has_its_reason():
+    shown = words(AdapterBases("org/x", None, "a/b", "it has no weights"))
+    assert shown == "org/x (a/b) it has no weights No known model was tested"
+
+
+def test_no_line_is_longer_than_80_columns_and_no_name_leaves_it():
+    shown = BASES_FORMATS["text"]([bases(HOSTILE)], None)
+    assert all(len(line) <= 80 or "mmmm" in line for line in shown.splitlines()[1:])
+    assert all(line.isprintable() for line in shown.splitlines())

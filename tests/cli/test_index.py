@@ -1,0 +1,255 @@
+"""index and identify: models are added, listed and found, and what is wrong is one clear line."""
+
+import io
+import json
+import re
+import shlex
+import shutil
+import sys
+
+import pytest
+
+from hf_lineage.hub import commits
+from hf_lineage.index.store import Catalogue
+from tests import gguf_models
+from tests.invoking import lineage
+from tests.models import EXAMPLES
+
+HUB = ("--local-hub", EXAMPLES)
+
+GPT2 = ("acme/gpt2-base", "fern/gpt2-finetune-a")
+
+PARENTS = ("acme/llama-base", "fern/llama-finetune-a", "fern/llama-finetune-b", "acme/gpt2-base")
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("index")
+    added = lineage("index", "add", *PARENTS, "--index", folder, *HUB)
+    assert added.code == 0
+    assert added.out.splitlines() == [f"{name}: added" for name in PARENTS]
+    return folder
+
+
+@pytest.mark.long
+def test_the_nearest_relatives_are_named(index):
+    shown = lineage("identify", "fern/llama-merge-a-b", "--index", index, *HUB)
+    assert shown.code == 0
+    words = " ".join(shown.out.split())
+    assert "Nearest known relative: fern/llama-finetune-" in words
+    assert "57% is also in fern/llama-finetune-a and 55% is also in fern/llama-finetune-b: it may come" in words
+    assert "4 of 4 models in the index are comparable (path mlp)" in words
+    assert all(len(line) <= 80 for line in shown.out.splitlines())
+
+
+def test_the_index_is_listed(index):
+    shown = lineage("index", "list", "--index", index)
+    assert shown.out.splitlines()[-1] == "4 models"
+    models = json.loads(lineage("index", "list", "--index", index, "--format", "json").out)["models"]
+    assert [one["model"] for one in models] == sorted(PARENTS)
+
+
+def test_an_empty_index_says_so_and_finds_nothing(tmp_path):
+    assert lineage("index", "list", "--index", tmp_path).out == "0 models\n"
+    shown = lineage("identify", "acme/llama-base", "--index", tmp_path, *HUB)
+    assert (shown.code, "0 of 0 models" in shown.out) == (3, True)
+
+
+def test_a_model_that_cannot_be_read_is_an_error_and_the_others_are_added(tmp_path):
+    added = lineage("index", "add", "acme/none", "acme/gpt2-base", "--index", tmp_path, *HUB)
+    assert added.code == 2
+    assert added.err.startswith("acme/none cannot be fetched from the Hub")
+    assert added.out == "acme/gpt2-base: added\n"
+
+
+@pytest.fixture
+def damaged(index, tmp_path):
+    """The same index, of which one file is no file of an index."""
+    folder = shutil.copytree(index, tmp_path / "index")
+    (folder / "keys" / "0.safetensors").write_bytes(b"x" * 1000)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "command", [("identify", "fern/llama-merge-a-b", *HUB), ("tree",), ("index", "list")], ids=lambda words: words[0]
+)
+def test_a_damaged_file_of_an_index_is_one_line(damaged, command):
+    shown = lineage(*command, "--index", damaged)
+    assert (shown.code, shown.out) == (2, "")
+    assert "0.safetensors is not a file of an index:" in shown.error
+    assert shown.error.endswith("remove it and add its models again")
+
+
+def test_no_verdict_is_lost_to_a_damaged_index(damaged):
+    shown = lineage("check", "fern/llama-merge-a-b", "--base", "acme/llama-base", "--index", damaged, *HUB)
+    assert shown.code == 0, shown
+    assert "The index was not searched for acme/llama-base: " in shown.sentences
+
+
+@pytest.mark.long
+def test_nothing_is_lost_to_a_signature_that_is_missing_until_the_model_is_added_again(index, tmp_path):
+    folder = shutil.copytree(index, tmp_path / "index")
+    catalogue = Catalogue(folder)
+    (entry,) = (one for one in catalogue.entries() if one.model == "fern/llama-finetune-b")
+    catalogue.signature_path(entry).unlink()
+    asked = ("identify", "fern/llama-merge-a-b", "--index", folder, *HUB)
+    shown = lineage(*asked)
+    assert (shown.code, "Nearest known relative: " in shown.out) == (0, True)
+    assert (
+        "1 models of the index could not be read and were left out; the first: fern/llama-finetune-b has no"
+        in shown.err
+    )
+    lineage("index", "add", "fern/llama-finetune-b", "--index", folder, *HUB)
+    again = lineage(*asked)
+    assert "57% is also in fern/llama-finetune-a and 55% is also in fern/llama-finetune-b" in again.sentences
+    assert again.err == ""
+
+
+def test_the_parent_of_a_quantized_model_comes_first(index, tmp_path):
+    parent, file = EXAMPLES / "fern/llama-finetune-a", tmp_path / "model-Q4_0.gguf"
+    quantized = gguf_models.write(parent, file, kind=gguf_models.KINDS.Q4_0)
+    shown = lineage("identify", quantized, "--index", index, "--format", "json")
+    (path,) = json.loads(shown.out)["paths"]
+    assert (shown.code, path["relatives"][0]["model"]) == (0, "fern/llama-finetune-a")
+    assert path["relatives"][0]["along"] > 0.5
+
+
+def test_models_are_removed_by_the_names_that_the_list_shows(tmp_path):
+    there = ("--index", tmp_path / "index")
+    lineage("index", "add", *GPT2, *there, *HUB)
+    refused = lineage("index", "remove", GPT2[0], "acme/gone", *there).error
+    assert refused.startswith("acme/gone is not in the index, so nothing was removed; `hf-lineage index list --index ")
+    removed = lineage("index", "remove", GPT2[0], *there)
+    assert (removed.code, removed.out, removed.err) == (0, f"{GPT2[0]}: removed\n", "")
+    (listed,) = json.loads(lineage("index", "list", *there, "--format", "json").out)["models"]
+    assert listed["model"] == GPT2[1]
+    assert "does not exist, so there is no index" in lineage("index", "remove", "a/b", "--index", tmp_path / "no").error
+
+
+def test_the_base_of_an_adapter_is_found_and_which_of_its_relatives_is_left_open(index):
+    shown = lineage("identify", "fern/llama-lora", "--index", index, *HUB)
+    assert shown.code == 0
+    words = " ".join(shown.out.split())
+    assert "Made with acme/llama-base or with a near relative of it; the trace does not say which one" in words
+    assert "fern/llama-finetune-a, fern/llama-finetune-b are near it by their keys, and were not tested" in words
+    assert "4 of 4 models in the index have a stream 96 wide, as the adapter needs" in words
+    assert "each for those near it: 1; not tested: 1; p is corrected for 2" in words
+    assert all(len(line) <= 80 for line in shown.out.splitlines())
+
+
+def test_the_command_that_an_adapter_is_told_for_a_folder_of_the_index_tests_it(tmp_path, monkeypatch):
+    for name, copy in (("acme/llama-base", "base"), ("fern/llama-lora", "lora")):
+        shutil.copytree(EXAMPLES / name, tmp_path / copy)
+    monkeypatch.chdir(tmp_path)
+    lineage("index", "add", "./base", "--index", "index")
+    told = lineage("identify", "./lora", "--index", "index", "--as", "LlamaForCausalLM")
+    assert (told.code, "each for those near it: 0; not tested: 1" in told.sentences) == (3, True)
+    (command,) = re.findall(r"`hf-lineage ([^`\n]+)`", told.out)
+    assert command == "check ./lora --base ./base --as LlamaForCausalLM --paths mlp"
+    assert lineage(*shlex.split(command)).code == 0
+
+
+def build(listed, folder, *options):
+    file = folder / "models.txt"
+    file.write_text(listed, encoding="utf-8")
+    return lineage("index", "build", "--from", file, "--index", folder / "index", *options, *HUB)
+
+
+def test_models_are_added_and_failures_are_told(tmp_path):
+    done = build("# two models\nacme/gpt2-base\n\nacme/none\nacme/gpt2-base\n", tmp_path)
+    assert done.code == 2
+    assert done.out.splitlines() == ["acme/gpt2-base: added", "1 added, 0 already there, 1 could not be read"]
+    assert done.err.startswith("acme/none cannot be fetched from the Hub")
+    assert lineage("index", "list", "--index", tmp_path / "index").out.splitlines()[-1] == "1 models"
+
+
+def test_a_list_is_read_from_standard_input(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"acme/gpt2-base\n")))
+    done = lineage("index", "build", "--from", "-", "--index", tmp_path / "index", *HUB)
+    assert (done.code, done.out.splitlines()[0]) == (0, "acme/gpt2-base: added")
+
+
+def test_hostile_names_are_escaped(tmp_path):
+    done = build("org/\x1b[2J::error::\n", tmp_path)
+    assert done.code == 2
+    assert "\x1b" not in done.err
+    assert "::error" not in done.err
+
+
+INDEX, MODELS = "wren/index", ("acme/llama-base", "fern/llama-finetune-a")
+
+
+@pytest.fixture
+def on_hub(online, tmp_path):
+    """An index on the Hub."""
+    assert lineage("index", "add", *MODELS, "--index", tmp_path / "index", *HUB).code == 0
+    online.publish(INDEX, tmp_path / "index")
+    commits.tree.cache_clear()
+
+
+def test_a_verdict_is_not_lost_to_an_index_that_is_out_of_reach(online):
+    checked = lineage("check", "fern/llama-finetune-a", "--index", "no/where", "--local-hub", EXAMPLES)
+    assert checked.code == 0, checked
+    assert "No index was searched: no/where is not on the Hub" in checked.sentences
+
+
+def test_a_model_is_identified_and_checked_by_an_index_on_the_hub(on_hub, tmp_path):
+    found = lineage("identify", "heron/llama-int8-rounded", "--index", INDEX, "--local-hub", EXAMPLES)
+    assert "Nearest known relative: acme/llama-base" in found.sentences
+    shutil.copytree(EXAMPLES / "fern/llama-merge-a-b", tmp_path / "hub" / "fern" / "llama-merge-a-b")
+    shutil.copytree(EXAMPLES / "acme/llama-base", tmp_path / "hub" / "acme" / "llama-base")
+    checked = lineage(
+        "check", "fern/llama-merge-a-b", "--base", "acme/llama-base", "--index", INDEX, "--local-hub", tmp_path / "hub"
+    )
+    assert "fern/llama-finetune-a, which is in the index, is a nearer relative" in checked.sentences
+    drawn = lineage("tree", "--index", INDEX)
+    assert "acme/llama-base" in drawn.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("index", "build"), "Missing option '--from'"),
+        (("index", "build", "--from", "none.txt"), "none.txt"),
+        (("index", "build", "--from", "-", "--engine", "spark"), "'spark' is not one of 'local', 'ray'"),
+        (("index", "build", "--from", "-", "--workers", "0"), "0 is not in the range"),
+        (("index", "build", "--from", "-", "--rate", "0"), "0"),
+        (("index", "add"), "name a MODEL, or an account with --author"),
+        (("identify", "acme/llama-base", "--top", "11"), "11 is not in the range"),
+        (("identify", "acme/llama-base", "--alpha", "0"), "alpha"),
+        (("tree",), "name a MODEL, an account with --author, or an index with --index"),
+        (("check", "acme/gpt2-base", "--index", "/no/such/folder"), "does not exist"),
+        (("identify", "acme/llama-base", "--index", "no/where", *HUB), "no/where is not on the Hub, or is private"),
+        (("index", "list", "--index", "a b/c"), "does not exist, and no index on the Hub has this name;"),
+        (
+            ("check", "acme/llama-base", "--index", "nowhere"),
+            "nowhere does not exist, and no index on the Hub has this",
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_line(online, arguments, message):
+    assert message in lineage(*arguments).error
+
+
+GPT2_building = ("acme/gpt2-base", "fern/gpt2-finetune-a", "heron/llama-int8-rounded")
+
+
+def test_a_tree_is_drawn_of_models_that_are_named():
+    shown = lineage("tree", *GPT2_building, *HUB)
+    assert shown.code == 0
+    assert shown.out.startswith("acme/gpt2-base\n  fern/gpt2-finetune-a\n      verified, declared: finetune, seen: ")
+    assert "heron/llama-int8-rounded\n    declares acme/llama-base: declared only" in shown.out
+
+
+def test_a_model_that_cannot_be_read_is_told_and_the_others_are_drawn():
+    shown = lineage("tree", "acme/gpt2-base", "acme/none", *HUB)
+    assert (shown.code, shown.out.splitlines()[0]) == (2, "acme/gpt2-base")
+    assert shown.err.startswith("acme/none: ")
+    assert shown.err.count("\n") == 1
+
+
+def test_of_an_adapter_the_command_is_told_that_judges_it():
+    shown = lineage("tree", "acme/gpt2-base", "fern/llama-lora", *HUB)
+    (judging,) = re.findall(r"`hf-lineage ([^`]+)`", shown.err)
+    assert (shown.code, "merge" in shown.err) == (2, False)
+    assert lineage(*shlex.split(judging)).rows[0][0] == "acme/llama-base"

@@ -1,0 +1,106 @@
+"""-q: nothing but errors is printed, the exit code tells, and files are written as ever."""
+
+import json
+import logging
+
+import click
+import pytest
+from huggingface_hub.utils.tqdm import are_progress_bars_disabled, enable_progress_bars
+
+from hf_lineage import check
+from hf_lineage.cli.index import progress
+from hf_lineage.options import SETTINGS
+from tests.invoking import lineage
+from tests.models import EXAMPLES
+
+RELATED, UNRELATED, BASE = (
+    EXAMPLES / name for name in ("fern/llama-finetune-a", "otter/llama-independent", "acme/llama-base")
+)
+
+
+def test_a_quiet_comparison_still_writes_files_and_errors(tmp_path):
+    outcome = lineage("compare", BASE, RELATED, "-q", "-o", tmp_path / "a.json", "--format", "json")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
+    assert json.loads((tmp_path / "a.json").read_text("utf-8"))["code"] == "inherited"
+    assert "gone is neither a folder nor a Hub name" in lineage("check", tmp_path / "gone", "-q").error
+
+
+def test_a_quiet_check_keeps_warnings_back_and_a_later_one_does_not(monkeypatch, caplog):
+    def warn_and_check(*arguments, **named):
+        logging.getLogger("hf_lineage").warning("something happened")
+        return check(*arguments, **named)
+
+    monkeypatch.setattr("hf_lineage.checking.check.check", warn_and_check)
+    for quiet, warnings in ((["-q"], []), ([], ["something happened"])):
+        assert lineage("check", RELATED, "--base", BASE, *quiet).code == 0
+        assert caplog.messages == warnings
+
+
+@pytest.mark.long
+def test_what_a_command_finds_is_told_by_its_exit_code_and_the_next_one_prints_again(tmp_path):
+    there = ("--index", tmp_path / "index")
+    for words, code in (
+        (("check", RELATED, "--base", BASE), 0),
+        (("check", UNRELATED, "--base", BASE), 1),
+        (("extract", RELATED, "-o", tmp_path / "stored"), 0),
+        (("index", "add", RELATED, *there), 0),
+        (("index", "list", *there), 0),
+        (("identify", UNRELATED, *there), 3),
+        (("identify", BASE, *there), 0),
+        (("tree", BASE, RELATED), 0),
+        (("registry",), 0),
+        (("index", "remove", RELATED, *there), 0),
+    ):
+        outcome = lineage(*words, "-q")
+        assert (outcome.code, outcome.out, outcome.err) == (code, "", ""), words
+    assert (tmp_path / "stored").exists()
+    assert lineage("index", "list", *there).out == "0 models\n"
+    assert "is not in the index" in lineage("index", "remove", "a/b", *there, "-q").error
+
+
+def test_no_progress_is_shown_meanwhile(monkeypatch):
+    enable_progress_bars()  # which transformers switches off for whoever asks it to
+    seen = []
+
+    def watched(*_, **__):
+        seen.append((are_progress_bars_disabled(), progress("Reading")([1])))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hf_lineage.index.build.every", watched)
+    monkeypatch.setattr("tqdm.tqdm", lambda models, **named: named["disable"])
+    assert lineage("tree", "a/b", "-q").code == 130
+    assert seen == [(True, True)]
+    assert not are_progress_bars_disabled()
+
+
+def test_check_has_no_more_options_than_a_user_can_read():
+    from hf_lineage.cli import cli
+
+    check = cli.get_command(None, "check")
+    options = [option for option in check.get_params(click.Context(check)) if isinstance(option, click.Option)]
+    assert len(options) <= 21 + len(("--debug", "--quiet", "--help"))
+
+
+def test_the_command_line_names_every_option_once():
+    shown = lineage("check", "--help").out
+    flags = [row.flag or f"--{name.replace('_', '-')}" for name, row in SETTINGS.items() if row.help]
+    assert [flag for flag in flags if shown.count(f"  {flag}") != 1] == []
+
+
+@pytest.mark.parametrize(
+    ("report", "message"),
+    [
+        ("json=", "'json=' is not FORMAT=FILE; the formats are text, json, "),
+        ("=x.json", "'=x.json' is not FORMAT=FILE"),
+        ("xml=x.xml", "'xml=x.xml' is not FORMAT=FILE"),
+        ("json=gone/x.json", "there is no folder 'gone' that can be written to; make it first"),
+    ],
+)
+def test_a_report_without_a_format_or_a_place_is_refused_before_anything_is_read(report, message):
+    assert message in lineage("check", "no/such-model", "-o", report).error
+
+
+def test_an_equals_sign_in_the_name_of_a_file_belongs_to_it(hub, tmp_path):
+    file = tmp_path / "a=b.json"
+    assert lineage("check", "fern/child", "--local-hub", hub, "-o", f"json={file}").code == 0
+    assert file.read_text().startswith("{")

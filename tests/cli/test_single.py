@@ -1,0 +1,220 @@
+"""What is printed of one model by itself, and of the registry.
+
+The proof of a factorization as text and JSON.
+"""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from lxml import etree
+
+from hf_lineage.architecture.registry import factorizations
+from hf_lineage.checking.inspect import Inspection, Pairing
+from hf_lineage.cli.single import (
+    FORMATS,
+    dot,
+    html,
+    inspection_json,
+    inspection_text,
+    mermaid,
+    registry_json,
+    registry_text,
+    svg,
+)
+from hf_lineage.errors import RegistryError
+from hf_lineage.index.tree import Tree
+from tests import hostile
+from tests.pages import HOSTILE
+from tests.report.trees import tree
+from tests.whole import WAYS, assert_names_are_text, assert_whole
+
+PAIRED = Pairing(
+    scores=np.array([[0.9, 0.1, 0.0], [0.1, 0.6, 0.2], [0.0, 0.2, 0.3]]),
+    signs=np.array([1.0, -1.0, 0.0]),
+    alike=np.ones((3, 3), dtype=bool),
+    layers=(0, 1, 4),
+)
+
+INSPECTION = Inspection(
+    model="org/model",
+    commit="a" * 40,
+    architecture="LlamaForCausalLM",
+    factorization="llama",
+    layers=5,
+    width=32,
+    heads=4,
+    pairings={"mlp": PAIRED, "query_key": "keys are shared by all heads"},
+    bytes_read=750_000,
+    bytes_stored=3_000_000,
+    unclaimed=(),
+)
+
+
+def test_the_first_sentence_says_what_was_read_of_which_model():
+    head = " ".join(inspection_text(INSPECTION).partition("Path")[0].split())
+    assert head == (
+        "org/model: LlamaForCausalLM, factorization llama, 5 layers, width 32, 4 heads; branches take 25% of 3.0 MB"
+    )
+
+
+def test_a_path_has_its_pairing_or_the_reason_why_it_has_none():
+    rows = [line.split() for line in inspection_text(INSPECTION).splitlines()]
+    assert ["mlp", "100%", "1.00", "33%"] in rows
+    assert ["query_key", "-", "-", "-"] in rows
+    assert "query_key: keys are shared by all heads" in inspection_text(INSPECTION).splitlines()
+
+
+def test_a_long_reason_takes_no_room_from_the_table():
+    reason = "no two layers have matrices of equal shapes, so there is nothing to pair, and more of the same"
+    text = inspection_text(replace(INSPECTION, pairings={"mlp": PAIRED, "query_key": reason}))
+    rows = [line.split() for line in text.splitlines()]
+    assert ["mlp", "100%", "1.00", "33%"] in rows
+    assert f"query_key: {reason}" in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_every_layer_is_named_by_its_number_in_the_model_with_its_sign():
+    lines = inspection_text(INSPECTION).splitlines()
+    assert "mlp: trace concentration of the plain product, s = |tr M| / ‖M‖" in lines
+    rows = [line.split() for line in lines if line.split()[:1] in (["0"], ["1"], ["4"])]
+    assert [row[:2] for row in rows] == [["0", "0.90"], ["1", "0.60"], ["4", "0.30"]]
+    assert (rows[0][2], rows[1][2]) == ("+", "-")
+    assert rows[2][2] not in ("+", "-")
+    assert [len(row[-1]) for row in rows] == sorted((len(row[-1]) for row in rows), reverse=True)
+
+
+def test_an_empty_model_divides_nothing_by_zero():
+    assert "branches take 0% of 0.0 MB" in inspection_text(replace(INSPECTION, bytes_read=0, bytes_stored=0))
+
+
+def test_tensors_of_unknown_purpose_are_named_where_there_are_any():
+    assert "unknown purpose" not in inspection_text(INSPECTION)
+    text = inspection_text(replace(INSPECTION, unclaimed=("a.weight", "b.weight")))
+    assert "Tensors of unknown purpose, not read: a.weight, b.weight" in text
+
+
+@pytest.mark.parametrize("name", hostile.NAMES)
+def test_names_that_strangers_chose_are_text(name):
+    hostile_one = replace(INSPECTION, model=name, architecture=name, unclaimed=(name,), pairings={"mlp": name})
+    assert hostile.traces(inspection_text(hostile_one), hostile.LINES[:-1]) == []
+
+
+def test_json_has_the_whole_matrix_and_the_reasons():
+    found = json.loads(inspection_json(INSPECTION))
+    assert found["pairings"]["query_key"] == {"reason": "keys are shared by all heads"}
+    mlp = found["pairings"]["mlp"]
+    assert mlp["scores"] == PAIRED.scores.tolist()
+    assert (mlp["accuracy"], mlp["layers"], mlp["trace_signs"]) == (1.0, [0, 1, 4], [1.0, -1.0, 0.0])
+    assert found.keys() == set(Inspection.__dataclass_fields__)
+
+
+class TestRegistry:
+    def test_every_file_and_every_class_is_there_whole(self):
+        text = registry_text(None)
+        assert max(map(len, text.splitlines())) <= 80
+        words = text.replace("\n  ", " ").splitlines()
+        assert [tuple(line.replace(":", "").replace(",", "").split()) for line in words] == [
+            (chosen.name, *chosen.classes) for chosen in factorizations()
+        ]
+
+    def test_a_class_is_shown_as_its_file_has_it_and_without_defaults(self):
+        text = registry_text("LlamaForCausalLM")
+        assert text.startswith("llama\n")
+        assert "down: mlp.down_proj" in text
+        assert not {"null", "[]", "{}"} & set(text.split())
+
+    def test_json_of_one_class_is_part_of_that_of_all(self):
+        everything, one = (json.loads(registry_json(name)) for name in (None, "LlamaForCausalLM"))
+        assert len(everything) == len(factorizations())
+        assert one
+        assert all(chosen in everything for chosen in one)
+
+    @pytest.mark.parametrize("show", [registry_text, registry_json])
+    def test_a_class_that_is_not_there_says_how_to_add_it(self, show):
+        with pytest.raises(
+            RegistryError, match=r"^NoSuchModel is not in the registry; registry/README\.md explains how"
+        ):
+            show("NoSuchModel")
+
+
+def test_graphviz_gets_every_edge():
+    shown = dot(tree('org/"; evil [x\\', "org/child"))
+    assert shown.startswith("digraph lineage {\n")
+    assert shown.count("->") == 6
+    assert r'"org/\"; evil [x\\" -> "org/merge" [label="verified", color="#12642c"];' in shown
+    assert '"unknown common ancestor" -> "org/child" [label="measured only", color="#404a57", dir="none"];' in shown
+
+
+def test_mermaid_gets_every_edge_between_numbered_nodes():
+    lines = mermaid(tree('org/"]; click x', "org/child")).splitlines()
+    assert lines[0] == "flowchart LR"
+    assert '  n2["org/#34;#93;#59; click x"]' in lines
+    assert '  n2 -->|"verified"| n4' in lines
+    assert '  n1 ---|"measured only"| n2' in lines
+    assert '  n2 -.->|"contradicted"| n0' in lines
+
+
+def test_the_picture_is_told_in_words_as_well():
+    root = etree.fromstring(svg(tree()))
+    spoken = {etree.QName(element).localname: element.text for element in root[:2]}
+    assert spoken["title"] == "Family tree of 4 models"
+    assert "org/merge from org/base: verified; org/merge from org/child: verified" in spoken["desc"]
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1280, "dark")])
+def test_the_page_asks_for_nothing_and_names_are_text(window, tmp_path, width, scheme):
+    assert_names_are_text(window, tmp_path, lambda name: html(tree(name, "org/child")), width, scheme)
+    assert window.run("return document.querySelectorAll('svg.tree circle').length") == 5
+    assert window.run("return document.querySelectorAll('tbody tr').length") == 6
+
+
+@pytest.mark.parametrize(("width", "scheme"), WAYS)
+def test_the_page_is_whole_and_axe_finds_nothing(window, tmp_path, checker, width, scheme):
+    file = tmp_path / "tree.html"
+    file.write_text(html(tree("Meta-Llama/Llama-3.2-90B-Vision-Instruct-abliterated-GPTQ-Int4")), encoding="utf-8")
+    assert_whole(window, file, checker, width, scheme)
+
+
+def test_every_model_stands_below_the_one_it_comes_from():
+    lines = FORMATS["text"](tree()).splitlines()
+    assert lines[:9] == [
+        "unknown common ancestor",
+        "  org/base",
+        "      measured only, direction not known, length 0.0100",
+        "    org/merge",
+        "        verified, declared: merge, length 0.0100",
+        "        also from org/child: verified, declared: merge, length 0.0100",
+        "  org/child",
+        "      measured only, direction not known, seen: pruned (50% of the weights set",
+        "        to zero), length 0.0200",
+    ]
+    assert "    declares gone/base: declared only" in lines
+    assert "4 models, 6 pairs, path mlp: two are of one family at p <= 0.001 of their own" in lines
+
+
+def test_no_line_is_wider_than_80_columns_whatever_a_name_is():
+    assert max(map(len, FORMATS["text"](tree(HOSTILE, "m" * 300)).splitlines())) <= 80
+
+
+def test_programs_get_every_edge():
+    document = json.loads(FORMATS["json"](tree()))
+    assert [edge["mark"] for edge in document["edges"]] == [
+        *("measured", "measured", "verified", "verified", "contradicted", "declared"),
+    ]
+    assert document["families"][1][0] == "unknown common ancestor"
+    assert (document["pairs"], document["alpha"]) == (6, 0.001)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_hostile_name_does_not_leave_its_place(form):
+    shown = FORMATS[form](tree(HOSTILE, HOSTILE[::-1]))
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert form in ("text", "json", "dot") or "<script" not in shown
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_tree_of_nothing_can_be_written(form):
+    assert FORMATS[form](Tree("mlp", (), (), (), 0, 0.001))

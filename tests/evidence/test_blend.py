@@ -1,0 +1,159 @@
+"""What the matrices show of a parent: a blend, nothing of siblings, descendants and checkpoints."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hf_lineage.checkpoint.rounding import DIGITS, rounded, spacing
+from hf_lineage.evidence.blend import Made, blend_of
+from hf_lineage.evidence.merge import Stored, inner_products
+
+BF16, F32 = DIGITS["BF16"], DIGITS["F32"]
+LAYERS, SHAPE = 3, (24, 128)
+RANDOM = np.random.default_rng(0)
+
+
+def drawn(size=1.0):
+    return size * RANDOM.standard_normal((LAYERS, *SHAPE))
+
+
+def stored(numbers, digits=BF16):
+    return rounded(np.asarray(numbers, np.float32), digits)
+
+
+BASE = stored(drawn())
+
+
+def child(*steps, of=None, digits=BF16):
+    """A model that was trained from another one by these steps."""
+    return stored((BASE if of is None else of) + sum(steps), digits)
+
+
+def blend(parents, model, digits=BF16, step=None):
+    matrices = []
+    for layer, own in enumerate(model):
+        format_of = Stored(own, 0 if step else digits, spacing(own, digits), None if step is None else step + 0 * own)
+        beside = [(number, Stored(parent[layer])) for number, parent in enumerate(parents)]
+        matrices.append(inner_products(layer, "mlp", beside, format_of))
+    return blend_of([one for one in matrices if one], len(parents), LAYERS)
+
+
+def shows(parents, model, **how):
+    return [made.value for made in blend(parents, model, **how).made]
+
+
+STEP = drawn(0.1)
+B = child(STEP)
+RIO = stored(0.57 * B + 0.43 * BASE)
+
+
+def test_a_blend_has_the_weights_that_it_was_made_with_and_nothing_is_left():
+    found = blend([BASE, B], RIO)
+    assert [share.value for share in found.shares.parents] == pytest.approx([0.43, 0.57], abs=1e-3)
+    assert found.made == (Made.BLEND, Made.BLEND)
+    assert found.pure
+    assert found.remainder == pytest.approx(1, abs=0.1)
+    assert found.explained > 0.999
+
+
+def test_of_three_parents_each_shows_and_two_of_them_do_not():
+    c = child(drawn(0.1))
+    model = stored(0.4 * BASE + 0.35 * B + 0.25 * c)
+    assert shows([BASE, B, c], model) == ["blend"] * 3
+    assert shows([BASE, B], model) == ["aside"] * 2
+
+
+def test_float32_tells_the_line_as_well():
+    assert shows([BASE, B], stored(0.57 * B + 0.43 * BASE, F32), digits=F32) == ["blend"] * 2
+
+
+def test_a_parent_that_was_computed_from_the_model_by_going_further_is_no_parent():
+    beyond = stored(BASE + (B - BASE) / 0.57)
+    assert shows([BASE, beyond], B)[1] == "from_model"
+
+
+def test_siblings_that_learned_from_the_same_text_show_no_parent():
+    common = drawn(0.07)
+    one, other = (child(common, drawn(0.07)) for _ in range(2))
+    found = blend([BASE, other], one)
+    assert found.shares.parents[1].detected
+    assert found.made[1] is Made.ASIDE
+
+
+def test_neither_a_descendant_nor_a_model_that_was_trained_on_from_another_shows_a_parent():
+    descendant = child(drawn(0.05), of=B)
+    assert shows([BASE, descendant], B)[1] == "aside"
+    assert shows([BASE, B], descendant)[1] in ("aside", "none")
+
+
+def test_a_checkpoint_on_a_straight_way_is_near_and_no_parent():
+    later = child(STEP, drawn(0.004), of=child(STEP))
+    assert shows([BASE, later], B)[1] == "near"
+
+
+def test_what_was_trained_after_the_blend_is_left_and_an_untouched_layer_still_shows():
+    tuned = child(drawn(0.02), of=RIO)
+    assert not blend([BASE, B], tuned).pure
+    assert blend([BASE, B], tuned).remainder > 3
+    untouched = np.concatenate([RIO[:2], tuned[2:]])
+    assert shows([BASE, B], untouched) == ["blend"] * 2
+
+
+def test_whole_matrices_of_another_model_are_pieces_and_tell_nobodys_descent():
+    pieces = np.concatenate([B[:1], BASE[1:]])
+    assert shows([BASE, B], pieces)[1] == "pieces"
+
+
+def test_rounding_that_is_coarser_than_the_way_between_the_parents_hides_where_a_model_lies():
+    step = np.float32(0.5)
+    coarse = (np.rint((0.57 * B + 0.43 * BASE) / step) * step).astype(np.float32)
+    found = blend([BASE, B], coarse, step=step)
+    assert found.made[1] is Made.HIDDEN
+    assert found.shares.parents[1].low <= 0.57 <= found.shares.parents[1].high
+
+
+def test_a_copy_of_the_model_and_a_relative_without_a_share_are_none():
+    assert shows([BASE, RIO], RIO) == ["none"] * 2
+    assert shows([B, child(drawn(0.1))], B)[1] == "none"
+
+
+def test_a_quantized_model_whose_grid_is_not_known_has_a_share_and_no_remainder():
+    matrices = [
+        inner_products(layer, "mlp", [(0, Stored(BASE[layer])), (1, Stored(B[layer]))], Stored(RIO[layer]))
+        for layer in range(LAYERS)
+    ]
+    found = blend_of(matrices, 2, LAYERS)
+    assert (found.remainder, found.pure) == (None, None)
+    assert found.shares.parents[1].value == pytest.approx(0.57, abs=1e-3)
+
+
+def test_in_100_families_no_sibling_descendant_or_ancestor_shows_as_a_parent():
+    wrong = 0
+    for _ in range(100):
+        a, common = child(drawn(0.1)), drawn(RANDOM.uniform(0.0, 0.1))
+        x = child(common, drawn(RANDOM.uniform(0.01, 0.1)))
+        others = [child(common, drawn(0.05)), child(drawn(RANDOM.uniform(0.01, 0.1)), of=x), a]
+        for other in others:
+            wrong += "blend" in shows([BASE, other], x)
+    assert wrong == 0
+
+
+def test_matrices_of_some_parents_alone_say_what_they_say_by_themselves():
+    c = child(drawn(0.1))
+    model = stored(0.4 * BASE + 0.6 * c)
+    whole = [
+        inner_products(
+            layer,
+            "mlp",
+            [(number, Stored(one[layer])) for number, one in enumerate((B, BASE, c))],
+            Stored(model[layer], BF16, spacing(model[layer], BF16)),
+        )
+        for layer in range(LAYERS)
+    ]
+    for parts in ((1, 2), (2, 1)):
+        found = blend_of([one.only(parts) for one in whole], 2, LAYERS)
+        assert found.made == (Made.BLEND, Made.BLEND)
+        assert found.shares.parents[parts.index(2)].value == pytest.approx(0.6, abs=1e-3)
+    assert whole[0].only([3]) is None
+    assert replace(whole[0], active=(0, 1, 5)).only([5]).active == (0,)

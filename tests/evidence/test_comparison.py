@@ -1,0 +1,259 @@
+"""Similarity, gate, assignment and score are what the paper's equations say."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hf_lineage.evidence.comparison import (
+    assign,
+    compare_paths,
+    cosines,
+    gate,
+    in_order,
+    inner_products,
+    moved,
+    pieces,
+    runs,
+    scores,
+)
+from hf_lineage.signature.values import PathSignature
+
+GENERATOR = np.random.default_rng(0)
+
+
+def path_signature(sketch, trace=None, norm=None):
+    layers = len(sketch)
+    return PathSignature(
+        sketch=sketch.astype(np.float32),
+        corner=sketch[:, :4, :4].astype(np.float32),
+        trace=np.ones(layers) if trace is None else np.asarray(trace, float),
+        norm=np.ones(layers) if norm is None else np.asarray(norm, float),
+    )
+
+
+def random_layers(layers=5, width=12, columns=8):
+    return GENERATOR.standard_normal((layers, width, columns))
+
+
+def cosine(x, y):
+    return np.sum(x * y, dtype=float) / np.sqrt(np.sum(x * x, dtype=float) * np.sum(y * y, dtype=float))
+
+
+class ThreeAtATime:
+    """A sketch that says it has room for three of its columns."""
+
+    room = 3
+
+    def __init__(self, sketch):
+        self.sketch, self.shape = sketch, sketch.shape
+
+    def columns(self, chosen):
+        assert len(range(self.shape[2])[chosen]) <= self.room
+        return self.sketch[:, :, chosen]
+
+
+def test_the_cosines_are_those_of_the_flattened_blocks_however_long():
+    a, b = (GENERATOR.standard_normal((3, 150, 110)).astype(np.float32) for _ in range(2))
+    inner, *columns = inner_products([a], [b])
+    expected = [[cosine(x, y) for y in b.astype(float)] for x in a.astype(float)]
+    np.testing.assert_allclose(cosines(inner, *(squares.sum(axis=1) for squares in columns)), expected, atol=1e-12)
+
+
+def test_the_squared_norms_are_those_of_every_column():
+    a, b = (GENERATOR.standard_normal((3, 150, 110)).astype(np.float32) for _ in range(2))
+    _, *columns = inner_products([a], [b])
+    for squares, sketch in zip(columns, (a, b), strict=True):
+        np.testing.assert_allclose(squares, np.square(sketch, dtype=float).sum(axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("room", [1, 3, 8, 100])
+def test_a_sketch_in_pieces_gives_the_same_as_the_whole(room):
+    a, b = random_layers(), random_layers()
+    products = inner_products(pieces(a, room), pieces(b, room))
+    for part, expected in zip(products, inner_products([a], [b]), strict=True):
+        np.testing.assert_allclose(part, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("width", [7, 9])
+def test_residuals_too_large_for_memory_are_compared_some_columns_at_a_time(width):
+    whole = [path_signature(random_layers(width=width, columns=width)) for _ in range(2)]
+    large = [replace(path, sketch=ThreeAtATime(path.sketch)) for path in whole]
+    expected = compare_paths(*whole).similarity
+    for a, b in ((large[0], large[1]), (large[0], whole[1]), (whole[0], large[1])):
+        np.testing.assert_allclose(compare_paths(a, b).similarity, expected, atol=1e-12)
+
+
+def test_a_model_scores_one_against_itself_layer_by_layer():
+    signature = path_signature(random_layers())
+    same = compare_paths(signature, signature)
+    assert same.score == pytest.approx(1.0, abs=1e-12)
+    assert same.assignment.tolist() == [0, 1, 2, 3, 4]
+    assert same.standard_error == pytest.approx(0.0, abs=1e-7)
+
+
+def test_reordered_layers_are_found_again():
+    layers, order = random_layers(), [3, 0, 4, 1, 2]
+    comparison = compare_paths(path_signature(layers), path_signature(layers[order]))
+    assert comparison.score == pytest.approx(1.0)
+    assert [order[partner] for partner in comparison.assignment] == [0, 1, 2, 3, 4]
+
+
+def test_scaling_a_layer_changes_nothing_and_negating_it_changes_the_sign():
+    layers = random_layers(layers=1)
+    assert compare_paths(path_signature(layers), path_signature(7 * layers)).score == pytest.approx(1.0)
+    assert compare_paths(path_signature(layers), path_signature(-layers)).score == pytest.approx(-1.0)
+
+
+def test_the_score_is_the_mean_of_the_ungated_cosines():
+    a, b = path_signature(random_layers(), trace=[5, 4, 3, 2, 1]), path_signature(random_layers(), trace=[0.1] * 5)
+    comparison = compare_paths(a, b)
+    expected = [cosine(a.sketch[i], b.sketch[j]) for i, j in enumerate(comparison.assignment)]
+    assert comparison.score == pytest.approx(np.mean(expected))
+
+
+def test_the_gate_is_the_papers_with_the_references_weakest_layer_as_threshold():
+    a, b = path_signature(random_layers(2), trace=[4, 2]), path_signature(random_layers(2), trace=[-1, 8])
+    assert gate(a, b).tolist() == [[0.5, 1.0], [0.5, 1.0]]
+    assert gate(b, a).tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+def test_the_gate_can_steer_the_assignment_but_not_the_score():
+    layers = random_layers(2)
+    a = path_signature(layers, trace=[1, 1])
+    b = path_signature(np.stack([layers[0], layers[1]]), trace=[1, 1])
+    assert compare_paths(a, b).score == pytest.approx(1.0)
+    assert (compare_paths(a, b).gate == 1.0).all()
+
+
+def test_the_assignment_maximises_the_sum():
+    assert [side.tolist() for side in assign(np.array([[0.9, 0.8], [0.8, 0.1]]))] == [[0, 1], [1, 0]]
+
+
+def test_an_unusable_layer_counts_as_zero_and_is_marked():
+    layers = random_layers(4)
+    broken = layers.copy()
+    broken[2] = 0
+    comparison = compare_paths(path_signature(layers), path_signature(broken, norm=[1, 1, 0, 1]))
+    assert comparison.usable.tolist() == [True, True, False, True]
+    assert comparison.score == pytest.approx(0.75)
+
+
+def test_two_models_without_a_single_usable_layer_still_compare():
+    nothing = path_signature(np.zeros((3, 12, 8)), norm=[0, np.nan, 0])
+    comparison = compare_paths(nothing, nothing)
+    assert comparison.score == 0.0
+    assert not comparison.usable.any()
+
+
+def test_the_standard_error_is_the_scatter_of_the_score_over_probes():
+    a, b = GENERATOR.standard_normal((2, 3, 40, 40))
+    b = a + 2 * b
+    scores, errors = [], []
+    for _ in range(200):
+        probes = GENERATOR.choice([-1.0, 1.0], (40, 16)) / 4
+        comparison = compare_paths(path_signature(a @ probes), path_signature(b @ probes))
+        scores.append(comparison.score)
+        errors.append(comparison.standard_error)
+    assert np.mean(errors) == pytest.approx(np.std(scores), rel=0.2)
+
+
+def test_an_exact_signature_has_no_standard_error():
+    square = random_layers(columns=12)
+    assert compare_paths(path_signature(square), path_signature(random_layers(columns=12))).standard_error == 0.0
+
+
+def drawn(layers=5, width=12, columns=4, seed=0, beside=None, noise=1.0):
+    """The signature of a path made of random numbers, or of another's with noise on it."""
+    random = np.random.default_rng(seed)
+    sketch, corner = (random.standard_normal(shape, np.float32) for shape in ((layers, width, columns), (layers, 6, 6)))
+    if beside is not None:
+        sketch = beside.sketch + noise * sketch
+    trace = 1 + random.random(layers)
+    return PathSignature(sketch=sketch, corner=corner, trace=trace, norm=np.full(layers, 5.0))
+
+
+def test_the_scores_of_many_models_are_those_of_comparing_each():
+    base = drawn()
+    dead = drawn(seed=8)
+    dead.sketch[2], dead.corner[2], dead.norm[2] = 0, 0, 0
+    others = [
+        *(drawn(seed=seed, beside=base, noise=noise) for seed, noise in enumerate((0.0, 0.1, 1.0, 30.0), 1)),
+        *(drawn(layers=layers, seed=9) for layers in (3, 5, 8)),
+        dead,
+    ]
+    expected = [compare_paths(base, other).score for other in others]
+    np.testing.assert_allclose(list(scores(base, others)), expected, atol=1e-6)
+    assert expected[0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 4), (4, 7), (7, 4)])
+@pytest.mark.parametrize("seed", range(5))
+def test_no_pairing_has_a_larger_sum_than_the_one_that_is_chosen(shape, seed):
+    """By trying them all, both where the best partners of all rows differ and where rows compete."""
+    gated = np.random.default_rng(seed).random(shape)
+    gated += np.eye(*shape) * (seed % 2) * 2
+    few, many = sorted(shape)
+    rows, columns = assign(gated)
+    assert len(set(rows.tolist())) == len(set(columns.tolist())) == few
+    turned = gated if shape[0] <= shape[1] else gated.T
+    best = max(sum(turned[range(few), order]) for order in itertools.permutations(range(many), few))
+    assert gated[rows, columns].sum() == pytest.approx(best)
+
+
+def similarity(origins, layers=6, kept=0.6, noise=0.05):
+    """What a candidate whose layers come from these of a base would show; None is a layer of its own."""
+    found = np.random.default_rng(0).uniform(-noise, noise, (layers, len(origins)))
+    for number, origin in enumerate(origins):
+        if origin is not None:
+            found[origin, number] = kept
+    return found
+
+
+@pytest.mark.parametrize(
+    "origins",
+    [
+        [0, 1, 2, 3, 4, 5],
+        [0, 1, 4, 5],
+        [5],
+        [0, 1, 2, 3, 4, 2, 3, 4, 5],
+        [0, 1, 2, 2, 1, 5],
+        [3, 3, 3, 3, 3, 3],
+        [5, 3, 1, 0, 2, 4],
+    ],
+)
+def test_every_layer_finds_its_origin(origins):
+    assert in_order(similarity(origins)).tolist() == origins
+
+
+def test_layers_of_its_own_do_not_mislead_the_others():
+    origins = [0, 1, None, 2, None, 5]
+    found = in_order(similarity(origins))
+    assert [(number, found[number]) for number, origin in enumerate(origins) if origin is not None] == [
+        (0, 0), (1, 1), (3, 2), (5, 5),
+    ]  # fmt: skip
+
+
+def test_order_tells_layers_apart_that_the_base_repeats():
+    base = [0, 1, 2, 1, 2, 3]
+    found = np.array([[float(one == other) for other in base] for one in base])
+    assert found.argmax(axis=0).tolist() == [0, 1, 2, 1, 2, 5]
+    assert in_order(found).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_unrelated_layers_get_some_layer():
+    assert in_order(np.zeros((3, 5))).shape == (5,)
+    assert in_order(similarity([None] * 4)).shape == (4,)
+
+
+def test_a_map_is_said_in_runs():
+    origins = dict(enumerate([0, 1, 2, 3, 4, 2, 3, 4, 5]))
+    assert [str(run) for run in runs(origins)] == ["layers 0-4 from layers 0-4", "layers 5-8 from layers 2-5"]
+    assert [str(run) for run in runs({3: 1})] == ["layer 3 from layer 1"]
+    assert not list(runs({}))
+
+
+def test_only_layers_of_another_number_have_moved():
+    assert not moved({0: 0, 4: 4})
+    assert moved({0: 0, 2: 4})

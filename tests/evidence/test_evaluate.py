@@ -1,0 +1,270 @@
+"""Verdicts follow the tables of the method, and nothing else."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.evaluate import (
+    ALIKE_IN_ALL,
+    SHARED_BASIS,
+    judge,
+    judge_merge,
+    judge_path,
+    kind_of,
+    reserved,
+    spans,
+)
+from hf_lineage.evidence.executed import Executed, Strict
+from hf_lineage.evidence.inherited import Drawn
+from hf_lineage.evidence.permutation import NOT_EXCHANGEABLE
+from hf_lineage.evidence.verdict import Code, ExitCode, Verdict
+from tests.example_evidence import evidence, independent, inheriting, permuted
+
+USUAL = Criteria()
+
+
+@pytest.mark.parametrize(
+    ("measured", "kind"),
+    [
+        pytest.param(evidence(), Code.INHERITED, id="significant and high"),
+        pytest.param(evidence(p=0.0100001), Code.UNRELATED, id="not significant, however high"),
+        pytest.param(evidence(p=0.01), Code.INHERITED, id="exactly alpha"),
+        pytest.param(evidence(score=0.0199), Code.INCONCLUSIVE, id="significant under the minimum effect"),
+        pytest.param(evidence(score=0.02), Code.INHERITED, id="exactly the minimum effect"),
+        pytest.param(
+            evidence(score=0.03, permutation=permuted(0.03, 0.011)), Code.INCONCLUSIVE, id="a third of it chance"
+        ),
+        pytest.param(
+            evidence(score=0.04, permutation=permuted(0.04, 0.011)), Code.INHERITED, id="the least of it chance"
+        ),
+        pytest.param(
+            evidence(score=0.019, permutation=permuted(0.9)), Code.INCONCLUSIVE, id="high on the test coordinates"
+        ),
+        pytest.param(evidence(permutation=permuted(0.019)), Code.INCONCLUSIVE, id="low on the test coordinates"),
+        pytest.param(evidence(usable=2), Code.INCONCLUSIVE, id="half of the layers usable"),
+        pytest.param(evidence(usable=3), Code.INHERITED, id="most of the layers usable"),
+        pytest.param(evidence(permutation=permuted(0.9, coordinates=7)), Code.INCONCLUSIVE, id="too narrow to permute"),
+        pytest.param(
+            evidence(permutation=permuted(0.9, coordinates=8)), Code.INHERITED, id="just wide enough to permute"
+        ),
+        pytest.param(evidence(empirical=0.95), Code.UNRELATED, id="under the empirical threshold"),
+        pytest.param(evidence(empirical=0.5), Code.INHERITED, id="over the empirical threshold"),
+        pytest.param(
+            evidence(empirical=0.5, p=0.5), Code.UNRELATED, id="over the empirical threshold, not significant"
+        ),
+        pytest.param(evidence(not_finite=((), (2,))), Code.INCONCLUSIVE, id="a layer that is not finite"),
+    ],
+)
+def test_one_path(measured, kind):
+    assert judge({"mlp": measured}, USUAL).code is kind
+
+
+def by_models(known, alpha=0.01, score=0.9):
+    """Evidence of an architecture that treats its coordinates unlike each other: only independent models can decide."""
+    held = replace(known, observed=score, alpha=alpha)
+    permutation = replace(permuted(score), not_exchangeable=True)
+    return evidence(score, permutation=permutation, empirical=held, p=held.p_value)
+
+
+def test_where_the_permutation_null_does_not_hold_only_an_empirical_one_decides():
+    undecided = judge({"mlp": evidence(permutation=replace(permuted(0.9), not_exchangeable=True))}, USUAL)
+    assert undecided.code is Code.INCONCLUSIVE
+    assert undecided.reason == NOT_EXCHANGEABLE
+    assert judge({"mlp": by_models(independent(0.5, 99))}, USUAL).code is Code.INHERITED
+    assert judge({"mlp": by_models(independent(0.95, 99))}, USUAL).code is Code.UNRELATED
+    assert judge({"mlp": by_models(independent(0.01, 99), score=0.0199)}, USUAL).code is Code.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(("models", "alpha", "needed"), [(1, 0.01, 99), (98, 0.01, 99), (3, 0.2, 4), (0, 0.5, 1)])
+@pytest.mark.parametrize("score", [0.5, 0.95])
+def test_too_few_empirical_scores_decide_neither_way(models, alpha, needed, score):
+    outcome = judge({"mlp": by_models(independent(score, models), alpha)}, Criteria(alpha))
+    assert outcome.code is Code.INCONCLUSIVE
+    assert f"; that needs at least {needed};" in outcome.reason
+    enough = by_models(independent(score, needed), alpha)
+    assert judge({"mlp": enough}, Criteria(alpha)).code is not Code.INCONCLUSIVE
+
+
+def test_related_by_empirical_scores_has_a_p_value_up_to_alpha():
+    for models in range(1, 40):
+        measured = by_models(independent(0.5, models), alpha=0.05)
+        outcome = judge({"mlp": measured}, Criteria(0.05))
+        assert outcome.is_related == (measured.empirical.p_value <= 0.05)
+
+
+def test_one_layer_that_is_not_finite_is_a_reason_and_never_a_pass():
+    reason = "weights in layers 1-2 of the {} are not finite, or too large for float32"
+    for not_finite, who in ((((1, 2), ()), "base"), (((), (1, 2)), "candidate")):
+        for p in (0.001, 0.5):
+            assert judge_path(evidence(p=p, not_finite=not_finite), USUAL) == Verdict(
+                Code.INCONCLUSIVE, reason.format(who)
+            )
+
+
+OF_UNITS = "% of what its units write is inherited"
+KINDS = {
+    "a copy": ((1.0,) * 4, Code.INHERITED, ""),
+    "three of four layers": ((1.0, 1.0, 1.0, 0.0), Code.INHERITED, ""),
+    "one half, which copies that cancel reach": ((1.0, 1.0, 0.0, 0.0), Code.PART, f"50{OF_UNITS}, in layers 0-1"),
+    "one layer grafted": ((0.0, 1.0, 0.0, 0.0), Code.PART, f"25{OF_UNITS}, in layer 1"),
+    "a fifth of every layer": ((0.2,) * 4, Code.PART, f"20{OF_UNITS}, {ALIKE_IN_ALL}"),
+    "some of a few layers": ((0.5, 0.3, 0.0, 0.0), Code.PART, f"20{OF_UNITS}, in no layer more than half"),
+    "no more than chance gives": ((0.1,) * 4, Code.EMBEDDING, f"10{OF_UNITS}: {SHARED_BASIS}"),
+    "no units": ((), Code.EMBEDDING, "a signature holds no hidden units, so it is not known how many are inherited"),
+}
+
+
+@pytest.mark.parametrize(("shares", "kind", "reason"), KINDS.values(), ids=KINDS)
+def test_in_which_way_models_are_related_is_told_by_their_units(shares, kind, reason):
+    assert judge_path(evidence(shares=shares), USUAL) == Verdict(kind, reason)
+
+
+def test_a_layer_of_many_that_was_grafted_is_in_part_however_small_its_share():
+    numbers = tuple(range(20))
+    one = evidence(layers=(numbers, numbers), inherited=inheriting(1.0, *[0.0] * 19))
+    assert kind_of(one, USUAL) == Verdict(
+        Code.PART, "5% of what its units write is inherited, in layer 0", accepted=False
+    )
+
+
+def test_what_is_verified_lies_above_the_share_with_its_whole_interval():
+    verified, doubtful = (evidence(inherited=inheriting(*[0.6] * 4, error=error)) for error in (0.09, 0.11))
+    assert kind_of(verified, USUAL).code is Code.INHERITED
+    assert kind_of(doubtful, USUAL).code is Code.PART
+
+
+def test_no_score_is_high_enough_to_make_up_for_units():
+    assert judge({"mlp": evidence(score=1.0, shares=(0.0,) * 4)}, USUAL).verified is False
+
+
+EXITS = [
+    # The kinds of the method's table, and what accepts them.
+    (Code.INHERITED, (1.0,) * 4, {"": 0, "part": 0, "embedding": 0}),
+    (Code.PART, (1.0, 0.0, 0.0, 0.0), {"": 3, "part": 0, "embedding": 3}),
+    (Code.EMBEDDING, (0.0,) * 4, {"": 3, "part": 3, "embedding": 0}),
+]
+
+
+@pytest.mark.parametrize(("kind", "shares", "codes"), EXITS, ids=[each[0].name for each in EXITS])
+def test_the_exit_code_of_every_kind(kind, shares, codes):
+    for accept, code in codes.items():
+        outcome = judge({"mlp": evidence(shares=shares)}, Criteria(accept=tuple(filter(None, [accept]))))
+        assert (outcome.code, outcome.exit_code) == (kind, ExitCode(code)), accept
+
+
+def test_the_share_that_verifies_is_the_users():
+    three = evidence(shares=(1.0, 1.0, 1.0, 0.0))
+    assert [judge({"mlp": three}, Criteria(min_share=share)).verified for share in (0.5, 0.74, 0.75, 0.9)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_several_paths_are_related_when_any_is_but_then_in_part_only():
+    outcome = judge({"mlp": evidence(p=0.5), "value_output": evidence()}, USUAL)
+    assert outcome.is_related
+    assert (outcome.code, outcome.reason) == (Code.PART, "along mlp, no relation is visible")
+    assert {path: single.label for path, single in outcome.by_path.items()} == {
+        "mlp": "UNRELATED",
+        "value_output": "VERIFIED inherited",
+    }
+    assert judge({"mlp": evidence(p=0.5), "value_output": evidence()}, Criteria(accept=("part",))).exit_code == 0
+
+
+def test_several_related_paths_say_no_more_than_the_weakest_of_them():
+    weakest = judge({"mlp": evidence(), "value_output": evidence(shares=(0.0,) * 4)}, USUAL)
+    assert (weakest.code, weakest.verified) == (Code.EMBEDDING, False)
+    assert judge({"mlp": evidence(), "value_output": evidence()}, USUAL).verified
+
+
+def test_several_paths_are_unrelated_only_when_all_are():
+    assert judge({"mlp": evidence(p=0.5), "query_key": evidence(p=0.9)}, USUAL).code is Code.UNRELATED
+    assert judge({"mlp": evidence(p=0.5), "query_key": evidence(score=0.01)}, USUAL).code is Code.INCONCLUSIVE
+
+
+def parent(*layers, p=0.001):
+    """The verdict on a parent that gave these units of every layer, one True or False for each of ten."""
+    drawn = tuple(Drawn(np.arange(10), np.full(10, 0.1), np.array(hits)) for hits in layers)
+    shares = replace(inheriting(*(each.share for each in drawn)), drawn=drawn)
+    return judge({"mlp": evidence(p=p, inherited=shares)}, USUAL)
+
+
+def first(count, start=0):
+    """Ten units of which so many are inherited, and that in each of four layers."""
+    return [[start <= unit < start + count for unit in range(10)]] * 4
+
+
+def test_parents_of_a_merge_are_verified_together():
+    halves = [parent(*first(5)), parent(*first(5, start=5))]
+    assert [each.code for each in halves] == [Code.PART, Code.PART]
+    reason = "one of 2 parents of a merge, which inherits more than 50% from all together"
+    for each in judge_merge(halves):
+        assert (each.code, each.verified, int(each.exit_code), each.reason) == (Code.MERGE, True, 0, reason)
+        assert each.by_path["mlp"].verified
+        assert each.evidence["mlp"].inherited.share == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({"strict": Strict("org/base", added=("more",))}, Code.CHANGED), ({"strict": Strict("b", {"": 3})}, Code.MERGE),
+        ({"executed": Executed(problem="it needs more memory")}, Code.UNUSED),
+    ],
+)  # fmt: skip
+def test_parents_are_not_verified_together_where_what_was_asked_for_does_not_hold(asked, code):
+    halves = [replace(parent(*first(5)), **asked), replace(parent(*first(5, start=5)), **asked)]
+    assert {(each.code, each.verified) for each in judge_merge(halves)} == {(code, code is Code.MERGE)}
+
+
+MERGES = {
+    "one parent alone": [parent(*first(5))],
+    "both gave the same half: one may be a copy of the other": [parent(*first(5)), parent(*first(5))],
+    "ten copies of one parent that gave a tenth": [parent(*first(1)) for _ in range(10)],
+    "a parent gave less than a quarter": [parent(*first(4)), parent(*first(2, start=4))],
+    "together no more than one half": [parent(*first(3)), parent(*first(2, start=3))],
+    "one is unrelated": [parent(*first(5)), parent(*first(5, start=5), p=0.5)],
+    "nothing was measured of any": [Verdict(Code.LISTED), Verdict(Code.LISTED)],
+    "one cannot be had": [parent(*first(5)), Verdict(Code.NO_BASE, "gated")],
+    "one was stored without units": [parent(*first(5)), judge({"mlp": evidence(shares=())}, USUAL)],
+    "it is not known which units one gave": [parent(*first(5)), judge({"mlp": evidence(shares=(0.5,) * 4)}, USUAL)],
+}
+
+
+@pytest.mark.parametrize("verdicts", MERGES.values(), ids=MERGES)
+def test_parents_of_a_merge_stay_what_they_are_by_themselves(verdicts):
+    assert judge_merge(verdicts) == verdicts
+    assert not any(each.verified for each in verdicts)
+
+
+def test_each_of_several_parents_gave_one_over_twice_their_number_at_least():
+    many = [parent(*first(2, start=2 * number)) for number in range(4)]
+    assert all(each.verified for each in judge_merge(many))
+    assert not any(each.verified for each in judge_merge(many, min_share=0.8))
+
+
+def test_a_parent_that_is_verified_by_itself_leaves_the_other_its_part():
+    large, small = parent(*first(7)), parent(*first(3, start=7))
+    assert [each.verified for each in (large, small)] == [True, False]
+    assert [each.verified for each in judge_merge([large, small])] == [True, True]
+    assert judge_merge([large, small])[0] == replace(large, code=Code.MERGE)
+
+
+@pytest.mark.parametrize(("numbers", "words"), [((), ""), ((3,), "3"), ((0, 1, 3, 5, 6, 7), "0-1, 3, 5-7")])
+def test_neighbours_are_named_as_a_span(numbers, words):
+    assert spans(numbers) == words
+
+
+@pytest.mark.parametrize("outcome", [Verdict(Code.INHERITED), Verdict(Code.UNRELATED)])
+def test_a_reservation_lets_nothing_be_verified_and_nothing_contradicted(outcome):
+    undecided = reserved(outcome, ("a setting is unknown", "a tensor is missing", "a setting is unknown"))
+    assert (undecided.word, undecided.reason) == ("UNDECIDED", "a setting is unknown; a tensor is missing")
+    assert reserved(outcome, ()) is outcome
+
+
+def test_a_reservation_leaves_other_verdicts_as_they_are():
+    outcome = Verdict(Code.NO_BASE, "it is gated")
+    assert reserved(outcome, ("a setting is unknown",)) is outcome

@@ -1,0 +1,343 @@
+"""Inherited units: how much of what a model writes has a counterpart in its base, whoever tries to imitate it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_lineage.evidence import inherited as module
+from hf_lineage.evidence.comparison import compare_paths
+from hf_lineage.evidence.inherited import ALIKE, MOST, have_counterparts, inherited_units, together
+from hf_lineage.signature.devices import workers
+from hf_lineage.signature.matrix_product import MatrixProduct, Probes
+from hf_lineage.signature.recipe import RECIPES, random_stream
+from hf_lineage.signature.residual import summarise
+from hf_lineage.signature.values import UnitCodes
+from tests.networks import stack
+from tests.properties import cases
+
+WIDTH, HIDDEN, LAYERS = 256, 400, 3
+RECIPE = RECIPES["robust"]
+
+
+def model(seed=0, layers=LAYERS, hidden=HIDDEN):
+    """Reader and writer of every layer of a model of random weights."""
+    random = torch.Generator().manual_seed(seed)
+    shapes = (hidden, WIDTH), (WIDTH, hidden)
+    return [tuple(torch.randn(*shape, generator=random) for shape in shapes) for _ in range(layers)]
+
+
+def signature(layers, part=1):
+    """The signature of a model; a layer is one matrix set, or a list of experts."""
+    probes = Probes.draw(RECIPE, WIDTH)
+    sets = [layer if isinstance(layer, list) else [layer] for layer in layers]
+    terms = [[MatrixProduct(out.numpy(), inn.numpy(), part) for inn, out in layer] for layer in sets]
+    with workers() as share:
+        blocks = [summarise(branch, probes, RECIPE, share) for branch in terms]
+    return replace(stack(blocks), units=tuple(block.units for block in blocks))
+
+
+def inherited(base, candidate, seed=0, part=1):
+    """What a candidate inherits from a base."""
+    base_signature, candidate_signature = signature(base, part), signature(candidate, part)
+    return inherited_units(
+        base_signature, candidate_signature, compare_paths(base_signature, candidate_signature), seed
+    )
+
+
+def edited(layers, change):
+    """A model of which every layer is changed."""
+    return [change(inn.clone(), out.clone()) for inn, out in layers]
+
+
+def mixed(some, others, chosen):
+    """A model whose chosen hidden units are those of another."""
+
+    def units(own, donor):
+        inn, out = own[0].clone(), own[1].clone()
+        inn[chosen], out[:, chosen] = donor[0][chosen], donor[1][:, chosen]
+        return inn, out
+
+    return [units(*pair) for pair in zip(some, others, strict=True)]
+
+
+def appended(layers, others, size):
+    """A model with all units of another beside its own, whose writers are so many times as large."""
+    pairs = zip(layers, others, strict=True)
+    return [(torch.cat([inn, more]), torch.cat([out, size * also], dim=1)) for (inn, out), (more, also) in pairs]
+
+
+def test_a_copy_inherits_everything():
+    result = inherited(model(), model())
+    assert result.by_layer.tolist() == pytest.approx([1.0] * LAYERS)
+    assert result.share == pytest.approx(1.0)
+    assert result.layers == (0, 1, 2)
+
+
+@pytest.mark.parametrize("hidden", [100, MOST, HIDDEN])
+def test_no_share_is_larger_than_everything(hidden):
+    """Reports are refused by their schema if one is, be it by the last digit of a sum."""
+    result = inherited(model(hidden=hidden, layers=12), model(hidden=hidden, layers=12))
+    assert result.by_layer.max() <= 1
+    assert result.share <= 1
+
+
+def test_an_independent_model_inherits_nothing():
+    result = inherited(model(), model(seed=1))
+    assert (result.share, result.layers) == (0.0, ())
+
+
+def test_units_that_were_permuted_and_rescaled_are_still_inherited():
+    def launder(inn, out):
+        order, scale = torch.randperm(len(inn), generator=torch.Generator().manual_seed(5)), torch.rand(len(inn)) + 0.1
+        return (scale[:, None] * inn)[order], (out / scale)[:, order]
+
+    assert inherited(model(), edited(model(), launder)).share == pytest.approx(1.0)
+
+
+def test_a_fine_tune_inherits_everything_and_a_unit_turned_in_both_its_sides_too():
+    def tune(inn, out):
+        random = torch.Generator().manual_seed(9)
+        moved = [matrix + 0.3 * torch.randn(matrix.shape, generator=random) for matrix in (inn, out)]
+        return moved[0], moved[1]
+
+    assert inherited(model(), edited(model(), tune)).share == pytest.approx(1.0)
+    assert inherited(model(), edited(model(), lambda inn, out: (-inn, -out))).share == pytest.approx(1.0)
+
+
+def test_a_unit_that_reads_what_the_base_reads_and_writes_something_else_is_not_inherited():
+    other = model(seed=1)
+    half = [(inn, out) for (inn, _), (_, out) in zip(model(), other, strict=True)]
+    assert inherited(model(), half).share == 0.0
+    assert inherited(model(), edited(model(), lambda inn, out: (inn, -out))).share == 0.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_half_of_the_units_are_one_half_of_the_model_within_the_interval(seed):
+    result = inherited(model(), mixed(model(seed=1), model(), slice(0, HIDDEN // 2)), seed)
+    low, high = result.interval
+    assert low <= 0.5 <= high
+    assert high - low < 0.2
+    assert result.share != 0.5
+
+
+def test_the_interval_covers_the_share_as_often_as_it_says():
+    base, candidate = signature(model(layers=1)), signature(mixed(model(1, layers=1), model(layers=1), slice(0, 120)))
+    comparison = compare_paths(base, candidate)
+    (codes,) = candidate.units
+    truth = float(codes.weight[:120].sum(dtype=np.float64) / codes.weight.sum(dtype=np.float64))
+    repeated = [inherited_units(base, candidate, comparison, seed) for seed in range(300)]
+    missed = sum(not low <= truth <= high for low, high in (each.interval for each in repeated))
+    assert missed <= 0.01 * 300 + 3
+    assert np.mean([each.share for each in repeated]) == pytest.approx(truth, abs=0.01)
+
+
+def test_a_quarter_of_the_units_doubles_the_interval():
+    base, candidate = signature(model()), signature(mixed(model(seed=1), model(), slice(0, HIDDEN // 2)))
+    comparison = compare_paths(base, candidate)
+    many, few = (inherited_units(base, candidate, comparison, 0, fewer) for fewer in (False, True))
+    assert {len(one.units) for one in many.drawn} == {4 * len(one.units) for one in few.drawn}
+    assert few.error == pytest.approx(2 * many.error)
+
+
+def test_layers_of_no_more_units_than_are_drawn_are_looked_up_whole_and_leave_no_error():
+    result = inherited(model(hidden=MOST), mixed(model(1, hidden=MOST), model(hidden=MOST), slice(0, 64)))
+    assert result.error == 0
+    assert result.interval == (result.share, result.share)
+    assert result.share == pytest.approx(0.25, abs=0.02)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1, 1e6])
+def test_units_of_another_model_turn_nothing_however_loud_unless_they_are_more_than_its_own(size):
+    few = [(inn[::2], out[:, ::2]) for inn, out in model(layers=1)]
+    assert inherited(model(layers=1), appended(model(seed=1, layers=1), few, size)).share < 0.4
+    few = [(inn[::2], out[:, ::2]) for inn, out in model(seed=1, layers=1)]
+    assert inherited(model(layers=1), appended(model(layers=1), few, size)).share > 0.6
+
+
+def test_one_grafted_layer_is_one_layer():
+    candidate = model(seed=1)
+    candidate[1] = model()[1]
+    result = inherited(model(), candidate)
+    assert result.by_layer.tolist() == pytest.approx([0, 1, 0])
+    assert result.layers == (1,)
+    assert result.share == pytest.approx(1 / 3, abs=0.02)
+
+
+@pytest.mark.parametrize("size", [100, 1])
+def test_a_layer_counts_as_a_layer_however_loud_it_is(size):
+    candidate = model(seed=1)
+    candidate[1] = (model()[1][0], size * model()[1][1])
+    assert inherited(model(), candidate).share == pytest.approx(1 / 3)
+    loud = model()
+    loud[1] = (model(seed=1)[1][0], size * model(seed=1)[1][1])
+    assert inherited(model(), loud).share == pytest.approx(2 / 3)
+
+
+def test_layers_in_another_order_are_held_against_those_that_they_are_paired_with():
+    moved = [model()[number] for number in (2, 0, 1)]
+    assert inherited(model(), moved).by_layer.tolist() == pytest.approx([1, 1, 1])
+
+
+def test_a_layer_without_a_partner_is_held_against_the_most_similar():
+    doubled = [layer for layer in model() for _ in range(2)]
+    result = inherited(model(), doubled)
+    assert result.by_layer.tolist() == pytest.approx([1] * 6)
+    assert inherited(doubled, model()).by_layer.tolist() == pytest.approx([1] * 3)
+
+
+def test_a_layer_that_cannot_be_judged_inherits_nothing():
+    candidate = model()
+    candidate[0] = (candidate[0][0], torch.zeros_like(candidate[0][1]))
+    result = inherited(model(), candidate)
+    assert result.by_layer.tolist() == pytest.approx([0, 1, 1])
+    assert result.weights.tolist() == pytest.approx([0, 0.5, 0.5], abs=0.01)
+
+
+def test_experts_in_another_order_are_the_same_units():
+    experts = [list(model(seed, layers=4, hidden=100)) for seed in (10, 11)]
+    moved = [[layer[number] for number in (3, 1, 0, 2)] for layer in experts]
+    assert inherited(experts, moved).share == pytest.approx(1.0)
+    dense = [(torch.cat([inn for inn, _ in layer]), torch.cat([out for _, out in layer], dim=1)) for layer in experts]
+    assert inherited(dense, moved).share == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("part", [25, 50])
+def test_heads_are_units_of_their_own(part):
+    """They come in any order and in any basis of their own; those of another model are others."""
+    turned = torch.linalg.qr(torch.randn(part, part, generator=torch.Generator().manual_seed(3)))[0]
+
+    def launder(inn, out):
+        heads = [slice(start, start + part) for start in range(0, HIDDEN, part)][::-1]
+        return torch.cat([turned.mT @ inn[head] for head in heads]), torch.cat([out[:, h] @ turned for h in heads], 1)
+
+    assert inherited(model(), edited(model(), launder), part=part).share == pytest.approx(1.0)
+    assert inherited(model(), model(seed=1), part=part).share == 0.0
+
+
+def codes(*sizes, weight=1.0):
+    """Units of random signs, so many bytes of each row: of the reader, the writer and the gate."""
+    random = np.random.default_rng(0)
+    rows = (random.integers(0, 256, (3, size), dtype=np.uint8) for size in (*sizes, 0)[:3])
+    return UnitCodes(np.full(3, weight, np.float32), *rows)
+
+
+def test_units_of_unlike_numbers_of_signs_have_no_counterpart():
+    every = np.arange(3)
+    assert have_counterparts(codes(8, 8), codes(8, 8), every).tolist() == [True] * 3
+    for other in (codes(9, 8), codes(8, 16), codes(8, 0), codes(8, 8, 8)):
+        assert have_counterparts(codes(8, 8), other, every).tolist() == [False] * 3
+
+
+def flipped(units, row, count):
+    """Units of which so many signs of one row are others."""
+    signs = np.unpackbits(getattr(units, row), axis=1)
+    signs[:, :count] ^= 1
+    return replace(units, **{row: np.packbits(signs, axis=1)})
+
+
+@pytest.mark.parametrize("row", ["inner", "outer", "gate"])
+def test_a_unit_is_all_of_its_rows(row):
+    """A row at a cosine of .34 takes the product of three under .354, whichever row it is; one at .56 does not."""
+    base, every = codes(8, 8, 8), np.arange(3)
+    assert have_counterparts(base, flipped(base, row, 20), every).tolist() == [True] * 3
+    assert have_counterparts(base, flipped(base, row, 25), every).tolist() == [False] * 3
+
+
+def test_reader_and_writer_may_change_their_signs_together_and_a_gate_may_not():
+    base, every = codes(8, 8, 8), np.arange(3)
+    turned = flipped(flipped(base, "inner", 64), "outer", 64)
+    assert have_counterparts(base, turned, every).tolist() == [True] * 3
+    for other in (flipped(base, "gate", 64), flipped(flipped(base, "gate", 64), "inner", 64)):
+        assert have_counterparts(base, other, every).tolist() == [False] * 3
+
+
+@pytest.mark.parametrize(("differing", "alike"), [(0, True), (21, True), (22, False), (32, False), (42, False)])
+def test_a_cosine_is_told_by_the_share_of_signs_that_differ(differing, alike):
+    """The other side is the same, so the product is the cosine of π x: above one half for a share below one third."""
+    base = codes(8, 8)
+    candidate = flipped(base, "inner", differing)
+    assert (np.cos(np.pi * differing / 64) > ALIKE) == alike
+    assert have_counterparts(base, candidate, np.arange(3)).tolist() == [alike] * 3
+
+
+def test_a_signature_without_units_tells_nothing():
+    whole = signature(model(layers=1))
+    bare = replace(whole, units=())
+    for base, candidate in ((bare, whole), (whole, bare)):
+        assert inherited_units(base, candidate, compare_paths(base, candidate), 0) is None
+
+
+def test_the_units_that_are_drawn_are_the_same_on_every_platform():
+    assert random_stream("units 0 0").random_raw(2).tolist() == [275490257703793019, 12325119978769544077]
+    one, again = (inherited(model(), mixed(model(1), model(), slice(0, 200)), seed=4) for _ in range(2))
+    assert one.by_layer.tolist() == again.by_layer.tolist()
+    assert (
+        one.by_layer.tolist() != inherited(model(), mixed(model(1), model(), slice(0, 200)), seed=5).by_layer.tolist()
+    )
+
+
+def test_what_two_bases_gave_is_counted_once():
+    merged = mixed(model(1), model(2), slice(0, HIDDEN // 2))
+    first, second = inherited(model(1), merged), inherited(model(2), merged)
+    both = together([first, second])
+    assert (first.share + second.share, both.share) == (pytest.approx(1.0), pytest.approx(1.0))
+    assert together([first, first, first]).share == first.share
+
+
+def test_what_was_looked_up_otherwise_is_not_put_together():
+    base, candidate = model(1), mixed(model(1), model(2), slice(0, HIDDEN // 2))
+    assert together([inherited(base, candidate), inherited(base, candidate, seed=1)]) is None
+    assert together([inherited(base, candidate), inherited(base, candidate[:2])]) is None
+
+
+def test_a_layer_of_more_units_than_are_compared_at_a_time_is_looked_up_whole():
+    """As many hidden units as a model of 70 billion weights has in a layer; the counterparts stand at its end."""
+    random = np.random.default_rng(1)
+    base = UnitCodes(np.ones(28672, np.float32), *random.integers(0, 256, (3, 28672, 16), dtype=np.uint8))
+    assert len(base.weight) > module.AT_A_TIME // MOST
+    last = np.arange(28672 - MOST, 28672)
+    candidate = UnitCodes(*(part[last] for part in (base.weight, base.inner, base.outer, base.gate)))
+    assert have_counterparts(base, candidate, np.arange(MOST)).all()
+
+
+@cases(100)
+@given(
+    st.integers(1, 6),
+    st.integers(1, 9),
+    st.integers(1, 19),
+    st.integers(0, 19),
+    st.integers(0, 19),
+    st.integers(1, 30),
+    st.integers(0, 2**32),
+)
+def test_counterparts_are_those_of_comparing_sign_by_sign_however_many_bytes_there_are(
+    candidate_units, base_units, inner, outer, gate, at_a_time, seed
+):
+    """A product of cosines over the rows that have signs: heads have one, hidden units two, gated ones three."""
+    drawn = np.random.default_rng(seed)
+    candidate, base = (
+        [drawn.integers(0, 2, (units, 8 * size), dtype=np.uint8) for size in (inner, outer, gate if outer else 0)]
+        for units in (candidate_units, base_units)
+    )
+    sides = [pair for pair in zip(candidate, base, strict=True) if pair[0].size]
+
+    def alike(i, j):
+        first, *others = [np.cos(np.pi * np.mean(mine[i] != other[j])) for mine, other in sides]
+        return np.prod([first, *others[:1], *(max(gated, 0) for gated in others[1:])])
+
+    least = ALIKE ** (1.5 if len(sides) == 3 else 1)
+    expected = [max(alike(i, j) for j in range(base_units)) for i in range(candidate_units)]
+    packed = [
+        UnitCodes(np.ones(len(sides[0]), np.float32), *(np.packbits(side, axis=1) for side in sides))
+        for sides in (candidate, base)
+    ]
+    before, module.AT_A_TIME = module.AT_A_TIME, at_a_time
+    try:
+        found = have_counterparts(packed[1], packed[0], np.arange(candidate_units))
+    finally:
+        module.AT_A_TIME = before
+    assert found.tolist() == [product > least for product in expected]

@@ -1,0 +1,190 @@
+"""Shares of the parents of a merge, matrix by matrix; made models tell what they have to be."""
+
+import numpy as np
+import pytest
+
+from hf_lineage.checkpoint.rounding import DIGITS, rounded, spacing
+from hf_lineage.evidence.merge import ALIKE, FEWEST, OTHER_ORDER, PARTS, Share, Stored, inner_products, shares_of
+
+LAYERS, SUMS, COLUMNS = 6, 16, 40
+
+BASE = np.random.default_rng(0).standard_normal((LAYERS, SUMS, COLUMNS))
+
+
+def child(seed, size=0.1):
+    """A fine-tune of the base."""
+    return BASE + size * np.random.default_rng(seed).standard_normal(BASE.shape)
+
+
+A, B, C = (child(seed) for seed in (1, 2, 3))
+
+
+def beside(parents, merge, places=None):
+    """Every layer of a merge beside the layers of its parents that stand for it, by default those of its number."""
+    matrices = []
+    for layer, own in enumerate(merge):
+        at = [layer if places is None else place[layer] for place in places or parents]
+        stored = [
+            (number, Stored(parent[row].astype(np.float32)))
+            for number, (parent, row) in enumerate(zip(parents, at, strict=True))
+            if row is not None
+        ]
+        one = inner_products(layer, "mlp", stored, Stored(own.astype(np.float32))) if stored else None
+        matrices += [one] if one else []
+    return matrices
+
+
+def shares(parents, merge, depth=LAYERS, places=None):
+    return shares_of(beside(parents, merge, places), len(parents), depth)
+
+
+def values(found):
+    return [None if isinstance(share, str) else share.value for share in found.parents]
+
+
+def detected(found):
+    return [not isinstance(share, str) and share.detected for share in found.parents]
+
+
+def test_the_weights_of_a_linear_merge_are_the_shares():
+    found = shares([A, B], 0.7 * A + 0.3 * B)
+    assert values(found) == pytest.approx([0.7, 0.3], abs=1e-4)
+    assert detected(found) == [True, True]
+    assert found.remainder < 1e-3
+    assert found.parents[0].high - found.parents[0].low < 1e-3
+
+
+def test_shares_add_up_to_one_whatever_the_size_of_the_merge():
+    found = shares([A, B], 3 * (0.6 * A + 0.4 * B))
+    assert values(found) == pytest.approx([0.6, 0.4], abs=1e-4)
+
+
+def test_differences_from_a_base_are_shares_and_the_base_loses_what_they_exceed():
+    found = shares([BASE, A, B], BASE + 0.8 * (A - BASE) + 0.5 * (B - BASE))
+    assert values(found) == pytest.approx([-0.3, 0.8, 0.5], abs=1e-3)
+
+
+def test_dropped_differences_leave_the_shares_and_a_remainder():
+    random = np.random.default_rng(9)
+    kept = [(random.random(BASE.shape) < 0.3) / 0.3 for _ in range(2)]
+    merge = BASE + 0.6 * kept[0] * (A - BASE) + 0.4 * kept[1] * (B - BASE)
+    found = shares([BASE, A, B, C], merge)
+    for share, true in zip(found.parents, (0, 0.6, 0.4, 0), strict=True):
+        assert share.low <= true <= share.high
+    assert detected(found) == [False, True, True, False]
+    assert found.remainder > 0.5
+
+
+def test_a_sibling_that_was_not_merged_has_no_share():
+    sibling = 0.5 * A + 0.5 * C
+    found = shares([A, B, sibling], 0.5 * A + 0.5 * B)
+    assert values(found) == pytest.approx([0.5, 0.5, 0], abs=1e-3)
+    assert detected(found) == [True, True, False]
+
+
+def test_a_parent_with_next_to_no_weight_is_not_detected_however_narrow_the_interval():
+    found = shares([A, B], 0.9999 * A + 0.0001 * B)
+    assert detected(found) == [True, False]
+    assert values(found)[1] == pytest.approx(1e-4, abs=1e-4)
+
+
+def test_copies_of_one_parent_cannot_be_told_apart():
+    found = shares([A, B, A.copy()], 0.5 * A + 0.5 * B)
+    assert values(found) == [None, pytest.approx(0.5, abs=1e-4), None]
+    assert set(shares([A, A.copy()], A).parents) == {"it equals another parent, or a combination of others"}
+
+
+def test_parents_that_are_nearly_the_same_get_no_confident_figure():
+    near = A + 0.001 * np.random.default_rng(5).standard_normal(A.shape)
+    merge = 0.5 * A + 0.5 * B + 0.05 * np.random.default_rng(6).standard_normal(A.shape)
+    found = shares([A, near, B], merge)
+    assert [share.clear for share in found.parents] == [False, False, True]
+    assert detected(found) == [False, False, True]
+
+
+def test_layers_from_different_parents_show_layer_by_layer_whatever_their_order():
+    places = [[0, 1, 2, 3, 2, 3, 4, 5]] * 2
+    found = shares([A, B], np.concatenate([A[:4], B[2:]]), depth=8, places=places)
+    first = [round(found.parents[0].layers[number][0], 2) + 0.0 for number in range(8)]
+    assert first == [1, 1, 1, 1, 0, 0, 0, 0]
+    assert values(found) == pytest.approx([0.5, 0.5], abs=1e-3)
+    assert found.remainder < 1e-3
+
+
+def test_a_gradient_along_the_layers_shows_and_its_mean_is_the_share():
+    t = np.linspace(0, 1, LAYERS)[:, None, None]
+    found = shares([A, B], (1 - t) * A + t * B)
+    assert [share[0] for share in found.parents[1].layers.values()] == pytest.approx(t.ravel(), abs=1e-3)
+    assert values(found)[1] == pytest.approx(0.5, abs=0.01)
+    assert detected(found) == [True, True]
+
+
+def test_layers_that_were_not_read_widen_the_interval():
+    t = np.linspace(0, 1, LAYERS)[:, None, None]
+    merge = (1 - t) * A + t * B
+    whole, early = (shares([A, B], merge, depth).parents[0] for depth in (LAYERS, 4 * LAYERS))
+    assert early.value == whole.value
+    assert early.high - early.low > 2 * (whole.high - whole.low)
+
+
+def test_a_layer_that_is_like_a_single_parent_counts_for_it():
+    places = [[*range(LAYERS)], [0, None, 2, 3, 4, 5]]
+    found = shares([A, B], 0.5 * A + 0.5 * B, places=places)
+    assert found.parents[0].layers[1] == (1.0, 0.0)
+    assert values(found) == pytest.approx([(1 + 5 * 0.5) / 6, 5 * 0.5 / 6], abs=1e-3)
+
+
+def test_a_parent_that_is_like_no_layer_has_a_reason():
+    nowhere, everywhere = [None] * LAYERS, [*range(LAYERS)]
+    assert shares([A, B], A, places=[nowhere, nowhere]).parents == (ALIKE, ALIKE)
+    found = shares([A, B, C], 0.5 * A + 0.5 * B, places=[everywhere, everywhere, nowhere])
+    assert found.parents[2] == OTHER_ORDER
+    assert values(found)[:2] == pytest.approx([0.5, 0.5], abs=1e-3)
+
+
+def test_a_share_whose_interval_is_wide_is_not_clear():
+    assert not Share(0.3, 0.0, 0.6, {}, detected=True).clear
+    assert Share(0.3, 0.2, 0.4, {}, detected=True).clear
+
+
+BF16 = DIGITS["BF16"]
+
+RANDOM = np.random.default_rng(0)
+
+BASE_matrices = rounded(RANDOM.standard_normal((16, 64)).astype(np.float32), BF16)
+
+
+def near(size):
+    return rounded((BASE_matrices + size * RANDOM.standard_normal(BASE_matrices.shape)).astype(np.float32), BF16)
+
+
+def products(*parents, model):
+    return inner_products(3, "mlp", [*enumerate(map(Stored, parents))], Stored(model, BF16, spacing(model, BF16)))
+
+
+def test_inner_products_are_of_the_first_parent_and_of_all_differences_from_it():
+    a, b = near(0.5), near(0.5)
+    one = inner_products(3, "mlp", [(4, Stored(BASE_matrices)), (7, Stored(a))], Stored(b))
+    assert (one.layer, one.active, one.grams.shape) == (3, (4, 7), (PARTS, 3, 3))
+    rows = np.stack([BASE_matrices.ravel(), (a - BASE_matrices).ravel(), (b - BASE_matrices).ravel()]).astype(
+        np.float64
+    )
+    assert one.gram == pytest.approx(rows @ rows.T)
+    assert one.rounding is None
+
+
+def test_numbers_in_which_the_parents_differ_by_less_than_the_format_tells_are_left_out():
+    model, other = near(0.01), near(0.5)
+    other[:8] = BASE_matrices[:8]
+    one = products(BASE_matrices, other, model=model)
+    assert one.gram[0, 0] < (BASE_matrices[8:].astype(np.float64) ** 2).sum()
+    assert one.rounding == pytest.approx(float((spacing(model, BF16)[8:] ** 2).sum()) / 12, rel=0.2)
+    assert products(BASE_matrices, near(1e-4), model=model) is None
+    assert BASE_matrices.size > FEWEST
+
+
+def test_what_is_not_finite_and_what_is_zero_tells_nothing():
+    broken = BASE_matrices.copy()
+    broken[0, 0] = np.nan
+    assert products(BASE_matrices, near(0.5), model=broken) is None
+    assert products(np.zeros_like(BASE_matrices), model=BASE_matrices) is None

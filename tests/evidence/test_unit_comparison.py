@@ -1,0 +1,219 @@
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest, kstest
+
+from hf_lineage.evidence import symmetry
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.unit_comparison import CALIBRATED, LARGEST, PAIRS, RESIDUAL, Frame, judge_framed, through
+from tests.example_evidence import inheriting
+from tests.long import first_of
+from tests.unit_rows import beside, changed, compared, model, moved, opposite, rows, shuffled, unit
+
+
+def test_a_descendant_has_the_units_of_its_base_in_their_order():
+    base = model(1)
+    framed = compared(base, changed(base, moved))
+    assert framed.inherited.share == pytest.approx(1)
+    assert (framed.partners, framed.p_value) == ((0, 1, 2, 3), 1 / 200)
+    assert framed.order.z["places"] > 15
+    assert framed.order.z["ranks"] > 10
+
+
+def test_a_descendant_whose_units_were_shuffled_has_them_all_the_same():
+    base = model(1)
+    framed = compared(base, changed(changed(base, moved), shuffled))
+    assert framed.inherited.share == pytest.approx(1)
+    assert framed.p_value > 0.05
+
+
+def test_pruned_units_leave_the_order_of_the_others():
+    base = model(1)
+    framed = compared(base, changed(base, lambda layer, random: moved(layer, random).select(slice(None, None, 2))))
+    assert (framed.inherited.share, framed.p_value) == (pytest.approx(1), 1 / 200)
+    assert list(framed.order.observed) == ["ranks"]
+
+
+def test_an_independent_model_has_neither_units_nor_order():
+    framed = compared(model(1), model(2))
+    assert (framed.inherited.share, framed.least) == (0, 0)
+    assert framed.p_value > 0.05
+
+
+def test_p_of_independent_models_is_corrected_for_all_tests_of_the_claim():
+    assert compared(model(1), model(2), tests=3).p_value == min(1, 3 * compared(model(1), model(2)).p_value)
+
+
+def test_layers_that_were_taken_out_leave_partners_for_the_others():
+    base = model(1)
+    kept = {number: base[layer] for number, layer in enumerate((0, 3))}
+    framed = compared(base, changed(kept, moved))
+    assert (framed.partners, framed.inherited.share) == ((0, 3), pytest.approx(1))
+
+
+def test_layers_that_were_stacked_twice_are_found_in_one_layer_of_the_base():
+    base = model(1)
+    twice = {number: base[number % 4] for number in range(8)}
+    framed = compared(base, changed(twice, moved))
+    assert (framed.partners, framed.inherited.share) == ((0, 1, 2, 3) * 2, pytest.approx(1))
+
+
+def test_a_few_layers_bound_the_share_of_those_that_were_not_read():
+    base = model(1, layers=6)
+    read = compared(base, changed(base, moved))
+    assert read.least == pytest.approx(1)
+    unread = type(read)(**{**vars(read), "depth": 32})
+    assert 0.5 < unread.least < 0.6
+
+
+def test_copies_of_one_unit_have_no_order():
+    base = model(1)
+    one = changed(base, lambda layer, random: layer.select(np.repeat(np.arange(4), 24)))
+    framed = compared(one, {number: layer.select(np.arange(95)) for number, layer in one.items()})
+    assert framed.order is None
+    assert framed.p_value is None
+
+
+def test_dead_units_in_order_say_nothing():
+    base, own = model(1), model(2)
+    framed = compared(base, {number: beside(own[number], base[number], 0.0) for number in own})
+    assert framed.inherited.share == 0
+    assert framed.p_value > 0.01
+
+
+LEVELS = 0.01, 0.05, 0.5
+
+
+def by_size(layer, key):
+    """A layer whose large units lean on a direction that all models share, in the order of their sizes."""
+    sizes = layer.sizes**2
+    shared = [unit(side + sizes.prod(axis=0)[:, None] / 200) for side in (layer.inner, layer.outer)]
+    large = replace(layer, inner=shared[0], outer=shared[1], sizes=sizes, weight=sizes.prod(axis=0))
+    return large.select(np.argsort(-key(large)))
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("key", [lambda layer: layer.weight, lambda layer: -layer.sizes[0]], ids=["writes", "reads"])
+@pytest.mark.parametrize("pairs", first_of([100, 300]))
+def test_units_in_the_order_of_their_sizes_show_nothing_between_independent_models(monkeypatch, key, pairs):
+    def p_values(pairs):
+        models = ({0: by_size(rows(seed), key)} for seed in range(2 * pairs))
+        return np.array([compared(one, other, first=99).p_value for one, other in zip(models, models, strict=True)])
+
+    within = p_values(pairs)
+    print(f"{pairs} pairs: KS {kstest(within, 'uniform').pvalue:.2g}", [(p, (within <= p).mean()) for p in LEVELS])
+    assert kstest(within[:100], "uniform").pvalue > 0.01
+    for level in LEVELS[:2]:
+        assert binomtest(int(np.sum(within <= level)), len(within), level, alternative="greater").pvalue > 0.01
+    monkeypatch.setattr(symmetry, "LEAST", 1000)
+    assert np.mean(p_values(100) <= 0.05) > 0.15
+
+
+def test_a_descendant_whose_units_are_sorted_is_found_also_if_the_smallest_were_pruned():
+    base = changed(model(1), lambda layer, random: by_size(layer, lambda one: one.weight))
+    child = changed(base, moved)
+    pruned = changed(child, lambda layer, random: layer.select(np.arange(70)))
+    assert [compared(base, one).p_value for one in (child, pruned)] == [1 / 200] * 2
+
+
+def test_independent_models_reject_as_often_as_alpha_says():
+    tries = [compared(model(2 * seed, 2, units=40), model(2 * seed + 1, 2, units=40), first=99) for seed in range(200)]
+    assert 2 <= sum(framed.p_value <= 0.05 for framed in tries) <= 20
+    assert max(framed.inherited.share for framed in tries) < 0.1
+
+
+def test_layers_that_copy_each_other_are_permuted_alike():
+    copied = [{0: rows(seed), 1: moved(rows(seed), np.random.default_rng(seed), 0.1)} for seed in range(80)]
+    pairs = zip(copied[::2], copied[1::2], strict=True)
+    p_values = [compared(one, other, first=99).p_value for one, other in pairs]
+    assert sum(p <= 0.05 for p in p_values) <= 6
+
+
+def test_one_seed_gives_one_result():
+    base = model(1)
+    one, again = (compared(base, changed(base, partial(moved, noise=1.0))) for _ in range(2))
+    assert (one.p_value, one.order.z, one.inherited.share) == (again.p_value, again.order.z, again.inherited.share)
+
+
+def test_independent_models_are_at_chance_and_what_says_something_is_not():
+    base, own = model(1), model(2)
+    assert compared(base, own).at_chance
+    assert not compared(base, changed(base, moved)).at_chance
+    assert not compared(base, {number: beside(own[number], base[number], 0.2) for number in own}).at_chance
+    cancelled = {number: beside(own[number], opposite(own[number])) for number in own}
+    assert not compared(base, cancelled).at_chance
+
+
+def test_units_that_are_hardly_alike_but_in_order_are_not_at_chance():
+    base = model(1, layers=8)
+    framed = compared(base, changed(base, partial(moved, noise=1.5)))
+    assert (framed.inherited.share < 0.05, framed.at_chance) == (True, False)
+
+
+BASE = model(1)
+
+CHILD = changed(BASE, moved)
+
+IN_ORDER, SHUFFLED, INDEPENDENT = (compared(BASE, one) for one in (CHILD, changed(CHILD, shuffled), model(2)))
+
+
+def judged(framed, shares=None, **criteria):
+    if shares is not None:
+        framed = replace(framed, inherited=inheriting(*shares))
+    verdict = judge_framed(framed, Criteria(**criteria))
+    return verdict.label, verdict.verified, int(verdict.exit_code)
+
+
+@pytest.mark.parametrize(
+    ("framed", "shares", "expected"),
+    [
+        (IN_ORDER, (1, 1, 1, 1), ("VERIFIED inherited", True, 0)),
+        (IN_ORDER, (1, 1, 0, 0), ("RELATED part", False, 3)),
+        (IN_ORDER, (0.2, 0.2, 0.1, 0.1), ("RELATED part", False, 3)),
+        (IN_ORDER, (0.1, 0.0, 0.0, 0.0), ("UNDECIDED inconclusive", False, 3)),
+        (IN_ORDER, (0.0, 0.0, 0.0, 0.0), ("UNDECIDED inconclusive", False, 3)),
+        (SHUFFLED, (1, 1, 1, 1), ("RELATED calibrated", False, 3)),
+        (SHUFFLED, (1, 1, 0, 0), ("UNDECIDED inconclusive", False, 3)),
+        (SHUFFLED, (CALIBRATED, 0, 0, 0), ("UNRELATED", False, 1)),
+        (INDEPENDENT, (0, 0, 0, 0), ("UNRELATED", False, 1)),
+    ],
+)
+def test_the_verdict_by_order_and_share(framed, shares, expected):
+    assert judged(framed, shares) == expected
+
+
+def test_a_few_copied_units_in_perfect_order_verify_nothing():
+    verdict = judge_framed(replace(IN_ORDER, inherited=inheriting(0.05, 0.05, 0.0, 0.0)), Criteria())
+    assert "a few copied units or a common initialisation can cause that" in verdict.reason
+
+
+def test_calibrated_evidence_counts_only_where_it_is_accepted():
+    verdict = judge_framed(SHUFFLED, Criteria())
+    assert (verdict.label, int(verdict.exit_code)) == ("RELATED calibrated", 3)
+    assert judge_framed(SHUFFLED, Criteria(accept=("calibrated",))).exit_code == 0
+    assert f"none of {PAIRS:,} pairs of independent models has more than {LARGEST:.0%}" in verdict.reason
+
+
+def test_without_tokens_the_share_alone_is_no_evidence():
+    framed = replace(SHUFFLED, frame=Frame(RESIDUAL))
+    assert judged(framed) == ("UNDECIDED inconclusive", False, 3)
+    assert through(framed) == "in the coordinates of the residual stream"
+    assert through(SHUFFLED) == "through 256 tokens that both models know by their number"
+
+
+def test_more_can_be_asked_for_than_half():
+    assert judged(IN_ORDER, (1, 1, 1, 0), min_share=0.8)[0] == "RELATED part"
+    assert judged(SHUFFLED, (1, 1, 1, 0), min_share=0.8)[0] == "UNDECIDED inconclusive"
+    assert judged(IN_ORDER, (1, 1, 0, 0), accept=("part",))[2] == 0
+
+
+def test_p_that_is_not_significant_after_all_tests_decides_nothing():
+    assert judged(replace(IN_ORDER, tests=3), (0.0,) * 4)[0] == "UNRELATED"
+
+
+def test_units_that_undo_each_other_do_not_make_a_model_unrelated():
+    assert INDEPENDENT.remains > 0.8
+    assert judged(replace(INDEPENDENT, remains=0.3), (0, 0, 0, 0)) == ("UNDECIDED inconclusive", False, 3)
+    assert judged(replace(IN_ORDER, remains=0.3), (1, 1, 1, 1)) == ("VERIFIED inherited", True, 0)

@@ -1,0 +1,311 @@
+"""A model is what is inside its folder: a link that leaves it is refused, but for those of the Hub's cache.
+
+Caches and trusted files lie outside what is checked: git writes files of any author as the user who runs it.
+"""
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from hf_lineage import check
+from hf_lineage.errors import CheckpointError, OptionError
+from hf_lineage.files import paths
+from hf_lineage.files.paths import inside, outside_checkouts, refuse_within
+from hf_lineage.hub.repo import RepoRef, resolve
+from tests.invoking import lineage
+from tests.loading import LOADABLE, logits
+from tests.models import WEIGHTS, card, shard, tiny_llama
+from tests.server.client import connect
+
+INDEX = "model.safetensors.index.json"
+LEAVES = "is a link out of the model's folder and is not followed; put the file itself there"
+COMMIT = "c" * 40
+READ = ("config.json", WEIGHTS, "README.md", "adapter_config.json", "mergekit_config.yml")
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A base, and an independent model that claims it."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    tiny_llama(tmp_path / "base", **LOADABLE)
+    card(tiny_llama(tmp_path / "model", seed=1, **LOADABLE), "acme/base")
+    return tmp_path
+
+
+def linked(model, file, target):
+    (model / file).unlink(missing_ok=True)
+    (model / file).symlink_to(target)
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("file", "way"),
+        [
+            *((file, "relative") for file in READ),
+            *((WEIGHTS, way) for way in ("absolute", "in two steps", "by a folder")),
+        ],
+    )
+    def test_a_link_to_a_file_elsewhere(self, place, file, way):
+        model, target = place / "model", place / "elsewhere" / file
+        target.parent.mkdir()
+        if (model / file).exists():
+            shutil.copy(model / file, target)
+        else:
+            target.write_text("{}")
+        if way == "in two steps":
+            (model / "step").symlink_to(target)
+        if way == "by a folder":
+            (model / "inner").symlink_to(target.parent)
+        ways = {
+            "absolute": target,
+            "relative": f"../elsewhere/{file}",
+            "in two steps": "step",
+            "by a folder": f"inner/{file}",
+        }
+        linked(model, file, ways[way])
+        found = lineage("check", model)
+        if file == "mergekit_config.yml":  # nothing but a claim, and the card makes the claim that counts
+            assert found.code == 3
+            assert LEAVES in found.sentences
+        else:
+            assert found.error == f"{model}: {file} {LEAVES}"
+
+    def test_one_shard_of_the_base(self, place):
+        for name in ("base", "model"):
+            shard(place / name)
+        part = "model-00001-of-00002.safetensors"
+        own = logits(place / "model")
+        linked(place / "model", part, f"../base/{part}")
+        assert not torch.equal(logits(place / "model"), own), "transformers follows the link"
+        found = lineage("check", place / "model", "--base", place / "base")
+        assert found.error == f"{place / 'model'}: {part} {LEAVES}"
+
+    def test_the_index_of_the_base(self, place):
+        for name in ("base", "model"):
+            shard(place / name)
+        linked(place / "model", INDEX, f"../base/{INDEX}")
+        assert lineage("check", place / "model").error == f"{place / 'model'}: {INDEX} {LEAVES}"
+
+    def test_a_base_that_does_so_is_damaged(self, place):
+        shutil.move(place / "base" / WEIGHTS, place / WEIGHTS)
+        linked(place / "base", WEIGHTS, place / WEIGHTS)
+        found = lineage("check", place / "model", "--base", place / "base")
+        assert (found.code, found.rows[0][-2:]) == (2, ["UNDECIDED", "damaged"])
+        assert LEAVES in found.sentences
+
+    def test_a_folder_of_records(self, place):
+        (place / "records").mkdir()
+        (place / "records/claims.json").write_text("{}")
+        (place / "model/lineage").symlink_to(place / "records")
+        assert lineage("annotate", place / "model").error == f"{place / 'model'}: lineage/claims.json {LEAVES}"
+
+
+class TestFollowed:
+    def same(self, place, model):
+        """The verdict is the one of the plain folder."""
+        plain, other = (check(str(each), [str(place / "base")]).rows[0].verdict for each in (place / "model", model))
+        assert plain.word == other.word == "UNRELATED"
+        assert plain.evidence["mlp"].comparison.score == other.evidence["mlp"].comparison.score
+
+    def test_a_model_folder_that_is_a_link_itself(self, place):
+        (place / "link").symlink_to("model")
+        (place / "again").symlink_to(place / "link")
+        self.same(place, place / "again")
+
+    def test_a_link_that_stays_inside(self, place):
+        shutil.copytree(place / "model", place / "inner")
+        (place / "inner/weights").mkdir()
+        shutil.move(place / "inner" / WEIGHTS, place / "inner/weights/true.safetensors")
+        (place / "inner" / WEIGHTS).symlink_to("weights/true.safetensors")
+        self.same(place, place / "inner")
+
+    def test_a_snapshot_of_the_cache(self, place):
+        self.same(place, snapshot(place, place / "model"))
+
+    def test_a_snapshot_whose_blobs_are_those_of_the_whole_cache(self, place):
+        found = snapshot(place, place / "model")
+        blob = found.parents[1] / "blobs" / WEIGHTS
+        store = found.parents[2] / "blobs" / "ab" / ("ab" + "0" * 62)
+        store.parent.mkdir(parents=True)
+        shutil.move(blob, store)
+        blob.symlink_to(os.path.relpath(store, blob.parent))
+        self.same(place, found)
+
+    def test_a_snapshot_that_the_client_of_the_hub_made(self, served, tmp_path, monkeypatch):
+        connect(served, tmp_path / "cache", monkeypatch)
+        from huggingface_hub import snapshot_download
+
+        folder = snapshot_download("acme/llama-base")
+        assert Path(folder, WEIGHTS).is_symlink()
+        found = resolve(folder)
+        assert found.has(WEIGHTS)
+        assert inside(found.path(WEIGHTS), found.folder).parent.name == "blobs"
+
+
+def snapshot(place, model):
+    """The model as the Hub's cache has it, by links from its snapshot."""
+    folder = place / "cache/models--acme--model/snapshots" / COMMIT
+    (folder.parents[1] / "blobs").mkdir(parents=True)
+    folder.mkdir(parents=True)
+    for file in model.iterdir():
+        shutil.copy(file, folder.parents[1] / "blobs" / file.name)
+        (folder / file.name).symlink_to(f"../../blobs/{file.name}")
+    return folder
+
+
+class TestCacheThatIsNone:
+    @pytest.mark.parametrize(
+        "target",
+        [
+            "../../../models--acme--other/blobs/x", "../../blobs/deeper/x", "../../../../outside", "../other/x",
+            "../../../blobs/ab/short", "../../refs/main",
+        ],
+    )  # fmt: skip
+    def test_only_the_blobs_of_the_same_repository_and_of_the_store_count(self, place, target):
+        folder = snapshot(place, place / "model")
+        file = Path(os.path.normpath(folder / target))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(place / "base" / WEIGHTS, file)
+        linked(folder, WEIGHTS, target)
+        with pytest.raises(CheckpointError, match="is a link out of the model's folder"):
+            RepoRef("acme/model", folder).has(WEIGHTS)
+
+    def test_blobs_that_are_a_link_elsewhere_do_not(self, place):
+        folder = snapshot(place, place / "model")
+        shutil.move(folder.parents[1] / "blobs", place / "moved")
+        (folder.parents[1] / "blobs").symlink_to(place / "moved")
+        assert LEAVES in lineage("check", folder).error
+
+    def test_a_folder_that_is_no_snapshot_has_no_blobs(self, place):
+        (place / "blobs").mkdir()
+        shutil.move(place / "model" / WEIGHTS, place / "blobs" / WEIGHTS)
+        linked(place / "model", WEIGHTS, f"../blobs/{WEIGHTS}")
+        assert LEAVES in lineage("check", place / "model").error
+
+
+def test_a_link_that_is_laid_anew_all_the_time_shows_nothing_from_elsewhere(place):
+    secret = place / "secret.json"
+    secret.write_text('{"secret": 1}')
+    (place / "model/own.json").write_text('{"own": 1}')
+    stop = threading.Event()
+
+    def swap():
+        while not stop.is_set():
+            for target in ("own.json", secret):
+                (place / "model/new").symlink_to(target)
+                (place / "model/new").replace(place / "model/config.json")
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    seen = set()
+    try:
+        for _ in range(2000):
+            try:
+                seen |= set(RepoRef("model", place / "model").read_json("config.json") or {})
+            except CheckpointError as error:
+                seen.add(str(error).partition(" ")[2].partition(";")[0])
+    finally:
+        stop.set()
+        swapping.join()
+    assert "secret" not in seen
+    assert "own" in seen
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    (tmp_path / "checkout/inner").mkdir(parents=True)
+    (tmp_path / "checkout/.git").mkdir()
+    return tmp_path / "checkout"
+
+
+@pytest.fixture(autouse=True)
+def unset(monkeypatch):
+    for variable in paths.TRUSTED:
+        monkeypatch.delenv(variable, raising=False)
+
+
+class TestOutsideCheckouts:
+    def test_a_place_outside_is_returned_and_need_not_be_there(self, tmp_path, monkeypatch):
+        assert outside_checkouts(paths.CACHE) is None
+        monkeypatch.setenv(paths.CACHE, str(tmp_path / "cache"))
+        assert outside_checkouts(paths.CACHE) == tmp_path / "cache"
+        monkeypatch.setenv(paths.CACHE, "~/cache")
+        assert outside_checkouts(paths.CACHE) == Path.home() / "cache"
+
+    @pytest.mark.parametrize("place", [".", "cache", "inner/deep/cache", "inner/../cache"])
+    def test_a_place_in_a_git_checkout_is_refused(self, checkout, monkeypatch, place):
+        monkeypatch.setenv(paths.CACHE, str(checkout / place))
+        with pytest.raises(OptionError) as error:
+            outside_checkouts(paths.CACHE)
+        assert str(error.value) == (
+            f"HF_LINEAGE_CACHE names a place in the git checkout {checkout}, whose authors could then decide what is "
+            "trusted; set it to one outside"
+        )
+
+    def test_a_link_changes_nothing_in_either_direction(self, checkout, tmp_path, monkeypatch):
+        """A checkout may lead a cache to a folder of its own, and a folder outside may be a link into it."""
+        (checkout / "out").symlink_to(tmp_path)
+        (tmp_path / "in").symlink_to(checkout)
+        for place in (checkout / "out/cache", tmp_path / "in/cache"):
+            monkeypatch.setenv(paths.CACHE, str(place))
+            with pytest.raises(OptionError, match="names a place in the git checkout"):
+                outside_checkouts(paths.CACHE)
+
+    def test_a_relative_place_is_one_of_the_working_directory(self, checkout, monkeypatch):
+        monkeypatch.chdir(checkout / "inner")
+        monkeypatch.setenv(paths.INDEX, "index")
+        with pytest.raises(OptionError, match="HF_LINEAGE_INDEX names a place in the git checkout"):
+            outside_checkouts(paths.INDEX)
+
+    def test_a_worktree_and_a_submodule_are_checkouts(self, checkout, monkeypatch):
+        (checkout / ".git").rmdir()
+        (checkout / ".git").write_text("gitdir: elsewhere")
+        monkeypatch.setenv(paths.CACHE, str(checkout / "cache"))
+        with pytest.raises(OptionError):
+            outside_checkouts(paths.CACHE)
+
+
+class TestRefuseWithin:
+    @pytest.mark.parametrize("variable", paths.TRUSTED)
+    def test_no_trusted_place_lies_in_the_folder_of_a_model(self, tmp_path, monkeypatch, variable):
+        (tmp_path / "model").mkdir()
+        monkeypatch.setenv(variable, str(tmp_path / "model/cache"))
+        with pytest.raises(OptionError, match=f"{variable} names a place in .*model .with the model that is checked"):
+            refuse_within(tmp_path / "model")
+        monkeypatch.setenv(variable, str(tmp_path / "models"))
+        refuse_within(tmp_path / "model")
+
+    def test_nor_in_the_checkout_around_it(self, checkout, tmp_path, monkeypatch):
+        monkeypatch.setenv("HF_HOME", str(checkout / ".hf"))
+        refuse_within(tmp_path / "elsewhere")
+        for folder in (checkout / "inner", checkout):
+            with pytest.raises(OptionError, match=r"HF_HOME names a place in .*checkout .with the model"):
+                refuse_within(folder)
+
+    def test_what_is_there_by_default_is_never_refused(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("HOME", str(tmp_path))
+        (tmp_path / ".git").mkdir()
+        refuse_within(tmp_path)
+
+
+@pytest.mark.parametrize("variable", [paths.CACHE, paths.INDEX])
+def test_the_home_of_nobody_is_an_error_that_names_the_variable(monkeypatch, variable):
+    monkeypatch.setenv(variable, "~nouser/x")
+    with pytest.raises(OptionError) as error:
+        outside_checkouts(variable)
+    assert str(error.value) == (f"~nouser/x names the home folder of a user who has none; set {variable} to a path")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the home is found in another way")
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch):
+    def nobody(self):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", nobody)
+    monkeypatch.setenv(paths.CACHE, "~/cache")
+    with pytest.raises(OptionError, match="set HF_LINEAGE_CACHE to a path"):
+        outside_checkouts(paths.CACHE)

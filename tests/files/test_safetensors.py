@@ -1,0 +1,150 @@
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from hf_lineage.files.safetensors import Changed, HeaderLengthError, Stamp, opened_header, read_into
+from tests.models import raw_safetensors
+
+ONE = {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}
+
+
+@pytest.fixture
+def file(tmp_path):
+    raw_safetensors(tmp_path / "x.safetensors", ONE, b"12345678")
+    return tmp_path / "x.safetensors"
+
+
+def names(file):
+    with opened_header(file) as (opened, _, _):
+        return opened.offset_keys()
+
+
+def test_a_header_says_what_stands_where_and_in_which_file(file):
+    with opened_header(file) as (opened, begin, stamp):
+        assert list(opened.offset_keys()) == ["a"]
+        assert file.read_bytes()[begin:] == b"12345678"
+        assert stamp.size == file.stat().st_size
+
+
+def test_what_becomes_of_a_file_while_its_header_is_looked_at_is_no_matter(file):
+    with opened_header(file) as (opened, _, _):
+        os.truncate(file, 0)
+        assert opened.get_slice("a").get_shape() == [2]
+
+
+def test_without_nameless_files_the_file_itself_is_mapped(file, monkeypatch):
+    monkeypatch.delattr(os, "memfd_create")
+    assert list(names(file)) == ["a"]
+
+
+def test_a_header_leaves_nothing_open(file):
+    before = len(list(Path("/dev/fd").iterdir()))
+    names(file)
+    assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"1234567", b"\x01" + b"\0" * 7 + b"{", b"\xff" * 20])
+def test_a_length_that_cannot_be_is_refused_before_anything_is_read(tmp_path, content):
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(HeaderLengthError, match=r"the header claims \d+ bytes in a file of \d+"):
+        names(tmp_path / "x")
+
+
+def test_bytes_are_read_where_they_are(file):
+    room = bytearray(4)
+    read_into(file, file.stat().st_size - 6, memoryview(room), None)
+    assert room == b"3456"
+
+
+def test_bytes_that_are_not_there_are_an_error_and_no_signal(file):
+    with pytest.raises(Changed, match="the file changed after its header was read"):
+        read_into(file, file.stat().st_size - 6, memoryview(bytearray(7)), None)
+
+
+def test_a_file_that_changes_while_it_is_read_is_an_error(file, monkeypatch):
+    """Its state is looked at before and after: here all the bytes are there, and its time is another one after."""
+    before, read, counts = Stamp.take(file), os.preadv, []
+
+    def read_and_change(*arguments):
+        counts.append(read(*arguments))
+        os.utime(file, ns=(0, before.modified + 1))
+        return counts[-1]
+
+    monkeypatch.setattr(os, "preadv", read_and_change)
+    with pytest.raises(Changed):
+        read_into(file, 0, memoryview(bytearray(8)), before)
+    assert counts == [8]
+
+
+def test_a_file_is_opened_once_while_anything_refers_to_its_stamp(file):
+    before = len(list(Path("/dev/fd").iterdir()))
+    stamp = Stamp.take(file)
+    for _ in range(3):
+        read_into(file, 0, memoryview(bytearray(8)), stamp)
+    assert len(list(Path("/dev/fd").iterdir())) == before + 1
+    del stamp
+    assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+def test_no_more_files_stay_open_than_a_process_may_have(tmp_path, monkeypatch):
+    monkeypatch.setattr("hf_lineage.files.safetensors.MOST_OPEN", 3)
+    before, stamps = len(list(Path("/dev/fd").iterdir())), []
+    for number in range(10):
+        (tmp_path / f"{number}").write_bytes(bytes([number]))
+        stamps.append(Stamp.take(tmp_path / f"{number}"))
+        read_into(tmp_path / f"{number}", 0, memoryview(bytearray(1)), stamps[-1])
+    assert len(list(Path("/dev/fd").iterdir())) <= before + 3
+    read_into(tmp_path / "0", 0, memoryview(bytearray(1)), stamps[0])
+
+
+def test_a_file_that_was_replaced_is_not_read_though_the_old_one_is_still_open(file):
+    stamp = Stamp.take(file)
+    read_into(file, 0, memoryview(bytearray(8)), stamp)
+    other = file.with_name("other")
+    other.write_bytes(file.read_bytes())
+    other.replace(file)
+    with pytest.raises(Changed):
+        read_into(file, 0, memoryview(bytearray(8)), stamp)
+
+
+def test_a_file_that_took_its_place_while_it_was_opened_is_not_kept(file, monkeypatch):
+    stamp, other = Stamp.take(file), file.with_name("other")
+    other.write_bytes(b"another file")
+    with monkeypatch.context() as patched:
+        patched.setattr("hf_lineage.files.safetensors.descriptor", lambda _: os.open(other, os.O_RDONLY))
+        with pytest.raises(Changed):
+            read_into(file, 0, memoryview(bytearray(8)), stamp)
+    read_into(file, 0, memoryview(bytearray(8)), stamp)
+
+
+def test_a_pipe_that_took_the_place_of_a_file_is_an_error_and_no_wait(file):
+    stamp = Stamp.take(file)
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(Changed):
+        read_into(file, 0, memoryview(bytearray(8)), stamp)
+    with pytest.raises(OSError, match="it is a pipe or a device, not a regular file"):
+        read_into(file, 0, memoryview(bytearray(8)), None)
+
+
+def test_several_threads_read_one_file_at_once(tmp_path):
+    (tmp_path / "x").write_bytes(bytes(range(256)) * 64)
+    stamp = Stamp.take(tmp_path / "x")
+
+    def read(start):
+        room = bytearray(64)
+        read_into(tmp_path / "x", start, memoryview(room), stamp)
+        return room[0]
+
+    starts = [(37 * n) % 16000 for n in range(400)]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(read, starts)) == [start % 256 for start in starts]
+
+
+def test_where_no_bytes_can_be_read_at_a_place_they_are_read_one_after_another(file, monkeypatch):
+    monkeypatch.delattr(os, "preadv")
+    room = bytearray(4)
+    read_into(file, file.stat().st_size - 6, memoryview(room), Stamp.take(file))
+    assert room == b"3456"

@@ -1,0 +1,199 @@
+"""What every error of the Hub's client becomes, row by row."""
+
+import json
+
+import pytest
+from huggingface_hub import errors
+from huggingface_hub.utils import httpx  # type: ignore[attr-defined]
+
+from hf_lineage.errors import BranchMovedError, CheckpointError, LineageError, NetworkError, RepositoryError
+from hf_lineage.hub import client
+from hf_lineage.hub import errors as errors_module
+
+REQUEST = httpx.Request("GET", "https://huggingface.co/api/models/fern/child")
+CDN = "https://cdn.example/x"
+
+
+def answered(status, kind=errors.HfHubHTTPError):
+    """An error with an answer, as the client raises it: some lines, and an address with a signature."""
+    text = f"{status} for url {CDN}?Signature=secret\nand more"
+    return kind(text, response=httpx.Response(status, request=REQUEST))
+
+
+def because(error, cause):
+    error.__cause__ = cause
+    return error
+
+
+def malformed(reason):
+    return f"m: this answer did not come from a Hub ({reason}); check HF_ENDPOINT and proxies, or run again later"
+
+
+def unfetched(reason):
+    return f"m cannot be fetched from the Hub ({reason}); check the connection and try again"
+
+
+def refused(status):
+    return (
+        f"m: the Hub refuses the change ({status}): the branch does not exist, pull requests are disabled, or the "
+        "account may not write there; check the permissions of HF_TOKEN"
+    )
+
+
+GATED = "m is gated: request access on its page and set HF_TOKEN"
+OIDC = (
+    "m: the token for HF_OIDC_RESOURCE cannot be obtained (none here); give the job `permissions: id-token: write`, "
+    "make it a trusted publisher on the Hub, or unset HF_OIDC_RESOURCE"
+)
+OFFLINE = (
+    "m is not in the cache, or not completely, and HF_HUB_OFFLINE forbids requests; unset it, or download the model"
+)
+NOT_UTF8 = "'utf-8' codec can't decode byte 0xff in position 0: bad"
+
+EITHER = [
+    (errors.OIDCError("none here"), NetworkError, OIDC),
+    (errors.HFValidationError("a@b"), RepositoryError, "m cannot be read from the Hub (a@b); check its name"),
+    (httpx.InvalidURL("no port"), NetworkError, "m: the Hub has no valid address (no port); check HF_ENDPOINT"),
+    (httpx.UnsupportedProtocol("ftp"), NetworkError, "m: the Hub has no valid address (ftp); check HF_ENDPOINT"),
+    (errors.FileMetadataError("no ETag"), NetworkError, malformed("FileMetadataError: no ETag")),
+    (KeyError("sha"), NetworkError, malformed("KeyError: 'sha'")),
+    (IndexError("none"), NetworkError, malformed("IndexError: none")),
+    (AttributeError("no id"), NetworkError, malformed("AttributeError: no id")),
+    (TypeError("a list"), NetworkError, malformed("TypeError: a list")),
+    (ValueError("no date"), NetworkError, malformed("ValueError: no date")),
+    (OverflowError("large"), NetworkError, malformed("OverflowError: large")),
+    (AssertionError(), NetworkError, malformed("AssertionError: AssertionError")),
+    (RecursionError("deep"), NetworkError, malformed("RecursionError: deep")),
+    (json.JSONDecodeError("no", "<", 0), NetworkError, malformed("JSONDecodeError: no: line 1 column 1 (char 0)")),
+    (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), NetworkError, malformed(f"UnicodeDecodeError: {NOT_UTF8}")),
+]
+READING = [
+    (errors.OfflineModeIsEnabled("off"), RepositoryError, OFFLINE),
+    (answered(403, errors.GatedRepoError), RepositoryError, GATED),
+    (
+        answered(404, errors.RevisionNotFoundError),
+        RepositoryError,
+        "m has no such revision on the Hub; check the part after the @",
+    ),
+    (
+        answered(401, errors.RepositoryNotFoundError),
+        RepositoryError,
+        "m is not on the Hub, or is private; check the name, or set HF_TOKEN",
+    ),
+    (
+        answered(401),
+        RepositoryError,
+        f"m: the Hub does not accept the token (401 for url {CDN}); log in again, or correct HF_TOKEN",
+    ),
+    *(
+        (answered(status), NetworkError, unfetched(f"{status} for url {CDN}"))
+        for status in (408, 429, 500, 502, 503, 504, 507)
+    ),
+    *(
+        (answered(status), RepositoryError, f"m cannot be read from the Hub ({status} for url {CDN}); check its name")
+        for status in (400, 403, 404, 451)
+    ),
+    (ConnectionError("cut"), NetworkError, unfetched("cut")),
+    (OSError(28, "No space left on device"), NetworkError, unfetched("[Errno 28] No space left on device")),
+    (httpx.ConnectError("refused"), NetworkError, unfetched("refused")),
+    (httpx.ReadTimeout(""), NetworkError, unfetched("ReadTimeout")),
+    (client.Unfinished("half"), NetworkError, unfetched("half")),
+    (errors.LocalEntryNotFoundError("none"), NetworkError, unfetched("none")),
+    (because(errors.LocalEntryNotFoundError("none"), answered(403, errors.GatedRepoError)), RepositoryError, GATED),
+    (
+        because(errors.LocalEntryNotFoundError("none"), errors.FileMetadataError("no ETag")),
+        NetworkError,
+        malformed("FileMetadataError: no ETag"),
+    ),
+    *EITHER,
+]
+WRITING = [
+    (
+        errors.OfflineModeIsEnabled("off"),
+        RepositoryError,
+        "m: nothing can be written, because HF_HUB_OFFLINE forbids requests; unset it",
+    ),
+    (
+        errors.LocalTokenNotFoundError("none"),
+        RepositoryError,
+        "m: writing needs an account; run `hf auth login` or set HF_TOKEN",
+    ),
+    (answered(412), BranchMovedError, "m: the branch changed during the check; run again"),
+    *((answered(status), RepositoryError, refused(status)) for status in (401, 403, 404)),
+    (answered(403, errors.GatedRepoError), RepositoryError, refused(403)),
+    *(
+        (answered(status), NetworkError, f"m: the Hub answers {status} ({status} for url {CDN}); run again later")
+        for status in (400, 429, 500)
+    ),
+    (
+        because(ValueError("Invalid metadata.\n- is it odd? yes"), answered(400, errors.BadRequestError)),
+        RepositoryError,
+        "m: the Hub refuses README.md: Invalid metadata. - is it odd? yes; correct it and run again",
+    ),
+    (because(RuntimeError("x"), OSError("cut")), NetworkError, "m: the upload failed (cut); run again"),
+    (RuntimeError("broken"), NetworkError, "m: the upload failed (broken); run again"),
+    (httpx.ConnectError("refused"), NetworkError, "m: the Hub cannot be reached (refused); run again"),
+    (OSError("cut"), NetworkError, "m: the Hub cannot be reached (cut); run again"),
+    *EITHER,
+]
+UNLISTED = "m cannot be found on the Hub, because HF_HUB_OFFLINE forbids requests; unset it"
+LISTING = [(errors.OfflineModeIsEnabled("off"), RepositoryError, UNLISTED), *READING[1:]]
+EXAMPLES = {"reading": READING, "listing": LISTING, "writing": WRITING}
+
+
+@pytest.mark.parametrize(
+    ("request_", "error", "stands", "message"),
+    [(request, *example) for request, examples in EXAMPLES.items() for example in examples],
+    ids=lambda value: f"{type(value).__name__}" if isinstance(value, Exception) else "",
+)
+def test_an_error_of_the_client_becomes_one_line_of_ours(request_, error, stands, message):
+    with pytest.raises(LineageError) as found, errors_module.translated("m", request_):
+        raise error
+    assert (type(found.value), str(found.value)) == (stands, message)
+    assert found.value.__suppress_context__
+
+
+@pytest.mark.parametrize("request_", errors_module.TABLE)
+def test_every_row_has_an_example_here(request_):
+    def row(error):
+        return next(row for row in errors_module.TABLE[request_] if row.holds(errors_module.cause(error)))
+
+    met = [row(error) for error, _, _ in EXAMPLES[request_]]
+    assert [row for row in errors_module.TABLE[request_] if row not in met] == []
+
+
+@pytest.mark.parametrize("request_", errors_module.TABLE)
+@pytest.mark.parametrize("error", [CheckpointError("damaged"), RepositoryError("gone"), MemoryError("no memory")])
+def test_what_is_none_of_the_clients_errors_passes(request_, error):
+    with pytest.raises(type(error)) as found, errors_module.translated("m", request_):
+        raise error
+    assert found.value is error
+
+
+def test_an_error_of_an_upload_alone_means_nothing_while_reading():
+    with pytest.raises(RuntimeError, match="ours"), errors_module.translated("m", "reading"):
+        raise RuntimeError("ours")
+
+
+def told(error, request="reading"):
+    with pytest.raises(LineageError) as raised, errors_module.translated("m", request):
+        raise error
+    return str(raised.value)
+
+
+def test_an_endpoint_and_a_proxy_of_the_user_are_named_and_no_password(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "https://me:secret@mirror.example")
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:secret@proxy.example")
+    assert told(ConnectionError("cut")) == (
+        "m cannot be fetched from the Hub by HF_ENDPOINT mirror.example and HTTPS_PROXY (cut); check the connection "
+        "and try again"
+    )
+    assert told(ConnectionError("cut"), "writing") == (
+        "m: the Hub cannot be reached by HF_ENDPOINT mirror.example and HTTPS_PROXY (cut); run again"
+    )
+
+
+def test_a_reason_that_begins_with_empty_lines_is_told():
+    """The client puts them before what the Hub says of 403 and 429."""
+    refusal = errors.HfHubHTTPError("\n\n403 Forbidden: no.\nmore", response=httpx.Response(403, request=REQUEST))
+    assert told(refusal) == "m cannot be read from the Hub (403 Forbidden: no.); check its name"

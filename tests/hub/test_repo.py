@@ -1,0 +1,217 @@
+import os
+
+import pytest
+
+from hf_lineage.errors import CheckpointError, RepositoryError
+from hf_lineage.hub.repo import RepoRef, files_at, resolve, spelled
+
+
+@pytest.fixture
+def model(tmp_path):
+    return RepoRef("org/model", tmp_path)
+
+
+def test_a_folder_is_itself(tmp_path):
+    assert resolve(str(tmp_path)) == RepoRef(str(tmp_path), tmp_path)
+
+
+def test_a_local_hub_is_looked_into_before_anything_else(tmp_path, monkeypatch):
+    (tmp_path / "hub/org/model").mkdir(parents=True)
+    (tmp_path / "org/model").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert resolve("org/model", tmp_path / "hub").folder == tmp_path / "hub/org/model"
+    with pytest.raises(RepositoryError, match="a local hub has no revisions; leave @v1 out"):
+        resolve("org/model@v1", tmp_path / "hub")
+    assert str(resolve("org/model").folder) == "org/model"
+
+
+def test_a_command_names_a_model_so_that_it_is_met_again(tmp_path, monkeypatch):
+    (tmp_path / "my hub/Org/model").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    hub = tmp_path / "my hub"
+    assert resolve("org/model", hub).typed == f"org/model --local-hub '{hub}'"
+    assert resolve("my hub/Org/model").typed == "'./my hub/Org/model'"
+    assert resolve(str(hub)).typed == f"'{hub}'"
+    assert RepoRef("org/model@v1", tmp_path, "c0ffee", remote="org/model").typed == "org/model@v1"
+
+
+@pytest.mark.parametrize("name", ["gpt2", "org/model", "org/model@v1.0", "org/model@refs/pr/1", "0rg/_m.o-del"])
+def test_a_hub_name_may_have_an_organisation_and_a_revision(name, monkeypatch, tmp_path):
+    asked = []
+
+    def snapshot(name, revision, files):
+        asked.append((name, revision))
+        return tmp_path, "c0ffee"
+
+    monkeypatch.setattr("hf_lineage.hub.client.snapshot", snapshot)
+    monkeypatch.setattr("hf_lineage.hub.client.current_name", lambda name, commit: name)
+    found = resolve(name)
+    assert asked == [(name.partition("@")[0], name.partition("@")[2] or None)]
+    assert (found.name, found.commit, found.remote) == (name, "c0ffee", name.partition("@")[0])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", " ", "a/b/c", "org/model@", "org/model@two@three", "../model", "/nowhere", "./model", "org/../x"),
+        "x" * 5000,
+        *("org/mo del", "org/model\n", "\x1b[31morg/model", "org/mo\0del", "https://huggingface.co/org/model"),
+    ],
+)
+def test_anything_else_is_no_model(name):
+    with pytest.raises(RepositoryError, match=r"is neither a folder nor a Hub name such as org/model or org/"):
+        resolve(name)
+
+
+def test_a_file_is_no_repository(tmp_path):
+    (tmp_path / "config.json").touch()
+    with pytest.raises(RepositoryError, match=r"config\.json is a file; give the folder that holds config.json"):
+        resolve(str(tmp_path / "config.json"))
+
+
+def test_a_missing_local_hub_is_named(tmp_path):
+    with pytest.raises(RepositoryError, match="is not a folder, so it cannot be a local hub; check --local-hub"):
+        resolve("org/model", tmp_path / "missing")
+
+
+def test_a_name_that_a_repository_wrote_opens_no_folder(tmp_path):
+    with pytest.raises(RepositoryError, match=r"is not a Hub name such as .*; only --base may name a folder"):
+        resolve(str(tmp_path), folders=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "read"), [(b'{"a": 1}', {"a": 1}), (b'\xef\xbb\xbf{"a": 1}\r\n', {"a": 1}), (b"{}", {})]
+)
+def test_json_is_read(model, content, read):
+    model.path("config.json").write_bytes(content)
+    assert model.read_json("config.json") == read
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "config.json is not JSON: Expecting value"),
+        (b'{"a": }', "config.json is not JSON: Expecting value: line 1 column 7"),
+        (b"[1]", "config.json holds a list, not an object"),
+        (b"null", "config.json holds a NoneType, not an object"),
+        (b"[" * 100_000, "config.json is nested too deeply; have it saved again"),
+        (b'{"a":' * 100_000, "config.json is nested too deeply; have it saved again"),
+        (b'{"a": 1' + b"0" * 5000 + b"}", "config.json is not JSON: Exceeds the limit"),
+        (b'{"a": "\xff"}', "config.json is not UTF-8 text (invalid start byte at byte 7)"),
+    ],
+)
+def test_json_that_is_none_says_why(model, content, message):
+    model.path("config.json").write_bytes(content)
+    with pytest.raises(CheckpointError) as error:
+        model.read_json("config.json")
+    assert str(error.value).startswith(f"org/model: {message}")
+
+
+@pytest.mark.parametrize(
+    ("file", "read", "largest"),
+    [
+        ("config.json", lambda model: model.config(), 16),
+        ("index.json", lambda model: model.read_json("index.json"), 64),
+    ],
+    ids=["a config", "any other file"],
+)
+def test_what_is_too_large_is_refused_before_it_is_parsed(model, file, read, largest):
+    size = largest * 2**20
+    model.path(file).write_bytes(b"{" + b" " * (size - 2) + b"}")
+    assert read(model) == {}
+    with model.path(file).open("ab") as stream:
+        stream.write(b"{")
+    with pytest.raises(CheckpointError) as error:
+        read(RepoRef("org/model", model.folder))
+    assert str(error.value) == f"org/model: {file} is larger than {largest} MiB; shorten it"
+
+
+def test_the_index_of_a_very_large_model_is_read(model):
+    entries = ",".join(
+        f'"model.layers.{n}.mlp.experts.0.down_proj.weight": "model-0.safetensors"' for n in range(150_000)
+    )
+    model.path("index.json").write_text(f'{{"weight_map": {{{entries}}}}}')
+    assert len((model.read_json("index.json") or {})["weight_map"]) == 150_000
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: path.mkdir(),
+        lambda path: os.mkfifo(path),
+        lambda path: path.symlink_to("/dev/zero"),
+        lambda path: path.symlink_to("missing"),
+        lambda path: path.symlink_to(path),
+    ],
+    ids=["folder", "pipe", "device", "link to nothing", "link to itself"],
+)
+def test_what_is_no_file_is_said_so_and_never_waited_for(model, make):
+    make(model.path("config.json"))
+    with pytest.raises(CheckpointError, match=r"config.json is not a readable file but a folder, a pipe or a broken"):
+        model.read_json("config.json")
+
+
+def test_a_file_without_permission_is_named(model, monkeypatch):
+    def refuse(*arguments):
+        raise PermissionError(13, "Permission denied")
+
+    model.path("config.json").touch()
+    monkeypatch.setattr("hf_lineage.hub.repo.open_regular", refuse)  # root reads whatever its mode is
+    with pytest.raises(CheckpointError, match=r"org/model: config.json cannot be read: Permission denied; check its"):
+        model.read_json("config.json")
+
+
+def test_a_folder_without_config_is_no_model(model):
+    with pytest.raises(
+        RepositoryError, match=r"org/model has no config.json, so it is not a transformers model; check the"
+    ):
+        model.config()
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def test_a_commit_of_a_model_is_linked():
+    assert files_at("org/name", COMMIT) == f"https://huggingface.co/org/name/tree/{COMMIT}"
+    assert files_at("gpt2", COMMIT) == f"https://huggingface.co/gpt2/tree/{COMMIT}"
+
+
+@pytest.mark.parametrize("commit", [None, "", "main", COMMIT[:-1], COMMIT.upper(), f"{COMMIT}\n", f"{COMMIT}/../x"])
+def test_what_is_no_commit_is_not_linked(commit):
+    assert files_at("org/name", commit) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [None, "", "./org", "org/../name", "org/name@main", "//evil.example/x", "javascript:alert(1)", "org/name?x=1",
+     "org/name#x", "org/na me", "org/<b>", "org/name\n"],
+)  # fmt: skip
+def test_what_is_no_name_on_the_hub_is_not_linked(name):
+    assert files_at(name, COMMIT) is None
+
+
+def test_letters_of_other_scripts_are_escaped_in_an_address():
+    assert files_at("org/naïve", COMMIT) == f"https://huggingface.co/org/na%C3%AFve/tree/{COMMIT}"
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["http://127.0.0.1:8000", "https://user:secret@mirror.example", "http://huggingface.co"]
+)
+def test_another_hub_is_never_linked(monkeypatch, endpoint):
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", endpoint)
+    assert files_at("org/name", COMMIT) is None
+
+
+def test_case_does_not_count_unless_two_folders_differ_in_nothing_else(tmp_path):
+    for name in ("Acme/Base", "fern/Child", "fern/child"):
+        (tmp_path / name).mkdir(parents=True)
+    assert spelled(tmp_path, "acme/base") == "Acme/Base"
+    assert spelled(tmp_path, "fern/child") == "fern/child"
+    assert spelled(tmp_path, "fern/CHILD") is None
+    assert spelled(tmp_path, "acme/none") is None
+    assert spelled(tmp_path, "none/base") is None
+
+
+def test_a_file_is_no_folder_of_a_model(tmp_path):
+    (tmp_path / "Acme").write_text("")
+    assert spelled(tmp_path, "acme/base") is None

@@ -1,0 +1,114 @@
+"""A model that an index has at its commit is not read again.
+
+Models are taken out of an index: all that are named or none, and nothing else.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from hf_lineage import Options
+from hf_lineage.errors import OptionError, SignatureError
+from hf_lineage.hub import commits
+from hf_lineage.index import build
+from hf_lineage.index.build import remove
+from hf_lineage.index.store import Catalogue
+from tests.models import EXAMPLES
+
+MLP = Options(paths=("mlp",))
+
+
+def test_an_account_is_added_by_commit_and_not_read_again(online, tmp_path, monkeypatch):
+    online.publish("acme/gpt2-base", EXAMPLES / "acme/gpt2-base")
+    models = commits.published("acme")
+    assert sorted(model.partition("@")[0] for model in models) == ["acme/gpt2-base", "acme/llama-base"]
+    first = list(build.build(models, Catalogue(tmp_path), MLP))
+    assert all(one.records and one.records[0].entry.commit for one in first)
+    monkeypatch.setattr(build, "open_model", lambda *_: pytest.fail("a model of the index was read again"))
+    assert [one.records for one in build.build(models, Catalogue(tmp_path), MLP)] == [(), ()]
+
+
+FIRST, SECOND = "0123abc" + 33 * "0", "4567def" + 33 * "0"
+
+
+@pytest.fixture
+def catalogue(signatures, tmp_path, monkeypatch):
+    """An index of a folder, of a model at two commits, and of another one; all rows but the last in one file."""
+    monkeypatch.chdir(tmp_path)
+    index, one = Catalogue(tmp_path / "index"), signatures["acme/llama-base"]
+    for name, commit in (("./base", None), ("org/model", FIRST), ("org/model", SECOND)):
+        index.add(replace(one, model=name, commit=commit))
+    index.compact()
+    index.add(replace(one, model="org/other", commit=FIRST))
+    return index
+
+
+def left(catalogue):
+    return [(entry.model, entry.commit[:7]) for entry in sorted(catalogue.entries())]
+
+
+EVERYTHING = [("./base", ""), ("org/model", "0123abc"), ("org/model", "4567def"), ("org/other", "0123abc")]
+
+
+@pytest.mark.parametrize(
+    ("models", "gone"),
+    [
+        (["org/model"], EVERYTHING[1:3]),
+        (["Org/Model@0123abc"], EVERYTHING[1:2]),
+        ([f"org/model@{SECOND}", "org/other"], EVERYTHING[2:]),
+        (["./base"], EVERYTHING[:1]),
+        (["base/"], EVERYTHING[:1]),
+        (["./base", "org/model", "org/other", "org/other"], EVERYTHING),
+    ],
+)
+def test_the_models_that_are_named_are_gone_with_their_signatures_and_no_others(catalogue, models, gone):
+    remove(models, catalogue)
+    assert left(catalogue) == [one for one in EVERYTHING if one not in gone]
+    assert len(list((catalogue.folder / "signatures").rglob("*.safetensors"))) == len(EVERYTHING) - len(gone)
+    assert all(catalogue.tested(entry) for entry in catalogue.entries())
+
+
+def test_a_folder_may_be_named_by_its_whole_path_and_need_not_be_there(catalogue, tmp_path):
+    remove([str(tmp_path / "base")], catalogue)
+    assert left(catalogue) == EVERYTHING[1:]
+
+
+@pytest.mark.parametrize(
+    "model", ["org/gone", "base", "org/model@0123", "org/model@main", "org/model@", "./gone", "x" * 5000, "a\0b"]
+)
+def test_where_one_is_not_in_the_index_nothing_is_removed(catalogue, model):
+    with pytest.raises(OptionError, match="so nothing was removed; `hf-lineage index list --index /"):
+        remove(["org/model", model], catalogue)
+    assert left(catalogue) == EVERYTHING
+
+
+def test_where_a_part_of_the_index_is_damaged_nothing_is_removed(catalogue):
+    file = next((catalogue.folder / "keys").glob("*.jsonl"))
+    file.write_bytes(b"")
+    with pytest.raises(SignatureError, match="is not a file of an index: it ends before line 1 of"):
+        remove(["org/model"], catalogue)
+    assert len(list((catalogue.folder / "signatures").rglob("*.safetensors"))) == len(EVERYTHING)
+
+
+def test_an_index_that_is_not_there_is_an_error_and_is_not_made(tmp_path):
+    with pytest.raises(OptionError, match="does not exist, so there is no index; check --index"):
+        remove(["org/model"], Catalogue(tmp_path / "none"))
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_model_without_a_signature_here_is_removed(catalogue):
+    for file in (catalogue.folder / "signatures").rglob("*.safetensors"):
+        file.unlink()
+    remove(["org/model"], catalogue)
+    assert left(catalogue) == [EVERYTHING[0], EVERYTHING[3]]
+
+
+def test_nothing_is_removed_behind_a_link(catalogue, tmp_path):
+    """Whoever wrote a checkout chose where its links lead."""
+    (tmp_path / ".git").mkdir()
+    (catalogue.folder / "keys").rename(tmp_path / "elsewhere")
+    (catalogue.folder / "keys").symlink_to(tmp_path / "elsewhere")
+    before = sorted((tmp_path / "elsewhere").iterdir())
+    with pytest.raises(SignatureError, match="is a link and is not followed"):
+        remove(["org/other"], catalogue)
+    assert sorted((tmp_path / "elsewhere").iterdir()) == before

@@ -1,0 +1,69 @@
+"""The models of a tree are read with what they declare; what cannot be read does not stop the others."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from hf_lineage import Options
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.evaluate import evaluate
+from hf_lineage.evidence.relation import Means
+from hf_lineage.index.build import gather, indexed, together
+from hf_lineage.index.tree import Mark, grow
+from tests.blends import BASE, B, blended
+from tests.models import EXAMPLES, WEIGHTS, card, fine_tuned, tiny_llama
+
+HUB = Options(local_hub=EXAMPLES, paths=("mlp",))
+MODELS = ("acme/llama-base", "heron/llama-int8-rounded", "acme/none", "acme/llama-base")
+
+
+def test_models_are_read_once_each_and_an_error_is_told():
+    gathered = gather(MODELS, HUB)
+    assert [member.name for member in gathered.members] == ["acme/llama-base", "heron/llama-int8-rounded"]
+    assert [claim.base for claim in gathered.members[1].claims] == ["acme/llama-base"]
+    assert gathered.problems[0].startswith("acme/none: ")
+    base, rounded = (member.signature for member in gathered.members)
+    verdict = evaluate(base, rounded, Criteria(permutations=99))
+    assert Means.QUANTIZED in gathered.seen(0, 1, verdict).means
+    assert Means.QUANTIZED not in gathered.seen(1, 0, verdict).means
+
+
+def test_a_folder_by_two_names_is_one_model_and_the_base_of_who_declares_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    base = tiny_llama(Path("base"))
+    for number, declared in enumerate(("base", "./base", "org/base")):
+        card(fine_tuned(base, Path(f"child-{number}"), seed=number), declared, "finetune")
+    models = ("./base", "./base/", str(tmp_path / "base"), "./child-0", "./child-1", "./child-2")
+    gathered = gather(models, Options(paths=("mlp",)))
+    tree = grow(gathered.members, "mlp", Criteria(permutations=99))
+    assert tree.models == ("./base", "./child-0", "./child-1", "./child-2")
+    assert {(edge.parent, edge.child, edge.mark) for edge in tree.edges} == {
+        ("./base", "./child-0", Mark.VERIFIED),
+        ("./base", "./child-1", Mark.VERIFIED),
+        ("./base", "./child-2", Mark.MEASURED),
+        ("org/base", "./child-2", Mark.DECLARED),
+    }
+
+
+def test_models_of_an_index_have_signatures_alone(catalogue):
+    of_index = indexed(catalogue, "mlp")
+    assert {member.claims for member in of_index.members} == {()}
+    both = together(gather(MODELS[:2], HUB), of_index)
+    names = [member.name for member in both.members]
+    assert len(names) == len(set(names)) == len(both.opened) == 8
+    assert both.members[0].claims == () != both.members[1].claims
+
+
+def test_the_weights_of_a_blend_tell_its_parents_until_they_are_gone(tmp_path):
+    folder = blended(tmp_path / "rio", {BASE: 0.43, B: 0.57})
+    gathered = gather([str(folder), BASE, B], HUB)
+    assert [round(share.value, 2) for share in gathered.blend(0, (1, 2)).shares.parents] == [0.43, 0.57]
+    (folder / WEIGHTS).unlink()
+    assert gathered.blend(0, (1, 2)) is None
+    assert together(gather([], HUB), replace(gathered, opened=(None,) * 3)).blend(0, (1, 2)) is None
+
+
+def test_one_that_was_trained_on_lies_between_two_others_and_is_no_blend(tmp_path):
+    folder = fine_tuned(blended(tmp_path / "rio", {BASE: 0.43, B: 0.57}), tmp_path / "trained", noise=0.005)
+    gathered = gather([str(folder), BASE, B], HUB)
+    tree = grow(gathered.members, "mlp", Criteria(permutations=99), blends=gathered.blend)
+    assert not any("blend" in edge.seen for edge in tree.edges)

@@ -1,0 +1,108 @@
+"""A relative between a model and its declared base is noted; a sibling on the same data, and a copy, is not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hf_lineage import Options, check
+from hf_lineage.errors import NetworkError, OptionError
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.index.differences import products, scaled
+from hf_lineage.index.identify import identify
+from hf_lineage.index.nearest import between, nearer, noted, relatives, searched
+from hf_lineage.index.store import Catalogue, signature_file
+from tests.blends import half_and_half
+from tests.models import EXAMPLES
+from tests.server.client import connect_to_nothing
+
+BASE, OPTIONS = "acme/llama-base", Options(local_hub=EXAMPLES)
+
+
+def step(rng, size):
+    """A change of a base in two layers, of a size beside it."""
+    made = rng.normal(size=(2, 16, 8)).astype(np.float32)
+    return size * made / np.linalg.norm(made, axis=(1, 2), keepdims=True)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.45])
+def test_in_200_trials_siblings_are_not_noted_and_intermediates_are(share):
+    """Siblings have so much of their change in common, as a cosine; a child changes as much again, or less."""
+    rng, wrong, missed = np.random.default_rng(0), 0, 0
+    for _ in range(200):
+        base, common = step(rng, 1.0), step(rng, 1.0)
+        one, other = (base + 0.1 * (share**0.5 * common + step(rng, (1 - share) ** 0.5)) for _ in range(2))
+        child = one + step(rng, 0.1 * rng.uniform(0.2, 1.0))
+        wrong += between(products([scaled(each) for each in (one, base, other)])) is not None
+        missed += between(products([scaled(each) for each in (child, base, one)])) is None
+    assert missed == 0
+    assert wrong <= (0 if share == 0.3 else 60)  # at random two directions of 128 numbers have .09 in common
+
+
+def test_a_copy_of_the_base_is_not_nearer():
+    rng = np.random.default_rng(1)
+    base = step(rng, 1.0)
+    model = base + step(rng, 0.1)
+    assert between(products([scaled(each) for each in (model, base, base)])) is None
+
+
+@pytest.mark.long
+def test_siblings_on_the_same_data_are_not_noted(signatures, catalogue):
+    for name in ("fern/llama-finetune-b", "fern/llama-lora-merged", "heron/llama-pruned-50", "moss/llama-continued"):
+        assert nearer(relatives(signatures[name], signatures[BASE], "mlp", catalogue, Criteria(permutations=199))) == []
+
+
+def test_the_parents_of_a_merge_are_nearer_than_their_base(signatures, catalogue):
+    found = nearer(
+        relatives(signatures["fern/llama-merge-a-b"], signatures[BASE], "mlp", catalogue, Criteria(permutations=199))
+    )
+    assert sorted(one.model for one in found) == ["fern/llama-finetune-a", "fern/llama-finetune-b"]
+
+
+def test_a_report_gets_a_sentence_and_keeps_its_verdict(signatures, tmp_path):
+    catalogue = Catalogue(tmp_path)
+    catalogue.add(replace(signatures["fern/llama-finetune-a"], model="org/red"))
+    report = check("fern/llama-merge-a-b", (BASE,), OPTIONS)
+    after = noted(report, catalogue)
+    (note,), (relative,) = after.notes, after.relatives
+    assert (relative.model, relative.base, round(relative.along**2, 2)) == ("org/red", BASE, 0.57)
+    assert (after.rows, after.exit_code) == (report.rows, report.exit_code)
+    assert "is a nearer relative than the base acme/llama-base: it shares 57% of" in note
+    assert "shared training data alone can cause up to 0.5" in note
+
+
+def test_a_model_that_gave_more_than_a_base_of_which_a_part_was_taken_is_named(signatures, tmp_path):
+    catalogue = Catalogue(tmp_path / "index")
+    for name in (BASE, host := "otter/llama-independent"):
+        catalogue.add(signatures[name])
+    graft = half_and_half(tmp_path / "graft", {host: 0.0, BASE: 1.0}, "layers.[14].")
+    told = f"{host}, which is in the index, is nearer than {{}}base {BASE}: 67% of what the model's units write has"
+    for declares, word in ((f"base_model: {BASE}", "the declared "), ("license: mit", "the ")):
+        (graft / "README.md").write_text(f"---\n{declares}\n---\n")
+        (note,) = noted(check(str(graft), () if "declared" in word else (BASE,), OPTIONS), catalogue).notes
+        assert note.startswith(told.format(word)), note
+
+
+def on_hub(folder, signature):
+    """An index of one model whose signature is on the Hub."""
+    catalogue = Catalogue(folder, "wren/index@" + "0" * 40)
+    (entry,) = catalogue.add(signature)
+    (folder / signature_file(entry)).unlink()
+    return catalogue
+
+
+def test_a_report_keeps_its_verdict_where_the_hub_has_no_answer(signatures, tmp_path, monkeypatch):
+    catalogue = on_hub(tmp_path / "index", signatures["fern/llama-finetune-a"])
+    report = check("fern/llama-merge-a-b", (BASE,), Options(local_hub=EXAMPLES))
+    connect_to_nothing(tmp_path / "cache", monkeypatch)
+    after = noted(report, catalogue)
+    assert (after.rows, after.exit_code, after.relatives) == (report.rows, report.exit_code, ())
+    (note,) = after.notes
+    assert note.startswith("the index was not searched for acme/llama-base: wren/index cannot be fetched from the Hub")
+    with pytest.raises(NetworkError):  # nobody is told that no relative was found
+        identify(signatures["fern/llama-merge-a-b"], "mlp", catalogue, Criteria(permutations=199))
+
+
+def test_a_folder_that_is_not_there_is_told_before_anything_is_read(tmp_path):
+    with pytest.raises(OptionError, match="does not exist"):
+        searched(str(tmp_path / "none"))

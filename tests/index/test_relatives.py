@@ -1,0 +1,84 @@
+"""Families are joined by exact tests, and a pair that cannot be compared or is not alike costs no test.
+
+A root is where claims lead away from, and an edge has a direction only where something leads along it.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.index.relatives import (
+    Member,
+    PairTests,
+    crossed,
+    declarations,
+    families_of,
+    in_folders,
+    oriented,
+    root_of,
+)
+
+NAMES = ("acme/gpt2-base", "fern/gpt2-finetune-a", "acme/llama-base", "otter/llama-independent")
+
+
+@pytest.fixture
+def tests(signatures):
+    return PairTests([Member(name, signatures[name]) for name in NAMES], "mlp", Criteria(permutations=99))
+
+
+def test_two_families_and_who_is_alone(tests):
+    home = families_of(tests, [])
+    assert home[0] == home[1]
+    assert len(set(home)) == 3
+    assert set(tests.done) == {(0, 1)}
+
+
+def test_a_signature_by_another_recipe_is_not_compared(tests):
+    other = replace(tests.members[1].signature, recipe=replace(tests.members[1].signature.recipe, version=99))
+    apart = replace(tests, members=[tests.members[0], replace(tests.members[1], signature=other)])
+    assert apart.verdict(0, 1) is None
+    assert apart.scores() == []
+
+
+def test_a_claim_is_joined_to_its_base_in_any_case_and_never_to_itself(tests):
+    claims = tuple(Claim(base, None, ("README.md",)) for base in ("ACME/gpt2-base", "fern/gpt2-finetune-a", "org/gone"))
+    members = [tests.members[0], replace(tests.members[1], claims=claims)]
+    assert [(one.child, one.base, one.claim.base) for one in declarations(members)] == [
+        (1, 0, "ACME/gpt2-base"),
+        (1, None, "org/gone"),
+    ]
+
+
+def test_a_declared_name_is_joined_to_the_folder_of_that_name_only_where_the_weights_agree(tests, monkeypatch):
+    monkeypatch.chdir("/")
+    claims = tuple(Claim(base, None, ("README.md",)) for base in ("base", "./other", "child", "org/gone"))
+    folders = ("/base", "/child", "/elsewhere", "/other")
+    members = [replace(one, folder=folder) for one, folder in zip(tests.members, folders, strict=True)]
+    members[1] = replace(members[1], claims=claims)
+    joined = in_folders(replace(tests, members=members), list(declarations(members)))
+    assert [(one.claim.base, one.base) for one in joined] == [
+        ("base", 0), ("./other", None), ("child", None), ("org/gone", None)
+    ]  # fmt: skip
+
+
+CHAIN = {0: {1: 1.0}, 1: {0: 1.0, 2: 1.0, 3: 2.0}, 2: {1: 1.0}, 3: {1: 2.0}}
+
+
+def test_the_root_is_the_model_that_others_declare():
+    assert root_of(CHAIN, [(0, 2), (0, 1)], 4) == 0
+    assert list(oriented(CHAIN, 0)) == [(0, 1), (1, 2), (1, 3)]
+
+
+def test_without_evidence_the_tree_hangs_on_the_node_with_most_branches():
+    assert root_of(CHAIN, [], 4) == 1
+    assert root_of(CHAIN, [], 3) == 3
+
+
+def test_a_claim_gives_direction_to_the_edges_it_leads_along_and_to_no_others():
+    assert [crossed(CHAIN, [(0, 2)], edge) for edge in ((0, 1), (1, 2), (1, 3), (2, 1))] == [True, True, False, False]
+
+
+def test_claims_that_lead_both_ways_give_no_direction():
+    assert not crossed(CHAIN, [(0, 1), (2, 0)], (0, 1))

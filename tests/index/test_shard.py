@@ -1,0 +1,252 @@
+"""A shard is read as untrusted input: whatever is wrong with it is one clear line, before anything large is read."""
+
+import json
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+from hf_lineage.errors import SignatureError
+from hf_lineage.evidence.comparison import compare_paths
+from hf_lineage.index import shard as module
+from hf_lineage.index.shard import (
+    BITS,
+    Entry,
+    Group,
+    Shard,
+    ShardGoneError,
+    entries_at,
+    for_testing,
+    halves,
+    joined,
+    key_of,
+    similarities,
+    write,
+)
+
+ENTRY = Entry("org/model", "c" * 40, "mlp", 64, 2, "mlp-robust-64")
+
+HEADER = {"version": 1, "path": "mlp", "width": 64, "recipe": "mlp-robust-64"}
+
+LINE = {"model": "org/model", "commit": "c" * 40, "layers": 2}
+
+KEYS = np.random.default_rng(0).integers(0, 256, (9000, 256), np.uint8)
+
+
+def entries(count, **changes):
+    return [replace(ENTRY, model=f"org/model-{number:04}", **changes) for number in range(count)]
+
+
+def test_what_was_written_is_read_back_whole_and_row_by_row(tmp_path):
+    shard = Shard.open(write(tmp_path, "a", entries(9000), KEYS))
+    assert (shard.group, shard.rows) == (Group("mlp", 64, "mlp-robust-64"), 9000)
+    assert np.array_equal(shard.keys(), KEYS)
+    assert [len(some) for some in shard.pieces()] == [4096, 4096, 808]
+    assert shard.entries() == entries(9000)
+    assert [one.model for one in shard.entries([8000, 0])] == ["org/model-8000", "org/model-0000"]
+
+
+def test_rows_are_counted_on_from_one_shard_to_the_next(tmp_path):
+    shards = [Shard.open(write(tmp_path, name, entries(count), KEYS[:count])) for name, count in (("a", 3), ("b", 5))]
+    assert entries_at(shards, [4, 0, 2]) == [entries(5)[1], entries(3)[0], entries(3)[2]]
+
+
+def test_joined_each_model_is_there_once_in_order_with_its_last_key(tmp_path):
+    one = Shard.open(write(tmp_path, "a", entries(3)[::-1], KEYS[:3]))
+    other = Shard.open(write(tmp_path, "b", entries(2), KEYS[3:5]))
+    gone = Shard.open(write(tmp_path, "c", entries(1), KEYS[:1]))
+    gone.remove()
+    read, models, keys = joined([one, other, gone])
+    assert (read, models) == ([one, other], entries(3))
+    assert np.array_equal(keys, KEYS[[3, 4, 0]])
+
+
+def test_a_shard_that_is_joined_meanwhile_is_gone(tmp_path):
+    shard = Shard.open(write(tmp_path, "a", entries(3), KEYS[:3]))
+    shard.remove()
+    assert list(tmp_path.iterdir()) == []
+    for read in (lambda: Shard.open(shard.file), shard.entries, shard.keys):
+        with pytest.raises(ShardGoneError, match="is gone; run again"):
+            read()
+
+
+def refused(read):
+    with pytest.raises(SignatureError) as raised:
+        read()
+    message = str(raised.value)
+    assert message.isprintable()
+    assert len(message) < 500
+    assert message.endswith("; remove it and add its models again")
+    return message
+
+
+def stored(header=HEADER, tensors=None):
+    text = header if isinstance(header, str) else json.dumps(header)
+    return save(tensors or {"keys": KEYS[:3]}, {"index": text})
+
+
+def claiming(shape, size):
+    """A file that claims keys of a shape, with so many bytes behind its header."""
+    end = int(np.prod([float(one) for one in shape]))
+    header = {"__metadata__": {"index": json.dumps(HEADER)}}
+    text = json.dumps(header | {"keys": {"dtype": "U8", "shape": shape, "data_offsets": [0, end]}}).encode()
+    return len(text).to_bytes(8, "little") + text + bytes(size)
+
+
+HOSTILE_KEYS = {
+    "nothing": (b"", "the header claims 0 bytes in a file of 0"),
+    "no header": (b"x" * 100, "the header claims"),
+    "a header of a terabyte": ((10**12).to_bytes(8, "little") + b"{}", "the header claims 1000000000000 bytes"),
+    "a long header": (stored(HEADER | {"recipe": "r" * 2**15}), "the header claims"),
+    "truncated": (stored()[:-1], ""),
+    "more than the header says": (stored() + b"x", ""),
+    "more rows than there are": (claiming([10**6, 256], 768), ""),
+    "a trillion rows": (claiming([10**12, 256], 768), ""),
+    "rows without bytes": (claiming([2**62, 0], 0), "its keys are U8 of [4611686018427387904, 0], not U8"),
+    "no rows of it": (claiming([], 1), "its keys are U8 of [0], not U8"),
+    "another type": (stored(tensors={"keys": KEYS[:3].astype(np.float32)}), "its keys are F32 of [3, 256], not U8"),
+    "NaN": (stored(tensors={"keys": np.full((3, 256), np.nan)}), "its keys are F64 of [3, 256], not U8"),
+    "short keys": (stored(tensors={"keys": KEYS[:3, :8].copy()}), "its keys are U8 of [3, 8], not U8"),
+    "another name": (stored(tensors={"key": KEYS[:3]}), "it does not hold one tensor with the name keys"),
+    "two tensors": (stored(tensors={"keys": KEYS, "more": KEYS}), "it does not hold one tensor with the name keys"),
+    "no metadata": (save({"keys": KEYS[:3]}), "Input data was truncated"),
+    "no JSON": (stored("{"), "Input data was truncated"),
+    "deep JSON": (stored("[" * 5000), ""),
+    "another version": (stored(HEADER | {"version": 9}), "its keys were made in another way (version 9, not 1)"),
+    "an unknown path": (stored(HEADER | {"path": "nose"}), "its path is not one of mlp, "),
+    "no width": (stored(HEADER | {"width": 0}), "Expected `int` >= 2"),
+    "a width that is NaN": (stored(json.dumps(HEADER).replace("64,", "NaN,")), "JSON is malformed"),
+    "a large width": (stored(HEADER | {"width": 2**62}), "Expected `int` <= "),
+    "a recipe with a line end": (stored(HEADER | {"recipe": "r\n"}), "Expected `str` matching regex"),
+    "another key": (stored(HEADER | {"more": 1}), "Object contains unknown field `more`"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE_KEYS)
+def test_keys_that_are_none_are_one_line(tmp_path, case):
+    content, why = HOSTILE_KEYS[case]
+    (tmp_path / "a.safetensors").write_bytes(content)
+    assert why in refused(lambda: Shard.open(tmp_path / "a.safetensors"))
+
+
+def test_more_rows_than_an_index_may_have_are_one_line(tmp_path, monkeypatch):
+    file = write(tmp_path, "a", entries(3), KEYS[:3])
+    monkeypatch.setattr(module, "MOST_ROWS", 2)
+    assert "its keys are U8 of [3, 256], not U8 of at most [2, 256]" in refused(lambda: Shard.open(file))
+
+
+def line(**changes):
+    return json.dumps(LINE | changes).encode() + b"\n"
+
+
+GOOD = line(model="org/a") + line(model="org/b") + line(model="org/c")
+
+HOSTILE_LINES = {
+    "nothing": (b"", "it ends before line 1 of 3"),
+    "too few": (GOOD[: GOOD.index(b"org/c")], "it ends before line 3 of 3"),
+    "too many": (GOOD + line(), "it has more lines than there are keys, 3"),
+    "a line without end": (b"{" * 10**6, "it ends before line 1 of 3, or that is too long"),
+    "no JSON": (b"x\n" * 3, "JSON is malformed"),
+    "no text": (b"\xff\n" * 3, ""),
+    "deep JSON": ((b"[" * 1000 + b"]" * 1000 + b"\n") * 3, "Expected `object`, got `array`"),
+    "deep inside": (line(model="org/a", more=1).replace(b"1}", b"[" * 1000 + b"]" * 1000 + b"}") * 3, ""),
+    "twice": (line() * 3, "a model is in it twice"),
+    "no name": (line(model="") * 3, "the name has 0 bytes, not 1 to 4096"),
+    "a long name": (line(model="a" * 5000) * 3, "the name has 5000 bytes, not 1 to 4096"),
+    "a name with a line end": (line(model="org/a\n::error::") * 3, "has characters that are not printed"),
+    "a name that moves the cursor": (line(model="org/\x1b[2J") * 3, "has characters that are not printed"),
+    "half a surrogate pair": (b'{"model": "\\ud800", "commit": "", "layers": 2}\n' * 3, ""),
+    "a number for a name": (line(model=7) * 3, "Expected `str`, got `int`"),
+    "a commit that is none": (line(commit="main") * 3, "Expected `str` matching regex"),
+    "no layers": (line(layers=0) * 3, "Expected `int` >= 1"),
+    "NaN layers": (line().replace(b"2}", b"NaN}") * 3, "JSON is malformed"),
+    "a large number": (line().replace(b"2}", b"1" * 5000 + b"}") * 3, ""),
+    "another key": (line(source="eve/index") * 3, "Object contains unknown field `source`"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE_LINES)
+def test_lines_that_are_no_models_are_one_line(tmp_path, case):
+    content, why = HOSTILE_LINES[case]
+    shard = Shard.open(write(tmp_path, "a", entries(3), KEYS[:3]))
+    shard.models.write_bytes(content)
+    assert why in refused(shard.entries)
+
+
+def test_a_file_that_changes_while_it_is_read_is_one_line(tmp_path):
+    shard = Shard.open(write(tmp_path, "a", entries(3), KEYS[:3]))
+    shard.file.write_bytes(shard.file.read_bytes()[:-1])
+    assert "the file changed after its header was read" in refused(shard.keys)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such files there")
+def test_a_pipe_is_not_waited_for_and_a_device_not_read(tmp_path):
+    os.mkfifo(tmp_path / "a.safetensors")
+    (tmp_path / "b.safetensors").symlink_to("/dev/zero")
+    for name in "ab":
+        refused(lambda name=name: Shard.open(tmp_path / f"{name}.safetensors"))
+
+
+def cosine(one, other):
+    return float(similarities(key_of(one.paths["mlp"]), key_of(other.paths["mlp"])[None])[0])
+
+
+def test_the_cosine_of_two_keys_is_about_the_score(signatures):
+    base = signatures["acme/llama-base"]
+    for name in ("fern/llama-finetune-a", "heron/llama-pruned-50", "moss/llama-continued", "magpie/llama-grafted"):
+        score = compare_paths(base.paths["mlp"], signatures[name].paths["mlp"]).score
+        assert cosine(base, signatures[name]) == pytest.approx(score, abs=0.1)
+
+
+def test_independent_models_have_unlike_keys(signatures):
+    base = signatures["acme/llama-base"]
+    for name in ("otter/llama-independent", "heron/llama-distilled", "magpie/llama-liar"):
+        assert abs(cosine(base, signatures[name])) < 0.15
+
+
+def test_a_key_does_not_depend_on_the_order_of_the_layers(signatures):
+    path = signatures["acme/llama-base"].paths["mlp"]
+    assert np.unpackbits(key_of(path) ^ key_of(path.select([3, 1, 0, 5, 4, 2]))).sum() < 8
+
+
+def test_permuting_the_coordinates_of_the_test_leaves_the_key_as_it_is(signatures):
+    path = signatures["acme/llama-base"].paths["mlp"]
+    _, tested = halves(96)
+    order = np.arange(96)
+    order[tested] = np.random.default_rng(0).permutation(tested)
+    permuted = replace(path, corner=path.corner[:, order][:, :, order])
+    assert not np.array_equal(permuted.corner, path.corner)
+    assert np.array_equal(key_of(permuted), key_of(path))
+
+
+@pytest.mark.parametrize("size", [2, 7, 96, 128])
+def test_every_coordinate_is_in_one_half(size):
+    key, test = halves(size)
+    assert sorted([*key, *test]) == list(range(size))
+    assert len(key) == size // 2
+
+
+def test_a_test_is_made_of_the_other_half(signatures):
+    whole = signatures["acme/llama-base"]
+    part = for_testing(whole, "mlp")
+    _, chosen = halves(96)
+    assert np.array_equal(part.paths["mlp"].corner, whole.paths["mlp"].corner[:, chosen][:, :, chosen])
+    assert np.array_equal(part.paths["mlp"].sketch, whole.paths["mlp"].sketch)
+
+
+def test_a_layer_without_weights_adds_nothing(signatures):
+    path = signatures["acme/llama-base"].paths["mlp"]
+    corner = path.corner.copy()
+    corner[2] = 0
+    silent = key_of(replace(path, corner=corner))
+    assert np.array_equal(silent, key_of(path.select([0, 1, 3, 4, 5])))
+
+
+def test_similarities_of_many_keys_are_those_of_each():
+    keys = np.random.default_rng(1).integers(0, 256, (40_000, BITS // 8), dtype=np.uint8)
+    cosines = similarities(keys[7], keys)
+    assert cosines[7] == 1
+    assert cosines[[0, 39_999]] == pytest.approx([similarities(keys[7], keys[[at]])[0] for at in (0, 39_999)])
+    assert len(similarities(keys[7], keys[:0])) == 0

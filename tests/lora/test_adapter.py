@@ -1,0 +1,226 @@
+"""Reading a LoRA adapter by itself."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.errors import CheckpointError, NothingToCompare
+from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
+from hf_lineage.lora.adapter import LARGEST_RANK, form_of, forms, instead, only_lora, open_lora
+from hf_lineage.lora.adjacent_matrices import finite
+from tests.adapters import LINEAR, WEIGHTS, change, pair, trained, written
+from tests.models import edit_json, spoil, tiny_gpt2, tiny_llama
+
+UP = "model.layers.0.mlp.up_proj"
+
+
+def repo(folder):
+    return RepoRef("org/adapter", folder)
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory):
+    said = {"vocab_size": 256, "intermediate_size": 48, "tie_word_embeddings": True, "max_position_embeddings": 64}
+    folder = tiny_llama(tmp_path_factory.mktemp("llama") / "base", **said)
+    return spoil(folder, lambda tensors: tensors.update({"model.embed_tokens.weight": torch.randn(256, 32)}))
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize(
+    ("settings", "kind", "modules"),
+    [
+        ({}, "LoRA", 14),
+        ({"use_rslora": True}, "rsLoRA", 14),
+        ({"use_dora": True}, "DoRA", 14),
+        ({"target_modules": "all-linear"}, "LoRA", 14),
+        ({"target_modules": r".*layers\.1\..*(q|v)_proj"}, "LoRA", 2),
+        ({"layers_to_transform": [1]}, "LoRA", 7),
+        ({"rank_pattern": {"up_proj": 6}, "alpha_pattern": {"down_proj": 3}}, "LoRA", 14),
+        ({"modules_to_save": ["embed_tokens"]}, "LoRA", 14),
+        ({"init_lora_weights": "gaussian"}, "LoRA from gaussian", 14),
+        ({"init_lora_weights": False}, "LoRA from random factors", 14),
+        ({"init_lora_weights": "pissa_niter_4"}, "LoRA from pissa", 14),
+        ({"init_lora_weights": "olora"}, "LoRA from olora", 14),
+    ],
+)
+def test_an_adapter_of_peft_is_read_with_the_products_that_peft_makes_of_it(tmp_path, llama, settings, kind, modules):
+    from peft import PeftModel
+
+    folder = trained(llama, tmp_path / "lora", steps=2, **settings)
+    lora = open_lora(repo(folder))
+    assert (lora.kind, len(lora.modules)) == (kind, modules)
+    assert not lora.order_matters
+    config = json.loads((folder / ADAPTER_CONFIG).read_text())
+    model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(llama, dtype=torch.float32), folder)
+    for name, layer in model.named_modules():
+        if not hasattr(layer, "lora_A") or "default" not in layer.lora_A:
+            continue
+        module = name.removeprefix("base_model.model.")
+        second, first = lora.read(module)
+        alpha = config["alpha_pattern"].get(module.rpartition(".")[2], config["lora_alpha"])
+        rank = lora.modules[module].rank
+        scale = alpha / (rank**0.5 if config["use_rslora"] else rank)
+        assert lora.modules[module].scale >= scale * 0.999
+        added = layer.get_delta_weight("default").detach().numpy()
+        assert np.allclose(scale * second @ first, added, atol=1e-6)
+        assert added.shape == (lora.modules[module].rows, lora.modules[module].columns)
+
+
+def test_fused_targets_of_a_transposed_class_are_read_as_peft_names_them(tmp_path):
+    said = {"vocab_size": 256, "n_positions": 64}
+    base = tiny_gpt2(tmp_path / "base", **said)
+    spoil(base, lambda t: t.update({"wte.weight": torch.randn(256, 32), "wpe.weight": torch.randn(64, 32)}))
+    folder = trained(base, tmp_path / "lora", steps=1, target_modules=["c_attn", "c_fc"], fan_in_fan_out=True)
+    modules = open_lora(repo(folder)).modules
+    shapes = {name: (factors.rows, factors.columns) for name, factors in modules.items() if ".h.0." in name}
+    assert shapes == {"transformer.h.0.attn.c_attn": (96, 32), "transformer.h.0.mlp.c_fc": (128, 32)}
+
+
+def test_what_is_no_factor_is_counted_and_left_alone(tmp_path, llama):
+    assert open_lora(repo(trained(llama, tmp_path / "a", steps=1, use_dora=True))).beside == 14
+    saved = trained(llama, tmp_path / "b", steps=1, target_modules=["v_proj"], modules_to_save=["embed_tokens"])
+    assert open_lora(repo(saved)).beside >= 1
+
+
+def test_the_name_that_trainers_leave_in_is_read_too(tmp_path):
+    factors = {name.replace(".weight", ".default.weight"): tensor for name, tensor in pair(UP, 48, 32).items()}
+    assert set(open_lora(repo(written(tmp_path, factors))).modules) == {UP}
+
+
+def test_a_repository_with_a_model_in_it_is_no_adapter_alone(tmp_path, llama):
+    folder = written(tmp_path / "lora", pair(UP, 48, 32))
+    assert only_lora(repo(folder))
+    assert not only_lora(repo(llama))
+    edit_json(folder / "config.json", model_type="llama")
+    assert not only_lora(repo(folder))
+
+
+def test_loftq_is_marked(tmp_path):
+    folder = written(tmp_path, pair(UP, 48, 32), init_lora_weights="loftq")
+    assert open_lora(repo(folder)).order_matters == "loftq"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"peft_type": "IA3"}, "holds an adapter of the kind IA3; hf-lineage tests only LoRA adapters"),
+        ({"peft_type": None}, "holds an adapter of the kind None"),
+        ({"layer_replication": [[0, 2], [1, 3]]}, "sets `layer_replication`"),
+        ({"use_bdlora": {"x": 1}}, "sets `use_bdlora`"),
+        ({"init_lora_weights": "without_commands-of"}, "sets `init_lora_weights` to without_commands-of"),
+        ({"init_lora_weights": [["pissa"]]}, "sets `init_lora_weights` to"),
+        ({"r": LARGEST_RANK + 1}, "adapters of a rank above 2048 are not compared"),
+    ],
+)
+def test_other_adapters_are_nothing_to_compare(tmp_path, settings, message):
+    folder = written(tmp_path, pair(UP, 48, 32), **settings)
+    with pytest.raises(NothingToCompare, match=message):
+        open_lora(repo(folder))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"r": 0}, "gives the rank 0, which must be a positive integer"),
+        ({"r": -3}, "gives the rank -3"),
+        ({"r": "8"}, "gives the rank '8'"),
+        ({"r": True}, "gives the rank True"),
+        ({"r": None, "rank_pattern": {"up": 2.5}}, "gives the rank 2.5"),
+        ({"lora_alpha": "16"}, "gives the scale '16', not a number"),
+        ({"alpha_pattern": {"up": None}}, "gives the scale None"),
+        ({"alpha_pattern": [4]}, r"gives the scale \[4\]"),
+        ({"lora_alpha": 10**400}, "gives the scale 1000"),
+        ({"rank_pattern": {"up": None}}, "gives the rank None"),
+        ({"rank_pattern": [1]}, "`rank_pattern` of adapter_config.json is not a mapping"),
+        ({"r": 3}, r"do not multiply to a matrix of a rank that adapter_config.json gives \(3\)"),
+    ],
+)
+def test_a_configuration_without_a_rank_is_damaged(tmp_path, settings, message):
+    folder = written(tmp_path, pair(UP, 48, 32), **settings)
+    with pytest.raises(CheckpointError, match=message):
+        open_lora(repo(folder))
+
+
+def swapped(factors):
+    a, b = sorted(factors)
+    factors[a], factors[b] = factors[b].clone(), factors[a].clone()
+
+
+@pytest.mark.parametrize(
+    ("edit", "error", "message"),
+    [
+        (swapped, CheckpointError, "do not multiply"),
+        (lambda factors: factors.pop(min(factors)), CheckpointError, "without its other factor"),
+        (lambda factors: factors.update({k: v[:, :0] for k, v in factors.items()}), NothingToCompare, "of size 0"),
+        (lambda factors: factors.update({min(factors): torch.ones(2, 0)}), CheckpointError, "without its other factor"),
+        (lambda factors: [factors.pop(name) for name in list(factors)], NothingToCompare, "holds no tensors"),
+    ],
+)
+def test_factors_that_do_not_fit_each_other_are_damaged(tmp_path, edit, error, message):
+    folder = change(written(tmp_path, pair(UP, 48, 32)), edit)
+    with pytest.raises(error, match=message):
+        open_lora(repo(folder))
+
+
+def test_swapped_factors_of_a_square_matrix_are_damaged(tmp_path):
+    folder = change(written(tmp_path, pair("model.layers.0.self_attn.o_proj", 32, 32)), swapped)
+    with pytest.raises(CheckpointError, match="do not multiply to a matrix of a rank"):
+        open_lora(repo(folder))
+
+
+def test_a_pickled_adapter_is_never_opened(tmp_path):
+    folder = written(tmp_path, pair(UP, 48, 32))
+    (folder / WEIGHTS).rename(folder / "adapter_model.bin")
+    with pytest.raises(NothingToCompare, match=r"has no adapter_model.safetensors"):
+        open_lora(repo(folder))
+
+
+def test_numbers_that_are_not_finite_are_seen():
+    assert finite(np.ones(2, np.float32), np.zeros((0, 2), np.float32))
+    assert not finite(np.array([1, np.nan], np.float32))
+    assert not finite(np.ones(1, np.float32), np.array([np.inf], np.float32))
+
+
+def test_all_names_that_peft_gives_linear_modules_are_known(tmp_path, llama):
+    lora = open_lora(repo(trained(llama, tmp_path / "lora", steps=1)))
+    assert {module.rpartition(".")[2] for module in lora.modules} == set(LINEAR)
+
+
+@pytest.mark.parametrize(
+    ("settings", "scale"),
+    [({}, 4.0), ({"lora_alpha": 3}, 1.5), ({"use_rslora": True, "lora_alpha": 2}, 2**0.5), ({"lora_alpha": -3}, 1.5)],
+)
+def test_the_scale_is_that_of_peft(tmp_path, settings, scale):
+    folder = written(tmp_path, pair(UP, 48, 32), **settings)
+    assert open_lora(repo(folder)).modules[UP].scale == pytest.approx(scale)
+
+
+def test_of_several_scales_the_largest_counts(tmp_path):
+    folder = written(tmp_path, pair(UP, 48, 32), alpha_pattern={"(a+)+$": 12, "up_proj": 2})
+    assert open_lora(repo(folder)).modules[UP].scale == 6
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "settings"),
+    [
+        ({"peft_type": "LORA"}, "peft", {"peft_type": "LORA"}),
+        ({"lora_parameters": {"rank": 4, "scale": 2.0}}, "mlx-lm", {"peft_type": "lora", "r": 4, "lora_alpha": 2.0}),
+        ({"lora_parameters": 7, "fine_tune_type": "full"}, "mlx-lm", {"peft_type": "full"}),
+    ],
+)
+def test_settings_have_the_names_of_peft(config, name, settings):
+    form, found = form_of(config)
+    assert (form["name"], found) == (name, settings)
+    assert all(one.keys() == form.keys() for one in forms()["configured"])
+
+
+def test_hostile_names_cost_nothing():
+    began = time.perf_counter()
+    names = [end * 10**5 for end in (".lora_A", ".lora_A (0, ", "lora_embedding_A ", ".")]
+    assert [*instead({name: TensorInfo((1,), (name,)) for name in names})]
+    assert time.perf_counter() - began < 1

@@ -1,0 +1,207 @@
+"""What an adapter adds to each matrix, beside the matrix of the base that its gradient passed through."""
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from hf_lineage import compare
+from hf_lineage.errors import CheckpointError
+from hf_lineage.lora import adjacent_matrices as partners
+from hf_lineage.lora import placement
+from hf_lineage.lora.replicates import product_rows
+from tests.adapters import ATTENTION, MLP, everything, lora_of, opened_base, taught, teach
+from tests.models import HIDDEN, WIDTH, spoil, tiny_gpt2, tiny_llama
+
+
+@pytest.fixture
+def llama(tmp_path):
+    return opened_base(tiny_llama(tmp_path / "base"))
+
+
+def blocks_of(base, lora):
+    places = placement.testable(placement.find_places(base, lora), base)
+    found = partners.blocks(base, partners.products(lora, places), places)
+    return {(block.role, block.layer): block for block in found}
+
+
+def gram(block):
+    return block.through.mT @ block.through
+
+
+def centred(matrix):
+    return matrix - matrix.mean(axis=-1, keepdims=True)
+
+
+def test_every_role_that_has_a_trace_is_tested_and_query_and_key_are_not(tmp_path, llama):
+    blocks = blocks_of(llama, lora_of(tmp_path / "lora", *everything()))
+    assert set(blocks) == {(role, layer) for role in ("gate", "up", "value", "output", "down") for layer in (0, 1)}
+    assert blocks["up", 0].permuted == blocks["gate", 0].permuted == "hidden units"
+    assert blocks["value", 0].permuted == "dimensions of value heads"
+    assert blocks["output", 0].permuted == blocks["down", 0].permuted == "residual coordinates"
+
+
+def test_blocks_have_the_shapes_of_their_groups(tmp_path, llama):
+    blocks = blocks_of(llama, lora_of(tmp_path / "lora", *everything()))
+    assert blocks["up", 1].written.shape == (1, HIDDEN, 2)
+    assert blocks["up", 1].through.shape == (1, HIDDEN, HIDDEN)
+    assert blocks["value", 1].written.shape == (4, WIDTH // 4, 2)
+    assert blocks["value", 1].through.shape == (4, WIDTH // 4, WIDTH // 4)
+    assert {blocks[role, layer].through.shape for role in ("output", "down") for layer in (0, 1)} == {(1, WIDTH, WIDTH)}
+
+
+def test_what_is_written_into_the_stream_is_read_by_the_next_matrices_and_at_last_by_the_unembedding(tmp_path, llama):
+    blocks, read = blocks_of(llama, lora_of(tmp_path / "lora", *everything())), llama.checkpoint.read
+
+    def expected(*names):
+        parts = [read(f"model.{name}.weight") for name in names]
+        return sum(centred(part / np.linalg.norm(part)).T @ centred(part / np.linalg.norm(part)) for part in parts)
+
+    mlp = [f"layers.1.mlp.{role}_proj" for role in ("up", "gate")]
+    attention = [f"layers.1.self_attn.{role}_proj" for role in "qkv"]
+    assert np.allclose(gram(blocks["output", 1])[0], expected(*mlp), atol=1e-5)
+    assert np.allclose(gram(blocks["down", 0])[0], expected(*attention), atol=1e-5)
+    assert np.allclose(gram(blocks["down", 1])[0], expected("embed_tokens"), atol=1e-5)
+
+
+def test_without_an_unembedding_the_last_layer_writes_for_nobody(tmp_path):
+    base = opened_base(tiny_llama(tmp_path / "base"))
+    del base.checkpoint.tensors["model.embed_tokens.weight"]
+    assert ("down", 1) not in blocks_of(base, lora_of(tmp_path / "lora", *everything()))
+
+
+def test_a_value_head_is_tested_against_the_output_of_all_query_heads_that_share_it(tmp_path):
+    said = {"num_key_value_heads": 2}
+    folder = spoil(tiny_llama(tmp_path / "base", **said), lambda t: t.update(
+        {name: tensor[: WIDTH // 2] for name, tensor in t.items() if ".k_proj." in name or ".v_proj." in name}
+    ))  # fmt: skip
+    base = opened_base(folder)
+    block = blocks_of(base, lora_of(tmp_path / "lora", (ATTENTION.format(0, "v"), WIDTH // 2, WIDTH)))["value", 0]
+    assert block.written.shape == (2, 8, 2)
+    output = base.checkpoint.read("model.layers.0.self_attn.o_proj.weight")
+    output = output / np.linalg.norm(output)
+    second_head = centred(np.concatenate([output[:, 16:24], output[:, 24:32]]))
+    assert np.allclose(gram(block)[1], second_head.T @ second_head, atol=1e-5)
+
+
+def test_of_a_fused_and_transposed_matrix_the_rows_of_each_role_are_taken(tmp_path):
+    base = opened_base(tiny_gpt2(tmp_path / "base"))
+    lora = lora_of(
+        tmp_path / "lora", ("transformer.h.1.attn.c_attn", 3 * WIDTH, WIDTH), ("transformer.h.1.mlp.c_fc", 128, WIDTH)
+    )
+    places = placement.find_places(base, lora)
+    assert (places.absent, places.unfit) == ((), ())
+    blocks = blocks_of(base, lora)
+    assert set(blocks) == {("query", 1), ("key", 1), ("value", 1), ("up", 1)}
+    rows = product_rows(*lora.read("transformer.h.1.attn.c_attn")).reshape(3, 4, 8, 2)
+    for number, role in enumerate(("query", "key", "value")):
+        assert np.allclose(blocks[role, 1].written, rows[number], atol=1e-6)
+    assert blocks["query", 1].permuted == blocks["key", 1].permuted == "dimensions of query and key heads"
+    stored = base.checkpoint.read("h.1.attn.c_attn.weight").T.reshape(3, 4, 8, WIDTH)
+    key = centred((stored[1, 2] / np.linalg.norm(stored[1])).T)
+    assert np.allclose(gram(blocks["query", 1])[2], key.T @ key, atol=1e-5)
+
+
+TINY = {"hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+TEXT = {"vocab_size": 256, "max_position_embeddings": 64, "tie_word_embeddings": False}
+LATENT = {"q_lora_rank": 12, "kv_lora_rank": 16, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8}
+EXPERTS = {"num_local_experts": 4, "num_key_value_heads": 2}
+PICTURE = {"image_size": 16, "patch_size": 4}
+
+
+def vit():
+    return transformers.ViTForImageClassification(transformers.ViTConfig(**TINY, **PICTURE, num_labels=10))
+
+
+def bert():
+    return transformers.BertForSequenceClassification(transformers.BertConfig(**TINY, vocab_size=256, num_labels=10))
+
+
+def deepseek():
+    settings = TINY | TEXT | LATENT | {"first_k_dense_replace": 2, "n_group": 1, "topk_group": 1}
+    return transformers.DeepseekV3ForCausalLM(transformers.DeepseekV3Config(**settings, num_key_value_heads=4))
+
+
+def gpt_oss():
+    return transformers.GptOssForCausalLM(transformers.GptOssConfig(**TINY, **TEXT, **EXPERTS, head_dim=8))
+
+
+def mixtral():
+    return transformers.MixtralForCausalLM(transformers.MixtralConfig(**TINY, **TEXT, **EXPERTS))
+
+
+def llava():
+    config = transformers.LlavaConfig(
+        text_config=transformers.LlamaConfig(**TINY, **TEXT).to_dict(),
+        vision_config=transformers.CLIPVisionConfig(**TINY, **PICTURE).to_dict(),
+    )
+    return transformers.LlavaForConditionalGeneration(config)
+
+
+ENCODER = {"query", "key", "value", "output", "up", "down"}
+STACKED = ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]
+
+
+@pytest.mark.parametrize(
+    ("make", "settings", "roles"),
+    [
+        (vit, {"target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"]}, ENCODER),
+        (bert, {"target_modules": ["query", "key", "value", "dense"]}, ENCODER),
+        (
+            deepseek,
+            {"target_modules": ["q_a_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"]},
+            {"latent", "value", "output"},
+        ),
+        (gpt_oss, {"target_modules": ["v_proj"], "target_parameters": STACKED}, {"value", "gate", "up", "down"}),
+        (mixtral, {"target_modules": ["v_proj"], "target_parameters": STACKED}, {"value", "gate", "up", "down"}),
+        (llava, {"target_modules": r".*language_model.*\.(v|o|up)_proj"}, {"value", "output", "up"}),
+    ],
+    ids=["ViT", "BERT", "latents", "stacked experts", "experts stacked in memory alone", "pictures and text"],
+)
+@pytest.mark.few(1)
+def test_adapters_of_peft_are_found_whatever_the_class_names_its_matrices(tmp_path, make, settings, roles):
+    for seed in range(2):
+        torch.manual_seed(seed)
+        teach(make(), 60, 1e-2).save_pretrained(tmp_path / str(seed))
+    adapter = taught(make().from_pretrained(tmp_path / "0"), tmp_path / "adapter", **settings)
+    (own,), (other,) = (compare(str(tmp_path / str(seed)), str(adapter)).rows for seed in range(2))
+    assert set(own.verdict.trace.by_role) == roles
+    assert (own.verdict.is_related, own.verdict.trace.p_value) == (True, 0.0005)
+    assert other.verdict.trace.p_value > 0.01
+
+
+def test_factors_that_are_not_finite_are_an_error_of_the_adapter(tmp_path, llama):
+    lora = lora_of(tmp_path / "lora", (MLP.format(0, "up"), HIDDEN, WIDTH))
+    places = placement.testable(placement.find_places(llama, lora), llama)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(lora), "read", lambda *_: (np.full((HIDDEN, 2), np.nan), np.ones((2, WIDTH))))
+        with pytest.raises(CheckpointError, match=r"the factors of model.layers.0.mlp.up_proj are not finite"):
+            partners.products(lora, places)
+
+
+def test_weights_of_the_base_that_are_not_finite_are_an_error_of_the_base(tmp_path):
+    base = opened_base(spoil(
+        tiny_llama(tmp_path / "base"), lambda t: t["model.layers.0.mlp.down_proj.weight"].fill_(torch.inf)
+    ))  # fmt: skip
+    lora = lora_of(tmp_path / "lora", (MLP.format(0, "up"), HIDDEN, WIDTH))
+    with (
+        pytest.raises(CheckpointError, match=r"weights in layer 0 of org/base are not finite"),
+        np.errstate(all="ignore"),
+    ):
+        blocks_of(base, lora)
+
+
+def test_only_the_tensors_that_are_needed_are_read(tmp_path, llama, monkeypatch):
+    read = []
+    plain = type(llama.checkpoint).read
+    monkeypatch.setattr(
+        type(llama.checkpoint), "read", lambda self, name, *rest: read.append(name) or plain(self, name, *rest)
+    )
+    blocks_of(llama, lora_of(tmp_path / "lora", (ATTENTION.format(1, "v"), WIDTH, WIDTH)))
+    assert [name for name in read if "lora" not in name] == ["model.layers.1.self_attn.o_proj.weight"]
+
+
+def test_the_typical_number_of_a_product_is_told_without_making_it():
+    random = np.random.default_rng(0)
+    second, first = (random.normal(size=shape).astype(np.float32) for shape in ((30, 4), (4, 20)))
+    assert partners.typical(second, first) == pytest.approx(float(np.sqrt(np.mean((second @ first) ** 2))))

@@ -1,0 +1,319 @@
+"""The exact test of an adapter: valid under independence, blind to the factors, and powerful where there is a trace."""
+
+import numpy as np
+import pytest
+
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.verdict import Code, ExitCode
+from hf_lineage.lora import gradient_alignment as adapter_trace
+from hf_lineage.lora.gradient_alignment import (
+    FIRST,
+    LEAST,
+    MOST,
+    VERIFIED,
+    Trace,
+    clear,
+    judge_trace,
+    least_effect,
+    measure_trace,
+    trace,
+)
+from hf_lineage.lora.replicates import block, product_rows
+
+COORDINATES, UNITS, DIMENSIONS = "residual coordinates", "hidden units", "dimensions of value heads"
+
+
+def factors(rows=40, columns=24, rank=4, seed=0):
+    random = np.random.default_rng(seed)
+    return random.normal(size=(rows, rank)).astype(np.float32), random.normal(size=(rank, columns)).astype(np.float32)
+
+
+def rows_of(random, n, q):
+    """Rows of very unlike sizes, and a few directions that dominate: as far from a normal law as weights may be."""
+    return (random.standard_t(2, size=(n, 1)) * random.normal(size=(n, q)) * 2.0 ** -np.arange(q)).astype(np.float32)
+
+
+def independent_blocks(random, layers=3):
+    """Blocks of an adapter and of a base that know nothing of each other; coordinates keep their sizes over layers."""
+    size, other_size = (np.exp(random.normal(size=(32, 1))) for _ in range(2))
+    blocks = []
+    for layer in range(layers):
+        up = rows_of(random, 48, 3)[None], rows_of(random, 48, 6).T[None]
+        value = (np.stack([rows_of(random, 8, 3) for _ in range(2)]), np.stack([rows_of(random, 8, 6).T] * 2))
+        down = (rows_of(random, 32, 3) * size)[None], (rows_of(random, 32, 6) * other_size).T[None]
+        blocks += [block("up", layer, UNITS, *up), block("value", layer, DIMENSIONS, *value)]
+        blocks += [block("down", layer, COORDINATES, *down)]
+    return blocks
+
+
+@pytest.fixture(scope="module")
+def independent():
+    """The tests of 400 independent pairs, at 99 permutations each, the fewest that reach a level of one per cent."""
+    random = np.random.default_rng(1)
+    return [trace(independent_blocks(random), 99, seed) for seed in range(400)]
+
+
+@pytest.mark.parametrize(("alpha", "most"), [(0.01, 10), (0.05, 32), (0.2, 101)])
+def test_independent_pairs_are_rejected_no_more_often_than_alpha(independent, alpha, most):
+    """With 400 pairs the expected numbers are 4, 20 and 80; more than `most` has a probability below one per cent."""
+    assert sum(one.p_value <= alpha for one in independent) <= most
+    for role in ("up", "value", "down"):
+        assert sum(one.p_of(role) <= alpha for one in independent) <= most
+
+
+def test_p_values_of_independent_pairs_are_spread_over_all_values(independent):
+    p_values = np.sort([one.p_value for one in independent])
+    steps = np.arange(1, len(p_values) + 1) / len(p_values)
+    assert np.abs(p_values - steps).max() < 1.63 / np.sqrt(len(p_values))  # Kolmogorov and Smirnov at one per cent
+
+
+def test_one_permutation_serves_all_layers_of_a_kind():
+    """Layers that copy each other are one piece of evidence; permuted each by itself they would count as many."""
+    random = np.random.default_rng(3)
+    hits = 0
+    for seed in range(200):
+        written, through = rows_of(random, 24, 2)[None], rows_of(random, 24, 5).T[None]
+        copies = [block("down", layer, COORDINATES, written, through) for layer in range(6)]
+        one, six = trace(copies[:1], 99, seed), trace(copies, 99, seed)
+        assert six.p_value == one.p_value
+        hits += one.p_value <= 0.05
+    assert hits <= 19
+
+
+def through_of(written, noise, seed=0):
+    """A matrix of a base whose columns the rows of an adapter lean on."""
+    random = np.random.default_rng(seed)
+    leaning = random.normal(size=(6, written.shape[1])) @ written.T
+    return (leaning + noise * np.std(leaning) * random.normal(size=leaning.shape)).astype(np.float32)
+
+
+def test_a_trace_is_found():
+    second, first = factors()
+    rows = product_rows(second, first)
+    found = trace([block("up", 0, UNITS, rows[None], through_of(rows, 0.5)[None])], 999, 0)
+    assert found.p_value == 0.001
+    assert found.p_of("up") == 0.001
+    assert found.z_of("up") > 5
+    assert found.z_of_blocks.tolist() == [found.z_of("up")]
+
+
+def test_a_change_of_basis_between_the_factors_and_dead_rank_change_nothing():
+    second, first = factors(rank=4)
+    random = np.random.default_rng(5)
+    turn = random.normal(size=(4, 4)) + 3 * np.eye(4)
+    turned = (second @ turn).astype(np.float32), (np.linalg.inv(turn) @ first).astype(np.float32)
+    dead = (
+        np.hstack([second, 1000 * random.normal(size=(40, 3))]).astype(np.float32),
+        np.vstack([first, np.zeros((3, 24))]).astype(np.float32),
+    )
+    through = through_of(product_rows(second, first), 2.0)[None]
+    plain, *others = (
+        trace([block("up", 0, UNITS, product_rows(b, a)[None], through)], 199, 0)
+        for b, a in ((second, first), turned, dead, (3 * second, first))
+    )
+    for other in others:
+        assert other.p_value == plain.p_value
+        assert np.allclose(other.ratios, plain.ratios, rtol=1e-4)
+        assert np.allclose(other.directions, plain.directions, rtol=1e-4)
+
+
+def test_a_seed_gives_the_same_numbers_and_another_seed_others():
+    blocks = independent_blocks(np.random.default_rng(4))
+    first, again, other = (trace(blocks, 150, seed) for seed in (0, 0, 1))
+    assert np.array_equal(first.ratios, again.ratios)
+    assert np.array_equal(first.ratios[0], other.ratios[0])
+    assert not np.array_equal(first.ratios[1:], other.ratios[1:])
+
+
+def test_a_statistic_that_is_no_number_is_never_significant():
+    one = block("up", 0, UNITS, np.full((1, 8, 1), np.nan, np.float32), np.ones((1, 3, 8), np.float32))
+    assert trace([one], 99, 0).p_value == 1
+
+
+def test_rows_that_are_all_alike_show_nothing():
+    one = block("up", 0, UNITS, np.ones((1, 8, 2), np.float32), np.ones((1, 3, 8), np.float32))
+    assert trace([one], 99, 0).p_value == 1
+    assert one.directions == 0
+
+
+def test_interim_analyses_cost_their_part():
+    rows = product_rows(*factors())
+    blocks = [block("up", 0, UNITS, rows[None], through_of(rows, 0.1)[None])]
+    assert trace(blocks, 199, 0, analyses=2).p_value == 2 / 200
+
+
+def power(directions, roles=("value",), alpha=0.01, analyses=1, size=0.0):
+    ratios = np.ones((2, len(roles)))
+    sizes = np.full(len(roles), size)
+    return Trace(roles, (0,) * len(roles), ratios, np.array(directions), sizes, 0, analyses).power(alpha)
+
+
+def test_power_grows_with_the_directions_and_falls_with_the_tests():
+    few, many = power([2.0]), power([400.0])
+    assert few < 0.5 < 0.99 < many
+    assert power([16.0], alpha=0.001) < power([16.0])
+    assert power([16.0], analyses=2) < power([16.0])
+    assert power([16.0, 0.0], roles=("value", "up")) < power([16.0])
+
+
+def test_the_power_of_the_gate_alone_is_nothing():
+    assert LEAST["gate"] == 0
+    assert power([1e6], roles=("gate",)) == pytest.approx(0.01)
+
+
+def test_an_adapter_that_has_moved_the_weights_far_shows_less_and_less():
+    sizes = (0.05, 0.1, 0.15, 0.2, 0.3, 5.0, np.inf)
+    powers = [power([16.0], size=size) for size in sizes]
+    assert powers[0] == powers[1] > powers[2] > powers[3] > powers[4] == powers[5] == powers[6]
+    assert powers[-1] == pytest.approx(0.01)
+
+
+CLEAR = 9.0
+"""A statistic that lies 29 standard deviations above those of `measured`."""
+
+
+def measured(observed, directions=400.0, analyses=1, above=0, size=0.0):
+    """A test of one matrix: permutations between 0 and 1, 999 for each analysis, some of which reach the statistic."""
+    ratios = np.concatenate([[observed], np.full(above, observed), np.linspace(0, 1, 1000 * analyses - 1 - above)])
+    return Trace(("value",), (0,), ratios[:, None], np.array([directions]), np.full(1, size), 0, analyses)
+
+
+def test_a_trace_makes_the_adapter_related_and_verifies_its_claim():
+    outcome = judge_trace(measured(CLEAR), Criteria())
+    assert (outcome.code, outcome.word, outcome.verified) == (Code.ADAPTER, "VERIFIED", True)
+    assert outcome.exit_code is ExitCode.VERIFIED
+    assert outcome.reason == (
+        "the adapter carries the trace of this base: it was trained on it or a near relative, or extracted from a "
+        "difference to it"
+    )
+
+
+WEAK = {
+    "p alone": (measured(CLEAR, directions=4.0, above=4), "p is 0.005, and at most 0.001 verifies"),
+    "an effect less than predicted": (
+        measured(6.0),
+        "the effect is 19.0 standard deviations, and at least 24.0 verify",
+    ),
+    "an effect that chance may give where next to nothing is predicted": (
+        measured(2.0, size=np.inf),
+        "the effect is 5.2 standard deviations, and at least 5.4 verify",
+    ),
+    "both": (
+        measured(1.0, above=4),
+        "p is 0.006, and at most 0.001 verifies; the effect is 1.7 standard deviations, and at least 24.0 verify",
+    ),
+}
+
+
+@pytest.mark.parametrize(("trace", "doubts"), WEAK.values(), ids=WEAK)
+def test_what_fails_either_half_of_the_rule_is_related_weakly_which_verifies_nothing(trace, doubts):
+    outcome = judge_trace(trace, Criteria())
+    assert (outcome.code, outcome.word, outcome.verified) == (Code.WEAK, "RELATED", False)
+    assert outcome.exit_code is ExitCode.UNDECIDED
+    assert outcome.reason == f"the adapter shows a trace of this base, but a weak one: {doubts}"
+
+
+def test_a_weak_trace_passes_where_it_is_accepted_and_is_not_verified_by_that():
+    codes = {}
+    for accept in ("weak", "part", "embedding"):
+        outcome = judge_trace(measured(2.0), Criteria(accept=(accept,)))
+        codes[accept] = outcome.exit_code
+        assert not outcome.verified
+    assert codes == {"weak": ExitCode.VERIFIED, "part": ExitCode.UNDECIDED, "embedding": ExitCode.UNDECIDED}
+
+
+def test_who_asks_for_a_smaller_alpha_is_told_verified_by_no_larger_p():
+    one = measured(CLEAR, analyses=2)
+    assert one.p_value == VERIFIED
+    assert judge_trace(one, Criteria(alpha=0.001)).verified
+    assert judge_trace(one, Criteria(alpha=0.0009)).word == "UNRELATED"
+    assert least_effect(one, 0.0001) == least_effect(one, 0.01) == one.predicted
+    hardly = measured(CLEAR, directions=1.0)
+    assert least_effect(hardly, 0.0001) > least_effect(hardly, 0.001) == least_effect(hardly, 0.01)
+
+
+def test_no_trace_is_unrelated_where_the_power_is_predicted_to_be_large():
+    outcome = judge_trace(measured(0.5), Criteria())
+    assert (outcome.word, outcome.verified) == ("UNRELATED", False)
+    assert "one trained on it would show it with a predicted probability above 0.99" in outcome.reason
+
+
+def test_no_trace_is_inconclusive_where_the_power_is_small_and_says_how_small():
+    outcome = judge_trace(measured(0.5, directions=4.0), Criteria())
+    assert outcome.word == "UNDECIDED"
+    assert f"only with a predicted probability of {outcome.trace.power(0.01):.2f}" in outcome.reason
+
+
+def test_a_start_that_depends_on_the_order_of_rows_decides_nothing():
+    outcome = judge_trace(measured(CLEAR), Criteria(), "loftq")
+    assert outcome.word == "UNDECIDED"
+    assert outcome.reason.startswith("the adapter started from loftq")
+
+
+def test_alpha_decides():
+    assert judge_trace(measured(CLEAR), Criteria(alpha=0.001)).word == "VERIFIED"
+    assert judge_trace(measured(CLEAR), Criteria(alpha=0.0005)).word == "UNRELATED"
+
+
+@pytest.mark.parametrize(
+    ("trace", "stands"),
+    [
+        (measured(CLEAR, analyses=2), True),
+        (measured(2.0, analyses=2), False),
+        (measured(0.5, analyses=2), True),
+        (measured(0.95, analyses=2), False),
+        (measured(0.5, directions=4.0, analyses=2), False),
+    ],
+)
+def test_more_layers_are_read_unless_the_verdict_on_a_few_is_clear(trace, stands):
+    assert clear(judge_trace(trace, Criteria())) is stands
+
+
+def leaning(by, seed=0):
+    """A block of one direction in 24 rows, which lean by this much on the matrix that their gradient passed through."""
+    random = np.random.default_rng(seed)
+    written, through = random.normal(size=(2, 24))
+    return block("up", 0, "hidden units", written[None, :, None], (by * written + through)[None, None], flips=True)
+
+
+def by_first_permutations(low, high, seeds=range(2000), analyses=1):
+    """Blocks whose p by the first permutations lies between two bounds."""
+    for seed in seeds:
+        one = leaning(0.5, seed)
+        if low < adapter_trace.trace([one], FIRST, 0, analyses).p_value <= high:
+            yield one
+
+
+def test_the_first_permutations_end_the_test_where_they_leave_nothing_open():
+    small, large = measure_trace([leaning(5.0)], Criteria()), measure_trace([leaning(0.0)], Criteria())
+    assert (small.permutations, small.p_value) == (FIRST, 1 / (FIRST + 1))
+    assert (large.permutations, large.p_value > 0.01, large.spent) == (FIRST, True, 0.0)
+
+
+def test_more_are_drawn_where_the_first_leave_it_open_and_p_pays_for_both_ways_to_a_small_one():
+    one = next(by_first_permutations(VERIFIED / 2, 0.01))
+    found = measure_trace([one], Criteria())
+    assert (found.permutations, found.spent) == (MOST, VERIFIED / 2)
+    assert found.p_value == pytest.approx(found.p_of("up") + VERIFIED / 2)
+
+
+def test_several_analyses_draw_as_many_more_as_the_correction_costs():
+    found = measure_trace([leaning(5.0)], Criteria(analyses=2))
+    assert (found.permutations, found.p_value) == (2 * FIRST + 1, 1 / (FIRST + 1))
+
+
+def test_who_asks_for_more_permutations_at_first_gets_them_all_at_once():
+    found = measure_trace([next(by_first_permutations(VERIFIED / 2, 0.01))], Criteria(permutations=20_000))
+    assert (found.permutations, found.spent) == (20_000, 0.0)
+
+
+@pytest.mark.long
+def test_drawing_more_raises_no_rate():
+    """Of 3,000 independent pairs at most alpha are RELATED, and at most a thousandth has a p that verifies.
+
+    More than 45 and 9 of them have a probability of less than one in three hundred each.
+    """
+    criteria = Criteria()
+    p_values = np.array([measure_trace([leaning(0.0, seed)], criteria).p_value for seed in range(3000)])
+    assert np.sum(p_values <= 0.01) <= 45
+    assert np.sum(p_values <= VERIFIED) <= 9

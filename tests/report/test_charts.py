@@ -1,0 +1,150 @@
+"""The charts: the histogram adds up, the score stands where it should, bars are as long as what they show."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hf_lineage.report.charts import (
+    BAR,
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    THIN,
+    TOP,
+    concentration,
+    histogram,
+    inheritance,
+    score_bar,
+    share_bar,
+)
+from tests.example_evidence import null
+from tests.pages import measured
+
+
+def bars(picture):
+    """Left edge and height of every bar."""
+    matches = re.findall(r'<rect x="([^"]*)" y="[^"]*" width="[^"]*" height="([^"]*)" class="bar">', picture)
+    return [(float(x), float(height)) for x, height in matches]
+
+
+def mark(picture):
+    return float(re.search(rf'd="M(\S+) {BOTTOM}V{TOP}" class="mark"', picture)[1])
+
+
+def test_bars_are_as_high_as_they_are_frequent():
+    drawn = bars(histogram(null(0.5, [0.1] * 30 + [0.4] * 10 + [0.9] * 20), "a"))
+    heights = np.array([height for _, height in drawn])
+    assert heights / heights.max() == pytest.approx([1, 1 / 3, 2 / 3], abs=1e-4)
+
+
+def test_a_score_within_the_null_stands_among_the_bars():
+    picture = histogram(null(0.0, np.linspace(-1, 1, 999)), "a")
+    assert mark(picture) == pytest.approx((LEFT + RIGHT) / 2)
+    assert "gap" not in picture
+
+
+def test_a_score_far_off_stands_behind_a_break_of_the_axis():
+    picture = histogram(null(0.98, np.linspace(-0.01, 0.01, 999)), "a")
+    assert max(x for x, _ in bars(picture)) < mark(picture) - 50
+    assert "gap" in picture
+    assert "this pair: 0.980" in picture
+
+
+@pytest.mark.parametrize("observed", [-0.9, 0.0, 0.0205, 1.0])
+@pytest.mark.parametrize("scores", [[0.0] * 99, [0.01, 0.02], np.linspace(-0.05, 0.05, 999)])
+def test_nothing_is_drawn_outside_the_frame(observed, scores):
+    picture = histogram(null(observed, scores), "a")
+    assert LEFT - 1 <= mark(picture) <= RIGHT + 1
+    assert all(LEFT - 1 <= x <= RIGHT + 1 and 0 < height <= BOTTOM - TOP for x, height in bars(picture))
+
+
+def test_both_models_have_a_line_over_their_own_layers():
+    evidence = replace(measured(2, 6), layers=((0, 5), tuple(range(6))))
+    picture = concentration(evidence, "a")
+    drawn = {
+        kind: [point.split() for point in line.split("L")]
+        for line, kind in re.findall(r'd="M([\d. L]+)" class="series (\w+)"', picture)
+        if "L" in line
+    }
+    assert {kind: len(points) for kind, points in drawn.items()} == {"base": 2, "model": 6}
+    assert drawn["base"][1][0] == drawn["model"][5][0]
+
+
+@pytest.mark.parametrize("values", [np.zeros(6), np.full(6, 1e-6), np.full(6, 40.0)])
+def test_any_size_of_concentration_is_drawn(values):
+    evidence = measured()
+    flat = replace(evidence, comparison=replace(evidence.comparison, concentration=(values, values)))
+    heights = [float(y) for y in re.findall(r'<circle cx="[^"]*" cy="([^"]*)"', concentration(flat, "a"))]
+    assert all(TOP - 17 <= y <= BOTTOM for y in heights)
+
+
+def columns(picture):
+    """Left edge and height of every column."""
+    column = r'<rect x="([^"]*)" y="[^"]*" width="[^"]*" height="([^"]*)" class="share(?: pale)?">'
+    matches = re.findall(column, picture)
+    return [(float(x), float(height)) for x, height in matches]
+
+
+def test_every_layer_has_a_column_as_high_as_what_it_inherits():
+    shares = np.array([1.0, 0.5, 0.0])
+    evidence = measured(3, 3)
+    evidence = replace(evidence, inherited=replace(evidence.inherited, by_layer=shares))
+    heights = np.array([height for _, height in columns(inheritance(evidence, 3, "a"))])
+    assert (heights - 1) / (BOTTOM - TOP - 2) == pytest.approx(shares, abs=1e-3)
+
+
+def test_layers_that_do_not_come_from_the_base_are_pale_and_counted():
+    evidence = measured(3, 3)
+    evidence = replace(evidence, inherited=replace(evidence.inherited, by_layer=np.array([1.0, 0.5, 0.0])))
+    picture = inheritance(evidence, 3, "a")
+    assert re.findall('class="(share[^"]*)"', picture) == ["share", "share pale", "share pale"]
+    assert "from 0% to 100%; 1 of them come from the base" in picture
+
+
+def test_layers_that_were_not_read_leave_their_place_empty():
+    evidence = measured(2, 2, analyses=3, layers=((1, 31), (1, 31)))
+    (first, _), (last, _) = columns(inheritance(evidence, 32, "a"))
+    assert LEFT < first < LEFT + 2 * (RIGHT - LEFT) / 32
+    assert RIGHT - (RIGHT - LEFT) / 32 < last < RIGHT
+
+
+def test_a_single_layer_is_a_dot():
+    assert "<circle" in concentration(measured(1, 1), "a")
+
+
+def widths(picture, kind):
+    return [float(width) for width in re.findall(rf'width="([\d.]+)" height="\d+" class="{kind}"', picture)]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.27, 1.0])
+def test_a_share_is_as_long_as_its_part_of_the_whole(share):
+    picture = share_bar(share, (share, share))
+    assert widths(picture, "track") == [BAR]
+    assert widths(picture, "share") == [pytest.approx(BAR * share)]
+    assert f'aria-label="{share:.0%} inherited"' in picture
+
+
+def test_an_interval_is_drawn_and_told_where_there_is_one():
+    picture = share_bar(0.5, (0.4, 0.6))
+    assert f'd="M{0.4 * BAR:g} 7H{0.6 * BAR:g}"' in picture
+    assert "between 40% and 60%" in picture
+
+
+def test_the_range_of_independent_models_is_where_they_score():
+    wide = null(0.8, np.linspace(0.2, 0.4, 999))
+    low, high = wide.range
+    assert f'<rect x="{low * BAR:.6g}"' in score_bar(wide)
+    assert widths(score_bar(wide), "chance") == [pytest.approx((high - low) * BAR, rel=1e-4)]
+    assert f"independent models score {low:.3f} to {high:.3f}, this pair 0.800" in score_bar(wide)
+
+
+@pytest.mark.parametrize("score", [-0.3, 0.0, 1.0])
+def test_whatever_the_score_everything_stays_in_the_picture(score):
+    picture = score_bar(null(score, np.full(9, score)))
+    (x,) = map(float, re.findall(r'<rect x="([^"]*)" y="1"', picture))
+    (at,) = map(float, re.findall(r'd="M([\d.]+) 14V4', picture))
+    assert widths(picture, "chance") == [THIN]
+    assert 0 <= x <= BAR - THIN
+    assert 5 <= at <= BAR - 5

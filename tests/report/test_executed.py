@@ -1,0 +1,186 @@
+"""Observations of the running model stand in every report, and a model that could not be run is not verified."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hf_lineage import Options, compare
+from hf_lineage.checking.report import under
+from hf_lineage.evidence.evaluate import with_run, with_strict
+from hf_lineage.evidence.executed import Ablation, Beyond, Executed, Loss, Ran, Strict
+from hf_lineage.evidence.verdict import Code, ExitCode, Verdict
+from hf_lineage.policy import parse
+from hf_lineage.report import FORMATS, json
+from hf_lineage.report.executed import describe_strict
+from tests.models import EXAMPLES
+from tests.pages import HOSTILE, document, measured, report, row, words
+from tests.report.test_executed_notes import TODAY
+from tests.sparse_models import BASE, other_mlps
+
+READ = {"short": (32, 16), "long": (1, 1024)}
+
+
+LOSSES = [Loss(np.array(nats), parts) for nats, parts in (([4.0, 4.2], 90), ([0.5], 9))]
+
+
+USED = Executed(Ran("org/model", READ, 658_656), Ablation("nats", "short", 2.0, LOSSES[0], LOSSES[1], LOSSES[1]), 7)
+
+
+PROBLEM = Executed(problem="org/base could not be run: it needs 9000 MiB of memory, and 100 MiB are free")
+
+
+TOLD = ("text", "markdown", "html", "github", "sarif", "cyclonedx")
+
+
+def ran(executed=USED, **more):
+    one = row("org/base", mlp=measured(**more))
+    return report(one if executed is None else replace(one, verdict=with_run(one.verdict, executed)))
+
+
+@pytest.mark.parametrize("form", TOLD)
+def test_every_report_says_what_the_model_loses_without_what_it_has_in_common(form):
+    text = words(form, ran())
+    assert "ithout what it has in common with org/base this model loses 4.1 nats a token" in text
+    assert form == "github" or "erified by running: what is common is used" in words(form, ran(), explain=True)
+
+
+@pytest.mark.parametrize("form", TOLD)
+def test_every_report_says_why_a_model_was_not_run(form):
+    text = words(form, ran(PROBLEM))
+    assert "unused" in text
+    assert text.count("org/base could not be run: it needs 9000 MiB") == 1 or form not in ("text", "markdown")
+    assert "org/base could not be run: it needs 9000 MiB" in text
+
+
+@pytest.mark.parametrize("executed", [USED, PROBLEM, replace(USED, ablation=None), None])
+def test_the_report_for_machines_holds_everything_and_fits_its_schema(executed):
+    (claim,) = document(ran(executed))["claims"]
+    if executed is USED:
+        assert (claim["executed"]["verified"], claim["executed"]["seed"]) == (True, 7)
+        assert claim["executed"]["ablation"]["inherited"]["mean"] == pytest.approx(4.1)
+        assert claim["executed"]["ablation"]["carries"] == 1.0
+        assert claim["executed"]["ran"]["inputs"] == {"short": [32, 16], "long": [1, 1024]}
+    if executed is None:
+        assert claim["executed"] is None
+
+
+def test_a_policy_may_ask_for_it():
+    policy = parse("require: executed", "p.yaml")
+    said = [under(ran(executed), policy, TODAY) for executed in (USED, PROBLEM, None)]
+    assert [one.status for one in said] == [0, 3, 3]
+    assert [one.rows[0].unmet for one in said][1:] == [
+        (f"the policy asks for claims that are verified by running, but {PROBLEM.problem}",),
+        ("the policy asks for claims that are verified by running, but it was not run (--run)",),
+    ]
+
+
+HOLDS = Strict("org/base at commit c0ffee", {"Q4_K": 217, "Q6_K": 36, "": 38})
+
+
+WRONG = (
+    Beyond("model.layers.3.mlp.up_proj.weight", 1000, 3, 12.34, (7, 9)),
+    Beyond("model.norm.weight", 10, 10, float("inf"), (0,)),
+    Beyond("lm_head.weight", 10, 0, 0.0, (), 2),
+)
+
+
+FAILS = replace(
+    HOLDS,
+    beyond=WRONG,
+    unbound={"a": "GPTQ minimises the error", "b": "GPTQ minimises the error"},
+    added=("more.weight",),
+    lacking=("less.weight", "least.weight"),
+    copies=("lm_head.weight is the embedding, to which it is tied",),
+    settings=("rope_theta is 1, and 2 in the base",),
+)
+
+
+PROBLEM_strict = Strict("org/base", problem="org/model may also be loaded with its adapter")
+
+
+def held(strict=HOLDS):
+    one = row("org/base", mlp=measured())
+    return report(one if strict is None else replace(one, verdict=with_strict(one.verdict, strict)))
+
+
+@pytest.mark.parametrize("form", TOLD)
+def test_every_report_says_what_the_model_is_and_nothing_else(form):
+    said = "he quantization (Q4_K, Q6_K) of org/base at commit c0ffee and nothing else: 291 of 291 tensors"
+    assert said in words(form, held()).replace("\\", "")
+
+
+@pytest.mark.parametrize("form", TOLD)
+def test_every_report_says_what_is_not_the_base(form):
+    text = words(form, held(FAILS)).replace("\\", "")
+    assert "291 of 297 tensors hold the numbers of org/base at commit c0ffee as their formats store them" in text
+    furthest = "up_proj.weight at (7, 9) is 12.3 steps further from the base's number than its format leaves"
+    assert form == "github" or furthest in words(form, held(FAILS), explain=True).replace("\\", "")
+
+
+def test_a_model_that_is_not_the_base_is_not_verified_and_the_command_returns_3_unless_it_is_worse():
+    assert [held(strict).exit_code for strict in (HOLDS, FAILS, PROBLEM_strict, None)] == [0, 3, 3, 0]
+    assert held(FAILS).rows[0].verdict.label == "RELATED changed"
+    assert with_strict(Verdict(Code.UNRELATED), FAILS).exit_code is ExitCode.UNRELATED
+    assert with_strict(Verdict(Code.PART, accepted=True), FAILS).exit_code is ExitCode.UNDECIDED
+    assert with_strict(Verdict(Code.INCONCLUSIVE), HOLDS).exit_code is ExitCode.UNDECIDED
+
+
+def test_a_model_that_is_not_verified_is_not_verified_by_its_numbers():
+    assert not Verdict(Code.INCONCLUSIVE, strict=HOLDS).is_strict
+    assert held().rows[0].verdict.is_strict
+
+
+@pytest.mark.parametrize("strict", [HOLDS, FAILS, PROBLEM_strict, None])
+def test_the_report_for_machines_holds_everything_and_fits_its_schema_strict(strict):
+    (claim,) = document(held(strict))["claims"]
+    assert (claim["strict"] is None) == (strict is None)
+    if strict is FAILS:
+        assert [one["excess"] for one in claim["strict"]["beyond"]] == [12.34, None, 0.0]
+        assert claim["strict"]["stored"] == {"Q4_K": 217, "Q6_K": 36, "equal": 38}
+
+
+def test_names_of_hostile_tensors_are_escaped():
+    hostile = replace(FAILS, beyond=(Beyond(HOSTILE, 1, 1, 2.0, (0,)),), added=(HOSTILE,), unbound={HOSTILE: "why"})
+    for form in TOLD:
+        text = FORMATS[form](held(hostile), True)
+        assert "\x1b" not in text
+        assert "<script>window" not in text or form not in ("html",)
+
+
+def test_a_policy_may_ask_for_it_strict():
+    policy = parse("require: strict", "p.yaml")
+    said = [under(held(strict), policy, TODAY) for strict in (HOLDS, FAILS, None)]
+    assert [one.status for one in said] == [0, 3, 3]
+    asked = "the policy asks for models that are the base's numbers and nothing else, but "
+    assert [one.rows[0].unmet for one in said][1:] == [
+        (f"{asked}its numbers do not show that",),
+        (f"{asked}the numbers were not compared (--strict)",),
+    ]
+
+
+def test_of_models_without_common_ancestry_nothing_says_that_training_made_the_difference():
+    one = row("org/base", mlp=measured())
+    unrelated = replace(one, verdict=Verdict(Code.UNRELATED, strict=replace(HOLDS, beyond=WRONG[1:2])))
+    (told,) = [said for said in describe_strict(report(unrelated), unrelated).sentences if "that differ" in said]
+    assert told == "of 1 tensors that differ, 1 do in more than 1 % of their numbers"
+    related = replace(one, verdict=replace(one.verdict, strict=replace(HOLDS, beyond=WRONG[1:2])))
+    assert any("as training" in said for said in describe_strict(report(related), related).sentences)
+
+
+OPTIONS = Options(seed=0, permutations=199, paths=("mlp",))
+
+
+def test_reports_have_both_p_and_a_lower_bound_for_each_layer(tmp_path):
+    report = compare(str(EXAMPLES / BASE), str(other_mlps(tmp_path / "model")), OPTIONS)
+    (claim,) = json.document(report)["claims"]
+    shown = claim["findings"]["equal"]["values"]
+    assert claim["p_value_adjusted"] == shown["p_value_adjusted"] == pytest.approx(3 / 301)
+    assert max(shown["p_permutations"], shown["p_signs"]) <= shown["p_value_adjusted"]
+    assert list(shown["inherited_at_least"]) == [str(layer) for layer in range(6)]
+    assert "numbers" in report.to_text()
+
+
+def test_nothing_is_told_where_they_were_not_compared():
+    report = compare(str(EXAMPLES / BASE), str(EXAMPLES / "fern/llama-finetune-a"), OPTIONS)
+    assert "equal" not in json.document(report)["claims"][0]["findings"]

@@ -1,0 +1,197 @@
+"""The tree at the head of a page: what a report knows and no more, each line marked for what it rests on."""
+
+from dataclasses import replace
+
+import pytest
+from lxml import etree
+
+from hf_lineage.checking.result import NAMED
+from hf_lineage.evidence.verdict import Code, Verdict
+from hf_lineage.index.tree import Edge, Mark
+from hf_lineage.report import FORMATS
+from hf_lineage.report.family import FIRST, LETTERS, MARKS, MOST, Node, besides, family_of, figure, picture, rows
+from tests.pages import report
+from tests.report import families
+from tests.report.trees import tree
+from tests.whole import assert_names_are_text, assert_whole
+
+LONG = "Meta-Llama/Llama-3.2-90B-Vision-Instruct-abliterated-GPTQ-Int4"
+
+
+def lines(made):
+    return [(edge.parent, edge.child, edge.mark.value, edge.seen) for edge in family_of(made).edges]
+
+
+def test_every_parent_of_a_merge_is_marked_for_what_the_weights_say_and_with_its_share():
+    assert lines(families.merge()) == [
+        ("org/one", "org/merge", "verified", "70% of the merge"),
+        ("org/two", "org/merge", "verified", "30% of the merge"),
+        ("free/three", "org/merge", "contradicted", ""),
+        ("gone/four", "org/merge", "not judged", ""),
+    ]
+    *bases, model = family_of(families.merge()).nodes
+    assert [(node.words, node.tone) for node in bases] == [
+        ("verified, 70% of the merge", "good"),
+        ("verified, 30% of the merge", "good"),
+        ("contradicted", "bad"),
+        ("not judged", "open"),
+    ]
+    assert (model.name, model.words, model.strong) == ("org/merge", "this model", True)
+
+
+def test_a_base_that_nobody_declares_cannot_be_contradicted():
+    assert [mark for _, _, mark, _ in lines(families.named())] == ["verified", "no trace", "not judged"]
+
+
+def test_a_relative_from_an_index_is_drawn_beside_the_declared_base():
+    assert lines(families.nearer())[1] == ("org/between", "org/model", "measured only", "nearer than org/base")
+    assert "org/model from org/between: measured only, nearer than org/base, direction not known." in figure(
+        families.nearer()
+    )
+
+
+def test_adapters_of_one_repository_each_have_a_line_to_their_base():
+    assert lines(families.adapters()) == [
+        ("org/base", "org/adapters: style", "verified", "97% inherited"),
+        ("org/base", "org/adapters: other-style", "contradicted", ""),
+    ]
+    assert [node.words for node in family_of(families.adapters()).nodes] == [
+        "",
+        "verified, 97% inherited",
+        "contradicted",
+    ]
+
+
+def test_of_many_bases_those_that_the_weights_contradict_are_drawn_and_the_others_counted():
+    drawn = family_of(families.crowd())
+    assert [node.name for node in drawn.nodes][-2:] == ["free/liar", "org/merge"]
+    assert (len(drawn.nodes), drawn.left_out) == (MOST + 1, 4)
+    assert "4 more are not drawn; the list below has all of them." in figure(families.crowd())
+
+
+def test_one_claim_has_no_picture_whatever_its_verdict():
+    for one in (families.related("org/base"), families.unrelated("org/base"), families.unread("org/base")):
+        assert figure(report(one)) == ""
+
+
+def test_a_model_that_declares_itself_has_no_line_to_itself():
+    assert lines(report(families.unread("ORG/model"), families.related("org/base"))) == [
+        ("org/base", "org/model", "verified", "97% inherited")
+    ]
+
+
+def test_what_is_verified_does_not_stand_for_what_else_is_said_of_the_same_base():
+    rows = (families.related("org/base"), families.unread("org/base"), families.related("org/other"))
+    for one in (rows, rows[::-1]):
+        assert ("org/base", "org/model", "not judged", "") in lines(report(*one))
+
+
+def test_names_that_differ_in_case_alone_are_one_model():
+    assert len(family_of(report(families.related("org/base"), families.related("Org/Base"))).nodes) == 2
+
+
+def test_no_code_that_verifies_nothing_is_marked_as_verified():
+    verified = {code for code in Code if MARKS.get(code, Mark.NOT_JUDGED) is Mark.VERIFIED}
+    assert verified == {code for code in Code if Verdict(code).verified}
+    assert {MARKS.get(code, Mark.NOT_JUDGED) for code in Code} <= {*FIRST}
+
+
+def test_the_tree_on_a_page_names_no_folder_of_this_machine():
+    rows = (families.related(f"/srv/secret/{name}", sources=NAMED) for name in ("one", "two"))
+    page = FORMATS["html"](report(*rows, model="/home/me/model"), False)
+    assert "Family tree of ./model" in page
+    assert not any(place in page for place in ("/srv/secret", "/home/me"))
+
+
+@pytest.mark.parametrize("name", ["merge", "nearer", "adapters"])
+def test_every_row_is_further_right_than_what_leads_to_it(name):
+    places = {node.name: (node.depth, at) for at, node in enumerate(family_of(getattr(families, name)()).nodes)}
+    for edge in family_of(getattr(families, name)()).edges:
+        assert all(parent < child for parent, child in zip(places[edge.parent], places[edge.child], strict=True))
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1280, "dark")])
+def test_the_picture_is_whole_on_top_of_the_page_and_axe_finds_nothing(window, checker, tmp_path, width, scheme):
+    made = families.merge(LONG)
+    file = tmp_path / "page.html"
+    file.write_text(FORMATS["html"](made, False), encoding="utf-8")
+    assert_whole(window, file, checker, width, scheme)
+    top, bottom = window.run("const r = document.querySelector('svg.tree').getBoundingClientRect(); "
+                             "return [r.top, r.bottom]")  # fmt: skip
+    assert 0 < top < bottom < 900
+    smallest = "return Math.min(...[...document.querySelectorAll('svg.tree text')].map(t => t.getBBox().height * "
+    assert window.run(f"{smallest}t.getScreenCTM().a))") > 12
+    assert window.run("return [...document.querySelectorAll('svg.tree g title')].map(e => e.textContent)[0]")
+
+
+def test_names_in_the_picture_are_text(window, tmp_path):
+    def made(name):
+        return FORMATS["html"](replace(families.merge(f"a{name}"), relatives=families.nearer(name).relatives), False)
+
+    assert_names_are_text(window, tmp_path, made, 400)
+    assert window.run("return document.querySelectorAll('svg.tree circle').length") == 6
+
+
+def test_every_model_has_one_row_and_families_come_first():
+    names = [row.name for row in rows(tree())]
+    assert names == ["unknown common ancestor", "org/base", "org/merge", "org/child", "org/liar"]
+    assert [row.depth for row in rows(tree())] == [0, 1, 2, 1, 0]
+
+
+def test_what_no_weights_bear_out_is_said_of_the_model_that_declares_it():
+    *_, liar = rows(tree())
+    assert [besides(edge) for edge in liar.further] == [
+        "declares org/base: contradicted",
+        "declares gone/base: declared only",
+    ]
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(*nodes):
+    return etree.fromstring(picture(nodes, "a title", "what the lines show"))
+
+
+def verified(parent, child, mark=Mark.VERIFIED):
+    return Edge(parent, child, mark)
+
+
+def test_a_line_is_solid_where_the_weights_bear_it_out_and_dashed_where_they_do_not():
+    nodes = [Node("a", 0)]
+    nodes += [Node(mark.name, 1, edges=(verified("a", mark.name, mark),)) for mark in Mark]
+    dashed = {
+        line.get("class") for line in drawn(*nodes).iter(f"{SVG}path") if line.get("stroke-dasharray") is not None
+    }
+    assert len([*drawn(*nodes).iter(f"{SVG}path")]) == len(Mark)
+    assert dashed == {"edge open", "edge bad"}
+
+
+def test_a_line_passes_the_nodes_between_on_their_left():
+    nodes = (Node("a", 1), Node("b", 1), Node("c", 2, edges=(verified("b", "c"), verified("a", "c"))))
+    around, straight = (line.get("d") for line in drawn(*nodes).iter(f"{SVG}path"))
+    assert straight == "M30 64V96Q30 106 40 106H46"
+    assert around.startswith("M30 22Q23 22 23 32V96")
+
+
+def test_a_line_that_leads_up_is_drawn_as_well():
+    nodes = (Node("c", 1, edges=(verified("a", "c"),)), Node("a", 0))
+    (line,) = drawn(*nodes).iter(f"{SVG}path")
+    assert line.get("d") == "M14 64V32Q14 22 24 22H30"
+
+
+def test_a_long_name_is_cut_and_whole_in_its_title():
+    name = "org/" + "long-" * 20
+    root = drawn(Node(name, 0, "verified", "good"), Node("org/b", 1, strong=True))
+    (title, *_), shown = root.findall(f"{SVG}g/{SVG}title"), root.find(f"{SVG}g/{SVG}text").text
+    assert title.text == f"{name}: verified"
+    assert (len(shown), shown[-1]) == (LETTERS, "…")
+
+
+def test_a_reader_who_sees_no_picture_is_told_its_name_and_its_lines():
+    root = drawn(Node("a", 0))
+    assert root.get("role") == "img"
+    told = {element.get("id"): element.text for element in root if element.get("id")}
+    assert told[root.get("aria-labelledby")] == "a title"
+    assert told[root.get("aria-describedby")] == "what the lines show"

@@ -1,0 +1,159 @@
+"""A finding is a module and a line of the table: every format but a summary prints it, and none needs it.
+
+Sentences of findings stand in front of what was read for them, each with the name of the base.
+"""
+
+import html
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hf_lineage import Options, check
+from hf_lineage.checking.result import Bar, Bars, Finding, Table
+from hf_lineage.report import FORMATS, findings
+from hf_lineage.report.findings import describe_descent, reasons, state_all
+from tests.models import EXAMPLES
+from tests.pages import measured, report, row
+
+CLAIM = Finding(
+    "The toy of a claim",
+    "org/base",
+    ("a toy was found in it",),
+    ("the toy is red",),
+    (Table("toys", ("Toy", "Wheels"), (("car", "4"),), (1,)),),
+    Bars((Bar("redness", 0.5, 0.4, 0.6),), "How red the toy is."),
+    {"wheels": 4},
+)
+
+WHOLE = replace(CLAIM, title="The toys of all claims", about="", sentences=("toys were found",))
+
+TOY = findings.Maker("toy", lambda _report, _row: CLAIM, lambda _report: WHOLE)
+
+SHARES = "not its merge contribution"
+"""What is said of every merge."""
+
+LONG = [form for form in FORMATS if form != "github"]
+"""Formats that have every finding; a summary has those with a brief sentence."""
+
+
+@pytest.fixture(scope="module")
+def merge():
+    """What is found of a merge and of a claim that is contradicted, so that formats of failures have an entry."""
+    options = Options(local_hub=EXAMPLES, seed=1, permutations=199)
+    report = check("fern/llama-merge-a-b", options=options)
+    return replace(report, rows=(*report.rows, row("org/other", mlp=measured(score=0.005, p=0.5, share=0.0))))
+
+
+def rendered(form, report):
+    """A report without what its format puts between words and around marks."""
+    text = html.unescape(FORMATS[form](report, True)).replace("\N{NO-BREAK SPACE}", " ")
+    return " ".join(text.replace("\\", "").split()).lower()
+
+
+@pytest.mark.parametrize("form", LONG)
+def test_a_new_finding_is_in_every_format_but_the_short_one(form, merge, monkeypatch):
+    monkeypatch.setattr(findings, "MAKERS", (*findings.MAKERS, TOY))
+    text = rendered(form, merge)
+    assert "a toy was found in it" in text
+    assert "toys were found" in text
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_formats_for_people_show_its_table_its_picture_and_its_details(form, merge, monkeypatch):
+    monkeypatch.setattr(findings, "MAKERS", (*findings.MAKERS, TOY))
+    text = rendered(form, merge)
+    assert all(word in text for word in ("the toy of a claim", "the toy is red", "wheels", "car", "redness", "0.40"))
+
+
+@pytest.mark.parametrize("form", ["json", "intoto", "intoto-predicate"])
+def test_formats_for_machines_have_its_values(form, merge, monkeypatch):
+    monkeypatch.setattr(findings, "MAKERS", (*findings.MAKERS, TOY))
+    document = json.loads(FORMATS[form](merge, False))
+    document = document.get("predicate", document)
+    for found, title in ((document["findings"], WHOLE.title), (document["claims"][0]["findings"], CLAIM.title)):
+        assert (found["toy"]["title"], found["toy"]["values"]) == (title, {"wheels": 4})
+        assert found["toy"]["tables"][0]["rows"] == [["car", "4"]]
+        assert found["toy"]["picture"]["bars"][0]["label"] == "redness"
+
+
+@pytest.mark.parametrize("form", LONG)
+def test_no_format_needs_the_shares_of_a_merge(form, merge, monkeypatch):
+    assert SHARES in rendered(form, merge)
+    monkeypatch.setattr(findings, "MAKERS", tuple(maker for maker in findings.MAKERS if maker.name != "merge"))
+    assert SHARES not in rendered(form, merge)
+
+
+def test_what_was_found_stands_before_notes():
+    *_, found, note = reasons(report(replace(row(mlp=measured()), unmet=("too little",), notes=("a note",))))
+    assert (found, note) == ("org/base: too little", "a note")
+
+
+def test_what_only_explaining_adds_is_stated_where_there_is_nothing_shorter():
+    assert list(state_all(report(row(mlp=measured())))) == ["org/base: All 6 layers come from it"]
+
+
+def sentences(claim):
+    finding = describe_descent(report(), claim)
+    return [] if finding is None else list(finding.details)
+
+
+def words(count, shares, depth=None, **more):
+    evidence = measured(count, count, **more)
+    evidence = replace(evidence, inherited=replace(evidence.inherited, by_layer=np.array(shares, dtype=float)))
+    return sentences(row(layers=depth, mlp=evidence))
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        ([1, 1, 1], "All 3 layers come from it"),
+        ([0, 1, 0], "Layer 1 of 3 comes from it; the other 2 do not"),
+        ([1, 1, 0], "Layers 0 and 1 of 3 come from it; the other one does not"),
+        ([0.5, 0.5, 0.5], "None of the 3 layers comes from it by more than half"),
+    ],
+)
+def test_layers_are_counted_and_named(shares, said):
+    assert words(3, shares) == [said]
+
+
+def test_layers_that_were_not_read_are_not_said_to_come_from_anywhere():
+    early = {"analyses": 3, "layers": ((0, 9, 31),) * 2}
+    assert words(3, [1, 1, 1], 32, **early) == ["All 3 layers that were read, of 32, come from it"]
+    assert words(3, [1, 0, 1], 32, **early) == [
+        "Of the 3 layers that were read, of 32, layers 0 and 31 come from it"
+    ]  # fmt: skip
+    assert words(3, [0, 0, 0], 32, **early) == [
+        "None of the 3 layers that were read, of 32, comes from it by more than half"
+    ]  # fmt: skip
+
+
+def test_where_nothing_is_known_or_nothing_shared_nothing_is_said():
+    assert sentences(row(mlp=measured(share=None))) == []
+    assert sentences(row(mlp=measured(score=0.0, p=0.5))) == []
+
+
+HUB = Options(local_hub=EXAMPLES, seed=1, permutations=199)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    models = ("heron/llama-int8-rounded", "magpie/llama-grafted", "heron/llama-distilled")
+    return {model.partition("-")[2]: check(model, options=HUB).rows[0] for model in models}
+
+
+@pytest.mark.long
+def test_of_a_graft_only_the_inherited_layers_are_meant(rows):
+    (sentence,) = findings.describe_relation(report(), rows["grafted"]).sentences
+    assert sentence.startswith("relation seen: in the layers that are inherited, weights unchanged")
+
+
+def test_nothing_is_said_of_a_model_that_is_not_related(rows):
+    assert findings.describe_relation(report(), rows["distilled"]) is None
+
+
+def test_programs_get_the_same_as_values(rows):
+    values = findings.describe_relation(report(), rows["int8-rounded"]).values
+    expected = {"means": ["quantized"], "bits": 8, "zeros": None, "rank": None, "changed": 12, "matrices": 12}
+    assert {key: values[key] for key in expected} == expected

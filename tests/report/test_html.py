@@ -1,0 +1,265 @@
+"""The page: what it says for every verdict, where its numbers come from, and what it may load."""
+
+import base64
+import hashlib
+import itertools
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from hf_lineage.checking.result import Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.errors import printable
+from hf_lineage.evidence.verdict import Code, Verdict
+from hf_lineage.hub.repo import RepoRef
+from hf_lineage.report import FORMATS
+from hf_lineage.report.html import CAPTIONS, evidence, figures, tiles, view_claim
+from hf_lineage.report.page import commit_of_model, fill
+from hf_lineage.report.verdicts import texts
+from hf_lineage.signature.values import Origin
+from tests.invoking import lineage
+from tests.pages import HOSTILE, hostile_report, measured, report, row
+
+VOID = {"meta", "link"}
+
+
+class Page(HTMLParser):
+    """The words of a page, its elements, and whether each one is closed where it should be."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.words, self.elements, self.open = [], [], []
+        self.feed(source)
+        assert self.open == []
+
+    def handle_starttag(self, name, attributes):
+        self.elements.append((name, dict(attributes)))
+        if name not in VOID:
+            self.open.append(name)
+
+    def handle_endtag(self, name):
+        assert self.open.pop() == name
+
+    def handle_data(self, words):
+        if self.open[-1:] != ["style"]:
+            self.words.append(words)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+def page(*arguments, explain=False, **settings):
+    return Page(FORMATS["html"](report(*arguments, **settings), explain))
+
+
+def test_it_says_verdict_numbers_commits_and_the_command_that_finds_them_again():
+    shown = page(row(commit="b" * 40, mlp=measured()), commit="a" * 40)
+    for words in (
+        "VERIFIED inherited Shares weights with org/base",
+        "Score 0.970 1 means the same weights. On the 128 test coordinates alone this pair scores ",
+        "Inherited 97% Between 95% and 99% of what the model's hidden units write has a counterpart in the base",
+        "p-value 0.001 How often independent models would score as high by chance. It is the smallest value that 999 ",
+        f"Commit of the model {'a' * 40}",
+        f"Commit of the base {'b' * 40}",
+        "Relation finetune Declared in README.md",
+        f"$ hf-lineage check org/model@{'a' * 40} --base org/base@{'b' * 40} Limits",
+        "Recipe robust, 64 probes; 999 permutations",
+        "It never says who came first",
+        "A low score does not prove independence",
+    ):
+        assert words in shown.text
+
+
+def test_the_verdict_stands_above_all_that_concerns_no_single_claim():
+    claimed = report(row(mlp=measured()), conflicts=("README.md declares a/b; adapter_config.json declares c/d",))
+    unread = "lineage.yaml of the model was not read, because its publisher wrote it"
+    found = replace(claimed, notes=(f"{unread}; if you are the publisher, add --policy own",))
+    verdict, _, below = Page(FORMATS["html"](found, False)).text.partition("Evidence along the path")
+    assert "VERIFIED inherited Shares weights with org/base" in verdict
+    assert "lineage.yaml" not in verdict
+    assert "Conflicting" not in verdict
+    conflict = "Conflicting claims: README.md declares a/b; adapter_config.json declares c/d."
+    assert f"Remarks on the whole model {conflict} {unread}. Limits" in below
+    assert "--policy" not in below
+
+
+@pytest.mark.parametrize("code", [Code.INCONCLUSIVE, Code.INCOMPATIBLE, Code.NO_WEIGHTS, Code.DAMAGED])
+def test_what_is_undecided_shows_its_reason_and_claims_no_finding(code):
+    shown = page(Row(Claim("org/base", None, ("README.md",)), Verdict(code, "org/base: no weights")))
+    assert f"{code.label} {texts()[code].headline} org/base" in shown.text
+    assert "Reason: No weights." in shown.text
+    assert "Relation not stated" in shown.text
+    assert not any(name == "figure" for name, _ in shown.elements)
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.3, "RELATED part Shares some weights with org/base"),
+        (0.0, "RELATED embedding Shares coordinates, but not its hidden units, with org/base"),
+    ],
+)
+def test_a_code_that_verifies_no_claim_is_not_shown_as_good(share, words):
+    shown = page(row(mlp=measured(share=share)))
+    assert words in shown.text
+    banners = [attributes["class"] for _, attributes in shown.elements if "banner" in attributes.get("class", "")]
+    assert banners == ["banner part"]
+
+
+def test_several_claims_are_listed_first_and_lead_to_their_sections():
+    shown = page(row(mlp=measured()), row("org/other", mlp=measured(score=0.01, p=0.4)))
+    assert "2 claims: 1 VERIFIED inherited, 1 UNRELATED Family tree of org/model " in shown.text
+    assert " org/base VERIFIED inherited 97% inherited Score 0.970, p = 0.001; " in shown.text
+    assert "All 6 layers come from it. org/other UNRELATED 97% inherited Score 0.010, p = 0.4; " in shown.text
+    places = {attributes.get("id") for name, attributes in shown.elements if name == "div"}
+    assert {attributes["href"] for name, attributes in shown.elements if name == "a"} == {"#claim-0", "#claim-1"}
+    assert {"claim-0", "claim-1"} <= places
+
+
+def test_the_tables_of_layers_are_folded_until_asked_for():
+    plain, explained = (page(row(mlp=measured()), explain=explain) for explain in (False, True))
+    assert [attributes for name, attributes in plain.elements if name == "details"] == [{}]
+    assert [attributes for name, attributes in explained.elements if name == "details"] == [{"open": ""}]
+    assert plain.text == explained.text
+    assert "Layer Paired with Cosine Inherited s of the base s of the model 0 0 0.970 97%" in plain.text
+
+
+def test_the_page_may_load_nothing_but_its_own_style():
+    source = FORMATS["html"](report(row(mlp=measured())), False)
+    (style,) = re.findall(r"<style>(.*)</style>", source, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', source)
+    assert policy.split("; ") == [
+        "default-src 'none'", f"style-src 'sha256-{digest}'", "img-src data:", "base-uri 'none'", "form-action 'none'",
+    ]  # fmt: skip
+    assert source.index("Content-Security-Policy") < source.index("<style>")
+    names = {name for name, _ in Page(source).elements}
+    assert not names & {"script", "img", "iframe", "object", "embed", "form", "base"}
+    used = {name for _, attributes in Page(source).elements for name in attributes}
+    assert not {name for name in used if name.startswith("on")} | (used & {"src", "style", "srcset"})
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_headings_go_down_one_level_at_a_time_and_every_picture_has_a_title():
+    shown = page(row(mlp=measured()), row("org/other", mlp=measured()))
+    levels = [int(name[1]) for name, _ in shown.elements if re.fullmatch("h[1-6]", name)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    pictures = [attributes for name, attributes in shown.elements if name == "svg"]
+    named = {attributes["id"] for name, attributes in shown.elements if name == "title" and "id" in attributes}
+    seen = [picture for picture in pictures if "aria-hidden" not in picture]
+    assert {picture["aria-labelledby"] for picture in seen if "aria-label" not in picture} == named
+    identifiers = [attributes["id"] for _, attributes in shown.elements if "id" in attributes]
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_hostile_names_are_shown_as_what_they_are():
+    source = FORMATS["html"](hostile_report(HOSTILE), True)
+    assert "<script" not in source
+    assert "<img" not in source
+    assert not any(ord(letter) < 32 and letter != "\n" for letter in source)
+    assert not any(mark in source for mark in "\u202e\u2066\u200b")
+    assert not any(line.startswith("::") for line in source.splitlines())
+    assert printable("\n::error::\u202e\u2066\u200b\x1b[31m", 100) in Page(source).text
+
+
+def test_a_hundred_layers_and_more_stay_a_small_file():
+    source = FORMATS["html"](report(row(mlp=measured(rows=128, columns=128))), False)
+    assert len(source) < 400_000
+    assert source.count('class="pair ') == 128
+
+
+def test_the_command_line_writes_it_into_a_file_and_to_standard_output(hub, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795000000")
+    arguments = ("check", "fern/child", "--local-hub", hub, "--format", "html", "--seed", "0")
+    assert lineage(*arguments, "-o", hub / "report.html").out == ""
+    written = (hub / "report.html").read_text(encoding="utf-8")
+    assert "Shares weights with acme/base" in Page(written).text
+    assert lineage(*arguments).out == written
+
+
+def shown(*rows, **settings):
+    """Name -> number and meaning of each tile of the first claim."""
+    return {tile.name: (tile.figure, tile.meaning) for tile in tiles(report(*rows, **settings), rows[0])}
+
+
+def test_without_evidence_there_is_nothing_to_show():
+    undecided = Row(Claim("org/base", None, ("README.md",)), Verdict(Code.NO_WEIGHTS, "no weights"))
+    assert list(tiles(report(undecided), undecided)) == []
+    assert list(evidence(undecided, 0, captions=True)) == []
+    assert figures(undecided) == ("–", "–", "–")
+
+
+def test_the_path_that_decided_is_the_one_that_is_shown():
+    found = shown(row(mlp=measured(p=0.9, score=0.0), value_output=measured(score=0.8)))
+    assert found["Score"][0] == "0.800"
+    assert "Compared along the path value_output" in found["Layers"][1]
+
+
+def test_layers_are_counted_out_of_all_only_where_more_could_have_been_read():
+    assert shown(row(mlp=measured(), layers=32))["Layers"][0] == "6"
+    assert shown(row(mlp=measured(analyses=3), layers=32))["Layers"][0] == "6 of 32"
+    assert shown(row(mlp=measured(analyses=3), layers=6))["Layers"][0] == "6"
+
+
+def shown_claims(*claims):
+    return FORMATS["html"](report(*claims), False)
+
+
+def test_a_share_that_is_not_known_has_no_picture():
+    assert shown_claims(row(mlp=measured(share=None))).count("<figure") == len(CAPTIONS) - 1
+    assert "product, as the recipe forms it, shares a direction" in CAPTIONS["A profile of each model"]
+
+
+def test_tables_of_several_claims_have_names_of_their_own():
+    page = shown_claims(*(row(base, mlp=measured(), query_key=measured()) for base in ("org/a", "org/b")))
+    names = [name for name in re.findall('role="region" aria-label="([^"]*)"', page) if name.endswith("by layer")]
+    assert names == [f"claim {number}, {path}, layer by layer" for number in (1, 2) for path in ("mlp", "query_key")]
+
+
+A, B = "a" * 40, "b" * 40
+
+WEIGHTS = Origin("weights")
+
+
+def on_hub(*rows, name="org/model", **settings):
+    remote = RepoRef(name, Path("/cache"), A, remote=name)
+    return replace(report(*rows, model=name, commit=A, **settings), source=remote)
+
+
+def whole_claim(made, several=False):
+    view = view_claim(made, 0, captions=True, explain=False)
+    return fill(
+        "claim.html.j2",
+        report=made,
+        commit=commit_of_model(made),
+        claim=view,
+        several=several,
+        explain=False,
+        family="",
+    )
+
+
+def addresses(markup):
+    return re.findall('href="([^"]*)"', markup)
+
+
+def test_commits_of_models_on_the_hub_are_linked():
+    found = on_hub(row(commit=B, mlp=measured()))
+    assert addresses(whole_claim(found)) == [
+        f"https://huggingface.co/org/model/tree/{A}", f"https://huggingface.co/org/base/tree/{B}",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["javascript:alert(1)", "//evil.example", "a/b\"onclick='x'", "../../x", "<b>"])
+def test_hostile_names_and_commits_are_never_addresses(name):
+    hostile = replace(row(name, commit=name, mlp=measured()), base_origin=WEIGHTS)
+    found = replace(on_hub(hostile), commit=name)
+    assert addresses(whole_claim(found)) == []
+    assert addresses(whole_claim(found, several=True)) == []

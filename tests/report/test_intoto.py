@@ -1,0 +1,240 @@
+"""The statement keeps to in-toto's form and to our predicate; its subjects are the files of the weights alone."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hf_lineage import Options, check, compare
+from hf_lineage.errors import CardError, NothingToCompare, OptionError, RepositoryError
+from hf_lineage.report import FORMATS, intoto
+from hf_lineage.report import json as form
+from hf_lineage.report import json as own
+from hf_lineage.report.materials import encode
+from tests import goldens
+from tests.invoking import lineage
+from tests.models import EXAMPLES, WEIGHTS, shard
+
+ROOT = Path(__file__).parents[2]
+
+STATEMENT = ROOT / "tests" / "data" / "schemas" / "statement-v1.json"
+
+
+def stated(report):
+    return json.loads(FORMATS["intoto"](report, False))
+
+
+def validate(statement):
+    """Hold a statement against its schema, and its predicate against that of the report."""
+    import jsonschema
+
+    jsonschema.validate(statement, json.loads(STATEMENT.read_text("utf-8")))
+    jsonschema.validate(statement["predicate"], json.loads(own.SCHEMA.read_text("utf-8")))
+
+
+def test_it_keeps_to_the_statement_and_to_our_predicate(any_report):
+    validate(stated(any_report))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda statement: statement["subject"][0]["digest"].update(sha256="0"),
+        lambda statement: statement.update(subject=[]),
+        lambda statement: statement.update(_type="https://in-toto.io/Statement/v0.1"),
+        lambda statement: statement["predicate"].pop("declared"),
+        lambda statement: statement["predicate"]["claims"][0].update(verdict="PERHAPS"),
+    ],
+)
+def test_the_schemas_would_notice_what_is_wrong(every_kind, spoil):
+    import jsonschema
+
+    statement = stated(every_kind)
+    spoil(statement)
+    with pytest.raises(jsonschema.ValidationError):
+        validate(statement)
+
+
+def test_the_subject_is_the_weights_alone(folder):
+    report = check(str(folder), ["./model"])
+    statement = stated(report)
+    digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
+    assert statement["subject"] == [{"name": WEIGHTS, "digest": {"sha256": digest}}]
+    assert statement["predicate"] == own.published(report)
+    assert (statement["predicate"]["model"], str(folder) in json.dumps(statement)) == (".", False)
+
+
+def test_every_shard_is_a_subject_and_nothing_that_is_not_read(folder):
+    shard(folder)
+    (folder / "consolidated.safetensors").write_bytes(b"other weights")
+    report = check(str(folder), ["./model"])
+    assert [file["name"] for file in intoto.subjects(report)] == [
+        f"model-0000{number}-of-00002.safetensors" for number in (1, 2)
+    ]
+    for line in intoto.checksums(report).splitlines():
+        digest, between, name = line.partition("  ")
+        if line.startswith("#"):
+            assert " " not in line
+            continue
+        assert between
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+
+
+def test_of_the_hub_the_listed_digests_are_taken_and_nothing_is_downloaded(online):
+    report = check("fern/llama-finetune-a")
+    online.forget()
+    statement = stated(report)
+    assert [request.rpartition("/")[0] for request in online.requests] == ["GET /api/models/fern/llama-finetune-a/tree"]
+    assert online.moved() == 0
+    digest = hashlib.sha256((EXAMPLES / "fern/llama-finetune-a" / WEIGHTS).read_bytes()).hexdigest()
+    assert statement["subject"][0]["digest"]["sha256"] == digest
+    assert statement["predicate"]["claims"][0]["code"] == "inherited"
+
+
+def test_what_has_no_weights_has_nothing_to_state(folder):
+    (folder / WEIGHTS).unlink()
+    with pytest.raises(NothingToCompare, match="holds no weights"):
+        stated(check(str(folder)))
+
+
+def test_a_stored_signature_has_no_files(folder):
+    assert lineage("extract", folder, "-o", folder / "a.sig").code == 0
+    assert "is a stored signature, but a statement is about files; name the model" in (
+        lineage("compare", folder, folder / "a.sig", "--format", "intoto").error
+    )
+
+
+COMMIT = "0" * 40
+
+DOCUMENT = json.loads(goldens.read(goldens.REPORT))
+
+
+def content(**changes):
+    return json.dumps(DOCUMENT | changes).encode()
+
+
+def claimed(**changes):
+    (claim,) = DOCUMENT["claims"]
+    return intoto.decode(content(claims=[claim | changes]), "f")
+
+
+def again(document, **options):
+    options = {"local_hub": goldens.HUB, **options}
+    return intoto.verify(document, None, (), Options(**options))[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "f is not a file that hf-lineage wrote"),
+        (b"[]", "f is not a file that hf-lineage wrote"),
+        (b"[" * 10**5, "f is not a file that hf-lineage wrote"),
+        (b'{"schema_version": 5}', "f is not a file that hf-lineage wrote"),
+        (b'{"schema_version": 5, "x": \xff}', "f is not a file that hf-lineage wrote"),
+        (content(schema_version=4), "f was written by an earlier hf-lineage; check the model again"),
+        (content(schema_version=6), "f was written by a later hf-lineage; update hf-lineage"),
+        (content(recipe=DOCUMENT["recipe"] | {"probes": 0}), "probes must be between 1 and 65536"),
+        (content(claims=DOCUMENT["claims"] * 2001), "length <= 2000"),
+    ],
+)
+def test_what_is_no_report_of_this_version_is_refused(text, message):
+    with pytest.raises(CardError, match=message):
+        intoto.decode(text, "f")
+
+
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(intoto.LARGEST + 1)
+    for name, why in (("none", "cannot be read"), ("large", "is larger than 64 MiB"), ("", "cannot be read")):
+        with pytest.raises(CardError, match=f"{name} {why}"):
+            intoto.read(tmp_path / name)
+
+
+def test_what_a_check_says_today_is_what_it_said():
+    assert again(intoto.decode(content(), "f")) == []
+    assert again(claimed(score=DOCUMENT["claims"][0]["score"] + 5e-4)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "line", "grave"),
+    [
+        ({"code": "part"}, "acme/llama-base: verdict VERIFIED part stored, VERIFIED inherited now", True),
+        ({"score": 0.5}, "acme/llama-base: score 0.500 stored, 0.996 now", False),
+        ({"inherited": None}, "acme/llama-base: inherited share None stored, 1.000 now", False),
+        ({"verdict": "\x1b[31m\n::x"}, r"acme/llama-base: verdict \x1b[31m\n:\x3ax inherited stored, ", True),
+    ],
+)
+def test_each_difference_is_one_line(changes, line, grave):
+    ((told, is_grave),) = again(claimed(**changes))
+    assert (told.startswith(line), told.isprintable(), is_grave) == (True, True, grave)
+
+
+def test_a_claim_that_only_one_of_both_has_differs():
+    assert again(claimed(base="acme/other")) == [
+        ("acme/other: verdict VERIFIED inherited stored, no claim now", True),
+        ("acme/llama-base: verdict no claim stored, VERIFIED inherited now", True),
+    ]
+
+
+@pytest.mark.parametrize("name", ["/etc", "../x", ".", "~/x", "a/b@refs/pr/1"])
+def test_what_is_no_model_on_the_hub_is_not_opened(name):
+    base, _, commit = name.partition("@")
+    with pytest.raises(OptionError, match=f"the report names {name}, which is not opened .*; add --base BASE"):
+        again(claimed(base=base, base_commit=commit or None, sources=["--base"]))
+    with pytest.raises(OptionError, match=f"the report names {name}, which is not opened .*; add MODEL"):
+        again(intoto.decode(content(model=base, commit=commit or None), "f"))
+
+
+def test_a_folder_of_the_working_directory_is_not_taken_for_the_hub(hub, monkeypatch):
+    monkeypatch.chdir(hub)
+    with pytest.raises(RepositoryError, match="acme/base may be a name on the Hub, and there is a folder"):
+        intoto.verify(intoto.decode(content(model="acme/base", claims=[]), "f"), None, (), Options())
+
+
+@pytest.mark.parametrize(("name", "typed"), form.AGAIN.items())
+def test_no_report_makes_the_checker_run_code_or_read_further_files(name, typed):
+    report = intoto.decode(content(settings=DOCUMENT["settings"] | {name: True}), "f")
+    with pytest.raises(OptionError, match=f"the report was made with {typed}, which no file turns on; add it yourself"):
+        again(report)
+    assert name not in form.TAKEN
+
+
+def test_settings_and_the_recipe_are_those_that_this_version_knows():
+    """The name of a recipe is a part of the names of files in the cache."""
+    with pytest.raises(OptionError, match="alpha must be a number, not 'x'"):
+        again(intoto.decode(content(settings=DOCUMENT["settings"] | {"alpha": "x"}), "f"))
+    with pytest.raises(OptionError, match="has a recipe that this hf-lineage does not know"):
+        again(intoto.decode(content(recipe=DOCUMENT["recipe"] | {"name": "../../x"}), "f"))
+
+
+def test_folders_that_are_given_stand_for_those_of_the_report(hub):
+    model, base = hub / "fern/child", hub / "acme/base"
+    report = check(str(model), str(base))
+    record = intoto.decode(encode(form.published(report)).encode(), "f")
+    assert intoto.verify(record, str(model), (str(base),), Options())[1] == []
+    with pytest.raises(OptionError, match="the report has 1 bases by --base, not 2"):
+        intoto.verify(record, str(model), (str(base), "x/y"), Options())
+
+
+def test_several_that_were_compared_are_compared_again():
+    options = Options(local_hub=goldens.HUB, seed=0, permutations=99, paths=("mlp",))
+    report = compare("acme/llama-base", ("fern/llama-finetune-a", "otter/llama-independent"), options)
+    document = intoto.decode(encode(form.document(report)).encode(), "f")
+    assert again(document) == []
+    with pytest.raises(OptionError, match="the report compares several models; leave MODEL out"):
+        intoto.verify(document, "x/y", (), options)
+
+
+def test_on_the_hub_it_is_at_the_commits_of_the_report(online):
+    names = ("fern/llama-finetune-a", "acme/llama-base")
+    report = check(names[0], options=Options(seed=0, permutations=99, paths=("mlp",)))
+    document = intoto.decode(encode(form.published(report)).encode(), "f")
+    checked, found = intoto.verify(document, None, (), Options())
+    assert found == []
+    assert str(checked) == " against ".join(f"{name}@{online.commit(name, 'main')}" for name in names)
+    moved = msgspec.structs.replace(document, commit=COMMIT)
+    assert intoto.verify(moved, names[0], (), Options())[1] == [
+        (f"the model: commit {COMMIT} stored, {online.commit(names[0], 'main')} now", False)
+    ]

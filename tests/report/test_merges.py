@@ -1,0 +1,120 @@
+"""An undeclared parent is said first, with the shares, what is left and what the card names; a mere share says so."""
+
+from dataclasses import replace
+
+import pytest
+
+from hf_lineage import Options, check
+from hf_lineage.checking.report import Blended
+from hf_lineage.evidence.blend import Blend, Made
+from hf_lineage.evidence.merge import Share, Shares
+from hf_lineage.evidence.verdict import ExitCode
+from hf_lineage.policy import Policy
+from hf_lineage.report import FORMATS, merges
+from tests import blends
+from tests.models import EXAMPLES
+from tests.pages import measured, report, row
+from tests.sparse_models import dare_ties
+
+A, B = (Share(value, value - 0.002, value + 0.002, {}, detected=True) for value in (0.43, 0.57))
+RIO = Blended(("org/a", "org/b"), Blend(Shares((A, B), 0.0), {}, 1.0, 1.0, (Made.BLEND,) * 2), (True, False))
+SENTENCE = (
+    "org/b shows as an undeclared parent: 57% (± 0.2) of org/b and 43% (± 0.2) of org/a explain 99.9% of the model; "
+    "nothing was trained after the blend; the model names org/a alone"
+)
+
+
+def of(made=(Made.BLEND,) * 2, named=(True, False), **changes):
+    return replace(RIO, blend=replace(RIO.blend, made=made, **changes), named=named)
+
+
+def reporting(blended, **changes):
+    return replace(report(row("org/a", mlp=measured())), blended=blended, **changes)
+
+
+def test_the_sentence_says_shares_what_is_left_and_what_is_named():
+    assert merges.describe_shares(reporting(RIO)).sentences[0] == SENTENCE
+    assert merges.describe_shares(reporting(RIO)).first
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "sarif", "github", "json"])
+def test_every_report_says_it(form):
+    shown = " ".join(FORMATS[form](reporting(RIO), explain=False).split())
+    assert "undeclared" in shown
+    assert "org/b" in shown
+
+
+def test_it_stands_before_everything_else_that_a_report_says():
+    text = " ".join(FORMATS["text"](reporting(RIO), explain=False).split())
+    assert text.index("shows as an undeclared parent") < text.index("All 6 layers come from it")
+    assert "Next: Declare the other parent in the card" in text
+
+
+def test_it_leaves_a_check_undecided_and_a_policy_decides_otherwise():
+    assert reporting(None).exit_code is ExitCode.VERIFIED
+    assert reporting(RIO).exit_code is ExitCode.UNDECIDED
+    assert reporting(of(named=(True, True))).exit_code is ExitCode.VERIFIED
+    for policy, status in (
+        (Policy(), ExitCode.UNDECIDED),
+        (Policy(fail_on="unrelated"), ExitCode.VERIFIED),
+        (Policy(fail_on="undeclared-parent"), ExitCode.UNDECIDED),
+        (Policy(undeclared_parent="accept"), ExitCode.VERIFIED),
+        (Policy(undeclared_parent="accept", fail_on="undeclared-parent"), ExitCode.VERIFIED),
+        (Policy(undeclared_parent="refuse", fail_on="unrelated"), ExitCode.UNDECIDED),
+        (Policy(fail_on="never"), ExitCode.VERIFIED),
+    ):
+        assert reporting(RIO, policy=policy).status is status
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (Made.BLEND, "the weights do not tell whether the model is a blend with org/b"),
+        (Made.PIECES, "some matrices of the model are those of org/b"),
+        (Made.FROM_MODEL, "org/b shows no parent"),
+        (Made.NEAR, "the model lies near the line between org/b and the other parents"),
+        (Made.ASIDE, "the share of org/b alone shows no parent"),
+        (Made.HIDDEN, "whether the share of org/b is that of a parent does not show"),
+    ],
+)
+def test_what_a_share_is_worth_is_said_beside_it(made, words):
+    *_, last = merges.describe_shares(reporting(of(made=(made, made)))).sentences
+    assert last.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("remainder", "words"),
+    [
+        (1.2, "nothing was trained after the blend"),
+        (14.0, "what is left is 14 times what rounding leaves, as after further training"),
+        (None, "what was trained after the blend does not show beside its quantization"),
+    ],
+)
+def test_what_is_left_tells_whether_training_went_on(remainder, words):
+    assert merges.describe_rest(replace(RIO.blend, remainder=remainder)) == words
+
+
+def test_names_of_others_are_escaped_and_a_model_without_names_names_none():
+    sentence, *_ = merges.describe_shares(
+        reporting(replace(of(named=(False, False)), parents=("a\x1b[31m", "b\n")))
+    ).sentences
+    assert "\x1b" not in sentence
+    assert sentence.endswith("the model names none of them")
+    assert "show as undeclared parents" in sentence
+
+
+def test_machines_read_the_same():
+    values = merges.describe_shares(reporting(RIO)).values
+    assert values["undeclared"] == ["org/b"]
+    assert values["trained_after"] is False
+    assert [parent["shows"] for parent in values["parents"]] == ["blend", "blend"]
+
+
+def test_a_share_beside_numbers_of_the_base_denies_no_parent_of_a_merge_by_ties(tmp_path):
+    merged, parents = dare_ties(tmp_path / "merged", (blends.A, blends.B)), (blends.BASE, blends.A)
+    told = " ".join(check(str(merged), parents, Options(local_hub=EXAMPLES)).to_text(explain=True).split())
+    assert "27% of the numbers are the base's, unchanged, the others are not" in told
+    assert f"share of {blends.A} alone shows no parent" in told
+    assert (
+        "It denies none either: merges by TIES, DARE or DELLA have no one share. They leave many numbers equal" in told
+    )

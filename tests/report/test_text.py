@@ -1,0 +1,167 @@
+"""Text for people: tables and paragraphs of 80 columns in which nothing is lost, colours on whole verdicts."""
+
+import html
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from hf_lineage.errors import printable
+from hf_lineage.report.text import BAR, WIDTH, bar, colour, escaped, markdown_table, paragraph, table, wrapped
+from tests.invoking import lineage
+from tests.models import card, tiny_llama
+from tests.properties import ANY_TEXT, cases
+
+WORD = st.text("abc-/.é_1", min_size=1, max_size=30)
+
+
+@cases(80)
+@given(st.lists(st.tuples(WORD, WORD, WORD), min_size=1, max_size=4))
+def test_no_line_of_a_table_is_longer_than_a_screen_and_no_letter_is_lost(rows):
+    """Cells of many lines are read from the top; columns stay in order."""
+    text = table(("A", "B", "C"), rows)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    body = re.sub(r"\s", "", "".join(lines[3:]))
+    assert sorted(body) == sorted("".join("".join(row) for row in rows))
+
+
+def test_figures_stand_on_the_right_and_a_path_is_never_broken():
+    text = table(("Base", "Path", "Score"), [("x" * 100, "value_output", "0.5"), ("y", "mlp", "-0.25")], (2,), (1,))
+    assert text.splitlines()[-1].endswith(" mlp           -0.25")
+    assert any(" value_output " in line for line in text.splitlines())
+
+
+def test_a_long_name_is_broken_after_a_mark_inside_it_and_within_a_word_only_where_there_is_none():
+    names = ("meta-llama/Llama-3.1-8B-Instruct-Abliterated", "mistralai/Mistral-7B-v0.3", "x" * 40, "0.900", "RELATED")
+    assert table("abcde", [names]).splitlines()[3:] == [
+        " meta-llama/Llama-    mistralai/Mistral-   xxxxxxxxxxxxxxxxxxxx  0.900  RELATED",
+        " 3.1-8B-Instruct-     7B-v0.3              xxxxxxxxxxxxxxxxxxxx",
+        " Abliterated",
+    ]
+
+
+def test_a_table_is_text_in_a_notebook_as_well(monkeypatch):
+    """There the library that draws it would print it into the cell."""
+    usual = table(("A", "B"), [("x", "y")])
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert table(("A", "B"), [("x", "y")]) == usual
+
+
+def test_a_cell_is_text_and_no_markup_of_the_table():
+    assert "[red]x[/red]" in table(("A", "B"), [("[red]x[/red]", "y")])
+
+
+@cases(80)
+@given(st.lists(st.text("abc-", min_size=1, max_size=40), min_size=1, max_size=20))
+def test_a_paragraph_keeps_its_words_and_breaks_none_at_a_hyphen(words):
+    lines = wrapped(" ".join(words)).splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    assert " ".join(lines).split() == words
+    assert all(line.startswith("  ") for line in lines[1:])
+
+
+@pytest.mark.parametrize("length", [10, 60, 200])
+def test_a_command_stands_on_one_line_so_that_it_can_be_copied(length):
+    command = f"`hf-lineage check ./{length * 'x'} --base ./base`"
+    lines = wrapped(f"{'word ' * 10}{command} reads it.").splitlines()
+    assert any(command in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("VERIFIED inherited", "\x1b[32mVERIFIED\x1b[0m inherited"),
+        ("UNRELATED", "\x1b[31mUNRELATED\x1b[0m"),
+        ("RELATED part", "\x1b[33mRELATED\x1b[0m part"),
+        ("UNDECIDED damaged", "\x1b[33mUNDECIDED\x1b[0m damaged"),
+        ("org/RELATEDNESS is no verdict", "org/RELATEDNESS is no verdict"),
+    ],
+)
+def test_a_verdict_has_its_colour(text, shown):
+    assert colour(text) == shown
+
+
+@cases(60)
+@given(st.floats(allow_nan=False, width=32), st.floats(0, 100))
+def test_a_bar_is_never_longer_than_its_column(value, top):
+    assert set(bar(value, top)) <= {"█"}
+    assert len(bar(value, top)) <= BAR
+    assert not (value <= 0 and bar(value, top))
+    assert not (value >= top > 0 and len(bar(value, top)) < BAR)
+
+
+BEGINNINGS = (
+    *("", " ", "\n", "-", "- x", "+ x", "* x", "1. x", "1) x", "12345678. x", "# x", "###### x", "> x", "    x", "---"),
+    *("- - -", "\tx", "===", ": x", "```", "~~~ x", "* * *", "___", "<b>", "<!-- x", "[x]: y", "| x |", "1.", "#", "+"),
+    "0)",
+)
+"""What would begin a list, a heading, a quotation, a rule or code if it stood at the beginning of a line."""
+
+TABLE = frozenset({"table_open", "thead_open", "tbody_open", "tr_open", "th_open", "td_open"})
+
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def shown(text):
+    """How a browser shows a text: spaces at its ends, and several in a row, are not seen."""
+    return " ".join(html.escape(printable(text), quote=False).replace('"', "&quot;").split())
+
+
+@cases(300)
+@given(ANY_TEXT)
+def test_any_text_within_a_line_is_shown_as_it_is_printed(text):
+    rendered = PARSER.render(f"Before {escaped(text)} after")
+    assert " ".join(rendered.split()) == " ".join(f"<p>Before {shown(text)} after</p>".split())
+
+
+@cases(200)
+@given(ANY_TEXT, ANY_TEXT)
+def test_any_text_in_a_table_is_one_cell(left, right):
+    rendered = PARSER.render(markdown_table(("a", "b"), [(left, right)]))
+    body = rendered[rendered.index("<tbody>") :]
+    cells = f"<td>{shown(left)}</td> <td>{shown(right)}</td>"
+    assert " ".join(body.split()) == f"<tbody> <tr> {cells} </tr> </tbody> </table>"
+
+
+@cases(200)
+@given(ANY_TEXT)
+def test_nobody_is_mentioned_and_no_address_becomes_a_link(text):
+    assert "@" not in escaped(text)
+    assert "://" not in escaped(text)
+    assert "www." not in escaped(text).lower()
+
+
+@pytest.mark.parametrize("text", BEGINNINGS)
+def test_what_would_begin_a_block_begins_none_within_a_line(text):
+    assert PARSER.render(f"Base: {escaped(text)}").count("<") == 2
+
+
+@cases(500)
+@given(st.tuples(st.sampled_from(BEGINNINGS), ANY_TEXT).map("".join) | ANY_TEXT)
+def test_any_text_is_one_paragraph_of_what_is_printed(text):
+    for before, after in (
+        ("", ""),
+        ("Above\n\n", "\n\nBelow"),
+        ("| a |\n| --- |\n| b |\n\n", ""),
+        ("- a\n\n# b\n\n", "\n\n---"),
+    ):
+        rendered = PARSER.render(f"{before}{paragraph(text)}{after}")
+        wanted = f"<p>{shown(text)}</p>" if shown(text) else ""
+        expected = f"{PARSER.render(before)}{wanted}{PARSER.render(after)}"
+        assert " ".join(rendered.split()) == " ".join(expected.replace("><", "> <").split())
+
+
+def test_bases_of_a_card_that_would_begin_a_block_are_text_in_a_report(tmp_path):
+    names = ["- x", "+ x", "1. x", "1) x", "# x", "> x", "---", "***"]
+    model = card(tiny_llama(tmp_path / "model"), names)
+    result = lineage("check", model, "--format", "markdown", "--explain")
+    assert result.code == 3
+    rendered = PARSER.parse(result.out)
+    kinds = {token.type for token in rendered if token.nesting >= 0 and token.type not in TABLE}
+    assert kinds == {"heading_open", "inline", "paragraph_open"}
+    (heading,) = [token for token in rendered if token.type == "heading_open"]
+    assert heading.tag == "h3"
+    assert f"<p>{', '.join(map(shown, names))}: it is not a model name" in PARSER.render(result.out)

@@ -1,0 +1,118 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from hf_lineage import Options
+from hf_lineage.checking.report import Report
+from hf_lineage.checking.result import Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.evaluate import judge
+from hf_lineage.evidence.unit_comparison import judge_framed
+from hf_lineage.lora.gradient_alignment import judge_trace
+from hf_lineage.report import FORMATS, renderer, wording
+from hf_lineage.report.findings import state_outcome
+from tests.evidence.test_unit_comparison import IN_ORDER, INDEPENDENT, SHUFFLED
+from tests.example_evidence import evidence, trace
+from tests.pages import document
+
+UNRELATED = judge({"mlp": evidence(score=0.01, p=0.5, shares=(0.0,) * 4)}, Criteria())
+
+
+def row(framed, first=UNRELATED):
+    verdict = judge_framed(framed, Criteria())
+    verdict = replace(verdict, evidence=first.evidence, by_path=first.by_path) if first else verdict
+    return Row(Claim("org/base", "finetune", ("README.md",)), verdict)
+
+
+def report(*rows):
+    return Report("org/model", None, rows, (), Options())
+
+
+EVERY = report(row(IN_ORDER), row(SHUFFLED), row(INDEPENDENT), row(IN_ORDER, None), row(INDEPENDENT, None))
+
+
+def test_the_table_has_a_line_for_the_units():
+    lines = list(wording.cells(row(SHUFFLED)))
+    assert [line[2:] for line in lines] == [
+        ("mlp", "0.010", "0%", "0.5", "UNRELATED"),
+        ("units", "-", "100%", wording.order_p(SHUFFLED), "RELATED calibrated"),
+    ]
+    (line,) = wording.cells(row(IN_ORDER, None))
+    assert line == ("org/base", "finetune", "units", "-", "100%", "0.005", "VERIFIED inherited")
+
+
+def test_the_outcome_names_the_share_of_units_and_no_score():
+    outcome = state_outcome(row(IN_ORDER))
+    assert outcome.startswith("org/base is VERIFIED inherited (100% of its units inherited, p = 0.005): the residual ")
+    assert wording.best(row(IN_ORDER)) is None
+    assert wording.p_value(row(IN_ORDER)) == 0.005
+    assert wording.inherited_share(row(SHUFFLED)) == pytest.approx(1)
+    assert wording.p_value(row(INDEPENDENT)) == 0.5
+
+
+def test_the_json_fits_its_schema_and_says_what_the_units_show():
+    claims = document(EVERY)["claims"]
+    codes = ["inherited", "calibrated", "unrelated", "inherited", "unrelated"]
+    assert [claim["code"] for claim in claims] == codes
+    assert claims[0]["units"]["p_value_adjusted"] == 0.005
+    assert claims[0]["units"]["calibration"]["pairs"] > 1000
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "sarif", "json"])
+def test_every_format_shows_it(name):
+    assert "calibrated" in renderer(name)(EVERY, explain=True)
+
+
+WEAK = 2.0
+"""A statistic that no permutation reaches, and yet less than is predicted of such an adapter."""
+
+
+def shown(name, *traces, explain=False):
+    return FORMATS[name](report_adapter(*traces), explain)
+
+
+def report_adapter(*traces, layers=2):
+    """A report on an adapter with a row for each of these tests."""
+    rows = tuple(
+        Row(Claim("acme/base", "adapter", ("adapter_config.json",)), judge_trace(one, Criteria()), layers=layers)
+        for one in traces
+    )
+    return Report("fern/lora", None, rows, (), Options(seed=3))
+
+
+@pytest.mark.long
+def test_the_values_are_those_of_the_schema():
+    tests = trace(), trace(0.5), trace(0.5, size=float("inf")), trace(WEAK)
+    related, unrelated, open_one, weak = document(report_adapter(*tests))["claims"]
+    assert (related["code"], related["verified"], related["paths"]) == ("adapter", True, [])
+    assert (related["adapter"]["p_value"], related["adapter"]["permutations"]) == (0.001, 999)
+    assert (related["adapter"]["effect"], related["adapter"]["least_effect"]) == pytest.approx((12.1, 9.2), abs=0.05)
+    assert (weak["verdict"], weak["code"], weak["verified"], weak["exit_code"]) == ("RELATED", "weak", False, 3)
+    assert weak["adapter"]["effect"] < weak["adapter"]["least_effect"]
+    value, down = related["adapter"]["projections"]
+    assert (value["projection"], value["permuted"]) == ("value", "dimensions of value heads")
+    assert [layer["layer"] for layer in down["layers"]] == [0, 1]
+    assert (unrelated["verdict"], unrelated["code"]) == ("UNRELATED", "unrelated")
+    assert (open_one["verdict"], open_one["adapter"]["projections"][0]["layers"][0]["size"]) == ("UNDECIDED", None)
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html"])
+def test_every_format_for_people_shows_the_verdict_the_projections_and_p(name):
+    text = " ".join(shown(name, trace(), explain=True).split())
+    assert "VERIFIED adapter" in text
+    assert "0.001" in text
+    assert "value z 12.1" in text.lower()
+
+
+def test_an_alert_has_the_p_value_and_says_that_a_trace_is_weak():
+    unrelated, weak = json.loads(shown("sarif", trace(0.5), trace(WEAK)))["runs"][0]["results"]
+    assert unrelated["properties"]["pValue"] > 0.01
+    assert "score" not in unrelated["properties"]
+    assert (weak["ruleId"], weak["level"]) == ("lineage/weak", "warning")
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "github"])
+def test_a_weak_trace_is_called_so_in_every_format_for_people(name):
+    assert "RELATED weak" in " ".join(shown(name, trace(WEAK)).split())

@@ -1,0 +1,112 @@
+"""What every format says: which row and which path count, and a sentence for whatever the reader must know.
+
+The head of the table of claims says only of declared bases that they are declared.
+"""
+
+import pytest
+
+from hf_lineage import Options
+from hf_lineage.checking.report import Report
+from hf_lineage.checking.result import NAMED, Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.evaluate import judge
+from hf_lineage.evidence.verdict import Code, Verdict
+from hf_lineage.report import wording
+from hf_lineage.report.findings import reasons
+from hf_lineage.report.wording import COLUMNS, columns
+from tests import pages
+from tests.example_evidence import evidence, inheriting
+
+
+def test_a_base_that_the_user_named_is_not_called_declared():
+    measured = pages.measured()
+    named, declared = pages.row(sources=NAMED, mlp=measured), pages.row(mlp=measured)
+    assert columns(pages.report(named), explain=True) == ("Base", *COLUMNS[1:])
+    assert columns(pages.report(declared), explain=True) == COLUMNS
+    assert columns(pages.report(named, declared))[0] == columns(pages.report())[0] == COLUMNS[0]
+    assert pages.report(named).to_text().splitlines()[2].startswith(" Base ")
+    assert "| Base |" in pages.report(named).to_markdown()
+
+
+def row(verdict, base="org/base", **others):
+    return Row(Claim(base, "finetune", ("README.md",)), verdict, **others)
+
+
+def report(*rows, conflicts=(), options=None):
+    return Report("org/model", None, rows, conflicts, options or Options())
+
+
+def judged(**paths):
+    return judge(paths, Criteria())
+
+
+def test_a_row_that_was_measured_has_a_line_for_each_path_and_names_its_base_once():
+    lines = list(wording.cells(row(judged(mlp=evidence(score=0.9734), query_key=evidence(score=0.4, shares=())))))
+    assert lines == [
+        ("org/base", "finetune", "mlp", "0.973", "100%", "0.001", "VERIFIED inherited"),
+        ("", "", "query_key", "0.400", "-", "0.001", "RELATED embedding"),
+    ]
+    assert {len(line) for line in lines} == {len(COLUMNS)}
+
+
+def test_a_row_that_was_not_measured_has_one_line_without_figures():
+    damaged = row(Verdict(Code.DAMAGED, "gone"))
+    assert list(wording.cells(damaged)) == [("org/base", "finetune", "-", "-", "-", "-", "UNDECIDED damaged")]
+    assert wording.line(damaged) == ("org/base", "-", "-", "-", "UNDECIDED damaged")
+
+
+def test_without_explaining_a_row_has_one_line_of_what_decided_and_neither_relation_nor_path():
+    measured = row(judged(mlp=evidence(score=0.9734), query_key=evidence(score=0.4, shares=())))
+    assert wording.line(measured) == ("org/base", "0.400", "-", "0.001", "RELATED embedding")
+    assert columns(report(measured)) == ("Declared base", "Score", "Inherited", "p", "Verdict")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "number"),
+    [
+        ((Verdict(Code.INHERITED), Verdict(Code.UNRELATED)), 1),
+        ((Verdict(Code.UNRELATED), Verdict(Code.DAMAGED)), 1),
+        ((Verdict(Code.INCONCLUSIVE), Verdict(Code.UNRELATED), Verdict(Code.UNRELATED)), 1),
+        ((Verdict(Code.INHERITED), Verdict(Code.PART, accepted=True)), 1),
+        ((Verdict(Code.INHERITED), Verdict(Code.INHERITED)), 0),
+        ((Verdict(Code.EMBEDDING), Verdict(Code.INHERITED)), 0),
+    ],
+)
+def test_the_worst_row_is_the_first_of_those_that_make_the_outcome(verdicts, number):
+    rows = [row(verdict) for verdict in verdicts]
+    assert report(*rows).worst is rows[number]
+    assert report().worst is None
+
+
+def test_the_path_that_decided_says_what_all_say_and_is_the_weakest_of_those():
+    mixed = judged(mlp=evidence(score=0.5), value_output=evidence(score=0.9, shares=(0.0,) * 4))
+    assert mixed.label == "RELATED embedding"
+    assert mixed.decisive == "value_output"
+    assert judged(mlp=evidence(score=0.9), value_output=evidence(score=0.5)).decisive == "value_output"
+    most = judged(mlp=evidence(score=0.9, shares=(1.0, 1.0, 1.0, 0.0)), value_output=evidence(score=0.5))
+    assert (most.label, most.decisive) == ("VERIFIED inherited", "mlp")
+    far = judged(mlp=evidence(score=0.1, p=0.5), value_output=evidence(score=0.2, p=0.4))
+    assert (far.label, far.decisive) == ("UNRELATED", "value_output")
+    assert Verdict(Code.INCONCLUSIVE).decisive is None
+    assert wording.best(row(Verdict(Code.INCONCLUSIVE))) is None
+
+
+@pytest.mark.parametrize(
+    ("shares", "error", "shown"),
+    [
+        ((1.0, 1.0, 1.0, 1.0), 0.0, "100%"),
+        ((1.0, 0.0, 0.0, 0.0), 0.05, "25% (20-30%)"),
+        ((0.0, 0.0, 0.0, 0.0), 0.05, "0% (0-5%)"),
+        ((1.0, 0.0, 0.0, 0.0), 0.001, "25%"),
+    ],
+)
+def test_a_share_is_shown_with_its_interval_where_that_is_wider_than_what_is_printed(shares, error, shown):
+    assert wording.share(evidence(inherited=inheriting(*shares, error=error))) == shown
+
+
+def test_of_weights_that_are_not_finite_nothing_is_said_but_the_reason():
+    broken = evidence(score=0.0, p=1.0, shares=(), not_finite=((), (1,)))
+    assert list(reasons(report(row(judged(mlp=broken))))) == [
+        "org/base: weights in layer 1 of the candidate are not finite, or too large for float32"
+    ]

@@ -1,0 +1,59 @@
+"""Tiny models that are saved, opened as a check opens them, and loaded in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hf_lineage import Options
+from hf_lineage.hub.repo import resolve
+from hf_lineage.running.hooks import Running, divergences, held_inputs
+from hf_lineage.running.inputs import draw
+from hf_lineage.running.load import load
+from hf_lineage.running.process import Load
+from hf_lineage.source.model import open_model
+from hf_lineage.source.run import list_writers
+from tests.conformance.models import tiny_model
+
+MIXED = "MixtralForCausalLM"
+ARCHITECTURES = ("LlamaForCausalLM", "GPT2LMHeadModel", "BertForMaskedLM", "T5ForConditionalGeneration", MIXED)
+"""One class of each kind."""
+ROOM = 2**44
+
+
+def opened(folder):
+    """A model by its weights, as a check opens it."""
+    return open_model(resolve(str(folder)), Options()).reopen()
+
+
+def asked(folder, name):
+    """What a process is asked for to load it."""
+    return Load(str(folder), name, ("model.safetensors",), tuple(list_writers(opened(folder).layout)), ROOM)
+
+
+def saved(folder: Path, name: str, edit: Callable[[Any], None] | None = None) -> Path:
+    """A tiny model in a folder, after an edit of it."""
+    model = tiny_model(name, {})
+    if edit:
+        edit(model)
+    model.save_pretrained(folder)
+    return folder
+
+
+def loaded(folder, name):
+    """A tiny model that is saved there, as a process loads it."""
+    return load(asked(folder, name), folder)
+
+
+def inputs(model, tokenizer=Path("/nowhere"), seed=3):
+    """What a loaded model is given."""
+    return draw(model.model, tokenizer, seed)
+
+
+def lost(model, parts):
+    """Its medians on the first input, and what that loses if some parts are held at theirs."""
+    each = inputs(model)[0]
+    run = Running(model, each.counted)
+    before = run.go(each.given)
+    return run.medians, divergences(before, run.go(each.given, held_inputs(model, parts)), each.counted)

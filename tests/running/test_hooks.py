@@ -1,0 +1,126 @@
+"""What is recorded of a part is the median of what its matrix is given, as the real module runs."""
+
+import pytest
+import torch
+
+from hf_lineage.running import hooks
+from hf_lineage.running.hooks import Running, divergences, held_inputs, in_float32
+from tests.running.models import ARCHITECTURES, inputs, loaded, lost, saved
+
+
+def recorded(model):
+    each = inputs(model)[-1]
+    run = Running(model, each.counted)
+    run.go(each.given)
+    return run.medians
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_every_writer_has_its_median(tmp_path, name):
+    model = loaded(saved(tmp_path, name), name)
+    medians = recorded(model)
+    assert {owner for owner, _ in medians} == {place.owner for place in model.places}
+    assert all(bool(each.isfinite().all()) for each in medians.values())
+
+
+def test_the_median_is_that_of_what_the_matrix_was_given_of_the_tokens_that_count(tmp_path):
+    model = loaded(saved(tmp_path, "LlamaForCausalLM"), "LlamaForCausalLM")
+    seen, down = [], model.model.model.layers[1].mlp.down_proj
+    hook = down.register_forward_pre_hook(lambda module, args: seen.append(args[0]))
+    medians = recorded(model)
+    hook.remove()
+    late = seen[-1][:, -inputs(model)[-1].counted :].flatten(0, 1)
+    assert len(late) < seen[-1].shape[1] // 2
+    torch.testing.assert_close(medians["model.layers.1.mlp.down_proj", None], late.median(dim=0).values)
+
+
+def test_an_expert_has_the_median_of_the_tokens_that_it_was_sent_and_none_where_it_was_sent_none(tmp_path):
+    def one_way(model):
+        model.model.embed_tokens.weight.data[:, 0] = 1.0
+        layer = model.model.layers[0]
+        layer.self_attn.o_proj.weight.data[0] = 0
+        layer.post_attention_layernorm.weight.data[0] = 1.0
+        layer.mlp.gate.weight.data.zero_()
+        layer.mlp.gate.weight.data[2:, 0] = 10.0
+
+    model = loaded(saved(tmp_path, "MixtralForCausalLM", one_way), "MixtralForCausalLM")
+    reached = {expert for owner, expert in recorded(model) if owner == "model.layers.0.mlp.experts"}
+    assert reached == {2, 3}
+
+
+def test_a_unit_that_is_loud_on_few_tokens_alone_is_held_at_nothing(tmp_path):
+    """Its gate is open for one token of the vocabulary, that of the byte b, which is hardly one in fifty."""
+    rare_one = ord("b") % 64
+
+    def rare(model):
+        model.model.embed_tokens.weight.data[:, 0] = 0.0
+        model.model.embed_tokens.weight.data[rare_one, 0] = 100.0
+        mlp = model.model.layers[0].mlp
+        for layer in model.model.layers:
+            layer.self_attn.o_proj.weight.data.zero_()
+        mlp.gate_proj.weight.data[5] = 0.0
+        mlp.gate_proj.weight.data[5, 0] = 1e3
+        mlp.gate_proj.bias.data[5] = -50.0
+
+    model = loaded(saved(tmp_path, "LlamaForCausalLM", rare), "LlamaForCausalLM")
+    assert abs(float(recorded(model)["model.layers.0.mlp.down_proj", None][5])) < 1e-12
+
+
+PRODUCTS = {"linear": [(3, 7), (9000, 7), (9000,)], "bmm": [(3, 4, 5), (3, 5, 6)], "addmm": [(6,), (4, 5), (5, 6)]}
+
+
+def test_a_processor_that_multiplies_no_16_bits_multiplies_them_in_float32_and_rounds(tmp_path, monkeypatch):
+    for name, shapes in PRODUCTS.items():
+        function = getattr(torch, name, torch.nn.functional.linear)
+        args = tuple(torch.randn(shape, generator=torch.Generator().manual_seed(1)).half() for shape in shapes)
+        assert torch.equal(in_float32(function, name, args), function(*(each.float() for each in args)).half())
+    model = loaded(saved(tmp_path, "LlamaForCausalLM"), "LlamaForCausalLM")
+    model.model.bfloat16()
+    monkeypatch.setattr(hooks, "is_slow", lambda dtype: False)
+    medians = recorded(model)
+    monkeypatch.setattr(hooks, "is_slow", lambda dtype: dtype is torch.bfloat16)
+    for at, median in recorded(model).items():
+        torch.testing.assert_close(median, medians[at], atol=0.01, rtol=0.05)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_nothing_is_lost_without_nothing_and_something_without_everything(tmp_path, name):
+    model = loaded(saved(tmp_path, name), name)
+    units = {each.writer.key: range(each.writer.parts) for each in model.places if each.writer.key.startswith("mlp")}
+    _, (unit, nothing, says) = lost(model, {})
+    assert (unit, float(nothing.abs().max()), says > 0) == ("nats", pytest.approx(0, abs=1e-9), True)
+    assert float(lost(model, units)[1][1].mean()) > 1e-3 * says
+
+
+def test_a_loss_is_the_divergence_of_what_is_predicted_next():
+    before, after = (torch.randn(64, 10, 64, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))
+    outputs = [type("Output", (), {"logits": logits})() for logits in (before, after)]
+    unit, moved, _ = divergences(*outputs, 9)
+    by_hand = torch.distributions.kl_divergence(*(torch.distributions.Categorical(logits=x) for x in (before, after)))
+    assert unit == "nats"
+    torch.testing.assert_close(moved.float(), by_hand[:, 1:].mean(dim=1))
+
+
+def test_without_a_head_a_loss_is_a_share_of_the_last_state():
+    states = torch.randn(4, 3, 5, generator=torch.Generator().manual_seed(1))
+    unit, moved, says = divergences((states,), (0.9 * states,), 2)
+    assert (unit, says > 0.1) == ("change", True)
+    torch.testing.assert_close(moved.float(), torch.full((4,), 0.1))
+
+
+def test_parts_that_always_write_the_same_are_no_loss(tmp_path):
+    def constant(model):
+        mlp = model.model.layers[0].mlp
+        for linear in (mlp.up_proj, mlp.gate_proj):
+            linear.weight.data.zero_()
+            linear.bias.data.fill_(3.0)
+
+    model = loaded(saved(tmp_path, "LlamaForCausalLM", constant), "LlamaForCausalLM")
+    idle, at_work = (float(lost(model, {key: range(40)})[1][1].mean()) for key in ("mlp 0 0", "mlp 1 0"))
+    assert 0 <= idle < 1e-4 * at_work
+
+
+def test_one_expert_of_a_stack_is_held_and_no_other(tmp_path):
+    model = loaded(saved(tmp_path, "MixtralForCausalLM"), "MixtralForCausalLM")
+    held = held_inputs(model, {"mlp 0 2": [3, 5]})
+    assert {at: inputs.tolist() for at, inputs in held.items()} == {("model.layers.0.mlp.experts", 2): [3, 5]}

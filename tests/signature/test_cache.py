@@ -1,0 +1,314 @@
+"""The cache of signatures: it moves nothing, changes nothing that is said, and lets nobody else in."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hf_lineage.signature import cache
+from hf_lineage.signature.store import load_signature, save_signature
+from hf_lineage.signature.values import PARTS
+from tests.invoking import lineage
+from tests.models import card, fine_tuned, tiny_llama
+from tests.parts import seeing
+from tests.published.steps import torch_file
+from tests.server import serving
+
+BASE, CHILD = "acme/base", "fern/child"
+QUIET = ("--seed", "0")
+
+
+@pytest.fixture
+def served(tmp_path):
+    base = tiny_llama(tmp_path / "base")
+    with serving() as running:
+        running.publish(BASE, base)
+        running.publish(CHILD, card(fine_tuned(base, tmp_path / "child"), BASE, "finetune"))
+        yield running
+
+
+def said(*arguments):
+    found = lineage("check", CHILD, *QUIET, "--format", "json", *arguments)
+    assert found.err == ""
+    (claim,) = json.loads(found.out)["claims"]
+    return claim
+
+
+def origins(claim):
+    return {who: origin["kind"] for who, origin in claim["signatures"].items()}
+
+
+def kept():
+    return sorted(file for file in cache.root().rglob("*") if file.is_file())
+
+
+def test_what_was_read_as_a_whole_is_not_read_again_and_says_the_same(online):
+    first = said()
+    assert origins(first) == {"base": "weights", "model": "weights"}
+    online.forget()
+    again = said()
+    assert origins(again) == {"base": "cache", "model": "cache"}
+    assert online.parts == []
+    assert not [request for request in online.requests if "safetensors" in request]
+    assert (again["paths"], again["verdict"]) == (first["paths"], "VERIFIED")
+    assert again["traffic"] == {}
+
+
+@pytest.mark.long
+def test_of_what_was_read_in_part_nothing_is_cached(online, tmp_path):
+    base = tiny_llama(tmp_path / "deep", layers=16)
+    online.publish("acme/deep", base)
+    online.publish("fern/deep", card(fine_tuned(base, tmp_path / "deeper"), "acme/deep"))
+    command = ("check", "fern/deep", "--seed", "0", "--format", "json")
+    for budget, files, layers in (("quick", 0, 6), ("full", 4, 16), ("quick", 4, 6)):
+        found = json.loads(lineage(*command, "--budget", budget).out)["claims"][0]
+        assert (len(kept()), found["paths"][0]["layers_read"]) == (files, layers)
+    apart = ("signatures", "traffic", "relation_seen", "command")  # the third needs weights
+    quick = {key: value for key, value in found.items() if key not in apart}
+    read = json.loads(lineage(*command, "--no-cache").out)["claims"][0]
+    assert quick == {key: value for key, value in read.items() if key not in apart}
+    assert origins(found) == {"base": "cache", "model": "cache"}
+
+
+def test_a_part_is_cached_beside_the_model_that_it_is_of(online, tmp_path):
+    base = seeing(tmp_path / "seeing", seed=1)
+    online.publish("acme/seeing", base)
+    online.publish("fern/seeing", card(fine_tuned(base, tmp_path / "further", noise=0.02), "acme/seeing"))
+    command = ("check", "fern/seeing", *QUIET, "--format", "json")
+    first, again = (json.loads(lineage(*command).out)["claims"] for _ in range(2))
+    assert [(claim["part"], claim["verdict"]) for claim in first] == [("", "VERIFIED"), ("vision", "VERIFIED")]
+    assert [origins(claim) for claim in first] == [{"base": "weights", "model": "weights"}] * 2
+    assert [origins(claim) for claim in again] == [{"base": "cache", "model": "cache"}] * 2
+    assert [claim["paths"] for claim in again] == [claim["paths"] for claim in first]
+    assert len(kept()) == 8, "one for each path"
+    assert {load_signature(file).model for file in kept()} == {
+        f"{name}{part}" for name in ("acme/seeing", "fern/seeing") for part in ("", "/vision")
+    }
+
+
+@pytest.mark.long
+def test_models_of_unlike_depth_are_read_whole_and_both_are_cached(online, tmp_path):
+    online.publish("acme/deep", tiny_llama(tmp_path / "deep", layers=16))
+    online.publish("fern/cut", card(tiny_llama(tmp_path / "cut", layers=12), "acme/deep"))
+    found, again = (json.loads(lineage("check", "fern/cut", "--format", "json").out)["claims"][0] for _ in range(2))
+    assert (found["verdict"], found["paths"][0]["layers_read"], len(kept())) == ("VERIFIED", 12, 4)
+    assert (again["verdict"], again["paths"], origins(again)) == (
+        "VERIFIED", found["paths"], {"base": "cache", "model": "cache"},
+    )  # fmt: skip
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize(
+    ("first", "second", "hit"),
+    [
+        ((), (), True),
+        (("--paths", "mlp,value_output"), ("--paths", "value_output"), True),
+        (("--paths", "mlp"), ("--paths", "mlp,value_output"), False),
+        ((), ("--no-cache",), False),
+    ],
+)
+def test_it_serves_what_it_was_made_for_and_no_more(online, first, second, hit):
+    said(*first)
+    online.forget()
+    found = origins(said(*second))
+    assert found == dict.fromkeys(("base", "model"), "cache" if hit else "weights")
+    assert (online.parts == []) == hit
+
+
+def test_all_paths_are_found_once_all_of_them_are_cached(online):
+    assert origins(said("--paths", "all")) == {"base": "weights", "model": "weights"}
+    assert origins(said("--paths", "all")) == {"base": "cache", "model": "cache"}
+    assert origins(said("--paths", "query_key,mlp_gate")) == {"base": "cache", "model": "cache"}
+
+
+def test_another_commit_is_read(online, tmp_path):
+    said()
+    shutil.copytree(tmp_path / "base", tmp_path / "moved")
+    online.publish(BASE, tmp_path / "moved")
+    assert origins(said()) == {"base": "weights", "model": "cache"}
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("change", ["schema.fingerprint", "__version__"])
+def test_another_factorization_or_another_release_is_no_hit(online, monkeypatch, change):
+    said()
+    other = "0.2.0" if change == "__version__" else lambda factorization: "0" * 64
+    monkeypatch.setattr(f"{cache.__name__}.{change}", other)
+    assert origins(said()) == {"base": "weights", "model": "weights"}
+
+
+def test_folders_are_not_cached(online, tmp_path):
+    assert lineage("compare", tmp_path / "base", tmp_path / "child").code == 0
+    assert kept() == []
+
+
+def test_what_was_read_of_a_pickle_on_the_hub_is_not_found_without_asking_for_it(online, tmp_path):
+    folder = card(fine_tuned(tmp_path / "base", tmp_path / "pickled"), BASE)
+    torch_file("pytorch_model.bin")(folder)
+    online.publish("fern/pickled", folder)
+    for arguments, code in (([], 3), (["--allow-pickle"], 0), (["--allow-pickle"], 0), ([], 3)):
+        result = lineage("check", "fern/pickled", "--budget", "full", *arguments)
+        assert result.code == code, result
+    assert kept() == []
+
+
+def test_offline_it_suffices_for_both(online, monkeypatch):
+    first = said()
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    online.forget()
+    again = said()
+    assert (again["verdict"], again["paths"]) == ("VERIFIED", first["paths"])
+    assert (online.requests, online.parts) == ([], [])
+
+
+def cut(file):
+    os.truncate(file, 100)
+
+
+def empty(file):
+    file.write_bytes(b"")
+
+
+def exchange(file):
+    """What another model left, under a name that is not its own."""
+    other = next(each for each in kept() if each != file)
+    shutil.copy(other, file)
+
+
+def open_to_all(file):
+    file.chmod(0o666)
+
+
+def pipe(file):
+    file.unlink()
+    os.mkfifo(file)
+
+
+def link(file):
+    file.rename(file.with_suffix(".moved"))
+    file.symlink_to(file.with_suffix(".moved"))
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("spoil", [cut, empty, exchange, open_to_all, link, pipe])
+def test_what_is_not_ours_or_not_whole_is_made_again(online, spoil):
+    first = said()
+    file = next(each for each in kept() if "acme" in str(each))
+    right = load_signature(file).paths["mlp"]
+    spoil(file)
+    again = said()
+    assert origins(again) == {"base": "weights", "model": "cache"}
+    assert again["paths"] == first["paths"]
+    made = load_signature(file).paths["mlp"]
+    assert all(np.array_equal(getattr(made, part), getattr(right, part)) for part in PARTS)
+    if spoil is not link:
+        assert origins(said()) == {"base": "cache", "model": "cache"}
+
+
+def forged(folder, commit):
+    """A cache in which the numbers of a model are those of its base, as the author of a checkout would commit it."""
+    place = folder / "signatures/models--acme--base" / commit
+    place.mkdir(parents=True)
+    for own in (file for file in kept() if "other" in str(file)):
+        save_signature(replace(load_signature(own), model=BASE, commit=commit), place / own.name)
+        (place / own.name).chmod(0o644)
+
+
+def test_a_cache_that_a_checkout_brings_is_refused(online, tmp_path, monkeypatch):
+    """Nothing about the file tells who made it: git writes it as this user."""
+    online.publish("magpie/other", card(tiny_llama(tmp_path / "other", seed=7), BASE))
+    command = ("check", "magpie/other", *QUIET)
+    assert lineage(*command, "--budget", "full").rows[0][-1] == "UNRELATED"
+    commit = online.commit(BASE, "main")
+    for place in ("elsewhere", "checkout/.hf-lineage"):
+        forged(tmp_path / place, commit)
+    monkeypatch.setenv("HF_LINEAGE_CACHE", str(tmp_path / "elsewhere"))
+    assert lineage(*command).rows[0][-1] == "inherited"  # so who may write there decides the verdict
+    (tmp_path / "checkout/.git").mkdir()
+    monkeypatch.setenv("HF_LINEAGE_CACHE", str(tmp_path / "checkout/.hf-lineage"))
+    where = f"HF_LINEAGE_CACHE names a place in the git checkout {tmp_path / 'checkout'}"
+    assert lineage(*command).error.startswith(where)
+    monkeypatch.setenv("HF_LINEAGE_CACHE", str(tmp_path / "base/cache"))
+    assert "(with the model that is checked)" in lineage("check", tmp_path / "base", "--base", BASE).error
+    assert "(with the model that is checked)" in lineage(*command, "--local-hub", tmp_path / "base").error
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_of_another_user_is_not_trusted(online):
+    said()
+    for file in kept():
+        os.chown(file, 65534, 65534)
+    assert origins(said()) == {"base": "weights", "model": "weights"}
+
+
+def test_its_files_are_for_nobody_else(online):
+    previous = os.umask(0)
+    try:
+        said()
+    finally:
+        os.umask(previous)
+    assert cache.root().stat().st_mode & 0o777 == 0o700
+    assert {file.stat().st_mode & 0o777 for file in kept()} == {0o600}
+    assert origins(said()) == {"base": "cache", "model": "cache"}
+
+
+def test_where_nothing_can_be_written_the_check_goes_on(online, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HF_LINEAGE_CACHE", str(tmp_path / "file"))
+    found = lineage("check", CHILD, *QUIET)
+    assert (found.code, found.rows[0][-1]) == (0, "inherited")
+
+
+def test_extract_takes_it_and_writes_the_same_bytes(online, tmp_path):
+    for file in ("first", "second"):
+        assert lineage("extract", BASE, "-o", tmp_path / file).code == 0
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+    assert load_signature(tmp_path / "second").model == BASE
+    online.forget()
+    assert lineage("extract", BASE, "--no-cache", "-o", tmp_path / "third").code == 0
+    assert online.parts
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "third").read_bytes()
+
+
+def test_a_card_stays_as_it_is_whichever_the_numbers_came_from(online, tmp_path):
+    first = lineage("annotate", CHILD).out
+    assert kept()
+    assert lineage("annotate", CHILD).out == first
+
+
+def test_it_is_beside_the_cache_of_the_hub_unless_said_otherwise(monkeypatch):
+    monkeypatch.delenv("HF_LINEAGE_CACHE")
+    asked = "from hf_lineage.signature import cache; print(cache.root())"
+    done = subprocess.run(
+        [sys.executable, "-c", asked], env=os.environ | {"HF_HOME": "/home/hf"}, capture_output=True, text=True
+    )
+    assert done.stdout == "/home/hf/lineage\n"
+
+
+def test_larger_ones_are_left_to_whoever_asks_for_them(online, monkeypatch):
+    monkeypatch.setattr(cache, "LARGEST", 1000)
+    said()
+    assert kept() == []
+
+
+@pytest.mark.long
+def test_the_shares_of_a_merge_are_the_same_where_signatures_come_from_the_cache(online, tmp_path):
+    other = fine_tuned(tmp_path / "base", tmp_path / "other", seed=3)
+    online.publish("acme/other", other)
+    online.publish("fern/merge", card(shutil.copytree(other, tmp_path / "merge"), [BASE, "acme/other"], "merge"))
+
+    def parents():
+        claims = json.loads(lineage("check", "fern/merge", *QUIET, "--format", "json").out)["claims"]
+        return [(claim["parent"], origins(claim)) for claim in claims]
+
+    lineage("check", "acme/other", "--base", BASE, *QUIET)
+    first, again = parents(), parents()
+    assert [where["model"] for _, where in first] == ["weights"] * 2
+    assert [where for _, where in again] == [{"base": "cache", "model": "cache"}] * 2
+    assert [parent for parent, _ in first] == [parent for parent, _ in again]
+    assert first[1][0]["shares"]["mlp"]["share"] == pytest.approx(1, abs=1e-3)

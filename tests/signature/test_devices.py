@@ -1,0 +1,230 @@
+"""Layers are shared out over the devices that can hold them, in runs, in proportion to their budgets.
+
+Work on one layer is shared among threads that each compute alone.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from hf_lineage.errors import OptionError
+from hf_lineage.signature import devices
+from hf_lineage.signature.devices import alone, budgets, linear_algebra, place, workers
+
+
+def threads():
+    """How many threads each library of linear algebra uses."""
+    return [library["num_threads"] for library in linear_algebra().info()]
+
+
+@pytest.fixture(autouse=True)
+def three_threads():
+    with linear_algebra().limit(limits=3):
+        yield
+
+
+def test_every_item_is_done_once_by_one_of_the_workers():
+    done, seen = [], set()
+    together = threading.Barrier(3)
+
+    def task(items):
+        together.wait(timeout=60)
+        seen.add((threading.get_ident(), *threads()))
+        done.extend(items)
+
+    with workers() as share:
+        share(task, range(1000))
+        assert sorted(done) == list(range(1000))
+    assert len(seen) == 3
+    assert {count for _, *counts in seen for count in counts} == {1}
+
+
+def test_the_linear_algebra_has_its_threads_back_afterwards_whatever_happened():
+    def fail():
+        with workers() as share:
+            assert set(threads()) == {1}
+            share(lambda items: [1 / item for item in items], [1, 0])
+
+    assert threads()
+    assert set(threads()) == {3}
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert set(threads()) == {3}
+    with workers():
+        pass
+    assert set(threads()) == {3}
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_there_are_as_many_workers_as_the_linear_algebra_has_threads(limit):
+    together = threading.Barrier(limit)
+    with linear_algebra().limit(limits=limit), workers() as share:
+        share(lambda items: together.wait(timeout=60), [])
+    assert not together.broken
+
+
+def test_numbers_that_leave_their_range_are_no_errors_in_a_worker_and_are_afterwards():
+    huge = np.full(2, 1e30, np.float32)
+    with workers() as share:
+        share(lambda items: [huge * huge for _ in items], range(8))
+        assert np.isinf(huge * huge).all()
+    with np.errstate(over="raise"), workers():
+        pass
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        huge * huge
+
+
+def test_what_is_done_alone_is_done_in_this_thread():
+    done = []
+    alone(lambda items: done.extend((threading.get_ident(), item) for item in items), range(3))
+    assert done == [(threading.get_ident(), item) for item in range(3)]
+
+
+GIB = 2**30
+
+
+@pytest.fixture
+def driver(tmp_path, monkeypatch):
+    """The file of a driver of a GPU."""
+    monkeypatch.setattr(devices, "DRIVERS", [str(tmp_path / "driver")])
+    (tmp_path / "driver").touch()
+
+
+@pytest.fixture
+def no_driver(tmp_path, monkeypatch):
+    monkeypatch.setattr(devices, "DRIVERS", [str(tmp_path / "driver")])
+
+
+def test_without_a_gpu_the_cpu_does_everything():
+    assert place([GIB] * 4, {"cpu": 2 * GIB}) == ["cpu"] * 4
+
+
+def test_one_gpu_does_everything_however_large_the_model():
+    assert place([GIB] * 100, {0: 2 * GIB, "cpu": 64 * GIB}) == [0] * 100
+
+
+def test_two_gpus_share_in_proportion_in_two_runs():
+    placed = place([GIB] * 60, {0: 10 * GIB, 1: 20 * GIB, "cpu": 64 * GIB})
+    assert set(placed) == {0, 1}
+    assert abs(placed.count(0) - 20) <= 3
+    assert sum(a != b for a, b in pairwise(placed)) == 1
+
+
+def test_a_gpu_too_small_for_one_layer_is_left_out():
+    assert place([3 * GIB] * 5, {0: 2 * GIB, 1: 4 * GIB, "cpu": 64 * GIB}) == [1] * 5
+
+
+def test_the_cpu_steps_in_where_no_gpu_can_hold_a_layer():
+    assert place([3 * GIB] * 5, {0: 2 * GIB, 1: GIB, "cpu": 64 * GIB}) == ["cpu"] * 5
+
+
+def test_layers_of_unlike_size_are_all_placed():
+    placed = place([GIB, 5 * GIB] * 10, {0: 8 * GIB, 1: 8 * GIB})
+    assert set(placed) == {0, 1}
+    assert len(placed) == 20
+
+
+def test_a_layer_that_nothing_can_hold_is_a_clear_error():
+    with pytest.raises(OptionError, match="one layer needs 3072 MiB and no device has that much"):
+        place([3 * GIB], {"cpu": 2 * GIB})
+
+
+def test_a_budget_caps_what_is_free():
+    assert budgets("1GiB") == {"cpu": GIB}
+    assert budgets("500MB") == {"cpu": 500 * 10**6}
+    assert budgets()["cpu"] > GIB
+
+
+def test_apples_gpu_leaves_the_work_to_the_cpu(driver, monkeypatch):
+    monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {"mps": 8 * GIB})
+    assert budgets() == {"cpu": 8 * GIB}
+
+
+def test_accelerate_is_asked_where_there_is_a_driver(driver, monkeypatch):
+    monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {0: 4 * GIB, "cpu": 8 * GIB})
+    assert budgets() == {0: 4 * GIB, "cpu": 8 * GIB}
+    assert budgets("6GiB") == {0: 4 * GIB, "cpu": 6 * GIB}
+
+
+def test_without_a_driver_accelerate_is_asked_for_nothing(no_driver, monkeypatch):
+    monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {0: 4 * GIB})
+    assert budgets().keys() == budgets("1GiB").keys() == {"cpu"}
+
+
+@pytest.mark.parametrize("missing", devices.EXTRA)
+def test_without_the_extra_gpu_the_cpu_does_everything(driver, monkeypatch, missing):
+    monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {0: 4 * GIB})
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert budgets().keys() == {"cpu"}
+    assert budgets("1GiB") == {"cpu": GIB}
+
+
+ASKED = """
+import sys
+from hf_lineage.signature import devices
+
+devices.DRIVERS = sys.argv[1:2]
+free = devices.budgets(*sys.argv[2:])
+print(sorted(free.keys()), *sorted({"accelerate", "torch"} & sys.modules.keys()))
+"""
+
+
+def asked(*arguments):
+    """The devices of a process with a driver at a path and perhaps a limit, and what it imported."""
+    return subprocess.run(
+        [sys.executable, "-c", ASKED, *map(str, arguments)],
+        env=os.environ | {"CUDA_VISIBLE_DEVICES": ""}, capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+
+
+def test_torch_is_imported_where_there_is_a_driver_and_nowhere_else(tmp_path):
+    driver = tmp_path / "driver"
+    assert asked(driver) == asked(driver, "1GiB") == "['cpu']"
+    driver.touch()
+    assert asked(driver, "1GiB") == "['cpu'] accelerate torch"
+
+
+@pytest.mark.parametrize(
+    "size", ["8GiB", "8gib", "0.5MiB", "3KiB", "500MB", "1.5GB", "2KB", "8 GiB", "+1e3MB", "1_000KB"]
+)
+def test_a_size_is_what_accelerate_takes_it_for(driver, monkeypatch, size):
+    from accelerate.utils import convert_file_size_to_int
+
+    monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {"cpu": 2**60})
+    assert budgets(size) == {"cpu": convert_file_size_to_int(size)}
+
+
+def test_a_small_b_means_bytes_too(driver, monkeypatch):
+    """To accelerate these are bits."""
+    monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {"cpu": 2**60})
+    assert budgets("8gb") == budgets("8Gb") == {"cpu": 8 * 10**9}
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        "much",
+        "-1GiB",
+        "0GB",
+        "0.1e-9GB",
+        "GiB",
+        "12",
+        "8G",
+        "8B",
+        "8TB",
+        "8GiB ",
+        "8\u0130B",
+        "8\u212aB",
+        "infGB",
+        "nanGB",
+        "1e999GB",
+    ],
+)
+def test_a_budget_that_is_no_size_is_refused(size):
+    with pytest.raises(OptionError, match="is not a size; write a size such as 8GiB or"):
+        budgets(size)

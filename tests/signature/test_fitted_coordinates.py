@@ -1,0 +1,197 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import ortho_group
+
+from hf_lineage.errors import NothingToCompare
+from hf_lineage.signature import fitted_coordinates as procrustes
+from hf_lineage.signature.fitted_coordinates import between, most_of_a_layer, pooled
+from hf_lineage.signature.unit_rows import UnitRows, cosines
+
+WIDTH = 24
+
+
+def of_length_one(rows):
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def layer(seed, units=120, width=WIDTH):
+    """Hidden units whose rows lie in some directions more than in others, as trained ones do."""
+    random = np.random.default_rng(seed)
+    inner, outer = random.standard_normal((2, units, width)) * np.linspace(0.3, 2, width)
+    sizes = random.lognormal(sigma=0.5, size=(2, units))
+    gate = np.zeros((units, 0), np.float32)
+    return UnitRows(of_length_one(inner), of_length_one(outer), gate, sizes.prod(axis=0), sizes, float(units))
+
+
+BASE = [layer(1), layer(2)]
+
+
+def levelled(rows):
+    return replace(rows, inner=of_length_one(rows.inner), outer=of_length_one(rows.outer))
+
+
+def turned(rows, turn):
+    return replace(rows, inner=(rows.inner @ turn).astype(np.float32), outer=(rows.outer @ turn).astype(np.float32))
+
+
+def reordered(rows, seed):
+    return rows.select(np.random.default_rng(seed).permutation(len(rows.weight)))
+
+
+def noisy(rows, size, seed=0):
+    noise = np.random.default_rng(seed).standard_normal((2, *rows.inner.shape)) * size / np.sqrt(rows.inner.shape[1])
+    return replace(rows, inner=of_length_one(rows.inner + noise[0]), outer=of_length_one(rows.outer + noise[1]))
+
+
+def flipped(rows, seed=0):
+    """What some units read and write with the other sign, which leaves what they do as it is where nothing is gated."""
+    signs = np.random.default_rng(seed).choice([-1, 1], (len(rows.weight), 1)).astype(np.float32)
+    return replace(rows, inner=rows.inner * signs, outer=rows.outer * signs)
+
+
+def share(base, candidate):
+    """How many units of the candidate are found in the base."""
+    seen, through = between(pooled(base), pooled(candidate))
+    mine, other = (
+        [levelled(turned(rows, matrix.T)) for rows in model] for model, matrix in ((base, seen), (candidate, through))
+    )
+    return np.mean([np.max([cosines(rows, one).max(axis=1) for one in mine], axis=0) > 0.5 for rows in other])
+
+
+TURN = ortho_group.rvs(WIDTH, random_state=0)
+NARROWER = TURN[:, :16]
+CHANGES = {
+    "turned": lambda rows: turned(rows, TURN),
+    "turned and reordered": lambda rows: reordered(turned(rows, TURN), 3),
+    "with signs changed": lambda rows: flipped(turned(rows, TURN)),
+    "changed a little": lambda rows: noisy(reordered(turned(rows, TURN), 3), 0.3),
+    "in a wider stream": lambda rows: reordered(turned(rows, ortho_group.rvs(32, random_state=1)[:WIDTH]), 3),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_units_are_found_whatever_became_of_their_coordinates_and_their_order(change):
+    assert share(BASE, [change(rows) for rows in BASE]) > 0.98
+
+
+def test_the_turn_itself_is_found():
+    seen, through = between(pooled(BASE), pooled([turned(rows, TURN) for rows in BASE]))
+    assert np.allclose(through, seen @ TURN, atol=1e-4)
+    assert np.linalg.norm(seen, 2) <= 1 + 1e-5
+
+
+def test_units_of_a_stream_that_was_cut_are_found_by_what_is_left_of_them():
+    cut = [turned(rows, NARROWER) for rows in BASE]
+    cut = [replace(rows, inner=of_length_one(rows.inner), outer=of_length_one(rows.outer)) for rows in cut]
+    assert share(BASE, cut) > 0.2
+    assert share(BASE, [layer(seed, width=16) for seed in (3, 4)]) < 0.1
+
+
+def test_layers_that_were_left_out_repeated_or_added_hide_no_others():
+    turned_base = [turned(rows, TURN) for rows in BASE]
+    assert share(BASE, [turned_base[1]]) > 0.98
+    assert share(BASE, [turned_base[0], turned_base[0], turned_base[1]]) > 0.98
+    assert 0.45 < share(BASE, [layer(7), turned_base[1]]) < 0.6
+
+
+def test_units_that_all_write_much_the_same_are_not_those_of_another_model():
+    def with_one_direction(rows):
+        outer = of_length_one(rows.outer + 4 * np.eye(WIDTH)[0])
+        return replace(rows, inner=of_length_one(rows.inner + 4 * np.eye(WIDTH)[1]), outer=outer)
+
+    one, other = ([with_one_direction(layer(seed + number)) for number in range(2)] for seed in (1, 7))
+    assert share(one, other) < 0.1
+    assert share(one, [reordered(turned(rows, TURN), 3) for rows in one]) > 0.98
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_units_of_independent_models_are_not_found(seed):
+    assert share(BASE, [layer(10 + seed), layer(20 + seed)]) < 0.1
+
+
+def test_the_order_of_units_plays_no_part():
+    candidate = [layer(3), layer(4)]
+    _, through = between(pooled(BASE), pooled(candidate))
+    _, again = between(
+        pooled([reordered(rows, 5) for rows in BASE]), pooled([reordered(rows, 6) for rows in candidate])
+    )
+    assert np.allclose(through, again, atol=1e-2)
+
+
+def test_wide_streams_are_matched_in_the_directions_in_which_units_lie_most(monkeypatch):
+    monkeypatch.setattr(procrustes, "DIRECTIONS", 16)
+    assert share(BASE, [reordered(turned(rows, TURN), 3) for rows in BASE]) > 0.98
+
+
+@pytest.mark.parametrize(("copied", "found"), [("everything", True), ("the strongest directions", False)])
+def test_units_have_to_agree_beyond_the_directions_in_which_they_are_matched(monkeypatch, copied, found):
+    """A forger copies what units read and write in the strongest directions, and keeps all else of another model."""
+    monkeypatch.setattr(procrustes, "DIRECTIONS", 12)
+    base, other = [strong(layer(seed)) for seed in (1, 2)], [strong(layer(seed)) for seed in (3, 4)]
+
+    def forged(rows, own):
+        inner, outer = (
+            of_length_one(np.concatenate([mine[:, :12], another[:, 12:]], axis=1))
+            for mine, another in ((rows.inner, own.inner), (rows.outer, own.outer))
+        )
+        return replace(rows, inner=inner, outer=outer)
+
+    parts = base if copied == "everything" else list(map(forged, base, other))
+    candidate = pooled([reordered(turned(rows, TURN), 3) for rows in parts])
+    if found:
+        between(pooled(base), candidate)
+    else:
+        with pytest.raises(NothingToCompare, match="in the strongest directions of their stream alone"):
+            between(pooled(base), candidate)
+
+
+def strong(rows):
+    """Units that lie mostly in the first twelve coordinates of their stream."""
+    sizes = np.where(np.arange(WIDTH) < 12, 9, 1).astype(np.float32)
+    return replace(rows, inner=of_length_one(rows.inner * sizes), outer=of_length_one(rows.outer * sizes))
+
+
+def test_a_wide_stream_in_which_hardly_any_units_find_each_other_is_not_searched_further(monkeypatch):
+    monkeypatch.setattr(procrustes, "SCREENED_DIRECTIONS", 64)
+    base, copy = ([layer(seed, 1000, 192) for seed in (1, 2)] for _ in range(2))
+    procrustes.screen(pooled(base), pooled([reordered(noisy(rows, 0.3), 3) for rows in copy]))
+    with pytest.raises(NothingToCompare, match="of what hidden units write has a counterpart"):
+        procrustes.screen(pooled(base), pooled([layer(seed, 1000, 192) for seed in (3, 4)]))
+
+
+def test_units_that_write_next_to_nothing_are_left_out():
+    rows = BASE[0]
+    weight = rows.weight.copy()
+    weight[:10] = 1e-9
+    units = pooled([replace(rows, weight=weight), BASE[1]])
+    assert (len(units.weight), units.layers) == (230, (slice(0, 110), slice(110, 230)))
+    assert np.isclose((units.weight**2).sum(), 1)
+
+
+@pytest.mark.parametrize(("width", "layers"), [(96, 6), (512, 13), (4096, 13), (4096, 32), (8192, 17)])
+def test_as_many_units_are_matched_as_the_coordinates_need(width, layers):
+    coordinates = min(width, procrustes.DIRECTIONS)
+    assert layers * most_of_a_layer(width, layers) > 2 * procrustes.OVER * coordinates
+
+
+def test_a_few_units_fit_anything_and_are_a_reason():
+    with pytest.raises(NothingToCompare, match="too few hidden units to match"):
+        between(pooled([layer(1, units=90)]), pooled([layer(2, units=90)]))
+
+
+def test_units_that_are_all_alike_are_a_reason():
+    rows = replace(BASE[0], inner=BASE[0].inner[:1].repeat(120, 0), outer=BASE[0].outer[:1].repeat(120, 0))
+    with pytest.raises(NothingToCompare, match="too few different hidden units"):
+        between(pooled(BASE), pooled([rows, rows]))
+
+
+def test_half_precision_is_enough():
+    def halved(rows):
+        return replace(rows, inner=rows.inner.astype(np.float16), outer=rows.outer.astype(np.float16))
+
+    candidate = [reordered(turned(rows, TURN), 3) for rows in BASE]
+    _, through = between(pooled(BASE), pooled(candidate))
+    _, again = between(pooled([halved(rows) for rows in BASE]), pooled([halved(rows) for rows in candidate]))
+    assert np.allclose(through, again, atol=1e-2)

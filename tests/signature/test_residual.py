@@ -1,0 +1,190 @@
+"""Residuals: a branch capped, centred and seen through the probes, against the same done by hand on whole matrices.
+
+Nothing that writes little, and nothing that overflows, moves the cap.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_lineage.signature import matrix_product, residual
+from hf_lineage.signature.devices import linear_algebra, workers
+from hf_lineage.signature.matrix_product import MatrixProduct, Probes
+from hf_lineage.signature.recipe import RECIPES, UNIT_SIGNS
+from hf_lineage.signature.residual import summarise, unit_codes
+from hf_lineage.signature.unit_norms import part_norms
+from tests.networks import stack
+from tests.properties import cases
+from tests.terms import WIDTH, branch, capped, measured_units, product, random, with_norms
+
+EXACT = {name: replace(recipe, probes=None, coordinates=4) for name, recipe in RECIPES.items()}
+
+
+def block(terms: list[MatrixProduct], recipe: Any, columns: slice = slice(None)) -> residual.Block:
+    with workers() as share:
+        return summarise(terms, Probes.draw(recipe, WIDTH, columns=columns), recipe, share)
+
+
+@pytest.mark.parametrize("terms", [1, 3])
+def test_the_paper_recipe_takes_the_trace_out_of_the_sum_of_products(terms):
+    m, found = product(branch(terms)), block(branch(terms), EXACT["paper"])
+    np.testing.assert_allclose(found.sketch, m - np.trace(m) / WIDTH * np.eye(WIDTH), atol=1e-4)
+    assert found.trace == pytest.approx(np.trace(m), rel=1e-5)
+    assert found.norm == pytest.approx(np.linalg.norm(m), rel=1e-5)
+
+
+def test_the_robust_recipe_projects_off_the_identity_and_the_matrix_of_ones():
+    m, found = product(branch()), block(branch(), replace(EXACT["robust"], cap=False))
+    basis = np.linalg.qr(np.stack([np.eye(WIDTH).ravel(), np.ones(WIDTH * WIDTH)], axis=1))[0]
+    expected = (m.ravel() - basis @ (basis.T @ m.ravel())).reshape(WIDTH, WIDTH)
+    np.testing.assert_allclose(found.sketch, expected, atol=1e-4)
+
+
+def test_the_corner_is_the_product_on_the_test_coordinates_before_anything_is_removed():
+    chosen = EXACT["paper"].test_coordinates(WIDTH)
+    found = block(branch(centred=True), EXACT["paper"])
+    np.testing.assert_allclose(found.corner, product(branch())[np.ix_(chosen, chosen)], atol=1e-4)
+
+
+@pytest.mark.parametrize("recipe", list(EXACT))
+def test_a_sketch_is_the_residual_times_the_probes(recipe):
+    sketched = replace(EXACT[recipe], probes=3)
+    expected = block(branch(), EXACT[recipe]).sketch @ sketched.probe_matrix(WIDTH)
+    np.testing.assert_allclose(block(branch(), sketched).sketch, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("recipe", list(EXACT))
+def test_some_columns_of_the_identity_show_those_columns_of_the_residual(recipe):
+    whole = block(branch(), EXACT[recipe])
+    for columns in (slice(0, 4), slice(4, 8), slice(8, 12)):
+        some = block(branch(), EXACT[recipe], columns)
+        np.testing.assert_allclose(some.sketch, whole.sketch[:, columns], rtol=1.3e-6, atol=1e-5)
+        np.testing.assert_allclose(some.corner, whole.corner, rtol=1.3e-6, atol=1e-5)
+        assert some.trace == whole.trace
+
+
+@pytest.mark.parametrize("stored", ["out_in", "in_out"])
+@pytest.mark.parametrize("centred", [False, True])
+def test_gains_and_means_are_the_same_in_both_passes_however_large_the_tiles_are(monkeypatch, stored, centred):
+    said = {"writer_gain": random(WIDTH, seed=8), "reader_gain": random(WIDTH, seed=9), "centred": centred}
+    terms = branch(2, hidden=23, **said)
+    if stored == "in_out":
+        terms = [replace(t, writer=np.asfortranarray(t.writer), reader=np.asfortranarray(t.reader)) for t in terms]
+    centre = np.eye(WIDTH) - np.ones((WIDTH, WIDTH)) / WIDTH if centred else np.eye(WIDTH)
+    gains = (np.diag(said[name].astype(np.float64)) for name in ("writer_gain", "reader_gain"))
+    out, inn = (centre @ next(gains), next(gains) @ centre)
+    m = sum(out @ t.writer.astype(np.float64) @ t.reader.astype(np.float64) @ inn for t in terms)
+    for size in (1, 4, 64):
+        monkeypatch.setattr(matrix_product, "TILE", size * WIDTH)
+        monkeypatch.setattr(residual, "ROWS", size)
+        monkeypatch.setattr(residual, "UNITS", size)
+        found = block(terms, EXACT["paper"])
+        np.testing.assert_allclose(found.sketch, m - np.trace(m) / WIDTH * np.eye(WIDTH), atol=1e-4)
+        assert found.trace == pytest.approx(np.trace(m), rel=1e-4)
+
+
+def test_the_same_bits_come_out_with_any_number_of_threads():
+    found = []
+    for threads in (1, 3):
+        with linear_algebra().limit(limits=threads):
+            found.append(block(branch(2, hidden=700), EXACT["robust"]))
+    np.testing.assert_array_equal(found[0].sketch, found[1].sketch)
+    np.testing.assert_array_equal(found[0].corner, found[1].corner)
+    assert (found[0].trace, found[0].norm) == (found[1].trace, found[1].norm)
+
+
+@pytest.mark.parametrize("poison", [float("nan"), float("inf"), 1e38])
+def test_a_branch_that_is_not_finite_is_marked_and_kept_out(poison):
+    (term,) = branch()
+    term.writer[0, 0] = poison
+    term.reader[0] = poison
+    found = stack([block([term], EXACT["paper"]), block(branch(), EXACT["paper"])])
+    assert found.usable.tolist() == [False, True]
+    assert np.isfinite(found.sketch).all()
+
+
+def test_a_branch_of_zeros_is_marked():
+    found = stack([block([MatrixProduct(np.zeros((WIDTH, 7), np.float32), random(7, WIDTH), 1)], EXACT["paper"])])
+    assert found.usable.tolist() == [False]
+
+
+def test_the_cap_acts_on_whole_heads_and_on_everything_that_is_kept_of_them():
+    (whole,) = branch(hidden=9, part=3)
+    huge = replace(whole, writer=np.concatenate([1000 * whole.writer[:, :3], whole.writer[:, 3:]], axis=1))
+    norms = part_norms(huge.out.mT, huge.inn, 3)
+    assert capped([huge]) == pytest.approx(np.minimum(norms, np.median(norms)).tolist(), rel=1e-5)
+    factors = np.repeat(np.minimum(1, np.median(norms) / norms), 3).astype(np.float32)
+    m = product([replace(huge, writer=huge.writer * factors)])
+    found = block([huge], replace(EXACT["paper"], cap=True))
+    np.testing.assert_allclose(found.sketch, m - np.trace(m) / WIDTH * np.eye(WIDTH), atol=1e-4)
+    assert found.trace == pytest.approx(np.trace(m), rel=1e-4)
+
+
+def test_one_unit_that_overflows_only_as_a_product_does_not_get_past_the_cap():
+    """A writer of 1e30 beside a reader of 1e-24: the unit weighs 1e6, and its squares leave the range of float32."""
+    (plain,) = branch(hidden=40)
+    writer, reader = plain.writer.copy(), plain.reader.copy()
+    writer[:, 0], reader[0] = 1e30, 1e-24
+    hidden = block([replace(plain, writer=writer, reader=reader)], EXACT["robust"])
+    shown = block([plain], EXACT["robust"])
+    assert np.isfinite(hidden.norm)
+    cosine = float((hidden.sketch * shown.sketch).sum() / np.linalg.norm(hidden.sketch) / np.linalg.norm(shown.sketch))
+    assert cosine > 0.7
+
+
+@pytest.mark.parametrize(
+    ("norms", "expected"),
+    [
+        ([1.0, 1.0, 1.0, 2.0, 1000.0], [1.0] * 5),
+        ([1.0, 3.0, 5.0, 7.0], [1.0, 3.0, 3.0, 3.0]),
+        ([0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 30.0], [0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 3.0]),
+        ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0]),
+    ],
+)
+def test_a_unit_counts_at_most_as_much_as_the_median_of_those_with_weight(norms, expected):
+    assert capped([with_norms(norms)]) == expected
+
+
+def test_the_median_is_taken_over_all_the_experts_together():
+    assert capped([with_norms([norm]) for norm in (1.0, 1.0, 2.0, 50.0)]) == [1.0] * 4
+
+
+@pytest.mark.parametrize("weight", [float("inf"), float("nan")])
+def test_a_unit_that_is_not_finite_is_not_capped_into_a_number(weight):
+    assert not np.isfinite(capped([with_norms([1.0, 1.0, weight])])[-1])
+
+
+def test_codes_keep_what_share_of_the_layer_a_unit_writes_and_its_signs():
+    codes = unit_codes(measured_units(with_norms([1.0, 3.0]), with_norms([4.0])))
+    np.testing.assert_allclose(codes.weight, [0.125, 0.375, 0.5])
+    assert (codes.inner.shape, codes.outer.shape) == ((3, UNIT_SIGNS // 8), (3, UNIT_SIGNS // 8))
+
+
+def test_units_that_are_not_finite_write_no_share_of_anything():
+    assert unit_codes(measured_units(with_norms([1.0, float("inf")]))).weight.tolist() == [0.0, 0.0]
+
+
+@cases(60)
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=3), st.integers(0, 40), st.integers(0, 40), st.integers(0, 2**32)
+)
+def test_signs_are_packed_as_they_are_and_what_fills_no_byte_is_left_out(counts, inner, outer, seed):
+    """Experts one after the other; bits that a byte were filled with would agree in any two units."""
+    random = np.random.default_rng(seed)
+    signs = {side: random.random((sum(counts), size)) < 0.5 for side, size in (("inner", inner), ("outer", outer))}
+    ends = np.cumsum(counts)[:-1]
+    parts = {side: np.split(rows, ends) for side, rows in signs.items()}
+    units = [
+        replace(units, **{side: rows[number] for side, rows in parts.items()})
+        for number, units in enumerate(measured_units(*(with_norms([1.0] * count) for count in counts)))
+    ]
+    codes = unit_codes(units)
+    for side, rows in signs.items():
+        whole = rows.shape[1] // 8 * 8
+        packed = getattr(codes, side)
+        assert packed.shape == (sum(counts), whole // 8)
+        np.testing.assert_array_equal(np.unpackbits(packed, axis=1), rows[:, :whole])

@@ -1,0 +1,213 @@
+"""A sample: the signature of the drawn units and coordinates alone, which no file can foresee."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.evidence.comparison import compare_paths
+from hf_lineage.hub.repo import resolve
+from hf_lineage.signature import sample as sampling
+from hf_lineage.signature.extract import extract_paths
+from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.signature.sample import Sample, fits, indices, runs, sampled
+from hf_lineage.signature.values import Sampled
+from hf_lineage.source.headers import headers
+from tests import models
+from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
+
+WIDTH, HIDDEN, LAYERS = 128, 512, 3
+DRAW = Sample(seed=3)
+ROBUST, PAPER = RECIPES["robust"], RECIPES["paper"]
+
+
+@pytest.fixture
+def llama(tmp_path, monkeypatch):
+    """A Llama of which an eighth of the units and a quarter of the coordinates are drawn."""
+    monkeypatch.setattr(sampling, "UNITS", 64)
+    monkeypatch.setattr(sampling, "RUN", 8)
+    monkeypatch.setattr(sampling, "COORDINATES", 32)
+    monkeypatch.setattr(models, "HIDDEN", HIDDEN)
+    return tiny_llama(tmp_path / "llama", layers=LAYERS, width=WIDTH)
+
+
+def opened(folder):
+    model = headers(resolve(str(folder)))
+    return model.checkpoint, model.layout
+
+
+def seen(folder, layers=range(LAYERS), recipe=ROBUST, draw=DRAW):
+    return sampled(*opened(folder), recipe, "mlp", layers, draw)
+
+
+def runs_of(folder, layer, draw=DRAW, path="mlp"):
+    return draw.units_of(opened(folder)[1].sets(path)[layer][0], layer)
+
+
+def fit(folder, path="mlp"):
+    checkpoint, layout = opened(folder)
+    return fits(layout, checkpoint, path)
+
+
+def test_any_row_may_be_drawn_and_all_with_the_same_probability():
+    times = np.zeros(100)
+    for seed in range(1000):
+        drawn = indices(runs(100, wanted=20, run=10, purpose=f"any {seed}"))
+        assert len(drawn) == len(set(drawn)) == 20
+        times[drawn] += 1
+    assert abs(times - 200).max() < 5 * np.sqrt(200)
+
+
+def test_runs_cover_a_length_that_they_do_not_divide():
+    everything = runs(107, wanted=100, run=10, purpose="all")
+    assert indices(everything).tolist() == list(range(107))
+
+
+def test_units_are_drawn_anew_in_every_layer_and_coordinates_once(llama):
+    assert runs_of(llama, 0) != runs_of(llama, 1) != runs_of(llama, 1, Sample(4))
+    assert DRAW.coordinates_of(512) == Sample(3).coordinates_of(512) != Sample(4).coordinates_of(512)
+
+
+def test_the_branch_of_a_sample_is_the_product_of_the_rows_and_columns_that_were_drawn(llama):
+    rows = indices(DRAW.coordinates_of(WIDTH))
+    tensors = {name: tensor.numpy() for name, tensor in load_file(llama / WEIGHTS).items()}
+    signature = seen(llama, recipe=PAPER)
+    for layer in range(LAYERS):
+        units = indices(runs_of(llama, layer))
+        up, down = (tensors[f"model.layers.{layer}.mlp.{role}_proj.weight"] for role in ("up", "down"))
+        product = down[np.ix_(rows, units)] @ up[np.ix_(units, rows)]
+        residual = product - np.trace(product) / len(rows) * np.eye(len(rows))
+        np.testing.assert_allclose(signature.sketch[layer], residual, atol=1e-4)
+        np.testing.assert_allclose(signature.corner[layer], product, atol=1e-4)
+        assert signature.trace[layer] == pytest.approx(np.trace(product), rel=1e-4)
+    assert signature.sampled == Sampled(64, HIDDEN, 32, WIDTH)
+
+
+def test_layers_come_in_ascending_order_and_each_is_seen_as_among_all(llama):
+    few, everything = seen(llama, layers=(2, 0)), seen(llama)
+    for part in ("sketch", "norm"):
+        np.testing.assert_array_equal(getattr(few, part), getattr(everything, part)[[0, 2]])
+
+
+def test_a_gain_that_the_norm_and_the_matrices_share_changes_nothing(llama):
+    before = seen(llama)
+
+    def swap(tensors):
+        for layer in range(LAYERS):
+            prefix = f"model.layers.{layer}"
+            tensors[f"{prefix}.post_attention_layernorm.weight"] *= 4
+            for role in ("gate", "up"):
+                tensors[f"{prefix}.mlp.{role}_proj.weight"] /= 4
+
+    swapped = seen(spoil(llama, swap))
+    np.testing.assert_allclose(swapped.sketch, before.sketch, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(swapped.units[0].inner, before.units[0].inner)
+
+
+def test_a_child_is_as_similar_in_a_sample_as_it_is_as_a_whole(llama, tmp_path):
+    child = fine_tuned(llama, tmp_path / "child", noise=0.5)
+    whole = [extract_paths(*opened(folder), replace(ROBUST, probes=None), ["mlp"])["mlp"] for folder in (llama, child)]
+    score = compare_paths(*whole).score
+    for seed in range(10):
+        drawn = compare_paths(*(seen(folder, draw=Sample(seed)) for folder in (llama, child)))
+        assert 0 < drawn.standard_error < 0.1
+        assert abs(drawn.score - score) < 4 * drawn.standard_error
+
+
+def test_a_layer_is_compared_with_that_of_its_number_alone(llama, tmp_path):
+    def turned(tensors):
+        for role in ("gate", "up", "down"):
+            first, last = (f"model.layers.{layer}.mlp.{role}_proj.weight" for layer in (0, 2))
+            tensors[first], tensors[last] = tensors[last], tensors[first]
+
+    other = spoil(fine_tuned(llama, tmp_path / "other", noise=0), turned)
+    comparison = compare_paths(seen(llama), seen(other))
+    assert comparison.assignment.tolist() == [0, 1, 2]
+    assert comparison.by_layer[1] == pytest.approx(1)
+    assert abs(comparison.by_layer[[0, 2]]).max() < 0.3
+
+
+ALL = Sample(seed=3, all_units=True)
+EXACT = replace(ROBUST, probes=None)
+
+
+def shuffled(folder, target):
+    """A copy of a model with the hidden units of every layer in another order."""
+
+    def change(tensors):
+        for layer in range(LAYERS):
+            order = torch.tensor(np.random.default_rng(layer).permutation(HIDDEN))
+            for role in ("gate", "up", "down"):
+                name = f"model.layers.{layer}.mlp.{role}_proj.weight"
+                tensors[name] = tensors[name][:, order] if role == "down" else tensors[name][order]
+
+    return spoil(fine_tuned(folder, target, noise=0), change)
+
+
+def test_all_units_on_all_coordinates_are_the_whole_branch(llama):
+    assert len(indices(ALL.coordinates_of(WIDTH))) == WIDTH
+    some, whole = seen(llama, draw=ALL), extract_paths(*opened(llama), EXACT, ["mlp"])["mlp"]
+    for part in ("sketch", "corner", "trace", "norm"):
+        np.testing.assert_allclose(getattr(some, part), getattr(whole, part), rtol=1e-4, atol=1e-5)
+    for one, other in zip(some.units, whole.units, strict=True):
+        np.testing.assert_allclose(one.weight, other.weight, rtol=1e-4)
+    assert some.sampled == Sampled(HIDDEN, HIDDEN, WIDTH, WIDTH)
+
+
+def test_of_all_units_some_coordinates_are_rows_and_columns_of_the_whole_product(llama, monkeypatch):
+    monkeypatch.setattr(sampling, "OF_ALL_UNITS", 64)
+    rows = indices(ALL.coordinates_of(WIDTH))
+    assert len(rows) == 64
+    tensors = {name: tensor.numpy() for name, tensor in load_file(llama / WEIGHTS).items()}
+    for layer, corner in enumerate(seen(llama, recipe=PAPER, draw=ALL).corner):
+        up, down = (tensors[f"model.layers.{layer}.mlp.{role}_proj.weight"] for role in ("up", "down"))
+        np.testing.assert_allclose(corner, down[rows] @ up[:, rows], atol=1e-4)
+
+
+def test_units_weigh_about_as_much_on_some_coordinates_as_on_all(llama, monkeypatch):
+    monkeypatch.setattr(sampling, "OF_ALL_UNITS", 64)
+    some, whole = seen(llama, draw=ALL), extract_paths(*opened(llama), EXACT, ["mlp"])["mlp"]
+    ratios = [one.weight / other.weight for one, other in zip(some.units, whole.units, strict=True)]
+    assert np.median(ratios) == pytest.approx(1, abs=0.02)
+    assert np.std(ratios) < 0.25
+
+
+def test_all_units_show_what_was_reordered_and_a_few_do_not(llama, tmp_path):
+    other = shuffled(llama, tmp_path / "shuffled")
+    assert compare_paths(seen(llama, draw=ALL), seen(other, draw=ALL)).score == pytest.approx(1, abs=1e-4)
+    assert abs(compare_paths(seen(llama), seen(other)).score) < 0.2
+
+
+def test_of_all_units_a_layer_is_compared_with_every_other(llama, tmp_path):
+    def turned(tensors):
+        for name in [name for name in tensors if ".layers.0." in name]:
+            other = name.replace(".layers.0.", ".layers.2.")
+            tensors[name], tensors[other] = tensors[other], tensors[name]
+
+    comparison = compare_paths(
+        *(seen(one, draw=ALL) for one in (llama, spoil(shuffled(llama, tmp_path / "b"), turned)))
+    )
+    assert comparison.assignment.tolist() == [2, 1, 0]
+    assert comparison.score == pytest.approx(1, abs=1e-4)
+
+
+def test_of_all_units_no_more_than_a_piece_of_a_matrix_is_in_memory(llama, monkeypatch):
+    sizes, read = [], StoredTensor.read
+    monkeypatch.setattr(StoredTensor, "read", lambda self, memory: sizes.append(self.size) or read(self, memory))
+    seen(llama, draw=ALL)
+    assert max(sizes) == 4 * sampling.UNITS * WIDTH
+
+
+def test_large_matrices_that_are_stored_by_themselves_can_be_sampled(llama, tmp_path, monkeypatch):
+    assert fit(llama)
+    assert fit(llama, path="mlp_gate")
+    assert fit(llama, path="value_output")
+    assert not fit(llama, path="query_key")
+    assert not fit(tiny_gpt2(tmp_path / "gpt2", width=WIDTH))  # stored as (in, out)
+    for part, more in (("UNITS", 129), ("COORDINATES", 33)):
+        with monkeypatch.context() as patch:
+            patch.setattr(sampling, part, more)
+            assert not fit(llama)

@@ -1,0 +1,175 @@
+"""Token fit: coordinates that two models share by the rows of their tokens, and the rows that are refused."""
+
+import numpy as np
+import pytest
+from scipy.stats import ortho_group
+
+from hf_lineage.errors import NothingToCompare
+from hf_lineage.hub.repo import resolve
+from hf_lineage.signature.token_coordinates import (
+    RIDGES,
+    SEEN,
+    Ridges,
+    check_span,
+    drawn_tokens,
+    fit_tokens,
+    measure_error,
+    prepare_rows,
+    read_token_rows,
+    seen_through,
+)
+from hf_lineage.source.headers import headers
+from tests.models import tiny_llama
+
+RANDOM = np.random.default_rng(0)
+
+ROWS = (RANDOM.standard_normal((200, 32)) * np.linspace(0.3, 3, 32) + 1).astype(np.float32)
+
+TURN = ortho_group.rvs(32, random_state=0).astype(np.float32)
+
+UNITS = RANDOM.standard_normal((50, 32)).astype(np.float32)
+
+
+def noisy(rows, noise):
+    return rows + noise * rows.std() * RANDOM.standard_normal(rows.shape).astype(np.float32)
+
+
+def of_length_one(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def only_prepared(rows):
+    rows = np.array(rows, np.float32)
+    prepare_rows(rows)
+    return rows
+
+
+def prepared(rows, narrower=32):
+    rows = only_prepared(rows)
+    check_span(rows, narrower)
+    return rows
+
+
+def fitted(base_rows, rows):
+    """What units of either stream are multiplied with, to be seen alike."""
+    if base_rows.shape[1] < rows.shape[1]:
+        return fitted(rows, base_rows)[::-1]
+    return fit_tokens(*(prepared(one, rows.shape[1]) for one in (base_rows, rows)))
+
+
+def cosines(base_rows, rows, base_units, units):
+    """The cosines of units that correspond, after both are seen."""
+    seen, through = fitted(base_rows, rows)
+    return np.vecdot(of_length_one(base_units @ seen.T), of_length_one(units @ through.T))
+
+
+def test_units_of_a_stream_that_was_turned_are_seen_as_they_were():
+    assert cosines(ROWS, ROWS @ TURN.T, UNITS, UNITS @ TURN.T).min() > 0.99
+
+
+def test_an_orthogonal_change_of_either_model_changes_nothing():
+    other = noisy(ROWS, 0.1)
+    plain = cosines(ROWS, other, UNITS, UNITS)
+    assert np.allclose(cosines(ROWS, other @ TURN.T, UNITS, UNITS @ TURN.T), plain, atol=1e-4)
+    assert np.allclose(cosines(ROWS @ TURN.T, other, UNITS @ TURN.T, UNITS), plain, atol=1e-4)
+
+
+@pytest.mark.parametrize(("kept", "least"), [(24, 0.8), (16, 0.6)])
+def test_units_of_a_narrowed_stream_are_seen_from_either_side(kept, least):
+    narrow = slice(32 - kept, 32)
+    assert cosines(ROWS, ROWS[:, narrow], UNITS, UNITS[:, narrow]).mean() > least
+    assert cosines(ROWS[:, narrow], ROWS, UNITS[:, narrow], UNITS).mean() > least
+
+
+def test_independent_rows_show_units_at_chance_level():
+    rows = RANDOM.standard_normal((200, 32)).astype(np.float32)
+    seen, through = fitted(ROWS, rows)
+    product = of_length_one(UNITS @ seen.T) @ of_length_one(UNITS @ through.T).T
+    assert product.std() == pytest.approx(32**-0.5, rel=0.15)
+
+
+def test_a_few_rows_that_were_enlarged_do_not_decide_the_fit():
+    enlarged = ROWS @ TURN.T * np.where(np.arange(200) < 20, 1000, 1).astype(np.float32)[:, None]
+    assert cosines(ROWS, enlarged, UNITS, UNITS @ TURN.T).min() > 0.99
+
+
+@pytest.mark.parametrize(("noise", "ridge"), [(0.01, RIDGES[0]), (1, RIDGES[-1])])
+def test_the_noisier_the_rows_the_larger_the_ridge(noise, ridge):
+    rows, other = prepared(ROWS), prepared(noisy(ROWS, noise))
+    ridges = Ridges(rows)
+
+    def error(ridge):
+        factor = ridges.factor(ridge)
+        return measure_error(other - rows @ factor.solve(rows.T @ other), ridges.freedom(factor))
+
+    assert min(RIDGES, key=error) == ridge
+
+
+def test_rows_that_span_too_little_are_refused_on_either_side_of_the_fit():
+    few = only_prepared(np.concatenate([ROWS[:8]] * 25))
+    for wide, narrow in ((few, prepared(ROWS)), (only_prepared(np.ones((200, 32))), prepared(ROWS))):
+        with pytest.raises(NothingToCompare, match="span only about"):
+            fit_tokens(wide, narrow)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1, 1e30])
+def test_the_size_of_the_rows_does_not_matter(size):
+    assert np.allclose(prepared(ROWS * np.float32(size)), prepared(ROWS), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (np.ones((200, 32)), "span only about 0 of the 32 directions"),
+        (np.outer(RANDOM.standard_normal(200), RANDOM.standard_normal(32)), "span only about 1 of the 32 directions"),
+        (np.concatenate([ROWS[:8]] * 25), r"span only about \d of the 32 directions"),
+        (ROWS * np.nan, "zero or not finite"),
+        (np.concatenate([ROWS, [[np.inf] * 32]]), "zero or not finite"),
+        (ROWS * 0, "zero or not finite"),
+        (ROWS[:0], "zero or not finite"),
+    ],
+)
+def test_rows_that_span_too_little_are_a_reason(rows, reason):
+    with pytest.raises(NothingToCompare, match=reason):
+        prepared(rows.astype(np.float32))
+
+
+def test_a_stream_with_coordinates_that_are_never_used_is_seen_if_the_other_is_as_narrow():
+    wide = np.concatenate([ROWS, np.zeros((200, 64), np.float32)], axis=1)
+    assert prepared(wide, 32).shape[1] == 96
+    with pytest.raises(NothingToCompare):
+        prepared(wide, 96)
+
+
+def test_rows_of_which_some_span_little_are_asked_all():
+    few_directions = np.array(ROWS)
+    few_directions[::8] = ROWS[0]
+    assert prepared(few_directions[np.argsort(np.arange(200) % 8 > 0, kind="stable")]).shape == (200, 32)
+
+
+def test_wide_streams_are_seen_through_fewer_random_sums():
+    assert np.array_equal(seen_through(64), np.eye(64))
+    through = seen_through(2000)
+    assert through.shape == (SEEN, 2000)
+    units = RANDOM.standard_normal((2, 2000)) / 2000**0.5
+    assert abs(np.vecdot(*(units @ through.T)) - np.vecdot(*units)) < 0.3
+
+
+def test_tokens_are_drawn_in_runs_and_are_the_same_for_everybody():
+    chosen = drawn_tokens(100_000, (512, 768))
+    assert np.array_equal(chosen, drawn_tokens(100_000, (512, 768)))
+    assert 4 * 768 <= len(chosen) < 4 * 768 + 64
+    assert (np.diff(chosen) > 1).sum() < 60
+    assert np.array_equal(drawn_tokens(300, (64, 64)), np.arange(300))
+
+
+def test_wide_streams_have_at_least_two_tokens_for_each_coordinate():
+    assert 8192 <= len(drawn_tokens(10**6, (4096, 64))) < 8300
+    assert 32768 <= len(drawn_tokens(10**6, (16384, 64))) < 32900
+
+
+def test_only_the_rows_that_are_asked_for_are_read(tmp_path):
+    checkpoint = headers(resolve(str(tiny_llama(tmp_path / "model")))).checkpoint
+    rows = read_token_rows(checkpoint, "model.embed_tokens.weight", np.array([7, 2, 3, 7]))
+    whole = np.asarray(checkpoint.read("model.embed_tokens.weight"))
+    assert np.array_equal(rows, whole[[7, 2, 3, 7]])

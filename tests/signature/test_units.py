@@ -1,0 +1,159 @@
+"""Hidden units of layers, with and without experts, as they are read."""
+
+import numpy as np
+import pytest
+import torch
+
+from hf_lineage import Options, extract
+from hf_lineage.architecture.matrix_sets import Heads, LayerSet
+from hf_lineage.hub.repo import resolve
+from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.signature.units import (
+    View,
+    everything,
+    experts_of,
+    head_products,
+    heaviest,
+    in_the_same_places,
+    known_weights,
+    obstacle,
+    unit_rows,
+)
+from hf_lineage.source.headers import headers
+from tests.models import tiny_gpt2, tiny_llama
+from tests.streams import HUB, WIDTH, rotated, turn, written
+
+EYE = np.eye(32, dtype=np.float32)
+
+
+@pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2])
+def test_units_are_over_the_norm_of_their_whole_rows(tmp_path, make):
+    model = headers(resolve(str(make(tmp_path / "model"))))
+    rows = unit_rows(model.checkpoint, model.layout, [1], View(EYE[:8]))
+    assert list(rows) == [1]
+    whole = unit_rows(model.checkpoint, model.layout, [1], View(EYE))[1]
+    assert np.allclose(np.linalg.norm(whole.inner, axis=1), 1, atol=1e-5)
+    assert np.allclose(rows[1].outer, whole.outer[:, :8], atol=1e-6)
+    assert whole.finite
+    levelled = unit_rows(model.checkpoint, model.layout, [1], View(EYE[:8], of_length_one=True))[1]
+    assert np.allclose(np.linalg.norm(levelled.inner, axis=1), 1, atol=1e-5)
+    assert np.allclose(levelled.inner * np.linalg.norm(rows[1].inner, axis=1)[:, None], rows[1].inner, atol=1e-5)
+    assert len(whole.select(slice(3)).weight) == 3
+
+
+@pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2])
+def test_what_units_weigh_is_measured_once_and_is_the_same_in_any_coordinates(tmp_path, make):
+    model = headers(resolve(str(make(tmp_path / "model"))))
+    known = {}
+    first = unit_rows(model.checkpoint, model.layout, [0, 1], View(EYE[:8]), known)
+    measured = dict(known)
+    own = unit_rows(model.checkpoint, model.layout, [1], View(), known)
+    assert (known, list(known)) == (measured, [0, 1])
+    assert np.array_equal(own[1].weight, first[1].weight)
+    assert np.allclose(own[1].inner[:, :8], first[1].inner, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2])
+def test_what_units_weigh_by_a_signature_is_what_is_measured(tmp_path, make):
+    folder = make(tmp_path / "model")
+    model, known = headers(resolve(str(folder))), {}
+    unit_rows(model.checkpoint, model.layout, [0, 1], View(EYE), known)
+    before = known_weights(extract(str(folder)), model.layout).weights
+    assert before.keys() == known.keys()
+    for number, (weight,) in known.items():
+        assert np.allclose(before[number][0], weight / weight.sum(), rtol=1e-5)
+
+
+def test_a_signature_by_another_recipe_says_nothing_of_what_units_weigh(tmp_path):
+    folder = tiny_llama(tmp_path / "model")
+    by_paper = extract(str(folder), Options(recipe=RECIPES["paper"]))
+    layout = headers(resolve(str(folder))).layout
+    assert (known_weights(by_paper, layout).weights, known_weights(None, layout).weights) == ({}, {})
+
+
+def test_models_whose_units_are_not_compared_one_by_one_are_a_reason():
+    assert obstacle(headers(resolve(str(HUB / "acme/llama-base"))).layout) == ""
+
+
+SIZE = 24
+
+
+STREAM = np.eye(WIDTH, dtype=np.float32)
+
+
+def heads_of(folder, through=STREAM):
+    model = headers(resolve(str(folder)))
+    return head_products(model.checkpoint, model.layout, 0, through)
+
+
+def mapped(tensors):
+    """Every head through another basis, values three times as large."""
+    inner = torch.linalg.qr(torch.randn(SIZE, SIZE, generator=torch.Generator().manual_seed(0)))[0] * 3
+    changed = dict(tensors)
+    for name in tensors:
+        if "v_proj" in name:
+            changed[name] = torch.cat([inner @ head for head in tensors[name].split(SIZE)])
+        elif "o_proj" in name:
+            parts = [head @ torch.linalg.inv(inner) for head in tensors[name].split(SIZE, dim=1)]
+            changed[name] = torch.cat(parts, dim=1)
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("change", "through"), [(mapped, STREAM), (rotated, turn().numpy())], ids=["mapped", "rotated"]
+)
+def test_heads_are_the_same_after_what_keeps_their_function(tmp_path, change, through):
+    base = heads_of(HUB / "acme/llama-base")
+    other = heads_of(written("acme/llama-base", tmp_path / "model", change), through)
+    assert np.vecdot(base.directions, other.directions).min() > 0.9999
+    assert other.weight == pytest.approx(base.weight, rel=1e-3)
+
+
+def test_heads_of_an_independent_model_have_nothing_in_common_with_them():
+    base, other = (heads_of(HUB / name) for name in ("acme/llama-base", "otter/llama-independent"))
+    assert np.abs(base.directions @ other.directions.T).max() < 0.2
+
+
+def test_no_head_outweighs_the_others_of_its_layer(tmp_path):
+    def loud(tensors):
+        name = "model.layers.0.self_attn.o_proj.weight"
+        return tensors | {name: torch.cat([100 * tensors[name][:, :SIZE], tensors[name][:, SIZE:]], dim=1)}
+
+    weight = heads_of(written("acme/llama-base", tmp_path / "model", loud)).weight
+    assert weight[0] == weight.max()
+    assert (weight == weight[0]).sum() > 1
+
+
+WEIGHTS = [np.arange(1.0, 41), np.arange(41.0, 81), np.full(20, 100.0)]
+
+
+def numbers(kept):
+    return [part.tolist() for part in kept]
+
+
+def a_set(units, stacked=()):
+    return LayerSet({}, None, None, None, heads={"up": Heads(units, 1)}, stacked=stacked)
+
+
+def test_units_are_kept_in_the_same_places_of_experts_of_one_size():
+    assert numbers(in_the_same_places(100, 0)(WEIGHTS)) == numbers(everything(WEIGHTS))
+    kept = numbers(in_the_same_places(50, 0)(WEIGHTS))
+    assert (kept[0], len(kept[0]), len(kept[2])) == (kept[1], 20, 10)
+    assert set(numbers(in_the_same_places(30, 0)(WEIGHTS))[0]) < set(kept[0])
+    assert numbers(in_the_same_places(50, 1)(WEIGHTS)) != kept
+
+
+def test_a_layer_without_experts_is_kept_whole():
+    assert numbers(in_the_same_places(10, 0)(WEIGHTS[:1])) == [list(range(40))]
+
+
+def test_the_heaviest_are_kept_whichever_expert_they_belong_to():
+    assert numbers(heaviest(22)(WEIGHTS)) == [[], [38, 39], list(range(20))]
+    assert numbers(heaviest(100)(WEIGHTS)) == numbers(everything(WEIGHTS))
+
+
+def test_a_layer_is_one_part_a_stack_one_for_each_expert_and_shared_experts_are_as_large_as_the_others():
+    assert experts_of([a_set(48)]) == ((48,),)
+    assert experts_of([a_set(48, (3,)), a_set(96)]) == ((48, 48, 48), (48, 48))
+    assert experts_of([a_set(48), a_set(48), a_set(50)]) == ((48,), (48,), (50,))
+    assert experts_of([a_set(8), a_set(64)]) == ((8,), (64,))

@@ -1,0 +1,264 @@
+"""Whose name it is: what a repository wrote is a name on the Hub, whatever lies in the working directory."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from hf_lineage import Options, check
+from hf_lineage.claims import names
+from hf_lineage.errors import OptionError, SignatureError
+from hf_lineage.source import locate as locate_module
+from hf_lineage.source.locate import is_path, locate
+from tests.invoking import lineage
+from tests.loading import LOADABLE, logits
+from tests.models import WEIGHTS, card, edit_json, fine_tuned, tiny_llama
+
+LLAMA = "meta-llama/Llama-3.1-8B"
+DECLARING = {
+    "card": lambda folder, name: card(folder, name),
+    "adapter": lambda folder, name: edit_json(folder / "adapter_config.json", base_model_name_or_path=name),
+    "merge": lambda folder, name: edit_json(folder / "mergekit_config.yml", models=[{"model": name}]),
+}  # fmt: skip
+"""By file how a repository declares a base."""
+MEANT = "{0} may be a name on the Hub, and there is a {1} ./{0} here: write ./{0}, or {0}@main for what is on the Hub"
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout of a hostile author: a model, and its true base in a folder that is called as a famous model is."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+    base = tiny_llama(tmp_path / LLAMA, **LOADABLE)
+    fine_tuned(base, tmp_path / "model", noise=0.01)
+    return tmp_path
+
+
+def only(result):
+    (base, *_, verdict), *_ = result.rows
+    return base, verdict
+
+
+class TestDeclared:
+    @pytest.mark.parametrize("file", DECLARING)
+    def test_a_folder_that_is_called_like_the_base_is_not_the_base(self, checkout, file):
+        DECLARING[file](checkout / "model", LLAMA)
+        result = lineage("check", "./model")
+        assert (result.code, only(result)) == (3, (LLAMA, "no-base"))
+        assert f"{LLAMA} is not in the cache, or not completely, and HF" in result.sentences
+
+    def test_transformers_would_take_that_folder_which_is_why_it_must_not_count(self, checkout):
+        planted, model = logits(LLAMA), logits("model")
+        assert torch.equal(planted, logits(checkout / LLAMA))
+        assert torch.corrcoef(torch.stack([planted.flatten(), model.flatten()]))[0, 1] > 0.99
+        card(checkout / "model", LLAMA)
+        assert only(lineage("check", "./model")) == (LLAMA, "no-base")
+        assert lineage("check", "./model", "--base", f"./{LLAMA}").rows[0][-1] == "inherited"
+
+    @pytest.mark.parametrize("file", DECLARING)
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "{here}/meta-llama/Llama-3.1-8B", "./meta-llama/Llama-3.1-8B", "../meta-llama/Llama-3.1-8B",
+            "meta-llama/../meta-llama/Llama-3.1-8B", "meta-llama//Llama-3.1-8B",
+            "/proc/self/cwd/meta-llama/Llama-3.1-8B", "~/meta-llama/Llama-3.1-8B", "file:meta-llama/Llama-3.1-8B",
+            "file://{here}/meta-llama/Llama-3.1-8B", "meta-llama\\Llama-3.1-8B", "/", "/etc",
+        ],
+    )  # fmt: skip
+    def test_no_path_names_anything(self, checkout, file, name, monkeypatch):
+        monkeypatch.setenv("HOME", str(checkout))
+        declared = name.format(here=checkout)
+        DECLARING[file](checkout / "model", declared)
+        result = lineage("check", "./model", "--format", "json")
+        (claim,) = json.loads(result.out)["claims"]
+        assert (result.code, claim["base"], claim["code"]) == (3, declared, "no-base")
+        assert claim["reason"].startswith((names.PATH, names.ELSEWHERE))
+
+    @pytest.mark.parametrize("name", [".", ".."])
+    def test_dots_are_no_name_at_all(self, checkout, name):
+        card(checkout / "model", name)
+        result = lineage("check", "./model")
+        assert only(result) == (name, "no-base")
+        assert f"base_model must be a model name such as org/model, not {name}" in result.sentences
+
+    def test_a_stored_signature_is_no_base_either(self, checkout):
+        assert lineage("extract", f"./{LLAMA}", "-o", "planted.lineage.safetensors").code == 0
+        for name in ("planted.lineage.safetensors", f"{checkout}/planted.lineage.safetensors"):
+            card(checkout / "model", name)
+            result = lineage("check", "./model", "--format", "json")
+            assert [claim["code"] for claim in json.loads(result.out)["claims"]] == ["no-base"]
+
+    def test_the_card_is_not_told_that_it_is_verified(self, checkout):
+        card(checkout / "model", LLAMA, "finetune")
+        assert lineage("annotate", "./model", "--write").code == 0
+        (claim,) = json.loads((checkout / "model/lineage/claims.json").read_text())["claims"]
+        assert (claim["base"], claim["code"], claim["verified"]) == (LLAMA, "no-base", False)
+        assert claim["command"] == f"hf-lineage check . --base {LLAMA} --budget full --seed 0"
+
+
+class TestTyped:
+    @pytest.mark.parametrize(
+        "typed",
+        [
+            "check {0}", "check ./model --base {0}", "check ./model --null {0} --base ./meta-llama/Llama-3.1-8B",
+            "compare {0} ./model", "compare ./model {0}",
+            "annotate ./model --base {0}", "extract {0}", "inspect {0}", "identify {0} --index ./index",
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("name", [LLAMA, "bare"])
+    def test_a_name_that_a_folder_bears_as_well_is_refused_wherever_it_stands(self, checkout, typed, name):
+        """The author of a checkout chooses neither the model nor the base by the name of a folder."""
+        tiny_llama(checkout / "bare")
+        assert MEANT.format(name, "folder") in lineage(*typed.format(name).split()).error
+
+    def test_a_model_for_an_index_is_refused_by_its_line(self, checkout):
+        outcome = lineage("index", "add", LLAMA, "--index", "index")
+        assert (outcome.code, MEANT.format(LLAMA, "folder") in outcome.err) == (2, True)
+
+    def test_it_is_a_folder_where_it_is_written_as_a_path(self, checkout):
+        for base in (f"./{LLAMA}", f"{LLAMA}/", checkout / LLAMA):
+            assert lineage("check", "./model", "--base", base).rows[0][-1] == "inherited"
+        assert lineage("compare", f"{LLAMA}/", "model/").rows[0][-1] == "inherited"
+        assert check(Path("model"), Path(LLAMA)).rows[0].verdict.code == "inherited"
+
+    def test_it_is_on_the_hub_where_it_has_a_revision(self, checkout):
+        asked = "is not in the cache, or not completely, and HF_HUB_OFFLINE"
+        assert asked in lineage("check", "./model", "--base", f"{LLAMA}@main").sentences
+
+    def test_it_is_in_the_local_hub_before_it_is_anything_else(self, checkout):
+        assert lineage("check", "./model", "--base", LLAMA, "--local-hub", ".").rows[0][-1] == "inherited"
+
+    def test_a_null_is_a_folder_only_where_it_is_written_as_a_path(self, checkout):
+        tiny_llama(checkout / "org/independent", seed=5)
+        arguments = ("check", "./model", "--base", f"./{LLAMA}", "--null")
+        assert lineage(*arguments, "./org/independent").rows[0][-1] == "inherited"
+        assert MEANT.format("org/independent", "folder") in lineage(*arguments, "org/independent").error
+
+    def test_a_file_with_the_name_of_a_model_is_not_its_signature(self, checkout):
+        (checkout / "gpt2").write_bytes(b"not a signature")
+        assert lineage("check", "./model", "--base", "gpt2").error == MEANT.format("gpt2", "file")
+        with pytest.raises(SignatureError):
+            locate("./gpt2")
+
+    def test_a_signature_that_extract_wrote_needs_no_dot(self, checkout):
+        assert lineage("extract", f"./{LLAMA}").code == 0
+        assert is_path("Llama-3.1-8B.lineage.safetensors")
+        assert lineage("check", "./model", "--base", "Llama-3.1-8B.lineage.safetensors").code == 0
+
+    def test_a_base_that_is_a_folder_is_published_without_where_it_is(self, checkout):
+        assert lineage("annotate", "./model", "--base", f"./{LLAMA}", "--write").code == 0
+        (claim,) = json.loads((checkout / "model/lineage/claims.json").read_text())["claims"]
+        assert (claim["base"], claim["command"]) == (
+            "./Llama-3.1-8B", "hf-lineage check . --base ../meta-llama/Llama-3.1-8B --budget full --seed 0",
+        )  # fmt: skip
+
+
+class TestLocalHub:
+    @pytest.fixture
+    def hub(self, checkout):
+        """A local hub with a base of its own, and a model that declares it."""
+        fine_tuned(tiny_llama(checkout / "hub/acme/base", seed=3), checkout / "hub/fern/child")
+        card(checkout / "hub/fern/child", "acme/base")
+        return checkout / "hub"
+
+    def test_what_the_user_gave_resolves_what_a_repository_declares(self, hub):
+        assert only(lineage("check", "fern/child", "--local-hub", hub)) == ("acme/base", "inherited")
+
+    @pytest.mark.parametrize("name", ["acme/..", "acme/../acme/base", "../hub/acme/base", "./acme/base"])
+    def test_a_path_in_it_is_no_name(self, hub, name):
+        card(hub / "fern/child", name)
+        assert only(lineage("check", "fern/child", "--local-hub", hub)) == (name, "no-base")
+
+    @pytest.mark.parametrize("link", ["acme/linked", "linked/base"])
+    def test_a_link_that_leaves_it_is_not_followed(self, hub, checkout, link):
+        target = checkout / "elsewhere/base"
+        shutil.copytree(hub / "acme/base", target)
+        (hub / link if link == "acme/linked" else hub / "linked").symlink_to(
+            target if link == "acme/linked" else target.parent
+        )
+        card(hub / "fern/child", link)
+        result = lineage("check", "fern/child", "--local-hub", hub)
+        assert only(result) == (link, "no-base")
+        assert f"{link} is a link out of the local hub and is not followed; give the folder itself" in result.sentences
+        assert lineage("check", "fern/child", "--local-hub", hub, "--base", target).rows[0][-1] == "inherited"
+
+    def test_a_link_that_stays_in_it_is_another_name(self, hub):
+        (hub / "acme/alias").symlink_to("base")
+        (hub / "acme/self").symlink_to("../fern/child")
+        card(hub / "fern/child", ["acme/alias", "acme/self"])
+        result = lineage("check", "fern/child", "--local-hub", hub)
+        rows = [(row[0], row[-1]) for row in result.rows if row[0] != "value_output"]
+        assert rows == [("acme/alias", "inherited"), ("acme/self", "no-base")]
+        assert "The model declares itself, and a model cannot be its own base." in result.sentences
+        assert "could not be opened" not in result.sentences
+        assert "Declare the base that the model was made from" in result.sentences
+
+    def test_it_may_be_a_link_itself(self, hub, checkout):
+        (checkout / "link").symlink_to(hub)
+        report = check("fern/child", options=Options(local_hub=checkout / "link"))
+        assert [row.verdict.code for row in report.rows] == ["inherited"]
+
+
+def test_the_path_of_a_graph_in_the_folder_of_graphs_means_the_repository_above(tmp_path):
+    for name in ("model/onnx/model_q4.onnx", "model/config.json", "alone/onnx/model.onnx"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    found = locate_module.locate(str(tmp_path / "model/onnx/model_q4.onnx"))
+    assert (found.folder, found.file) == (tmp_path / "model", "onnx/model_q4.onnx")
+    alone = locate_module.locate(str(tmp_path / "alone/onnx/model.onnx"))
+    assert (alone.folder, alone.file) == (tmp_path / "alone/onnx", "model.onnx")
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("acme/base", "acme/base"),
+        (Path("acme/base"), "./acme/base"),
+        (Path("model.gguf"), "./model.gguf"),
+        (Path("./acme"), "./acme"),
+        (Path("../acme"), "../acme"),
+        (Path("/acme/base"), "/acme/base"),
+        (Path(), "."),
+    ],
+)
+def test_a_path_object_means_what_is_here_and_never_a_name_on_the_hub(model, name):
+    assert locate_module.named(model) == name
+
+
+def test_one_model_may_stand_for_several():
+    assert locate_module.several("a/b") == ("a/b",)
+    assert locate_module.several(Path("/a")) == ("/a",)
+    assert locate_module.several(["a/b", Path("/a")]) == ("a/b", "/a")
+    assert locate_module.several(name for name in ("a/b",)) == ("a/b",)
+    assert locate_module.several(()) == ()
+
+
+@pytest.mark.parametrize("model", [7, None, b"acme/base", ["acme/base"]])
+def test_what_is_no_name_is_refused(model):
+    with pytest.raises(OptionError, match="the name of a model must be a text or a path, not "):
+        locate_module.named(model)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "consolidated.00.pth"])
+def test_a_file_of_weights_leads_to_the_folder_in_which_it_is(tmp_path, name):
+    folder = tiny_llama(tmp_path / "my model")
+    if name != WEIGHTS:
+        (folder / WEIGHTS).rename(folder / name)
+    file = folder / name
+    told = f"{file} cannot be read as a signature; to name the model with these weights, give its folder, "
+    assert lineage("check", file).error == f"{told}'{folder}', where its config.json is"
+    (folder / "config.json").unlink()
+    assert lineage("inspect", file).error == f"{told}with its config.json beside it"
+
+
+def test_a_damaged_signature_is_still_called_one(tmp_path):
+    (tmp_path / "a.lineage.safetensors").write_bytes(b"{}")
+    with pytest.raises(SignatureError, match="cannot be read as a signature"):
+        locate_module.locate(str(tmp_path / "a.lineage.safetensors"))
+
+
+def test_a_model_in_the_store_of_ollama_is_refused_with_what_to_check_instead():
+    error = lineage("check", "ollama://llama3.2:1b").error
+    assert error.startswith("ollama://llama3.2:1b: the store of Ollama is not read; its blob is a GGUF file")

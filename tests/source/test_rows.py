@@ -1,0 +1,53 @@
+"""Some rows of all tensors that two models both name and store as they are, and of none that would be downloaded."""
+
+import pytest
+
+from hf_lineage import Options
+from hf_lineage.signature.sample import Sample
+from hf_lineage.source import rows as rows_module
+from hf_lineage.source.locate import located
+from hf_lineage.source.model import open_model
+from hf_lineage.source.rows import rows_beside
+from tests.models import EXAMPLES
+
+OPTIONS = Options(seed=0)
+BASE, CHILD = "acme/llama-base", "heron/llama-pruned-50"
+
+
+def opened(name):
+    return open_model(located(str(name), OPTIONS), OPTIONS)
+
+
+def rows(*args):
+    return [*rows_beside(opened(EXAMPLES / BASE), opened(EXAMPLES / CHILD), 0, *args)]
+
+
+def test_every_tensor_is_there_once_by_its_kind():
+    found = rows()
+    checkpoint = opened(EXAMPLES / CHILD).opened.checkpoint
+    assert sum(one.numbers for one in found) == sum(tensor.numbers for tensor in checkpoint.tensors.values())
+    assert {one.kind for one in found} == {"MLPs", "attention", "norms", "embedding", "head"}
+    assert all(one.base.shape == one.candidate.shape and one.digits == (8, 8) for one in found)
+    assert {one.writes for one in found if one.layer < 0} == {None}
+
+
+def test_with_coordinates_it_is_matrices_of_the_stream_and_those_rows_of_what_writes_into_it():
+    width = opened(EXAMPLES / CHILD).width
+    coordinates = Sample(0, all_units=True).coordinates_of(width)
+    found = rows({1, 3}, coordinates)
+    count = sum(run.stop - run.start for run in coordinates)
+    assert {one.layer for one in found} == {1, 3}
+    assert {one.candidate.shape[0] for one in found if one.writes} == {count}
+    assert {one.candidate.shape[1] for one in found if not one.writes} == {width}
+
+
+def test_of_a_large_tensor_a_few_rows_are_read(monkeypatch):
+    monkeypatch.setattr(rows_module, "MOST", 2**10)
+    assert max(one.base.size for one in rows()) < 2**11
+
+
+@pytest.mark.parametrize("fetch", [True, False])
+def test_nothing_is_downloaded_where_that_is_not_asked_for(online, fetch):
+    for name in (BASE, CHILD):
+        online.publish(name, EXAMPLES / name)
+    assert bool([*rows_beside(opened(BASE), opened(CHILD), 0, fetch=fetch)]) is fetch

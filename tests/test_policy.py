@@ -1,0 +1,183 @@
+"""A policy accepts what it names until a day, asks for what it says, and decides what fails; it changes no verdict."""
+
+import datetime
+
+import pytest
+
+from hf_lineage.errors import OptionError
+from hf_lineage.evidence.criteria import FAIL_ON
+from hf_lineage.evidence.verdict import VERIFYING, Code, ExitCode
+from hf_lineage.policy import ACCEPTABLE, FAILING, MOST, Policy, Waiver, parse, status
+
+DAY = datetime.date(2026, 11, 22)
+
+VERIFIED, UNRELATED, ERROR, UNDECIDED, TRY_AGAIN = ExitCode
+
+
+def waiver(expires=DAY, **more):
+    return Waiver("org/base", Code.UNRELATED, "distilled from it", expires, **more)
+
+
+def accepts(waiver, base="org/base", code=Code.UNRELATED, part="", model="me/model"):
+    return Policy(accepted=(waiver,)).waiver(model, base, code, part, DAY) is waiver
+
+
+def test_a_finding_is_accepted_until_the_end_of_its_day():
+    assert accepts(waiver())
+    assert not accepts(waiver(DAY - datetime.timedelta(days=1)))
+
+
+def test_only_what_is_named_is_accepted():
+    assert accepts(waiver(), base="Org/Base")
+    assert not accepts(waiver(), base="org/base2")
+    assert not accepts(waiver(), code=Code.INCONCLUSIVE)
+    assert not accepts(waiver(), part="unet")
+    assert accepts(waiver(part="unet"), part="unet")
+    assert not accepts(waiver(part="unet"))
+
+
+def test_a_model_is_known_by_its_name_whatever_its_revision():
+    assert accepts(waiver(model="me/model"), model="Me/Model@v2")
+    assert not accepts(waiver(model="me/model"), model="you/model")
+    assert not accepts(waiver(model="me/model"), model="./model")
+
+
+def test_one_that_expired_does_not_hide_one_that_counts():
+    expired, counting = waiver(DAY - datetime.timedelta(days=1)), waiver()
+    assert Policy(accepted=(expired, counting)).waiver("m", "org/base", Code.UNRELATED, "", DAY) is counting
+
+
+def test_what_is_asked_for_and_is_not_so():
+    policy = Policy(relations=("finetune", "quantized"))
+    assert list(policy.lacks("finetune")) == []
+    asked = "the policy asks for the relation finetune or quantized, but the claim declares"
+    assert [*policy.lacks("merge"), *policy.lacks(None)] == [f"{asked} merge", f"{asked} none"]
+    assert list(policy.lacks(None, declared=False)) == []
+    assert list(Policy().lacks(None)) == []
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "codes"), [("unrelated", (0, 1, 2, 0)), ("undecided", (0, 1, 2, 3)), ("never", (0, 0, 0, 0))]
+)
+def test_what_fails(fail_on, codes):
+    assert tuple(int(status(code, False, fail_on)) for code in (VERIFIED, UNRELATED, ERROR, UNDECIDED)) == codes
+
+
+def test_what_is_not_met_fails_whatever_else_does_unless_nothing_fails():
+    assert status(VERIFIED, True, "unrelated") is UNDECIDED
+    assert status(UNRELATED, True, "unrelated") is UNRELATED
+    assert status(VERIFIED, True, "never") is VERIFIED
+
+
+def test_every_word_for_what_fails_is_there():
+    assert tuple(FAILING) == FAIL_ON
+
+
+WHOLE = """
+# who may change this file decides what passes
+fail-on: undecided
+relation: [finetune, quantized]
+accepted:
+  - base: org/base
+    code: unrelated
+    reason: >-
+      the student was trained from fresh weights
+      on its answers
+    expires: 2027-03-31
+  - {base: org/other, code: part, reason: half is new, expires: 2027-01-01, model: me/model, part: unet}
+"""
+
+ENTRY = {"base": "a/b", "code": "unrelated", "reason": "x", "expires": "2027-01-01"}
+
+
+def entry(**changes):
+    values = {key: value for key, value in (ENTRY | changes).items() if value is not None}
+    return "accepted: [{" + ", ".join(f"{key}: {value}" for key, value in values.items()) + "}]"
+
+
+def test_everything_that_a_file_may_hold():
+    assert parse(WHOLE, "lineage.yaml") == Policy(
+        source="lineage.yaml",
+        fail_on="undecided",
+        relations=("finetune", "quantized"),
+        accepted=(
+            Waiver(
+                "org/base",
+                Code.UNRELATED,
+                "the student was trained from fresh weights on its answers",
+                datetime.date(2027, 3, 31),
+            ),
+            Waiver("org/other", Code.PART, "half is new", datetime.date(2027, 1, 1), "me/model", "unet"),
+        ),
+    )
+
+
+def test_one_relation_needs_no_list():
+    assert parse("relation: merge", "p").relations == ("merge",)
+
+
+def test_every_code_that_verifies_no_claim_can_be_accepted():
+    assert {*Code} - {*ACCEPTABLE.values()} == VERIFYING | {Code.UNDECLARED}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "",
+            "p must hold keys and values; its keys are accepted, relation, require, own-code, "
+            "undeclared-parent, fail-on; correct it",
+        ),
+        ("- a", "p must hold keys and values;"),
+        (
+            "accept: []",
+            "p: unknown key accept; the keys are accepted, relation, require, own-code, undeclared-parent, fail-on",
+        ),
+        ("fail_on: never", "p: unknown key fail_on"),
+        ("<<: {fail-on: never}", "p: unknown key <<"),
+        ("fail-on: always", "p: fail-on must be one of unrelated, undeclared-parent, undecided, never, not always"),
+        ("fail-on: [never]", "p: fail-on must be one of"),
+        ("evidence: exact", "p: unknown key evidence; the keys are"),
+        ("licence: [mit]", "p: unknown key licence; the keys are"),
+        ("relation: []", "p: relation must be one of"),
+        ("relation: [finetune, child]", "p: relation must be one of adapter, finetune, merge, quantized, not child"),
+        ("accepted: all", f"p: accepted must be a list of at most {MOST} findings"),
+        ("accepted: [a/b]", "p: accepted, entry 1 must hold keys and values;"),
+        (entry(until="x"), "p: accepted, entry 1: unknown key until; the keys are base, code, reason, expires"),
+        (entry(reason=None), "p: accepted, entry 1 has no reason; each names base, code, reason, expires"),
+        (entry(expires=None), "p: accepted, entry 1 has no expires"),
+        (entry(reason="''"), "p: accepted, entry 1: reason must be a text of 1 to 500 characters"),
+        (entry(reason="y" * 501), "p: accepted, entry 1: reason must be a text"),
+        (entry(code="inherited"), "p: accepted, entry 1: code must be one of listed, calibrated, weak, part,"),
+        (entry(expires="2027-02-30"), "p: accepted, entry 1: expires must be a day such as 2027-03-31, not 2027-02-30"),
+        (entry(expires="2027-W01-1"), "p: accepted, entry 1: expires must be a day"),
+        (entry(expires="never"), "p: accepted, entry 1: expires must be a day"),
+        (entry(model="./here"), "p: accepted, entry 1: model must be a name of the Hub such as org/model, not ./here"),
+        ("fail-on: unrelated\nfail-on: never", "p, line 2: the key fail-on is here twice; correct it"),
+        (entry()[:-2] + ", code: part}]", "p, line 1: the key code is here twice"),
+        ("fail-on: &a never", "p, line 1: anchors, aliases and tags are not allowed here; correct it"),
+        ("fail-on: !!str never", "p, line 1: anchors, aliases and tags are not allowed here"),
+        ("{{}: a}", "p, line 1: found unhashable key"),
+        ("a: [", "p, line "),
+        ("[" * 200, "p, line 1: more than 100 lists and mappings inside each other"),
+    ],
+)
+def test_what_is_not_read_is_refused_with_its_place(text, told):
+    with pytest.raises(OptionError) as refused:
+        parse(text, "p")
+    assert str(refused.value).startswith(told)
+    assert str(refused.value).isprintable()
+
+
+def test_a_list_of_too_many_is_refused():
+    with pytest.raises(OptionError, match="at most 100 findings"):
+        parse(f"accepted: [{', '.join(['{}'] * (MOST + 1))}]", "p")
+
+
+def test_the_same_word_as_a_key_of_two_mappings_is_no_key_twice():
+    assert len(parse(entry()[:-1] + ", " + entry(base="c/d").partition("[")[2], "p").accepted) == 2
+
+
+def test_what_a_reason_says_is_shown_and_does_nothing():
+    (waiver,) = parse(entry(reason='"\\u202e::error:: \\x1b[31m"'), "p").accepted
+    assert waiver.reason == r"\u202e:\x3aerror:\x3a \x1b[31m"
