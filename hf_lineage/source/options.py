@@ -125,7 +125,9 @@ class Options(Spec):
             raise OptionError(f"{self.registry} is not a folder; name the one with the factorizations")
         if self.as_class and not self.registry and not any(listing(self.as_class)):
             meant = similar(self.as_class)
-            instead = f"did you mean {meant}?" if meant else "`hf-lineage registry` lists them"
+            instead = (
+                f"did you mean {meant}?" if meant else "`hf-lineage registry` lists them; a folder is written ./DIR"
+            )
             raise OptionError(f"--as {printable(self.as_class, 200)} is not a class of the registry; {instead}")
 
 

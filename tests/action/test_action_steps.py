@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 import shlex
 import shutil
 import subprocess
@@ -39,18 +38,20 @@ def ready(tmp_path_factory):
 @pytest.fixture(scope="module")
 def honest(tmp_path_factory, ready):
     room = tmp_path_factory.mktemp("honest")
-    return room, run_action(room, ready, model="fern/llama-finetune-a", options=f"--local-hub {HUB}", formats=EVERY)
+    drawn = f"--local-hub {HUB} --seed 0"
+    return room, run_action(room, ready, model="fern/llama-finetune-a", options=drawn, formats=EVERY)
 
 
 @pytest.fixture(scope="module")
 def liar(tmp_path_factory, ready):
     room = tmp_path_factory.mktemp("liar")
-    return room, run_action(room, ready, local_path="magpie/llama-liar", options="--local-hub .", folder=HUB)
+    return room, run_action(room, ready, local_path="magpie/llama-liar", options="--local-hub . --seed 0", folder=HUB)
 
 
 def outputs(report, folder):
     """What the action puts out of a report with one claim."""
-    evidence = report.rows[0].verdict.evidence["mlp"]
+    verdict = report.rows[0].verdict
+    evidence = verdict.evidence[verdict.decisive]
     return {
         "verdict": report.rows[0].verdict.word,
         "verified": str(report.rows[0].verdict.verified).lower(),
@@ -62,7 +63,7 @@ def outputs(report, folder):
 
 
 def checked(model):
-    return check(model, options=Options(local_hub=HUB))
+    return check(model, options=Options(local_hub=HUB, seed=0))
 
 
 @pytest.mark.parametrize("script", scripts())
@@ -83,13 +84,13 @@ def test_a_true_claim_passes_and_every_output_says_so(honest):
     assert (ran.code, ran.outputs["verdict"]) == (0, "VERIFIED")
     assert ran.outputs == outputs(checked("fern/llama-finetune-a"), folder)
     assert sorted(file.name.removeprefix("lineage.") for file in folder.iterdir()) == FILES
-    said = "acme/llama-base is VERIFIED inherited (score 0.995, 100%25 inherited, p = 0.003)"
+    said = "acme/llama-base is VERIFIED inherited (score 0.993, 100%25 inherited, p = 0.003)"
     assert ran.heard == [("notice", "title=Lineage of fern/llama-finetune-a", said)]
 
 
 def findings(summary):
-    """A report in Markdown up to when, and by which command, it was made, without the seed that was drawn."""
-    before, made, _ = re.sub(r"; seed \d+", "", summary).partition(" Checked on ")
+    """A report in Markdown up to when, and by which command, it was made."""
+    before, made, _ = summary.partition(" Checked on ")
     assert made
     return before
 
@@ -137,9 +138,7 @@ def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
     said = "acme/llama-base is UNRELATED (score 0.020, 0%25 inherited, p = 1)"
     assert ran.heard == [("error", "title=Lineage of ./magpie/llama-liar", said)]
     assert findings(ran.summary) == findings(FORMATS["markdown"](report, False))
-    assert sorted(file.name for file in folder.iterdir()) == [
-        "lineage.alerts.sarif", "lineage.json", "lineage.md", "lineage.sarif",
-    ]  # fmt: skip
+    assert sorted(file.name for file in folder.iterdir()) == ["lineage.json", "lineage.md", "lineage.sarif"]
 
 
 def test_the_false_claim_is_an_alert_at_its_line(liar):

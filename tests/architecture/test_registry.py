@@ -201,7 +201,7 @@ def test_a_configuration_that_names_no_class_can_be_read_as_one(named):
 def test_a_folder_of_ones_own_lists_more_classes(own):
     chosen = choose(YI, Choice(registry=own))
     assert (chosen.architecture, chosen.factorization.name) == ("YiForCausalLM", "mine")
-    assert chosen.notes == ("read by mine.yaml of --registry, an unproved factorization",)
+    assert chosen.notes == ("read by mine.yaml of the folder that --as names, an unproved factorization",)
     both = choose({"architectures": ["ZiForCausalLM"]}, Choice("YiForCausalLM", own))
     assert (both.factorization.name, len(both.notes)) == ("mine", 2)
 

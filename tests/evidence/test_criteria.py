@@ -17,7 +17,7 @@ def test_the_defaults_are_those_that_the_documentation_states():
 
 def test_they_are_the_defaults_of_a_check_as_well():
     options, criteria = Options(), Criteria()
-    for name in ("alpha", "min_share", "accept", "permutations", "seed"):
+    for name in ("alpha", "min_share", "accept", "permutations"):
         assert getattr(options, name) == getattr(criteria, name), name
 
 

@@ -16,7 +16,7 @@ from tools.published import published_counts
 CASES = yaml.safe_load(Path(__file__).with_name("repositories.yaml").read_text(encoding="utf-8"))
 INSIDE = {"InternVLChatModel": ("language_model", "heads: llm_config.num_attention_heads\n"), "MiniCPMV": ("llm", "")}
 """Class of remote code -> where its language model is, and what a user writes of it beside that."""
-KEYS = {"name", "card", "files", "steps", "base", "arguments", "notes", "undecided", "rows", "other", "as"}
+KEYS = {"name", "card", "files", "steps", "base", "arguments", "folder", "notes", "undecided", "rows", "other", "as"}
 
 
 def steps(case):
@@ -52,7 +52,8 @@ def checked(tmp_path, monkeypatch):
 
     def check(case, name):
         publish(case, tmp_path / "hub/fern" / name)
-        return lineage("check", f"fern/{name}", "--local-hub", "hub", "--format", "json", *case.get("arguments", ()))
+        model = "/".join(filter(None, ("fern", name, case.get("folder"))))
+        return lineage("check", model, "--local-hub", "hub", "--format", "json", *case.get("arguments", ()))
 
     def prepared(case):
         for step in case.get("base", ()):

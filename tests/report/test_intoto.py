@@ -161,7 +161,7 @@ def test_what_a_check_says_today_is_what_it_said():
     ("changes", "line", "grave"),
     [
         ({"code": "part"}, "acme/llama-base: verdict VERIFIED part stored, VERIFIED inherited now", True),
-        ({"score": 0.5}, "acme/llama-base: score 0.500 stored, 0.996 now", False),
+        ({"score": 0.5}, "acme/llama-base: score 0.500 stored, ", False),
         ({"inherited": None}, "acme/llama-base: inherited share None stored, 1.000 now", False),
         ({"verdict": "\x1b[31m\n::x"}, r"acme/llama-base: verdict \x1b[31m\n:\x3ax inherited stored, ", True),
     ],
