@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tools import listed, measured, published, shown
+from tools import listed, measured, published, rooms, shown
 
 ROOT = Path(__file__).parents[1]
 README, REGISTRY = ROOT / "README.md", ROOT / "registry" / "README.md"
@@ -52,6 +52,7 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "forged": (BENCHMARKS, partial(measured.summary_block, "forged")),
     "executed": (BENCHMARKS, partial(measured.summary_block, "executed")),
     "reshaped": (BENCHMARKS, partial(measured.summary_block, "reshaped")),
+    "rooms": (ROOT / "CONTRIBUTING.md", rooms.rooms_block),
     "classes": (REGISTRY, listed.classes_block),
     "unsupported": (REGISTRY, listed.unsupported_block),
     "mlp alone": (REGISTRY, listed.mlp_alone_block),
