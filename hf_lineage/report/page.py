@@ -174,15 +174,6 @@ def path(line: str, kind: str | None = None, **more: object) -> Markup:
     return element("path", d=line, kind=kind, **more)
 
 
-def mark(shape: str, x: float, y: float, size: float, kind: str) -> Markup:
-    """Return a circle, a square or a diamond around a place: not colour alone tells marks apart."""
-    if shape == "circle":
-        return element("circle", cx=x, cy=y, r=size, kind=kind)
-    if shape == "square":
-        return rect(x - size, y - size, 2 * size, 2 * size, kind)
-    return path(f"M{x - size:g} {y:g}l{size:g} -{size:g}l{size:g} {size:g}l-{size:g} {size:g}z", kind)
-
-
 def linear(low: float, high: float, start: float, stop: float) -> Scale:
     """Return the scale that leads from low and high to the pixels start and stop."""
     return lambda value: start + (value - low) / ((high - low) or 1) * (stop - start)

@@ -10,6 +10,7 @@ from hf_lineage.checking.result import NAMED, Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.comparison import moved, runs
 from hf_lineage.evidence.evaluate import spans
+from hf_lineage.evidence.inherited import Inherited
 from hf_lineage.evidence.measure import graft
 from hf_lineage.evidence.verdict import Code, Evidence
 
@@ -173,10 +174,16 @@ def best(row: Row) -> Evidence | None:
     return None if path is None else row.verdict.evidence[path]
 
 
+def measured_share(row: Row) -> Inherited | None:
+    """Return what decided on the share of the model's units that is inherited; None where it was not measured."""
+    measured = row.verdict.framed if row.verdict.by_units else best(row)
+    return measured.inherited if measured else None
+
+
 def inherited_share(row: Row) -> float | None:
     """Return the share of what the model's units write that is inherited; None where it was not measured."""
-    measured = row.verdict.framed if row.verdict.by_units else best(row)
-    return measured.inherited.share if measured and measured.inherited else None
+    measured = measured_share(row)
+    return measured.share if measured else None
 
 
 def figures(evidence: Evidence) -> str:

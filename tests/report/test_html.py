@@ -16,7 +16,7 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.report import FORMATS
-from hf_lineage.report.html import CAPTIONS, evidence, figures, tiles, view_claim
+from hf_lineage.report.html import CAPTIONS, figures, tiles, view_claim
 from hf_lineage.report.page import commit_of_model, fill
 from hf_lineage.report.verdicts import texts
 from hf_lineage.signature.values import Origin
@@ -192,7 +192,6 @@ def shown(*rows, **settings):
 def test_without_evidence_there_is_nothing_to_show():
     undecided = Row(Claim("org/base", None, ("README.md",)), Verdict(Code.NO_WEIGHTS, "no weights"))
     assert list(tiles(report(undecided), undecided)) == []
-    assert list(evidence(undecided, 0, captions=True)) == []
     assert figures(undecided) == ("–", "–", "–")
 
 
@@ -214,7 +213,6 @@ def shown_claims(*claims):
 
 def test_a_share_that_is_not_known_has_no_picture():
     assert shown_claims(row(mlp=measured(share=None))).count("<figure") == len(CAPTIONS) - 1
-    assert "product, as the recipe forms it, shares a direction" in CAPTIONS["A profile of each model"]
 
 
 def test_tables_of_several_claims_have_names_of_their_own():

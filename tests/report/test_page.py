@@ -30,7 +30,6 @@ from hf_lineage.report.page import (
     identifier,
     is_shown_apart,
     linear,
-    mark,
     path,
     picture,
     rect,
@@ -210,9 +209,6 @@ def test_any_text_is_the_text_and_the_attribute_that_it_was_given_as_svg(content
         (text("<", 1, 2, anchor="end"), '<text x="1" y="2" text-anchor="end" class="tick">&lt;</text>'),
         (text("a", 1, 2, ""), '<text x="1" y="2">a</text>'),
         (group(rect(0, 0, 1, 1), kind="cells"), f'<g class="cells">{rect(0, 0, 1, 1)}</g>'),
-        (mark("circle", 1, 2, 3, "dot"), '<circle cx="1" cy="2" r="3" class="dot"></circle>'),
-        (mark("square", 1, 2, 3, "dot"), '<rect x="-2" y="-1" width="6" height="6" class="dot"></rect>'),
-        (mark("diamond", 1, 2, 3, "dot"), '<path d="M-2 2l3 -3l3 3l-3 3z" class="dot"></path>'),
     ],
 )
 def test_a_shape_is_written_as(shape, written):
