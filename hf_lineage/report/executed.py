@@ -9,17 +9,16 @@ from typing import Any
 from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import Finding, Row, Table
 from hf_lineage.errors import printable
+from hf_lineage.evidence.equal_numbers import EqualNumbers
 from hf_lineage.evidence.executed import INPUTS, TOKENS, Ablation, Beyond, Executed, Loss, Ran, Strict, amount
 from hf_lineage.evidence.relation import Means
 from hf_lineage.evidence.verdict import Code
+from hf_lineage.policy import Policy, Waiver
 from hf_lineage.report import wording
 
 
-def describe_equal(_report: Report, row: Row) -> Finding | None:
-    """Return how much of each layer is inherited at least; None if that was not measured, or shows nothing."""
-    equal = row.verdict.equal
-    if equal is None:
-        return None
+def describe_equal(equal: EqualNumbers, row: Row, _report: Report) -> Finding:
+    """Return how much of each layer is inherited at least."""
     columns = {"equal": equal.equal, "energy": equal.energy, "inherited_at_least": equal.at_least}
     values = {key: dict(zip(map(str, equal.layers), map(float, one), strict=True)) for key, one in columns.items()}
     by_layer = ", ".join(f"{layer}: {share:.1%}" for layer, share in values["inherited_at_least"].items())
@@ -33,11 +32,8 @@ RUN_COLUMNS = ("What is held", "Parts", "Lost", "From", "To")
 UNITS = {"nats": "nats a token", "change": "relative change of the last state"}
 
 
-def describe_executed(_report: Report, row: Row) -> Finding | None:
-    """Return what was seen when the model ran; None where nobody asked for it."""
-    executed = row.verdict.executed
-    if executed is None:
-        return None
+def describe_executed(executed: Executed, row: Row, _report: Report) -> Finding:
+    """Return what was seen when the model ran."""
     sentences = tuple(_run_sentences(row, executed))
     return Finding(
         "When the model runs",
@@ -135,11 +131,8 @@ FOUND = {Means.PRUNED, Means.REORDERED}
 """Ways in which a model was made that leave no question how its numbers came to differ."""
 
 
-def describe_strict(_report: Report, row: Row) -> Finding | None:
-    """Return how the numbers compare with the base's; None where nobody asked for it."""
-    strict = row.verdict.strict
-    if strict is None:
-        return None
+def describe_strict(strict: Strict, row: Row, _report: Report) -> Finding:
+    """Return how the numbers compare with the base's."""
     sentences = tuple(_strict_sentences(strict, row))
     table = Table(
         "Tensors that are not the base's, in steps of their grids",
@@ -258,29 +251,20 @@ def _one(one: Beyond) -> Mapping[str, Any]:
     }
 
 
-def describe_waiver(_report: Report, row: Row) -> Finding | None:
-    """Return what accepts the verdict on a claim; None where nothing does."""
-    if row.waiver is None:
-        return None
-    accepted = f"{row.verdict.label} is accepted until {row.waiver.expires}: {row.waiver.reason}"
-    values = {"reason": row.waiver.reason, "expires": row.waiver.expires.isoformat()}
+def describe_waiver(waiver: Waiver, row: Row, _report: Report) -> Finding:
+    """Return what accepts the verdict on a claim."""
+    accepted = f"{row.verdict.label} is accepted until {waiver.expires}: {waiver.reason}"
+    values = {"reason": waiver.reason, "expires": waiver.expires.isoformat()}
     return Finding("Accepted", wording.about(row), sentences=(accepted,), values=values)
 
 
-def describe_unmet(_report: Report, row: Row) -> Finding | None:
-    """Return what the policy requires and a claim lacks; None if it lacks nothing."""
-    return (
-        Finding("Policy not met", wording.about(row), sentences=row.unmet, values=list(row.unmet))
-        if row.unmet
-        else None
-    )
+def describe_unmet(unmet: tuple[str, ...], row: Row, _report: Report) -> Finding:
+    """Return what the policy requires and a claim lacks."""
+    return Finding("Policy not met", wording.about(row), sentences=unmet, values=list(unmet))
 
 
-def describe_policy(report: Report) -> Finding | None:
-    """Return the policy for machines, with what it makes of the check; None without one."""
-    policy = report.policy
-    if policy is None:
-        return None
+def describe_policy(policy: Policy, report: Report) -> Finding:
+    """Return the policy for machines, with what it makes of the check."""
     values = {
         "source": policy.source or None,
         "fail_on": policy.fail_on,
@@ -291,10 +275,3 @@ def describe_policy(report: Report) -> Finding | None:
         "accepted": sum(row.waiver is not None for row in report.rows),
     }
     return Finding("Policy", values=values)
-
-
-def besides(row: Row) -> str:
-    """Return the same, and what accepted it until a day that is past, as the end of a sentence; empty where nothing."""
-    waived = (f"accepted until {row.waiver.expires}: {row.waiver.reason}",) if row.waiver else ()
-    expired = (f"accepted only until {row.expired.expires}, and that day has passed",) if row.expired else ()
-    return "".join(f"; {part}" for part in (*waived, *expired, *row.unmet))

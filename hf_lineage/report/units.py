@@ -37,11 +37,8 @@ STATISTICS = {PLACES: "units in the same places are alike", "ranks": "the ranks 
 """Statistic -> what it tests."""
 
 
-def describe_units(_report: Report, row: Row) -> Finding | None:
-    """Return what was seen unit by unit; None if it was not measured."""
-    framed = row.verdict.framed
-    if framed is None:
-        return None
+def describe_units(framed: Framed, row: Row, _report: Report) -> Finding:
+    """Return what was seen unit by unit."""
     seen = SEEN[framed.frame.name].format(framed.frame)
     order = "" if framed.p_value is None else f", order p = {framed.p_value:.3g}"
     summary = f"units seen {seen}: {framed.inherited.share:.0%} inherited{order}"
@@ -92,7 +89,7 @@ ITSELF = "the model itself"
 """Name of the rows that are about no part: of a model with a tower its language model."""
 
 
-def describe_parts(report: Report) -> Finding:
+def describe_parts(_parts: Sequence[str], report: Report) -> Finding:
     """Return the rows of all parts beside each other."""
     bars = _bars(report.rows)
     return Finding(
@@ -144,11 +141,8 @@ NUMERIC = (2, 3, 4)
 MEANING = sentences("trace")["meaning"]
 
 
-def describe_adapter(report: Report, row: Row) -> Finding | None:
-    """Return what the adapter shows of its base; None where none was tested."""
-    trace = row.verdict.trace
-    if trace is None:
-        return None
+def describe_adapter(trace: Trace, row: Row, report: Report) -> Finding:
+    """Return what the adapter shows of its base."""
     columns = ("Layer", *(f"z of {role}" for role in trace.by_role))
     tables = (
         Table("by projection", ADAPTER_COLUMNS, tuple(_cells(trace)), NUMERIC),

@@ -161,11 +161,14 @@ def test_a_policy_may_ask_for_it_strict():
 
 def test_of_models_without_common_ancestry_nothing_says_that_training_made_the_difference():
     one = row("org/base", mlp=measured())
-    unrelated = replace(one, verdict=Verdict(Code.UNRELATED, strict=replace(HOLDS, beyond=WRONG[1:2])))
-    (told,) = [said for said in describe_strict(report(unrelated), unrelated).sentences if "that differ" in said]
-    assert told == "of 1 tensors that differ, 1 do in more than 1 % of their numbers"
-    related = replace(one, verdict=replace(one.verdict, strict=replace(HOLDS, beyond=WRONG[1:2])))
-    assert any("as training" in said for said in describe_strict(report(related), related).sentences)
+    strict = replace(HOLDS, beyond=WRONG[1:2])
+
+    def said(verdict):
+        sentences = describe_strict(strict, replace(one, verdict=verdict), report()).sentences
+        return [line for line in sentences if " differ" in line]
+
+    assert said(Verdict(Code.UNRELATED)) == ["of 1 tensors that differ, 1 do in more than 1 % of their numbers"]
+    assert "as training" in said(one.verdict)[0]
 
 
 OPTIONS = Options(seed=0, permutations=199, paths=("mlp",))

@@ -13,7 +13,7 @@ import pytest
 from hf_lineage import Options, check
 from hf_lineage.checking.result import Bar, Bars, Finding, Table
 from hf_lineage.report import FORMATS, findings
-from hf_lineage.report.findings import describe_descent, reasons, state_all
+from hf_lineage.report.findings import describe_claim, reasons, state_all
 from tests.models import EXAMPLES
 from tests.pages import measured, report, row
 
@@ -29,7 +29,14 @@ CLAIM = Finding(
 
 WHOLE = replace(CLAIM, title="The toys of all claims", about="", sentences=("toys were found",))
 
-TOY = findings.Maker("toy", lambda _report, _row: CLAIM, lambda _report: WHOLE)
+
+@pytest.fixture
+def toys(monkeypatch):
+    """The tables of findings with one more of each claim, and one of the report."""
+    for table, finding in (("OF_CLAIM", CLAIM), ("OF_REPORT", WHOLE)):
+        toy = findings.Maker("toy", lambda _about: True, lambda *_about, finding=finding: finding)
+        monkeypatch.setattr(findings, table, (*getattr(findings, table), toy))
+
 
 SHARES = "not its merge contribution"
 """What is said of every merge."""
@@ -53,23 +60,20 @@ def rendered(form, report):
 
 
 @pytest.mark.parametrize("form", LONG)
-def test_a_new_finding_is_in_every_format_but_the_short_one(form, merge, monkeypatch):
-    monkeypatch.setattr(findings, "MAKERS", (*findings.MAKERS, TOY))
+def test_a_new_finding_is_in_every_format_but_the_short_one(form, merge, toys):
     text = rendered(form, merge)
     assert "a toy was found in it" in text
     assert "toys were found" in text
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
-def test_formats_for_people_show_its_table_its_picture_and_its_details(form, merge, monkeypatch):
-    monkeypatch.setattr(findings, "MAKERS", (*findings.MAKERS, TOY))
+def test_formats_for_people_show_its_table_its_picture_and_its_details(form, merge, toys):
     text = rendered(form, merge)
     assert all(word in text for word in ("the toy of a claim", "the toy is red", "wheels", "car", "redness", "0.40"))
 
 
 @pytest.mark.parametrize("form", ["json", "intoto", "intoto-predicate"])
-def test_formats_for_machines_have_its_values(form, merge, monkeypatch):
-    monkeypatch.setattr(findings, "MAKERS", (*findings.MAKERS, TOY))
+def test_formats_for_machines_have_its_values(form, merge, toys):
     document = json.loads(FORMATS[form](merge, False))
     document = document.get("predicate", document)
     for found, title in ((document["findings"], WHOLE.title), (document["claims"][0]["findings"], CLAIM.title)):
@@ -81,7 +85,8 @@ def test_formats_for_machines_have_its_values(form, merge, monkeypatch):
 @pytest.mark.parametrize("form", LONG)
 def test_no_format_needs_the_shares_of_a_merge(form, merge, monkeypatch):
     assert SHARES in rendered(form, merge)
-    monkeypatch.setattr(findings, "MAKERS", tuple(maker for maker in findings.MAKERS if maker.name != "merge"))
+    others = tuple(maker for maker in findings.OF_REPORT if maker.name != "merge")
+    monkeypatch.setattr(findings, "OF_REPORT", others)
     assert SHARES not in rendered(form, merge)
 
 
@@ -95,8 +100,7 @@ def test_what_only_explaining_adds_is_stated_where_there_is_nothing_shorter():
 
 
 def sentences(claim):
-    finding = describe_descent(report(), claim)
-    return [] if finding is None else list(finding.details)
+    return [words for maker, one in describe_claim(report(), claim) if maker.name == "descent" for words in one.details]
 
 
 def words(count, shares, depth=None, **more):
@@ -143,17 +147,21 @@ def rows():
     return {model.partition("-")[2]: check(model, options=HUB).rows[0] for model in models}
 
 
+def relation(row):
+    return findings.describe_relation(row.derivation, row, report())
+
+
 @pytest.mark.long
 def test_of_a_graft_only_the_inherited_layers_are_meant(rows):
-    (sentence,) = findings.describe_relation(report(), rows["grafted"]).sentences
+    (sentence,) = relation(rows["grafted"]).sentences
     assert sentence.startswith("relation seen: in the layers that are inherited, weights unchanged")
 
 
 def test_nothing_is_said_of_a_model_that_is_not_related(rows):
-    assert findings.describe_relation(report(), rows["distilled"]) is None
+    assert rows["distilled"].derivation is None
 
 
 def test_programs_get_the_same_as_values(rows):
-    values = findings.describe_relation(report(), rows["int8-rounded"]).values
+    values = relation(rows["int8-rounded"]).values
     expected = {"means": ["quantized"], "bits": 8, "zeros": None, "rank": None, "changed": 12, "matrices": 12}
     assert {key: values[key] for key in expected} == expected

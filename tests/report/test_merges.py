@@ -32,9 +32,13 @@ def reporting(blended, **changes):
     return replace(report(row("org/a", mlp=measured())), blended=blended, **changes)
 
 
+def described(blended):
+    return merges.describe_shares(blended, reporting(blended))
+
+
 def test_the_sentence_says_shares_what_is_left_and_what_is_named():
-    assert merges.describe_shares(reporting(RIO)).sentences[0] == SENTENCE
-    assert merges.describe_shares(reporting(RIO)).first
+    assert described(RIO).sentences[0] == SENTENCE
+    assert described(RIO).first
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html", "sarif", "github", "json"])
@@ -78,7 +82,7 @@ def test_it_leaves_a_check_undecided_and_a_policy_decides_otherwise():
     ],
 )
 def test_what_a_share_is_worth_is_said_beside_it(made, words):
-    *_, last = merges.describe_shares(reporting(of(made=(made, made)))).sentences
+    *_, last = described(of(made=(made, made))).sentences
     assert last.startswith(words)
 
 
@@ -95,16 +99,14 @@ def test_what_is_left_tells_whether_training_went_on(remainder, words):
 
 
 def test_names_of_others_are_escaped_and_a_model_without_names_names_none():
-    sentence, *_ = merges.describe_shares(
-        reporting(replace(of(named=(False, False)), parents=("a\x1b[31m", "b\n")))
-    ).sentences
+    sentence, *_ = described(replace(of(named=(False, False)), parents=("a\x1b[31m", "b\n"))).sentences
     assert "\x1b" not in sentence
     assert sentence.endswith("the model names none of them")
     assert "show as undeclared parents" in sentence
 
 
 def test_machines_read_the_same():
-    values = merges.describe_shares(reporting(RIO)).values
+    values = described(RIO).values
     assert values["undeclared"] == ["org/b"]
     assert values["trained_after"] is False
     assert [parent["shows"] for parent in values["parents"]] == ["blend", "blend"]

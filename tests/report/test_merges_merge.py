@@ -21,16 +21,12 @@ def of(share=SHARE, **changes):
     return replace(PARENT, shares={"mlp": share}, **changes)
 
 
-def test_a_row_that_is_no_parent_says_nothing():
-    assert (merges.describe_parent(report(), row(None)), merges.describe_merge(report(row(None)))) == (None, None)
-
-
 def test_a_score_is_said_to_be_neither_a_share_nor_a_probability():
-    assert merges.describe_merge(report(row(PARENT), row(PARENT, "org/b"))).sentences == (merges.NO_PROBABILITY,)
+    assert merges.describe_merge((row(PARENT), row(PARENT, "org/b")), report()).sentences == (merges.NO_PROBABILITY,)
 
 
 def test_the_values_are_those_of_the_schema():
-    assert merges.describe_parent(report(), row(PARENT)).values == {
+    assert merges.describe_parent(PARENT, row(PARENT), report()).values == {
         "method": "linear",
         "is_base": False,
         "reason": "",
@@ -53,5 +49,5 @@ def test_a_page_has_a_bar_for_every_parent_and_escapes_their_names():
 
 
 def test_a_share_that_is_not_clear_has_an_interval_and_no_bar():
-    (bar,) = merges.describe_merge(report(row(of(replace(SHARE, low=-3.0, high=4.0))))).picture.bars
+    (bar,) = merges.describe_merge([row(of(replace(SHARE, low=-3.0, high=4.0)))], report()).picture.bars
     assert (bar.low, bar.high, bar.clear) == (-3.0, 4.0, False)

@@ -17,7 +17,7 @@ def named(told):
 
 
 def test_a_row_a_part_with_its_base_and_what_is_inherited():
-    finding = units.describe_parts(report(LANGUAGE, TOWER, UNREAD))
+    finding = units.describe_parts([], report(LANGUAGE, TOWER, UNREAD))
     share = finding.tables[0].rows[0][3]
     assert share.endswith("%")
     assert finding.tables[0].rows == (
@@ -35,7 +35,7 @@ def test_a_row_a_part_with_its_base_and_what_is_inherited():
 
 def test_a_tower_that_comes_from_nowhere_is_drawn_pale():
     stranger = replace(TOWER, verdict=replace(TOWER.verdict, code=Code.UNRELATED))
-    assert [bar.pale for bar in units.describe_parts(report(LANGUAGE, stranger)).picture.bars] == [False, True]
+    assert [bar.pale for bar in units.describe_parts([], report(LANGUAGE, stranger)).picture.bars] == [False, True]
 
 
 def test_a_model_of_one_part_has_no_such_table():
