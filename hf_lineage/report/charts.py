@@ -16,7 +16,6 @@ from hf_lineage.report.page import (
     below,
     element,
     every,
-    group,
     linear,
     path,
     picture,
@@ -260,7 +259,7 @@ def _cells(similarity: NDArray[np.float64], cell: float) -> Markup:
             column += length
     drawn = (path("".join(shapes[level]), fill=_colour(level)) for level in sorted(shapes))
     place = f"translate({MAP_LEFT} {MAP_TOP}) scale({cell:g})"
-    return group(*drawn, kind="cells", transform=place, shape_rendering="crispEdges")
+    return element("g", *drawn, kind="cells", transform=place, shape_rendering="crispEdges")
 
 
 def _numbers(similarity: NDArray[np.float64], cell: float) -> Iterator[Markup]:

@@ -32,6 +32,8 @@ HERE, IN_WORDS = ".", "this repository"
 """The model in what is stored in its folder, whose name there says nothing: as a path, and in a sentence."""
 TO_FILL_IN = "/path/to"
 """Placeholder in a command for a place that only this machine knows."""
+_WITH_TEXTS = ("rows", "relatives", "blended", "conflicts", "notes")
+"""Fields of a report that hold texts besides its name."""
 _PARTS = {"Row", "Claim", "Verdict", "Relative", "Blended", "Executed", "Strict"}
 """Names of classes that hold texts, themselves or further in; none is imported for that."""
 
@@ -44,11 +46,8 @@ def public(report: Report) -> Report:
     def rename(text: str) -> str:
         return renamed(text, texts)
 
-    rows, relatives, blended = (_each(each, rename) for each in (report.rows, report.relatives, report.blended))
-    conflicts, notes = (tuple(map(rename, several)) for several in (report.conflicts, report.notes))
     model = private.get(report.model, rename(report.model))
-    shown = replace(report, model=model, rows=rows, conflicts=conflicts, notes=notes)
-    return replace(shown, relatives=relatives, blended=blended)
+    return replace(report, model=model, **{name: _each(getattr(report, name), rename) for name in _WITH_TEXTS})
 
 
 def publish(report: Report, document: Any) -> Any:
@@ -70,12 +69,10 @@ def publish(report: Report, document: Any) -> Any:
 
 def record_names(report: Report) -> dict[str, str]:
     """Return the public name of the model, and of every path: its last part."""
-    on_hub = report.source is not None and report.source.remote is not None
-    public = HERE if is_here(report.model) else ""
     paths = {name: f"./{Path(name).resolve().name}" for name in _typed_names(report) if name and is_here(name)}
-    if on_hub:
+    if report.source is not None and report.source.remote is not None:
         return paths | {report.model: report.model.partition("@")[0]}
-    return paths | ({report.model: public} if public else {})
+    return paths | ({report.model: HERE} if is_here(report.model) else {})
 
 
 def names(report: Report) -> dict[str, str]:
@@ -85,11 +82,10 @@ def names(report: Report) -> dict[str, str]:
 
 def _typed_names(report: Report) -> list[str]:
     """Return the names in a report that are not declared: of models, bases and folders."""
-    options = report.options
-    folders = (options.local_hub, options.registry)
+    folders = (report.options.local_hub, report.options.registry)
     bases = (row.claim.base for row in report.rows if row.claim.sources == NAMED)
     meant = (name for row in report.rows for name in (row.claim.folder, row.model))
-    typed = [report.model, *bases, *meant, *options.nulls]
+    typed = [report.model, *bases, *meant, *report.options.nulls]
     return typed + [str(folder) for folder in folders if folder is not None]
 
 

@@ -16,7 +16,7 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Word
 from hf_lineage.index.tree import Edge, Mark, Tree
 from hf_lineage.report import page, wording
-from hf_lineage.report.page import element, fill, group, path, rect, shortened, text
+from hf_lineage.report.page import element, fill, path, rect, shortened, text
 from hf_lineage.report.verdicts import sentences
 
 TONES = {
@@ -139,7 +139,7 @@ def picture(nodes: Sequence[Node], title: str, described: str) -> Markup:
     parts = (
         rect(0, 0, WIDTH, height, "paper", fill=PAPER),
         *(line for node in reversed(nodes) for line in _lines(node, places)),
-        *(group(*_shown(node, places[node.name])) for node in nodes),
+        *(element("g", *_shown(node, places[node.name])) for node in nodes),
     )
     return page.picture("tree", (WIDTH, height), parts, title, "tree", described, font_family=FONT)
 

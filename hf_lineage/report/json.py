@@ -55,9 +55,8 @@ OF_FINDING = ("tables", "picture", "values")
 SCHEMA = Path(__file__).with_name("schema.json")
 
 
-def render(report: Report, explain: bool = False) -> str:
+def render(report: Report, _explain: bool = False) -> str:
     """Return the report as JSON; `explain` adds nothing, every number is there anyway."""
-    del explain
     return encode(document(report))
 
 
@@ -115,7 +114,7 @@ def _placed(own: dict[str, Any], others: Mapping[str, Finding]) -> dict[str, Any
 def _finding(finding: Finding) -> dict[str, Any]:
     """Return everything that a finding tells, under one key."""
     plain = loads(dumps(asdict(finding), allow_nan=False))
-    sentences = [*finding.sentences, *finding.details]
+    sentences = plain["sentences"] + plain["details"]
     return {"title": finding.title, "sentences": sentences} | {key: plain[key] for key in OF_FINDING}
 
 

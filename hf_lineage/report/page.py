@@ -154,11 +154,6 @@ def picture(
     )
 
 
-def group(*parts: object, **attributes: object) -> Markup:
-    """Return some shapes as one, with attributes of all of them."""
-    return element("g", *parts, **attributes)
-
-
 def text(words: str, x: float, y: float, kind: str = "tick", anchor: str | None = None, **more: object) -> Markup:
     """Return words at a place; `anchor` says whether they start, end or have their middle there."""
     return element("text", words, kind=kind or None, x=x, y=y, text_anchor=anchor, **more)
@@ -222,14 +217,12 @@ def side_name(words: str, middle: float) -> Markup:
 
 
 HINTS = (
-    *(
-        "; --budget full reads all layers",
-        "; --no-cache reads the weights again",
-        "; --no-cache reads the weights",
-    ),
+    "; --budget full reads all layers",
+    "; --no-cache reads the weights again",
+    "; --no-cache reads the weights",
     "; if you are the publisher, add --policy own",
 )
-"""Hints of reports for those who run the command, which a page leaves out."""
+"""Ends of sentences that tell those who run the command something, which a page leaves out."""
 
 
 def without_hint(sentence: str) -> str:

@@ -20,9 +20,8 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 HOMEPAGE = "https://github.com/hf-lineage/hf-lineage"
 
 
-def render(report: Report, explain: bool = False) -> str:
+def render(report: Report, _explain: bool = False) -> str:
     """Return the report as SARIF; `explain` adds nothing."""
-    del explain
     return encode(document(report))
 
 
@@ -114,9 +113,8 @@ def _message(text: str) -> str:
     return plain.replace("{", "{{").replace("}", "}}")
 
 
-def render_github(report: Report, explain: bool = False) -> str:
+def render_github(report: Report, _explain: bool = False) -> str:
     """Return the values as a JSON object; `explain` adds nothing, because a summary is short."""
-    del explain
     told = (*state_first(report), *map(state_outcome, report.rows))
     message = "; ".join(told) or wording.NOTHING_DECLARED
     return encode(

@@ -42,8 +42,6 @@ def render(report: Report, explain: bool = False) -> str:
         lines.append(claims(report, explain))
     paragraphs = list(reasons(report) if explain else summarize(report))
     if explain:
-        from hf_lineage.report import verdicts
-
         for row in report.rows:
             lines += [block for _, finding in describe_claim(report, row) for block in _explained(finding)]
             for path, evidence in row.verdict.evidence.items():

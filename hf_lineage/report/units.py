@@ -24,6 +24,7 @@ from hf_lineage.evidence.unit_comparison import (
 )
 from hf_lineage.evidence.unit_order import PLACES
 from hf_lineage.lora.gradient_alignment import Trace, least_effect
+from hf_lineage.lora.placement import ROWS
 from hf_lineage.report import wording
 from hf_lineage.report.verdicts import sentences
 
@@ -91,7 +92,7 @@ ITSELF = "the model itself"
 
 def describe_parts(_parts: Sequence[str], report: Report) -> Finding:
     """Return the rows of all parts beside each other."""
-    bars = _bars(report.rows)
+    bars = tuple(_bars(report.rows))
     return Finding(
         "The parts side by side",
         details=("Nothing about one part follows from another: each is compared with its own counterpart.",),
@@ -101,27 +102,20 @@ def describe_parts(_parts: Sequence[str], report: Report) -> Finding:
     )
 
 
-def _named(row: Row) -> str:
+def _name(row: Row) -> str:
     return printable(row.part, 100) or ITSELF
 
 
 def _line(row: Row) -> tuple[str, ...]:
     share = wording.inherited_share(row)
-    return _named(row), printable(row.claim.base, 200), row.verdict.label, "" if share is None else f"{share:.0%}"
+    return _name(row), printable(row.claim.base, 200), row.verdict.label, "" if share is None else f"{share:.0%}"
 
 
-def _bars(rows: Sequence[Row]) -> tuple[Bar, ...]:
-    return tuple(
-        Bar(f"{_named(row)}: {printable(row.claim.base, 200)}", share, *ends, pale=not row.verdict.is_related)
-        for row, share, ends in _measured(rows)
-    )
-
-
-def _measured(rows: Sequence[Row]) -> Iterator[tuple[Row, float, tuple[float, float]]]:
+def _bars(rows: Sequence[Row]) -> Iterator[Bar]:
     for row in rows:
-        measured = row.verdict.framed if row.verdict.by_units else wording.best(row)
-        if measured and measured.inherited:
-            yield row, measured.inherited.share, measured.inherited.interval
+        if measured := wording.measured_share(row):
+            label = f"{_name(row)}: {printable(row.claim.base, 200)}"
+            yield Bar(label, measured.share, *measured.interval, pale=not row.verdict.is_related)
 
 
 def _part_values(row: Row) -> dict[str, object]:
@@ -136,8 +130,6 @@ def _part_values(row: Row) -> dict[str, object]:
 
 
 ADAPTER_COLUMNS = ("Projection", "Rows permuted", "Layers", "z", "p")
-NUMERIC = (2, 3, 4)
-"""The columns of figures."""
 MEANING = sentences("trace")["meaning"]
 
 
@@ -145,7 +137,7 @@ def describe_adapter(trace: Trace, row: Row, report: Report) -> Finding:
     """Return what the adapter shows of its base."""
     columns = ("Layer", *(f"z of {role}" for role in trace.by_role))
     tables = (
-        Table("by projection", ADAPTER_COLUMNS, tuple(_cells(trace)), NUMERIC),
+        Table("by projection", ADAPTER_COLUMNS, tuple(_cells(trace)), (2, 3, 4)),
         Table("projections by layer", columns, tuple(_layer_cells(trace)), tuple(range(len(columns)))),
     )
     values = _adapter_values(trace, report.options.alpha)
@@ -157,14 +149,7 @@ def _cells(trace: Trace) -> Iterator[tuple[str, ...]]:
     """Yield a line for each projection: what is permuted, in how many layers, z and its own p."""
     for role in trace.by_role:
         count = len({layer for other, layer in zip(trace.roles, trace.layers, strict=True) if other == role})
-        yield role, _permuted(role), str(count), f"{trace.z_of(role):.1f}", f"{trace.p_of(role):.3g}"
-
-
-def _permuted(role: str) -> str:
-    """Return what the rows of an adapted matrix of this role are."""
-    from hf_lineage.lora.placement import ROWS
-
-    return ROWS[role]
+        yield role, ROWS[role], str(count), f"{trace.z_of(role):.1f}", f"{trace.p_of(role):.3g}"
 
 
 def _layer_cells(trace: Trace) -> Iterator[tuple[str, ...]]:
@@ -212,7 +197,7 @@ def _projection(trace: Trace, role: str) -> dict[str, Any]:
     rows = [number for number, other in enumerate(trace.roles) if other == role]
     return {
         "projection": role,
-        "permuted": _permuted(role),
+        "permuted": ROWS[role],
         "z": trace.z_of(role),
         "p_value": trace.p_of(role),
         "layers": [

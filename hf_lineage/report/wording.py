@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from hf_lineage.evidence import unit_comparison
 
 
-def drawn(evidence: Evidence) -> bool:
-    """Return whether another draw of layers or of units would give other figures."""
-    return evidence.analyses > 1 or bool(evidence.inherited and evidence.inherited.error > 0)
-
-
 def independent(evidence: Evidence) -> str:
     """Return the scores of independent models, and the score of this pair on the same test coordinates."""
     low, high = evidence.permutation.range

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hf_lineage import __version__
-from hf_lineage.report import FORMATS, names
+from hf_lineage.report import FORMATS
 from tests.invoking import Outcome, environment
 
 ROOT = Path(__file__).parents[2]
@@ -48,11 +48,6 @@ def test_a_format_is_a_module_and_a_line_of_the_table(hub, tmp_path, with_toy):
     assert outcome == Outcome(0, "1 claim, explained: False\n", "")
     assert files["toy"].read_text() == "1 claim, explained: True\n"
     assert json.loads(files["json"].read_text())["tool"] == {"name": "hf-lineage", "version": __version__}
-
-
-def test_the_help_names_every_format(with_toy):
-    text = " ".join(with_toy("check", "--help").out.split()).replace("| ", "|")
-    assert f"--format [{'|'.join(names())}|toy]" in text
 
 
 @pytest.mark.parametrize("form", ["json", "markdown", "html", "cyclonedx"])

@@ -175,23 +175,9 @@ def test_a_line_passes_the_nodes_between_on_their_left():
     assert around.startswith("M30 22Q23 22 23 32V96")
 
 
-def test_a_line_that_leads_up_is_drawn_as_well():
-    nodes = (Node("c", 1, edges=(verified("a", "c"),)), Node("a", 0))
-    (line,) = drawn(*nodes).iter(f"{SVG}path")
-    assert line.get("d") == "M14 64V32Q14 22 24 22H30"
-
-
 def test_a_long_name_is_cut_and_whole_in_its_title():
     name = "org/" + "long-" * 20
     root = drawn(Node(name, 0, "verified", "good"), Node("org/b", 1, strong=True))
     (title, *_), shown = root.findall(f"{SVG}g/{SVG}title"), root.find(f"{SVG}g/{SVG}text").text
     assert title.text == f"{name}: verified"
     assert (len(shown), shown[-1]) == (LETTERS, "…")
-
-
-def test_a_reader_who_sees_no_picture_is_told_its_name_and_its_lines():
-    root = drawn(Node("a", 0))
-    assert root.get("role") == "img"
-    told = {element.get("id"): element.text for element in root if element.get("id")}
-    assert told[root.get("aria-labelledby")] == "a title"
-    assert told[root.get("aria-describedby")] == "what the lines show"

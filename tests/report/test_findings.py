@@ -38,9 +38,6 @@ def toys(monkeypatch):
         monkeypatch.setattr(findings, table, (*getattr(findings, table), toy))
 
 
-SHARES = "not its merge contribution"
-"""What is said of every merge."""
-
 LONG = [form for form in FORMATS if form != "github"]
 """Formats that have every finding; a summary has those with a brief sentence."""
 
@@ -80,14 +77,6 @@ def test_formats_for_machines_have_its_values(form, merge, toys):
         assert (found["toy"]["title"], found["toy"]["values"]) == (title, {"wheels": 4})
         assert found["toy"]["tables"][0]["rows"] == [["car", "4"]]
         assert found["toy"]["picture"]["bars"][0]["label"] == "redness"
-
-
-@pytest.mark.parametrize("form", LONG)
-def test_no_format_needs_the_shares_of_a_merge(form, merge, monkeypatch):
-    assert SHARES in rendered(form, merge)
-    others = tuple(maker for maker in findings.OF_REPORT if maker.name != "merge")
-    monkeypatch.setattr(findings, "OF_REPORT", others)
-    assert SHARES not in rendered(form, merge)
 
 
 def test_what_was_found_stands_before_notes():
@@ -149,16 +138,6 @@ def rows():
 
 def relation(row):
     return findings.describe_relation(row.derivation, row, report())
-
-
-@pytest.mark.long
-def test_of_a_graft_only_the_inherited_layers_are_meant(rows):
-    (sentence,) = relation(rows["grafted"]).sentences
-    assert sentence.startswith("relation seen: in the layers that are inherited, weights unchanged")
-
-
-def test_nothing_is_said_of_a_model_that_is_not_related(rows):
-    assert rows["distilled"].derivation is None
 
 
 def test_programs_get_the_same_as_values(rows):

@@ -8,12 +8,11 @@ from decimal import Decimal
 
 import pytest
 
-from hf_lineage import Options, check
+from hf_lineage import check
 from hf_lineage.evidence.merge import Parent
 from hf_lineage.report import FORMATS
 from hf_lineage.report.materials import ancestors, confidence, digests
-from tests.invoking import lineage
-from tests.models import EXAMPLES, card, fine_tuned, shard, tiny_llama
+from tests.models import card, fine_tuned, shard, tiny_llama
 from tests.pages import measured, row
 from tests.pages import report as report_of
 from tests.report.test_cyclonedx import validate
@@ -64,12 +63,6 @@ def test_in_cyclonedx_they_are_parts_of_the_ancestor_and_a_property_of_the_claim
     assert told == ", ".join(f"{file} sha256:{sha256}" for file, sha256 in expected.items())
 
 
-def test_the_record_beside_a_card_has_them(home, expected):
-    assert lineage("annotate", "./child", "--base", "./base", "--write").code == 0
-    (claim,) = json.loads((home / "child/lineage/claims.json").read_text())["claims"]
-    assert claim["signatures"]["base"]["files"] == expected
-
-
 def test_weights_are_read_once_for_all_of_them_and_for_no_other_format(home, report, expected, monkeypatch):
     digested = []
     plain = hashlib.file_digest
@@ -96,13 +89,6 @@ def test_what_changed_since_is_read_again(home, report):
     assert digests(report.rows[0].base_folder)[file] != before[file]
 
 
-def test_an_adapter_pins_its_base_as_well():
-    report = check("fern/llama-lora", options=Options(local_hub=EXAMPLES))
-    (claim,) = json.loads(rendered(report, "intoto-predicate"))["claims"]
-    (file,) = (EXAMPLES / "acme/llama-base").glob("*.safetensors")
-    assert claim["signatures"]["base"]["files"] == {file.name: hashlib.sha256(file.read_bytes()).hexdigest()}
-
-
 def near(base, share, **more):
     return replace(row(base, mlp=measured(share=share)), **more)
 
@@ -127,8 +113,3 @@ def test_a_base_of_several_parts_is_named_once():
 @pytest.mark.parametrize(("p", "level"), [(0.001, "0.999"), (0.003, "0.997"), (1e-9, "0.9999"), (0.5, "0.5")])
 def test_confidence_is_the_level_at_which_independence_is_rejected_and_never_certain(p, level):
     assert confidence(row(mlp=measured(p=p))) == Decimal(level)
-
-
-def test_it_is_not_the_score():
-    low = row(mlp=measured(score=0.2, p=0.001))
-    assert confidence(low) == confidence(row(mlp=measured(score=0.99, p=0.001))) == Decimal("0.999")

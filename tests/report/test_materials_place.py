@@ -62,10 +62,6 @@ def places_of(model, card, bases=()):
     return places(check(str(model), bases))
 
 
-def test_a_single_base_is_at_its_line(model):
-    assert places_of(model, "---\nlicense: mit\nbase_model: org/base\n---\n") == [[Place("a%20model/README.md", 3)]]
-
-
 def test_each_entry_of_a_list_is_at_its_own(model):
     card = "---\ntags: [org/b]\nbase_model:\n- org/a\n- 'org/b'\n---\norg/a\n"
     assert [place.line for (place,) in places_of(model, card)] == [4, 5]

@@ -71,22 +71,6 @@ def test_it_leaves_a_check_undecided_and_a_policy_decides_otherwise():
 
 
 @pytest.mark.parametrize(
-    ("made", "words"),
-    [
-        (Made.BLEND, "the weights do not tell whether the model is a blend with org/b"),
-        (Made.PIECES, "some matrices of the model are those of org/b"),
-        (Made.FROM_MODEL, "org/b shows no parent"),
-        (Made.NEAR, "the model lies near the line between org/b and the other parents"),
-        (Made.ASIDE, "the share of org/b alone shows no parent"),
-        (Made.HIDDEN, "whether the share of org/b is that of a parent does not show"),
-    ],
-)
-def test_what_a_share_is_worth_is_said_beside_it(made, words):
-    *_, last = described(of(made=(made, made))).sentences
-    assert last.startswith(words)
-
-
-@pytest.mark.parametrize(
     ("remainder", "words"),
     [
         (1.2, "nothing was trained after the blend"),

@@ -10,8 +10,6 @@ from markdown_it import MarkdownIt
 
 from hf_lineage.errors import printable
 from hf_lineage.report.text import BAR, WIDTH, bar, colour, escaped, markdown_table, paragraph, table, wrapped
-from tests.invoking import lineage
-from tests.models import card, tiny_llama
 from tests.properties import ANY_TEXT, cases
 
 WORD = st.text("abc-/.é_1", min_size=1, max_size=30)
@@ -134,11 +132,6 @@ def test_nobody_is_mentioned_and_no_address_becomes_a_link(text):
     assert "www." not in escaped(text).lower()
 
 
-@pytest.mark.parametrize("text", BEGINNINGS)
-def test_what_would_begin_a_block_begins_none_within_a_line(text):
-    assert PARSER.render(f"Base: {escaped(text)}").count("<") == 2
-
-
 @cases(500)
 @given(st.tuples(st.sampled_from(BEGINNINGS), ANY_TEXT).map("".join) | ANY_TEXT)
 def test_any_text_is_one_paragraph_of_what_is_printed(text):
@@ -152,16 +145,3 @@ def test_any_text_is_one_paragraph_of_what_is_printed(text):
         wanted = f"<p>{shown(text)}</p>" if shown(text) else ""
         expected = f"{PARSER.render(before)}{wanted}{PARSER.render(after)}"
         assert " ".join(rendered.split()) == " ".join(expected.replace("><", "> <").split())
-
-
-def test_bases_of_a_card_that_would_begin_a_block_are_text_in_a_report(tmp_path):
-    names = ["- x", "+ x", "1. x", "1) x", "# x", "> x", "---", "***"]
-    model = card(tiny_llama(tmp_path / "model"), names)
-    result = lineage("check", model, "--format", "markdown", "--explain")
-    assert result.code == 3
-    rendered = PARSER.parse(result.out)
-    kinds = {token.type for token in rendered if token.nesting >= 0 and token.type not in TABLE}
-    assert kinds == {"heading_open", "inline", "paragraph_open"}
-    (heading,) = [token for token in rendered if token.type == "heading_open"]
-    assert heading.tag == "h3"
-    assert f"<p>{', '.join(map(shown, names))}: it is not a model name" in PARSER.render(result.out)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from hf_lineage.evidence.executed import Executed
 from hf_lineage.evidence.p_values import EmpiricalNull
@@ -11,7 +10,7 @@ from hf_lineage.evidence.verdict import Code, ExitCode, Verdict, Word
 from hf_lineage.report import verdicts, wording
 from hf_lineage.report.page import SIGNS
 from hf_lineage.report.verdicts import CODES, describe_limits, sentences, texts
-from tests.example_evidence import evidence, inheriting, null, trace
+from tests.example_evidence import evidence, trace
 from tests.pages import measured, report, row
 
 
@@ -37,29 +36,6 @@ def test_there_is_advice_for_every_code_in_sentences_of_at_most_25_words():
         assert text.next
         assert all(sentence.endswith(".") and len(sentence.split()) <= 25 for sentence in sentences), sentences
         assert not text.headline.endswith(".")
-
-
-NULL = null(0.5, np.arange(1000) / 1000, coordinates=64)
-
-
-def test_98_of_100_permutations_lie_in_the_range():
-    low, high = NULL.range
-    assert (low, high) == (pytest.approx(0.00999), pytest.approx(0.98901))
-    assert np.mean((NULL.scores >= low) & (NULL.scores <= high)) == pytest.approx(0.98)
-
-
-@pytest.mark.parametrize(
-    ("measured", "draw"),
-    [
-        (evidence(), False),
-        (evidence(shares=()), False),
-        (evidence(analyses=3), True),
-        (evidence(inherited=inheriting(1, 1, 1, 1, error=0.01)), True),
-    ],
-    ids=["everything read", "no units", "some layers", "some units"],
-)
-def test_figures_rest_on_a_draw_where_layers_or_units_were_drawn(measured, draw):
-    assert wording.drawn(measured) is draw
 
 
 KNOWN = EmpiricalNull({"x": 0.1, "y": -0.1, "z": 0.0}, "a\nb", alpha=0.3)

@@ -62,23 +62,6 @@ def test_without_explaining_a_row_has_one_line_of_what_decided_and_neither_relat
     assert columns(report(measured)) == ("Declared base", "Score", "Inherited", "p", "Verdict")
 
 
-@pytest.mark.parametrize(
-    ("verdicts", "number"),
-    [
-        ((Verdict(Code.INHERITED), Verdict(Code.UNRELATED)), 1),
-        ((Verdict(Code.UNRELATED), Verdict(Code.DAMAGED)), 1),
-        ((Verdict(Code.INCONCLUSIVE), Verdict(Code.UNRELATED), Verdict(Code.UNRELATED)), 1),
-        ((Verdict(Code.INHERITED), Verdict(Code.PART, accepted=True)), 1),
-        ((Verdict(Code.INHERITED), Verdict(Code.INHERITED)), 0),
-        ((Verdict(Code.EMBEDDING), Verdict(Code.INHERITED)), 0),
-    ],
-)
-def test_the_worst_row_is_the_first_of_those_that_make_the_outcome(verdicts, number):
-    rows = [row(verdict) for verdict in verdicts]
-    assert report(*rows).worst is rows[number]
-    assert report().worst is None
-
-
 def test_the_path_that_decided_says_what_all_say_and_is_the_weakest_of_those():
     mixed = judged(mlp=evidence(score=0.5), value_output=evidence(score=0.9, shares=(0.0,) * 4))
     assert mixed.label == "RELATED embedding"
