@@ -28,20 +28,26 @@ def describe_equal(equal: EqualNumbers, row: Row, _report: Report) -> Finding:
     return Finding("Equal numbers", wording.about(row), details=details, values=every)
 
 
-RUN_COLUMNS = ("What is held", "Parts", "Lost", "From", "To")
 UNITS = {"nats": "nats a token", "change": "relative change of the last state"}
 
 
 def describe_executed(executed: Executed, row: Row, _report: Report) -> Finding:
     """Return what was seen when the model ran."""
-    sentences = tuple(_run_sentences(row, executed))
+    sentences, ablation = tuple(_run_sentences(row, executed)), executed.ablation
+    values = {
+        "verified": row.verdict.is_executed,
+        "problem": executed.problem or None,
+        "seed": executed.seed,
+        "ran": executed.ran and _ran(executed.ran),
+        "ablation": ablation and _ablation(ablation),
+    }
     return Finding(
         "When the model runs",
         wording.about(row),
         sentences,
         tuple(_run_details(executed)),
-        (_table(executed.ablation),) if executed.ablation else (),
-        values=_run_values(row, executed),
+        (_table(ablation),) if ablation else (),
+        values=values,
         brief="" if row.verdict.code is Code.UNUSED else next(iter(sentences), ""),  # its reason says the same
     )
 
@@ -82,17 +88,7 @@ def _table(ablation: Ablation) -> Table:
         if loss
     )
     title = f"What the model loses ({UNITS[ablation.unit]}, 99 % intervals)"
-    return Table(title, RUN_COLUMNS, rows, (1, 2, 3, 4))
-
-
-def _run_values(row: Row, executed: Executed) -> dict[str, Any]:
-    return {
-        "verified": row.verdict.is_executed,
-        "problem": executed.problem or None,
-        "seed": executed.seed,
-        "ran": executed.ran and _ran(executed.ran),
-        "ablation": executed.ablation and _ablation(executed.ablation),
-    }
+    return Table(title, ("What is held", "Parts", "Lost", "From", "To"), rows, (1, 2, 3, 4))
 
 
 def _ran(ran: Ran) -> dict[str, Any]:
@@ -123,10 +119,8 @@ def _loss(loss: Loss) -> dict[str, Any]:
     return {"mean": loss.mean, "low": low, "high": high, "parts": loss.parts}
 
 
-STRICT_COLUMNS = ("Tensor", "Numbers", "Beyond", "Furthest", "At", "Coarse")
 SHOWN, MOST, NAMED = 20, 1000, 3
 """Tensors in the table, in the values for machines, and in a sentence."""
-
 FOUND = {Means.PRUNED, Means.REORDERED}
 """Ways in which a model was made that leave no question how its numbers came to differ."""
 
@@ -136,7 +130,7 @@ def describe_strict(strict: Strict, row: Row, _report: Report) -> Finding:
     sentences = tuple(_strict_sentences(strict, row))
     table = Table(
         "Tensors that are not the base's, in steps of their grids",
-        STRICT_COLUMNS,
+        ("Tensor", "Numbers", "Beyond", "Furthest", "At", "Coarse"),
         tuple(_rows(strict.beyond)),
         (1, 2, 3, 5),
     )
@@ -165,10 +159,9 @@ def _strict_sentences(strict: Strict, row: Row) -> Iterator[str]:
     for reason in dict.fromkeys(strict.unbound.values()):
         names = [name for name, why in strict.unbound.items() if why == reason]
         yield f"{_listed(names)} cannot be told number by number: {printable(reason, 300)}"
-    if strict.added:
-        yield f"{_listed(strict.added)} {_are(strict.added)} not in the base"
-    if strict.lacking:
-        yield f"{_listed(strict.lacking)} {_are(strict.lacking)} only in the base"
+    for several, where in ((strict.added, "not in the base"), (strict.lacking, "only in the base")):
+        if several:
+            yield f"{_listed(several)} {'is' if len(several) == 1 else 'are'} {where}"
     if strict.settings:
         yield f"config.json says something else than the base's: {'; '.join(strict.settings[:NAMED])}"
 
@@ -196,10 +189,6 @@ def _beyond(strict: Strict, row: Row) -> Iterator[str]:
         guess = "as an edit leaves" if strict.is_edit else "as training or another quantization leaves"
         differ = f"of {len(strict.beyond):,} tensors that differ, {wide:,} do in more than 1 % of their numbers"
         yield differ + f", {made.words if made else guess}" * row.verdict.is_related
-
-
-def _are(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -30,8 +30,8 @@ TONES = {
     Mark.CONTRADICTED: "bad",
 }
 """Mark -> the tone in which it is shown."""
-_OF_TONE = {"good": "#12642c", "part": "#6b4a00", "open": "#404a57", "bad": "#a3122a"}
-COLOURS = {mark: _OF_TONE[tone] for mark, tone in TONES.items()}
+_COLOUR = {"good": "#12642c", "part": "#6b4a00", "open": "#404a57", "bad": "#a3122a"}
+COLOURS = {mark: _COLOUR[tone] for mark, tone in TONES.items()}
 """Mark -> its colour where there is no style sheet."""
 CLAIMS = (Mark.DECLARED, Mark.NOT_JUDGED, Mark.NO_TRACE, Mark.CONTRADICTED)
 """Marks of edges that no weights bear out, which are no part of a tree and drawn in dashes."""
@@ -199,9 +199,6 @@ MARKS = {
 """Code of a verdict -> the evidence of an edge; any other code judged nothing."""
 FIRST = (Mark.CONTRADICTED, Mark.NO_TRACE, Mark.VERIFIED, Mark.IN_PART, Mark.WEAKER, Mark.NOT_JUDGED)
 """Order in which bases are drawn if there are too many: other names never push out what the weights contradict."""
-SOLID = "Solid lines: the weights confirm it."
-DASHED = "Dashed lines: declared or named, but the weights do not confirm it."
-ORDER = "Weights do not tell which model came first."
 Edges = Mapping[tuple[str, str], Edge]
 """Names of parent and child in lower case -> the edge."""
 
@@ -321,7 +318,10 @@ def _sentence(edge: Edge) -> str:
 def _caption(family: Family) -> Iterator[str]:
     """Yield what the lines mean that are there."""
     dashed = {edge.mark in CLAIMS for edge in family.edges}
-    yield from (SOLID,) * (False in dashed) + (DASHED,) * (True in dashed)
-    yield ORDER
+    if False in dashed:
+        yield "Solid lines: the weights confirm it."
+    if True in dashed:
+        yield "Dashed lines: declared or named, but the weights do not confirm it."
+    yield "Weights do not tell which model came first."
     if family.left_out:
         yield f"{family.left_out} more are not drawn; the list below has all of them."

@@ -16,7 +16,7 @@ from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import Finding, Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.relation import Derivation
-from hf_lineage.evidence.verdict import Evidence, Verdict
+from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.report import wording
 from hf_lineage.report.verdicts import advise, texts_of
 from hf_lineage.report.wording import whole
@@ -280,12 +280,9 @@ def _by_chance(verdict: Verdict) -> Iterator[str]:
     """Yield the highest score of independent models, where a path decided."""
     evidence = verdict.evidence.get(verdict.decisive or "")
     if evidence and verdict.is_related and not verdict.by_units:
-        yield f"Unrelated models of this size score at most {_highest(evidence):.3f}"
-
-
-def _highest(evidence: Evidence) -> float:
-    empirical = evidence.empirical
-    return empirical.threshold if empirical and empirical is evidence.first else evidence.permutation.range[1]
+        empirical = evidence.empirical
+        highest = empirical.threshold if empirical and empirical is evidence.first else evidence.permutation.range[1]
+        yield f"Unrelated models of this size score at most {highest:.3f}"
 
 
 def _doubts(report: Report, row: Row) -> Iterator[str]:

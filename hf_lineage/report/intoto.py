@@ -40,8 +40,6 @@ PRINTED = {"score": 1e-3, "inherited share": 1e-2}
 """Numbers of a claim, and one unit of the last digit that reports print of each."""
 MOST, LONGEST = 2000, 300
 """Claims of a report, and characters of a line."""
-
-
 VERDICT, COMMIT = "verdict", "commit"
 Read = TypeVar("Read")
 

@@ -106,7 +106,6 @@ def _lines(source: RepoRef | None, file: str) -> dict[str, int]:
 
 
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://github.com/hf-lineage/hf-lineage")
-
 RECORD = "lineage/claims.json"
 """The JSON report beside a model card."""
 DIGITS = Decimal("0.0001")

@@ -213,8 +213,7 @@ def _each(blended: Blended) -> Iterator[str]:
     told = [one for one in parents if not one[2]] or parents[1:]
     for how, words in sentences("blend").items():
         some = (name for name, made, is_named in told if made.value == how and not (is_named and made is Made.BLEND))
-        names = [printable(name, 200) for name in some]
-        if names:
+        if names := [printable(name, 200) for name in some]:
             yield words.format(_listed(names))
     for name, share in zip(blended.parents, blended.blend.shares.parents, strict=True):
         if isinstance(share, str):

@@ -59,17 +59,14 @@ def _rule(code: Code) -> dict[str, Any]:
 
 
 def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, Any]:
-    verdict, best, code = row.verdict, wording.best(row), row.verdict.code
+    verdict, best, p_value, code = row.verdict, wording.best(row), wording.p_value(row), row.verdict.code
     passed = holds(row)
     level = texts()[code].level.replace("none", "warning")
     first, *others = map(_location, found_at)
-    p_value = wording.p_value(row)
     why = f"{row.waiver.reason} (accepted until {row.waiver.expires})" if row.waiver else ""
-    numbers = {} if p_value is None else {"pValue": p_value}
-    if best is not None:
-        numbers["score"] = best.comparison.score
-    if (share := wording.inherited_share(row)) is not None:
-        numbers["inherited"] = share
+    score = None if best is None else best.comparison.score
+    measured = {"pValue": p_value, "score": score, "inherited": wording.inherited_share(row)}
+    numbers = {name: value for name, value in measured.items() if value is not None}
     facts = {
         "verdict": verdict.word,
         "code": code,

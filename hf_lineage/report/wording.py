@@ -73,7 +73,6 @@ NOTHING_DECLARED = (
     "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
 )
 CACHED = "was cached on this machine when its weights were read; --no-cache reads the weights again"
-
 MEANING = (
     "A verdict says whether two models share weights by ancestry. It never says who came first, who owns what, or "
     "that anyone did wrong."

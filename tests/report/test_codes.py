@@ -14,7 +14,6 @@ from hf_lineage.evidence.evaluate import with_run, with_strict
 from hf_lineage.evidence.executed import Executed, Strict
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import resolve
-from hf_lineage.policy import Policy
 from hf_lineage.report import FORMATS
 from hf_lineage.report.verdicts import texts
 
@@ -69,14 +68,6 @@ def test_what_was_asked_for_and_does_not_hold_is_never_verified(folder, code, ru
     assert {key: document(found)[key] for key in ("verdict", "verified", "exit_code")} == {
         "verdict": verdict.word, "verified": verdict.verified, "exit_code": int(verdict.exit_code)
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("fail_on", [None, "unrelated", "undecided", "never"])
-@pytest.mark.parametrize("code", [Code.INHERITED, Code.PART, Code.UNRELATED, Code.DAMAGED])
-def test_the_exit_code_in_json_is_what_the_command_returns(folder, code, fail_on):
-    found = report(folder, Verdict(code), policy=fail_on and Policy(fail_on=fail_on))
-    assert document(found)["exit_code"] == int(found.status)
-    assert document(found)["verified"] is (document(found)["verdict"] == "VERIFIED")
 
 
 def test_of_several_claims_the_worst_counts(folder):

@@ -19,17 +19,9 @@ from tests.report.test_executed_notes import TODAY
 from tests.sparse_models import BASE, other_mlps
 
 READ = {"short": (32, 16), "long": (1, 1024)}
-
-
 LOSSES = [Loss(np.array(nats), parts) for nats, parts in (([4.0, 4.2], 90), ([0.5], 9))]
-
-
 USED = Executed(Ran("org/model", READ, 658_656), Ablation("nats", "short", 2.0, LOSSES[0], LOSSES[1], LOSSES[1]), 7)
-
-
 PROBLEM = Executed(problem="org/base could not be run: it needs 9000 MiB of memory, and 100 MiB are free")
-
-
 TOLD = ("text", "markdown", "html", "github", "sarif", "cyclonedx")
 
 
@@ -66,15 +58,11 @@ def test_the_report_for_machines_holds_everything_and_fits_its_schema(executed):
 
 
 HOLDS = Strict("org/base at commit c0ffee", {"Q4_K": 217, "Q6_K": 36, "": 38})
-
-
 WRONG = (
     Beyond("model.layers.3.mlp.up_proj.weight", 1000, 3, 12.34, (7, 9)),
     Beyond("model.norm.weight", 10, 10, float("inf"), (0,)),
     Beyond("lm_head.weight", 10, 0, 0.0, (), 2),
 )
-
-
 FAILS = replace(
     HOLDS,
     beyond=WRONG,
@@ -84,8 +72,6 @@ FAILS = replace(
     copies=("lm_head.weight is the embedding, to which it is tied",),
     settings=("rope_theta is 1, and 2 in the base",),
 )
-
-
 PROBLEM_strict = Strict("org/base", problem="org/model may also be loaded with its adapter")
 
 

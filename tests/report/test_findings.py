@@ -26,7 +26,6 @@ CLAIM = Finding(
     Bars((Bar("redness", 0.5, 0.4, 0.6),), "How red the toy is."),
     {"wheels": 4},
 )
-
 WHOLE = replace(CLAIM, title="The toys of all claims", about="", sentences=("toys were found",))
 
 

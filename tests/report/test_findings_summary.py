@@ -51,11 +51,6 @@ def test_of_several_claims_every_line_names_its_base_and_advice_stands_last():
     assert lines[0].startswith("org/one: All 6 layers come from it. It gave 0.70 (0.69 to 0.71) of the merge along ")
 
 
-def test_a_line_that_holds_for_every_claim_names_none():
-    lines = list(summarize(report(ONE, row("org/other", mlp=measured()))))
-    assert lines[-1] == "Next: Nothing to do."
-
-
 def test_remarks_on_the_whole_model_are_sentences():
     assert list(summarize(report(conflicts=("a declares b; c declares d",))))[1] == (
         "Conflicting claims: a declares b; c declares d."

@@ -16,7 +16,7 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.report import FORMATS
-from hf_lineage.report.html import CAPTIONS, tiles, view_claim
+from hf_lineage.report.html import tiles, view_claim
 from hf_lineage.report.page import commit_of_model, fill
 from hf_lineage.report.verdicts import texts
 from hf_lineage.signature.values import Origin
@@ -191,22 +191,7 @@ def test_layers_are_counted_out_of_all_only_where_more_could_have_been_read():
     assert shown(row(mlp=measured(analyses=3), layers=6))["Layers"][0] == "6"
 
 
-def shown_claims(*claims):
-    return FORMATS["html"](report(*claims), False)
-
-
-def test_a_share_that_is_not_known_has_no_picture():
-    assert shown_claims(row(mlp=measured(share=None))).count("<figure") == len(CAPTIONS) - 1
-
-
-def test_tables_of_several_claims_have_names_of_their_own():
-    page = shown_claims(*(row(base, mlp=measured(), query_key=measured()) for base in ("org/a", "org/b")))
-    names = [name for name in re.findall('role="region" aria-label="([^"]*)"', page) if name.endswith("by layer")]
-    assert names == [f"claim {number}, {path}, layer by layer" for number in (1, 2) for path in ("mlp", "query_key")]
-
-
 A, B = "a" * 40, "b" * 40
-
 WEIGHTS = Origin("weights")
 
 

@@ -110,16 +110,6 @@ def test_on_paper_every_number_is_there(window, pages):
     assert min(window.run(CONTRASTS))[0] >= 4.5
 
 
-@pytest.mark.long
-def test_a_table_that_is_longer_than_a_sheet_begins_below_its_heading_all_the_same(window, pages):
-    window.open(pages["related"], media="print")
-    window.run("document.querySelector('details').id = 'long'")
-    window.run("const rows = document.querySelector('#long tbody'), once = rows.innerHTML; rows.innerHTML = "
-               "once.repeat(20); rows.firstElementChild.id = 'first'")  # fmt: skip
-    assert window.sheets_of("#long summary") == window.sheets_of("#first")
-    assert window.sheets_of("#long thead") == window.sheets_of("#long tbody")
-
-
 @pytest.mark.parametrize("width", [400, 1280])
 def test_hostile_names_are_text_and_nothing_else(window, tmp_path, width):
     assert_names_are_text(window, tmp_path, lambda name: FORMATS["html"](hostile_report(name), True), width)

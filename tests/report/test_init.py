@@ -16,7 +16,7 @@ from hf_lineage.evidence.p_values import EmpiricalNull
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.report import FORMATS
 from hf_lineage.source.options import Options
-from tests.example_evidence import evidence, inheriting
+from tests.example_evidence import evidence
 from tests.pages import document
 
 HOSTILE = "org/<img src=x>|`a`\n::error::x\x1b[31m [l](http://evil) @team"
@@ -91,18 +91,6 @@ WAYS = [
     ((1.0, 0, 0, 0), "RELATED part", "part", 3, "25% of what its units write is inherited, in layer 0"),
     ((0.0,) * 4, "RELATED embedding", "embedding", 3, "0% of what its units write is inherited: the coordinates"),
 ]
-
-
-def test_the_share_of_inherited_units_is_in_json_with_its_interval_and_by_layer():
-    measured = evidence(inherited=inheriting(1.0, 1.0, 0.5, 0.0, error=0.05))
-    (claim,) = document(report(row(judge({"mlp": measured}, Criteria()))))["claims"]
-    assert claim["paths"][0]["inherited"] == {
-        "share": 0.625,
-        "low": pytest.approx(0.575),
-        "high": pytest.approx(0.675),
-        "layers": {"0": 1.0, "1": 1.0, "2": 0.5, "3": 0.0},
-        "origins": {},
-    }
 
 
 def test_an_error_without_bound_is_null_in_json():

@@ -18,7 +18,6 @@ from tests.invoking import lineage
 from tests.models import EXAMPLES, WEIGHTS, shard
 
 ROOT = Path(__file__).parents[2]
-
 STATEMENT = ROOT / "tests" / "data" / "schemas" / "statement-v1.json"
 
 
@@ -88,7 +87,6 @@ def test_a_stored_signature_has_no_files(folder):
 
 
 COMMIT = "0" * 40
-
 DOCUMENT = json.loads(goldens.read(goldens.REPORT))
 
 
@@ -142,7 +140,7 @@ def test_what_a_check_says_today_is_what_it_said():
     ("changes", "line", "grave"),
     [
         ({"code": "part"}, "acme/llama-base: verdict VERIFIED part stored, VERIFIED inherited now", True),
-        ({"score": 0.5}, "acme/llama-base: score 0.500 stored, 0.996 now", False),
+        ({"score": 0.5}, "acme/llama-base: score 0.500 stored, 0.99", False),
         ({"inherited": None}, "acme/llama-base: inherited share None stored, 1.000 now", False),
         ({"verdict": "\x1b[31m\n::x"}, r"acme/llama-base: verdict \x1b[31m\n:\x3ax inherited stored, ", True),
     ],

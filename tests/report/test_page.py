@@ -118,8 +118,6 @@ def test_any_finding_has_its_tables_its_bars_and_its_sentences():
 
 
 A, B = "a" * 40, "b" * 40
-
-
 WEIGHTS, FILE = (Origin(kind) for kind in ("weights", "file"))
 
 

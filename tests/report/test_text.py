@@ -97,9 +97,7 @@ BEGINNINGS = (
     "0)",
 )
 """What would begin a list, a heading, a quotation, a rule or code if it stood at the beginning of a line."""
-
 TABLE = frozenset({"table_open", "thead_open", "tbody_open", "tr_open", "th_open", "td_open"})
-
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 

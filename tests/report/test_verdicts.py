@@ -77,7 +77,6 @@ def test_layers_that_come_from_others_than_those_of_their_number_are_named_in_ru
 
 
 ONE = row(mlp=measured())
-
 LIMITS = (*sentences("limits").values(), sentences("weights")["stored"])
 
 
