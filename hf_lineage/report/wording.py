@@ -18,37 +18,10 @@ if TYPE_CHECKING:
     from hf_lineage.evidence import unit_comparison
 
 
-def independent(evidence: Evidence) -> str:
-    """Return the scores of independent models, and the score of this pair on the same test coordinates."""
-    low, high = evidence.permutation.range
-    return (
-        f"on the test coordinates this pair scores {evidence.permutation.observed:.3f}, and independent models "
-        f"of this shape score {low:.3f} to {high:.3f} (by permutation)"
-    )
-
-
 def came_from(evidence: Evidence) -> Iterator[str]:
     """Yield which layers come from which of the base, unless each comes from the layer of its number."""
     if moved(evidence.origins):
         yield ", ".join(map(str, runs(evidence.origins)))
-
-
-def of_each(evidence: Evidence) -> str:
-    """Return how much of each layer was read, as a phrase that follows the layers; empty where that is all of it."""
-    if (part := evidence.sampled) is None:
-        return ""
-    return (
-        f", and in each of them {part.units:,} of {part.of_units:,} hidden units on {part.coordinates:,} of "
-        f"{part.of_coordinates:,} coordinates at random"
-    )
-
-
-def decided_at(evidence: Evidence) -> str:
-    """Return at which analysis it was decided, as a phrase that ends with the number of analyses."""
-    part, analyses = evidence.sampled, f"{evidence.analyses} interim analyses"
-    if part is not None and part.units == part.of_units:
-        return f"by a sample that can only say UNRELATED, beside {analyses}"
-    return f"at one of {analyses}"
 
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
@@ -207,10 +180,12 @@ def measured(row: Row) -> Iterator[str]:
     evidence = best(row)
     if evidence is None or any(evidence.not_finite):
         return
-    start = f"{about(row)}: "
-    if shown := share(evidence):
-        start += f"inherited {shown}; "
-    yield start + independent(evidence)
+    start = f"inherited {inherited}; " if (inherited := share(evidence)) else ""
+    low, high = evidence.permutation.range
+    yield (
+        f"{about(row)}: {start}on the test coordinates this pair scores {evidence.permutation.observed:.3f}, and "
+        f"independent models of this shape score {low:.3f} to {high:.3f} (by permutation)"
+    )
     yield from (f"{about(row)}: {layers} of the base" for layers in came_from(evidence))
 
 
@@ -234,13 +209,8 @@ def reading(row: Row) -> Iterator[str]:
                 f"{depths[1]}; the score counts the {min(depths)} layers that are paired"
             )
     early = [evidence for evidence in row.verdict.evidence.values() if evidence.analyses > 1]
-    read = max((evidence.read for evidence in early), default=0)
-    if row.layers is not None and 0 < read < row.layers:
-        yield (
-            f"{about(row)}: decided after {read} of {row.layers} layers ({layers_read(early)}), "
-            f"drawn in a random order{of_each(early[0])}, {decided_at(early[0])}; p is corrected for "
-            f"them (Bonferroni); {_missed(row)}--budget full reads all layers"
-        )
+    if row.layers is not None and 0 < max((evidence.read for evidence in early), default=0) < row.layers:
+        yield f"{about(row)}: {_decided_early(row, row.layers, early)}; --budget full reads all layers"
     for name, traffic in row.traffic.items():
         yield (
             f"{printable(name, 200)}: {traffic.moved / 1e6:.1f} of {traffic.stored / 1e6:.1f} MB "
@@ -248,15 +218,22 @@ def reading(row: Row) -> Iterator[str]:
         )
 
 
-def _missed(row: Row) -> str:
-    """Return what an early UNRELATED does not exclude, as the beginning of a phrase."""
-    least = graft(row.layers) if row.verdict.code is Code.UNRELATED and row.layers else 0
-    return f"the layers that were not read may hold copies of fewer than {least}; " if least else ""
-
-
-def layers_read(paths: Sequence[Evidence]) -> str:
-    """Return the numbers of the model's layers that were read."""
-    return spans(sorted({number for evidence in paths for number in evidence.layers[1]}))
+def _decided_early(row: Row, depth: int, paths: Sequence[Evidence]) -> str:
+    """Return after which layers a verdict was clear, how much of them was read, and what an UNRELATED leaves open."""
+    numbers = spans(sorted({number for evidence in paths for number in evidence.layers[1]}))
+    read, part = max(evidence.read for evidence in paths), paths[0].sampled
+    each, when = "", f"at one of {paths[0].analyses} interim analyses"
+    if part is not None:
+        each = (
+            f", and in each of them {part.units:,} of {part.of_units:,} hidden units on {part.coordinates:,} of "
+            f"{part.of_coordinates:,} coordinates at random"
+        )
+        if part.units == part.of_units:
+            when = f"by a sample that can only say UNRELATED, beside {paths[0].analyses} interim analyses"
+    least = graft(depth) if row.verdict.code is Code.UNRELATED else 0
+    missed = f"; the layers that were not read may hold copies of fewer than {least}" if least else ""
+    drawn = f"decided after {read} of {depth} layers ({numbers}), drawn in a random order{each}, {when}"
+    return f"{drawn}; p is corrected for them (Bonferroni){missed}"
 
 
 def reason(row: Row) -> str:
