@@ -153,28 +153,6 @@ def _described(makers: Sequence[Maker], *about: Any) -> Iterator[tuple[Maker, Fi
             yield maker, finding
 
 
-def place_claim(report: Report, row: Row) -> tuple[dict[str, Any], dict[str, Finding]]:
-    """Return the values of a claim by their keys in the JSON report, and by name the findings that have no such key."""
-    return _placed(OF_CLAIM, describe_claim(report, row))
-
-
-def place_report(report: Report) -> tuple[dict[str, Any], dict[str, Finding]]:
-    """Return the same of what concerns no single claim."""
-    return _placed(OF_REPORT, describe_report(report))
-
-
-def _placed(
-    makers: Sequence[Maker], findings: Iterator[tuple[Maker, Finding]]
-) -> tuple[dict[str, Any], dict[str, Finding]]:
-    own, others = {maker.key: maker.absent for maker in makers if maker.key}, dict[str, Finding]()
-    for maker, finding in findings:
-        if maker.key:
-            own[maker.key] = finding.values
-        else:
-            others[maker.name] = finding
-    return own, others
-
-
 def accepted(row: Row) -> Iterator[str]:
     """Yield until which day a policy accepts a verdict, or accepted it."""
     if row.waiver:

@@ -69,8 +69,10 @@ def _environment() -> Environment:
     )
     style = STYLE.read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    made.globals |= {"style": Markup(style), "digest": digest, "version": __version__}  # noqa: S704 - our own file
     made.globals |= {
+        "style": Markup(style),  # noqa: S704 - our own file
+        "digest": digest,
+        "version": __version__,
         "texts": texts(),
         "SIGNS": SIGNS,
         "meaning": wording.MEANING,
