@@ -28,7 +28,6 @@ from hf_lineage.report.page import (
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 360, 44, 348, 26, 150
 """The frame of a chart; what is below holds ticks and the name of the axis."""
-MIDDLE = (LEFT + RIGHT) / 2
 BAR, THICK = 200, 14
 """Width and height of a small bar beside a number."""
 THIN = 3.0
@@ -141,7 +140,7 @@ def _column(x: float, width: float, up: Scale, share: float) -> Iterator[Markup]
 
 
 def _chart(name: str, title: str, axis: str, parts: Iterable[Markup]) -> Markup:
-    words = text(axis, MIDDLE, BOTTOM + 34, "axis", "middle")
+    words = text(axis, (LEFT + RIGHT) / 2, BOTTOM + 34, "axis", "middle")
     return picture("chart", (WIDTH, BOTTOM + 42), (*parts, words), title, name)
 
 

@@ -40,7 +40,7 @@ _PARTS = {"Row", "Claim", "Verdict", "Relative", "Blended", "Executed", "Strict"
 
 def public(report: Report) -> Report:
     """Return a report without paths of this machine in any text."""
-    private = names(report)
+    private = {name: short for name in _typed_names(report) if (short := shortened(name)) != name}
     texts = {name: short for name, short in private.items() if _tells_apart(name)} | _home()
 
     def rename(text: str) -> str:
@@ -73,11 +73,6 @@ def record_names(report: Report) -> dict[str, str]:
     if report.source is not None and report.source.remote is not None:
         return paths | {report.model: report.model.partition("@")[0]}
     return paths | ({report.model: HERE} if is_here(report.model) else {})
-
-
-def names(report: Report) -> dict[str, str]:
-    """Return what stands for every name that only this machine knows."""
-    return {name: short for name in _typed_names(report) if (short := shortened(name)) != name}
 
 
 def _typed_names(report: Report) -> list[str]:
@@ -205,7 +200,7 @@ def _options(options: Options, write: Write) -> list[str]:
         value = getattr(options, name)
         if setting.help and value != getattr(usual, name):
             words += _words(setting.flag or f"--{name.replace('_', '-')}", value, write)
-    return words + (["--as", _folder(options.registry, write)] if options.registry else [])
+    return words + (["--as", write(named(options.registry))] if options.registry else [])
 
 
 def _words(flag: str, value: Any, write: Write) -> list[str]:
@@ -214,7 +209,7 @@ def _words(flag: str, value: Any, write: Write) -> list[str]:
         case True:
             return [flag]
         case Path():
-            return [flag, _folder(value, write)]
+            return [flag, write(named(value))]
         case tuple() if flag == "--paths":
             return [flag, ",".join(value)]
         case tuple():
@@ -238,11 +233,6 @@ def _model(model: str, commit: str | None, options: Options) -> str:
     inside = options.subfolder.rstrip("/")
     named = name if not inside or name.endswith(f"/{inside}") else f"{name}/{inside}"
     return _pinned(f"{named}{at}{revision}", commit)
-
-
-def _folder(folder: Path, write: Write) -> str:
-    """Return a folder or a file, which is none of the Hub whatever it is called."""
-    return write(named(folder))
 
 
 def _pinned(model: str, commit: str | None) -> str:

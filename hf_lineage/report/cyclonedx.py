@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from json import loads
 from pathlib import PurePath
 from typing import Any
@@ -78,13 +77,16 @@ def _model(report: Report) -> Component:
 
 
 def _ancestor(row: Row, part: str = "") -> Component:
+    """Return a base, identified by the weights at the level at which the test rejects independence."""
     named = hub_name(row.claim.base)
     shown = named or PurePath(row.claim.base).name or row.claim.base
     component = _component(shown, named if row.base_commit else None, row.base_commit, _about(row, part))
     component.licenses.update(_licences(row.licence))
     component.components.update(_files(f"{_about(row, part)} ", digests(row.base_folder)))
-    level = confidence(row)
-    component.evidence = None if level is None else _evidence(row, level)
+    if (level := confidence(row)) is not None:
+        method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=level, value=state_outcome(row))
+        identity = Identity(field=IdentityField.NAME, confidence=level, methods=[method])
+        component.evidence = ComponentEvidence(identity=[identity])
     return component
 
 
@@ -115,12 +117,6 @@ def _licences(stated: str) -> Iterator[DisjunctiveLicense]:
         known = fixup_id(stated)
         name = None if known else stated
         yield DisjunctiveLicense(id=known, name=name, acknowledgement=LicenseAcknowledgement.DECLARED)
-
-
-def _evidence(row: Row, level: Decimal) -> ComponentEvidence:
-    """Return how the ancestor was identified: by the weights, at the level at which the test rejects independence."""
-    method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=level, value=state_outcome(row))
-    return ComponentEvidence(identity=[Identity(field=IdentityField.NAME, confidence=level, methods=[method])])
 
 
 def _properties(report: Report) -> Iterator[Property]:

@@ -50,8 +50,6 @@ AGAIN = {
 """Options that read other files or run something, and how they are typed: whoever verifies has to give them again."""
 OF_THIS_RUN: Mapping[str, Any] = {"checked_at": None, "traffic": {}, "relation_seen": None}
 """The values in what is published of keys in which equal checks differ: by the time, and by what a cache holds."""
-OF_FINDING = ("tables", "picture", "values")
-"""The keys of a finding that are printed as they are."""
 SCHEMA = Path(__file__).with_name("schema.json")
 
 
@@ -121,7 +119,9 @@ def _finding(finding: Finding) -> dict[str, Any]:
     """Return everything that a finding tells, under one key."""
     plain = loads(dumps(asdict(finding), allow_nan=False))
     sentences = plain["sentences"] + plain["details"]
-    return {"title": finding.title, "sentences": sentences} | {key: plain[key] for key in OF_FINDING}
+    return {"title": finding.title, "sentences": sentences} | {
+        key: plain[key] for key in ("tables", "picture", "values")
+    }
 
 
 def _claim(report: Report, row: Row) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from hf_lineage.report.verdicts import sentences
 
 NO_PROBABILITY = sentences("merge")["score"]
 CAPTION = sentences("merge")["caption"]
-COLUMNS = ("Parent", "Path", "Share", "Recipe")
 UNLIKE = 0.1
 """Difference of the shares of layers from which on they are named one by one."""
 MOST_SPANS = 8
@@ -44,7 +43,7 @@ def describe_merge(rows: Sequence[Row], _report: Report) -> Finding:
     return Finding(
         "Merge contributions",
         sentences=(NO_PROBABILITY, *_unexplained([parent for _, parent in parents])),
-        tables=(Table("merge contributions", COLUMNS, lines),),
+        tables=(Table("merge contributions", ("Parent", "Path", "Share", "Recipe"), lines),),
         picture=Bars(tuple(bars), CAPTION),
     )
 
@@ -142,10 +141,6 @@ def _values(parent: Parent) -> dict[str, Any]:
     }
 
 
-MOST_EXPLAINED = 0.999
-"""Largest share that is printed as explained."""
-
-
 def describe_shares(blended: Blended, report: Report) -> Finding | None:
     """Return what the known parents of a model make up of it; None where no share shows."""
     if not any(isinstance(share, Share) for share in blended.blend.shares.parents):
@@ -176,7 +171,7 @@ def describe_sum(blended: Blended) -> str:
         f"{share.value:.0%} (± {max(0.1, 50 * (share.high - share.low)):.1f}) of {name}" for share, name in largest
     ]
     verb = "explain" if len(parts) > 1 else "explains"
-    explained = min(MOST_EXPLAINED, int(1000 * blended.blend.explained) / 1000)
+    explained = min(0.999, int(1000 * blended.blend.explained) / 1000)  # all of it is never printed as explained
     return f"{_listed(parts)} {verb} {explained:.1%} of the model"
 
 

@@ -85,7 +85,6 @@ def _unit_values(framed: Framed) -> dict[str, Any]:
     }
 
 
-PART_COLUMNS = ("Part", "Base", "Verdict", "Inherited")
 ITSELF = "the model itself"
 """Name of the rows that are about no part: of a model with a tower its language model."""
 
@@ -96,7 +95,11 @@ def describe_parts(_parts: Sequence[str], report: Report) -> Finding:
     return Finding(
         "The parts side by side",
         details=("Nothing about one part follows from another: each is compared with its own counterpart.",),
-        tables=(Table("part by part", PART_COLUMNS, tuple(map(_line, report.rows)), numeric=(3,)),),
+        tables=(
+            Table(
+                "part by part", ("Part", "Base", "Verdict", "Inherited"), tuple(map(_line, report.rows)), numeric=(3,)
+            ),
+        ),
         picture=Bars(bars, "How much of what each part writes is inherited.") if bars else None,
         values=[_part_values(row) for row in report.rows],
     )
@@ -129,15 +132,15 @@ def _part_values(row: Row) -> dict[str, object]:
     }
 
 
-ADAPTER_COLUMNS = ("Projection", "Rows permuted", "Layers", "z", "p")
 MEANING = sentences("trace")["meaning"]
 
 
 def describe_adapter(trace: Trace, row: Row, report: Report) -> Finding:
     """Return what the adapter shows of its base."""
     columns = ("Layer", *(f"z of {role}" for role in trace.by_role))
+    first = ("Projection", "Rows permuted", "Layers", "z", "p")
     tables = (
-        Table("by projection", ADAPTER_COLUMNS, tuple(_cells(trace)), (2, 3, 4)),
+        Table("by projection", first, tuple(_cells(trace)), (2, 3, 4)),
         Table("projections by layer", columns, tuple(_layer_cells(trace)), tuple(range(len(columns)))),
     )
     values = _adapter_values(trace, report.options.alpha)

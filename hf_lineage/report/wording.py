@@ -25,10 +25,6 @@ def came_from(evidence: Evidence) -> Iterator[str]:
 
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
-NAMED_BASE = "Base"
-"""The first column where no base is declared, but each was named by the user."""
-COMPARED = "Model"
-"""The first column where several models are compared with one."""
 EXPLAINED = ("Relation", "Path")
 """Columns that only a report with `--explain` has."""
 FIGURES = ("Score", "Inherited", "p")
@@ -36,9 +32,9 @@ FIGURES = ("Score", "Inherited", "p")
 
 
 def columns(report: Report, explain: bool = False) -> tuple[str, ...]:
-    """Return the head of the table of claims; `explain` adds relation and path."""
+    """Return the head of the table of claims; `explain` adds relation and path. Bases of the user are not declared."""
     named = bool(report.rows) and all(row.claim.sources == NAMED for row in report.rows)
-    first = COMPARED if any(row.model for row in report.rows) else NAMED_BASE if named else COLUMNS[0]
+    first = "Model" if any(row.model for row in report.rows) else "Base" if named else COLUMNS[0]
     return (first, *(name for name in COLUMNS[1:] if explain or name not in EXPLAINED))
 
 

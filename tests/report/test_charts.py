@@ -9,13 +9,10 @@ import pytest
 from hf_lineage.report.charts import (
     BAR,
     BOTTOM,
-    BRIGHT,
     LEFT,
-    LEVELS,
     RIGHT,
     THIN,
     TOP,
-    colour,
     heat_map,
     histogram,
     inheritance,
@@ -124,27 +121,6 @@ def cells(picture):
         for column, row, length in re.findall(r"M(\d+) (\d+)h(\d+)v1h-\d+z", shape):
             colours |= {(int(row), int(column) + step): fill for step in range(int(length))}
     return colours
-
-
-def luminance(fill):
-    channels = [value / 255 for value in bytes.fromhex(fill[1:])]
-    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
-    return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (6, 6), (4, 32), (32, 4), (128, 128)])
-def test_every_cell_is_drawn_once_in_the_colour_of_its_cosine(shape):
-    evidence = measured(*shape)
-    drawn = cells(heat_map(evidence, "a"))
-    assert drawn == {place: colour(float(cosine)) for place, cosine in np.ndenumerate(evidence.comparison.similarity)}
-
-
-def test_what_is_written_on_a_cell_can_be_read():
-    for level in range(LEVELS):
-        cosine = level / (LEVELS - 1)
-        light = luminance(colour(cosine))
-        contrast = (light + 0.05) / 0.05 if cosine >= BRIGHT else 1.05 / (light + 0.05)
-        assert contrast >= 4.5, (cosine, contrast)
 
 
 def test_a_laundered_order_is_outlined_where_the_layers_went():

@@ -25,7 +25,6 @@ from hf_lineage.report.page import (
     escaped,
     identifier,
     is_shown_apart,
-    picture,
     round_steps,
     show,
     without_hint,
@@ -79,14 +78,6 @@ def test_a_value_that_is_missing_is_an_error():
         part("{{ missing }}")
     with pytest.raises(UndefinedError):
         part("{{ given.missing }}", given=1)
-
-
-def test_a_table_is_named_and_reached_with_the_keyboard():
-    made = part('{{ parts.table(("A", "B"), rows, "two things") }}', rows=[("<x>", "1"), ("", "2")])
-    assert 'role="region" aria-label="two things" tabindex="0"' in made
-    assert '<th scope="col">A</th>' in made
-    assert '<tr><th scope="row">&lt;x&gt;</th><td>1</td></tr>' in made
-    assert "<tr><td></td><td>2</td></tr>" in made
 
 
 @pytest.mark.parametrize("hint", HINTS)
@@ -157,15 +148,6 @@ def test_any_text_is_the_text_and_the_attribute_that_it_was_given_as_svg(content
     shown = etree.fromstring(element("text", content, aria_label=label))
     assert ((shown.text or ""), len(shown)) == (whole[0], 0)
     assert dict(shown.attrib) == {"aria-label": whole[1]}
-
-
-def test_a_picture_is_told_in_words():
-    root = etree.fromstring(picture("chart", (10, 20.5), [], "<what>", "x", "more"))
-    assert (root.get("role"), root.get("viewBox"), root.get("class")) == ("img", "0 0 10 20.5", "chart")
-    told = {one.get("id"): one.text for one in root}
-    assert (told[root.get("aria-labelledby")], told[root.get("aria-describedby")]) == ("<what>", "more")
-    plain = etree.fromstring(picture("small", (1, 1), [], "a bar"))
-    assert (plain.get("aria-label"), len(plain), plain.get("aria-describedby")) == ("a bar", 0, None)
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.013, 0.021), (0, 1e-9), (-40, 3e5), (0.97, 0.9701)])
