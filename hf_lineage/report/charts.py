@@ -28,6 +28,7 @@ from hf_lineage.report.page import (
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 360, 44, 348, 26, 150
 """The frame of a chart; what is below holds ticks and the name of the axis."""
+BASELINE = f"M{LEFT} {BOTTOM}H{RIGHT}"
 BAR, THICK = 200, 14
 """Width and height of a small bar beside a number."""
 THIN = 3.0
@@ -77,7 +78,9 @@ def score_bar(null: PermutationNull) -> Markup:
 
 def histogram(null: PermutationNull, name: str) -> Markup:
     """Return how often the permutations reached which score, and where the observed score lies."""
-    low, high = _range(null)
+    least, largest = float(null.scores.min()), float(null.scores.max())
+    margin = max((largest - least) * 0.08, 1e-4)
+    low, high = least - margin, largest + margin
     reach = (min(low, null.observed), max(high, null.observed))
     broken = reach[1] - reach[0] > NEAR * (high - low)
     axis = (low, high) if broken else reach
@@ -97,12 +100,12 @@ def histogram(null: PermutationNull, name: str) -> Markup:
         side_name("permutations", (TOP + BOTTOM) / 2),
         *(path(f"M{across(step):g} {BOTTOM}v4", "line") for step in round_steps(*axis, 4)),
         *below(((across(step), f"{step:g}") for step in round_steps(*axis, 4)), BOTTOM),
-        _baseline(),
+        path(BASELINE, "line"),
         *(_break() if broken else ()),
         *_score(at, null.observed),
     )
     title = (
-        f"Histogram: {len(null.scores)} permutations reach {null.scores.min():.4f} to {null.scores.max():.4f}; "
+        f"Histogram: {len(null.scores)} permutations reach {least:.4f} to {largest:.4f}; "
         f"the observed score is {null.observed:.4f}"
     )
     return _chart(name, title, "score", parts)
@@ -110,20 +113,21 @@ def histogram(null: PermutationNull, name: str) -> Markup:
 
 def inheritance(evidence: Evidence, layers: int | None, name: str) -> Markup:
     """Return the inherited share of every layer of the model that was read, among all its layers."""
-    inherited = evidence.inherited
-    shares = [] if inherited is None else [float(share) for share in inherited.by_layer]
+    shares = [float(share) for share in evidence.inherited.by_layer] if evidence.inherited else []
     most = max(*evidence.layers[1], (layers or 0) - 1)
     wide = (RIGHT - LEFT) / (most + 1)
     up = linear(0, 1, BOTTOM, TOP + 2)
+    steps = range(0, most + 1, every((most + 1) / 8))
     parts = (
         *(
             column
             for layer, share in zip(evidence.layers[1], shares, strict=True)
             for column in _column(LEFT + (layer + 0.12) * wide, 0.76 * wide, up, share)
         ),
-        *_grid(up, {step: f"{step:.0%}" for step in (0, 0.5, 1)}),
-        _baseline(),
-        *below(((LEFT + (layer + 0.5) * wide, str(layer)) for layer in _whole_steps(0, most)), BOTTOM),
+        *(path(f"M{LEFT} {up(step):g}H{RIGHT}", "grid") for step in (0, 0.5, 1)),
+        *(text(f"{step:.0%}", LEFT - 6, up(step) + 4, anchor="end") for step in (0, 0.5, 1)),
+        path(BASELINE, "line"),
+        *below(((LEFT + (layer + 0.5) * wide, str(layer)) for layer in steps), BOTTOM),
     )
     title = (
         f"Column chart of the share that each layer inherits: {len(shares)} layers, from {min(shares, default=0):.0%} "
@@ -142,28 +146,6 @@ def _column(x: float, width: float, up: Scale, share: float) -> Iterator[Markup]
 def _chart(name: str, title: str, axis: str, parts: Iterable[Markup]) -> Markup:
     words = text(axis, (LEFT + RIGHT) / 2, BOTTOM + 34, "axis", "middle")
     return picture("chart", (WIDTH, BOTTOM + 42), (*parts, words), title, name)
-
-
-def _baseline() -> Markup:
-    return path(f"M{LEFT} {BOTTOM}H{RIGHT}", "line")
-
-
-def _grid(up: Scale, steps: dict[float, str]) -> Iterator[Markup]:
-    """Yield a line across the chart for each step, with its number on the left."""
-    for step, number in steps.items():
-        yield path(f"M{LEFT} {up(step):g}H{RIGHT}", "grid")
-        yield text(number, LEFT - 6, up(step) + 4, anchor="end")
-
-
-def _range(null: PermutationNull) -> tuple[float, float]:
-    """Return the range of the null, a little wider than it is, and never nothing."""
-    low, high = float(null.scores.min()), float(null.scores.max())
-    margin = max((high - low) * 0.08, 1e-4)
-    return low - margin, high + margin
-
-
-def _whole_steps(low: int, high: int) -> range:
-    return range(low, high + 1, every((high - low + 1) / 8))
 
 
 def _break() -> Iterator[Markup]:
