@@ -192,17 +192,6 @@ def test_every_report_tells_what_was_accepted_until_a_day_that_is_past(form):
     assert (expired.status, expired.rows[0].waiver) == (1, None)
 
 
-def test_what_people_see_first_tells_it():
-    """The annotation of a runner and the alert of a code scanner."""
-    expired, past = (
-        judged(today=datetime.date(2027, 4, 1)),
-        ("; accepted only until 2027-03-31, and that day has passed"),
-    )
-    assert past in json.loads(FORMATS["github"](expired, False))["message"]
-    first, _ = json.loads(FORMATS["sarif"](expired, False))["runs"][0]["results"]
-    assert (past in first["message"]["text"], first["level"], "suppressions" in first) == (True, "error", False)
-
-
 def test_machines_are_told_what_was_found_and_what_was_made_of_it():
     told = document(judged())
     assert (told["verdict"], told["exit_code"]) == ("UNRELATED", 0), "the policy decides what the command returns"

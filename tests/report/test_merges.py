@@ -126,20 +126,6 @@ def test_a_score_is_said_to_be_neither_a_share_nor_a_probability():
     )
 
 
-def test_the_values_are_those_of_the_schema():
-    assert merges.describe_parent(PARENT, parent_row(PARENT), report()).values == {
-        "method": "linear",
-        "is_base": False,
-        "reason": "",
-        "shares": {
-            "mlp": {
-                "share": 0.6, "low": 0.58, "high": 0.62, "detected": True, "declared": 0.5, "remainder": 0.0,
-                "layers": {"0": {"share": 0.6, "error": 0.01}, "1": {"share": 0.61, "error": 0.01}},
-            }
-        },
-    }  # fmt: skip
-
-
 def test_a_page_has_a_bar_for_every_parent_and_escapes_their_names():
     rows = (
         parent_row(PARENT),

@@ -26,12 +26,6 @@ def test_no_line_of_a_table_is_longer_than_a_screen_and_no_letter_is_lost(rows):
     assert sorted(body) == sorted("".join("".join(row) for row in rows))
 
 
-def test_figures_stand_on_the_right_and_a_path_is_never_broken():
-    text = table(("Base", "Path", "Score"), [("x" * 100, "value_output", "0.5"), ("y", "mlp", "-0.25")], (2,), (1,))
-    assert text.splitlines()[-1].endswith(" mlp           -0.25")
-    assert any(" value_output " in line for line in text.splitlines())
-
-
 def test_a_long_name_is_broken_after_a_mark_inside_it_and_within_a_word_only_where_there_is_none():
     names = ("meta-llama/Llama-3.1-8B-Instruct-Abliterated", "mistralai/Mistral-7B-v0.3", "x" * 40, "0.900", "RELATED")
     assert table("abcde", [names]).splitlines()[3:] == [

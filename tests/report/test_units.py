@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 
 import pytest
@@ -101,13 +100,6 @@ def test_every_format_for_people_shows_the_verdict_the_projections_and_p(name):
     assert "VERIFIED adapter" in text
     assert "0.001" in text
     assert "value z 12.1" in text.lower()
-
-
-def test_an_alert_has_the_p_value_and_says_that_a_trace_is_weak():
-    unrelated, weak = json.loads(shown("sarif", trace(0.5), trace(WEAK)))["runs"][0]["results"]
-    assert unrelated["properties"]["pValue"] > 0.01
-    assert "score" not in unrelated["properties"]
-    assert (weak["ruleId"], weak["level"]) == ("lineage/weak", "warning")
 
 
 LANGUAGE = pages.row(layers=6, mlp=pages.measured())

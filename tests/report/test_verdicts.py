@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
-
 from hf_lineage.evidence.executed import Executed
 from hf_lineage.evidence.p_values import EmpiricalNull
 from hf_lineage.evidence.verdict import Code, ExitCode, Verdict, Word
@@ -44,26 +42,6 @@ KNOWN = EmpiricalNull({"x": 0.1, "y": -0.1, "z": 0.0}, "a\nb", alpha=0.3)
 def test_independent_models_that_were_named_are_counted_and_their_source_is_escaped():
     *_, last = verdicts.null_sentences(evidence(empirical=KNOWN))
     assert last == "empirical null: 3 independent models reach 0.1; a\\nb, p = 0.25; another null decides"
-
-
-def test_a_row_names_both_layers_their_cosine_what_is_inherited_and_both_concentrations():
-    measured = evidence(score=0.5, layers=((2, 3, 5, 7), (10, 11, 12, 13)), shares=(1.0, 0.5, 0.25, 0.0))
-    measured = replace(
-        measured,
-        comparison=replace(
-            measured.comparison,
-            pairs=(np.arange(4), np.array([1, 0, 2, 3])),
-            similarity=np.array([[0, 0.9, 0, 0], [0.8, 0, 0, 0], [0, 0, 0.7, 0], [0, 0, 0, -0.6]]),
-            concentration=(np.array([1.0, 2, 3, 4]), np.array([5.0, 6, 7, 8])),
-        ),
-    )
-    assert list(verdicts.layer_rows(measured)) == [
-        (2, 11, 0.9, 0.5, 1.0, 6.0),
-        (3, 10, 0.8, 1.0, 2.0, 5.0),
-        (5, 12, 0.7, 0.25, 3.0, 7.0),
-        (7, 13, -0.6, 0.0, 4.0, 8.0),
-    ]
-    assert [line[3] for line in verdicts.layer_rows(replace(measured, inherited=None))] == [None] * 4
 
 
 def test_layers_that_come_from_others_than_those_of_their_number_are_named_in_runs():

@@ -50,12 +50,6 @@ def test_a_row_that_was_measured_has_a_line_for_each_path_and_names_its_base_onc
     assert {len(line) for line in lines} == {len(COLUMNS)}
 
 
-def test_a_row_that_was_not_measured_has_one_line_without_figures():
-    damaged = row(Verdict(Code.DAMAGED, "gone"))
-    assert list(wording.cells(damaged)) == [("org/base", "finetune", "-", "-", "-", "-", "UNDECIDED damaged")]
-    assert wording.line(damaged) == ("org/base", "-", "-", "-", "UNDECIDED damaged")
-
-
 def test_without_explaining_a_row_has_one_line_of_what_decided_and_neither_relation_nor_path():
     measured = row(judged(mlp=evidence(score=0.9734), query_key=evidence(score=0.4, shares=())))
     assert wording.line(measured) == ("org/base", "0.400", "-", "0.001", "RELATED embedding")
