@@ -143,7 +143,7 @@ def _properties(report: Report) -> Iterator[Property]:
             "strict": "true" if row.verdict.is_strict else "false",
             "reason": printable(row.verdict.reason),
             "score": None if best is None else f"{best.comparison.score:.4g}",
-            "inherited": wording.share(best) if best else framed and wording.share_of_units(framed),
+            "inherited": wording.share(best) if best else framed and wording.inherited(framed),
             "p-value": None if p_value is None else f"{p_value:.4g}",
             **{maker.name: "; ".join(finding.statements) for maker, finding in describe_claim(report, row)},
         }

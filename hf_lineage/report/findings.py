@@ -166,7 +166,7 @@ def state_outcome(row: Row) -> str:
     evidence, trace, framed = wording.best(row), row.verdict.trace, row.verdict.framed
     measured = f" ({wording.figures(evidence)})" if evidence else f" (p = {trace.p_value:.3g})" if trace else ""
     if framed and row.verdict.by_units:
-        measured = f" ({wording.share_of_units(framed)} of its units inherited, p = {wording.order_p(framed)})"
+        measured = f" ({wording.inherited(framed)} of its units inherited, p = {wording.order_p(framed)})"
     why = f": {wording.reason(row)}" if row.verdict.reason else ""
     besides = "".join(f"; {part}" for part in (*accepted(row), *row.unmet))
     return f"{wording.about(row)} is {row.verdict.label}{measured}{why}{besides}"

@@ -42,17 +42,15 @@ def describe_units(framed: Framed, row: Row, _report: Report) -> Finding:
     """Return what was seen unit by unit."""
     seen = SEEN[framed.frame.name].format(framed.frame)
     order = "" if framed.p_value is None else f", order p = {framed.p_value:.3g}"
-    summary = f"units seen {seen}: {framed.inherited.share:.0%} inherited{order}"
+    summary = f"units seen {seen}: {wording.inherited(framed)} inherited{order}"
     return Finding("Hidden units", wording.about(row), (summary,), tuple(_details(framed)), values=_unit_values(framed))
 
 
 def _details(framed: Framed) -> Iterator[str]:
     """Yield how the two models were seen unit by unit, and what their order shows."""
-    low, high = (f"{end:.0%}" for end in framed.inherited.interval)
-    share = f"{framed.inherited.share:.0%}" + ("" if low == high else f" ({low.rstrip('%')}-{high})")
     read = len(framed.layers[1])
     some = f", in {read} of {framed.depth} layers ({named(framed.layers[1])})" if read < framed.depth else ""
-    yield f"unit by unit, seen {through(framed)}: {share} inherited{some}"
+    yield f"unit by unit, seen {through(framed)}: {wording.share(framed)} inherited{some}"
     if framed.order is None:
         yield "the order of units is not tested: no two units match"
     else:

@@ -81,7 +81,7 @@ def cells(row: Row) -> Iterator[tuple[str, ...]]:
         yield "", "", "numbers", "-", f"{equal.share:.0%}", f"{equal.p_value:.3g}", row.verdict.label
     if framed := row.verdict.framed:
         first = ("", "") if row.verdict.evidence else (base, declared)
-        yield *first, "units", "-", share_of_units(framed), order_p(framed), row.verdict.label
+        yield *first, "units", "-", inherited(framed), order_p(framed), row.verdict.label
 
 
 def about(row: Row) -> str:
@@ -94,22 +94,17 @@ def score(evidence: Evidence) -> str:
     return f"{evidence.comparison.score:.3f}"
 
 
-def inherited(evidence: Evidence) -> str:
+def inherited(measured: Evidence | unit_comparison.Framed) -> str:
     """Return the share of what the model's units write that is inherited, as it is printed."""
-    return "-" if evidence.inherited is None else f"{evidence.inherited.share:.0%}"
+    return "-" if measured.inherited is None else f"{measured.inherited.share:.0%}"
 
 
-def share(evidence: Evidence) -> str:
+def share(measured: Evidence | unit_comparison.Framed) -> str:
     """Return that share with its 99 % interval, where that is wider than what is printed; empty if not measured."""
-    if evidence.inherited is None:
+    if measured.inherited is None:
         return ""
-    low, high = (f"{end:.0%}" for end in evidence.inherited.interval)
-    return inherited(evidence) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
-
-
-def share_of_units(framed: unit_comparison.Framed) -> str:
-    """Return the share of what the model's units write that is inherited, seen unit by unit, as it is printed."""
-    return f"{framed.inherited.share:.0%}"
+    low, high = (f"{end:.0%}" for end in measured.inherited.interval)
+    return inherited(measured) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
 
 
 def order_p(framed: unit_comparison.Framed) -> str:
