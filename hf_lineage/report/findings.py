@@ -177,11 +177,14 @@ def reasons(report: Report) -> Iterator[str]:
 
     A sentence about several rows stands there once.
     """
-    shared, noted = _shared(report), set[str]()
+    stated, noted = set[str](), set[str]()
     yield from state_first(report)
     for row in report.rows:
-        if row.verdict.reason and (bases := shared.pop(wording.reason(row), None)):
-            yield f"{', '.join(bases)}: {wording.reason(row)}"
+        reason = wording.reason(row)
+        if row.verdict.reason and reason not in stated:
+            bases = (wording.about(other) for other in report.rows if wording.reason(other) == reason)
+            yield f"{', '.join(bases)}: {reason}"
+        stated.add(reason)
         yield from (*wording.corrected(row), *wording.measured(row))
         for _, finding in describe_claim(report, row):
             yield from map(finding.named, finding.sentences)
@@ -209,14 +212,6 @@ def state_all(report: Report) -> Iterator[str]:
             yield from finding.statements
     for _, finding in describe_report(report):
         yield from () if finding.first else finding.statements
-
-
-def _shared(report: Report) -> dict[str, list[str]]:
-    """Return each reason, with the bases whose rows have it."""
-    shared: dict[str, list[str]] = {}
-    for row in report.rows:
-        shared.setdefault(wording.reason(row), []).append(wording.about(row))
-    return shared
 
 
 DETAILS, NEXT = "Details: --explain", "Next: "
