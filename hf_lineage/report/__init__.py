@@ -44,7 +44,6 @@ FORMATS = {
     "github": Format("hf_lineage.report.sarif", "render_github"),
 }
 """Name, as in `--format NAME` and `-o NAME=FILE`, -> format."""
-
 OF_SEVERAL = ("text", "json", "markdown", "html")
 """The formats that also show several models compared with one; the others are about one model."""
 

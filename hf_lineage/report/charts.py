@@ -1,19 +1,34 @@
-"""Charts: the permutation null with the score on it, what each layer inherits, trace concentration, and small bars."""
+"""Charts in SVG: the similarity of all layers, what each layer inherits, the permutation null, and small bars."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from hf_lineage.evidence.permutation import PermutationNull
 from hf_lineage.evidence.verdict import Evidence
-from hf_lineage.report.page import Scale, below, every, linear, mark, path, picture, rect, round_steps, side_name, text
+from hf_lineage.report.page import (
+    Scale,
+    below,
+    element,
+    every,
+    linear,
+    path,
+    picture,
+    rect,
+    round_steps,
+    side_name,
+    signed,
+    text,
+)
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 360, 44, 348, 26, 150
 """The frame of a chart; what is below holds ticks and the name of the axis."""
-MIDDLE = (LEFT + RIGHT) / 2
+BASELINE = f"M{LEFT} {BOTTOM}H{RIGHT}"
 BAR, THICK = 200, 14
 """Width and height of a small bar beside a number."""
 THIN = 3.0
@@ -27,7 +42,6 @@ HALF = 0.5
 """The share from which on a layer comes from the base."""
 NEAR = 1.5
 """Multiple of the null's own range that the axis may reach for the score before it is broken instead."""
-MOST_DOTS = 32
 
 
 def interval_bar(
@@ -64,7 +78,9 @@ def score_bar(null: PermutationNull) -> Markup:
 
 def histogram(null: PermutationNull, name: str) -> Markup:
     """Return how often the permutations reached which score, and where the observed score lies."""
-    low, high = _range(null)
+    least, largest = float(null.scores.min()), float(null.scores.max())
+    margin = max((largest - least) * 0.08, 1e-4)
+    low, high = least - margin, largest + margin
     reach = (min(low, null.observed), max(high, null.observed))
     broken = reach[1] - reach[0] > NEAR * (high - low)
     axis = (low, high) if broken else reach
@@ -84,12 +100,12 @@ def histogram(null: PermutationNull, name: str) -> Markup:
         side_name("permutations", (TOP + BOTTOM) / 2),
         *(path(f"M{across(step):g} {BOTTOM}v4", "line") for step in round_steps(*axis, 4)),
         *below(((across(step), f"{step:g}") for step in round_steps(*axis, 4)), BOTTOM),
-        _baseline(),
+        path(BASELINE, "line"),
         *(_break() if broken else ()),
         *_score(at, null.observed),
     )
     title = (
-        f"Histogram: {len(null.scores)} permutations reach {null.scores.min():.4f} to {null.scores.max():.4f}; "
+        f"Histogram: {len(null.scores)} permutations reach {least:.4f} to {largest:.4f}; "
         f"the observed score is {null.observed:.4f}"
     )
     return _chart(name, title, "score", parts)
@@ -97,20 +113,21 @@ def histogram(null: PermutationNull, name: str) -> Markup:
 
 def inheritance(evidence: Evidence, layers: int | None, name: str) -> Markup:
     """Return the inherited share of every layer of the model that was read, among all its layers."""
-    inherited = evidence.inherited
-    shares = [] if inherited is None else [float(share) for share in inherited.by_layer]
+    shares = [float(share) for share in evidence.inherited.by_layer] if evidence.inherited else []
     most = max(*evidence.layers[1], (layers or 0) - 1)
     wide = (RIGHT - LEFT) / (most + 1)
     up = linear(0, 1, BOTTOM, TOP + 2)
+    steps = range(0, most + 1, every((most + 1) / 8))
     parts = (
         *(
             column
             for layer, share in zip(evidence.layers[1], shares, strict=True)
             for column in _column(LEFT + (layer + 0.12) * wide, 0.76 * wide, up, share)
         ),
-        *_grid(up, {step: f"{step:.0%}" for step in (0, 0.5, 1)}),
-        _baseline(),
-        *below(((LEFT + (layer + 0.5) * wide, str(layer)) for layer in _whole_steps(0, most)), BOTTOM),
+        *(path(f"M{LEFT} {up(step):g}H{RIGHT}", "grid") for step in (0, 0.5, 1)),
+        *(text(f"{step:.0%}", LEFT - 6, up(step) + 4, anchor="end") for step in (0, 0.5, 1)),
+        path(BASELINE, "line"),
+        *below(((LEFT + (layer + 0.5) * wide, str(layer)) for layer in steps), BOTTOM),
     )
     title = (
         f"Column chart of the share that each layer inherits: {len(shares)} layers, from {min(shares, default=0):.0%} "
@@ -126,55 +143,9 @@ def _column(x: float, width: float, up: Scale, share: float) -> Iterator[Markup]
     yield rect(x, up(share) - 1, width, BOTTOM + 1 - up(share), f"share{pale}")
 
 
-def concentration(evidence: Evidence, name: str) -> Markup:
-    """Return s(M) of every layer of both models, each over its own layer's number."""
-    (of_base, of_candidate), (base_layers, candidate_layers) = evidence.comparison.concentration, evidence.layers
-    first, last = min(*base_layers, *candidate_layers), max(*base_layers, *candidate_layers)
-    across = linear(first, last, LEFT + 8, RIGHT - 8)
-    most = max(float(of_base.max()), float(of_candidate.max()), 1e-9) * 1.05
-    steps = round_steps(0, most, 4)
-    up = linear(0, max(steps[-1], most), BOTTOM, TOP + 2)
-    parts = (
-        *_grid(up, {step: f"{step:g}" for step in steps}),
-        _baseline(),
-        *below(((across(layer), str(layer)) for layer in _whole_steps(first, last)), BOTTOM),
-        *_series("base", [*map(across, base_layers)], [*map(up, of_base.tolist())]),
-        *_series("model", [*map(across, candidate_layers)], [*map(up, of_candidate.tolist())]),
-        *_legend("base", LEFT + 8),
-        *_legend("model", LEFT + 82),
-    )
-    title = (
-        f"Line chart of trace concentration by layer: the base from {of_base.min():.2f} to {of_base.max():.2f}, "
-        f"the model from {of_candidate.min():.2f} to {of_candidate.max():.2f}"
-    )
-    return _chart(name, title, "layer", parts)
-
-
 def _chart(name: str, title: str, axis: str, parts: Iterable[Markup]) -> Markup:
-    words = text(axis, MIDDLE, BOTTOM + 34, "axis", "middle")
+    words = text(axis, (LEFT + RIGHT) / 2, BOTTOM + 34, "axis", "middle")
     return picture("chart", (WIDTH, BOTTOM + 42), (*parts, words), title, name)
-
-
-def _baseline() -> Markup:
-    return path(f"M{LEFT} {BOTTOM}H{RIGHT}", "line")
-
-
-def _grid(up: Scale, steps: dict[float, str]) -> Iterator[Markup]:
-    """Yield a line across the chart for each step, with its number on the left."""
-    for step, number in steps.items():
-        yield path(f"M{LEFT} {up(step):g}H{RIGHT}", "grid")
-        yield text(number, LEFT - 6, up(step) + 4, anchor="end")
-
-
-def _range(null: PermutationNull) -> tuple[float, float]:
-    """Return the range of the null, a little wider than it is, and never nothing."""
-    low, high = float(null.scores.min()), float(null.scores.max())
-    margin = max((high - low) * 0.08, 1e-4)
-    return low - margin, high + margin
-
-
-def _whole_steps(low: int, high: int) -> range:
-    return range(low, high + 1, every((high - low + 1) / 8))
 
 
 def _break() -> Iterator[Markup]:
@@ -191,17 +162,117 @@ def _score(x: float, score: float) -> Iterator[Markup]:
     yield text(f"this pair: {score:.3f}", min(x, RIGHT), TOP - 8, "strong", anchor)
 
 
-def _series(kind: str, xs: Sequence[float], ys: Sequence[float]) -> Iterator[Markup]:
-    yield path("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(xs, ys, strict=True)), f"series {kind}")
-    if len(xs) <= MOST_DOTS:
-        yield from (_dot(kind, x, y) for x, y in zip(xs, ys, strict=True))
+VIRIDIS = (
+    *("#440154", "#48186a", "#472d7b", "#424086", "#3b528b", "#33638d", "#2c728e", "#26828e", "#21918c"),
+    *("#1fa088", "#28ae80", "#3fbc73", "#5ec962", "#84d44b", "#addc30", "#d8e219", "#fde725"),
+)
+"""Equal steps of a cosine from 0 to 1 as equal steps to the eye (viridis by Smith and van der Walt, CC0)."""
+LEVELS = 33
+"""The number of colours; cells of one colour are one shape, so that 128 layers stay a small file."""
+SIDE, MAP_LEFT, MAP_TOP = 304, 48, 6
+"""The longer side of the map, and where it begins."""
+MOST_NUMBERS = 12
+"""Layers up to which there is room for the cosine in each cell."""
+ROOM = 100
+"""Pixels that the name of an axis takes."""
+BRIGHT = 0.42
+"""The cosine from which a cell is so bright that black shows better on it than white."""
 
 
-def _dot(kind: str, x: float, y: float) -> Markup:
-    return mark("circle", x, y, 4.5, "dot base") if kind == "base" else mark("square", x, y, 2.5, "dot model")
+def heat_map(evidence: Evidence, name: str) -> Markup:
+    """Return the picture; `name` is unique on its page."""
+    similarity, (base, candidate) = evidence.comparison.similarity, evidence.layers
+    rows, columns = similarity.shape
+    cell = SIDE / max(rows, columns)
+    wide, high = columns * cell, rows * cell
+    parts = (
+        _cells(similarity, cell),
+        *(_numbers(similarity, cell) if max(rows, columns) <= MOST_NUMBERS else ()),
+        *_pairs(evidence, cell),
+        *(text(number, MAP_LEFT - 6, MAP_TOP + at + 4, anchor="end") for at, number in _ticks(base, 14, cell)),
+        *below(((MAP_LEFT + at, number) for at, number in _ticks(candidate, 24, cell)), MAP_TOP + high),
+        side_name("layer of the base" if high > ROOM else "base", MAP_TOP + high / 2),
+        text("layer of the model", MAP_LEFT + wide / 2, MAP_TOP + high + 34, "axis", "middle"),
+        *_colour_bar(MAP_TOP + high + 52),
+    )
+    cosines = evidence.comparison.by_layer
+    title = (
+        f"Heat map: {rows} layers of the base against {columns} of the model; the {len(cosines)} pairs that are "
+        f"outlined have cosines from {cosines.min():.3f} to {cosines.max():.3f}"
+    )
+    return picture("heat", (WIDTH, MAP_TOP + high + 84), parts, title, name)
 
 
-def _legend(kind: str, x: float) -> Iterator[Markup]:
-    yield path(f"M{x} 10h24", f"series {kind}")
-    yield _dot(kind, x + 12, 10.0)
-    yield text(kind, x + 30, 14)
+def _ticks(layers: Sequence[int], room: int, cell: float) -> list[tuple[float, str]]:
+    """Return places and numbers of the layers that are named; `room` is what a number takes, in pixels."""
+    return [((index + 0.5) * cell, str(layers[index])) for index in range(0, len(layers), every(room / cell))]
+
+
+def colour(cosine: float) -> str:
+    """Return the colour of a cosine; below 0 that of 0.
+
+    >>> colour(-0.3), colour(0.5), colour(1.0)
+    ('#440154', '#21918c', '#fde725')
+    """
+    return _colour(int(_levels(np.array(cosine))))
+
+
+def _levels(similarity: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.rint(np.clip(similarity, 0, 1) * (LEVELS - 1)).astype(np.int64)
+
+
+def _colour(level: int) -> str:
+    """Return the colour of a level: that of the scale, or half-way between two of its colours."""
+    step = level * (len(VIRIDIS) - 1) / (LEVELS - 1)
+    low, high = (bytes.fromhex(VIRIDIS[int(end)][1:]) for end in (np.floor(step), np.ceil(step)))
+    return "#" + bytes((a + b) // 2 for a, b in zip(low, high, strict=True)).hex()
+
+
+def _cells(similarity: NDArray[np.float64], cell: float) -> Markup:
+    """Return all cells, those of one colour as one shape, in units of a cell."""
+    levels = _levels(similarity)
+    shapes: dict[int, list[str]] = {}
+    for row, line in enumerate(levels):
+        column = 0
+        for level, run in groupby(line):
+            length = sum(1 for _ in run)
+            shapes.setdefault(int(level), []).append(f"M{column} {row}h{length}v1h-{length}z")
+            column += length
+    drawn = (path("".join(shapes[level]), fill=_colour(level)) for level in sorted(shapes))
+    place = f"translate({MAP_LEFT} {MAP_TOP}) scale({cell:g})"
+    return element("g", *drawn, kind="cells", transform=place, shape_rendering="crispEdges")
+
+
+def _numbers(similarity: NDArray[np.float64], cell: float) -> Iterator[Markup]:
+    size = min(13.0, cell * 0.38)
+    for (row, column), cosine in np.ndenumerate(similarity):
+        x, y = MAP_LEFT + (column + 0.5) * cell, MAP_TOP + (row + 0.5) * cell + size * 0.36
+        number = signed(f"{round(float(cosine), 2) + 0.0:.2f}".replace("0.", "."))
+        yield text(number, x, y, _on(cosine), "middle", font_size=size)
+
+
+def _pairs(evidence: Evidence, cell: float) -> Iterator[Markup]:
+    """Yield an outline around every paired cell, which says what it is where a pointer rests on it."""
+    (base, candidate), comparison = evidence.layers, evidence.comparison
+    line = max(0.6, min(2.5, cell * 0.09))
+    side, corner = cell - 2 * line, min(3.0, cell * 0.1)
+    for row, column in zip(*comparison.pairs, strict=True):
+        cosine = float(comparison.similarity[row, column])
+        label = f"layer {base[row]} of the base, layer {candidate[column]} of the model: {cosine:.3f}"
+        yield element(
+            *("rect", element("title", label)),
+            **{"x": MAP_LEFT + column * cell + line, "y": MAP_TOP + row * cell + line, "width": side, "height": side},
+            **{"rx": corner, "kind": f"pair {_on(cosine)}", "stroke_width": line},
+        )
+
+
+def _on(cosine: float) -> str:
+    return "dark" if cosine >= BRIGHT else "light"
+
+
+def _colour_bar(top: float) -> Iterator[Markup]:
+    width = SIDE / LEVELS
+    yield from (rect(MAP_LEFT + level * width, top, width + 0.5, 10, fill=_colour(level)) for level in range(LEVELS))
+    ends = {"start": "0: independent", "middle": "0.5", "end": "1: the same"}
+    for step, (anchor, label) in enumerate(ends.items()):
+        yield text(label, MAP_LEFT + step * SIDE / 2, top + 25, anchor=anchor)

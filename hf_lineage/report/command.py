@@ -32,23 +32,22 @@ HERE, IN_WORDS = ".", "this repository"
 """The model in what is stored in its folder, whose name there says nothing: as a path, and in a sentence."""
 TO_FILL_IN = "/path/to"
 """Placeholder in a command for a place that only this machine knows."""
+_WITH_TEXTS = ("rows", "relatives", "blended", "conflicts", "notes")
+"""Fields of a report that hold texts besides its name."""
 _PARTS = {"Row", "Claim", "Verdict", "Relative", "Blended", "Executed", "Strict"}
 """Names of classes that hold texts, themselves or further in; none is imported for that."""
 
 
 def public(report: Report) -> Report:
     """Return a report without paths of this machine in any text."""
-    private = names(report)
+    private = {name: short for name in _typed_names(report) if (short := shortened(name)) != name}
     texts = {name: short for name, short in private.items() if _tells_apart(name)} | _home()
 
     def rename(text: str) -> str:
         return renamed(text, texts)
 
-    rows, relatives, blended = (_each(each, rename) for each in (report.rows, report.relatives, report.blended))
-    conflicts, notes = (tuple(map(rename, several)) for several in (report.conflicts, report.notes))
     model = private.get(report.model, rename(report.model))
-    shown = replace(report, model=model, rows=rows, conflicts=conflicts, notes=notes)
-    return replace(shown, relatives=relatives, blended=blended)
+    return replace(report, model=model, **{name: _each(getattr(report, name), rename) for name in _WITH_TEXTS})
 
 
 def publish(report: Report, document: Any) -> Any:
@@ -70,26 +69,18 @@ def publish(report: Report, document: Any) -> Any:
 
 def record_names(report: Report) -> dict[str, str]:
     """Return the public name of the model, and of every path: its last part."""
-    on_hub = report.source is not None and report.source.remote is not None
-    public = HERE if is_here(report.model) else ""
     paths = {name: f"./{Path(name).resolve().name}" for name in _typed_names(report) if name and is_here(name)}
-    if on_hub:
+    if report.source is not None and report.source.remote is not None:
         return paths | {report.model: report.model.partition("@")[0]}
-    return paths | ({report.model: public} if public else {})
-
-
-def names(report: Report) -> dict[str, str]:
-    """Return what stands for every name that only this machine knows."""
-    return {name: short for name in _typed_names(report) if (short := shortened(name)) != name}
+    return paths | ({report.model: HERE} if is_here(report.model) else {})
 
 
 def _typed_names(report: Report) -> list[str]:
     """Return the names in a report that are not declared: of models, bases and folders."""
-    options = report.options
-    folders = (options.local_hub, options.registry)
+    folders = (report.options.local_hub, report.options.registry)
     bases = (row.claim.base for row in report.rows if row.claim.sources == NAMED)
     meant = (name for row in report.rows for name in (row.claim.folder, row.model))
-    typed = [report.model, *bases, *meant, *options.nulls]
+    typed = [report.model, *bases, *meant, *report.options.nulls]
     return typed + [str(folder) for folder in folders if folder is not None]
 
 
@@ -209,7 +200,7 @@ def _options(options: Options, write: Write) -> list[str]:
         value = getattr(options, name)
         if setting.help and value != getattr(usual, name):
             words += _words(setting.flag or f"--{name.replace('_', '-')}", value, write)
-    return words + (["--as", _folder(options.registry, write)] if options.registry else [])
+    return words + (["--as", write(named(options.registry))] if options.registry else [])
 
 
 def _words(flag: str, value: Any, write: Write) -> list[str]:
@@ -218,7 +209,7 @@ def _words(flag: str, value: Any, write: Write) -> list[str]:
         case True:
             return [flag]
         case Path():
-            return [flag, _folder(value, write)]
+            return [flag, write(named(value))]
         case tuple() if flag == "--paths":
             return [flag, ",".join(value)]
         case tuple():
@@ -242,11 +233,6 @@ def _model(model: str, commit: str | None, options: Options) -> str:
     inside = options.subfolder.rstrip("/")
     named = name if not inside or name.endswith(f"/{inside}") else f"{name}/{inside}"
     return _pinned(f"{named}{at}{revision}", commit)
-
-
-def _folder(folder: Path, write: Write) -> str:
-    """Return a folder or a file, which is none of the Hub whatever it is called."""
-    return write(named(folder))
 
 
 def _pinned(model: str, commit: str | None) -> str:

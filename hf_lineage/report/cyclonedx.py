@@ -7,8 +7,24 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from json import loads
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from cyclonedx.model import HashAlgorithm, HashType, Property
+from cyclonedx.model.bom import Bom, BomMetaData
+from cyclonedx.model.component import Component, ComponentType, Pedigree
+from cyclonedx.model.component_evidence import (
+    AnalysisTechnique,
+    ComponentEvidence,
+    Identity,
+    IdentityField,
+    Method,
+)
+from cyclonedx.model.license import DisjunctiveLicense, LicenseAcknowledgement
+from cyclonedx.output.json import JsonV1Dot6
+from cyclonedx.spdx import fixup_id
+from packageurl import PackageURL
 
 from hf_lineage import __version__
 from hf_lineage.checking.report import Report
@@ -20,24 +36,9 @@ from hf_lineage.report import wording
 from hf_lineage.report.findings import describe_claim, describe_report, state_outcome
 from hf_lineage.report.materials import NAMESPACE, ancestors, confidence, digests, encode, title
 
-if TYPE_CHECKING:
-    from decimal import Decimal
 
-    from cyclonedx.model import Property
-    from cyclonedx.model.component import Component
-    from cyclonedx.model.component_evidence import ComponentEvidence
-    from cyclonedx.model.license import DisjunctiveLicense
-
-
-def render(report: Report, explain: bool = False) -> str:
+def render(report: Report, _explain: bool = False) -> str:
     """Return the bill of materials as JSON; `explain` adds nothing. The time in it is what SOURCE_DATE_EPOCH says."""
-    del explain
-    from json import loads
-
-    from cyclonedx.model.bom import Bom, BomMetaData
-    from cyclonedx.model.component import Component, ComponentType
-    from cyclonedx.output.json import JsonV1Dot6
-
     model = _model(report)
     settings = ",".join(f"{entry.name}={entry.value}" for entry in model.properties)
     tool = Component(name="hf-lineage", version=__version__, type=ComponentType.APPLICATION, bom_ref="hf-lineage")
@@ -58,8 +59,6 @@ def _ordered(document: dict[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
 
 def _model(report: Report) -> Component:
     """Return the model that was checked, with its pedigree and the digests of its weights."""
-    from cyclonedx.model.component import Pedigree
-
     verified = [_ancestor(row) for row in ancestors(report)]
     remote = report.source.remote if report.source else None
     shown = title(report)
@@ -78,13 +77,16 @@ def _model(report: Report) -> Component:
 
 
 def _ancestor(row: Row, part: str = "") -> Component:
+    """Return a base, identified by the weights at the level at which the test rejects independence."""
     named = hub_name(row.claim.base)
     shown = named or PurePath(row.claim.base).name or row.claim.base
     component = _component(shown, named if row.base_commit else None, row.base_commit, _about(row, part))
     component.licenses.update(_licences(row.licence))
     component.components.update(_files(f"{_about(row, part)} ", digests(row.base_folder)))
-    level = confidence(row)
-    component.evidence = None if level is None else _evidence(row, level)
+    if (level := confidence(row)) is not None:
+        method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=level, value=state_outcome(row))
+        identity = Identity(field=IdentityField.NAME, confidence=level, methods=[method])
+        component.evidence = ComponentEvidence(identity=[identity])
     return component
 
 
@@ -98,9 +100,6 @@ def _reference(ref: str) -> str:
 
 def _component(shown: str, name: str | None, commit: str | None, ref: str) -> Component:
     """Return a model, with a package URL of type `huggingface` where it has a name on the Hub."""
-    from cyclonedx.model.component import Component, ComponentType
-    from packageurl import PackageURL
-
     group, _, short = printable(name or shown, 200).rpartition("/")
     return Component(
         type=ComponentType.MACHINE_LEARNING_MODEL,
@@ -114,26 +113,13 @@ def _component(shown: str, name: str | None, commit: str | None, ref: str) -> Co
 
 def _licences(stated: str) -> Iterator[DisjunctiveLicense]:
     """Yield the licence that a card declares, by its SPDX identifier where it has one."""
-    from cyclonedx.model.license import DisjunctiveLicense, LicenseAcknowledgement
-    from cyclonedx.spdx import fixup_id
-
     if stated:
         known = fixup_id(stated)
         name = None if known else stated
         yield DisjunctiveLicense(id=known, name=name, acknowledgement=LicenseAcknowledgement.DECLARED)
 
 
-def _evidence(row: Row, level: Decimal) -> ComponentEvidence:
-    """Return how the ancestor was identified: by the weights, at the level at which the test rejects independence."""
-    from cyclonedx.model.component_evidence import AnalysisTechnique, ComponentEvidence, Identity, IdentityField, Method
-
-    method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=level, value=state_outcome(row))
-    return ComponentEvidence(identity=[Identity(field=IdentityField.NAME, confidence=level, methods=[method])])
-
-
 def _properties(report: Report) -> Iterator[Property]:
-    from cyclonedx.model import Property
-
     yield Property(name="hf-lineage:settings", value=wording.settings(report))
     for conflict in report.conflicts:
         yield Property(name="hf-lineage:conflict", value=printable(conflict))
@@ -157,7 +143,7 @@ def _properties(report: Report) -> Iterator[Property]:
             "strict": "true" if row.verdict.is_strict else "false",
             "reason": printable(row.verdict.reason),
             "score": None if best is None else f"{best.comparison.score:.4g}",
-            "inherited": wording.share(best) if best else framed and wording.share_of_units(framed),
+            "inherited": wording.share(best) if best else framed and wording.inherited(framed),
             "p-value": None if p_value is None else f"{p_value:.4g}",
             **{maker.name: "; ".join(finding.statements) for maker, finding in describe_claim(report, row)},
         }
@@ -168,9 +154,6 @@ def _properties(report: Report) -> Iterator[Property]:
 
 def _files(of: str, files: Mapping[str, str]) -> Iterator[Component]:
     """Yield the files that hold the weights of a model, with their SHA-256."""
-    from cyclonedx.model import HashAlgorithm, HashType
-    from cyclonedx.model.component import Component, ComponentType
-
     for file, sha256 in files.items():
         digest = HashType(alg=HashAlgorithm.SHA_256, content=sha256)
         ref = str(uuid.uuid5(NAMESPACE, f"{of}file {file}"))

@@ -9,17 +9,16 @@ from typing import Any
 from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import Finding, Row, Table
 from hf_lineage.errors import printable
+from hf_lineage.evidence.equal_numbers import EqualNumbers
 from hf_lineage.evidence.executed import INPUTS, TOKENS, Ablation, Beyond, Executed, Loss, Ran, Strict, amount
 from hf_lineage.evidence.relation import Means
 from hf_lineage.evidence.verdict import Code
+from hf_lineage.policy import Policy, Waiver
 from hf_lineage.report import wording
 
 
-def describe_equal(_report: Report, row: Row) -> Finding | None:
-    """Return how much of each layer is inherited at least; None if that was not measured, or shows nothing."""
-    equal = row.verdict.equal
-    if equal is None:
-        return None
+def describe_equal(equal: EqualNumbers, row: Row, _report: Report) -> Finding:
+    """Return how much of each layer is inherited at least."""
     columns = {"equal": equal.equal, "energy": equal.energy, "inherited_at_least": equal.at_least}
     values = {key: dict(zip(map(str, equal.layers), map(float, one), strict=True)) for key, one in columns.items()}
     by_layer = ", ".join(f"{layer}: {share:.1%}" for layer, share in values["inherited_at_least"].items())
@@ -29,23 +28,26 @@ def describe_equal(_report: Report, row: Row) -> Finding | None:
     return Finding("Equal numbers", wording.about(row), details=details, values=every)
 
 
-RUN_COLUMNS = ("What is held", "Parts", "Lost", "From", "To")
 UNITS = {"nats": "nats a token", "change": "relative change of the last state"}
 
 
-def describe_executed(_report: Report, row: Row) -> Finding | None:
-    """Return what was seen when the model ran; None where nobody asked for it."""
-    executed = row.verdict.executed
-    if executed is None:
-        return None
-    sentences = tuple(_run_sentences(row, executed))
+def describe_executed(executed: Executed, row: Row, _report: Report) -> Finding:
+    """Return what was seen when the model ran."""
+    sentences, ablation = tuple(_run_sentences(row, executed)), executed.ablation
+    values = {
+        "verified": row.verdict.is_executed,
+        "problem": executed.problem or None,
+        "seed": executed.seed,
+        "ran": executed.ran and _ran(executed.ran),
+        "ablation": ablation and _ablation(ablation),
+    }
     return Finding(
         "When the model runs",
         wording.about(row),
         sentences,
         tuple(_run_details(executed)),
-        (_table(executed.ablation),) if executed.ablation else (),
-        values=_run_values(row, executed),
+        (_table(ablation),) if ablation else (),
+        values=values,
         brief="" if row.verdict.code is Code.UNUSED else next(iter(sentences), ""),  # its reason says the same
     )
 
@@ -86,17 +88,7 @@ def _table(ablation: Ablation) -> Table:
         if loss
     )
     title = f"What the model loses ({UNITS[ablation.unit]}, 99 % intervals)"
-    return Table(title, RUN_COLUMNS, rows, (1, 2, 3, 4))
-
-
-def _run_values(row: Row, executed: Executed) -> dict[str, Any]:
-    return {
-        "verified": row.verdict.is_executed,
-        "problem": executed.problem or None,
-        "seed": executed.seed,
-        "ran": executed.ran and _ran(executed.ran),
-        "ablation": executed.ablation and _ablation(executed.ablation),
-    }
+    return Table(title, ("What is held", "Parts", "Lost", "From", "To"), rows, (1, 2, 3, 4))
 
 
 def _ran(ran: Ran) -> dict[str, Any]:
@@ -127,23 +119,18 @@ def _loss(loss: Loss) -> dict[str, Any]:
     return {"mean": loss.mean, "low": low, "high": high, "parts": loss.parts}
 
 
-STRICT_COLUMNS = ("Tensor", "Numbers", "Beyond", "Furthest", "At", "Coarse")
 SHOWN, MOST, NAMED = 20, 1000, 3
 """Tensors in the table, in the values for machines, and in a sentence."""
-
 FOUND = {Means.PRUNED, Means.REORDERED}
 """Ways in which a model was made that leave no question how its numbers came to differ."""
 
 
-def describe_strict(_report: Report, row: Row) -> Finding | None:
-    """Return how the numbers compare with the base's; None where nobody asked for it."""
-    strict = row.verdict.strict
-    if strict is None:
-        return None
+def describe_strict(strict: Strict, row: Row, _report: Report) -> Finding:
+    """Return how the numbers compare with the base's."""
     sentences = tuple(_strict_sentences(strict, row))
     table = Table(
         "Tensors that are not the base's, in steps of their grids",
-        STRICT_COLUMNS,
+        ("Tensor", "Numbers", "Beyond", "Furthest", "At", "Coarse"),
         tuple(_rows(strict.beyond)),
         (1, 2, 3, 5),
     )
@@ -172,10 +159,9 @@ def _strict_sentences(strict: Strict, row: Row) -> Iterator[str]:
     for reason in dict.fromkeys(strict.unbound.values()):
         names = [name for name, why in strict.unbound.items() if why == reason]
         yield f"{_listed(names)} cannot be told number by number: {printable(reason, 300)}"
-    if strict.added:
-        yield f"{_listed(strict.added)} {_are(strict.added)} not in the base"
-    if strict.lacking:
-        yield f"{_listed(strict.lacking)} {_are(strict.lacking)} only in the base"
+    for several, where in ((strict.added, "not in the base"), (strict.lacking, "only in the base")):
+        if several:
+            yield f"{_listed(several)} {'is' if len(several) == 1 else 'are'} {where}"
     if strict.settings:
         yield f"config.json says something else than the base's: {'; '.join(strict.settings[:NAMED])}"
 
@@ -203,10 +189,6 @@ def _beyond(strict: Strict, row: Row) -> Iterator[str]:
         guess = "as an edit leaves" if strict.is_edit else "as training or another quantization leaves"
         differ = f"of {len(strict.beyond):,} tensors that differ, {wide:,} do in more than 1 % of their numbers"
         yield differ + f", {made.words if made else guess}" * row.verdict.is_related
-
-
-def _are(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -258,29 +240,20 @@ def _one(one: Beyond) -> Mapping[str, Any]:
     }
 
 
-def describe_waiver(_report: Report, row: Row) -> Finding | None:
-    """Return what accepts the verdict on a claim; None where nothing does."""
-    if row.waiver is None:
-        return None
-    accepted = f"{row.verdict.label} is accepted until {row.waiver.expires}: {row.waiver.reason}"
-    values = {"reason": row.waiver.reason, "expires": row.waiver.expires.isoformat()}
+def describe_waiver(waiver: Waiver, row: Row, _report: Report) -> Finding:
+    """Return what accepts the verdict on a claim."""
+    accepted = f"{row.verdict.label} is accepted until {waiver.expires}: {waiver.reason}"
+    values = {"reason": waiver.reason, "expires": waiver.expires.isoformat()}
     return Finding("Accepted", wording.about(row), sentences=(accepted,), values=values)
 
 
-def describe_unmet(_report: Report, row: Row) -> Finding | None:
-    """Return what the policy requires and a claim lacks; None if it lacks nothing."""
-    return (
-        Finding("Policy not met", wording.about(row), sentences=row.unmet, values=list(row.unmet))
-        if row.unmet
-        else None
-    )
+def describe_unmet(unmet: tuple[str, ...], row: Row, _report: Report) -> Finding:
+    """Return what the policy requires and a claim lacks."""
+    return Finding("Policy not met", wording.about(row), sentences=unmet, values=list(unmet))
 
 
-def describe_policy(report: Report) -> Finding | None:
-    """Return the policy for machines, with what it makes of the check; None without one."""
-    policy = report.policy
-    if policy is None:
-        return None
+def describe_policy(policy: Policy, report: Report) -> Finding:
+    """Return the policy for machines, with what it makes of the check."""
     values = {
         "source": policy.source or None,
         "fail_on": policy.fail_on,
@@ -291,10 +264,3 @@ def describe_policy(report: Report) -> Finding | None:
         "accepted": sum(row.waiver is not None for row in report.rows),
     }
     return Finding("Policy", values=values)
-
-
-def besides(row: Row) -> str:
-    """Return the same, and what accepted it until a day that is past, as the end of a sentence; empty where nothing."""
-    waived = (f"accepted until {row.waiver.expires}: {row.waiver.reason}",) if row.waiver else ()
-    expired = (f"accepted only until {row.expired.expires}, and that day has passed",) if row.expired else ()
-    return "".join(f"; {part}" for part in (*waived, *expired, *row.unmet))

@@ -16,7 +16,7 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Word
 from hf_lineage.index.tree import Edge, Mark, Tree
 from hf_lineage.report import page, wording
-from hf_lineage.report.page import element, fill, group, path, rect, shortened, text
+from hf_lineage.report.page import element, fill, path, rect, shortened, text
 from hf_lineage.report.verdicts import sentences
 
 TONES = {
@@ -30,8 +30,8 @@ TONES = {
     Mark.CONTRADICTED: "bad",
 }
 """Mark -> the tone in which it is shown."""
-_OF_TONE = {"good": "#12642c", "part": "#6b4a00", "open": "#404a57", "bad": "#a3122a"}
-COLOURS = {mark: _OF_TONE[tone] for mark, tone in TONES.items()}
+_COLOUR = {"good": "#12642c", "part": "#6b4a00", "open": "#404a57", "bad": "#a3122a"}
+COLOURS = {mark: _COLOUR[tone] for mark, tone in TONES.items()}
 """Mark -> its colour where there is no style sheet."""
 CLAIMS = (Mark.DECLARED, Mark.NOT_JUDGED, Mark.NO_TRACE, Mark.CONTRADICTED)
 """Marks of edges that no weights bear out, which are no part of a tree and drawn in dashes."""
@@ -139,7 +139,7 @@ def picture(nodes: Sequence[Node], title: str, described: str) -> Markup:
     parts = (
         rect(0, 0, WIDTH, height, "paper", fill=PAPER),
         *(line for node in reversed(nodes) for line in _lines(node, places)),
-        *(group(*_shown(node, places[node.name])) for node in nodes),
+        *(element("g", *_shown(node, places[node.name])) for node in nodes),
     )
     return page.picture("tree", (WIDTH, height), parts, title, "tree", described, font_family=FONT)
 
@@ -151,7 +151,9 @@ def _lines(node: Node, places: Mapping[str, tuple[float, float]]) -> Iterator[Ma
         start = places[edge.parent]
         passed = [place for place in places.values() if min(start[1], end[1]) < place[1] < max(start[1], end[1])]
         free = start[0] < end[0] and all(place[0] != start[0] for place in passed)
-        yield _line(edge, (_elbow if free else _bypass)(start, end))
+        dashes = "4 3" if edge.mark in CLAIMS else None
+        line, kind = (_elbow if free else _bypass)(start, end), f"edge {TONES[edge.mark]}"
+        yield path(line, kind, fill="none", stroke=COLOURS[edge.mark], stroke_width=2, stroke_dasharray=dashes)
 
 
 def _elbow(start: tuple[float, float], end: tuple[float, float]) -> str:
@@ -166,12 +168,6 @@ def _bypass(start: tuple[float, float], end: tuple[float, float]) -> str:
     (x, top), (right, y) = start, end
     lane, bend = min(x, right) - BESIDE, BEND if top < y else -BEND
     return f"M{x} {top}Q{lane} {top} {lane} {top + bend}V{y - bend}Q{lane} {y} {right} {y}"
-
-
-def _line(edge: Edge, line: str) -> Markup:
-    dashes = "4 3" if edge.mark in CLAIMS else None
-    kind, colour = f"edge {TONES[edge.mark]}", COLOURS[edge.mark]
-    return path(line, kind, fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dashes)
 
 
 def _shown(node: Node, place: tuple[float, float]) -> Iterator[Markup]:
@@ -199,11 +195,6 @@ MARKS = {
 """Code of a verdict -> the evidence of an edge; any other code judged nothing."""
 FIRST = (Mark.CONTRADICTED, Mark.NO_TRACE, Mark.VERIFIED, Mark.IN_PART, Mark.WEAKER, Mark.NOT_JUDGED)
 """Order in which bases are drawn if there are too many: other names never push out what the weights contradict."""
-SOLID = "Solid lines: the weights confirm it."
-DASHED = "Dashed lines: declared or named, but the weights do not confirm it."
-ORDER = "Weights do not tell which model came first."
-Edges = Mapping[tuple[str, str], Edge]
-"""Names of parent and child in lower case -> the edge."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +231,8 @@ def family_of(report: Report) -> Family:
     parts = list(dict.fromkeys(row.part for row in report.rows))
     subjects = {part: f"{report.model}: {part}" if part and parts[1:] else report.model for part in parts[:MOST]}
     rows = [row for row in report.rows if row.part in subjects]
-    bases = _drawn(rows)
+    by_weight = sorted(rows, key=lambda row: FIRST.index(mark_of(row)))
+    bases = list(dict.fromkeys(row.claim.base.casefold() for row in by_weight))[:MOST]
     edges = [
         Edge(row.claim.base, subjects[row.part], mark_of(row), relation=row.claim.relation or "", seen=_seen(row))
         for row in rows
@@ -258,12 +250,6 @@ def mark_of(row: Row) -> Mark:
     """Return what the edge of a claim rests on."""
     mark = MARKS.get(row.verdict.code, Mark.NOT_JUDGED)
     return Mark.NO_TRACE if mark is Mark.CONTRADICTED and row.claim.sources == NAMED else mark
-
-
-def _drawn(rows: Sequence[Row]) -> set[str]:
-    """Return the bases that are drawn, in lower case."""
-    by_weight = sorted(rows, key=lambda row: FIRST.index(mark_of(row)))
-    return set(list(dict.fromkeys(row.claim.base.casefold() for row in by_weight))[:MOST])
 
 
 def _seen(row: Row) -> str:
@@ -286,19 +272,15 @@ def _nodes(edges: Sequence[Edge], subjects: Sequence[str]) -> Iterator[Node]:
         if ends[0] != ends[1] and (ends not in lines or lines[ends].mark is Mark.VERIFIED):
             lines[ends] = replace(edge, parent=names[ends[0]], child=names[ends[1]])
     own = [name.casefold() for name in subjects]
+    into = {end: tuple(edge for (_, child), edge in lines.items() if child == end) for end in names}
     above = list(dict.fromkeys(end for ends in lines for end in ends if end not in own))
     for depth, end in enumerate(above):
         down = [edge for (parent, _), edge in lines.items() if parent == end]
         named = [] if own[1:] else [lines.get((end, own[0]), down[0])]
-        yield _node(names[end], depth, named, _into(end, lines))
+        yield _node(names[end], depth, named, into[end])
     for end in own:
-        into = _into(end, lines)
-        node = _node(names[end], len(above), into if own[1:] else (), into)
+        node = _node(names[end], len(above), into[end] if own[1:] else (), into[end])
         yield replace(node, words=node.words or "this model", strong=True)
-
-
-def _into(end: str, lines: Edges) -> tuple[Edge, ...]:
-    return tuple(edge for (_, child), edge in lines.items() if child == end)
 
 
 def _node(name: str, depth: int, edges: Sequence[Edge], into: tuple[Edge, ...]) -> Node:
@@ -321,7 +303,10 @@ def _sentence(edge: Edge) -> str:
 def _caption(family: Family) -> Iterator[str]:
     """Yield what the lines mean that are there."""
     dashed = {edge.mark in CLAIMS for edge in family.edges}
-    yield from (SOLID,) * (False in dashed) + (DASHED,) * (True in dashed)
-    yield ORDER
+    if False in dashed:
+        yield "Solid lines: the weights confirm it."
+    if True in dashed:
+        yield "Dashed lines: declared or named, but the weights do not confirm it."
+    yield "Weights do not tell which model came first."
     if family.left_out:
         yield f"{family.left_out} more are not drawn; the list below has all of them."

@@ -16,36 +16,28 @@ from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import Finding, Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.relation import Derivation
-from hf_lineage.evidence.verdict import Evidence, Verdict
+from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.report import wording
 from hf_lineage.report.verdicts import advise, texts_of
 from hf_lineage.report.wording import whole
 
 
-def describe_descent(_report: Report, row: Row) -> Finding | None:
-    """Return which layers come from the base that was compared; None if the two are not RELATED, or nobody knows."""
-    details = tuple(_sentences(row, None if row.verdict.by_units else row.verdict.decisive))
+def describe_descent(_related: bool, row: Row, _report: Report) -> Finding | None:
+    """Return which layers come from the base that was compared; None if nobody knows."""
+    details = tuple(_descent(row))
     brief = details[0] if details and row.verdict.verified else ""
     return Finding("Descent", wording.about(row), details=details, in_verdict=True, brief=brief) if details else None
 
 
-def _sentences(row: Row, evidence_of: str | None) -> Iterator[str]:
-    """Yield which layers come from the base; `evidence_of` is the path that decided, None where hidden units decide."""
-    if not row.verdict.is_related or row.verdict.trace:
-        return
-    if evidence_of is None:
-        framed = row.verdict.framed
-        if framed:
-            inherited = _inherited(framed.layers[1], framed.inherited.layers)
-            yield _counted(inherited, len(framed.layers[1]), framed.depth)
-        return
-    evidence = row.verdict.evidence[evidence_of]
-    if evidence.inherited is None:
-        return
-    depth = row.layers if evidence.analyses > 1 and row.layers else evidence.read
-    yield _counted(_inherited(evidence.layers[1], evidence.inherited.layers), evidence.read, depth)
-    for layers in wording.came_from(evidence):
-        yield f"Counted in the model, then in the base: {layers}"
+def _descent(row: Row) -> Iterator[str]:
+    evidence, framed = wording.best(row), row.verdict.framed
+    if evidence is None and framed:
+        yield _counted(framed.layers[1], framed.inherited.layers, framed.depth)
+    elif evidence and evidence.inherited:
+        depth = row.layers if evidence.analyses > 1 and row.layers else evidence.read
+        yield _counted(evidence.layers[1], evidence.inherited.layers, depth)
+        for layers in wording.came_from(evidence):
+            yield f"Counted in the model, then in the base: {layers}"
 
 
 def list_layers(layers: Sequence[int]) -> str:
@@ -64,15 +56,11 @@ def list_layers(layers: Sequence[int]) -> str:
     return f"layer{'' if len(layers) == 1 else 's'} {before}{last}"
 
 
-def _inherited(layers: Sequence[int], rows: Sequence[int]) -> list[int]:
-    """Return the numbers of the layers of which more than half is inherited."""
-    return sorted(layers[row] for row in rows)
-
-
-def _counted(inherited: Sequence[int], read: int, depth: int) -> str:
-    """Return how many layers of those that were read come from the base, and which."""
-    count, rest = len(inherited), read - len(inherited)
-    of_read = "" if read == depth else f" that were read, of {depth},"
+def _counted(layers: Sequence[int], rows: Sequence[int], depth: int) -> str:
+    """Return how many layers of those that were read come from the base by more than half, and which."""
+    inherited = sorted(layers[row] for row in rows)
+    read, count = len(layers), len(inherited)
+    rest, of_read = read - count, "" if read == depth else f" that were read, of {depth},"
     if count == 0:
         return f"None of the {read} layers{of_read} comes from it by more than half"
     verb = "comes" if count == 1 else "come"
@@ -85,16 +73,14 @@ def _counted(inherited: Sequence[int], read: int, depth: int) -> str:
     return f"{words[0].upper()}{words[1:]} of {depth} {verb} from it; {others}"
 
 
-def describe_relation(_report: Report, row: Row) -> Finding | None:
-    """Return how a model was made from its base; None where that was not measured."""
-    if row.derivation is None:
-        return None
+def describe_relation(derivation: Derivation, row: Row, _report: Report) -> Finding:
+    """Return how a model was made from its base."""
     evidence = wording.best(row)
     where = "in the layers that are inherited, " if evidence and 0 < len(evidence.origins) < evidence.read else ""
     declared = f"; declared: {printable(row.claim.relation, 40)}" if row.claim.relation else ""
-    made = f"{where}{row.derivation.words}"
+    made = f"{where}{derivation.words}"
     seen, brief = f"relation seen: {made}{declared}", f"how it was made: {made}"
-    return Finding("Relation", wording.about(row), (seen,), values=_values(row.derivation), brief=brief)
+    return Finding("Relation", wording.about(row), (seen,), values=_values(derivation), brief=brief)
 
 
 def _values(derivation: Derivation) -> dict[str, Any]:
@@ -110,104 +96,80 @@ def _values(derivation: Derivation) -> dict[str, Any]:
     }
 
 
-OfClaim = Callable[[Report, Row], Finding | None]
-OfReport = Callable[[Report], Finding | None]
-
-
 @dataclass(frozen=True)
 class Maker:
-    """Functions that describe one kind of finding: in each claim, in a report as a whole, or in both."""
+    """A function that describes one kind of finding, of a claim or of a report as a whole."""
 
     name: str
-    of_claim: OfClaim | None = None
-    of_report: OfReport | None = None
-    claim_key: str = ""
-    """The key of its values in a claim of the JSON report; empty where they stand under `findings`."""
-    report_key: str = ""
-    """Likewise in the report."""
+    measured: Callable[[Any], Any]
+    """Returns what it describes, of a row or of a report; nothing where there is no finding."""
+    describe: Callable[..., Finding | None]
+    """Takes what was measured and what it was measured of."""
+    key: str = ""
+    """The key of its values in the JSON report; empty where they stand under `findings`."""
     absent: Any = None
-    """The value of `claim_key` if there is no finding."""
+    """The value of `key` if there is no finding."""
 
 
-def _late(module: str, measured: Callable[[Any], object], name: str) -> Callable[..., Finding | None]:
-    """Return a function that describes, in a module imported on demand, what few claims or reports have."""
-    return lambda *about: (
-        None if measured(about[-1]) is None else getattr(import_module(f"{__package__}.{module}"), name)(*about)
-    )
+def _late(module: str, name: str) -> Callable[..., Finding | None]:
+    """Return a function of a module that is imported on demand: it describes what few claims or reports have."""
+    return lambda *about: getattr(import_module(f"{__package__}.{module}"), name)(*about)
 
 
-POLICY = _late("executed", lambda report: report.policy, "describe_policy")
-WAIVER = _late("executed", lambda row: row.waiver, "describe_waiver")
-UNMET = _late("executed", lambda row: row.unmet or None, "describe_unmet")
-
-
-MAKERS = (
-    Maker("strict", _late("executed", lambda row: row.verdict.strict, "describe_strict"), claim_key="strict"),
-    Maker("blend", of_report=_late("merges", lambda report: report.blended, "describe_shares"), report_key="blend"),
-    Maker("parts", of_report=_late("units", lambda report: report.parts or None, "describe_parts")),
-    Maker("descent", describe_descent),
-    Maker("adapter", _late("units", lambda row: row.verdict.trace, "describe_adapter"), claim_key="adapter"),
-    Maker(
-        "merge",
-        _late("merges", lambda row: row.parent, "describe_parent"),
-        _late("merges", lambda report: any(row.parent for row in report.rows) or None, "describe_merge"),
-        claim_key="parent",
-    ),
-    Maker("units", _late("units", lambda row: row.verdict.framed, "describe_units"), claim_key="units"),
-    Maker("equal", _late("executed", lambda row: row.verdict.equal, "describe_equal")),
-    Maker("executed", _late("executed", lambda row: row.verdict.executed, "describe_executed"), claim_key="executed"),
-    Maker("relation", describe_relation, claim_key="relation_seen"),
-    Maker("waiver", WAIVER, POLICY, "waiver", "policy"),
-    Maker("unmet", UNMET, claim_key="unmet", absent=[]),
+OF_CLAIM = (
+    Maker("strict", lambda row: row.verdict.strict, _late("executed", "describe_strict"), "strict"),
+    Maker("descent", lambda row: row.verdict.is_related and not row.verdict.trace, describe_descent),
+    Maker("adapter", lambda row: row.verdict.trace, _late("units", "describe_adapter"), "adapter"),
+    Maker("merge", lambda row: row.parent, _late("merges", "describe_parent"), "parent"),
+    Maker("units", lambda row: row.verdict.framed, _late("units", "describe_units"), "units"),
+    Maker("equal", lambda row: row.verdict.equal, _late("executed", "describe_equal")),
+    Maker("executed", lambda row: row.verdict.executed, _late("executed", "describe_executed"), "executed"),
+    Maker("relation", lambda row: row.derivation, describe_relation, "relation_seen"),
+    Maker("waiver", lambda row: row.waiver, _late("executed", "describe_waiver"), "waiver"),
+    Maker("unmet", lambda row: row.unmet, _late("executed", "describe_unmet"), "unmet", absent=[]),
 )
-"""In the order in which reports print them."""
+OF_REPORT = (
+    Maker("blend", lambda report: report.blended, _late("merges", "describe_shares"), "blend"),
+    Maker("parts", lambda report: report.parts, _late("units", "describe_parts")),
+    Maker("merge", lambda report: [row for row in report.rows if row.parent], _late("merges", "describe_merge")),
+    Maker("waiver", lambda report: report.policy, _late("executed", "describe_policy"), "policy"),
+)
+"""Both in the order in which reports print findings."""
 
 
 def describe_claim(report: Report, row: Row) -> Iterator[tuple[Maker, Finding]]:
     """Yield each finding of one claim of a report, with what made it."""
-    for maker in MAKERS:
-        if maker.of_claim and (finding := maker.of_claim(report, row)):
-            yield maker, finding
+    return _described(OF_CLAIM, row, report)
 
 
 def describe_report(report: Report) -> Iterator[tuple[Maker, Finding]]:
     """Yield each finding of a report that concerns no single claim, with what made it."""
-    for maker in MAKERS:
-        if maker.of_report and (finding := maker.of_report(report)):
+    return _described(OF_REPORT, report)
+
+
+def _described(makers: Sequence[Maker], *about: Any) -> Iterator[tuple[Maker, Finding]]:
+    for maker in makers:
+        if (measured := maker.measured(about[0])) and (finding := maker.describe(measured, *about)):
             yield maker, finding
 
 
-def place_claim(report: Report, row: Row) -> tuple[dict[str, Any], dict[str, Finding]]:
-    """Return the values of a claim by their keys in the JSON report, and by name the findings that have no such key."""
-    absent = {maker.claim_key: maker.absent for maker in MAKERS if maker.claim_key}
-    triples = [(maker.name, maker.claim_key, finding) for maker, finding in describe_claim(report, row)]
-    return _placed(absent, triples)
-
-
-def place_report(report: Report) -> tuple[dict[str, Any], dict[str, Finding]]:
-    """Return the same of what concerns no single claim."""
-    absent = {maker.report_key: None for maker in MAKERS if maker.report_key}
-    triples = [(maker.name, maker.report_key, finding) for maker, finding in describe_report(report)]
-    return _placed(absent, triples)
-
-
-def _placed(
-    absent: dict[str, Any], triples: Sequence[tuple[str, str, Finding]]
-) -> tuple[dict[str, Any], dict[str, Finding]]:
-    own = {key: finding.values for _, key, finding in triples if key}
-    return absent | own, {name: finding for name, key, finding in triples if not key}
+def accepted(row: Row) -> Iterator[str]:
+    """Yield until which day a policy accepts a verdict, or accepted it."""
+    if row.waiver:
+        yield f"accepted until {row.waiver.expires}: {row.waiver.reason}"
+    if row.expired:
+        yield f"accepted only until {row.expired.expires}, and that day has passed"
 
 
 def state_outcome(row: Row) -> str:
     """Return what became of one claim in one sentence on one line."""
-    from hf_lineage.report.executed import besides
-
     evidence, trace, framed = wording.best(row), row.verdict.trace, row.verdict.framed
     measured = f" ({wording.figures(evidence)})" if evidence else f" (p = {trace.p_value:.3g})" if trace else ""
     if framed and row.verdict.by_units:
-        measured = f" ({wording.share_of_units(framed)} of its units inherited, p = {wording.order_p(framed)})"
+        measured = f" ({wording.inherited(framed)} of its units inherited, p = {wording.order_p(framed)})"
     why = f": {wording.reason(row)}" if row.verdict.reason else ""
-    return f"{wording.about(row)} is {row.verdict.label}{measured}{why}{besides(row)}"
+    besides = "".join(f"; {part}" for part in (*accepted(row), *row.unmet))
+    return f"{wording.about(row)} is {row.verdict.label}{measured}{why}{besides}"
 
 
 def reasons(report: Report) -> Iterator[str]:
@@ -215,11 +177,14 @@ def reasons(report: Report) -> Iterator[str]:
 
     A sentence about several rows stands there once.
     """
-    shared, noted = _shared(report), set[str]()
+    stated, noted = set[str](), set[str]()
     yield from state_first(report)
     for row in report.rows:
-        if row.verdict.reason and (bases := shared.pop(wording.reason(row), None)):
-            yield f"{', '.join(bases)}: {wording.reason(row)}"
+        reason = wording.reason(row)
+        if row.verdict.reason and reason not in stated:
+            bases = (wording.about(other) for other in report.rows if wording.reason(other) == reason)
+            yield f"{', '.join(bases)}: {reason}"
+        stated.add(reason)
         yield from (*wording.corrected(row), *wording.measured(row))
         for _, finding in describe_claim(report, row):
             yield from map(finding.named, finding.sentences)
@@ -247,14 +212,6 @@ def state_all(report: Report) -> Iterator[str]:
             yield from finding.statements
     for _, finding in describe_report(report):
         yield from () if finding.first else finding.statements
-
-
-def _shared(report: Report) -> dict[str, list[str]]:
-    """Return each reason, with the bases whose rows have it."""
-    shared: dict[str, list[str]] = {}
-    for row in report.rows:
-        shared.setdefault(wording.reason(row), []).append(wording.about(row))
-    return shared
 
 
 DETAILS, NEXT = "Details: --explain", "Next: "
@@ -296,23 +253,15 @@ def _by_chance(verdict: Verdict) -> Iterator[str]:
     """Yield the highest score of independent models, where a path decided."""
     evidence = verdict.evidence.get(verdict.decisive or "")
     if evidence and verdict.is_related and not verdict.by_units:
-        yield f"Unrelated models of this size score at most {_highest(evidence):.3f}"
-
-
-def _highest(evidence: Evidence) -> float:
-    empirical = evidence.empirical
-    return empirical.threshold if empirical and empirical is evidence.first else evidence.permutation.range[1]
+        empirical = evidence.empirical
+        highest = empirical.threshold if empirical and empirical is evidence.first else evidence.permutation.range[1]
+        yield f"Unrelated models of this size score at most {highest:.3f}"
 
 
 def _doubts(report: Report, row: Row) -> Iterator[str]:
     """Yield the reason of a verdict, the part of a policy that is not met, and files that were not looked at."""
-    waiver, expired = row.waiver, row.expired
     if (reason := wording.reason(row)) and not row.verdict.verified:
         yield reason.partition("; ")[0] if row.verdict.is_related and row.verdict.evidence else reason
-    yield from row.unmet
-    if waiver:
-        yield f"accepted until {waiver.expires}: {waiver.reason}"
-    if expired:
-        yield f"accepted only until {expired.expires}, and that day has passed"
+    yield from (*row.unmet, *accepted(row))
     notes = (*row.own_code, *row.notes) if row.verdict.verified else row.notes  # otherwise the reason says it
     yield from (printable(note).removeprefix(f"{printable(report.model, 200)}: ") for note in notes)

@@ -6,9 +6,9 @@ Several claims are shown at a glance: one line for each parent, with a bar for w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -18,11 +18,11 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Evidence
 from hf_lineage.lora.gradient_alignment import Trace
 from hf_lineage.options import moment
-from hf_lineage.report import charts, heatmap, page, verdicts, wording
+from hf_lineage.report import charts, page, verdicts, wording
 from hf_lineage.report.command import of_claim, of_report, public
 from hf_lineage.report.family import figure
 from hf_lineage.report.findings import describe_claim, describe_report
-from hf_lineage.report.verdicts import Texts, advise, sentences, texts, texts_of
+from hf_lineage.report.verdicts import advise, sentences, texts, texts_of
 from hf_lineage.report.wording import whole
 
 
@@ -38,15 +38,13 @@ class Tile(NamedTuple):
 
 def tiles(report: Report, row: Row) -> Iterator[Tile]:
     """Yield the numbers that decided, each with what it means."""
-    path = row.verdict.decisive
     if row.verdict.trace:
         yield from _of_trace(row, row.verdict.trace)
-    elif path is not None and not row.verdict.by_units:
-        yield from _of_path(report, row, path)
+    elif (evidence := wording.best(row)) is not None:
+        yield from _of_path(report, row, evidence)
 
 
-def _of_path(report: Report, row: Row, path: str) -> Iterator[Tile]:
-    evidence = row.verdict.evidence[path]
+def _of_path(report: Report, row: Row, evidence: Evidence) -> Iterator[Tile]:
     score, share, p_value = figures(row)
     null, inherited = evidence.permutation, evidence.inherited
     low, high = null.range
@@ -60,19 +58,15 @@ def _of_path(report: Report, row: Row, path: str) -> Iterator[Tile]:
     by_chance = f"How often independent models would score as high by chance.{verdicts.p_explained(evidence)}"
     yield Tile("p-value", p_value, "", by_chance)
     layers = f"{len(evidence.comparison.by_layer)}{f' of {row.layers}' if _unread(evidence, row.layers) else ''}"
-    yield Tile("Layers", layers, "", f"Compared along the path {path}, each with its best partner.")
+    yield Tile("Layers", layers, "", f"Compared along the path {row.verdict.decisive}, each with its best partner.")
 
 
 def _of_trace(row: Row, trace: Trace) -> Iterator[Tile]:
     by_chance = "How often the adapter of an independent model would fit the base as well by chance."
     yield Tile("p-value", f"{trace.p_value:.3g}", "", by_chance)
-    read, most = len({*trace.layers}), row.layers
-    yield Tile(
-        "Layers",
-        f"{read} of {most}" if most is not None and read < most else str(read),
-        "",
-        f"Tested of what the adapter changes: {', '.join(trace.by_role)}.",
-    )
+    read = len({*trace.layers})
+    layers = f"{read} of {row.layers}" if row.layers is not None and read < row.layers else str(read)
+    yield Tile("Layers", layers, "", f"Tested of what the adapter changes: {', '.join(trace.by_role)}.")
 
 
 def _share_means(report: Report, evidence: Evidence) -> str:
@@ -98,115 +92,67 @@ def figures(row: Row) -> tuple[str, str, str]:
     return score, share, p_value
 
 
-ALIKE, INHERITED = "Which layers are alike", "What is inherited"
-CHANCE, PROFILE = "Could it be chance?", "A profile of each model"
+ALIKE, INHERITED, CHANCE = "Which layers are alike", "What is inherited", "Could it be chance?"
 CAPTIONS = sentences("captions")
 """Title of a picture -> what it shows."""
 UNREAD = " Layers without a column were not read: the others had made the verdict clear."
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A picture with what it shows."""
-
-    title: str
-    picture: Markup
-    caption: str
-    kind: str = ""
-
-
-@dataclass(frozen=True)
-class AlongPath:
-    """Verdict, figures and pictures along one path."""
-
-    path: str
-    words: str
-    """Its own verdict, where there are several paths."""
-    figures: Sequence[Figure]
-    sentences: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    """Every number, layer by layer."""
-
-
-def evidence(row: Row, number: int, captions: bool) -> Iterator[AlongPath]:
+def describe_paths(row: Row, number: int, captions: bool) -> Iterator[dict[str, Any]]:
     """Yield what was measured for a claim along each path; `captions` is whether each picture says what it means.
 
     Where there are several claims the page says that once for all of them.
     """
     verdict = row.verdict
-    for path, single in verdict.evidence.items():
-        words = f": {verdict.by_path[path].label}" if len(verdict.evidence) > 1 else ""
-        yield AlongPath(
-            path,
-            words,
-            list(_figures(single, f"claim-{number}-{path}", row.layers, captions)),
-            list(verdicts.null_sentences(single)),
-            [verdicts.layer_cells(layer) for layer in verdicts.layer_rows(single)],
-        )
+    for path, evidence in verdict.evidence.items():
+        yield {
+            "path": path,
+            "words": f": {verdict.by_path[path].label}" if len(verdict.evidence) > 1 else "",
+            "figures": list(_figures(evidence, f"claim-{number}-{path}", row.layers, captions)),
+            "sentences": list(verdicts.null_sentences(evidence)),
+            "rows": [verdicts.layer_cells(layer) for layer in verdicts.layer_rows(evidence)],
+        }
 
 
-def _figures(single: Evidence, name: str, layers: int | None, captions: bool) -> Iterator[Figure]:
+def _figures(
+    evidence: Evidence, name: str, layers: int | None, captions: bool
+) -> Iterator[tuple[str, Markup, str, str]]:
+    """Yield the title, the picture, the caption and the class of each figure."""
     caption = CAPTIONS if captions else dict.fromkeys(CAPTIONS, "")
-    yield Figure(ALIKE, heatmap.heat_map(single, f"{name}-heat"), caption[ALIKE], "map")
-    if single.inherited:
-        remark = f"{caption[INHERITED]}{UNREAD if _unread(single, layers) else ''}".strip()
-        yield Figure(INHERITED, charts.inheritance(single, layers, f"{name}-share"), remark)
-    yield Figure(CHANCE, charts.histogram(single.permutation, f"{name}-null"), caption[CHANCE])
-    yield Figure(PROFILE, charts.concentration(single, f"{name}-trace"), caption[PROFILE])
+    yield ALIKE, charts.heat_map(evidence, f"{name}-heat"), caption[ALIKE], "map"
+    if evidence.inherited:
+        remark = f"{caption[INHERITED]}{UNREAD if _unread(evidence, layers) else ''}".strip()
+        yield INHERITED, charts.inheritance(evidence, layers, f"{name}-share"), remark, ""
+    yield CHANCE, charts.histogram(evidence.permutation, f"{name}-null"), caption[CHANCE], ""
 
 
-@dataclass(frozen=True)
-class View:
-    """Content of the page about one claim."""
-
-    number: int
-    """Number of the claim among all claims, counted from 0."""
-    row: Row
-    text: Texts
-    reason: str
-    advice: Sequence[str]
-    beside: Sequence[str]
-    """Sentences of findings that belong beside the verdict."""
-    tiles: Sequence[Tile]
-    evidence: Sequence[AlongPath]
-    findings: Sequence[tuple[str, Markup]]
-    """Title and content of those that have a part of the page."""
-    remarks: Sequence[str]
-    of_model: page.Commit
-    of_base: page.Commit
-    sources: Sequence[str]
-    """The files that declare it; none if whoever ran the check named it."""
-    command: str
-    """Command that checks this claim alone; empty if that is what the whole page was made by."""
-
-
-def view_claim(report: Report, number: int, captions: bool, explain: bool) -> View:
-    """Return everything about one claim of a report; `captions` is whether its pictures say what they mean.
+def view_claim(report: Report, number: int, captions: bool, explain: bool) -> dict[str, Any]:
+    """Return everything that the template shows of one claim; `captions` is whether its pictures say what they mean.
 
     `explain` unfolds the tables of its findings.
     """
     row = report.rows[number]
     again = of_claim(report, row)
-    return View(
-        number=number,
-        row=row,
-        text=texts_of(row.verdict),
-        reason="" if row.verdict.code is Code.ADAPTER else wording.reason(row),
-        advice=advise(report, row),
-        beside=list(state_beside(report, row)),
-        tiles=list(tiles(report, row)),
-        evidence=list(evidence(row, number, captions)),
-        findings=[
+    return {
+        "number": number,
+        "row": row,
+        "text": texts_of(row.verdict),
+        "reason": "" if row.verdict.code is Code.ADAPTER else wording.reason(row),
+        "advice": advise(report, row),
+        "beside": list(state_beside(report, row)),
+        "tiles": list(tiles(report, row)),
+        "evidence": list(describe_paths(row, number, captions)),
+        "findings": [
             (one.title, page.show(one, f"claim {number + 1}, ", explain))
             for _, one in describe_claim(report, row)
             if page.is_shown_apart(one)
         ],
-        remarks=list(dict.fromkeys(_remarks(report, row))),
-        of_model=page.commit_of_model(report, row),
-        of_base=page.commit_of_base(row),
-        sources=() if row.claim.sources == NAMED else row.claim.sources,
-        command="" if again == of_report(report) else again,
-    )
+        "remarks": list(dict.fromkeys(_remarks(report, row))),
+        "of_model": page.commit_of_model(report, row),
+        "of_base": page.commit_of_base(row),
+        "sources": () if row.claim.sources == NAMED else row.claim.sources,
+        "command": "" if again == of_report(report) else again,
+    }
 
 
 def state_beside(report: Report, row: Row) -> Iterator[str]:
@@ -230,40 +176,25 @@ def _remarks(report: Report, row: Row) -> Iterator[str]:
         yield page.without_hint(sentence.removeprefix(f"{about}: ").removeprefix(f"{model}: "))
 
 
-@dataclass(frozen=True)
-class Line:
-    """One claim of several."""
-
-    row: Row
-    bars: tuple[tuple[Markup | str, str], ...]
-    """Pictures, each with the figures that it shows; where there are figures alone the picture is empty."""
-    about: str
-    """Layers that come from the base, or the beginning of a reason, which the claim has in full."""
-
-
-def overview_line(report: Report, row: Row) -> Line:
-    """Return one claim at a glance."""
-    about = next(map(whole, state_beside(report, row)), "") or _first(wording.reason(row))
-    return Line(row, tuple(_bars(row)), about)
+def overview_line(report: Report, row: Row) -> tuple[Row, list[tuple[Markup | str, str]], str]:
+    """Return one claim of several: its row, bars with their figures, and layers from the base or why it is open."""
+    reason = wording.reason(row)
+    short = reason if len(reason) <= 160 else f"{reason[:160].rsplit(' ', 1)[0]} …"
+    about = next(state_beside(report, row), short)
+    return row, list(_bars(row)), whole(about) if about else ""
 
 
 def _bars(row: Row) -> Iterator[tuple[Markup | str, str]]:
+    """Yield pictures, each with its figures; where there are figures alone the picture is empty."""
     evidence, (score, share, p_value) = wording.best(row), figures(row)
-    framed = row.verdict.framed if row.verdict.by_units else None
-    inherited = framed.inherited if framed else evidence.inherited if evidence else None
-    if inherited is not None:
-        yield charts.share_bar(inherited.share, inherited.interval), f"{share} inherited"
+    if measured := wording.measured_share(row):
+        yield charts.share_bar(measured.share, measured.interval), f"{share} inherited"
     if evidence is not None:
         low, high = evidence.permutation.range
         words = f"Score {score}, p = {p_value}; by chance {low:.3f} to {high:.3f}."
         yield charts.score_bar(evidence.permutation), words
     elif p_value != "–":
         yield "", f"p = {p_value}"
-
-
-def _first(reason: str) -> str:
-    short = reason if len(reason) <= 160 else f"{reason[:160].rsplit(' ', 1)[0]} …"
-    return whole(short) if short else ""
 
 
 def render(report: Report, explain: bool = False) -> str:

@@ -40,8 +40,6 @@ PRINTED = {"score": 1e-3, "inherited share": 1e-2}
 """Numbers of a claim, and one unit of the last digit that reports print of each."""
 MOST, LONGEST = 2000, 300
 """Claims of a report, and characters of a line."""
-
-
 VERDICT, COMMIT = "verdict", "commit"
 Read = TypeVar("Read")
 
@@ -214,12 +212,11 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v5"
 
 
-def render(report: Report, explain: bool = False) -> str:
+def render(report: Report, _explain: bool = False) -> str:
     """Return the unsigned statement; `explain` adds nothing.
 
     Raise NothingToCompare for what has no files of weights, another LineageError if one cannot be read.
     """
-    del explain
     statement = {
         "_type": STATEMENT_TYPE,
         "subject": subjects(report),
@@ -236,20 +233,18 @@ def subjects(report: Report) -> list[dict[str, Any]]:
     return [{"name": printable(file, 200), "digest": {"sha256": repo.sha256(file)}} for file in files]
 
 
-def render_predicate(report: Report, explain: bool = False) -> str:
+def render_predicate(report: Report, _explain: bool = False) -> str:
     """Return the statement without its subjects, which `actions/attest` takes as predicate."""
-    del explain
     _repository(report)
     return encode(json.published(report))
 
 
-def checksums(report: Report, explain: bool = False) -> str:
+def checksums(report: Report, _explain: bool = False) -> str:
     r"""Return the subjects as `sha256sum` prints them, which `actions/attest` takes as subject-checksums.
 
     The findings stand in comments. They hold no-break spaces alone: `sha256sum -c` passes over what begins with #,
     `actions/attest` over lines without a space (src/subject.ts, getSubjectFromChecksumsString).
     """
-    del explain
     comments = (f"# {printable(told)}.".replace(" ", "\N{NO-BREAK SPACE}") for told in state_all(public(report)))
     return "".join(f"{comment}\n" for comment in comments) + "".join(
         f"{subject['digest']['sha256']}  {subject['name']}\n" for subject in subjects(report)

@@ -7,7 +7,7 @@ what only one run or one machine knows.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from json import dumps, loads
 from pathlib import Path
@@ -22,7 +22,7 @@ from hf_lineage.evidence.verdict import Code, Evidence, Verdict, Word
 from hf_lineage.options import moment, stamp
 from hf_lineage.report import command, verdicts
 from hf_lineage.report.command import Write, beside, publish
-from hf_lineage.report.findings import place_claim, place_report
+from hf_lineage.report.findings import OF_CLAIM, OF_REPORT, Maker, describe_claim, describe_report
 from hf_lineage.report.materials import encode, pinned
 from hf_lineage.report.verdicts import advise, texts
 
@@ -50,14 +50,11 @@ AGAIN = {
 """Options that read other files or run something, and how they are typed: whoever verifies has to give them again."""
 OF_THIS_RUN: Mapping[str, Any] = {"checked_at": None, "traffic": {}, "relation_seen": None}
 """The values in what is published of keys in which equal checks differ: by the time, and by what a cache holds."""
-OF_FINDING = ("tables", "picture", "values")
-"""The keys of a finding that are printed as they are."""
 SCHEMA = Path(__file__).with_name("schema.json")
 
 
-def render(report: Report, explain: bool = False) -> str:
+def render(report: Report, _explain: bool = False) -> str:
     """Return the report as JSON; `explain` adds nothing, every number is there anyway."""
-    del explain
     return encode(document(report))
 
 
@@ -102,21 +99,29 @@ def document(report: Report, write: Write | None = None) -> dict[str, Any]:
         "conflicts": list(report.conflicts),
         "notes": list(report.notes),
         "license": report.licence or None,
-        **_placed(*place_report(report)),
+        **_placed(OF_REPORT, describe_report(report)),
         "claims": [_claim(report, row) | {"command": command.of_claim(report, row, write)} for row in report.rows],
     }
 
 
-def _placed(own: dict[str, Any], others: Mapping[str, Finding]) -> dict[str, Any]:
+def _placed(makers: Sequence[Maker], described: Iterator[tuple[Maker, Finding]]) -> dict[str, Any]:
     """Return the values of findings that have keys of their own, and all that the others tell under one key."""
-    return own | {"findings": {name: _finding(finding) for name, finding in others.items()}}
+    own, others = {maker.key: maker.absent for maker in makers if maker.key}, dict[str, Any]()
+    for maker, finding in described:
+        if maker.key:
+            own[maker.key] = finding.values
+        else:
+            others[maker.name] = _finding(finding)
+    return own | {"findings": others}
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
     """Return everything that a finding tells, under one key."""
     plain = loads(dumps(asdict(finding), allow_nan=False))
-    sentences = [*finding.sentences, *finding.details]
-    return {"title": finding.title, "sentences": sentences} | {key: plain[key] for key in OF_FINDING}
+    sentences = plain["sentences"] + plain["details"]
+    return {"title": finding.title, "sentences": sentences} | {
+        key: plain[key] for key in ("tables", "picture", "values")
+    }
 
 
 def _claim(report: Report, row: Row) -> dict[str, Any]:
@@ -142,7 +147,7 @@ def _claim(report: Report, row: Row) -> dict[str, Any]:
         },
         "traffic": {name: asdict(downloaded) for name, downloaded in row.traffic.items()},
         "paths": paths,
-        **_placed(*place_claim(report, row)),
+        **_placed(OF_CLAIM, describe_claim(report, row)),
     }
 
 

@@ -106,7 +106,6 @@ def _lines(source: RepoRef | None, file: str) -> dict[str, int]:
 
 
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://github.com/hf-lineage/hf-lineage")
-
 RECORD = "lineage/claims.json"
 """The JSON report beside a model card."""
 DIGITS = Decimal("0.0001")
@@ -157,12 +156,11 @@ def digests(repo: RepoRef | None) -> dict[str, str]:
 
 def pinned(report: Report) -> Report:
     """Return a report in which the origin of every base that is a folder names its files and their digests."""
-    return replace(report, rows=tuple(map(_pinned, report.rows)))
+    return replace(report, rows=tuple(_pinned(row) if row.base_folder else row for row in report.rows))
 
 
 def _pinned(row: Row) -> Row:
-    origin = row.base_origin and replace(row.base_origin, files=digests(row.base_folder))
-    return replace(row, base_origin=origin) if row.base_folder else row
+    return replace(row, base_origin=row.base_origin and replace(row.base_origin, files=digests(row.base_folder)))
 
 
 def _distance(row: Row) -> tuple[bool, float, float]:

@@ -2,68 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from hf_lineage.checking.report import Blended, Report
 from hf_lineage.checking.result import Bar, Bars, Finding, Row, Table
 from hf_lineage.errors import printable
 from hf_lineage.evidence import merge
+from hf_lineage.evidence.blend import Blend, Made
 from hf_lineage.evidence.evaluate import spans
-from hf_lineage.evidence.merge import Share
+from hf_lineage.evidence.merge import Parent, Share
 from hf_lineage.report.verdicts import sentences
-
-if TYPE_CHECKING:
-    from hf_lineage.evidence.blend import Blend
-
 
 NO_PROBABILITY = sentences("merge")["score"]
 CAPTION = sentences("merge")["caption"]
-COLUMNS = ("Parent", "Path", "Share", "Recipe")
 UNLIKE = 0.1
 """Difference of the shares of layers from which on they are named one by one."""
 MOST_SPANS = 8
 """Groups of layers that are named."""
 
 
-def describe_parent(_report: Report, row: Row) -> Finding | None:
-    """Return what one parent gave, a sentence for each path; None for a row that is no parent of a merge."""
-    if row.parent is None:
-        return None
+def describe_parent(parent: Parent, row: Row, _report: Report) -> Finding:
+    """Return what one parent gave, a sentence for each path."""
     base = printable(row.claim.base, 200)
-    sentences = tuple(_sentences(row.parent))
+    sentences = tuple(_sentences(parent))
     first = next(iter(sentences), "")
     brief = f"it {first}" if first.startswith("gave") else first
-    return Finding("Merge contribution", base, sentences, values=_values(row.parent), brief=brief)
+    return Finding("Merge contribution", base, sentences, values=_values(parent), brief=brief)
 
 
-def describe_merge(report: Report) -> Finding | None:
-    """Return the shares of all parents side by side, and what concerns them all; None if there is no merge."""
-    parents = [(row.claim.base, row.parent) for row in report.rows if row.parent]
-    if not parents:
-        return None
+def describe_merge(rows: Sequence[Row], _report: Report) -> Finding:
+    """Return the shares of all parents side by side, and what concerns them all."""
+    parents = [(printable(row.claim.base, 200), row.parent) for row in rows if row.parent]
     lines = tuple(line for base, parent in parents for line in _lines(base, parent))
     bars = (
-        Bar(f"{printable(base, 200)}, {path}", share.value, share.low, share.high, share.clear)
+        Bar(f"{base}, {path}", share.value, share.low, share.high, share.clear)
         for base, parent in parents
         for path, share in parent.shares.items()
     )
     return Finding(
         "Merge contributions",
         sentences=(NO_PROBABILITY, *_unexplained([parent for _, parent in parents])),
-        tables=(Table("merge contributions", COLUMNS, lines),),
+        tables=(Table("merge contributions", ("Parent", "Path", "Share", "Recipe"), lines),),
         picture=Bars(tuple(bars), CAPTION),
     )
 
 
-def describe_share(is_base: bool, value: float, share: merge.Share) -> str:
+def describe_share(is_base: bool, share: Share) -> str:
     """Return in words what one parent gave along one path."""
     between = f"{figure(share.low)} to {figure(share.high)}"
     if is_base:
-        return f"as the base {figure(value)} ({between})"
-    if share.high - share.low > 2 * merge.WIDEST:
+        return f"as the base {figure(share.value)} ({between})"
+    if not share.clear:
         return f"a contribution between {between}, which cannot be separated from those of the other parents,"
-    return f"{figure(value)} ({between})" if share.detected else f"no detectable contribution ({between})"
+    return f"{figure(share.value)} ({between})" if share.detected else f"no detectable contribution ({between})"
 
 
 def figure(value: float) -> str:
@@ -76,15 +68,15 @@ def figure(value: float) -> str:
     return shown.removeprefix("-") if float(shown) == 0 else shown
 
 
-def _sentences(parent: merge.Parent) -> Iterator[str]:
+def _sentences(parent: Parent) -> Iterator[str]:
     if parent.reason:
         yield f"its merge contribution is not known: {printable(parent.reason, 500)}"
     for path, share in parent.shares.items():
-        gave = describe_share(parent.is_base, share.value, share)
+        gave = describe_share(parent.is_base, share)
         yield f"gave {gave} of the merge along {path}{_declared(parent, path)}{_by_layer(share)}"
 
 
-def _unexplained(parents: list[merge.Parent]) -> Iterator[str]:
+def _unexplained(parents: Sequence[Parent]) -> Iterator[str]:
     """Yield what none of the parents explains, where that is much."""
     left = {path: remainder for parent in parents for path, remainder in parent.remainders.items()}
     if far := {path: remainder for path, remainder in left.items() if remainder > merge.MOST_LEFT}:
@@ -96,7 +88,7 @@ def _unexplained(parents: list[merge.Parent]) -> Iterator[str]:
         )
 
 
-def _declared(parent: merge.Parent, path: str) -> str:
+def _declared(parent: Parent, path: str) -> str:
     """Return what the recipe says of a parent, as words that follow its share; empty if there is none."""
     if parent.is_base:
         return f"; the recipe ({parent.method}) takes differences from it"
@@ -105,7 +97,7 @@ def _declared(parent: merge.Parent, path: str) -> str:
     return f"; {figure(parent.declared[path])} by its recipe ({parent.method})"
 
 
-def _by_layer(share: merge.Share) -> str:
+def _by_layer(share: Share) -> str:
     """Return the shares of the layers, where they are far apart."""
     layers = {number: value for number, (value, _) in sorted(share.layers.items())}
     if not layers or max(layers.values()) - min(layers.values()) <= UNLIKE:
@@ -118,15 +110,15 @@ def _by_layer(share: merge.Share) -> str:
     return "; by layer " + ", ".join(f"{value} in {spans(numbers)}" for value, numbers in groups.items())
 
 
-def _lines(base: str, parent: merge.Parent) -> Iterator[tuple[str, ...]]:
+def _lines(base: str, parent: Parent) -> Iterator[tuple[str, ...]]:
     if not parent.shares:
-        yield printable(base, 200), "–", printable(parent.reason, 500), ""
+        yield base, "–", printable(parent.reason, 500), ""
     for path, share in parent.shares.items():
         recipe = figure(parent.declared[path]) if path in parent.declared else "base" if parent.is_base else "–"
-        yield printable(base, 200), path, describe_share(parent.is_base, share.value, share).rstrip(","), recipe
+        yield base, path, describe_share(parent.is_base, share).rstrip(","), recipe
 
 
-def _values(parent: merge.Parent) -> dict[str, Any]:
+def _values(parent: Parent) -> dict[str, Any]:
     """Return what is declared and measured of one parent."""
     return {
         "method": parent.method or None,
@@ -149,21 +141,14 @@ def _values(parent: merge.Parent) -> dict[str, Any]:
     }
 
 
-UNDECLARED, TITLE = "Undeclared parent", "Blend"
-MOST_EXPLAINED = 0.999
-"""Largest share that is printed as explained."""
-
-
-def describe_shares(report: Report) -> Finding | None:
-    """Return what the known parents of a model make up of it; None where fewer than two are known, or none shows."""
-    blended = report.blended
-    if blended is None or not any(isinstance(share, Share) for share in blended.blend.shares.parents):
+def describe_shares(blended: Blended, report: Report) -> Finding | None:
+    """Return what the known parents of a model make up of it; None where no share shows."""
+    if not any(isinstance(share, Share) for share in blended.blend.shares.parents):
         return None
-    undeclared, told_by_claim = blended.undeclared, any(row.parent for row in report.rows)
-    sentences = describe_blend(blended) if undeclared or not told_by_claim else ()
-    return Finding(
-        UNDECLARED if undeclared else TITLE, sentences=sentences, values=blend_values(blended), first=bool(undeclared)
-    )
+    undeclared = bool(blended.undeclared)
+    sentences = () if any(row.parent for row in report.rows) and not undeclared else describe_blend(blended)
+    title = "Undeclared parent" if undeclared else "Blend"
+    return Finding(title, sentences=sentences, values=blend_values(blended), first=undeclared)
 
 
 def describe_blend(blended: Blended) -> tuple[str, ...]:
@@ -181,20 +166,17 @@ def describe_sum(blended: Blended) -> str:
         for name, share in zip(blended.parents, blended.blend.shares.parents, strict=True)
         if isinstance(share, Share)
     ]
-    told = [(share, name) for share, name in shares if share.detected] or shares
+    largest = sorted([one for one in shares if one[0].detected] or shares, key=lambda one: -one[0].value)
     parts = [
-        f"{share.value:.0%} (± {max(0.1, 50 * (share.high - share.low)):.1f}) of {name}"
-        for share, name in sorted(told, key=lambda one: -one[0].value)
+        f"{share.value:.0%} (± {max(0.1, 50 * (share.high - share.low)):.1f}) of {name}" for share, name in largest
     ]
     verb = "explain" if len(parts) > 1 else "explains"
-    explained = min(MOST_EXPLAINED, int(1000 * blended.blend.explained) / 1000)
+    explained = min(0.999, int(1000 * blended.blend.explained) / 1000)  # all of it is never printed as explained
     return f"{_listed(parts)} {verb} {explained:.1%} of the model"
 
 
 def describe_rest(blend: Blend) -> str:
     """Return in words what is left of a model that its parents do not explain."""
-    from hf_lineage.evidence.blend import Made
-
     before = "that" if Made.PIECES in blend.made and Made.BLEND not in blend.made else "the blend"
     if blend.remainder is None:
         return f"what was trained after {before} does not show beside its quantization"
@@ -207,8 +189,6 @@ def _whole(blended: Blended) -> Iterator[str]:
     """Yield what concerns all parents, with those that are not named."""
     undeclared, shown = blended.undeclared, describe_sum(blended)
     if not undeclared:
-        from hf_lineage.evidence.blend import Made
-
         showing = any(how in (Made.BLEND, Made.PIECES) for how in blended.blend.made)
         yield f"{shown}; {describe_rest(blended.blend)}" if showing else shown
         return
@@ -227,11 +207,8 @@ def _each(blended: Blended) -> Iterator[str]:
     parents = [*zip(blended.parents, blended.blend.made, blended.named, strict=True)]
     told = [one for one in parents if not one[2]] or parents[1:]
     for how, words in sentences("blend").items():
-        from hf_lineage.evidence.blend import Made
-
         some = (name for name, made, is_named in told if made.value == how and not (is_named and made is Made.BLEND))
-        names = [printable(name, 200) for name in some]
-        if names:
+        if names := [printable(name, 200) for name in some]:
             yield words.format(_listed(names))
     for name, share in zip(blended.parents, blended.blend.shares.parents, strict=True):
         if isinstance(share, str):
@@ -250,10 +227,7 @@ def blend_values(blended: Blended) -> dict[str, Any]:
         "parents": [
             {
                 "model": name,
-                "share": share.value if isinstance(share, Share) else None,
-                "low": share.low if isinstance(share, Share) else None,
-                "high": share.high if isinstance(share, Share) else None,
-                "detected": isinstance(share, Share) and share.detected,
+                **_share_values(share),
                 "shows": how.value,
                 "named": is_named,
                 "reason": share if isinstance(share, str) else "",
@@ -265,3 +239,9 @@ def blend_values(blended: Blended) -> dict[str, Any]:
         "trained_after": None if blend.pure is None else not blend.pure,
         "undeclared": list(blended.undeclared),
     }
+
+
+def _share_values(share: Share | str) -> dict[str, Any]:
+    if isinstance(share, str):
+        return {"share": None, "low": None, "high": None, "detected": False}
+    return {"share": share.value, "low": share.low, "high": share.high, "detected": share.detected}

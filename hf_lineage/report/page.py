@@ -69,8 +69,10 @@ def _environment() -> Environment:
     )
     style = STYLE.read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    made.globals |= {"style": Markup(style), "digest": digest, "version": __version__}  # noqa: S704 - our own file
     made.globals |= {
+        "style": Markup(style),  # noqa: S704 - our own file
+        "digest": digest,
+        "version": __version__,
         "texts": texts(),
         "SIGNS": SIGNS,
         "meaning": wording.MEANING,
@@ -154,11 +156,6 @@ def picture(
     )
 
 
-def group(*parts: object, **attributes: object) -> Markup:
-    """Return some shapes as one, with attributes of all of them."""
-    return element("g", *parts, **attributes)
-
-
 def text(words: str, x: float, y: float, kind: str = "tick", anchor: str | None = None, **more: object) -> Markup:
     """Return words at a place; `anchor` says whether they start, end or have their middle there."""
     return element("text", words, kind=kind or None, x=x, y=y, text_anchor=anchor, **more)
@@ -172,15 +169,6 @@ def rect(x: float, y: float, width: float, height: float, kind: str | None = Non
 def path(line: str, kind: str | None = None, **more: object) -> Markup:
     """Return a line, in the language of the attribute `d`."""
     return element("path", d=line, kind=kind, **more)
-
-
-def mark(shape: str, x: float, y: float, size: float, kind: str) -> Markup:
-    """Return a circle, a square or a diamond around a place: not colour alone tells marks apart."""
-    if shape == "circle":
-        return element("circle", cx=x, cy=y, r=size, kind=kind)
-    if shape == "square":
-        return rect(x - size, y - size, 2 * size, 2 * size, kind)
-    return path(f"M{x - size:g} {y:g}l{size:g} -{size:g}l{size:g} {size:g}l-{size:g} {size:g}z", kind)
 
 
 def linear(low: float, high: float, start: float, stop: float) -> Scale:
@@ -231,14 +219,12 @@ def side_name(words: str, middle: float) -> Markup:
 
 
 HINTS = (
-    *(
-        "; --budget full reads all layers",
-        "; --no-cache reads the weights again",
-        "; --no-cache reads the weights",
-    ),
+    "; --budget full reads all layers",
+    "; --no-cache reads the weights again",
+    "; --no-cache reads the weights",
     "; if you are the publisher, add --policy own",
 )
-"""Hints of reports for those who run the command, which a page leaves out."""
+"""Ends of sentences that tell those who run the command something, which a page leaves out."""
 
 
 def without_hint(sentence: str) -> str:

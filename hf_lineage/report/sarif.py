@@ -20,9 +20,8 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 HOMEPAGE = "https://github.com/hf-lineage/hf-lineage"
 
 
-def render(report: Report, explain: bool = False) -> str:
+def render(report: Report, _explain: bool = False) -> str:
     """Return the report as SARIF; `explain` adds nothing."""
-    del explain
     return encode(document(report))
 
 
@@ -60,17 +59,14 @@ def _rule(code: Code) -> dict[str, Any]:
 
 
 def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, Any]:
-    verdict, best, code = row.verdict, wording.best(row), row.verdict.code
+    verdict, best, p_value, code = row.verdict, wording.best(row), wording.p_value(row), row.verdict.code
     passed = holds(row)
     level = texts()[code].level.replace("none", "warning")
     first, *others = map(_location, found_at)
-    p_value = wording.p_value(row)
     why = f"{row.waiver.reason} (accepted until {row.waiver.expires})" if row.waiver else ""
-    numbers = {} if p_value is None else {"pValue": p_value}
-    if best is not None:
-        numbers["score"] = best.comparison.score
-    if (share := wording.inherited_share(row)) is not None:
-        numbers["inherited"] = share
+    score = None if best is None else best.comparison.score
+    measured = {"pValue": p_value, "score": score, "inherited": wording.inherited_share(row)}
+    numbers = {name: value for name, value in measured.items() if value is not None}
     facts = {
         "verdict": verdict.word,
         "code": code,
@@ -114,9 +110,8 @@ def _message(text: str) -> str:
     return plain.replace("{", "{{").replace("}", "}}")
 
 
-def render_github(report: Report, explain: bool = False) -> str:
+def render_github(report: Report, _explain: bool = False) -> str:
     """Return the values as a JSON object; `explain` adds nothing, because a summary is short."""
-    del explain
     told = (*state_first(report), *map(state_outcome, report.rows))
     message = "; ".join(told) or wording.NOTHING_DECLARED
     return encode(

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from hf_lineage import __version__
 from hf_lineage.checking.report import Report
-from hf_lineage.checking.result import Bars, Finding
+from hf_lineage.checking.result import Bar, Bars, Finding
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Evidence, Word
 from hf_lineage.options import in_words, moment
@@ -42,8 +42,6 @@ def render(report: Report, explain: bool = False) -> str:
         lines.append(claims(report, explain))
     paragraphs = list(reasons(report) if explain else summarize(report))
     if explain:
-        from hf_lineage.report import verdicts
-
         for row in report.rows:
             lines += [block for _, finding in describe_claim(report, row) for block in _explained(finding)]
             for path, evidence in row.verdict.evidence.items():
@@ -130,17 +128,15 @@ def _explained(finding: Finding) -> Iterator[str]:
         yield f"\n{wrapped(finding.named(finding.title))}"
     yield from (f"{table(one.columns, one.rows, numeric=one.numeric)}\n" for one in finding.tables)
     if finding.picture:
-        yield f"{_drawn(finding.picture)}\n"
+        bars = [(*cells, bar(one.value, 1.0) if one.clear else "") for cells, one in _bars(finding.picture)]
+        yield f"{table(('', 'Share', 'From', 'To', ''), bars, numeric=(1, 2, 3))}\n"
     yield from (wrapped(f"{detail}.") for detail in finding.details)
 
 
-def _drawn(picture: Bars) -> str:
-    """Return bars as a table."""
-    rows = [
-        (one.label, f"{one.value:.2f}", f"{one.low:.2f}", f"{one.high:.2f}", bar(one.value, 1.0) if one.clear else "")
-        for one in picture.bars
-    ]
-    return table(("", "Share", "From", "To", ""), rows, numeric=(1, 2, 3))
+def _bars(picture: Bars) -> Iterator[tuple[tuple[str, ...], Bar]]:
+    """Yield the cells of each bar, with the bar."""
+    for one in picture.bars:
+        yield (one.label, f"{one.value:.2f}", f"{one.low:.2f}", f"{one.high:.2f}"), one
 
 
 def _layers(title: str, evidence: Evidence) -> str:
@@ -189,8 +185,7 @@ def _markdown_blocks(finding: Finding) -> Iterator[str]:
         yield f"#### {escaped(finding.named(finding.title))}"
     yield from (markdown_table(table.columns, table.rows) for table in finding.tables)
     if finding.picture:
-        bars = ((one.label, f"{one.value:.2f}", f"{one.low:.2f}", f"{one.high:.2f}") for one in finding.picture.bars)
-        yield markdown_table(("", "Share", "From", "To"), bars)
+        yield markdown_table(("", "Share", "From", "To"), [cells for cells, _ in _bars(finding.picture)])
     yield from (paragraph(f"{detail}.") for detail in finding.details)
 
 

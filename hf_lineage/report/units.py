@@ -24,6 +24,7 @@ from hf_lineage.evidence.unit_comparison import (
 )
 from hf_lineage.evidence.unit_order import PLACES
 from hf_lineage.lora.gradient_alignment import Trace, least_effect
+from hf_lineage.lora.placement import ROWS
 from hf_lineage.report import wording
 from hf_lineage.report.verdicts import sentences
 
@@ -37,24 +38,19 @@ STATISTICS = {PLACES: "units in the same places are alike", "ranks": "the ranks 
 """Statistic -> what it tests."""
 
 
-def describe_units(_report: Report, row: Row) -> Finding | None:
-    """Return what was seen unit by unit; None if it was not measured."""
-    framed = row.verdict.framed
-    if framed is None:
-        return None
+def describe_units(framed: Framed, row: Row, _report: Report) -> Finding:
+    """Return what was seen unit by unit."""
     seen = SEEN[framed.frame.name].format(framed.frame)
     order = "" if framed.p_value is None else f", order p = {framed.p_value:.3g}"
-    summary = f"units seen {seen}: {framed.inherited.share:.0%} inherited{order}"
+    summary = f"units seen {seen}: {wording.inherited(framed)} inherited{order}"
     return Finding("Hidden units", wording.about(row), (summary,), tuple(_details(framed)), values=_unit_values(framed))
 
 
 def _details(framed: Framed) -> Iterator[str]:
     """Yield how the two models were seen unit by unit, and what their order shows."""
-    low, high = (f"{end:.0%}" for end in framed.inherited.interval)
-    share = f"{framed.inherited.share:.0%}" + ("" if low == high else f" ({low.rstrip('%')}-{high})")
     read = len(framed.layers[1])
     some = f", in {read} of {framed.depth} layers ({named(framed.layers[1])})" if read < framed.depth else ""
-    yield f"unit by unit, seen {through(framed)}: {share} inherited{some}"
+    yield f"unit by unit, seen {through(framed)}: {wording.share(framed)} inherited{some}"
     if framed.order is None:
         yield "the order of units is not tested: no two units match"
     else:
@@ -87,44 +83,40 @@ def _unit_values(framed: Framed) -> dict[str, Any]:
     }
 
 
-PART_COLUMNS = ("Part", "Base", "Verdict", "Inherited")
 ITSELF = "the model itself"
 """Name of the rows that are about no part: of a model with a tower its language model."""
 
 
-def describe_parts(report: Report) -> Finding:
+def describe_parts(_parts: Sequence[str], report: Report) -> Finding:
     """Return the rows of all parts beside each other."""
-    bars = _bars(report.rows)
+    bars = tuple(_bars(report.rows))
     return Finding(
         "The parts side by side",
         details=("Nothing about one part follows from another: each is compared with its own counterpart.",),
-        tables=(Table("part by part", PART_COLUMNS, tuple(map(_line, report.rows)), numeric=(3,)),),
+        tables=(
+            Table(
+                "part by part", ("Part", "Base", "Verdict", "Inherited"), tuple(map(_line, report.rows)), numeric=(3,)
+            ),
+        ),
         picture=Bars(bars, "How much of what each part writes is inherited.") if bars else None,
         values=[_part_values(row) for row in report.rows],
     )
 
 
-def _named(row: Row) -> str:
+def _name(row: Row) -> str:
     return printable(row.part, 100) or ITSELF
 
 
 def _line(row: Row) -> tuple[str, ...]:
     share = wording.inherited_share(row)
-    return _named(row), printable(row.claim.base, 200), row.verdict.label, "" if share is None else f"{share:.0%}"
+    return _name(row), printable(row.claim.base, 200), row.verdict.label, "" if share is None else f"{share:.0%}"
 
 
-def _bars(rows: Sequence[Row]) -> tuple[Bar, ...]:
-    return tuple(
-        Bar(f"{_named(row)}: {printable(row.claim.base, 200)}", share, *ends, pale=not row.verdict.is_related)
-        for row, share, ends in _measured(rows)
-    )
-
-
-def _measured(rows: Sequence[Row]) -> Iterator[tuple[Row, float, tuple[float, float]]]:
+def _bars(rows: Sequence[Row]) -> Iterator[Bar]:
     for row in rows:
-        measured = row.verdict.framed if row.verdict.by_units else wording.best(row)
-        if measured and measured.inherited:
-            yield row, measured.inherited.share, measured.inherited.interval
+        if measured := wording.measured_share(row):
+            label = f"{_name(row)}: {printable(row.claim.base, 200)}"
+            yield Bar(label, measured.share, *measured.interval, pale=not row.verdict.is_related)
 
 
 def _part_values(row: Row) -> dict[str, object]:
@@ -138,20 +130,15 @@ def _part_values(row: Row) -> dict[str, object]:
     }
 
 
-ADAPTER_COLUMNS = ("Projection", "Rows permuted", "Layers", "z", "p")
-NUMERIC = (2, 3, 4)
-"""The columns of figures."""
 MEANING = sentences("trace")["meaning"]
 
 
-def describe_adapter(report: Report, row: Row) -> Finding | None:
-    """Return what the adapter shows of its base; None where none was tested."""
-    trace = row.verdict.trace
-    if trace is None:
-        return None
+def describe_adapter(trace: Trace, row: Row, report: Report) -> Finding:
+    """Return what the adapter shows of its base."""
     columns = ("Layer", *(f"z of {role}" for role in trace.by_role))
+    first = ("Projection", "Rows permuted", "Layers", "z", "p")
     tables = (
-        Table("by projection", ADAPTER_COLUMNS, tuple(_cells(trace)), NUMERIC),
+        Table("by projection", first, tuple(_cells(trace)), (2, 3, 4)),
         Table("projections by layer", columns, tuple(_layer_cells(trace)), tuple(range(len(columns)))),
     )
     values = _adapter_values(trace, report.options.alpha)
@@ -163,14 +150,7 @@ def _cells(trace: Trace) -> Iterator[tuple[str, ...]]:
     """Yield a line for each projection: what is permuted, in how many layers, z and its own p."""
     for role in trace.by_role:
         count = len({layer for other, layer in zip(trace.roles, trace.layers, strict=True) if other == role})
-        yield role, _permuted(role), str(count), f"{trace.z_of(role):.1f}", f"{trace.p_of(role):.3g}"
-
-
-def _permuted(role: str) -> str:
-    """Return what the rows of an adapted matrix of this role are."""
-    from hf_lineage.lora.placement import ROWS
-
-    return ROWS[role]
+        yield role, ROWS[role], str(count), f"{trace.z_of(role):.1f}", f"{trace.p_of(role):.3g}"
 
 
 def _layer_cells(trace: Trace) -> Iterator[tuple[str, ...]]:
@@ -218,7 +198,7 @@ def _projection(trace: Trace, role: str) -> dict[str, Any]:
     rows = [number for number, other in enumerate(trace.roles) if other == role]
     return {
         "projection": role,
-        "permuted": _permuted(role),
+        "permuted": ROWS[role],
         "z": trace.z_of(role),
         "p_value": trace.p_of(role),
         "layers": [

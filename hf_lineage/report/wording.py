@@ -10,25 +10,12 @@ from hf_lineage.checking.result import NAMED, Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.comparison import moved, runs
 from hf_lineage.evidence.evaluate import spans
+from hf_lineage.evidence.inherited import Inherited
 from hf_lineage.evidence.measure import graft
 from hf_lineage.evidence.verdict import Code, Evidence
 
 if TYPE_CHECKING:
     from hf_lineage.evidence import unit_comparison
-
-
-def drawn(evidence: Evidence) -> bool:
-    """Return whether another draw of layers or of units would give other figures."""
-    return evidence.analyses > 1 or bool(evidence.inherited and evidence.inherited.error > 0)
-
-
-def independent(evidence: Evidence) -> str:
-    """Return the scores of independent models, and the score of this pair on the same test coordinates."""
-    low, high = evidence.permutation.range
-    return (
-        f"on the test coordinates this pair scores {evidence.permutation.observed:.3f}, and independent models "
-        f"of this shape score {low:.3f} to {high:.3f} (by permutation)"
-    )
 
 
 def came_from(evidence: Evidence) -> Iterator[str]:
@@ -37,29 +24,7 @@ def came_from(evidence: Evidence) -> Iterator[str]:
         yield ", ".join(map(str, runs(evidence.origins)))
 
 
-def of_each(evidence: Evidence) -> str:
-    """Return how much of each layer was read, as a phrase that follows the layers; empty where that is all of it."""
-    if (part := evidence.sampled) is None:
-        return ""
-    return (
-        f", and in each of them {part.units:,} of {part.of_units:,} hidden units on {part.coordinates:,} of "
-        f"{part.of_coordinates:,} coordinates at random"
-    )
-
-
-def decided_at(evidence: Evidence) -> str:
-    """Return at which analysis it was decided, as a phrase that ends with the number of analyses."""
-    part, analyses = evidence.sampled, f"{evidence.analyses} interim analyses"
-    if part is not None and part.units == part.of_units:
-        return f"by a sample that can only say UNRELATED, beside {analyses}"
-    return f"at one of {analyses}"
-
-
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
-NAMED_BASE = "Base"
-"""The first column where no base is declared, but each was named by the user."""
-COMPARED = "Model"
-"""The first column where several models are compared with one."""
 EXPLAINED = ("Relation", "Path")
 """Columns that only a report with `--explain` has."""
 FIGURES = ("Score", "Inherited", "p")
@@ -67,9 +32,9 @@ FIGURES = ("Score", "Inherited", "p")
 
 
 def columns(report: Report, explain: bool = False) -> tuple[str, ...]:
-    """Return the head of the table of claims; `explain` adds relation and path."""
+    """Return the head of the table of claims; `explain` adds relation and path. Bases of the user are not declared."""
     named = bool(report.rows) and all(row.claim.sources == NAMED for row in report.rows)
-    first = COMPARED if any(row.model for row in report.rows) else NAMED_BASE if named else COLUMNS[0]
+    first = "Model" if any(row.model for row in report.rows) else "Base" if named else COLUMNS[0]
     return (first, *(name for name in COLUMNS[1:] if explain or name not in EXPLAINED))
 
 
@@ -77,7 +42,6 @@ NOTHING_DECLARED = (
     "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
 )
 CACHED = "was cached on this machine when its weights were read; --no-cache reads the weights again"
-
 MEANING = (
     "A verdict says whether two models share weights by ancestry. It never says who came first, who owns what, or "
     "that anyone did wrong."
@@ -117,7 +81,7 @@ def cells(row: Row) -> Iterator[tuple[str, ...]]:
         yield "", "", "numbers", "-", f"{equal.share:.0%}", f"{equal.p_value:.3g}", row.verdict.label
     if framed := row.verdict.framed:
         first = ("", "") if row.verdict.evidence else (base, declared)
-        yield *first, "units", "-", share_of_units(framed), order_p(framed), row.verdict.label
+        yield *first, "units", "-", inherited(framed), order_p(framed), row.verdict.label
 
 
 def about(row: Row) -> str:
@@ -130,22 +94,17 @@ def score(evidence: Evidence) -> str:
     return f"{evidence.comparison.score:.3f}"
 
 
-def inherited(evidence: Evidence) -> str:
+def inherited(measured: Evidence | unit_comparison.Framed) -> str:
     """Return the share of what the model's units write that is inherited, as it is printed."""
-    return "-" if evidence.inherited is None else f"{evidence.inherited.share:.0%}"
+    return "-" if measured.inherited is None else f"{measured.inherited.share:.0%}"
 
 
-def share(evidence: Evidence) -> str:
+def share(measured: Evidence | unit_comparison.Framed) -> str:
     """Return that share with its 99 % interval, where that is wider than what is printed; empty if not measured."""
-    if evidence.inherited is None:
+    if measured.inherited is None:
         return ""
-    low, high = (f"{end:.0%}" for end in evidence.inherited.interval)
-    return inherited(evidence) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
-
-
-def share_of_units(framed: unit_comparison.Framed) -> str:
-    """Return the share of what the model's units write that is inherited, seen unit by unit, as it is printed."""
-    return f"{framed.inherited.share:.0%}"
+    low, high = (f"{end:.0%}" for end in measured.inherited.interval)
+    return inherited(measured) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
 
 
 def order_p(framed: unit_comparison.Framed) -> str:
@@ -173,10 +132,16 @@ def best(row: Row) -> Evidence | None:
     return None if path is None else row.verdict.evidence[path]
 
 
+def measured_share(row: Row) -> Inherited | None:
+    """Return what decided on the share of the model's units that is inherited; None where it was not measured."""
+    measured = row.verdict.framed if row.verdict.by_units else best(row)
+    return measured.inherited if measured else None
+
+
 def inherited_share(row: Row) -> float | None:
     """Return the share of what the model's units write that is inherited; None where it was not measured."""
-    measured = row.verdict.framed if row.verdict.by_units else best(row)
-    return measured.inherited.share if measured and measured.inherited else None
+    measured = measured_share(row)
+    return measured.share if measured else None
 
 
 def figures(evidence: Evidence) -> str:
@@ -206,10 +171,12 @@ def measured(row: Row) -> Iterator[str]:
     evidence = best(row)
     if evidence is None or any(evidence.not_finite):
         return
-    start = f"{about(row)}: "
-    if shown := share(evidence):
-        start += f"inherited {shown}; "
-    yield start + independent(evidence)
+    start = f"inherited {inherited}; " if (inherited := share(evidence)) else ""
+    low, high = evidence.permutation.range
+    yield (
+        f"{about(row)}: {start}on the test coordinates this pair scores {evidence.permutation.observed:.3f}, and "
+        f"independent models of this shape score {low:.3f} to {high:.3f} (by permutation)"
+    )
     yield from (f"{about(row)}: {layers} of the base" for layers in came_from(evidence))
 
 
@@ -233,13 +200,8 @@ def reading(row: Row) -> Iterator[str]:
                 f"{depths[1]}; the score counts the {min(depths)} layers that are paired"
             )
     early = [evidence for evidence in row.verdict.evidence.values() if evidence.analyses > 1]
-    read = max((evidence.read for evidence in early), default=0)
-    if row.layers is not None and 0 < read < row.layers:
-        yield (
-            f"{about(row)}: decided after {read} of {row.layers} layers ({layers_read(early)}), "
-            f"drawn in a random order{of_each(early[0])}, {decided_at(early[0])}; p is corrected for "
-            f"them (Bonferroni); {_missed(row)}--budget full reads all layers"
-        )
+    if row.layers is not None and 0 < max((evidence.read for evidence in early), default=0) < row.layers:
+        yield f"{about(row)}: {_decided_early(row, row.layers, early)}; --budget full reads all layers"
     for name, traffic in row.traffic.items():
         yield (
             f"{printable(name, 200)}: {traffic.moved / 1e6:.1f} of {traffic.stored / 1e6:.1f} MB "
@@ -247,15 +209,22 @@ def reading(row: Row) -> Iterator[str]:
         )
 
 
-def _missed(row: Row) -> str:
-    """Return what an early UNRELATED does not exclude, as the beginning of a phrase."""
-    least = graft(row.layers) if row.verdict.code is Code.UNRELATED and row.layers else 0
-    return f"the layers that were not read may hold copies of fewer than {least}; " if least else ""
-
-
-def layers_read(paths: Sequence[Evidence]) -> str:
-    """Return the numbers of the model's layers that were read."""
-    return spans(sorted({number for evidence in paths for number in evidence.layers[1]}))
+def _decided_early(row: Row, depth: int, paths: Sequence[Evidence]) -> str:
+    """Return after which layers a verdict was clear, how much of them was read, and what an UNRELATED leaves open."""
+    numbers = spans(sorted({number for evidence in paths for number in evidence.layers[1]}))
+    read, part = max(evidence.read for evidence in paths), paths[0].sampled
+    each, when = "", f"at one of {paths[0].analyses} interim analyses"
+    if part is not None:
+        each = (
+            f", and in each of them {part.units:,} of {part.of_units:,} hidden units on {part.coordinates:,} of "
+            f"{part.of_coordinates:,} coordinates at random"
+        )
+        if part.units == part.of_units:
+            when = f"by a sample that can only say UNRELATED, beside {paths[0].analyses} interim analyses"
+    least = graft(depth) if row.verdict.code is Code.UNRELATED else 0
+    missed = f"; the layers that were not read may hold copies of fewer than {least}" if least else ""
+    drawn = f"decided after {read} of {depth} layers ({numbers}), drawn in a random order{each}, {when}"
+    return f"{drawn}; p is corrected for them (Bonferroni){missed}"
 
 
 def reason(row: Row) -> str:

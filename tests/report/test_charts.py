@@ -1,4 +1,4 @@
-"""The charts: the histogram adds up, the score stands where it should, bars are as long as what they show."""
+"""The charts: bars are as long as what they show, and every cell of the heat map has its colour."""
 
 import re
 from dataclasses import replace
@@ -13,7 +13,7 @@ from hf_lineage.report.charts import (
     RIGHT,
     THIN,
     TOP,
-    concentration,
+    heat_map,
     histogram,
     inheritance,
     score_bar,
@@ -39,12 +39,6 @@ def test_bars_are_as_high_as_they_are_frequent():
     assert heights / heights.max() == pytest.approx([1, 1 / 3, 2 / 3], abs=1e-4)
 
 
-def test_a_score_within_the_null_stands_among_the_bars():
-    picture = histogram(null(0.0, np.linspace(-1, 1, 999)), "a")
-    assert mark(picture) == pytest.approx((LEFT + RIGHT) / 2)
-    assert "gap" not in picture
-
-
 def test_a_score_far_off_stands_behind_a_break_of_the_axis():
     picture = histogram(null(0.98, np.linspace(-0.01, 0.01, 999)), "a")
     assert max(x for x, _ in bars(picture)) < mark(picture) - 50
@@ -60,26 +54,6 @@ def test_nothing_is_drawn_outside_the_frame(observed, scores):
     assert all(LEFT - 1 <= x <= RIGHT + 1 and 0 < height <= BOTTOM - TOP for x, height in bars(picture))
 
 
-def test_both_models_have_a_line_over_their_own_layers():
-    evidence = replace(measured(2, 6), layers=((0, 5), tuple(range(6))))
-    picture = concentration(evidence, "a")
-    drawn = {
-        kind: [point.split() for point in line.split("L")]
-        for line, kind in re.findall(r'd="M([\d. L]+)" class="series (\w+)"', picture)
-        if "L" in line
-    }
-    assert {kind: len(points) for kind, points in drawn.items()} == {"base": 2, "model": 6}
-    assert drawn["base"][1][0] == drawn["model"][5][0]
-
-
-@pytest.mark.parametrize("values", [np.zeros(6), np.full(6, 1e-6), np.full(6, 40.0)])
-def test_any_size_of_concentration_is_drawn(values):
-    evidence = measured()
-    flat = replace(evidence, comparison=replace(evidence.comparison, concentration=(values, values)))
-    heights = [float(y) for y in re.findall(r'<circle cx="[^"]*" cy="([^"]*)"', concentration(flat, "a"))]
-    assert all(TOP - 17 <= y <= BOTTOM for y in heights)
-
-
 def columns(picture):
     """Left edge and height of every column."""
     column = r'<rect x="([^"]*)" y="[^"]*" width="[^"]*" height="([^"]*)" class="share(?: pale)?">'
@@ -87,18 +61,12 @@ def columns(picture):
     return [(float(x), float(height)) for x, height in matches]
 
 
-def test_every_layer_has_a_column_as_high_as_what_it_inherits():
+def test_every_layer_has_a_column_as_high_as_what_it_inherits_pale_where_that_is_half_or_less():
     shares = np.array([1.0, 0.5, 0.0])
     evidence = measured(3, 3)
-    evidence = replace(evidence, inherited=replace(evidence.inherited, by_layer=shares))
-    heights = np.array([height for _, height in columns(inheritance(evidence, 3, "a"))])
+    picture = inheritance(replace(evidence, inherited=replace(evidence.inherited, by_layer=shares)), 3, "a")
+    heights = np.array([height for _, height in columns(picture)])
     assert (heights - 1) / (BOTTOM - TOP - 2) == pytest.approx(shares, abs=1e-3)
-
-
-def test_layers_that_do_not_come_from_the_base_are_pale_and_counted():
-    evidence = measured(3, 3)
-    evidence = replace(evidence, inherited=replace(evidence.inherited, by_layer=np.array([1.0, 0.5, 0.0])))
-    picture = inheritance(evidence, 3, "a")
     assert re.findall('class="(share[^"]*)"', picture) == ["share", "share pale", "share pale"]
     assert "from 0% to 100%; 1 of them come from the base" in picture
 
@@ -108,10 +76,6 @@ def test_layers_that_were_not_read_leave_their_place_empty():
     (first, _), (last, _) = columns(inheritance(evidence, 32, "a"))
     assert LEFT < first < LEFT + 2 * (RIGHT - LEFT) / 32
     assert RIGHT - (RIGHT - LEFT) / 32 < last < RIGHT
-
-
-def test_a_single_layer_is_a_dot():
-    assert "<circle" in concentration(measured(1, 1), "a")
 
 
 def widths(picture, kind):
@@ -148,3 +112,25 @@ def test_whatever_the_score_everything_stays_in_the_picture(score):
     assert widths(picture, "chance") == [THIN]
     assert 0 <= x <= BAR - THIN
     assert 5 <= at <= BAR - 5
+
+
+def cells(picture):
+    """The fill of every cell, read back from the shapes."""
+    colours = {}
+    for shape, fill in re.findall(r'<path d="([^"]*)" fill="([^"]*)">', picture):
+        for column, row, length in re.findall(r"M(\d+) (\d+)h(\d+)v1h-\d+z", shape):
+            colours |= {(int(row), int(column) + step): fill for step in range(int(length))}
+    return colours
+
+
+def test_a_laundered_order_is_outlined_where_the_layers_went():
+    evidence = measured()
+    turned = np.roll(evidence.comparison.similarity, 2, axis=1)
+    pairs = (np.arange(6), (np.arange(6) + 2) % 6)
+    drawn = heat_map(replace(evidence, comparison=replace(evidence.comparison, similarity=turned, pairs=pairs)), "a")
+    assert "layer 5 of the base, layer 1 of the model: 0.970" in drawn
+
+
+@pytest.mark.parametrize(("layers", "numbers"), [(12, 144), (13, 0)])
+def test_numbers_are_written_where_there_is_room(layers, numbers):
+    assert len(re.findall(r'<text [^>]*class="(?:light|dark)"', heat_map(measured(layers, layers), "a"))) == numbers

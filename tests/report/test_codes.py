@@ -1,5 +1,6 @@
 """Word, code, `verified` and exit code agree in every format, for every code and whatever options say."""
 
+import datetime
 import json
 from dataclasses import replace
 from itertools import product
@@ -14,7 +15,6 @@ from hf_lineage.evidence.evaluate import with_run, with_strict
 from hf_lineage.evidence.executed import Executed, Strict
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import resolve
-from hf_lineage.policy import Policy
 from hf_lineage.report import FORMATS
 from hf_lineage.report.verdicts import texts
 
@@ -71,17 +71,18 @@ def test_what_was_asked_for_and_does_not_hold_is_never_verified(folder, code, ru
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("fail_on", [None, "unrelated", "undecided", "never"])
-@pytest.mark.parametrize("code", [Code.INHERITED, Code.PART, Code.UNRELATED, Code.DAMAGED])
-def test_the_exit_code_in_json_is_what_the_command_returns(folder, code, fail_on):
-    found = report(folder, Verdict(code), policy=fail_on and Policy(fail_on=fail_on))
-    assert document(found)["exit_code"] == int(found.status)
-    assert document(found)["verified"] is (document(found)["verdict"] == "VERIFIED")
-
-
 def test_of_several_claims_the_worst_counts(folder):
     order = [Code.INHERITED, Code.PART, Code.UNRELATED, Code.DAMAGED]
     for number in range(1, len(order) + 1):
         found = report(folder, *map(Verdict, order[:number]))
         assert (found.code, document(found)["code"]) == (order[number - 1], order[number - 1])
     assert report(folder).code is Code.UNDECLARED
+
+
+@pytest.mark.parametrize("form", ["json", "markdown", "html", "cyclonedx"])
+def test_the_time_is_when_the_check_began_and_not_when_the_file_was_written(form, every_kind, monkeypatch):
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    began = replace(every_kind, checked_at=datetime.datetime(2020, 2, 3, 23, 59, tzinfo=datetime.UTC))
+    text = FORMATS[form](began, False)
+    assert "2020-02-03" in text or "3 February 2020" in text
+    assert f"{datetime.datetime.now(datetime.UTC):%Y-%m}" not in text

@@ -1,7 +1,6 @@
 """The command that makes a report, or one of its rows, again: words of a shell, at the same commits."""
 
 import shlex
-from pathlib import Path
 
 import pytest
 
@@ -66,26 +65,11 @@ def test_a_folder_of_the_repository_is_part_of_its_name():
         assert again.split()[2] == f"org/model/text_encoder@{A}"
 
 
-def test_what_was_drawn_is_drawn_again():
-    options = Options(seed=7, local_hub=Path("my hub"))
-    assert of_claim(report(row(), options=options), row()).endswith(" --local-hub './my hub' --seed 7")
-
-
 def test_what_the_user_called_is_called_again(hub, monkeypatch):
     (hub / "far/below/here").mkdir(parents=True)
     monkeypatch.chdir(hub / "far/below/here")  # nearer folders are written as ../x
     found = compare(str(hub / "acme/base"), str(hub / "fern/child"))
     assert shlex.split(of_report(found))[:4] == ["hf-lineage", "compare", "/path/to/base", "/path/to/child"]
-
-
-def test_running_it_gives_the_same_report(hub, monkeypatch):
-    monkeypatch.chdir(hub)
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795000000")
-    found = check("fern/child", options=Options(local_hub=Path("../" + hub.name), seed=3))
-    program, *words = shlex.split(of_report(found, "--format", "markdown"))
-    outcome = lineage(*words)
-    assert (program, outcome.code) == ("hf-lineage", 0)
-    assert f"Again: <code>{' '.join([program, *words])}</code>" in outcome.out.replace("\\", "")
 
 
 @pytest.fixture
@@ -121,10 +105,3 @@ def test_a_command_that_is_printed_gives_the_verdict_beside_it(folders, model, b
         assert str(folders) not in again
         outcome = lineage(*shlex.split(again)[1:])
         assert (outcome.code, outcome.rows[0][-2:]) == (found.exit_code, ["VERIFIED", "inherited"])
-
-
-def test_the_place_of_a_folder_that_is_far_away_is_for_the_reader_to_fill_in(folders, tmp_path, monkeypatch):
-    (far := tmp_path / "a/b/c").mkdir(parents=True)
-    monkeypatch.chdir(far)
-    found = check(str(folders / "fern/child"), str(folders / "acme/base"), Options(seed=3))
-    assert of_report(found) == "hf-lineage check /path/to/child --base /path/to/base --seed 3"

@@ -56,11 +56,6 @@ def test_the_last_part_of_a_path_is_left_and_the_home_is_a_tilde():
     assert shown.notes == ("./model: a note",)
 
 
-def test_what_was_measured_stays():
-    before = folder_report()
-    assert public(before).rows[1] == before.rows[1]
-
-
 def test_what_a_card_declares_is_shown_as_it_is_declared():
     declared = Row(Claim("/scratch/bob/base", None, ("README.md",)), Verdict(Code.NO_BASE, "no name"))
     assert public(report(declared)).rows[0].claim.base == "/scratch/bob/base"

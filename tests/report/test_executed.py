@@ -1,5 +1,7 @@
 """Observations of the running model stand in every report, and a model that could not be run is not verified."""
 
+import datetime
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,27 +11,19 @@ from hf_lineage import Options, compare
 from hf_lineage.checking.report import under
 from hf_lineage.evidence.evaluate import with_run, with_strict
 from hf_lineage.evidence.executed import Ablation, Beyond, Executed, Loss, Ran, Strict
-from hf_lineage.evidence.verdict import Code, ExitCode, Verdict
-from hf_lineage.policy import parse
-from hf_lineage.report import FORMATS, json
+from hf_lineage.evidence.verdict import Code, Verdict
+from hf_lineage.policy import Policy, Waiver, parse
+from hf_lineage.report import FORMATS
 from hf_lineage.report.executed import describe_strict
 from tests.models import EXAMPLES
 from tests.pages import HOSTILE, document, measured, report, row, words
-from tests.report.test_executed_notes import TODAY
+from tests.report.test_sarif import validate
 from tests.sparse_models import BASE, other_mlps
 
 READ = {"short": (32, 16), "long": (1, 1024)}
-
-
 LOSSES = [Loss(np.array(nats), parts) for nats, parts in (([4.0, 4.2], 90), ([0.5], 9))]
-
-
 USED = Executed(Ran("org/model", READ, 658_656), Ablation("nats", "short", 2.0, LOSSES[0], LOSSES[1], LOSSES[1]), 7)
-
-
 PROBLEM = Executed(problem="org/base could not be run: it needs 9000 MiB of memory, and 100 MiB are free")
-
-
 TOLD = ("text", "markdown", "html", "github", "sarif", "cyclonedx")
 
 
@@ -65,26 +59,12 @@ def test_the_report_for_machines_holds_everything_and_fits_its_schema(executed):
         assert claim["executed"] is None
 
 
-def test_a_policy_may_ask_for_it():
-    policy = parse("require: executed", "p.yaml")
-    said = [under(ran(executed), policy, TODAY) for executed in (USED, PROBLEM, None)]
-    assert [one.status for one in said] == [0, 3, 3]
-    assert [one.rows[0].unmet for one in said][1:] == [
-        (f"the policy asks for claims that are verified by running, but {PROBLEM.problem}",),
-        ("the policy asks for claims that are verified by running, but it was not run (--run)",),
-    ]
-
-
 HOLDS = Strict("org/base at commit c0ffee", {"Q4_K": 217, "Q6_K": 36, "": 38})
-
-
 WRONG = (
     Beyond("model.layers.3.mlp.up_proj.weight", 1000, 3, 12.34, (7, 9)),
     Beyond("model.norm.weight", 10, 10, float("inf"), (0,)),
     Beyond("lm_head.weight", 10, 0, 0.0, (), 2),
 )
-
-
 FAILS = replace(
     HOLDS,
     beyond=WRONG,
@@ -94,8 +74,6 @@ FAILS = replace(
     copies=("lm_head.weight is the embedding, to which it is tied",),
     settings=("rope_theta is 1, and 2 in the base",),
 )
-
-
 PROBLEM_strict = Strict("org/base", problem="org/model may also be loaded with its adapter")
 
 
@@ -118,19 +96,6 @@ def test_every_report_says_what_is_not_the_base(form):
     assert form == "github" or furthest in words(form, held(FAILS), explain=True).replace("\\", "")
 
 
-def test_a_model_that_is_not_the_base_is_not_verified_and_the_command_returns_3_unless_it_is_worse():
-    assert [held(strict).exit_code for strict in (HOLDS, FAILS, PROBLEM_strict, None)] == [0, 3, 3, 0]
-    assert held(FAILS).rows[0].verdict.label == "RELATED changed"
-    assert with_strict(Verdict(Code.UNRELATED), FAILS).exit_code is ExitCode.UNRELATED
-    assert with_strict(Verdict(Code.PART, accepted=True), FAILS).exit_code is ExitCode.UNDECIDED
-    assert with_strict(Verdict(Code.INCONCLUSIVE), HOLDS).exit_code is ExitCode.UNDECIDED
-
-
-def test_a_model_that_is_not_verified_is_not_verified_by_its_numbers():
-    assert not Verdict(Code.INCONCLUSIVE, strict=HOLDS).is_strict
-    assert held().rows[0].verdict.is_strict
-
-
 @pytest.mark.parametrize("strict", [HOLDS, FAILS, PROBLEM_strict, None])
 def test_the_report_for_machines_holds_everything_and_fits_its_schema_strict(strict):
     (claim,) = document(held(strict))["claims"]
@@ -148,24 +113,43 @@ def test_names_of_hostile_tensors_are_escaped():
         assert "<script>window" not in text or form not in ("html",)
 
 
-def test_a_policy_may_ask_for_it_strict():
-    policy = parse("require: strict", "p.yaml")
-    said = [under(held(strict), policy, TODAY) for strict in (HOLDS, FAILS, None)]
+@pytest.mark.parametrize(
+    ("asked", "made", "values", "unmet"),
+    [
+        (
+            "executed",
+            ran,
+            (USED, PROBLEM, None),
+            ("claims that are verified by running, but", PROBLEM.problem, "it was not run (--run)"),
+        ),
+        (
+            "strict",
+            held,
+            (HOLDS, FAILS, None),
+            (
+                "models that are the base's numbers and nothing else, but",
+                "its numbers do not show that",
+                "the numbers were not compared (--strict)",
+            ),
+        ),
+    ],
+)
+def test_a_policy_may_ask_for_it(asked, made, values, unmet):
+    said = [under(made(value), parse(f"require: {asked}", "p.yaml"), TODAY) for value in values]
     assert [one.status for one in said] == [0, 3, 3]
-    asked = "the policy asks for models that are the base's numbers and nothing else, but "
-    assert [one.rows[0].unmet for one in said][1:] == [
-        (f"{asked}its numbers do not show that",),
-        (f"{asked}the numbers were not compared (--strict)",),
-    ]
+    assert [one.rows[0].unmet for one in said][1:] == [(f"the policy asks for {unmet[0]} {why}",) for why in unmet[1:]]
 
 
 def test_of_models_without_common_ancestry_nothing_says_that_training_made_the_difference():
     one = row("org/base", mlp=measured())
-    unrelated = replace(one, verdict=Verdict(Code.UNRELATED, strict=replace(HOLDS, beyond=WRONG[1:2])))
-    (told,) = [said for said in describe_strict(report(unrelated), unrelated).sentences if "that differ" in said]
-    assert told == "of 1 tensors that differ, 1 do in more than 1 % of their numbers"
-    related = replace(one, verdict=replace(one.verdict, strict=replace(HOLDS, beyond=WRONG[1:2])))
-    assert any("as training" in said for said in describe_strict(report(related), related).sentences)
+    strict = replace(HOLDS, beyond=WRONG[1:2])
+
+    def said(verdict):
+        sentences = describe_strict(strict, replace(one, verdict=verdict), report()).sentences
+        return [line for line in sentences if " differ" in line]
+
+    assert said(Verdict(Code.UNRELATED)) == ["of 1 tensors that differ, 1 do in more than 1 % of their numbers"]
+    assert "as training" in said(one.verdict)[0]
 
 
 OPTIONS = Options(seed=0, permutations=199, paths=("mlp",))
@@ -173,7 +157,7 @@ OPTIONS = Options(seed=0, permutations=199, paths=("mlp",))
 
 def test_reports_have_both_p_and_a_lower_bound_for_each_layer(tmp_path):
     report = compare(str(EXAMPLES / BASE), str(other_mlps(tmp_path / "model")), OPTIONS)
-    (claim,) = json.document(report)["claims"]
+    (claim,) = document(report)["claims"]
     shown = claim["findings"]["equal"]["values"]
     assert claim["p_value_adjusted"] == shown["p_value_adjusted"] == pytest.approx(3 / 301)
     assert max(shown["p_permutations"], shown["p_signs"]) <= shown["p_value_adjusted"]
@@ -181,6 +165,64 @@ def test_reports_have_both_p_and_a_lower_bound_for_each_layer(tmp_path):
     assert "numbers" in report.to_text()
 
 
-def test_nothing_is_told_where_they_were_not_compared():
-    report = compare(str(EXAMPLES / BASE), str(EXAMPLES / "fern/llama-finetune-a"), OPTIONS)
-    assert "equal" not in json.document(report)["claims"][0]["findings"]
+DAY, TODAY = datetime.date(2027, 3, 31), datetime.date(2026, 11, 22)
+WHY = "a student of its answers"
+FORMS = (*("text", "json", "markdown", "html", "sarif", "cyclonedx", "github"),)
+"""The formats with room for a sentence."""
+
+
+def judged(reason=WHY, today=TODAY, **more):
+    """A contradicted claim that is accepted, and a true one of another relation than is asked for."""
+    policy = Policy("p.yaml", (Waiver("org/base", Code.UNRELATED, reason, DAY),), **more)
+    rows = row("org/base", mlp=measured(score=0.005, p=0.5, share=0.0)), row("org/other", mlp=measured())
+    return under(report(*rows), policy, today)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_report_tells_the_verdict_the_reason_and_the_day(form):
+    text = " ".join(FORMATS[form](judged(), False).split())
+    assert all(word in text for word in ("UNRELATED", WHY, "2027")), text
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_report_tells_what_was_accepted_until_a_day_that_is_past(form):
+    expired = judged(today=datetime.date(2027, 4, 1))
+    text = " ".join(FORMATS[form](expired, False).split())
+    assert all(word in text for word in ("UNRELATED", "until 2027-03-31, and that day has passed")), text
+    assert (expired.status, expired.rows[0].waiver) == (1, None)
+
+
+def test_machines_are_told_what_was_found_and_what_was_made_of_it():
+    told = document(judged())
+    assert (told["verdict"], told["exit_code"]) == ("UNRELATED", 0), "the policy decides what the command returns"
+    assert told["policy"] == {
+        "source": "p.yaml", "fail_on": None, "require": None, "own_code": "accept",
+        "undeclared_parent": None, "relations": [],
+        "accepted": 1,
+    }  # fmt: skip
+    first, second = told["claims"]
+    assert (first["verdict"], first["exit_code"], first["waiver"]) == (
+        "UNRELATED", 1, {"reason": WHY, "expires": "2027-03-31"},
+    )  # fmt: skip
+    assert (second["waiver"], second["unmet"]) == (None, [])
+
+
+def test_sarif_has_a_result_that_is_suppressed_and_one_that_is_no_pass_any_more():
+    document = json.loads(FORMATS["sarif"](judged(relations=("merge",)), False))
+    validate(document)
+    first, second = document["runs"][0]["results"]
+    assert first["suppressions"] == [
+        {"kind": "external", "status": "accepted", "justification": f"{WHY} (accepted until 2027-03-31)"}
+    ]
+    assert (second["kind"], second["level"], "suppressions" in second) == ("fail", "warning", False)
+
+
+def test_the_runner_is_told_what_fails():
+    told = json.loads(FORMATS["github"](judged(fail_on="never"), False))
+    assert (told["exit_code"], told["unaccepted"], told["unmet"], told["fail_on"]) == (1, 0, False, "never")
+    assert told["outputs"]["verdict"] == "UNRELATED"
+
+
+@pytest.mark.parametrize("form", ["markdown", "html", "sarif"])
+def test_a_reason_is_no_markup(form):
+    assert "<script" not in FORMATS[form](judged(HOSTILE[:400]), False)

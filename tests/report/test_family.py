@@ -13,7 +13,7 @@ from hf_lineage.report.family import FIRST, LETTERS, MARKS, MOST, Node, besides,
 from tests.pages import report
 from tests.report import families
 from tests.report.trees import tree
-from tests.whole import assert_names_are_text, assert_whole
+from tests.whole import assert_names_are_text
 
 LONG = "Meta-Llama/Llama-3.2-90B-Vision-Instruct-abliterated-GPTQ-Int4"
 
@@ -110,21 +110,6 @@ def test_every_row_is_further_right_than_what_leads_to_it(name):
         assert all(parent < child for parent, child in zip(places[edge.parent], places[edge.child], strict=True))
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1280, "dark")])
-def test_the_picture_is_whole_on_top_of_the_page_and_axe_finds_nothing(window, checker, tmp_path, width, scheme):
-    made = families.merge(LONG)
-    file = tmp_path / "page.html"
-    file.write_text(FORMATS["html"](made, False), encoding="utf-8")
-    assert_whole(window, file, checker, width, scheme)
-    top, bottom = window.run("const r = document.querySelector('svg.tree').getBoundingClientRect(); "
-                             "return [r.top, r.bottom]")  # fmt: skip
-    assert 0 < top < bottom < 900
-    smallest = "return Math.min(...[...document.querySelectorAll('svg.tree text')].map(t => t.getBBox().height * "
-    assert window.run(f"{smallest}t.getScreenCTM().a))") > 12
-    assert window.run("return [...document.querySelectorAll('svg.tree g title')].map(e => e.textContent)[0]")
-
-
 def test_names_in_the_picture_are_text(window, tmp_path):
     def made(name):
         return FORMATS["html"](replace(families.merge(f"a{name}"), relatives=families.nearer(name).relatives), False)
@@ -168,30 +153,9 @@ def test_a_line_is_solid_where_the_weights_bear_it_out_and_dashed_where_they_do_
     assert dashed == {"edge open", "edge bad"}
 
 
-def test_a_line_passes_the_nodes_between_on_their_left():
-    nodes = (Node("a", 1), Node("b", 1), Node("c", 2, edges=(verified("b", "c"), verified("a", "c"))))
-    around, straight = (line.get("d") for line in drawn(*nodes).iter(f"{SVG}path"))
-    assert straight == "M30 64V96Q30 106 40 106H46"
-    assert around.startswith("M30 22Q23 22 23 32V96")
-
-
-def test_a_line_that_leads_up_is_drawn_as_well():
-    nodes = (Node("c", 1, edges=(verified("a", "c"),)), Node("a", 0))
-    (line,) = drawn(*nodes).iter(f"{SVG}path")
-    assert line.get("d") == "M14 64V32Q14 22 24 22H30"
-
-
 def test_a_long_name_is_cut_and_whole_in_its_title():
     name = "org/" + "long-" * 20
     root = drawn(Node(name, 0, "verified", "good"), Node("org/b", 1, strong=True))
     (title, *_), shown = root.findall(f"{SVG}g/{SVG}title"), root.find(f"{SVG}g/{SVG}text").text
     assert title.text == f"{name}: verified"
     assert (len(shown), shown[-1]) == (LETTERS, "…")
-
-
-def test_a_reader_who_sees_no_picture_is_told_its_name_and_its_lines():
-    root = drawn(Node("a", 0))
-    assert root.get("role") == "img"
-    told = {element.get("id"): element.text for element in root if element.get("id")}
-    assert told[root.get("aria-labelledby")] == "a title"
-    assert told[root.get("aria-describedby")] == "what the lines show"

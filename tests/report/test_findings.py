@@ -12,10 +12,13 @@ import pytest
 
 from hf_lineage import Options, check
 from hf_lineage.checking.result import Bar, Bars, Finding, Table
+from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.report import FORMATS, findings
-from hf_lineage.report.findings import describe_descent, reasons, state_all
+from hf_lineage.report.findings import describe_claim, reasons, state_all, summarize
+from hf_lineage.report.verdicts import texts
 from tests.models import EXAMPLES
-from tests.pages import measured, report, row
+from tests.pages import document, measured, report, row, words
+from tests.report import families
 
 CLAIM = Finding(
     "The toy of a claim",
@@ -26,13 +29,16 @@ CLAIM = Finding(
     Bars((Bar("redness", 0.5, 0.4, 0.6),), "How red the toy is."),
     {"wheels": 4},
 )
-
 WHOLE = replace(CLAIM, title="The toys of all claims", about="", sentences=("toys were found",))
 
-TOY = findings.Maker("toy", lambda _report, _row: CLAIM, lambda _report: WHOLE)
 
-SHARES = "not its merge contribution"
-"""What is said of every merge."""
+@pytest.fixture
+def toys(monkeypatch):
+    """The tables of findings with one more of each claim, and one of the report."""
+    for table, finding in (("OF_CLAIM", CLAIM), ("OF_REPORT", WHOLE)):
+        toy = findings.Maker("toy", lambda _about: True, lambda *_about, finding=finding: finding)
+        monkeypatch.setattr(findings, table, (*getattr(findings, table), toy))
+
 
 LONG = [form for form in FORMATS if form != "github"]
 """Formats that have every finding; a summary has those with a brief sentence."""
@@ -53,36 +59,26 @@ def rendered(form, report):
 
 
 @pytest.mark.parametrize("form", LONG)
-def test_a_new_finding_is_in_every_format_but_the_short_one(form, merge, monkeypatch):
-    monkeypatch.setattr(findings, "MAKERS", (*findings.MAKERS, TOY))
+def test_a_new_finding_is_in_every_format_but_the_short_one(form, merge, toys):
     text = rendered(form, merge)
     assert "a toy was found in it" in text
     assert "toys were found" in text
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
-def test_formats_for_people_show_its_table_its_picture_and_its_details(form, merge, monkeypatch):
-    monkeypatch.setattr(findings, "MAKERS", (*findings.MAKERS, TOY))
+def test_formats_for_people_show_its_table_its_picture_and_its_details(form, merge, toys):
     text = rendered(form, merge)
     assert all(word in text for word in ("the toy of a claim", "the toy is red", "wheels", "car", "redness", "0.40"))
 
 
 @pytest.mark.parametrize("form", ["json", "intoto", "intoto-predicate"])
-def test_formats_for_machines_have_its_values(form, merge, monkeypatch):
-    monkeypatch.setattr(findings, "MAKERS", (*findings.MAKERS, TOY))
+def test_formats_for_machines_have_its_values(form, merge, toys):
     document = json.loads(FORMATS[form](merge, False))
     document = document.get("predicate", document)
     for found, title in ((document["findings"], WHOLE.title), (document["claims"][0]["findings"], CLAIM.title)):
         assert (found["toy"]["title"], found["toy"]["values"]) == (title, {"wheels": 4})
         assert found["toy"]["tables"][0]["rows"] == [["car", "4"]]
         assert found["toy"]["picture"]["bars"][0]["label"] == "redness"
-
-
-@pytest.mark.parametrize("form", LONG)
-def test_no_format_needs_the_shares_of_a_merge(form, merge, monkeypatch):
-    assert SHARES in rendered(form, merge)
-    monkeypatch.setattr(findings, "MAKERS", tuple(maker for maker in findings.MAKERS if maker.name != "merge"))
-    assert SHARES not in rendered(form, merge)
 
 
 def test_what_was_found_stands_before_notes():
@@ -95,11 +91,10 @@ def test_what_only_explaining_adds_is_stated_where_there_is_nothing_shorter():
 
 
 def sentences(claim):
-    finding = describe_descent(report(), claim)
-    return [] if finding is None else list(finding.details)
+    return [words for maker, one in describe_claim(report(), claim) if maker.name == "descent" for words in one.details]
 
 
-def words(count, shares, depth=None, **more):
+def counted(count, shares, depth=None, **more):
     evidence = measured(count, count, **more)
     evidence = replace(evidence, inherited=replace(evidence.inherited, by_layer=np.array(shares, dtype=float)))
     return sentences(row(layers=depth, mlp=evidence))
@@ -115,16 +110,16 @@ def words(count, shares, depth=None, **more):
     ],
 )
 def test_layers_are_counted_and_named(shares, said):
-    assert words(3, shares) == [said]
+    assert counted(3, shares) == [said]
 
 
 def test_layers_that_were_not_read_are_not_said_to_come_from_anywhere():
     early = {"analyses": 3, "layers": ((0, 9, 31),) * 2}
-    assert words(3, [1, 1, 1], 32, **early) == ["All 3 layers that were read, of 32, come from it"]
-    assert words(3, [1, 0, 1], 32, **early) == [
+    assert counted(3, [1, 1, 1], 32, **early) == ["All 3 layers that were read, of 32, come from it"]
+    assert counted(3, [1, 0, 1], 32, **early) == [
         "Of the 3 layers that were read, of 32, layers 0 and 31 come from it"
     ]  # fmt: skip
-    assert words(3, [0, 0, 0], 32, **early) == [
+    assert counted(3, [0, 0, 0], 32, **early) == [
         "None of the 3 layers that were read, of 32, comes from it by more than half"
     ]  # fmt: skip
 
@@ -137,23 +132,55 @@ def test_where_nothing_is_known_or_nothing_shared_nothing_is_said():
 HUB = Options(local_hub=EXAMPLES, seed=1, permutations=199)
 
 
-@pytest.fixture(scope="module")
-def rows():
-    models = ("heron/llama-int8-rounded", "magpie/llama-grafted", "heron/llama-distilled")
-    return {model.partition("-")[2]: check(model, options=HUB).rows[0] for model in models}
-
-
-@pytest.mark.long
-def test_of_a_graft_only_the_inherited_layers_are_meant(rows):
-    (sentence,) = findings.describe_relation(report(), rows["grafted"]).sentences
-    assert sentence.startswith("relation seen: in the layers that are inherited, weights unchanged")
-
-
-def test_nothing_is_said_of_a_model_that_is_not_related(rows):
-    assert findings.describe_relation(report(), rows["distilled"]) is None
-
-
-def test_programs_get_the_same_as_values(rows):
-    values = findings.describe_relation(report(), rows["int8-rounded"]).values
+def test_programs_get_the_same_as_values():
+    (made,) = check("heron/llama-int8-rounded", options=HUB).rows
+    values = findings.describe_relation(made.derivation, made, report()).values
     expected = {"means": ["quantized"], "bits": 8, "zeros": None, "rank": None, "changed": 12, "matrices": 12}
     assert {key: values[key] for key in expected} == expected
+
+
+ONE = row(mlp=measured())
+
+
+@pytest.mark.parametrize("code", [Code.PART, Code.UNRELATED, Code.INCONCLUSIVE, Code.NO_BASE])
+def test_a_claim_has_its_title_its_reason_and_what_to_do_next(code):
+    text = texts()[code]
+    assert list(summarize(report(replace(ONE, verdict=Verdict(code, "org/base: a reason; a detail"))))) == [
+        text.title, "A reason; a detail.", f"Next: {text.next[0]}",
+    ]  # fmt: skip
+
+
+def test_a_verified_claim_says_what_comes_from_the_base_and_what_is_usual():
+    assert list(summarize(report(ONE))) == [
+        "All 6 layers come from it. Unrelated models of this size score at most 0.022.", "Next: Nothing to do.",
+    ]  # fmt: skip
+
+
+def test_what_a_policy_refuses_is_never_left_without_advice():
+    refused, advice = (
+        replace(ONE, unmet=("the policy asks for merges",)),
+        "Do what the policy asks, or change the policy.",
+    )
+    assert list(summarize(report(refused)))[1:] == ["The policy asks for merges.", f"Next: {advice}"]
+    told, page = document(report(ONE, refused)), words("html", report(refused))
+    assert told["claims"][1]["next"][:2] == told["next"][:2] == [advice, "The policy asks for merges."]
+    assert told["claims"][0]["next"][0] == "Nothing to do." not in (*told["next"], *told["claims"][1]["next"])
+    assert (advice in page, "Nothing to do" in page) == (True, False)
+
+
+def test_of_more_doubts_than_two_the_others_are_counted():
+    noted = replace(ONE, notes=("one", "two", "three", "four"))
+    assert list(summarize(report(noted)))[1] == "One. Two. 2 more: --explain."
+
+
+def test_of_several_claims_every_line_names_its_base_and_advice_stands_last():
+    lines = list(summarize(families.merge()))
+    assert [line for line in lines if line.startswith("Next for ")] == lines[-3:]
+    assert lines[-3] == "Next for org/one, org/two: Nothing to do."
+    assert lines[0].startswith("org/one: All 6 layers come from it. It gave 0.70 (0.69 to 0.71) of the merge along ")
+
+
+def test_remarks_on_the_whole_model_are_sentences():
+    assert list(summarize(report(conflicts=("a declares b; c declares d",))))[1] == (
+        "Conflicting claims: a declares b; c declares d."
+    )

@@ -16,11 +16,10 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.report import FORMATS
-from hf_lineage.report.html import CAPTIONS, evidence, figures, tiles, view_claim
+from hf_lineage.report.html import tiles, view_claim
 from hf_lineage.report.page import commit_of_model, fill
 from hf_lineage.report.verdicts import texts
 from hf_lineage.signature.values import Origin
-from tests.invoking import lineage
 from tests.pages import HOSTILE, hostile_report, measured, report, row
 
 VOID = {"meta", "link"}
@@ -175,25 +174,9 @@ def test_a_hundred_layers_and_more_stay_a_small_file():
     assert source.count('class="pair ') == 128
 
 
-def test_the_command_line_writes_it_into_a_file_and_to_standard_output(hub, monkeypatch):
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795000000")
-    arguments = ("check", "fern/child", "--local-hub", hub, "--format", "html", "--seed", "0")
-    assert lineage(*arguments, "-o", hub / "report.html").out == ""
-    written = (hub / "report.html").read_text(encoding="utf-8")
-    assert "Shares weights with acme/base" in Page(written).text
-    assert lineage(*arguments).out == written
-
-
 def shown(*rows, **settings):
     """Name -> number and meaning of each tile of the first claim."""
     return {tile.name: (tile.figure, tile.meaning) for tile in tiles(report(*rows, **settings), rows[0])}
-
-
-def test_without_evidence_there_is_nothing_to_show():
-    undecided = Row(Claim("org/base", None, ("README.md",)), Verdict(Code.NO_WEIGHTS, "no weights"))
-    assert list(tiles(report(undecided), undecided)) == []
-    assert list(evidence(undecided, 0, captions=True)) == []
-    assert figures(undecided) == ("–", "–", "–")
 
 
 def test_the_path_that_decided_is_the_one_that_is_shown():
@@ -208,23 +191,7 @@ def test_layers_are_counted_out_of_all_only_where_more_could_have_been_read():
     assert shown(row(mlp=measured(analyses=3), layers=6))["Layers"][0] == "6"
 
 
-def shown_claims(*claims):
-    return FORMATS["html"](report(*claims), False)
-
-
-def test_a_share_that_is_not_known_has_no_picture():
-    assert shown_claims(row(mlp=measured(share=None))).count("<figure") == len(CAPTIONS) - 1
-    assert "product, as the recipe forms it, shares a direction" in CAPTIONS["A profile of each model"]
-
-
-def test_tables_of_several_claims_have_names_of_their_own():
-    page = shown_claims(*(row(base, mlp=measured(), query_key=measured()) for base in ("org/a", "org/b")))
-    names = [name for name in re.findall('role="region" aria-label="([^"]*)"', page) if name.endswith("by layer")]
-    assert names == [f"claim {number}, {path}, layer by layer" for number in (1, 2) for path in ("mlp", "query_key")]
-
-
 A, B = "a" * 40, "b" * 40
-
 WEIGHTS = Origin("weights")
 
 
@@ -248,13 +215,6 @@ def whole_claim(made, several=False):
 
 def addresses(markup):
     return re.findall('href="([^"]*)"', markup)
-
-
-def test_commits_of_models_on_the_hub_are_linked():
-    found = on_hub(row(commit=B, mlp=measured()))
-    assert addresses(whole_claim(found)) == [
-        f"https://huggingface.co/org/model/tree/{A}", f"https://huggingface.co/org/base/tree/{B}",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["javascript:alert(1)", "//evil.example", "a/b\"onclick='x'", "../../x", "<b>"])

@@ -18,7 +18,6 @@ from tests.invoking import lineage
 from tests.models import EXAMPLES, WEIGHTS, shard
 
 ROOT = Path(__file__).parents[2]
-
 STATEMENT = ROOT / "tests" / "data" / "schemas" / "statement-v1.json"
 
 
@@ -36,25 +35,6 @@ def validate(statement):
 
 def test_it_keeps_to_the_statement_and_to_our_predicate(any_report):
     validate(stated(any_report))
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda statement: statement["subject"][0]["digest"].update(sha256="0"),
-        lambda statement: statement.update(subject=[]),
-        lambda statement: statement.update(_type="https://in-toto.io/Statement/v0.1"),
-        lambda statement: statement["predicate"].pop("declared"),
-        lambda statement: statement["predicate"]["claims"][0].update(verdict="PERHAPS"),
-    ],
-)
-def test_the_schemas_would_notice_what_is_wrong(every_kind, spoil):
-    import jsonschema
-
-    statement = stated(every_kind)
-    spoil(statement)
-    with pytest.raises(jsonschema.ValidationError):
-        validate(statement)
 
 
 def test_the_subject_is_the_weights_alone(folder):
@@ -107,7 +87,6 @@ def test_a_stored_signature_has_no_files(folder):
 
 
 COMMIT = "0" * 40
-
 DOCUMENT = json.loads(goldens.read(goldens.REPORT))
 
 

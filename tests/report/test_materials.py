@@ -5,15 +5,16 @@ import json
 import os
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
-from hf_lineage import Options, check
+from hf_lineage import check
 from hf_lineage.evidence.merge import Parent
 from hf_lineage.report import FORMATS
-from hf_lineage.report.materials import ancestors, confidence, digests
-from tests.invoking import lineage
-from tests.models import EXAMPLES, card, fine_tuned, shard, tiny_llama
+from hf_lineage.report.materials import Place, ancestors, confidence, digests, encode, places
+from tests import hostile
+from tests.models import card, edit_json, fine_tuned, shard, tiny_llama
 from tests.pages import measured, row
 from tests.pages import report as report_of
 from tests.report.test_cyclonedx import validate
@@ -64,12 +65,6 @@ def test_in_cyclonedx_they_are_parts_of_the_ancestor_and_a_property_of_the_claim
     assert told == ", ".join(f"{file} sha256:{sha256}" for file, sha256 in expected.items())
 
 
-def test_the_record_beside_a_card_has_them(home, expected):
-    assert lineage("annotate", "./child", "--base", "./base", "--write").code == 0
-    (claim,) = json.loads((home / "child/lineage/claims.json").read_text())["claims"]
-    assert claim["signatures"]["base"]["files"] == expected
-
-
 def test_weights_are_read_once_for_all_of_them_and_for_no_other_format(home, report, expected, monkeypatch):
     digested = []
     plain = hashlib.file_digest
@@ -94,13 +89,6 @@ def test_what_changed_since_is_read_again(home, report):
     (file, *_) = before
     (home / "base" / file).write_bytes((home / "base" / file).read_bytes() + b"\n")
     assert digests(report.rows[0].base_folder)[file] != before[file]
-
-
-def test_an_adapter_pins_its_base_as_well():
-    report = check("fern/llama-lora", options=Options(local_hub=EXAMPLES))
-    (claim,) = json.loads(rendered(report, "intoto-predicate"))["claims"]
-    (file,) = (EXAMPLES / "acme/llama-base").glob("*.safetensors")
-    assert claim["signatures"]["base"]["files"] == {file.name: hashlib.sha256(file.read_bytes()).hexdigest()}
 
 
 def near(base, share, **more):
@@ -129,6 +117,73 @@ def test_confidence_is_the_level_at_which_independence_is_rejected_and_never_cer
     assert confidence(row(mlp=measured(p=p))) == Decimal(level)
 
 
-def test_it_is_not_the_score():
-    low = row(mlp=measured(score=0.2, p=0.001))
-    assert confidence(low) == confidence(row(mlp=measured(score=0.99, p=0.001))) == Decimal("0.999")
+ROOT = Path(__file__).parents[2]
+MACHINES = ("json", "sarif", "cyclonedx", "intoto")
+
+
+@pytest.mark.parametrize("form", MACHINES)
+def test_the_same_report_is_the_same_file(every_kind, form):
+    assert rendered(every_kind, form) == rendered(every_kind, form)
+
+
+@pytest.mark.parametrize("form", MACHINES)
+def test_untrusted_input_is_nowhere_more_than_text(hostile_report, form):
+    text = rendered(hostile_report, form)
+    assert text.isascii()
+    patterns = hostile.MARKUP + hostile.LINES
+    assert not hostile.traces(text, patterns[:-1] if form in ("json", "intoto") else patterns)  # these cut no name
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_neither_is_it_in_what_people_read(hostile_report, form):
+    text = FORMATS[form](hostile_report, True)
+    assert not hostile.traces(text, hostile.LINES if form == "text" else hostile.MARKUP + hostile.LINES)
+
+
+def test_escaping_changes_no_value():
+    document = {"<b>": ["&", "##[x]", "\u202e", "é", 0.1, None, True, -3]}
+    assert json.loads(encode(document)) == document
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+    return tiny_llama(tmp_path / "a model")
+
+
+def places_of(model, card, bases=()):
+    (model / "README.md").write_text(card, encoding="utf-8")
+    return places(check(str(model), bases))
+
+
+def test_each_entry_of_a_list_is_at_its_own(model):
+    card = "---\ntags: [org/b]\nbase_model:\n- org/a\n- 'org/b'\n---\norg/a\n"
+    assert [place.line for (place,) in places_of(model, card)] == [4, 5]
+
+
+def test_every_file_that_says_so_is_named(model):
+    edit_json(model / "adapter_config.json", base_model_name_or_path="org/a")
+    (model / "mergekit_config.yml").write_text("models:\n- model: org/a+org/lora\n")
+    assert places_of(model, "---\nbase_model: org/a\n---\n") == [
+        [
+            Place("a%20model/README.md", 2),
+            Place("a%20model/adapter_config.json", 1),
+            Place("a%20model/mergekit_config.yml", 2),
+        ]
+    ]
+
+
+def test_a_base_that_the_user_names_is_where_it_could_be_declared(model):
+    assert places_of(model, "---\nlicense: mit\n---\n", ["org/a"]) == [[Place("a%20model/README.md", None)]]
+
+
+def test_nothing_of_this_machine_is_in_a_path(model, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert places_of(model, "---\nbase_model: org/a\n---\n") == [[Place("README.md", 2)]]
+
+
+@pytest.mark.parametrize("rest", ["* * *: [", "\t- {", "key: &a [*a]\n" * 3, "'"])
+def test_what_follows_the_metadata_does_not_matter(model, rest):
+    assert places_of(model, f"---\nbase_model: org/a\n---\n{rest}") == [[Place("a%20model/README.md", 2)]]

@@ -6,9 +6,11 @@ import pytest
 
 from hf_lineage import Options, check
 from hf_lineage.checking.report import Blended
+from hf_lineage.checking.result import Row
+from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.blend import Blend, Made
-from hf_lineage.evidence.merge import Share, Shares
-from hf_lineage.evidence.verdict import ExitCode
+from hf_lineage.evidence.merge import Parent, Share, Shares
+from hf_lineage.evidence.verdict import Code, ExitCode, Verdict
 from hf_lineage.policy import Policy
 from hf_lineage.report import FORMATS, merges
 from tests import blends
@@ -32,9 +34,13 @@ def reporting(blended, **changes):
     return replace(report(row("org/a", mlp=measured())), blended=blended, **changes)
 
 
+def described(blended):
+    return merges.describe_shares(blended, reporting(blended))
+
+
 def test_the_sentence_says_shares_what_is_left_and_what_is_named():
-    assert merges.describe_shares(reporting(RIO)).sentences[0] == SENTENCE
-    assert merges.describe_shares(reporting(RIO)).first
+    assert described(RIO).sentences[0] == SENTENCE
+    assert described(RIO).first
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html", "sarif", "github", "json"])
@@ -67,22 +73,6 @@ def test_it_leaves_a_check_undecided_and_a_policy_decides_otherwise():
 
 
 @pytest.mark.parametrize(
-    ("made", "words"),
-    [
-        (Made.BLEND, "the weights do not tell whether the model is a blend with org/b"),
-        (Made.PIECES, "some matrices of the model are those of org/b"),
-        (Made.FROM_MODEL, "org/b shows no parent"),
-        (Made.NEAR, "the model lies near the line between org/b and the other parents"),
-        (Made.ASIDE, "the share of org/b alone shows no parent"),
-        (Made.HIDDEN, "whether the share of org/b is that of a parent does not show"),
-    ],
-)
-def test_what_a_share_is_worth_is_said_beside_it(made, words):
-    *_, last = merges.describe_shares(reporting(of(made=(made, made)))).sentences
-    assert last.startswith(words)
-
-
-@pytest.mark.parametrize(
     ("remainder", "words"),
     [
         (1.2, "nothing was trained after the blend"),
@@ -95,16 +85,14 @@ def test_what_is_left_tells_whether_training_went_on(remainder, words):
 
 
 def test_names_of_others_are_escaped_and_a_model_without_names_names_none():
-    sentence, *_ = merges.describe_shares(
-        reporting(replace(of(named=(False, False)), parents=("a\x1b[31m", "b\n")))
-    ).sentences
+    sentence, *_ = described(replace(of(named=(False, False)), parents=("a\x1b[31m", "b\n"))).sentences
     assert "\x1b" not in sentence
     assert sentence.endswith("the model names none of them")
     assert "show as undeclared parents" in sentence
 
 
 def test_machines_read_the_same():
-    values = merges.describe_shares(reporting(RIO)).values
+    values = described(RIO).values
     assert values["undeclared"] == ["org/b"]
     assert values["trained_after"] is False
     assert [parent["shows"] for parent in values["parents"]] == ["blend", "blend"]
@@ -118,3 +106,39 @@ def test_a_share_beside_numbers_of_the_base_denies_no_parent_of_a_merge_by_ties(
     assert (
         "It denies none either: merges by TIES, DARE or DELLA have no one share. They leave many numbers equal" in told
     )
+
+
+SHARE = Share(0.6, 0.58, 0.62, {0: (0.6, 0.01), 1: (0.61, 0.01)}, detected=True)
+PARENT = Parent({"mlp": SHARE}, {"mlp": 0.0}, {"mlp": 0.5}, "linear")
+
+
+def parent_row(parent, base="org/a"):
+    return Row(Claim(base, "merge", ("README.md",)), Verdict(Code.INHERITED), parent=parent)
+
+
+def parent_of(share=SHARE, **changes):
+    return replace(PARENT, shares={"mlp": share}, **changes)
+
+
+def test_a_score_is_said_to_be_neither_a_share_nor_a_probability():
+    assert merges.describe_merge((parent_row(PARENT), parent_row(PARENT, "org/b")), report()).sentences == (
+        merges.NO_PROBABILITY,
+    )
+
+
+def test_a_page_has_a_bar_for_every_parent_and_escapes_their_names():
+    rows = (
+        parent_row(PARENT),
+        parent_row(Parent(reason="it is <b>"), "<script>"),
+        parent_row(parent_of(is_base=True, declared={})),
+    )
+    page = FORMATS["html"](report(*rows), False)
+    assert page.count('(0.58 to 0.62)"') == 2
+    assert "it is &lt;b&gt;" in page
+    assert "<script>" not in page
+    assert ">base</td>" in page
+
+
+def test_a_share_that_is_not_clear_has_an_interval_and_no_bar():
+    (bar,) = merges.describe_merge([parent_row(parent_of(replace(SHARE, low=-3.0, high=4.0)))], report()).picture.bars
+    assert (bar.low, bar.high, bar.clear) == (-3.0, 4.0, False)

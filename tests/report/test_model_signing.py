@@ -42,14 +42,6 @@ def test_a_signed_model_and_its_statement_are_verified(signed):
     verify(signed)
 
 
-@pytest.mark.parametrize("file", [WEIGHTS, STATEMENT])
-def test_neither_can_be_changed_behind_the_signature(signed, file):
-    with (signed / file).open("ab") as stream:
-        stream.write(b" ")
-    with pytest.raises(ValueError, match="Signature mismatch"):
-        verify(signed)
-
-
 def test_what_is_signed_names_the_files_of_the_statement_by_the_same_digests(signed):
     bundle = json.loads((signed.parent / "model.sig").read_text())
     payload = json.loads(base64.b64decode(bundle["dsseEnvelope"]["payload"]))

@@ -1,7 +1,6 @@
 """Whatever is not markup already is text in a page: it leaves neither its element nor its attribute, and is escaped."""
 
 import itertools
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,23 +23,11 @@ from hf_lineage.report.page import (
     draw,
     element,
     escaped,
-    every,
-    fill,
-    group,
     identifier,
     is_shown_apart,
-    linear,
-    mark,
-    path,
-    picture,
-    rect,
     round_steps,
-    shortened,
     show,
-    signed,
-    text,
     without_hint,
-    word,
 )
 from hf_lineage.signature.values import Origin
 from tests.pages import measured, report, row
@@ -86,48 +73,11 @@ def test_a_name_is_set_apart_and_cut(text):
     assert element.text_content() == printable(text * 40, LONGEST)
 
 
-def test_words_of_a_verdict_are_text():
-    assert word("<x>", "good") == '<span class="word good">&lt;x&gt;</span>'
-    assert isinstance(word("x", "bad"), Markup)
-
-
 def test_a_value_that_is_missing_is_an_error():
     with pytest.raises(UndefinedError):
         part("{{ missing }}")
     with pytest.raises(UndefinedError):
         part("{{ given.missing }}", given=1)
-
-
-def test_every_template_is_read_by_the_engine():
-    engine = page_module._environment()
-    names = engine.list_templates(extensions=["j2"])
-    assert len(names) > 5
-    for name in names:
-        engine.get_template(name)
-
-
-@pytest.mark.parametrize("name", ["tree.html.j2", "report.html.j2"])
-def test_a_page_without_its_values_is_an_error(name):
-    with pytest.raises(UndefinedError):
-        fill(name)
-
-
-def test_a_page_sends_nobody_where_it_was_opened_and_runs_nothing():
-    source = """{% extends "page.html.j2" %}{% block title %}{{ name }}{% endblock %}
-{% block header %}{% endblock %}{% block main %}{{ words }}{% endblock %}"""
-    page = page_module._environment().from_string(source).render(name="A <title>", words="text & more")
-    assert '<meta name="referrer" content="no-referrer">' in page
-    assert "default-src 'none'" in page
-    assert "<title>A &lt;title&gt;</title>" in page
-    assert re.search(r"<main>\s*text &amp; more\s*</main>", page)
-
-
-def test_a_table_is_named_and_reached_with_the_keyboard():
-    made = part('{{ parts.table(("A", "B"), rows, "two things") }}', rows=[("<x>", "1"), ("", "2")])
-    assert 'role="region" aria-label="two things" tabindex="0"' in made
-    assert '<th scope="col">A</th>' in made
-    assert '<tr><th scope="row">&lt;x&gt;</th><td>1</td></tr>' in made
-    assert "<tr><td></td><td>2</td></tr>" in made
 
 
 @pytest.mark.parametrize("hint", HINTS)
@@ -159,8 +109,6 @@ def test_any_finding_has_its_tables_its_bars_and_its_sentences():
 
 
 A, B = "a" * 40, "b" * 40
-
-
 WEIGHTS, FILE = (Origin(kind) for kind in ("weights", "file"))
 
 
@@ -202,32 +150,6 @@ def test_any_text_is_the_text_and_the_attribute_that_it_was_given_as_svg(content
     assert dict(shown.attrib) == {"aria-label": whole[1]}
 
 
-@pytest.mark.parametrize(
-    ("shape", "written"),
-    [
-        (rect(1 / 3, 0, 2, 1), '<rect x="0.333333" y="0" width="2" height="1"></rect>'),
-        (path("M0 0", "line", fill="none"), '<path d="M0 0" fill="none" class="line"></path>'),
-        (text("<", 1, 2, anchor="end"), '<text x="1" y="2" text-anchor="end" class="tick">&lt;</text>'),
-        (text("a", 1, 2, ""), '<text x="1" y="2">a</text>'),
-        (group(rect(0, 0, 1, 1), kind="cells"), f'<g class="cells">{rect(0, 0, 1, 1)}</g>'),
-        (mark("circle", 1, 2, 3, "dot"), '<circle cx="1" cy="2" r="3" class="dot"></circle>'),
-        (mark("square", 1, 2, 3, "dot"), '<rect x="-2" y="-1" width="6" height="6" class="dot"></rect>'),
-        (mark("diamond", 1, 2, 3, "dot"), '<path d="M-2 2l3 -3l3 3l-3 3z" class="dot"></path>'),
-    ],
-)
-def test_a_shape_is_written_as(shape, written):
-    assert shape == written
-
-
-def test_a_picture_is_told_in_words():
-    root = etree.fromstring(picture("chart", (10, 20.5), [], "<what>", "x", "more"))
-    assert (root.get("role"), root.get("viewBox"), root.get("class")) == ("img", "0 0 10 20.5", "chart")
-    told = {one.get("id"): one.text for one in root}
-    assert (told[root.get("aria-labelledby")], told[root.get("aria-describedby")]) == ("<what>", "more")
-    plain = etree.fromstring(picture("small", (1, 1), [], "a bar"))
-    assert (plain.get("aria-label"), len(plain), plain.get("aria-describedby")) == ("a bar", 0, None)
-
-
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.013, 0.021), (0, 1e-9), (-40, 3e5), (0.97, 0.9701)])
 def test_steps_are_even_lie_within_and_are_neither_few_nor_many(low, high):
     steps = round_steps(low, high, 4)
@@ -235,18 +157,3 @@ def test_steps_are_even_lie_within_and_are_neither_few_nor_many(low, high):
     assert all(low <= step <= high for step in steps)
     widths = [after - before for before, after in itertools.pairwise(steps)]
     assert widths == pytest.approx([widths[0]] * len(widths))
-
-
-def test_a_scale_leads_from_values_to_pixels():
-    assert [linear(0, 2, 10, 20)(value) for value in (0, 1, 2)] == [10, 15, 20]
-    assert linear(1, 1, 10, 20)(1) == 10
-
-
-def test_numbers_of_layers_are_left_out_by_halves():
-    assert [every(apart) for apart in (0.1, 1, 1.01, 4, 5)] == [1, 1, 2, 4, 8]
-
-
-def test_words_are_cut_and_minus_signs_are_real():
-    assert (shortened("org/models", 9), shortened("org/model", 9)) == ("org/mode…", "org/model")
-    assert shortened("a\nb", 9) == "a\\nb"
-    assert signed("-1e-05") == "−1e−05"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_lineage import Options, check, compare
+from hf_lineage import Options, check
 from hf_lineage.checking.report import Report
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.report import FORMATS
@@ -97,11 +97,6 @@ def test_no_message_holds_a_link_or_a_placeholder(hostile_report):
         if "a link" in result["message"]["text"] and result["ruleId"] == "lineage/unrelated"
     }
     assert text.startswith(r"\[a link\](https://evil.example) @everyone {{0}} ${{{{ secrets.TOKEN }}}}")
-
-
-def test_compared_models_can_be_reported_too(folder):
-    report = compare(str(folder), str(folder))
-    assert log(report)["runs"][0]["results"][0]["ruleId"] == "lineage/inherited"
 
 
 def rendered(*rows):

@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 
 import pytest
@@ -10,9 +9,11 @@ from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
 from hf_lineage.evidence.unit_comparison import judge_framed
+from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.lora.gradient_alignment import judge_trace
-from hf_lineage.report import FORMATS, renderer, wording
-from hf_lineage.report.findings import state_outcome
+from hf_lineage.report import FORMATS, units, wording
+from hf_lineage.report.findings import describe_report, state_outcome
+from tests import pages
 from tests.evidence.test_unit_comparison import IN_ORDER, INDEPENDENT, SHUFFLED
 from tests.example_evidence import evidence, trace
 from tests.pages import document
@@ -60,11 +61,6 @@ def test_the_json_fits_its_schema_and_says_what_the_units_show():
     assert claims[0]["units"]["calibration"]["pairs"] > 1000
 
 
-@pytest.mark.parametrize("name", ["text", "markdown", "html", "sarif", "json"])
-def test_every_format_shows_it(name):
-    assert "calibrated" in renderer(name)(EVERY, explain=True)
-
-
 WEAK = 2.0
 """A statistic that no permutation reaches, and yet less than is predicted of such an adapter."""
 
@@ -106,13 +102,48 @@ def test_every_format_for_people_shows_the_verdict_the_projections_and_p(name):
     assert "value z 12.1" in text.lower()
 
 
-def test_an_alert_has_the_p_value_and_says_that_a_trace_is_weak():
-    unrelated, weak = json.loads(shown("sarif", trace(0.5), trace(WEAK)))["runs"][0]["results"]
-    assert unrelated["properties"]["pValue"] > 0.01
-    assert "score" not in unrelated["properties"]
-    assert (weak["ruleId"], weak["level"]) == ("lineage/weak", "warning")
+LANGUAGE = pages.row(layers=6, mlp=pages.measured())
+TOWER = replace(pages.row(base="org/tower", layers=4, mlp=pages.measured()), part="vision")
+UNREAD = replace(TOWER, part="audio", verdict=Verdict(Code.NO_BASE, "it stands nowhere"))
 
 
-@pytest.mark.parametrize("name", ["text", "markdown", "html", "github"])
-def test_a_weak_trace_is_called_so_in_every_format_for_people(name):
-    assert "RELATED weak" in " ".join(shown(name, trace(WEAK)).split())
+def named(told):
+    return [maker.name for maker, _ in describe_report(told)]
+
+
+def test_a_row_a_part_with_its_base_and_what_is_inherited():
+    finding = units.describe_parts([], pages.report(LANGUAGE, TOWER, UNREAD))
+    share = finding.tables[0].rows[0][3]
+    assert share.endswith("%")
+    assert finding.tables[0].rows == (
+        ("the model itself", "org/base", LANGUAGE.verdict.label, share),
+        ("vision", "org/tower", TOWER.verdict.label, share),
+        ("audio", "org/tower", "UNDECIDED no-base", ""),
+    )
+    assert [bar.label for bar in finding.picture.bars] == ["the model itself: org/base", "vision: org/tower"]
+    assert [(one["part"], one["verified"]) for one in finding.values][1:] == [
+        ("vision", TOWER.verdict.verified),
+        ("audio", False),
+    ]
+    assert finding.values[2]["inherited"] is None
+
+
+def test_a_tower_that_comes_from_nowhere_is_drawn_pale():
+    stranger = replace(TOWER, verdict=replace(TOWER.verdict, code=Code.UNRELATED))
+    assert [bar.pale for bar in units.describe_parts([], pages.report(LANGUAGE, stranger)).picture.bars] == [
+        False,
+        True,
+    ]
+
+
+def test_a_model_of_one_part_has_no_such_table():
+    assert "parts" in named(pages.report(LANGUAGE, TOWER))
+    assert "parts" not in named(pages.report(LANGUAGE))
+    assert "parts" not in named(pages.report(TOWER))
+
+
+def test_names_of_bases_are_no_markup():
+    hostile = replace(pages.row(base="<script>alert(1)</script>", layers=6, mlp=pages.measured()), part="<b>vision")
+    page = FORMATS["html"](pages.report(LANGUAGE, hostile), True)
+    assert "<script>alert" not in page
+    assert "<b>vision" not in page

@@ -2,16 +2,13 @@
 
 from dataclasses import replace
 
-import numpy as np
-import pytest
-
 from hf_lineage.evidence.executed import Executed
 from hf_lineage.evidence.p_values import EmpiricalNull
 from hf_lineage.evidence.verdict import Code, ExitCode, Verdict, Word
 from hf_lineage.report import verdicts, wording
 from hf_lineage.report.page import SIGNS
 from hf_lineage.report.verdicts import CODES, describe_limits, sentences, texts
-from tests.example_evidence import evidence, inheriting, null, trace
+from tests.example_evidence import evidence, trace
 from tests.pages import measured, report, row
 
 
@@ -39,55 +36,12 @@ def test_there_is_advice_for_every_code_in_sentences_of_at_most_25_words():
         assert not text.headline.endswith(".")
 
 
-NULL = null(0.5, np.arange(1000) / 1000, coordinates=64)
-
-
-def test_98_of_100_permutations_lie_in_the_range():
-    low, high = NULL.range
-    assert (low, high) == (pytest.approx(0.00999), pytest.approx(0.98901))
-    assert np.mean((NULL.scores >= low) & (NULL.scores <= high)) == pytest.approx(0.98)
-
-
-@pytest.mark.parametrize(
-    ("measured", "draw"),
-    [
-        (evidence(), False),
-        (evidence(shares=()), False),
-        (evidence(analyses=3), True),
-        (evidence(inherited=inheriting(1, 1, 1, 1, error=0.01)), True),
-    ],
-    ids=["everything read", "no units", "some layers", "some units"],
-)
-def test_figures_rest_on_a_draw_where_layers_or_units_were_drawn(measured, draw):
-    assert wording.drawn(measured) is draw
-
-
 KNOWN = EmpiricalNull({"x": 0.1, "y": -0.1, "z": 0.0}, "a\nb", alpha=0.3)
 
 
 def test_independent_models_that_were_named_are_counted_and_their_source_is_escaped():
     *_, last = verdicts.null_sentences(evidence(empirical=KNOWN))
     assert last == "empirical null: 3 independent models reach 0.1; a\\nb, p = 0.25; another null decides"
-
-
-def test_a_row_names_both_layers_their_cosine_what_is_inherited_and_both_concentrations():
-    measured = evidence(score=0.5, layers=((2, 3, 5, 7), (10, 11, 12, 13)), shares=(1.0, 0.5, 0.25, 0.0))
-    measured = replace(
-        measured,
-        comparison=replace(
-            measured.comparison,
-            pairs=(np.arange(4), np.array([1, 0, 2, 3])),
-            similarity=np.array([[0, 0.9, 0, 0], [0.8, 0, 0, 0], [0, 0, 0.7, 0], [0, 0, 0, -0.6]]),
-            concentration=(np.array([1.0, 2, 3, 4]), np.array([5.0, 6, 7, 8])),
-        ),
-    )
-    assert list(verdicts.layer_rows(measured)) == [
-        (2, 11, 0.9, 0.5, 1.0, 6.0),
-        (3, 10, 0.8, 1.0, 2.0, 5.0),
-        (5, 12, 0.7, 0.25, 3.0, 7.0),
-        (7, 13, -0.6, 0.0, 4.0, 8.0),
-    ]
-    assert [line[3] for line in verdicts.layer_rows(replace(measured, inherited=None))] == [None] * 4
 
 
 def test_layers_that_come_from_others_than_those_of_their_number_are_named_in_runs():
@@ -101,7 +55,6 @@ def test_layers_that_come_from_others_than_those_of_their_number_are_named_in_ru
 
 
 ONE = row(mlp=measured())
-
 LIMITS = (*sentences("limits").values(), sentences("weights")["stored"])
 
 

@@ -50,33 +50,10 @@ def test_a_row_that_was_measured_has_a_line_for_each_path_and_names_its_base_onc
     assert {len(line) for line in lines} == {len(COLUMNS)}
 
 
-def test_a_row_that_was_not_measured_has_one_line_without_figures():
-    damaged = row(Verdict(Code.DAMAGED, "gone"))
-    assert list(wording.cells(damaged)) == [("org/base", "finetune", "-", "-", "-", "-", "UNDECIDED damaged")]
-    assert wording.line(damaged) == ("org/base", "-", "-", "-", "UNDECIDED damaged")
-
-
 def test_without_explaining_a_row_has_one_line_of_what_decided_and_neither_relation_nor_path():
     measured = row(judged(mlp=evidence(score=0.9734), query_key=evidence(score=0.4, shares=())))
     assert wording.line(measured) == ("org/base", "0.400", "-", "0.001", "RELATED embedding")
     assert columns(report(measured)) == ("Declared base", "Score", "Inherited", "p", "Verdict")
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "number"),
-    [
-        ((Verdict(Code.INHERITED), Verdict(Code.UNRELATED)), 1),
-        ((Verdict(Code.UNRELATED), Verdict(Code.DAMAGED)), 1),
-        ((Verdict(Code.INCONCLUSIVE), Verdict(Code.UNRELATED), Verdict(Code.UNRELATED)), 1),
-        ((Verdict(Code.INHERITED), Verdict(Code.PART, accepted=True)), 1),
-        ((Verdict(Code.INHERITED), Verdict(Code.INHERITED)), 0),
-        ((Verdict(Code.EMBEDDING), Verdict(Code.INHERITED)), 0),
-    ],
-)
-def test_the_worst_row_is_the_first_of_those_that_make_the_outcome(verdicts, number):
-    rows = [row(verdict) for verdict in verdicts]
-    assert report(*rows).worst is rows[number]
-    assert report().worst is None
 
 
 def test_the_path_that_decided_says_what_all_say_and_is_the_weakest_of_those():
