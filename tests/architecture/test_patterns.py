@@ -21,16 +21,6 @@ def test_the_stack_with_the_most_matrices_comes_first():
     assert found[0].tensors == {"a": MATRIX, "b": MATRIX}
 
 
-def test_a_number_that_never_changes_is_no_layer():
-    (found,) = find_groups(shapes("0.model.h.{n}.a"))
-    assert found.prefix == "0.model.h.{layer}"
-
-
-def test_a_single_layer_is_one_where_nothing_has_two():
-    (found,) = find_groups(shapes("h.{n}.a", layers=1))
-    assert (found.prefix, found.depth) == ("h.{layer}", 1)
-
-
 def test_numbers_with_a_gap_are_no_layers():
     assert find_groups({"h.0.a": MATRIX, "h.2.a": MATRIX}) == ()
 

@@ -22,11 +22,8 @@ from hf_lineage.architecture.schema import (
     Factorization,
     Lora,
     MatrixSet,
-    as_names,
     as_sets,
-    as_stacks,
     fingerprint,
-    prefixes,
 )
 from tests.adapters import pair, written
 from tests.models import spoil, tiny_gpt2, tiny_llama
@@ -123,47 +120,6 @@ def test_every_key_is_read_when_a_model_is_extracted_or_an_adapter_is_tested(tmp
     more = read_by_extracting(tiny_gpt2(tmp_path / "gpt2"), "gpt2", monkeypatch)
     for struct in STRUCTS:
         assert set(keys(struct)) - read[struct.__name__] - more[struct.__name__] == set()
-
-
-def test_a_key_that_nothing_reads_is_noticed(tmp_path, monkeypatch):
-    wider = msgspec.defstruct("MatrixSet", [("colour", str, "red")], bases=(MatrixSet,), frozen=True, kw_only=True)
-    read = read_by_extracting(tiny_gpt2(tmp_path / "gpt2"), "gpt2", monkeypatch, MatrixSet=wider)
-    assert set(keys(wider)) - read["MatrixSet"] == {"colour"}
-
-
-@pytest.mark.parametrize("struct", STRUCTS)
-def test_an_unknown_key_is_refused(struct):
-    with pytest.raises(msgspec.ValidationError, match=r"unknown field `colour`|missing required field"):
-        msgspec.convert({"colour": "red"}, struct)
-
-
-def test_one_name_or_several_are_a_tuple():
-    assert as_names("a") == ("a",)
-    assert as_names(("a", "b")) == ("a", "b")
-    assert as_names(()) == ()
-
-
-def test_what_is_said_once_is_said_of_every_stack():
-    assert as_stacks("a") == {"": ("a",)}
-    assert as_stacks({"encoder": "a", "decoder": ("b", "c")}) == {"encoder": ("a",), "decoder": ("b", "c")}
-
-
-def test_sets_that_a_layer_may_lack_are_left_out():
-    one = MatrixSet(up="u", down="d")
-    assert as_sets(one) == as_sets((None, one)) == (one,)
-    assert as_sets((None,)) == ()
-    assert list(Branches(mlp=(None, one)).everything()) == [one]
-
-
-def test_every_prefix_of_every_stack_is_named():
-    both = Factorization(
-        name="x",
-        classes=("X",),
-        layers={"encoder": ("e.{layer}", "f.{layer}"), "decoder": "d.{layer}"},
-        normalization="rms_norm",
-        branches=Branches(),
-    )
-    assert prefixes(both) == ("e.{layer}", "f.{layer}", "d.{layer}")
 
 
 FOUND = {found.name: found for found in factorizations()}
