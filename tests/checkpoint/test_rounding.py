@@ -42,13 +42,6 @@ def test_the_bits_of_a_quantization_are_found_in_what_it_leaves(weights, bits, g
     assert grid.bits == bits
 
 
-@pytest.mark.parametrize(("bits", "dtype"), [(2, "BF16"), (4, "BF16"), (6, "BF16"), (8, "F32")])
-def test_so_are_those_of_one_for_which_zero_is_not_on_the_grid(weights, bits, dtype):
-    grid = find_grid(stored(quantized(weights, bits, 32, "offset"), dtype), DIGITS[dtype])
-    assert grid is not None
-    assert grid.bits == bits
-
-
 @pytest.mark.parametrize("bits", [4, 8])
 def test_one_scale_for_the_whole_matrix_is_found(weights, bits):
     grid = find_grid(quantized(weights, bits, weights.size), DIGITS["F32"])

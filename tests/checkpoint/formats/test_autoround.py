@@ -44,18 +44,6 @@ def test_the_layout_is_that_of_gptq_where_nothing_is_said(tmp_path):
         np.testing.assert_allclose(first[module], matrices(BASE)[module], atol=0.1)
 
 
-def test_single_matrices_may_have_other_bits(tmp_path):
-    names = [name for name, matrix in matrices(BASE).items() if matrix.shape[0] == 256]
-
-    def pack(matrix):
-        return test_gptq.gptq(bits=8 if matrix.shape[0] == 256 else 4, index=False)(matrix)
-
-    extra = {name: {"bits": 8, "data_type": "int"} for name in names} | {"model.norm": 7}
-    stored = decoded(repacked(BASE, tmp_path / "model", pack, **ROUND, extra_config=extra))
-    for module, matrix in matrices(BASE).items():
-        np.testing.assert_allclose(stored[module], matrix, atol=4e-3 if module in names else 0.1)
-
-
 @pytest.mark.parametrize(
     ("stated", "message"),
     [

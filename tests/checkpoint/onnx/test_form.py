@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from hf_lineage import Options, compare
 from hf_lineage.architecture.registry import lookup
 from hf_lineage.checkpoint.foreign import foreign_model
-from hf_lineage.checkpoint.foreign_tensors import Piece, name_in_out, split_rows, strip_common_prefix
+from hf_lineage.checkpoint.foreign_tensors import Piece, name_in_out, split_rows
 from hf_lineage.checkpoint.onnx.form import name_tensors, open_onnx, read_graph
 from hf_lineage.checkpoint.weight_files import weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare
@@ -27,9 +27,8 @@ from hf_lineage.source.headers import opened
 from tests import onnx_models
 from tests.checkpoint.onnx.test_weights import product
 from tests.conformance.models import tiny_model
-from tests.invoking import lineage
 from tests.long import first_of
-from tests.models import EXAMPLES, card, family, fine_tuned, open_checkpoint
+from tests.models import EXAMPLES, fine_tuned, open_checkpoint
 from tests.onnx_models import QUANTIZATIONS
 
 LLAMA, GPT2, BERT, PHI3 = (
@@ -97,12 +96,6 @@ def test_what_transformers_stores_the_other_way_is_turned():
     assert name_in_out(GPT2) == {"attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"}
     shapes = {"h.0.mlp.c_fc.weight": (16, 4), "h.0.mlp.c_fc.bias": (16,), "wte.weight": (50, 4)}
     assert [piece.turned for piece in name_tensors(GPT2, shapes, {})] == [True, False, False]
-
-
-def test_what_all_names_begin_with_is_taken_off_for_a_suggestion():
-    assert [*strip_common_prefix({"a.b.c.weight": (1,), "a.b.d.weight": (1,)})] == ["c.weight", "d.weight"]
-    assert [*strip_common_prefix({"a.weight": (1,), "b.weight": (1,)})] == ["a.weight", "b.weight"]
-    assert strip_common_prefix({}) == {}
 
 
 ALL = Options(paths=("mlp", "value_output", "query_key"), seed=0)
@@ -209,14 +202,6 @@ def test_matrices_without_any_name_are_found_through_their_biases(graphs, tmp_pa
         assert verdict(base, bare).code == expected
 
 
-def test_matrices_whose_place_nothing_tells_are_not_guessed(graphs, tmp_path):
-    _, file = graphs("llama")
-    bare = again(file, tmp_path / "bare", lambda source, target: onnx_models.changed(source, target, onnx_models.bare))
-    outcome = verdict(BASES["llama"], bare)
-    assert outcome.code == "unsupported"
-    assert "43 matrices whose place in the model is unknown;" in outcome.reason
-
-
 def test_a_graph_without_a_configuration_is_read_as_the_class_that_the_user_names(graphs, tmp_path):
     base, _ = graphs("bert base")
     _, file = graphs("bert child")
@@ -228,26 +213,6 @@ def test_a_graph_without_a_configuration_is_read_as_the_class_that_the_user_name
         ("num_attention_heads", "n_head", "n_heads"), 4
     )
     assert verdict(base, alone, Options(paths=ALL.paths, seed=0, as_class="BertModel")).code == "inherited"
-
-
-@pytest.mark.long
-def test_a_repository_of_graphs_is_checked_by_the_most_precise_one(graphs, tmp_path, monkeypatch):
-    hub = family(tmp_path / "hub")
-    source, file = graphs("llama")
-    model = hub / "fern/onnx"
-    (model / "onnx").mkdir(parents=True)
-    shutil.copy(file, model / "onnx/model.onnx")
-    onnx_models.dynamic(file, model / "onnx/model_quantized.onnx")
-    shutil.copy(source / "config.json", model)
-    shutil.copytree(BASES["llama"], hub / "acme/llama")
-    card(model, "acme/llama", "quantized")
-    plain = lineage("check", "fern/onnx", "--local-hub", hub)
-    assert (plain.code, "VERIFIED" in plain.out) == (0, True)
-    assert "onnx/model.onnx was read, the most precise" in " ".join(plain.out.split())
-    chosen = lineage("check", "fern/onnx", "--local-hub", hub, "--file", "onnx/model_quantized.onnx")
-    assert "onnx/model_quantized.onnx was read, as it was named" in " ".join(chosen.out.split())
-    missing = lineage("check", "fern/onnx", "--local-hub", hub, "--file", "onnx/model_q4.onnx")
-    assert (missing.code, "has no file onnx/model_q4.onnx" in missing.error) == (2, True)
 
 
 def test_what_leads_to_no_output_of_the_graph_does_not_count(graphs, tmp_path):
