@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import Codes, filled_ends, least, slack, uniform
-from hf_lineage.checkpoint.formats.fp8 import float_codes, mxfp4, nvfp4
-from hf_lineage.checkpoint.formats.grid import Grid, across, down, exponents, finite, words
+from hf_lineage.checkpoint.codes import Codes, integers
+from hf_lineage.checkpoint.formats.fp8 import float_codes, four_bits
+from hf_lineage.checkpoint.formats.grid import Grid, across, down, finite, words
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, pair
-from hf_lineage.checkpoint.tensor import Decode, TensorInfo
+from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 
 WORDS, BYTES, EIGHT = frozenset({"I32"}), frozenset({"I8"}), frozenset({"F8_E4M3", "F8_E5M2", "I8"})
 POWERS = frozenset({"U8", "F8_E8M0"})
 SCALES = POWERS | {"F32", "F16", "BF16"}
 INDICES = frozenset({"I32", "I64"})
+INT = "INT{} of compressed-tensors"
 PACKED, SCALE, ZERO, ORDER, SHAPE = (
     ".weight_packed",
     ".weight_scale",
@@ -78,8 +79,8 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     if module.parts[PACKED].dtype in WORDS:
         return _words(module, stated)
     if ".weight_global_scale" in module.parts:
-        return nvfp4(module, PACKED, SCALE, ".weight_global_scale", divides=True)
-    return mxfp4(module, PACKED, SCALE)
+        return four_bits(module, PACKED, SCALE, ".weight_global_scale", divides=True)
+    return four_bits(module, PACKED, SCALE)
 
 
 def _plain(module: Module, stated: Settings) -> TensorInfo:
@@ -94,14 +95,15 @@ def _plain(module: Module, stated: Settings) -> TensorInfo:
     dtype, scales = module.parts[".weight"].dtype, module.parts[SCALE].dtype
     codes = float_codes("FP8", decode, dtype, grid.block, scales)
     if dtype in BYTES:
-        codes = _codes(8, decode, grid, scales, scheme.symmetric, (0x80, 0x7F))
+        shifted = not scheme.symmetric
+        codes = integers(INT.format(8), decode, 8, grid.block, scales, (0x80, 0x7F), both=shifted, zero=shifted)
     return TensorInfo(shape, module.names(*ends), decode, itemsize=4, codes=codes)
 
 
 def _decode_plain(name: str, grid: Grid, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
     stored, scales, *zero_points = parts
     zeros = zero_points[0].astype(np.float32).reshape(grid.cells) if zero_points else None
-    return grid.widened(stored, _scales(name, grid, scales), zeros)
+    return grid.widened(stored, finite(f"{name}{SCALE}", scales).reshape(grid.cells), zeros)
 
 
 def _words(module: Module, stated: Settings) -> TensorInfo:
@@ -122,27 +124,11 @@ def _words(module: Module, stated: Settings) -> TensorInfo:
         module.shape(ZERO, BYTES if whole else WORDS, (1,) if whole else (words(shape[0], bits), grid.cells[1]))
         ends.append(ZERO)
     decode = functools.partial(_decode_words, module.start, grid, bits, ORDER in ends)
-    codes: Codes | str = _codes(bits, decode, grid, module.parts[SCALE].dtype, scheme.symmetric, (0x00, 0xFF))
+    scales, shifted = module.parts[SCALE].dtype, not scheme.symmetric
+    codes: Codes | str = integers(INT.format(bits), decode, bits, grid.block, scales, both=shifted, zero=shifted)
     if ORDER in ends:
         codes = "a quantizer that orders columns by calibration data rounds many numbers away from the nearest value"
     return TensorInfo(shape, module.names(*ends), decode, itemsize=4, codes=codes)
-
-
-def _codes(bits: int, decode: Decode, grid: Grid, scales: str, symmetric: bool, ends: tuple[int, int]) -> Codes:
-    """Return the grid of integers of so many bits."""
-    levels = uniform(2**bits)
-    return Codes(
-        f"INT{bits} of compressed-tensors",
-        *filled_ends(0, *ends),
-        decode,
-        levels,
-        grid.block,
-        both=not symmetric,
-        zero=not symmetric,
-        slack=slack(levels, scales),
-        least=least(levels, scales),
-        reach=1.55,  # the library divides by half a step less than the steps that there are
-    )
 
 
 def _decode_words(
@@ -160,7 +146,7 @@ def _decode_words(
             zeros += zero_points.astype(np.float32)
         else:
             down(zero_points, bits)(slice(0, len(zeros)), zeros)
-    return grid.decoded(across(packed, bits), _scales(name, grid, scales), zeros)
+    return grid.decoded(across(packed, bits), finite(f"{name}{SCALE}", scales).reshape(grid.cells), zeros)
 
 
 def _reordered(name: str, grid: Grid, groups: NDArray[Any]) -> Grid:
@@ -189,10 +175,6 @@ def _fitting(module: Module, shape: tuple[int, int], bits: int, stated: Settings
         f"{module.start} has {bits} bits, shape {shape} and scales of shape {scales}, which no group of "
         "`config_groups` in config.json describes; have both saved again"
     )
-
-
-def _scales(name: str, grid: Grid, stored: NDArray[Any]) -> NDArray[np.float32]:
-    return finite(f"{name}{SCALE}", exponents(stored) if stored.dtype.itemsize == 1 else stored).reshape(grid.cells)
 
 
 def _shape(name: str, stored: NDArray[Any]) -> tuple[int, int]:

@@ -33,8 +33,6 @@ def not_decoded(how: str) -> NothingToCompare:
 class Plain:
     """Floating-point numbers; tensors of other number formats, such as counters, are listed and cannot be read."""
 
-    name: str = "plain"
-
     def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
         """Return False if `config.json` names a quantization and some tensor is not stored in floating point."""
         packed = any(tensor.dtype not in FLOATS for tensor in stored.values())
@@ -260,9 +258,8 @@ class Quantized:
                 )
         return tensors | dict(PLAIN.tensors(rest, config))
 
-    def first_read(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> list[str]:
+    def first_read(self, stored: Mapping[str, StoredTensor]) -> list[str]:
         """Return the names of the stored tensors whose bytes `tensors` reads."""
-        del config
         kinds = self._kinds(stored).values()
         return [f"{module.start}{end}" for module in kinds for end in self.described if end in module.parts]
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import Codes, filled_ends, least, slack, uniform
+from hf_lineage.checkpoint.codes import Codes, integers
 from hf_lineage.checkpoint.formats.fp8 import float_codes
 from hf_lineage.checkpoint.formats.grid import Grid, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, not_decoded
@@ -53,18 +53,7 @@ def eight_bits(name: str, decoded: Decode, grid: Grid, dtypes: tuple[str, str], 
     dtype, scales = dtypes
     if dtype != "I8":
         return float_codes(f"FP8 of {name}", decoded, dtype, grid.block, scales)
-    levels, ends = uniform(256), filled_ends(0, 0x80, 0x7F)
-    return Codes(
-        f"INT8 of {name}",
-        *ends,
-        decoded,
-        levels,
-        grid.block,
-        both,
-        slack(levels, scales),
-        least(levels, scales),
-        reach=1.55,
-    )
+    return integers(f"INT8 of {name}", decoded, 8, grid.block, scales, (0x80, 0x7F), both=both)
 
 
 def torchao_decode(grid: Grid, name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
@@ -89,10 +78,8 @@ def quanto_matrix(module: Module, stated: Settings) -> TensorInfo:
     if scales not in ((shape[0], 1), (1, 1), (1,), ()):
         raise module.damaged(f"has scales of shape {scales}, which do not fit the rows of a matrix of {shape}")
     grid, names = Grid(shape, shape if scales != (shape[0], 1) else (1, shape[1])), module.names(DATA, QUANTO_SCALE)
-    decoded, dtypes = (
-        functools.partial(torchao_decode, grid, names[1]),
-        (module.parts[DATA].dtype, module.parts[QUANTO_SCALE].dtype),
-    )
+    decoded = functools.partial(torchao_decode, grid, names[1])
+    dtypes = module.parts[DATA].dtype, module.parts[QUANTO_SCALE].dtype
     return TensorInfo(shape, names, decoded, itemsize=4, codes=eight_bits("quanto", decoded, grid, dtypes))
 
 
