@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import check, compare
 from hf_lineage.checkpoint.foreign import DEEPEST, WRAPPERS, foreign_model, wrapping
-from hf_lineage.checkpoint.onnx.form import GRAPH
+from hf_lineage.checkpoint.onnx.form import Onnx
 from hf_lineage.checkpoint.weight_files import find_weights, weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError
 from hf_lineage.hub.repo import RepoRef
@@ -183,7 +183,7 @@ def folder(tmp_path):
 def chosen(repo):
     """The name of the form in which a repository is read, and the files that were chosen."""
     model = foreign_model(repo)
-    return model.form.name, model.files
+    return model.end[1:], model.files
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_an_encoder_is_read_with_the_decoder_that_is_stored_like_it(folder):
 )
 def test_what_transformers_loads_comes_first(folder, names, form):
     model = foreign_model(folder(*names))
-    assert (model and model.form.name) == form
+    assert (model and model.end[1:]) == form
 
 
 @pytest.mark.parametrize(("file", "form"), [("onnx/model_q4.onnx", "onnx"), ("a-Q8_0.gguf", "gguf")])
@@ -277,7 +277,7 @@ def test_a_file_that_is_not_there_or_of_another_kind_is_an_error_of_the_option(f
 def test_a_graph_and_what_lies_beside_it_is_told(tmp_path):
     for name in ("model.onnx", "model_q4.onnx"):
         onnx.save(product(), tmp_path / name)
-    told = GRAPH.format("model.onnx")
+    told = Onnx.remark.format("model.onnx")
     assert find_weights(RepoRef("org/model", tmp_path)).notes() == (
         told,
         "model.onnx was read, the most precise ONNX file by its name that can be read; name another by its path, or "

@@ -18,7 +18,7 @@ from hf_lineage import Options, compare
 from hf_lineage.architecture.registry import lookup
 from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.checkpoint.foreign_tensors import Piece, name_in_out, split_rows
-from hf_lineage.checkpoint.onnx.form import name_tensors, open_onnx, read_graph
+from hf_lineage.checkpoint.onnx.form import Onnx, name_tensors, read_graph
 from hf_lineage.checkpoint.weight_files import weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef, resolve
@@ -358,10 +358,10 @@ def test_a_graph_whose_matrices_nothing_names_or_that_has_none_is_not_read(folde
     bare.graph.node[0].input[1] = bare.graph.initializer[0].name = "onnx::MatMul_1"
     repo = saved(folder, bare)
     with pytest.raises(NothingToCompare, match="multiplies with 1 matrices whose place in the model is unknown;"):
-        open_onnx(repo, [FILE])
+        Onnx(repo, (FILE,)).open()
     empty = helper.make_model(helper.make_graph([], "g", [], [helper.make_tensor_value_info("y", 1, None)]))
     with pytest.raises(NothingToCompare, match="has no product with a stored matrix;"):
-        open_onnx(saved(folder, empty, "a.onnx"), ["a.onnx"])
+        Onnx(saved(folder, empty, "a.onnx"), ("a.onnx",)).open()
 
 
 def test_a_damaged_file_is_not_passed_over(folder):
