@@ -122,14 +122,6 @@ def test_what_the_class_does_not_save_and_every_second_name_is_unaccounted_for(a
     assert tensors_of("LlamaForCausalLM", LLAMA, beside=BESIDE | added).unaccounted == unaccounted
 
 
-def test_nothing_is_known_of_a_class_of_another_library_or_of_another_factorization():
-    _, llama = lookup({"architectures": ["LlamaForCausalLM"]})
-    shapes = dict.fromkeys((f"{LAYER}.{name}" for name in LLAMA | SHARED), (4, 4))
-    for architecture in ("AClassOfAnotherLibrary", "Qwen3MoeForCausalLM"):
-        known = world(architecture, llama, shapes, {})
-        assert (known.outside, known.missing) == (frozenset(), ())
-
-
 STACK = "layers.0.experts.both"
 
 

@@ -35,12 +35,6 @@ def refusal(folder: Path, **files: str) -> str:
     return str(refused.value)
 
 
-def test_a_file_is_named_after_its_factorization(tmp_path):
-    (found,) = factorizations(registry(tmp_path, tiny=TINY))
-    assert (found.name, found.classes, found.layers) == ("tiny", ("TinyModel",), "h.{layer}")
-    assert (found.stored, found.gain, found.heads) == ("out_in", "plain", "num_attention_heads")
-
-
 @pytest.mark.parametrize(
     ("line", "instead", "said"),
     [

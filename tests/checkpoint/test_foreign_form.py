@@ -43,8 +43,3 @@ def test_nothing_is_read_behind_the_bound():
     one = reader(size=2**30, bound=2**21)
     with pytest.raises(HeaderError, match="has a header of more than 2 MiB; do not trust it"):
         one.skip(2**21 + 1)
-
-
-def test_a_file_that_became_shorter_is_an_error():
-    with pytest.raises(HeaderError, match="changed while it was read; run again"):
-        reader(content=b"").take(4)

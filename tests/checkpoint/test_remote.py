@@ -110,20 +110,6 @@ def test_rows_of_a_matrix_come_piece_by_piece_and_nothing_besides(online, exact)
     np.testing.assert_array_equal(rows, checkpoint.read(name)[[2, 3, 4, 9]])
 
 
-def test_pieces_that_lie_close_together_come_with_one_request(online, monkeypatch):
-    monkeypatch.setattr(ranges, "HEAD", 8)
-    for gap, requests in ((0, 3), (1000, 1)):
-        monkeypatch.setattr(reading, "GAP", gap)
-        checkpoint = open_checkpoint(resolve("acme/llama-base"))
-        stored = checkpoint.rows("model.layers.0.mlp.up_proj.weight").tensor
-        online.forget()
-        pieces = [stored.rows(slice(row, row + 1)) for row in (6, 2, 4)]
-        assert stored.rows(slice(0, 1)).size < 1000
-        rows = checkpoint.read_pieces("model.layers.0.mlp.up_proj.weight", pieces)
-        assert len(online.parts) == requests
-        np.testing.assert_array_equal(rows, checkpoint.read("model.layers.0.mlp.up_proj.weight")[[6, 2, 4]])
-
-
 def test_pieces_that_are_still_to_come_are_cancelled(online, exact):
     checkpoint = open_checkpoint(resolve("acme/llama-base"))
     stored = checkpoint.rows("model.layers.0.mlp.up_proj.weight").tensor
@@ -147,14 +133,6 @@ def test_neighbours_come_with_one_request_and_large_ones_with_several(online, ex
     name = "model.layers.1.mlp.up_proj.weight"
     checkpoint.read(name)
     assert len(online.parts) == -(-checkpoint.stored[name].size // 10_000)
-
-
-def test_requests_and_bytes_are_counted(online):
-    checkpoint = open_checkpoint(resolve("acme/llama-base"))
-    checkpoint.read("model.norm.weight")
-    on_hub = [request for request in online.requests if request.endswith(WEIGHTS)]
-    assert checkpoint.requests == len(online.parts) + len(on_hub)
-    assert checkpoint.bytes_read == online.moved()
 
 
 def test_no_more_than_eight_requests_are_open_at_once(online, exact):

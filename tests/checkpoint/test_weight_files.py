@@ -45,11 +45,6 @@ def test_without_weights_the_reason_says_what_is_there_instead(tmp_path, files, 
     assert message in str(error.value)
 
 
-def test_the_files_that_are_read_are_the_single_one_or_the_shards(tmp_path):
-    assert weight_files(repository(tiny_llama(tmp_path / "a"))) == [WEIGHTS]
-    assert weight_files(repository(shard(tiny_llama(tmp_path / "b")))) == [FIRST, SECOND]
-
-
 @pytest.mark.parametrize(
     ("files", "sentences"),
     [
@@ -141,12 +136,6 @@ class TestPickles:
             .notes()[0]
             .startswith("pytorch_model.bin may hold weights too and was not")
         )
-
-    def test_what_belongs_to_a_training_run_is_no_model(self, single):
-        (single / "pytorch_model.bin").rename(single / "model.pt")
-        torch.save({"a": torch.ones(1)}, single / "training_args.bin")
-        torch.save({"a": torch.ones(1)}, single / "optimizer.pt")
-        assert weight_files(self.allowed(single)) == ["model.pt"]
 
     def test_of_several_none_is_taken(self, single):
         torch.save({"a": torch.ones(1)}, single / "last.pt")

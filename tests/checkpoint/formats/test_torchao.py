@@ -125,18 +125,6 @@ def test_decoded_matrices_are_those_that_transformers_packed(name, tmp_path):
         np.testing.assert_allclose(stored[module], (numbers * scale).numpy(), rtol=3e-7)
 
 
-def test_a_byte_holds_four_rows_as_the_documentation_of_transformers_shows(tmp_path):
-    """The example in the docstring of `unpack_weights`."""
-
-    def pack(matrix):
-        packed = torch.tensor([[0b10100001, 0b00011000], [0b10010000, 0b00001010]], dtype=torch.uint8)
-        return {".weight": packed, ".weight_scale": torch.ones(1)}
-
-    expected = [[0, -1], [-1, 1], [-1, 1], [-1, 1], [1, 0], [0, -1], [1, -1], [1, -1]]
-    stored = decoded(repacked(BASE, tmp_path / "model", pack, **BITNET))
-    assert stored["model.layers.0.mlp.up_proj"].tolist() == expected
-
-
 @pytest.mark.parametrize("changes", [{"use_rms_norm": True}, {"linear_class": "other"}, {"linear_class": [7]}])
 def test_layers_that_compute_something_else_are_not_judged(changes, tmp_path):
     error = refused(repacked(BASE, tmp_path / "model", bitnet(), **BITNET | changes))

@@ -97,22 +97,6 @@ def test_from_the_network_the_verdict_is_that_from_disk(online, tmp_path):
     assert (there.code, scores(there)) == (here.code, scores(here))
 
 
-@pytest.mark.long
-def test_a_signature_of_a_named_file_is_not_taken_for_that_of_another(online, tmp_path):
-    folder = tmp_path / "published"
-    write(CHILDREN["llama"], folder / "a-Q8_0.gguf", kind=KINDS.Q8_0)
-    write(EXAMPLES / "otter/llama-independent", folder / "a-Q4_0.gguf", kind=KINDS.Q4_0)
-    online.publish("fern/gguf", folder)
-    for file, name in (
-        (None, "inherited"),
-        ("a-Q4_0.gguf", "unrelated"),
-        (None, "inherited"),
-        ("a-Q4_0.gguf", "unrelated"),
-    ):
-        options = Options(file=file, seed=0, budget="full")
-        assert verdict("acme/llama-base", "fern/gguf", options).code == name
-
-
 CLASSES = sorted(
     (name, kind)
     for name, entry in _table().architectures.items()
@@ -204,18 +188,6 @@ def test_the_configuration_is_that_of_the_metadata():
     }
 
 
-def test_experts_may_make_another_class():
-    assert config_of(LLAMA | {"llama.expert_count": 8})["architectures"] == ["MixtralForCausalLM"]
-    assert config_of(LLAMA | {"llama.expert_count": 0})["architectures"] == ["LlamaForCausalLM"]
-
-
-def test_layers_that_predict_further_tokens_are_not_counted():
-    config = config_of(
-        {"general.architecture": "glm4moe", "glm4moe.block_count": 47, "glm4moe.nextn_predict_layers": 1}
-    )
-    assert (config["num_hidden_layers"], config["num_nextn_predict_layers"]) == (46, 1)
-
-
 @pytest.mark.parametrize(
     ("metadata", "why"),
     [
@@ -259,26 +231,11 @@ def test_names_are_those_on_the_disk_of_the_hub():
     ]
 
 
-def test_of_a_stack_of_experts_each_has_a_name():
-    assert named(
-        "qwen3moe", "blk.0.ffn_up_exps.weight", "blk.0.ffn_up_exps.weight[0]", "blk.0.ffn_up_exps.weight[31]"
-    ) == [("model.layers.0.mlp.experts.0.up_proj.weight", None), ("model.layers.0.mlp.experts.31.up_proj.weight", None)]
-
-
 def test_a_tensor_of_a_layer_without_a_name_keeps_its_own_under_the_prefix():
     assert named("llama", "blk.3.something.weight", "blk.3.more") == [
         ("model.layers.3.something.weight", None),
         ("model.layers.3.more", None),
     ]
-
-
-def test_an_architecture_that_the_installed_package_does_not_know_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(gguf, "MODEL_ARCH_NAMES", {})
-    with pytest.raises(NothingToCompare) as caught:
-        named("llama", "blk.0.attn_q.weight")
-    assert str(caught.value) == (
-        "the installed package gguf does not know the architecture llama; `pip install --upgrade gguf`"
-    )
 
 
 def test_heads_that_are_no_number_are_refused(tmp_path):

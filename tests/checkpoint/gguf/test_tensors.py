@@ -9,11 +9,10 @@ from transformers.integrations.gguf import dequant
 from hf_lineage.checkpoint.foreign_tensors import Piece, by_pieces
 from hf_lineage.checkpoint.gguf.tensors import apply_factors
 from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef, resolve
 from tests.gguf_blocks import QUANTIZED, drawn
-from tests.gguf_models import EXAMPLES_OF_TYPES, KINDS, write
+from tests.gguf_models import KINDS, write
 from tests.models import EXAMPLES, open_checkpoint
 
 
@@ -49,24 +48,6 @@ def test_every_type_is_decoded_as_by_gguf_and_by_transformers(kind, blocks, tmp_
     if int(kind) in dequant.GGML_BLOCK:
         by_transformers = dequant.dequantize(torch.from_numpy(stored.reshape(-1)), int(kind)).numpy()
         np.testing.assert_allclose(decoded.reshape(-1), by_transformers, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize(("kind", "dtype"), EXAMPLES_OF_TYPES)
-def test_plain_numbers_are_read_as_they_are(kind, dtype, tmp_path):
-    numbers = np.arange(12, dtype=np.float32).reshape(3, 4)
-    stored = gguf.quantize(numbers, kind) if kind == KINDS.BF16 else numbers.astype(dtype)
-    found = open_checkpoint(file(tmp_path, ("a.weight", stored, kind)))
-    assert np.array_equal(single(found.read("a.weight")), numbers)
-
-
-def test_a_type_that_gguf_does_not_decode_is_a_refusal_of_that_tensor_alone(tmp_path):
-    stored = np.zeros((2, 292), np.uint8)
-    plain = np.ones((2, 4), np.float32)
-    found = open_checkpoint(file(tmp_path, ("a", stored, KINDS.Q8_K), ("b", plain, KINDS.F32)))
-    assert found.read("b").sum() == 8
-    with pytest.raises(NothingToCompare) as caught:
-        found.read("a")
-    assert str(caught.value) == "a is stored as Q8_K, which the installed package gguf does not decode"
 
 
 def test_each_expert_of_a_stack_is_read_by_itself(tmp_path, monkeypatch):

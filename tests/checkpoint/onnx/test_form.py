@@ -49,13 +49,6 @@ def test_what_wraps_the_model_is_taken_off_all_names(prefix):
     assert names(BERT, *(prefix + name for name in own)) == own
 
 
-def test_a_prefix_that_not_all_names_have_is_part_of_them():
-    assert names(LLAMA, "model.layers.0.mlp.up_proj.weight", "lm_head.weight")[0] == "model.layers.0.mlp.up_proj.weight"
-    strange = ["a.layers.0.up.weight", "b.x.weight"]
-    assert names(BERT, *strange) == strange
-    assert names(BERT) == []
-
-
 def test_names_that_onnx_runtime_shortens_are_whole_again():
     stored = [
         "model.layers.0.attn.q_proj.weight",
@@ -374,15 +367,6 @@ def test_a_damaged_file_is_not_passed_over(folder):
     clash.graph.initializer.append(numpy_helper.from_array(np.ones((40, 24), np.float32), "onnx::1"))
     with pytest.raises(CheckpointError, match=r"org/model: a\.onnx: two matrices of the ONNX graph are up\.weight"):
         read_graph(saved(folder, clash, "a.onnx"), ["a.onnx"])
-
-
-def test_tensors_of_layers_that_nothing_is_multiplied_with_do_not_count(folder):
-    model = product()
-    held = numpy_helper.from_array(np.ones((50, 4), np.float32), "layers.0.up.weight")
-    model.graph.initializer.append(held)
-    model.graph.node.append(helper.make_node("Gather", [held.name, "x"], ["z"]))
-    model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
-    assert open_checkpoint(saved(folder, model)).shapes == {"up.weight": (24, 40)}
 
 
 def test_on_the_hub_only_the_wanted_numbers_beside_the_graph_are_downloaded(online, folder):
