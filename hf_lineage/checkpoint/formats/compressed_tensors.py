@@ -7,8 +7,7 @@ a scale, and one of the groups has to fit.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,41 +34,17 @@ PACKED, SCALE, ZERO, ORDER, SHAPE = (
 )
 
 
-@dataclass(frozen=True)
-class Scheme:
-    """The quantization of the weights of one group of matrices, as config.json states it."""
-
-    bits: Any
-    symmetric: bool
-    strategy: Any
-    size: Any
-    """Numbers of a row that share a scale, or None."""
-    structure: Any
-
-    def block(self, shape: tuple[int, int]) -> tuple[int, int] | None:
-        """Return the size of the blocks of a matrix that share a scale; None where the scheme does not say it."""
-        grouped = type(self.size) is int and self.size > 0
-        strategy = self.strategy or ("group" if grouped else "channel" if self.size == -1 else "tensor")
-        if strategy in ("group", "tensor_group"):
-            return (1, self.size) if grouped else None
-        if strategy == "block":
-            return pair(self.structure)
-        return {"tensor": shape, "channel": (1, shape[1])}.get(strategy) if isinstance(strategy, str) else None
-
-
-def schemes(stated: Settings) -> Iterator[Scheme]:
-    """Yield the quantization of the weights of each group."""
-    groups = stated.get("config_groups")
-    for group in groups.values() if isinstance(groups, dict) else ():
-        weights = group.get("weights") if isinstance(group, dict) else None
-        if isinstance(weights, dict):
-            yield Scheme(
-                weights.get("num_bits", 8),
-                weights.get("symmetric", True) is not False,
-                weights.get("strategy"),
-                weights.get("group_size"),
-                weights.get("block_structure"),
-            )
+def _block(weights: Mapping[str, Any], shape: tuple[int, int]) -> tuple[int, int] | None:
+    """Return the size of the blocks of a matrix that share a scale; None where a group's settings do not say it."""
+    size: Any = weights.get("group_size")
+    strategy = weights.get("strategy")
+    grouped = type(size) is int and size > 0
+    strategy = strategy or ("group" if grouped else "channel" if size == -1 else "tensor")
+    if strategy in ("group", "tensor_group"):
+        return (1, size) if grouped else None
+    if strategy == "block":
+        return pair(weights.get("block_structure"))
+    return {"tensor": shape, "channel": (1, shape[1])}.get(strategy) if isinstance(strategy, str) else None
 
 
 def matrix(module: Module, stated: Settings) -> TensorInfo:
@@ -86,16 +61,15 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
 def _plain(module: Module, stated: Settings) -> TensorInfo:
     """Return a matrix of one byte to a number."""
     shape = module.matrix(".weight", EIGHT)
-    scheme, grid = _fitting(module, shape, 8, stated)
+    shifted, grid = _fitting(module, shape, 8, stated)
     ends = [".weight", SCALE]
-    if not scheme.symmetric:
+    if shifted:
         module.shape(ZERO, BYTES, module.parts[SCALE].shape)
         ends.append(ZERO)
     decode = functools.partial(_decode_plain, module.start, grid)
     dtype, scales = module.parts[".weight"].dtype, module.parts[SCALE].dtype
     codes = float_codes("FP8", decode, dtype, grid.block, scales)
     if dtype in BYTES:
-        shifted = not scheme.symmetric
         codes = integers(INT.format(8), decode, 8, grid.block, scales, (0x80, 0x7F), both=shifted, zero=shifted)
     return TensorInfo(shape, module.names(*ends), decode, itemsize=4, codes=codes)
 
@@ -114,17 +88,17 @@ def _words(module: Module, stated: Settings) -> TensorInfo:
     bits = next((bits for bits in range(1, 9) if (rows, words(shape[1], bits)) == (shape[0], width)), 0)
     if not bits:
         raise module.damaged(f"is packed in ({rows}, {width}) words, which do not fit a matrix of {shape}")
-    scheme, grid = _fitting(module, shape, bits, stated)
+    shifted, grid = _fitting(module, shape, bits, stated)
     ends = [PACKED, SHAPE, SCALE]
     if ORDER in module.parts:
         module.shape(ORDER, INDICES, (shape[1],))
         ends.append(ORDER)
-    if not scheme.symmetric:
+    if shifted:
         whole = grid.cells[0] == 1 < shape[0]
         module.shape(ZERO, BYTES if whole else WORDS, (1,) if whole else (words(shape[0], bits), grid.cells[1]))
         ends.append(ZERO)
     decode = functools.partial(_decode_words, module.start, grid, bits, ORDER in ends)
-    scales, shifted = module.parts[SCALE].dtype, not scheme.symmetric
+    scales = module.parts[SCALE].dtype
     codes: Codes | str = integers(INT.format(bits), decode, bits, grid.block, scales, both=shifted, zero=shifted)
     if ORDER in ends:
         codes = "a quantizer that orders columns by calibration data rounds many numbers away from the nearest value"
@@ -158,19 +132,19 @@ def _reordered(name: str, grid: Grid, groups: NDArray[Any]) -> Grid:
     return Grid(grid.shape, grid.block, columns=groups.astype(np.intp))
 
 
-def _fitting(module: Module, shape: tuple[int, int], bits: int, stated: Settings) -> tuple[Scheme, Grid]:
-    """Return the first group of config.json that fits a matrix of this shape, and its blocks."""
-    scales = module.shape(SCALE, SCALES)
-    for scheme in schemes(stated):
-        block = scheme.block(shape)
-        if scheme.bits == bits and block is not None:
+def _fitting(module: Module, shape: tuple[int, int], bits: int, stated: Settings) -> tuple[bool, Grid]:
+    """Return whether the first group of config.json that fits a matrix has zero points, and the matrix's blocks."""
+    scales, groups = module.shape(SCALE, SCALES), stated.get("config_groups")
+    for group in groups.values() if isinstance(groups, dict) else ():
+        weights = group.get("weights") if isinstance(group, dict) else None
+        if not isinstance(weights, dict) or weights.get("num_bits", 8) != bits:
+            continue
+        block = _block(weights, shape)
+        if block is not None:
             grid = Grid(shape, block)
-            if (
-                scales == grid.cells
-                or (grid.cells[1] == 1 and scales == grid.cells[:1])
-                or (block == shape and not scales)
-            ):
-                return scheme, grid
+            column, whole = grid.cells[:1] if grid.cells[1] == 1 else None, () if block == shape else None
+            if scales in (grid.cells, column, whole):
+                return weights.get("symmetric", True) is False, grid
     raise CheckpointError(
         f"{module.start} has {bits} bits, shape {shape} and scales of shape {scales}, which no group of "
         "`config_groups` in config.json describes; have both saved again"

@@ -219,10 +219,12 @@ class Quantized:
     """Ends of names beside a stack of matrices, which has no end of its own."""
     linear: bool = False
     """Whether matrices are stored as (out, in), also those that their class has as (in, out)."""
+    alone: bool = False
+    """Whether no other format has such names, so that `config.json` need not name it."""
 
     def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
-        """Return whether `config.json` names this format and some matrix is stored in it."""
-        return method(config) in self.methods and any(True for _ in self._modules(stored))
+        """Return whether `config.json` names this format, if it has to, and some matrix is stored in it."""
+        return (self.alone or method(config) in self.methods) and any(True for _ in self._modules(stored))
 
     def tensors(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
         """Return every tensor of the model, the quantized ones first.

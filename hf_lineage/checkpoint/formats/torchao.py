@@ -9,8 +9,7 @@ A byte holds the numbers of one column and of four rows, which are as many rows 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from hf_lineage.checkpoint.codes import Codes, integers
 from hf_lineage.checkpoint.formats.fp8 import float_codes
 from hf_lineage.checkpoint.formats.grid import Grid, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, not_decoded
-from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import Decode, TensorInfo
 
 NUMBERS, SCALES, ZEROS = frozenset({"I8", "F8_E4M3", "F8_E5M2"}), frozenset({"F32", "F16", "BF16"}), frozenset({"I8"})
@@ -83,20 +81,16 @@ def quanto_matrix(module: Module, stated: Settings) -> TensorInfo:
     return TensorInfo(shape, names, decoded, itemsize=4, codes=eight_bits("quanto", decoded, grid, dtypes))
 
 
-@dataclass(frozen=True)
-class Quanto(Quantized):
-    """Matrices as optimum-quanto stores them."""
-
-    def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
-        """Return whether some matrix is stored so; no other format has such names."""
-        del config
-        return any(True for _ in self._modules(stored))
-
-
 INPUTS = (".input_scale", ".output_scale")
 """Stored with matrices alone too, and used only where inputs are quantized, which transformers refuses."""
-QUANTO = Quanto(
-    "quanto", frozenset(), (BITS, DATA), (QUANTO_SCALE, ".weight._shift", *INPUTS), quanto_matrix, inert=INPUTS
+QUANTO = Quantized(
+    "quanto",
+    frozenset(),
+    (BITS, DATA),
+    (QUANTO_SCALE, ".weight._shift", *INPUTS),
+    quanto_matrix,
+    inert=INPUTS,
+    alone=True,
 )
 
 BYTES, FLOATS = frozenset({"U8"}), frozenset({"F32", "F16", "BF16"})

@@ -14,13 +14,20 @@ from typing import Any, NamedTuple
 from hf_lineage.architecture.layers import Shape, named_tensors
 from hf_lineage.architecture.registry import setting
 from hf_lineage.architecture.schema import Factorization, as_sets, as_stacks, prefixes
-from hf_lineage.checkpoint.foreign_form import PREFERRED, ForeignForm, list_files, parse_once, require_file
+from hf_lineage.checkpoint.foreign_form import (
+    PREFERRED,
+    ForeignForm,
+    list_files,
+    parse_once,
+    require_file,
+    unreadable_file,
+)
 from hf_lineage.checkpoint.foreign_tensors import Piece, by_pieces, name_in_out, split_rows
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.onnx.header import OnnxGraph, OnnxTensor, parse
 from hf_lineage.checkpoint.onnx.values import stored as stored_tensor
 from hf_lineage.checkpoint.onnx.weights import Weights, collect_weights
-from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
+from hf_lineage.checkpoint.remote import ranged
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, NothingToCompare, printable
@@ -76,17 +83,14 @@ def _opened(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
             tensors[before + name] = replace(info, parts=tuple(parts.values()))
             held |= {own: (graph, graph.graph.tensors[part]) for part, own in parts.items()}
     outside = {_beside(repo, graph.file, tensor) for graph, tensor in held.values() if tensor.file}
-    remote_files, pool, downloads = ranged(repo, sorted(outside), lambda _file: None)
-    paths = {name: repo.located(name) for name in outside} | {one.file: one.path for one in remote_files}
-    places = {name: (path, _stamp(repo, name, path)) for name, path in paths.items()}
+    opened = ranged(repo, sorted(outside))
+    places = {name: (path, _stamp(repo, name, path)) for name, path in opened.paths(repo, outside).items()}
     places |= {graph.file: (repo.located(graph.file), graph.stamp) for graph in graphs.values()}
     stored = {}
     for own, (graph, tensor) in held.items():
         file = _beside(repo, graph.file, tensor) if tensor.file else graph.file
         stored[own] = _stored(repo, tensor, *places[file])
-    if not remote_files:
-        return Checkpoint(stored, tensors)
-    return RemoteCheckpoint(stored, tensors, {one.path: one for one in remote_files}, pool, downloads)
+    return opened.checkpoint(stored, tensors)
 
 
 def _kept(weights: Weights) -> dict[str, TensorInfo]:
@@ -124,9 +128,7 @@ def _stamp(repo: RepoRef, file: str, path: Path) -> Stamp:
         with open_regular(path) as stream:
             return Stamp.take(stream)
     except OSError as error:
-        raise CheckpointError(
-            f"{repo}: {file} cannot be read: {error.strerror or error}; check its permissions"
-        ) from None
+        raise unreadable_file(repo, file, error) from None
 
 
 def _stored(repo: RepoRef, tensor: OnnxTensor, path: Path, stamp: Stamp) -> StoredTensor:
