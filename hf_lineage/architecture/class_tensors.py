@@ -138,12 +138,7 @@ def world(architecture: str, factorization: Factorization, shapes: Mapping[str, 
         return World()
     table, known_class = known
     layers = find_layers(factorization, shapes)
-    loaded = [
-        layer
-        for layer in layers
-        if layer.prefix
-        in (layer.stack.named(one).replace("{layer}", str(layer.number)) for one in known_class.prefixes)
-    ]
+    loaded = [layer for layer in layers if _is_loaded(layer, known_class.prefixes)]
     if not loaded:
         raise NothingToCompare(
             f"the layers stand under {printable(layers[0].prefix, 200)}, where {architecture} has none: transformers "
@@ -209,6 +204,10 @@ def _is_exact(row: _Class, factorization: Factorization, shapes: Mapping[str, Sh
     except NothingToCompare:
         return False
     return not (built.outside or built.missing or built.unbiased)
+
+
+def _is_loaded(layer: Layer, prefixes: Iterable[str]) -> bool:
+    return any(layer.stack.named(prefix).replace("{layer}", str(layer.number)) == layer.prefix for prefix in prefixes)
 
 
 def relative(layer: Layer, name: str) -> str:

@@ -92,9 +92,8 @@ def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[st
     if keys:
         counts = [_count(config, stack.named(key)) for key in keys]
         # A stage beyond the list of the layers of each stage has no layers.
-        listed = any(
-            isinstance(setting(config, key.removesuffix(".{stage}")), list) for key in keys if "{stage}" in key
-        )
+        stages = [key.removesuffix(".{stage}") for key in keys if key.endswith(".{stage}")]
+        listed = any(isinstance(setting(config, key), list) for key in stages)
         missing = 0 if listed else None
         return next((count for count in counts if count is not None), missing)
     outer_keys = list(dict.fromkeys(_prefixes(factorization, stack)))

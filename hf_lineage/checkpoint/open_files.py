@@ -85,10 +85,8 @@ def _tensors(
             tensors = tensors_of(stored, config)
     except (CheckpointError, NothingToCompare) as error:
         raise type(error)(f"{repo}: {error}") from None
-    named = config.get("dtype")
-    if (
-        config.get("torch_dtype") if named is None else named
-    ) == "float16":  # the model is loaded so, whatever is stored
+    named = config.get("dtype")  # the model is loaded so, whatever its files hold
+    if (config.get("torch_dtype") if named is None else named) == "float16":
         plain = {part for tensor in tensors.values() if tensor.decode is as_stored for part in tensor.parts}
         stored |= {
             name: replace(stored[name], halved=True) for name in plain if DTYPES.get(stored[name].dtype) in WIDER
