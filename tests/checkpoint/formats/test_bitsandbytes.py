@@ -13,7 +13,7 @@ import torch
 
 from hf_lineage.checkpoint.formats.bitsandbytes import CODES
 from tests.models import spoil
-from tests.quantizing import BASE, decoded, matrices, refused, repacked
+from tests.quantizing import BASE, decoded, matrices, put, refused, repacked
 
 FOUR = {"quant_method": "bitsandbytes", "load_in_4bit": True}
 EIGHT = {"quant_method": "bitsandbytes", "load_in_8bit": True}
@@ -104,31 +104,27 @@ def stated(**changes):
     return change
 
 
-def put(end, part):
-    return lambda tensors: tensors.update({f"{UP}{end}": part})
-
-
 DAMAGE = {
     "scales that are no numbers": (
-        put(".weight.absmax", torch.full((384,), torch.nan)),
+        put(f"{UP}.weight.absmax", torch.full((384,), torch.nan)),
         f"{UP}.weight.absmax holds scales that are not finite",
     ),
-    "no scales": (lambda t: t.pop(f"{UP}.weight.absmax"), f"{UP}.weight.absmax is missing, and"),
+    "no scales": (put(f"{UP}.weight.absmax", None), f"{UP}.weight.absmax is missing, and"),
     "another shape": (stated(shape=[96, 256]), f"{UP} has another shape or other blocks than matrices of this name"),
     "a shape that is none": (stated(shape=[24576]), f"{UP}.weight.quant_state does not give the shape and the blocks"),
     "another block": (stated(blocksize=128), f"{UP} has another shape or other blocks"),
     "an odd block": (stated(blocksize=63), "does not give the shape and the blocks of a matrix;"),
     "a description that is none": (
-        lambda t: t.update({STATE: torch.zeros(10, dtype=torch.uint8)}),
+        put(STATE, torch.zeros(10, dtype=torch.uint8)),
         "quant_state does not give the shape and the blocks of a matrix;",
     ),
     "a description without end": (
-        lambda t: t.update({STATE: torch.zeros(10**5, dtype=torch.uint8)}),
+        put(STATE, torch.zeros(10**5, dtype=torch.uint8)),
         f"{STATE} takes 100000 bytes, too many for a description",
     ),
-    "another code": (put(".weight.quant_map", torch.zeros(16)), f"{UP}.weight.quant_map is not the code of nf4"),
+    "another code": (put(f"{UP}.weight.quant_map", torch.zeros(16)), f"{UP}.weight.quant_map is not the code of nf4"),
     "too few numbers": (
-        put(".weight", torch.zeros(5, 1, dtype=torch.uint8)),
+        put(f"{UP}.weight", torch.zeros(5, 1, dtype=torch.uint8)),
         f"{UP} does not hold as many numbers as its shape",
     ),
 }

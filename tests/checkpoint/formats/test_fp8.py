@@ -16,7 +16,7 @@ from hf_lineage.architecture.class_tensors import Place
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError
 from tests.models import WEIGHTS, edit_json, spoil
-from tests.quantizing import BASE, decoded, matrices, opened, refused, repacked, verdict
+from tests.quantizing import BASE, decoded, matrices, opened, put, refused, repacked, verdict
 
 LEVELS = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
 
@@ -164,11 +164,7 @@ DOWN = "model.layers.0.mlp.experts.down_proj"
     ],
 )
 def test_what_does_not_fit_of_four_bits_is_one_clear_line(end, part, message, tmp_path):
-    def damage(tensors):
-        tensors.pop(f"{DOWN}{end}")
-        tensors.update({} if part is None else {f"{DOWN}{end}": part})
-
-    folder = spoil(packed(gpt_oss(tmp_path / "model", 0)), damage)
+    folder = spoil(packed(gpt_oss(tmp_path / "model", 0)), put(f"{DOWN}{end}", part))
     with pytest.raises(CheckpointError, match=re.escape(message)):
         opened(folder).read(DOWN)
 
@@ -246,14 +242,14 @@ def test_blocks_with_ragged_edges_are_decoded_as_compressed_tensors_does(tmp_pat
 
 UP = "model.layers.0.mlp.up_proj"
 DAMAGE = {
-    "no scale": (lambda t: t.pop(f"{UP}.weight_scale_inv"), f"{UP}.weight is stored as F8_E4M3 without its scales"),
+    "no scale": (put(f"{UP}.weight_scale_inv", None), f"{UP}.weight is stored as F8_E4M3 without its scales"),
     "too few scales": (
-        lambda t: t.update({f"{UP}.weight_scale_inv": torch.ones(3, 3)}),
+        put(f"{UP}.weight_scale_inv", torch.ones(3, 3)),
         "has shape (3, 3), which does not fit the blocks of a matrix of (256, 96) that config.json "
         "(`weight_block_size`: [16, 3",
     ),
     "scales that are no numbers": (
-        lambda t: t.update({f"{UP}.weight_scale_inv": torch.full((16, 3), math.nan)}),
+        put(f"{UP}.weight_scale_inv", torch.full((16, 3), math.nan)),
         f"{UP}.weight_scale_inv holds scales that are not finite; the weights are damaged",
     ),
 }

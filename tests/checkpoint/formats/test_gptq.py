@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.models import spoil
-from tests.quantizing import BASE, decoded, matrices, refused, repacked
+from tests.quantizing import BASE, decoded, matrices, put, refused, repacked
 
 GROUP = 32
 
@@ -116,33 +116,25 @@ def test_matrices_of_other_bits_are_read_by_their_shape_where_the_settings_are_d
 UP = "model.layers.0.mlp.up_proj"
 
 
-def change(end, part):
-    """Replace a part of one matrix; None removes it."""
-
-    def changed(tensors):
-        tensors.pop(f"{UP}{end}")
-        if part is not None:
-            tensors[f"{UP}{end}"] = part
-
-    return changed
-
-
 DAMAGE = {
-    "no scales": (change(".scales", None), f"{UP}.scales is missing, and {UP}.qweight cannot be decoded"),
+    "no scales": (put(f"{UP}.scales", None), f"{UP}.scales is missing, and {UP}.qweight cannot be decoded"),
     "too few words": (
-        change(".qweight", torch.zeros(11, 256).int()),
+        put(f"{UP}.qweight", torch.zeros(11, 256).int()),
         f"{UP} is packed in 11 words a column, too few or many for 96 integers of 4 bits; have the weights saved again",
     ),
-    "too few groups": (change(".scales", torch.ones(2, 256).half()), f"{UP} has scales for 2 groups, where 96 inputs"),
+    "too few groups": (
+        put(f"{UP}.scales", torch.ones(2, 256).half()),
+        f"{UP} has scales for 2 groups, where 96 inputs",
+    ),
     "scales that are infinite": (
-        change(".scales", torch.full((3, 256), torch.inf).half()),
+        put(f"{UP}.scales", torch.full((3, 256), torch.inf).half()),
         f"{UP}.scales holds scales that are not finite",
     ),
     "a group that is not there": (
-        change(".g_idx", torch.full((96,), 3).int()),
+        put(f"{UP}.g_idx", torch.full((96,), 3).int()),
         f"{UP}.g_idx names a group that is not among its 3",
     ),
-    "a negative group": (change(".g_idx", torch.full((96,), -1).int()), "names a group that is not among"),
+    "a negative group": (put(f"{UP}.g_idx", torch.full((96,), -1).int()), "names a group that is not among"),
 }
 
 

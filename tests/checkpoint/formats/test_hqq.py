@@ -7,7 +7,7 @@ from safetensors.numpy import load_file, save_file
 
 from hf_lineage.hub.repo import RepoRef
 from tests.models import WEIGHTS, open_checkpoint, spoil
-from tests.quantizing import BASE, refused, repacked
+from tests.quantizing import BASE, put, refused, repacked
 
 VECTORS = load_file("tests/data/hqq.safetensors")
 """By bits and axis: a matrix (8, 64) in groups of 32 as hqq packed it, and as it decoded it."""
@@ -98,8 +98,4 @@ DAMAGE = {
 
 @pytest.mark.parametrize(("name", "part", "message"), DAMAGE.values(), ids=DAMAGE)
 def test_what_does_not_fit_is_one_clear_line(name, part, message, tmp_path):
-    def damage(tensors):
-        tensors.pop(name)
-        tensors.update({} if part is None else {name: part})
-
-    assert message in refused(spoil(repacked(BASE, tmp_path / "model", hqq(), **SETTINGS), damage))
+    assert message in refused(spoil(repacked(BASE, tmp_path / "model", hqq(), **SETTINGS), put(name, part)))

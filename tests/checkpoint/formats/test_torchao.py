@@ -7,7 +7,7 @@ from safetensors.numpy import load_file, save_file
 
 from hf_lineage.hub.repo import RepoRef
 from tests.models import WEIGHTS, open_checkpoint, spoil
-from tests.quantizing import BASE, decoded, matrices, refused, repacked
+from tests.quantizing import BASE, decoded, matrices, put, refused, repacked
 
 TORCHAO = {"quant_method": "torchao", "quant_type": {"default": {"_type": "Int8WeightOnlyConfig", "_data": {}}}}
 
@@ -83,11 +83,9 @@ UP = "model.layers.0.mlp.up_proj"
     ],
 )
 def test_what_does_not_fit_is_one_clear_line(end, part, message, tmp_path):
-    def damage(tensors):
-        tensors.pop(f"{UP}._weight_{end}")
-        tensors.update({} if part is None else {f"{UP}._weight_{end}": part})
-
-    assert message in refused(spoil(repacked(BASE, tmp_path / "model", rows(torch.int8), **TORCHAO), damage))
+    assert message in refused(
+        spoil(repacked(BASE, tmp_path / "model", rows(torch.int8), **TORCHAO), put(f"{UP}._weight_{end}", part))
+    )
 
 
 BITNET = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "offline"}
