@@ -57,6 +57,16 @@ def verdict(base: Path, candidate: Path) -> Any:
     return compare(str(base), str(candidate), Options(seed=0, recompute=True)).rows[0].verdict
 
 
+def put(name: str, part: Any) -> Callable[[Tensors], None]:
+    """A change of a model: another part under this name, or none at all."""
+
+    def change(tensors: Tensors) -> None:
+        tensors.pop(name, None)
+        tensors.update({} if part is None else {name: part})
+
+    return change
+
+
 def refused(folder: Path) -> str:
     """The kind of the error with which a model cannot be read, and what it says."""
     try:

@@ -30,26 +30,25 @@ def value_of(config: Mapping[str, Any], keys: Sequence[str], default: Any) -> An
 
 def holds(condition: Condition, config: Mapping[str, Any], layer: int, depth: int) -> bool | None:
     """Return whether a condition holds for a layer of a stack of `depth` layers; None where that is not known."""
-    kind, *rest = condition
-    if kind == "first":
-        return layer == 0
-    if kind == "maybe":
-        return None
-    if kind == "not":
-        met = holds(rest[0], config, layer, depth)
-        return None if met is None else not met
-    if kind in ("all", "any"):
-        answers = [holds(each, config, layer, depth) for each in rest]
-        decisive = kind == "any"
-        return decisive if decisive in answers else None if None in answers else not decisive
-    if kind == "listed":
-        listed = isinstance(value_of(config, rest[0], None), list)
-        return holds(rest[1] if listed else rest[2], config, layer, depth)
-    if kind == "cycle":
-        period, offset = (value_of(config, *each) for each in rest)
-        return (layer - offset) % period == 0 if _number(period) and _number(offset) and period >= 1 else None
-    keys, default, *argument = rest
-    return _answer(kind, value_of(config, keys, default), argument[0] if argument else None, layer, depth)
+    match condition:
+        case ["first"]:
+            return layer == 0
+        case ["maybe"]:
+            return None
+        case ["not", inner]:
+            met = holds(inner, config, layer, depth)
+            return None if met is None else not met
+        case ["all" | "any" as kind, *inner]:
+            answers, decisive = [holds(each, config, layer, depth) for each in inner], kind == "any"
+            return decisive if decisive in answers else None if None in answers else not decisive
+        case ["listed", keys, yes, no]:
+            return holds(yes if isinstance(value_of(config, keys, None), list) else no, config, layer, depth)
+        case ["cycle", *both]:
+            period, offset = (value_of(config, *each) for each in both)
+            return (layer - offset) % period == 0 if _number(period) and _number(offset) and period >= 1 else None
+        case [kind, keys, default, *argument]:
+            return _answer(kind, value_of(config, keys, default), argument[0] if argument else None, layer, depth)
+    raise ValueError(f"{condition} is no condition")
 
 
 def _answer(kind: str, value: Any, argument: Any, layer: int, depth: int) -> bool | None:

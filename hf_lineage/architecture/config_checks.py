@@ -168,11 +168,9 @@ def _dead(key: str, number: float) -> str | None:
     table, size = _multipliers(), abs(number)
     if key in table.keys | table.limits and not table.least <= size < math.inf:
         return "which takes the layers out of the model: their weights have no effect"
-    if key in table.keys and size > table.most:
-        return "so large that the other parts of the layers add almost nothing: their weights have hardly any effect"
     if key in table.beside and not table.least_beside <= size < math.inf:
         return "which takes the experts out of the model, or nearly so: their weights have hardly any effect"
-    if key in table.beside and size > table.most:
+    if key in table.keys | table.beside and size > table.most:
         return "so large that the other parts of the layers add almost nothing: their weights have hardly any effect"
     if key in table.epsilons and not 0 <= number <= table.most_epsilon:
         return "with which the norms hide the stream from the layers: their weights have no effect"
@@ -232,15 +230,10 @@ def as_listed(config: Mapping[str, Any]) -> dict[str, Any]:
     if of_diffusers(config) and isinstance(name := config["_class_name"], str):
         return {**config, "architectures": [f"{DIFFUSERS}{name}"]}
     if isinstance(name := config.get("architecture"), str):
-        return {**config, "architectures": [f"{name} of timm"]} | _settings(name, config.get("model_args"))
+        known, arguments = timm_architectures().get(name.partition(".")[0], {}), config.get("model_args")
+        others = {key: arguments[key] for key in STRUCTURE if key in arguments} if isinstance(arguments, dict) else {}
+        return {**config, "architectures": [f"{name} of timm"], **known, **others}
     return dict(config)
-
-
-def _settings(name: str, arguments: object) -> dict[str, Any]:
-    """Return the class of an architecture of timm, without its tag, if it is known, and its settings."""
-    known = timm_architectures().get(name.partition(".")[0], {})
-    others = {key: arguments[key] for key in STRUCTURE if key in arguments} if isinstance(arguments, dict) else {}
-    return {**known, **others}
 
 
 @functools.cache

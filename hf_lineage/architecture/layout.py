@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -53,11 +53,6 @@ class Fit:
             raise CheckpointError(
                 f"{name or slot.tensor} has shape {actual}, but the rest of the model needs {shape} (out, in)"
             )
-
-    def sets(self, branch: str, sets: Sequence[LayerSet]) -> tuple[LayerSet, ...]:
-        """Return the sets of one branch in a layer, completed by what their shapes tell."""
-        fit = self.mlp if branch == "mlp" else self.attention
-        return tuple(map(fit, sets))
 
     def mlp(self, layer_set: LayerSet) -> LayerSet:
         """Return the set with its hidden units; a writer is (..., width, hidden), a reader (..., hidden, width)."""
@@ -174,12 +169,8 @@ class Layout:
     @property
     def paths(self) -> tuple[str, ...]:
         """The paths this checkpoint has, the canonical one first."""
-        return tuple(path for path in PATHS if self.numbers(path) and self._makes(path))
-
-    def _makes(self, path: str) -> bool:
-        """Return whether every set has the two matrices that the path multiplies."""
-        roles = set(PATHS[path].roles)
-        return all(roles <= layer_set.slots.keys() for layer in self.sets(path) for layer_set in layer)
+        roles = {path: [each.slots.keys() for layer in self.sets(path) for each in layer] for path in PATHS}
+        return tuple(path for path, sets in roles.items() if sets and all({*PATHS[path].roles} <= one for one in sets))
 
     @property
     def everything(self) -> Iterator[LayerSet]:
@@ -250,7 +241,10 @@ def _bound(
     }
     heads = _heads(factorization, stack, config) if any(sets_by_branch["attention"]) else 0
     fit = Fit(factorization, shapes, config, heads, _width(factorization, shapes, _joined(sets_by_branch.values())))
-    bound = {branch: tuple(fit.sets(branch, sets) for sets in here) for branch, here in sets_by_branch.items()}
+    of_branch = {"mlp": fit.mlp, "attention": fit.attention}
+    bound = {
+        branch: tuple(tuple(map(of_branch[branch], sets)) for sets in here) for branch, here in sets_by_branch.items()
+    }
     layout = Layout(factorization, (fit.width,) * len(layers), heads, bound, unclaimed=())
     claimed = {name for layer_set in layout.everything for name in layer_set.tensors}
     unclaimed = (name for layer in layers for name in layer.unclaimed(fit.width, claimed, factorization.ignores))

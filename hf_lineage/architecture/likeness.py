@@ -228,17 +228,14 @@ def _nearest(likes: Sequence[Like]) -> list[Like]:
 
 
 def _ways(likes: Sequence[Like]) -> list[list[Like]]:
-    """Return the likes in groups that compute the same, those of the plainest factorization first."""
+    """Return the likes in groups that compute the same, whatever their settings, the plainest factorization first."""
     ways: dict[str, list[Like]] = {}
     for like in sorted(likes, key=lambda one: (len(one.factorization.requires), -len(one.factorization.classes))):
-        ways.setdefault(f"{like.within.prefixes} {_computes(like.factorization)}", []).append(like)
+        one = like.factorization
+        about = (one.normalization, one.gain, one.stored, one.exchangeable)
+        sets = [as_sets(one.branches.sets(kind)) for kind in KINDS]
+        ways.setdefault(repr((like.within.prefixes, about, sets)), []).append(like)
     return list(ways.values())
-
-
-def _computes(factorization: Factorization) -> str:
-    """Return a text that is equal for factorizations which compute the same, whatever their settings and prefixes."""
-    about = (factorization.normalization, factorization.gain, factorization.stored, factorization.exchangeable)
-    return repr((about, *(as_sets(factorization.branches.sets(kind)) for kind in KINDS)))
 
 
 def _named(ways: Sequence[Like], named: Sequence[str], asked: str | None) -> Like:

@@ -91,7 +91,10 @@ def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[st
     keys = named.get(stack.name) or named.get(prefix) or named.get("")
     if keys:
         counts = [_count(config, stack.named(key)) for key in keys]
-        missing = 0 if any(_lists_stages(config, key) for key in keys) else None
+        # A stage beyond the list of the layers of each stage has no layers.
+        stages = [key.removesuffix(".{stage}") for key in keys if key.endswith(".{stage}")]
+        listed = any(isinstance(setting(config, key), list) for key in stages)
+        missing = 0 if listed else None
         return next((count for count in counts if count is not None), missing)
     outer_keys = list(dict.fromkeys(_prefixes(factorization, stack)))
     entries = {f"{outer_key}{key}": _count(config, f"{outer_key}{key}") for outer_key in outer_keys for key in ALIASES}
@@ -103,12 +106,6 @@ def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[st
         )
     defaults = (default_depth(setting(config, f"{outer_key}model_type")) for outer_key in outer_keys)
     return next(itertools.chain(depths.values(), filter(None, defaults)), None)
-
-
-def _lists_stages(config: Mapping[str, Any], key: str) -> bool:
-    """Return whether `config.json` lists the number of layers of each stage; a stage beyond the list has no layers."""
-    outer, _, inner = key.rpartition(".")
-    return inner == "{stage}" and isinstance(setting(config, outer), list)
 
 
 def _prefixes(factorization: Factorization, stack: Stack) -> Iterator[str]:

@@ -156,8 +156,10 @@ def patterns(registry: Iterable[Factorization]) -> list[Pattern]:
     for factorization in registry:
         for kind in KINDS:
             for matrices in as_sets(factorization.branches.sets(kind)):
-                plain = _as_yaml(matrices)
-                home = _common_module(names(plain))
+                named = {key: getattr(matrices, key) for key in (*_ROLES, *_KEYS)}
+                plain = {key: value for key, value in named.items() if value != getattr(MatrixSet(), key)}
+                modules = zip(*(name.split(".")[:-1] for name in names(plain)), strict=False)
+                home = ".".join(parts[0] for parts in itertools.takewhile(lambda parts: len({*parts}) == 1, modules))
                 yaml_set = _renamed(plain, home, "")
                 if "{layer}" not in str(yaml_set):
                     patterns_by_set.setdefault(f"{kind}{yaml_set}", Pattern(kind, yaml_set)).homes[home] += 1
@@ -188,17 +190,6 @@ def names(yaml_set: YamlSet) -> list[str]:
     packed = [name for key in ("packed", "interleaved") for name in yaml_set.get(key, {})]
     latent = [name for pair in yaml_set.get("latent", {}).values() for name in pair]
     return list(dict.fromkeys((*roles, *packed, *latent)))
-
-
-def _as_yaml(matrices: MatrixSet) -> YamlSet:
-    default = MatrixSet()
-    return {key: value for key in (*_ROLES, *_KEYS) if (value := getattr(matrices, key)) != getattr(default, key)}
-
-
-def _common_module(tensors: Iterable[str]) -> str:
-    modules = [name.split(".")[:-1] for name in tensors]
-    same = itertools.takewhile(lambda parts: len(set(parts)) == 1, zip(*modules, strict=False))
-    return ".".join(parts[0] for parts in same)
 
 
 def _renamed(yaml_set: YamlSet, old: str, new: str) -> YamlSet:

@@ -1,6 +1,6 @@
 """The check: what a repository holds, found once, and one function for each command of the Python API.
 
-The readers of a model's files, foreign forms among them, are another table: `FORMS` of `checkpoint/foreign`.
+The readers of a model's files, foreign forms among them, are in `_forms_of` of `checkpoint/foreign`.
 """
 
 from __future__ import annotations

@@ -156,6 +156,25 @@ def slack(levels: Levels, dtype: str) -> float:
     return ROUNDED if digits is None else float(ROUNDED + 2 * len(levels) * 2.0 ** -(digits + 1))
 
 
+def integers(
+    name: str,
+    decode: Callable[[Parts], NDArray[Any]],
+    bits: int,
+    block: tuple[int, int],
+    scales: str,
+    ends: tuple[int, int] = (0x00, 0xFF),
+    **rules: Any,
+) -> Codes:
+    """Return the grid of integers in the first part, given the format of their scales and the bytes of its ends.
+
+    Libraries may divide by half a step less than the steps that there are, or shift a grid so that 0 is on it.
+    """
+    levels = uniform(2**bits)
+    low, high = filled_ends(0, *ends)
+    own, few = slack(levels, scales), least(levels, scales)
+    return Codes(name, low, high, decode, levels, block, slack=own, least=few, reach=1.55, **rules)
+
+
 Array = NDArray[np.float32]
 SHARE = 0.525
 """Largest error of a scale, in steps of the scales, with its own rounding."""

@@ -5,16 +5,15 @@ Where no file has a name that transformers loads, the layout lists the files tha
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from hf_lineage.architecture.schema import Factorization
 from hf_lineage.architecture.tables import find_known
-from hf_lineage.checkpoint.foreign_form import ForeignForm, ListedForm, list_files
+from hf_lineage.checkpoint.foreign_form import PREFERRED, ForeignForm, list_files
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor, header
 from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, NothingToCompare, OptionError, printable
@@ -131,101 +130,60 @@ def wrapping(names: Collection[str]) -> str:
     return prefix
 
 
-def _gguf() -> ForeignForm:
-    from hf_lineage.checkpoint.gguf.form import GGUF
-
-    return GGUF
+ENDS = (".gguf", ".onnx")
+"""The ends of the names of files in foreign forms."""
 
 
-def _onnx_pair() -> ForeignForm:
-    from hf_lineage.checkpoint.onnx.form import ONNX_PAIR
+def _forms_of(end: str) -> tuple[type[ForeignForm], ...]:
+    """Return the forms of files with such names, imported only for a repository that has some; the first counts."""
+    if end == ".gguf":
+        from hf_lineage.checkpoint.gguf.form import Gguf
 
-    return ONNX_PAIR
+        return (Gguf,)
+    from hf_lineage.checkpoint.onnx.form import Onnx, OnnxPair
 
-
-def _onnx() -> ForeignForm:
-    from hf_lineage.checkpoint.onnx.form import ONNX
-
-    return ONNX
-
-
-FORMS: list[ListedForm] = [
-    ListedForm(".gguf", _gguf),
-    ListedForm(".onnx", _onnx_pair),
-    ListedForm(".onnx", _onnx),
-]
-"""All foreign forms."""
+    return OnnxPair, Onnx
 
 
-@dataclass(frozen=True)
-class ForeignModel:
-    """A repository that is read in a foreign form; each function raises as those of the form do."""
-
-    repo: RepoRef
-    end: str
-    form: ForeignForm
-    files: tuple[str, ...]
-    """All parts of a GGUF model; all ONNX files of one model, the most precise first; an encoder and its decoder."""
-
-    def config(self) -> dict[str, Any]:
-        """Return the configuration, as `config.json` of transformers would say it."""
-        return self.form.config(self.repo, self.files)
-
-    def open(self) -> Checkpoint:
-        """Return the checkpoint by the names in the files, which are not those of transformers."""
-        return self.form.open(self.repo, self.files)
-
-    def rename(self, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint) -> Checkpoint:
-        """Return the checkpoint by the names on the Hub's disk."""
-        return self.form.rename(self.repo, self.files, factorization, config, checkpoint)
-
-    def list_read(self) -> list[str]:
-        """Return the names of the files that are read: of several ONNX files one, and what it names."""
-        return self.form.read(self.repo, self.files)
-
-    def tokens(self) -> Mapping[str, int] | None:
-        """Return the number of every token by its text; None where other files hold the tokenizer."""
-        return self.form.tokens(self.repo, self.files)
-
-    def notes(self) -> tuple[str, ...]:
-        """Return sentences about the file that was read, and the others that the repository has."""
-        read = self.list_read()
-        name = printable(read[0], 200)
-        remarks = (self.form.remark.format(name),) if self.form.remark else ()
-        files = self.repo.files()
-        others = {*list_files(self.repo, self.end), *(file for file in files if file.endswith(WEIGHT_FILES))}
-        unread = [file for file in others - {*read} if not NO_WEIGHTS.fullmatch(file)]
-        if not unread or self.repo.each:
-            return remarks
-        how = "as it was named" if self.repo.file else f"{self.form.how}; name another {ONE_FILE}"
-        were = "was" if len(unread) == 1 else "were"
-        left = f"{printable(', '.join(sorted(unread)), 1000)} may hold weights too and {were} not read"
-        return (*remarks, f"{name} was read, {how}; {left}")
+def foreign_notes(model: ForeignForm) -> tuple[str, ...]:
+    """Return sentences about the file that was read, and the others that the repository has."""
+    repo, read = model.repo, model.list_read()
+    name = printable(read[0], 200)
+    remarks = (model.remark.format(name),) if model.remark else ()
+    others = {*list_files(repo, model.end), *(file for file in repo.files() if file.endswith(WEIGHT_FILES))}
+    unread = [file for file in others - {*read} if not NO_WEIGHTS.fullmatch(file)]
+    if not unread or repo.each:
+        return remarks
+    how = "as it was named" if repo.file else f"{model.how}; name another {ONE_FILE}"
+    were = "was" if len(unread) == 1 else "were"
+    left = f"{printable(', '.join(sorted(unread)), 1000)} may hold weights too and {were} not read"
+    return (*remarks, f"{name} was read, {how}; {left}")
 
 
-def foreign_model(repo: RepoRef) -> ForeignModel | None:
-    """Return the foreign form that a repository is read in; None where it is as transformers saves it.
+def foreign_model(repo: RepoRef) -> ForeignForm | None:
+    """Return a repository in the foreign form that it is read in; None where it is as transformers saves it.
 
     Raise NothingToCompare where there are several models. Raise CheckpointError where a part is missing or the only
     model is of a form that is not read; OptionError where the file that the user names is.
     """
     if repo.file is not None and not nameable(repo.file):
-        ends = " and ".join(dict.fromkeys(listed.end for listed in FORMS))
-        raise OptionError(f"{repo}: {printable(repo.file, 200)} is not a file for --file; it reads {ends}")
-    by_library: dict[str, ForeignModel] = {}
-    held = repo.files()
-    for listed in FORMS:
-        if not listed.is_possible(repo, held):
-            continue
-        form = listed.form()
-        if form.name not in by_library and (files := form.choose(repo)):
-            by_library[form.name] = ForeignModel(repo, listed.end, form, files)
-    if len(by_library) > 1:
-        names = ", ".join(printable(model.files[0], 100) for model in by_library.values())
-        raise Ambiguous(f"{repo} holds models for several libraries ({names}); name one {ONE_FILE}")
-    if not by_library and (unread := find_known("originals", held if {"model.bin", "params.json"} & {*held} else ())):
+        raise OptionError(
+            f"{repo}: {printable(repo.file, 200)} is not a file for --file; it reads {' and '.join(ENDS)}"
+        )
+    names = repo.files()
+    preferred = any(map(PREFERRED.fullmatch, names))
+    models = []
+    for end in ENDS:
+        possible = [repo.file] if repo.file is not None else names if preferred else list_files(repo, end)
+        if any(name.endswith(end) for name in possible):
+            chosen = ((form, files) for form in _forms_of(end) if (files := form.choose(repo)))
+            models += [form(repo, files) for form, files in itertools.islice(chosen, 1)]
+    if len(models) > 1:
+        listed = ", ".join(printable(model.files[0], 100) for model in models)
+        raise Ambiguous(f"{repo} holds models for several libraries ({listed}); name one {ONE_FILE}")
+    if not models and (unread := find_known("originals", names if {"model.bin", "params.json"} & {*names} else ())):
         raise CheckpointError(f"{repo}: {unread}")
-    return next(iter(by_library.values()), None)
+    return models[0] if models else None
 
 
 def nameable(file: str) -> bool:
@@ -234,7 +192,7 @@ def nameable(file: str) -> bool:
     >>> nameable("onnx/model_q4.onnx"), nameable("pytorch_model.bin")
     (True, False)
     """
-    return any(file.endswith(listed.end) for listed in FORMS)
+    return file.endswith(ENDS)
 
 
 def read_header(file: str, path: Path, shown: str) -> Iterable[tuple[str, StoredTensor]]:

@@ -1,7 +1,7 @@
-"""ForeignForm: the functions of each form of model files that programs other than transformers write or load.
+"""ForeignForm: a repository with model files that programs other than transformers write or load.
 
-A new form is one value of this class, and one line of the table in `forms`, a ListedForm. The parts of its header are
-read one after the other within bounds, for the file is untrusted.
+A new form is a subclass, and a line of `forms_of` in `foreign`. The parts of its header are read one after the other
+within bounds, for the file is untrusted.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, ClassVar, TypeVar
 
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.checkpoint.local import Checkpoint
@@ -32,49 +32,52 @@ class HeaderError(ValueError):
 
 @dataclass(frozen=True)
 class ForeignForm:
-    """One form of model files, as functions of a repository and of the names of those of its files that are used.
+    """A repository that is read in one form, and the names of those of its files that are used.
 
     Each function may raise CheckpointError for damaged files, and NothingToCompare for what is not read.
     """
 
-    name: str
-    """The library that loads it; of forms of one library the first that is chosen counts."""
-    choose: Callable[[RepoRef], tuple[str, ...]]
-    """The files that hold the model, by their names; none of a repository that is not of the form."""
-    open: Callable[[RepoRef, Files], Checkpoint]
-    """The checkpoint by the names in the files."""
-    rename: Callable[[RepoRef, Files, Factorization, Mapping[str, Any], Checkpoint], Checkpoint]
-    """The checkpoint by the names on the Hub's disk, given the factorization and the configuration of its class."""
-    config: Callable[[RepoRef, Files], dict[str, Any]] = lambda repo, _files: repo.config()
-    """The configuration, as `config.json` of transformers would say it."""
-    aliases: Callable[[str], Iterable[str]] = lambda _name: ()
-    """The names that a tensor may have on the Hub's disk, given the name that `rename` leaves it."""
-    read: Callable[[RepoRef, Files], list[str]] = lambda _repo, files: list(files)
-    """The names of the files that are read, and of other files that these name."""
-    tokens: Callable[[RepoRef, Files], Mapping[str, int] | None] = lambda _repo, _files: None
-    """The number of every token by its text, where the files hold the tokenizer; None where others do."""
-    how: str = ""
+    repo: RepoRef
+    files: tuple[str, ...]
+    """All parts of a GGUF model; all ONNX files of one model, the most precise first; an encoder and its decoder."""
+    end: ClassVar[str]
+    """The end of the names of its files."""
+    how: ClassVar[str]
     """Why the file was chosen that is read."""
-    remark: str = ""
+    remark: ClassVar[str] = ""
     """A sentence about each such file, with `{}` for its name."""
-    doubt: str = ""
+    doubt: ClassVar[str] = ""
     """Why weights that do not fit their class may still be intact; empty if they are damaged."""
 
+    @staticmethod
+    def choose(repo: RepoRef) -> tuple[str, ...]:
+        """Return the files that hold the model, by their names; none of a repository that is not of the form."""
+        raise NotImplementedError
 
-@dataclass(frozen=True)
-class ListedForm:
-    """A form in the table; its module is imported only for a repository with a file of such a name."""
+    def config(self) -> dict[str, Any]:
+        """Return the configuration, as `config.json` of transformers would say it."""
+        return self.repo.config()
 
-    end: str
-    """The end of the names of its files."""
-    form: Callable[[], ForeignForm]
+    def open(self) -> Checkpoint:
+        """Return the checkpoint by the names in the files, which are not those of transformers."""
+        raise NotImplementedError
 
-    def is_possible(self, repo: RepoRef, files: Files) -> bool:
-        """Return whether a repository may be read in the form, by the names of its files alone."""
-        if repo.file is not None:
-            return repo.file.endswith(self.end)
-        preferred = any(map(PREFERRED.fullmatch, files))
-        return any(name.endswith(self.end) for name in (files if preferred else list_files(repo, self.end)))
+    def rename(self, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint) -> Checkpoint:
+        """Return the checkpoint by the names on the Hub's disk, given factorization and configuration of its class."""
+        raise NotImplementedError
+
+    def aliases(self, name: str) -> Iterable[str]:
+        """Return the names that a tensor may have on the Hub's disk, given the name that `rename` leaves it."""
+        del name
+        return ()
+
+    def list_read(self) -> list[str]:
+        """Return the names of the files that are read: of several ONNX files one, and what it names."""
+        return list(self.files)
+
+    def tokens(self) -> Mapping[str, int] | None:
+        """Return the number of every token by its text; None where other files hold the tokenizer."""
+        return None
 
 
 def list_files(repo: RepoRef, end: str) -> list[str]:

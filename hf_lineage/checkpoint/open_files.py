@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +19,7 @@ from hf_lineage.files.safetensors import LARGEST_HEADER
 from hf_lineage.hub.repo import RepoRef
 
 if TYPE_CHECKING:
-    from hf_lineage.hub.ranges import RangedFile
-
-
-HALF = "float16"
+    from hf_lineage.checkpoint.remote import Ranged
 
 
 def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
@@ -62,16 +58,12 @@ def _opened(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any]) -> C
     """Return the checkpoint in these files; files on this disk are read there, of the others ranges are downloaded."""
     if all(map(repo.has, files)):
         return Checkpoint(*_tensors({file: (repo.located(file), str(repo.path(file))) for file in files}, repo, config))
-    from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
+    from hf_lineage.checkpoint.remote import ranged
 
-    remote_files, pool, downloads = ranged(repo, files, lambda file: file.read_head(8 + LARGEST_HEADER))
-    here = {file: (repo.located(file), str(repo.path(file))) for file in files}
-    by_path = {file.path: file for file in remote_files}
-    places = here | {file.file: (file.path, str(file)) for file in remote_files}
-    stored, tensors = _tensors(places, repo, config, lambda names, known: _fetch(names, known, by_path, pool))
-    if not remote_files:
-        return Checkpoint(stored, tensors)
-    return RemoteCheckpoint(stored, tensors, by_path, pool, downloads)
+    opened = ranged(repo, files, lambda file: file.read_head(8 + LARGEST_HEADER))
+    paths = opened.paths(repo, files)
+    places = {file: (path, str(opened.files.get(path, repo.path(file)))) for file, path in paths.items()}
+    return opened.checkpoint(*_tensors(places, repo, config, lambda names, known: _fetch(names, known, opened)))
 
 
 def _tensors(
@@ -93,7 +85,8 @@ def _tensors(
             tensors = tensors_of(stored, config)
     except (CheckpointError, NothingToCompare) as error:
         raise type(error)(f"{repo}: {error}") from None
-    if _in_half(config):
+    named = config.get("dtype")  # the model is loaded so, whatever its files hold
+    if (config.get("torch_dtype") if named is None else named) == "float16":
         plain = {part for tensor in tensors.values() if tensor.decode is as_stored for part in tensor.parts}
         stored |= {
             name: replace(stored[name], halved=True) for name in plain if DTYPES.get(stored[name].dtype) in WIDER
@@ -101,25 +94,17 @@ def _tensors(
     return stored, tensors
 
 
-def _in_half(config: Mapping[str, Any]) -> bool:
-    """Return whether `config.json` has the model loaded in float16, whatever its files hold."""
-    named = config.get("dtype")
-    return bool((config.get("torch_dtype") if named is None else named) == HALF)
-
-
-def _fetch(
-    names: Iterable[str], stored: dict[str, StoredTensor], files: Mapping[Path, RangedFile], pool: Executor
-) -> None:
+def _fetch(names: Iterable[str], stored: dict[str, StoredTensor], opened: Ranged) -> None:
     """Download some small tensors of files on the Hub, which are written to from here on."""
-    remote = {name: tensor for name in names if (tensor := stored[name]).file in files}
+    remote = {name: tensor for name in names if (tensor := stored[name]).file in opened.files}
     for name, tensor in remote.items():
         stored[name] = replace(tensor, stamp=None)
 
     def fetched(tensor: StoredTensor) -> None:
-        file, stop = files[tensor.file], tensor.start + tensor.size
+        file, stop = opened.files[tensor.file], tensor.start + tensor.size
         file.fetch(max(tensor.start, file.head), max(stop, file.head))
 
-    list(pool.map(fetched, remote.values()))
+    list(opened.pool.map(fetched, remote.values()))
 
 
 def _stored(files: Mapping[str, tuple[Path, str]], repo: RepoRef) -> dict[str, StoredTensor]:

@@ -7,7 +7,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,10 +31,25 @@ GAP = 2**18
 """Bytes between two wanted tensors up to which both are fetched with one request."""
 
 
-def ranged(
-    repo: RepoRef, files: Iterable[str], head: Callable[[RangedFile], None]
-) -> tuple[list[RangedFile], Executor, Downloads]:
-    """Return the files of which only ranges are downloaded, the pool that downloads them, and its counts.
+@dataclass(frozen=True)
+class Ranged:
+    """Files of which only ranges are downloaded, and which are on this disk as far as they were fetched."""
+
+    files: Mapping[Path, RangedFile]
+    pool: Executor
+    downloads: Downloads
+
+    def paths(self, repo: RepoRef, files: Iterable[str]) -> dict[str, Path]:
+        """Return the paths of these files, whether they are ranged or were here before."""
+        return {file: repo.located(file) for file in files} | {one.file: path for path, one in self.files.items()}
+
+    def checkpoint(self, stored: Mapping[str, StoredTensor], tensors: Mapping[str, TensorInfo]) -> Checkpoint:
+        """Return the checkpoint of these files and others that are on this disk."""
+        return RemoteCheckpoint(stored, tensors, self) if self.files else Checkpoint(stored, tensors)
+
+
+def ranged(repo: RepoRef, files: Iterable[str], head: Callable[[RangedFile], None] = lambda _file: None) -> Ranged:
+    """Return those of some files of which only ranges are downloaded.
 
     `head` fetches the header of each. All other files are on this disk afterwards: a file that the cache holds, under
     any commit, is not fetched again. A system on which files must have a name fetches every file whole.
@@ -54,7 +69,7 @@ def ranged(
         return remote_file
 
     try:
-        return [file for file in pool.map(opened, absent) if file], pool, downloads
+        return Ranged({file.path: file for file in pool.map(opened, absent) if file}, pool, downloads)
     except BaseException:
         downloads.stopped.set()
         pool.shutdown(wait=False, cancel_futures=True)
@@ -103,22 +118,15 @@ class RemoteCheckpoint(Checkpoint):
 
     remote = True
 
-    def __init__(
-        self,
-        stored: Mapping[str, StoredTensor],
-        tensors: Mapping[str, TensorInfo],
-        files: Mapping[Path, RangedFile],
-        pool: Executor,
-        downloads: Downloads,
-    ) -> None:
+    def __init__(self, stored: Mapping[str, StoredTensor], tensors: Mapping[str, TensorInfo], ranged: Ranged) -> None:
         # Ranges are written into these files while other tensors of them are read, so their stamps are not compared.
         super().__init__(
-            {name: replace(tensor, stamp=None) if tensor.file in files else tensor for name, tensor in stored.items()},
+            {name: replace(one, stamp=None) if one.file in ranged.files else one for name, one in stored.items()},
             tensors,
         )
-        self._files, self._pool, self._downloads = files, pool, downloads
+        self._files, self._pool, self._downloads = ranged.files, ranged.pool, ranged.downloads
         self._lock = threading.RLock()
-        self._held = {path: Held() for path in files}
+        self._held = {path: Held() for path in ranged.files}
 
     def content(self, file: Path) -> str:
         """Return the Hub's name of the content of a file, its SHA-256 if it is large; empty if unknown."""

@@ -13,12 +13,12 @@ from hf_lineage.checkpoint.foreign import (
     PICKLED,
     PICKLES,
     WEIGHT_FILES,
-    ForeignModel,
     Layout,
     foreign_model,
+    foreign_notes,
     unusual,
 )
-from hf_lineage.checkpoint.foreign_form import list_files
+from hf_lineage.checkpoint.foreign_form import ForeignForm, list_files
 from hf_lineage.errors import Ambiguous, CheckpointError, NoModelError, NothingToCompare, NoWeights, printable
 from hf_lineage.hub.repo import RepoRef
 
@@ -47,7 +47,7 @@ class WeightFiles:
     """The files that transformers reads; none where the model is read in a foreign form."""
     index: Mapping[str, str] = field(default_factory=dict)
     """Tensor -> file, by the index; empty if there is none."""
-    foreign: ForeignModel | None = None
+    foreign: ForeignForm | None = None
     """The foreign form that the model is read in; None where the files are as transformers saves them."""
     layout: Layout | None = None
     """The files that are read although transformers does not load them; None where there are others."""
@@ -55,7 +55,7 @@ class WeightFiles:
     @property
     def doubt(self) -> str:
         """Why weights that do not fit their class need not be damaged, as they need not be the model; else empty."""
-        return (self.foreign.form.doubt if self.foreign else "") or (self.layout.note if self.layout else "")
+        return (self.foreign.doubt if self.foreign else "") or (self.layout.note if self.layout else "")
 
     def list_read(self) -> list[str]:
         """Return the names of the files that are read."""
@@ -64,7 +64,7 @@ class WeightFiles:
     def notes(self) -> tuple[str, ...]:
         """Return sentences about other files with weights that another loader may read."""
         if self.foreign:
-            return self.foreign.notes()
+            return foreign_notes(self.foreign)
         pickled = next((name for name in sorted(self.files) if name.endswith(PICKLES)), None)
         notes: tuple[str, ...] = (self.layout.note,) if self.layout else ()
         notes += (PICKLE_READ.format(printable(pickled, 200)),) if pickled else ()
@@ -87,7 +87,7 @@ def weight_files(repo: RepoRef) -> list[str]:
     return find_weights(repo).list_read()
 
 
-def weights_in(repo: RepoRef, foreign: ForeignModel | None) -> WeightFiles:
+def weights_in(repo: RepoRef, foreign: ForeignForm | None) -> WeightFiles:
     """Return the files that hold the weights of a repository, given the foreign form in which it is read, if any.
 
     Raise NothingToCompare where other loaders would read other files, CheckpointError where some are missing.

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from hf_lineage.architecture.config_checks import QUANTIZED, as_listed
 from hf_lineage.architecture.registry import LISTED, Choice, choose, lookup
 from hf_lineage.architecture.schema import Factorization
-from hf_lineage.checkpoint.foreign import ForeignModel, foreign_model
+from hf_lineage.checkpoint.foreign import foreign_model
+from hf_lineage.checkpoint.foreign_form import ForeignForm
 from hf_lineage.checkpoint.open_files import open_weights
 from hf_lineage.checkpoint.weight_files import other_format, weights_in
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, UnlistedClass, printable
@@ -34,7 +35,7 @@ class Described:
     architecture: str
     """The name of the class in `config.json`."""
     factorization: Factorization
-    foreign: ForeignModel | None = None
+    foreign: ForeignForm | None = None
     """The form of a converted model; None for a model as transformers saves it."""
     notes: tuple[str, ...] = ()
     """Sentences about choices of the user that nobody has proved."""
@@ -88,7 +89,7 @@ def described(repo: RepoRef, choice: Choice = LISTED) -> Described:
         return _placed(model, choice) if choice.as_class and chosen.notes and not foreign else model
 
 
-def _alike(repo: RepoRef, config: Mapping[str, Any], foreign: ForeignModel | None, error: UnlistedClass) -> Described:
+def _alike(repo: RepoRef, config: Mapping[str, Any], foreign: ForeignForm | None, error: UnlistedClass) -> Described:
     """Return an unlisted class's model as the one listed class with its tensors; UnlistedClass for none or several."""
     likes = () if foreign else _likes(repo, config)
     names = [like.architecture for like in likes]
@@ -162,7 +163,7 @@ def model_config(repo: RepoRef) -> dict[str, Any]:
     return _config_and_form(repo)[0]
 
 
-def _config_and_form(repo: RepoRef) -> tuple[dict[str, Any], ForeignModel | None]:
+def _config_and_form(repo: RepoRef) -> tuple[dict[str, Any], ForeignForm | None]:
     with about(repo):
         if foreign := foreign_model(repo):
             return foreign.config(), foreign

@@ -97,7 +97,7 @@ def _renamed(model: Opened, name: str, known: Mapping[str, str], taken: set[str]
         return None
     possible = {
         known[bare]
-        for alias in model.described.foreign.form.aliases(name)
+        for alias in model.described.foreign.aliases(name)
         for bare in (alias, bare_name(alias, base_prefixes(model.layout.factorization)))
         if bare in known and known[bare] not in taken
     }

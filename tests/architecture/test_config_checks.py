@@ -7,10 +7,7 @@ import pytest
 from hf_lineage.architecture.config_checks import (
     Within,
     as_listed,
-    default_depth,
-    of_diffusers,
     settings_notes,
-    timm_architectures,
 )
 from hf_lineage.architecture.registry import lookup
 from hf_lineage.errors import NothingToCompare
@@ -26,10 +23,6 @@ def said(**changes):
 
 def test_the_table_of_types_is_what_transformers_says():
     assert TABLE.read_text(encoding="utf-8") == table()
-
-
-def test_a_type_has_a_depth_where_transformers_has_a_default():
-    assert (default_depth("llama"), default_depth("no such type"), default_depth(None)) == (32, None, None)
 
 
 def test_honest_settings_have_nothing_to_say():
@@ -167,31 +160,6 @@ def test_arguments_of_any_kind_are_no_crash(arguments):
 def test_what_was_not_proved_is_nothing_to_compare(config):
     with pytest.raises(NothingToCompare, match=r"of timm is not in the registry|diffusers\."):
         lookup(as_listed(config))
-
-
-def test_what_computes_something_else_under_the_same_names_is_not_in_the_table():
-    """Norms behind the branches, norms inside them, other norms."""
-    others = {
-        "vit_base_patch16_rpn_224",
-        "beit3_base_patch16_224",
-        "convnext_atto_rms",
-        "eva02_enormous_patch14_clip_224",
-    }
-    assert others & timm_architectures().keys() == set()
-
-
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        ({"_class_name": "UNet2DConditionModel"}, True),
-        ({"_class_name": "UNet2DConditionModel", "model_type": "llama"}, False),
-        ({"_class_name": "UNet2DConditionModel", "architectures": []}, False),
-        ({"model_type": "llama"}, False),
-        ({}, False),
-    ],
-)
-def test_what_transformers_is_asked_to_load_is_none_of_diffusers(config, expected):
-    assert of_diffusers(config) is expected
 
 
 def test_what_stands_under_the_prefix_is_the_model_and_all_else_is_not():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hf_lineage.architecture.guess import _reader_and_writer, branches, norms
+from hf_lineage.architecture.guess import branches, norms
 from hf_lineage.architecture.patterns import find_groups
 from hf_lineage.architecture.registry import factorizations
 
@@ -35,11 +35,6 @@ def guessed(layer, *others, known=()):
 def test_attention_is_guessed_by_its_letters(names):
     found = guessed({f"x.{name}": SQUARE for name in names})["attention"]
     assert found == [dict(zip(("query", "key", "value", "output"), (f"x.{name}" for name in names), strict=True))]
-
-
-def test_packed_attention_is_guessed_by_its_letters():
-    (found,) = guessed({"x.qkv": (3 * WIDTH, WIDTH), "x.proj": SQUARE})["attention"]
-    assert found == {"packed": {"x.qkv": ["query", "key", "value"]}, "output": "x.proj"}
 
 
 @pytest.mark.parametrize(
@@ -99,11 +94,3 @@ class TestNorms:
         both = {"input_layernorm": GAIN, "post_attention_layernorm": GAIN}
         found = norms(stack(ATTENTION | both, ATTENTION | {"post_attention_layernorm": GAIN}), factorizations())
         assert found["attention"] == {"norm": ["input_layernorm", None]}
-
-
-def test_of_readers_that_nothing_tells_apart_the_first_is_the_gate():
-    """Whatever a set would make of their order, which is another in every process."""
-    for n in range(20):
-        names = [f"x{n}", f"w{n}", "out"]
-        free = {names[0]: (8, 4), names[1]: (8, 4), "out": (4, 8)}
-        assert _reader_and_writer(names, free, {}, 4) == {"up": f"w{n}", "down": "out", "gate": f"x{n}"}

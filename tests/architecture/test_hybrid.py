@@ -1,13 +1,11 @@
 """Layers of two kinds: every path is measured and compared on the layers that have it."""
 
 import numpy as np
-import pytest
 
-from hf_lineage import Options, compare, extract, inspect
+from hf_lineage import Options, compare, extract
 from hf_lineage.hub.repo import resolve
 from hf_lineage.signature.devices import budgets
 from hf_lineage.signature.extract import Extraction, Residuals
-from hf_lineage.signature.store import load_signature, save_signature
 from hf_lineage.source.headers import headers
 from tests.conformance.models import tiny_model
 
@@ -42,33 +40,8 @@ def test_columns_made_one_piece_after_another_are_those_of_the_same_layers(tmp_p
     assert np.allclose(residuals.columns(slice(8, 16)), whole[:, :, 8:16], atol=1e-5)
 
 
-def test_it_is_stored_and_read_back_as_it_is(tmp_path):
-    found = extract(saved(tmp_path / "model"), OPTIONS)
-    save_signature(found, tmp_path / "found.sig")
-    assert load_signature(tmp_path / "found.sig").without == found.without
-
-
-def test_a_model_is_related_to_itself_along_every_path(tmp_path):
-    model = saved(tmp_path)
-    (row,) = compare(model, model, OPTIONS).rows
-    assert {path: found.comparison.score for path, found in row.verdict.evidence.items()} == pytest.approx(
-        dict.fromkeys(OPTIONS.paths, 1.0)
-    )
-    assert [len(found.comparison.assignment) for found in row.verdict.evidence.values()] == [5, 2, 2]
-
-
 def test_models_with_unlike_numbers_of_layers_are_compared_along_every_path(tmp_path):
     few, many = saved(tmp_path / "few"), saved(tmp_path / "many", ["full_attention"] * 4 + ["conv"])
     (row,) = compare(few, many, Options(paths=("mlp", "value_output"))).rows
     shapes = {path: found.comparison.similarity.shape for path, found in row.verdict.evidence.items()}
     assert shapes == {"mlp": (5, 5), "value_output": (2, 4)}
-
-
-def test_pairing_is_tried_among_the_layers_that_have_the_path(tmp_path):
-    found = inspect(saved(tmp_path))
-    assert {path: result.scores.shape for path, result in found.pairings.items()} == {
-        "mlp": (5, 5),
-        "mlp_gate": (5, 5),
-        "value_output": (2, 2),
-        "query_key": (2, 2),
-    }

@@ -203,16 +203,33 @@ def test_a_latent_that_does_not_fit_is_refused(name, shape, said):
 
 
 @pytest.mark.parametrize(
-    ("name", "shape", "said"),
+    ("changes", "said"),
     [
-        ("up", (HIDDEN + 1, WIDTH), "(13, 8), but the rest of the model needs (12, 8) (out, in)"),
-        ("down", (WIDTH,), "(8,), which is not the shape of a matrix"),
-        ("ln_1", (WIDTH + 1,), "(9,), but the rest of the model needs (8,) (out, in)"),
-        ("v", (2, 2 * SIZE, WIDTH), "(2, 6, 8), but the rest of the model needs (6, 8) (out, in)"),
+        ({"up": (HIDDEN + 1, WIDTH)}, "up.weight has shape (13, 8), but the rest of the model needs (12, 8) (out, in)"),
+        ({"down": (WIDTH,)}, "down.weight has shape (8,), which is not the shape of a matrix"),
+        ({"down": (0, HIDDEN)}, "down.weight has shape (0, 12), which is not the shape of a matrix"),
+        ({"ln_1": (WIDTH + 1,)}, "ln_1.weight has shape (9,), but the rest of the model needs (8,) (out, in)"),
+        ({"v": (2, 2 * SIZE, WIDTH)}, "v.weight has shape (2, 6, 8), but the rest of the model needs (6, 8) (out, in)"),
+        ({"k": (3 * SIZE, WIDTH), "v": (3 * SIZE, WIDTH)}, "o.weight: 4 query, 3 key, 3 value heads do not fit the 4"),
+        ({"k": (SIZE, WIDTH)}, "o.weight: 4 query, 1 key, 2 value heads do not fit the 4 heads of config.json"),
+        ({"k": (2 * SIZE + 1, WIDTH)}, "k.weight has shape (7, 8), but the rest of the model needs (6, 8)"),
+        ({"o": (WIDTH, HEADS * SIZE + 1)}, "o.weight has shape (8, 13) (out, in), which does not divide into 4 heads"),
+        ({"q": (HEADS * SIZE + 2, WIDTH)}, "q.weight has shape (14, 8) (out, in), which does not divide into 4 heads"),
     ],
 )
-def test_a_shape_that_does_not_fit_is_refused(name, shape, said):
-    assert refusal(layer(**{name: shape})) == f"h.0.{name}.weight has shape {said}"
+def test_shapes_that_do_not_fit_are_refused(changes, said):
+    assert refusal(layer(**changes)).startswith(f"h.0.{said}")
+
+
+def test_queries_may_have_another_size_than_values_and_roles_may_share_a_matrix():
+    found = bound(shapes=layer(q=(HEADS * 5, WIDTH), k=(2 * 5, WIDTH))).sets("value_output")[0][0]
+    assert found.heads == {"query": Heads(HEADS, 5), "key": Heads(2, 5), "value": Heads(2, SIZE)}
+    packed = PLAIN.replace("query: q, key: k, value: v", "packed: {qkv: [query, key, value]}")
+    others = {"q": None, "k": None, "v": None}
+    found = bound(packed, layer(qkv=((HEADS + 2 + 2) * SIZE, WIDTH), **others)).sets("value_output")[0][0]
+    assert found.heads == {"query": Heads(HEADS, SIZE), "key": Heads(2, SIZE), "value": Heads(2, SIZE)}
+    for rows, said in ((3, "h.0.qkv.weight has shape (21, 8), but"), (0, "h.0.o.weight: 4 query, 0 key")):
+        assert refusal(layer(qkv=((HEADS + rows) * SIZE, WIDTH), **others), packed).startswith(said)
 
 
 def experts(*numbers: int) -> dict[str, tuple[int, ...]]:

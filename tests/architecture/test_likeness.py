@@ -14,7 +14,7 @@ from hf_lineage.hub.repo import resolve
 from hf_lineage.source.parts import PARTS, Parts
 from tests.conformance.models import tiny_model
 from tests.invoking import lineage
-from tests.models import WEIGHTS, edit_json, fine_tuned, open_checkpoint, shard, spoil, tiny_llama
+from tests.models import WEIGHTS, edit_json, fine_tuned, open_checkpoint, spoil, tiny_llama
 
 READ = ["RELATED", "unlisted-class"]
 
@@ -144,14 +144,6 @@ def test_what_is_read_so_verifies_nothing_wherever_it_goes(tmp_path):
     assert lineage("check", child, "--base", base, "--accept", "part").code == 3
     ran = lineage("check", child, "--base", base, "--run")
     assert (ran.code, "VERIFIED" in ran.sentences) == (3, False)
-
-
-def test_shards_are_searched_as_one_file(tmp_path):
-    base = tiny_llama(tmp_path / "base")
-    child = fine_tuned(base, tmp_path / "child", noise=0.02)
-    edit_json(child / "config.json", architectures=["TheirsForCausalLM"], model_type="theirs", hidden_act="silu")
-    shard(child)
-    assert lineage("compare", base, child).rows[0][-2:] == READ
 
 
 def opened(folder):

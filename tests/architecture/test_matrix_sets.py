@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from hf_lineage.architecture.layers import Layer, Stack
-from hf_lineage.architecture.matrix_sets import Heads, LayerSet, find_sets
-from hf_lineage.architecture.registry import Slot
+from hf_lineage.architecture.matrix_sets import find_sets
 from hf_lineage.architecture.schema import MatrixSet
 from hf_lineage.errors import CheckpointError
 
@@ -23,36 +22,11 @@ def stored(found):
     return {role: slot.tensor for role, slot in found.slots.items()}
 
 
-def test_a_set_has_its_tensors_by_their_full_names():
-    (found,) = sets(MLP, names=["up.weight", "down"])
-    assert stored(found) == {"up": "h.0.up.weight", "down": "h.0.down"}
-    assert (found.norm, found.expert) == (None, 0)
-
-
-def test_every_expert_is_a_set_of_its_own():
-    each = {"up": "e.{expert}.up", "down": "e.{expert}.down"}
-    found = sets(each, names=["e.1.up", "e.1.down", "e.0.up", "e.0.down"])
-    assert [(one.expert, stored(one)["up"]) for one in found] == [(0, "h.0.e.0.up"), (1, "h.0.e.1.up")]
-
-
 def test_a_set_is_of_layers_that_have_what_it_asks_for_and_lack_what_it_excludes():
     special = MLP | {"where": "marker", "unless": ["shortcut", "other"]}
     assert sets(special, None) == ()
     assert len(sets(special, None, names=["up", "down", "marker"])) == 1
     assert sets(special, None, names=["up", "down", "marker", "other"]) == ()
-
-
-def test_a_layer_without_any_set_is_refused_unless_null_is_among_them():
-    assert sets(MLP, None, names=["ln"]) == ()
-    with pytest.raises(CheckpointError, match=r"^h\.0 has no tensor up$"):
-        sets(MLP, names=["ln"])
-    with pytest.raises(CheckpointError, match=r"^h\.0 has no tensor up or marker$"):
-        sets(MLP, {"up": "a", "down": "b", "where": "marker"}, names=["ln"])
-
-
-def test_a_set_of_which_a_part_is_there_is_refused_even_where_it_may_be_absent():
-    with pytest.raises(CheckpointError, match=r"h\.0 has no tensor down, although others of its branch are there"):
-        sets(MLP, None, names=["up"])
 
 
 @pytest.mark.parametrize("kind", ["norm", "output_norm", "inner_norm"])
@@ -81,13 +55,6 @@ def test_a_running_variance_is_that_of_a_norm_between_a_latent_and_its_matrix_to
     (found,) = sets(latent, names=names)
     assert found.variances == {"h.0.ln.weight": "h.0.ln.running_var"}
     assert found.slots["key"].tensors == ("h.0.k", "h.0.down", "h.0.ln.weight")
-
-
-def test_units_and_parts_are_those_of_the_heads():
-    slots = {"up": Slot("u", ("up",), "up")}
-    mlp = LayerSet(slots, None, None, None, heads={"up": Heads(12, 1), "down": Heads(12, 1)})
-    attention = LayerSet(slots, None, None, None, heads={"query": Heads(4, 3), "key": Heads(2, 3)})
-    assert (mlp.units, mlp.part, attention.units, attention.part) == (12, 1, 12, 3)
 
 
 def test_a_set_names_what_some_of_its_roles_and_its_norms_are_stored_in_each_once():

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from hf_lineage.architecture.config_checks import settings_notes, usual_type
-from hf_lineage.architecture.layout import bind
 from hf_lineage.architecture.model_types import Fine, kinds, parts, scalar_reservations, settings_reservations
 from hf_lineage.architecture.registry import factorizations, lookup
 from hf_lineage.errors import NothingToCompare
@@ -204,11 +203,3 @@ def test_a_tensor_that_cannot_be_read_or_has_no_numbers_is_a_reason_too(tiny):
     shapes["layers.0.router.per_expert_scale"] = (0,)
     found = list(scalar_reservations(tiny.layout, shapes, tiny.read, parts(config, None)))
     assert any(each.startswith("layers.0.router.per_expert_scale has shape (0,)") for each in found)
-
-
-def test_a_type_without_such_tensors_reads_nothing(tmp_path):
-    assert kinds()["llama"].small == {}
-    found = build_tiny_model("LlamaModel", tmp_path, {})
-    config = found.model.config.to_dict()
-    layout = bind(lookup(config)[1], found.shapes, config)
-    assert list(scalar_reservations(layout, found.shapes, None, parts(config, None))) == []

@@ -5,7 +5,7 @@ Layers are found by their numbers alone, and untrusted names are never taken for
 
 import pytest
 
-from hf_lineage.architecture.patterns import candidates, find_groups, names, patterns
+from hf_lineage.architecture.patterns import candidates, find_groups, patterns
 from hf_lineage.architecture.schema import Branches, Factorization, MatrixSet
 
 MATRIX = (4, 4)
@@ -19,16 +19,6 @@ def test_the_stack_with_the_most_matrices_comes_first():
     found = find_groups(shapes("encoder.h.{n}.a", "decoder.h.{n}.a", "decoder.h.{n}.b.weight", "top.a"))
     assert [(stack.prefix, stack.depth) for stack in found] == [("decoder.h.{layer}", 2), ("encoder.h.{layer}", 2)]
     assert found[0].tensors == {"a": MATRIX, "b": MATRIX}
-
-
-def test_a_number_that_never_changes_is_no_layer():
-    (found,) = find_groups(shapes("0.model.h.{n}.a"))
-    assert found.prefix == "0.model.h.{layer}"
-
-
-def test_a_single_layer_is_one_where_nothing_has_two():
-    (found,) = find_groups(shapes("h.{n}.a", layers=1))
-    assert (found.prefix, found.depth) == ("h.{layer}", 1)
 
 
 def test_numbers_with_a_gap_are_no_layers():
@@ -59,9 +49,6 @@ def test_names_that_no_registry_file_could_say_make_no_layers(name):
 
 
 WIDTH, HIDDEN = 4, 6
-LATENT = MatrixSet(
-    latent={"attn.q_b": ("attn.q_a", "attn.q_norm")}, query="attn.q_b", key="attn.k", value="attn.v", output="attn.o"
-)
 
 
 def known(name="one", **sets):
@@ -90,23 +77,9 @@ def test_the_names_of_a_file_outrank_those_under_another_module():
     assert best.yaml_set == {"up": "mlp.fc1", "down": "mlp.fc2"}
 
 
-def test_what_many_files_say_outranks_what_few_say():
-    rare = MatrixSet(up="mlp.fc2", down="mlp.fc1")
-    files = known("one"), known("two"), known("three", mlp=rare)
-    best = max(found({"x.fc1": (WIDTH, WIDTH), "x.fc2": (WIDTH, WIDTH)}, *files), key=lambda each: each.rank)
-    assert best.yaml_set == {"up": "x.fc1", "down": "x.fc2"}
-
-
 def test_sizes_that_cannot_go_together_are_no_candidate():
     assert found({"mlp.fc1": (2 * HIDDEN, WIDTH), "mlp.fc2": (WIDTH, HIDDEN)}, known()) == []
     assert found({"mlp.fc1": (HIDDEN, 9), "mlp.fc2": (9, HIDDEN)}, known()) == []
-
-
-def test_everything_that_a_set_says_moves_along():
-    shapes = {"x.q_b": (8, 3), "x.q_a": (3, WIDTH), "x.q_norm": (3,)} | {f"x.{name}": (WIDTH, WIDTH) for name in "kvo"}
-    (attention,) = found(shapes, known(attention=LATENT))
-    assert attention.yaml_set["latent"] == {"x.q_b": ["x.q_a", "x.q_norm"]}
-    assert sorted(names(attention.yaml_set)) == ["x.k", "x.o", "x.q_a", "x.q_b", "x.q_norm", "x.v"]
 
 
 def test_what_stands_beside_a_layer_makes_a_pattern_only_without_its_number():

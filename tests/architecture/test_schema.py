@@ -3,18 +3,15 @@
 The fingerprint of a factorization follows what it says of the tensors, and nothing else.
 """
 
-import shutil
 from pathlib import Path
 from typing import get_args, get_type_hints
 
 import msgspec
 import pytest
-import torch
 from msgspec.structs import replace
 
-from hf_lineage import Options, compare, extract
+import hf_lineage
 from hf_lineage.architecture import registry as lookup
-from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.registry import factorizations
 from hf_lineage.architecture.schema import (
     BRANCH_ROLES,
@@ -22,17 +19,10 @@ from hf_lineage.architecture.schema import (
     Factorization,
     Lora,
     MatrixSet,
-    as_names,
-    as_sets,
-    as_stacks,
     fingerprint,
-    prefixes,
 )
-from tests.adapters import pair, written
-from tests.models import spoil, tiny_gpt2, tiny_llama
 
 STRUCTS = (MatrixSet, Branches, Lora, Factorization)
-ADAPTED = [("model.layers.0.self_attn.o_proj", 32, 32), ("model.layers.0.self_attn.q_proj", 32, 32)]
 
 
 def keys(struct):
@@ -70,102 +60,6 @@ def test_every_value_that_a_key_may_have_is_that_of_some_file(key):
     assert {getattr(found, key) for found in everything(Factorization)} == set(values)
 
 
-def watched(struct, read):
-    """The same kind of piece, which notes which of its keys are read."""
-
-    def note(self, name):
-        if name in struct.__struct_fields__:
-            read.add(name)
-        return struct.__getattribute__(self, name)
-
-    return type(struct)(f"Watched{struct.__name__}", (struct,), {"__getattribute__": note}, frozen=True, kw_only=True)
-
-
-def same(piece, kind, **changes):
-    """A piece of the registry as one of another kind."""
-    return kind(**{key: getattr(piece, key) for key in keys(type(piece))} | changes)
-
-
-def _negated(tensors):
-    """Other weights, which are unrelated."""
-    generator = torch.Generator().manual_seed(9)
-    for name, tensor in tensors.items():
-        if tensor.ndim > 1:
-            tensors[name] = torch.randn(tensor.shape, generator=generator)
-
-
-def read_by_extracting(folder, name, monkeypatch, **more):
-    """Which keys of a factorization, its branches and its sets are read when a model is extracted along every path, and
-    when an adapter and an unrelated model are compared with it."""
-    read = {struct.__name__: set() for struct in STRUCTS}
-    other = spoil(Path(shutil.copytree(folder, folder.parent / f"{folder.name}-other")), _negated)
-    kinds = {struct: watched(more.get(struct.__name__, struct), read[struct.__name__]) for struct in STRUCTS}
-    (plain,) = (each for each in lookup.factorizations() if each.name == name)
-    branches = {
-        branch: tuple(same(each, kinds[MatrixSet]) for each in as_sets(plain.branches.sets(branch)))
-        for branch in BRANCH_ROLES
-    }
-    noted = same(plain, kinds[Factorization], branches=kinds[Branches](**branches), lora=same(plain.lora, kinds[Lora]))
-    for names in read.values():
-        names.clear()
-    with monkeypatch.context() as patch:
-        patch.setattr(lookup, "_texts", lambda root: {root: " ".join(plain.classes)})
-        patch.setattr(lookup, "_parse", lambda path, text: noted)
-        extract(str(folder), Options(paths=tuple(PATHS)[:1]))
-        adapter = written(folder / "adapter", {k: v for one in ADAPTED for k, v in pair(*one).items()})
-        compare(str(folder), str(adapter))
-        compare(str(folder), str(other), Options(paths=("mlp",)))
-    return read
-
-
-def test_every_key_is_read_when_a_model_is_extracted_or_an_adapter_is_tested(tmp_path, monkeypatch):
-    read = read_by_extracting(tiny_llama(tmp_path / "llama"), "llama", monkeypatch)
-    more = read_by_extracting(tiny_gpt2(tmp_path / "gpt2"), "gpt2", monkeypatch)
-    for struct in STRUCTS:
-        assert set(keys(struct)) - read[struct.__name__] - more[struct.__name__] == set()
-
-
-def test_a_key_that_nothing_reads_is_noticed(tmp_path, monkeypatch):
-    wider = msgspec.defstruct("MatrixSet", [("colour", str, "red")], bases=(MatrixSet,), frozen=True, kw_only=True)
-    read = read_by_extracting(tiny_gpt2(tmp_path / "gpt2"), "gpt2", monkeypatch, MatrixSet=wider)
-    assert set(keys(wider)) - read["MatrixSet"] == {"colour"}
-
-
-@pytest.mark.parametrize("struct", STRUCTS)
-def test_an_unknown_key_is_refused(struct):
-    with pytest.raises(msgspec.ValidationError, match=r"unknown field `colour`|missing required field"):
-        msgspec.convert({"colour": "red"}, struct)
-
-
-def test_one_name_or_several_are_a_tuple():
-    assert as_names("a") == ("a",)
-    assert as_names(("a", "b")) == ("a", "b")
-    assert as_names(()) == ()
-
-
-def test_what_is_said_once_is_said_of_every_stack():
-    assert as_stacks("a") == {"": ("a",)}
-    assert as_stacks({"encoder": "a", "decoder": ("b", "c")}) == {"encoder": ("a",), "decoder": ("b", "c")}
-
-
-def test_sets_that_a_layer_may_lack_are_left_out():
-    one = MatrixSet(up="u", down="d")
-    assert as_sets(one) == as_sets((None, one)) == (one,)
-    assert as_sets((None,)) == ()
-    assert list(Branches(mlp=(None, one)).everything()) == [one]
-
-
-def test_every_prefix_of_every_stack_is_named():
-    both = Factorization(
-        name="x",
-        classes=("X",),
-        layers={"encoder": ("e.{layer}", "f.{layer}"), "decoder": "d.{layer}"},
-        normalization="rms_norm",
-        branches=Branches(),
-    )
-    assert prefixes(both) == ("e.{layer}", "f.{layer}", "d.{layer}")
-
-
 FOUND = {found.name: found for found in factorizations()}
 LLAMA = FOUND["llama"]
 
@@ -194,3 +88,12 @@ def test_whatever_may_change_a_number_changes_it():
 def test_it_stays_what_it_is():
     """Written down, since what is published under it is used for as long as it is the same."""
     assert fingerprint(LLAMA)[:16] == "543b81bd68d3e330"
+
+
+@pytest.mark.parametrize("struct", STRUCTS)
+def test_every_key_is_read_somewhere(struct):
+    """By its name, or through the tables of roles; a key that nothing reads would promise what nobody does."""
+    sources = "".join(path.read_text() for path in Path(hf_lineage.__file__).parent.rglob("*.py"))
+    roles = {role for of_branch in BRANCH_ROLES.values() for role in of_branch}
+    unread = [key for key in keys(struct) if key not in roles | BRANCH_ROLES.keys() and f".{key}" not in sources]
+    assert unread == []

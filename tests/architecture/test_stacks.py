@@ -10,18 +10,14 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from hf_lineage import Options, compare, extract, inspect
+from hf_lineage import Options, compare, extract
 from hf_lineage.architecture.layout import bind
-from hf_lineage.architecture.registry import factorizations, lookup
-from hf_lineage.architecture.schema import as_sets
+from hf_lineage.architecture.registry import factorizations
 from hf_lineage.errors import CheckpointError
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.hub.repo import resolve
-from hf_lineage.signature.factors import matrix_products
 from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.signature.store import load_signature, save_signature
 from hf_lineage.source.headers import headers
-from tests.models import open_checkpoint
 
 EXACT = replace(RECIPES["robust"], probes=None)
 RESNET: dict[str, Any] = {"embedding_size": 16, "hidden_sizes": [16, 24], "depths": [3, 4], "layer_type": "basic"}
@@ -65,13 +61,6 @@ def resnet(folder, **said):
 
 def t5(folder, **said):
     return saved("T5ForConditionalGeneration", folder, **T5 | {"num_layers": 2, "num_decoder_layers": 3} | said)
-
-
-def test_the_layers_of_all_stacks_follow_one_another(tmp_path):
-    found = extract(t5(tmp_path), Options(paths=("mlp", "value_output")))
-    assert found.layers == 5
-    assert found.paths["mlp"].sketch.shape == found.paths["value_output"].sketch.shape == (5, 32, 32)
-    assert found.paths["mlp"].widths == ()
 
 
 def test_an_encoder_alone_is_what_it_is_beside_its_decoder(tmp_path):
@@ -132,29 +121,6 @@ def test_models_with_unlike_stages_are_incompatible(tmp_path):
     assert "has mlp in 6 layers of widths 16, 16, 16, 24, 24, 24" in row.verdict.reason
 
 
-def test_a_signature_of_unlike_widths_survives_its_file(tmp_path):
-    found = extract(resnet(tmp_path / "model"))
-    save_signature(found, tmp_path / "file")
-    again = load_signature(tmp_path / "file")
-    assert again.paths["mlp"].widths == found.paths["mlp"].widths
-    np.testing.assert_array_equal(again.paths["mlp"].sketch, found.paths["mlp"].sketch)
-
-
-def test_the_exact_signature_some_columns_at_a_time_is_the_whole_one(tmp_path):
-    base, child = resnet(tmp_path / "base"), noised(str(tmp_path / "base"), tmp_path / "child")
-    whole, parted = (
-        compare(base, child, Options(recipe=EXACT, max_memory=memory)).rows[0].verdict.evidence["mlp"].comparison
-        for memory in (None, "135MB")
-    )
-    np.testing.assert_allclose(parted.similarity, whole.similarity, atol=1e-6)
-
-
-def test_layers_are_paired_within_their_stage(tmp_path):
-    found = inspect(resnet(tmp_path)).pairings["mlp"]
-    assert found.alike.sum(axis=1).tolist() == [3] * 6
-    assert found.layers == (0, 1, 2, 4, 5, 6)
-
-
 def test_a_bottleneck_is_the_product_of_three_convolutions(tmp_path):
     folder = resnet(tmp_path, layer_type="bottleneck", hidden_sizes=[32, 48])
     recipe = replace(RECIPES["paper"], probes=None)
@@ -167,20 +133,6 @@ def test_a_bottleneck_is_the_product_of_three_convolutions(tmp_path):
     residual = product - product.trace() / 48 * torch.eye(48)
     np.testing.assert_allclose(found.sketch[found.widths.index(48) + 1], residual, atol=1e-4)
     assert found.trace[found.widths.index(48) + 1] == pytest.approx(float(product.trace()), rel=1e-5)
-
-
-def test_the_naive_product_of_the_first_and_the_last_convolution_is_one_replacement_away(tmp_path):
-    repo = resolve(resnet(tmp_path, layer_type="bottleneck"))
-    factorization, checkpoint = lookup(repo.config())[1], open_checkpoint(repo)
-    (bottleneck,) = as_sets(factorization.branches.mlp)
-    naive = msgspec.structs.replace(bottleneck, up="layer.0.convolution", latent={}, inner_norm="layer.0.normalization")
-    branches = msgspec.structs.replace(factorization.branches, mlp=(naive, None))
-    found = msgspec.structs.replace(factorization, branches=branches)
-    layout = bind(found, checkpoint.shapes, {})
-    (term,) = matrix_products(layout, "mlp", 0, RECIPES["paper"], checkpoint.read)
-    prefix = "encoder.stages.0.layers.0.layer"
-    first, third = (checkpoint.read(f"{prefix}.{n}.convolution.weight")[..., 0, 0] for n in (0, 2))
-    torch.testing.assert_close(term.out @ term.inn, third @ first)
 
 
 def test_a_stack_that_is_not_there_is_named(tmp_path):

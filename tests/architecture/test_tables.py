@@ -51,11 +51,6 @@ def test_a_model_of_such_a_class_is_told_the_reason():
         lookup({"architectures": ["MambaForCausalLM"]})
 
 
-def test_classes_that_share_a_reason_are_listed_together(tmp_path):
-    root = written(tmp_path, "- {reason: odd, classes: [A, B]}\n- {reason: even, classes: [C]}")
-    assert unsupported(root) == {"A": "odd", "B": "odd", "C": "even"}
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

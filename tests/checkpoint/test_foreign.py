@@ -3,7 +3,6 @@
 Weights under names that transformers does not load are read where it is clear which file is the model.
 """
 
-import json
 import shutil
 
 import numpy as np
@@ -12,19 +11,11 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import check, compare
-from hf_lineage.checkpoint import foreign
-from hf_lineage.checkpoint.foreign import DEEPEST, WRAPPERS, foreign_model, nameable, wrapping
-from hf_lineage.checkpoint.foreign_form import ForeignForm, ListedForm, parse_once
-from hf_lineage.checkpoint.foreign_tensors import Piece, by_pieces
-from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.onnx.form import GRAPH
-from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.foreign import DEEPEST, WRAPPERS, foreign_model, wrapping
+from hf_lineage.checkpoint.onnx.form import Onnx
 from hf_lineage.checkpoint.weight_files import find_weights, weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError
 from hf_lineage.hub.repo import RepoRef
-from hf_lineage.source.config import described
-from hf_lineage.source.headers import bound
 from tests.checkpoint.onnx.test_weights import product
 from tests.models import WEIGHTS, family, fine_tuned, open_checkpoint, shard, tiny_llama
 
@@ -142,11 +133,6 @@ def test_a_prefix_of_the_whole_file_is_taken_off(model, tmp_path, prefix):
     assert prefix in "".join(open_checkpoint(repository(model)).notes)
 
 
-def test_a_prefix_in_the_index_is_taken_off_as_well(model, tmp_path):
-    shard(wrapped(model, "module."))
-    same(model, tmp_path)
-
-
 def test_a_prefix_of_some_tensors_is_none(model):
     wrapped(model, "module.", keep={"model.norm.weight"})
     checkpoint = open_checkpoint(repository(model))
@@ -156,13 +142,6 @@ def test_a_prefix_of_some_tensors_is_none(model):
 def test_no_name_is_unwrapped_without_end():
     assert wrapping([]) == ""
     assert wrapping(["module." * 100 + "x"]) == "module." * DEEPEST
-
-
-def test_no_class_has_names_that_begin_as_a_wrapper_does():
-    from hf_lineage.architecture.registry import factorizations
-    from hf_lineage.architecture.schema import prefixes
-
-    assert not [name for one in factorizations() for name in prefixes(one) if name.startswith(WRAPPERS)]
 
 
 def test_a_child_that_is_wrapped_is_related_and_the_report_says_so(tmp_path):
@@ -204,7 +183,7 @@ def folder(tmp_path):
 def chosen(repo):
     """The name of the form in which a repository is read, and the files that were chosen."""
     model = foreign_model(repo)
-    return model.form.name, model.files
+    return model.end[1:], model.files
 
 
 @pytest.mark.parametrize(
@@ -278,7 +257,7 @@ def test_an_encoder_is_read_with_the_decoder_that_is_stored_like_it(folder):
 )
 def test_what_transformers_loads_comes_first(folder, names, form):
     model = foreign_model(folder(*names))
-    assert (model and model.form.name) == form
+    assert (model and model.end[1:]) == form
 
 
 @pytest.mark.parametrize(("file", "form"), [("onnx/model_q4.onnx", "onnx"), ("a-Q8_0.gguf", "gguf")])
@@ -295,15 +274,10 @@ def test_a_file_that_is_not_there_or_of_another_kind_is_an_error_of_the_option(f
         foreign_model(folder("model.onnx", "model.bin", "model.safetensors", file=file))
 
 
-def test_only_these_files_stand_for_a_model():
-    names = ("a/b.onnx", "x.gguf", "/a/model.bin", "a.safetensors")
-    assert [nameable(name) for name in names] == [True, True, False, False]
-
-
 def test_a_graph_and_what_lies_beside_it_is_told(tmp_path):
     for name in ("model.onnx", "model_q4.onnx"):
         onnx.save(product(), tmp_path / name)
-    told = GRAPH.format("model.onnx")
+    told = Onnx.remark.format("model.onnx")
     assert find_weights(RepoRef("org/model", tmp_path)).notes() == (
         told,
         "model.onnx was read, the most precise ONNX file by its name that can be read; name another by its path, or "
@@ -313,69 +287,3 @@ def test_a_graph_and_what_lies_beside_it_is_told(tmp_path):
     assert find_weights(named).notes()[1].startswith("model_q4.onnx was read, as it was named; model.onnx may")
     (tmp_path / "model_q4.onnx").unlink()
     assert find_weights(RepoRef("org/model", tmp_path)).notes() == (told,)
-
-
-TOY_FILE = "weights.toy"
-
-
-def toy_header(repo):
-    """A line of JSON: the configuration, and for each tensor its shape and where its numbers begin."""
-    return parse_once(repo, TOY_FILE, lambda stream, size: json.loads(stream.readline()))
-
-
-def open_toy(repo, files):
-    header, stamp = toy_header(repo)
-    stored = {
-        name: StoredTensor(repo.located(files[0]), "F32", tuple(shape), start, stamp)
-        for name, (shape, start) in header["tensors"].items()
-    }
-    return Checkpoint(stored, {name: TensorInfo(tensor.shape, (name,)) for name, tensor in stored.items()})
-
-
-def rename_toy(repo, files, factorization, config, checkpoint):
-    return by_pieces(checkpoint, [Piece(name.removeprefix("toy/"), name) for name in checkpoint.tensors])
-
-
-TOY = ForeignForm(
-    "toy",
-    lambda repo: (TOY_FILE,) if TOY_FILE in repo.files() else (),
-    open_toy,
-    rename_toy,
-    lambda repo, files: toy_header(repo)[0]["config"],
-    how="the only kind of toy",
-    remark="{} is a toy",
-)
-
-
-def write_toy(plain, folder):
-    """Write the model of a checkpoint as a toy, its numbers behind a header of fixed length."""
-    tensors, blocks, start = {}, [], 2**16
-    for name in plain.tensors:
-        values = np.asarray(plain.read(name), np.float32)
-        tensors[f"toy/{name}"] = [values.shape, start]
-        blocks.append(values.tobytes())
-        start += values.nbytes
-    header = json.dumps({"config": json.loads((folder / "config.json").read_text()), "tensors": tensors})
-    content = header.encode().ljust(2**16 - 1) + b"\n" + b"".join(blocks)
-    (folder / "toy").mkdir()
-    (folder / "toy" / TOY_FILE).write_bytes(content)
-    return RepoRef("org/toy", folder / "toy")
-
-
-def test_a_new_form_is_one_value_and_one_line_of_the_table(tmp_path, monkeypatch):
-    original = RepoRef("org/model", tiny_llama(tmp_path))
-    plain = open_checkpoint(original)
-    repo = write_toy(plain, tmp_path)
-    assert not nameable(TOY_FILE)
-    monkeypatch.setattr(foreign, "FORMS", [*foreign.FORMS, ListedForm(".toy", lambda: TOY)])
-    assert nameable(TOY_FILE)
-    assert (foreign_model(repo).form, foreign_model(original)) == (TOY, None)
-    model = bound(described(repo))
-    assert model.described.architecture == "LlamaForCausalLM"
-    assert model.checkpoint.shapes == plain.shapes
-    for name in plain.tensors:
-        np.testing.assert_array_equal(model.checkpoint.read(name), plain.read(name))
-    assert weight_files(repo) == [TOY_FILE]
-    assert find_weights(repo).notes() == ("weights.toy is a toy",)
-    with pytest.raises(OptionError, match=r"it reads \.gguf and \.onnx and \.toy"):
-        foreign_model(RepoRef("org/toy", repo.folder, file="other.x"))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_lineage.checkpoint import remote
-from hf_lineage.checkpoint.remote import RemoteCheckpoint
+from hf_lineage.checkpoint.remote import Ranged, RemoteCheckpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
@@ -60,7 +60,7 @@ def stored(sizes, header):
 @given(st.data(), SIZES, st.integers(8, 30), st.integers(0, 30), st.integers(0, 20), st.integers(1, 50))
 def test_the_ranges_cover_what_is_wanted_and_no_byte_comes_twice(data, sizes, header, more, gap, largest):
     tensors, file = stored(sizes, header), Recorded(header + more)
-    checkpoint = RemoteCheckpoint(tensors, logical(tensors), {FILE: file}, AtOnce(), Downloads())
+    checkpoint = RemoteCheckpoint(tensors, logical(tensors), Ranged({FILE: file}, AtOnce(), Downloads()))
     asked = data.draw(st.lists(st.lists(st.sampled_from(list(tensors)), unique=True, min_size=1), max_size=4))
     with patch.object(remote, "GAP", gap), patch.object(remote, "LARGEST_RANGE", largest):
         for names in asked:
@@ -96,7 +96,7 @@ def test_tensors_that_are_asked_for_one_by_one_come_one_by_one_and_together_as_o
         ([["t0", "t2"]], [range(8, 20)]),
     ):
         file = Recorded(8)
-        checkpoint = RemoteCheckpoint(tensors, logical(tensors), {FILE: file}, AtOnce(), Downloads())
+        checkpoint = RemoteCheckpoint(tensors, logical(tensors), Ranged({FILE: file}, AtOnce(), Downloads()))
         for names in asked:
             checkpoint.prefetch(*names)
         assert file.parts == parts

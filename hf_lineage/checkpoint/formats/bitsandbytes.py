@@ -101,7 +101,10 @@ def _decode_four_bits(name: str, kind: str, state: State, parts: Sequence[NDArra
     if not np.allclose(code, CODES[kind], rtol=0, atol=CLOSE):
         raise CheckpointError(f"{name}.weight.quant_map is not the code of {kind}; have the weights saved again")
     if nested:
-        scales = _unnested(name, own, scales, *nested)
+        each, levels = (finite(f"{name}{end}", part) for end, part in zip(NESTED, nested, strict=True))
+        with np.errstate(over="ignore"):
+            by_block = np.repeat(each, own.nested_block)[: len(scales)]
+            scales = levels[scales] * by_block + np.float32(own.offset)
     numbers = math.prod(state.shape)
     grid = Grid((len(scales), state.block), (1, state.block))
     table, half = pairs(False, *CODES[kind]), state.block // 2
@@ -113,16 +116,6 @@ def _decode_four_bits(name: str, kind: str, state: State, parts: Sequence[NDArra
 
     values = finite(f"{name}.weight.absmax", scales)[:, None]
     return grid.decoded(unpack, values).reshape(-1)[:numbers].reshape(state.shape)
-
-
-def _unnested(
-    name: str, state: State, scales: NDArray[Any], nested: NDArray[np.float32], code: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Return scales that are stored as bytes, with a scale for each block of them."""
-    by_block = np.repeat(finite(f"{name}{NESTED[0]}", nested), state.nested_block)[: len(scales)]
-    with np.errstate(over="ignore"):
-        unnested: NDArray[np.float32] = finite(f"{name}{NESTED[1]}", code)[scales] * by_block
-        return unnested + np.float32(state.offset)
 
 
 def _state(name: str, stored: NDArray[Any]) -> State:

@@ -7,24 +7,24 @@ a scale, and one of the groups has to fit.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import Codes, filled_ends, least, slack, uniform
-from hf_lineage.checkpoint.formats.fp8 import float_codes, mxfp4, nvfp4
-from hf_lineage.checkpoint.formats.grid import Grid, across, down, exponents, finite, words
+from hf_lineage.checkpoint.codes import Codes, integers
+from hf_lineage.checkpoint.formats.fp8 import float_codes, four_bits
+from hf_lineage.checkpoint.formats.grid import Grid, across, down, finite, words
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, pair
-from hf_lineage.checkpoint.tensor import Decode, TensorInfo
+from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 
 WORDS, BYTES, EIGHT = frozenset({"I32"}), frozenset({"I8"}), frozenset({"F8_E4M3", "F8_E5M2", "I8"})
 POWERS = frozenset({"U8", "F8_E8M0"})
 SCALES = POWERS | {"F32", "F16", "BF16"}
 INDICES = frozenset({"I32", "I64"})
+INT = "INT{} of compressed-tensors"
 PACKED, SCALE, ZERO, ORDER, SHAPE = (
     ".weight_packed",
     ".weight_scale",
@@ -34,41 +34,17 @@ PACKED, SCALE, ZERO, ORDER, SHAPE = (
 )
 
 
-@dataclass(frozen=True)
-class Scheme:
-    """The quantization of the weights of one group of matrices, as config.json states it."""
-
-    bits: Any
-    symmetric: bool
-    strategy: Any
-    size: Any
-    """Numbers of a row that share a scale, or None."""
-    structure: Any
-
-    def block(self, shape: tuple[int, int]) -> tuple[int, int] | None:
-        """Return the size of the blocks of a matrix that share a scale; None where the scheme does not say it."""
-        grouped = type(self.size) is int and self.size > 0
-        strategy = self.strategy or ("group" if grouped else "channel" if self.size == -1 else "tensor")
-        if strategy in ("group", "tensor_group"):
-            return (1, self.size) if grouped else None
-        if strategy == "block":
-            return pair(self.structure)
-        return {"tensor": shape, "channel": (1, shape[1])}.get(strategy) if isinstance(strategy, str) else None
-
-
-def schemes(stated: Settings) -> Iterator[Scheme]:
-    """Yield the quantization of the weights of each group."""
-    groups = stated.get("config_groups")
-    for group in groups.values() if isinstance(groups, dict) else ():
-        weights = group.get("weights") if isinstance(group, dict) else None
-        if isinstance(weights, dict):
-            yield Scheme(
-                weights.get("num_bits", 8),
-                weights.get("symmetric", True) is not False,
-                weights.get("strategy"),
-                weights.get("group_size"),
-                weights.get("block_structure"),
-            )
+def _block(weights: Mapping[str, Any], shape: tuple[int, int]) -> tuple[int, int] | None:
+    """Return the size of the blocks of a matrix that share a scale; None where a group's settings do not say it."""
+    size: Any = weights.get("group_size")
+    strategy = weights.get("strategy")
+    grouped = type(size) is int and size > 0
+    strategy = strategy or ("group" if grouped else "channel" if size == -1 else "tensor")
+    if strategy in ("group", "tensor_group"):
+        return (1, size) if grouped else None
+    if strategy == "block":
+        return pair(weights.get("block_structure"))
+    return {"tensor": shape, "channel": (1, shape[1])}.get(strategy) if isinstance(strategy, str) else None
 
 
 def matrix(module: Module, stated: Settings) -> TensorInfo:
@@ -78,30 +54,30 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     if module.parts[PACKED].dtype in WORDS:
         return _words(module, stated)
     if ".weight_global_scale" in module.parts:
-        return nvfp4(module, PACKED, SCALE, ".weight_global_scale", divides=True)
-    return mxfp4(module, PACKED, SCALE)
+        return four_bits(module, PACKED, SCALE, ".weight_global_scale", divides=True)
+    return four_bits(module, PACKED, SCALE)
 
 
 def _plain(module: Module, stated: Settings) -> TensorInfo:
     """Return a matrix of one byte to a number."""
     shape = module.matrix(".weight", EIGHT)
-    scheme, grid = _fitting(module, shape, 8, stated)
+    shifted, grid = _fitting(module, shape, 8, stated)
     ends = [".weight", SCALE]
-    if not scheme.symmetric:
+    if shifted:
         module.shape(ZERO, BYTES, module.parts[SCALE].shape)
         ends.append(ZERO)
     decode = functools.partial(_decode_plain, module.start, grid)
     dtype, scales = module.parts[".weight"].dtype, module.parts[SCALE].dtype
     codes = float_codes("FP8", decode, dtype, grid.block, scales)
     if dtype in BYTES:
-        codes = _codes(8, decode, grid, scales, scheme.symmetric, (0x80, 0x7F))
+        codes = integers(INT.format(8), decode, 8, grid.block, scales, (0x80, 0x7F), both=shifted, zero=shifted)
     return TensorInfo(shape, module.names(*ends), decode, itemsize=4, codes=codes)
 
 
 def _decode_plain(name: str, grid: Grid, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
     stored, scales, *zero_points = parts
     zeros = zero_points[0].astype(np.float32).reshape(grid.cells) if zero_points else None
-    return grid.widened(stored, _scales(name, grid, scales), zeros)
+    return grid.widened(stored, finite(f"{name}{SCALE}", scales).reshape(grid.cells), zeros)
 
 
 def _words(module: Module, stated: Settings) -> TensorInfo:
@@ -112,37 +88,21 @@ def _words(module: Module, stated: Settings) -> TensorInfo:
     bits = next((bits for bits in range(1, 9) if (rows, words(shape[1], bits)) == (shape[0], width)), 0)
     if not bits:
         raise module.damaged(f"is packed in ({rows}, {width}) words, which do not fit a matrix of {shape}")
-    scheme, grid = _fitting(module, shape, bits, stated)
+    shifted, grid = _fitting(module, shape, bits, stated)
     ends = [PACKED, SHAPE, SCALE]
     if ORDER in module.parts:
         module.shape(ORDER, INDICES, (shape[1],))
         ends.append(ORDER)
-    if not scheme.symmetric:
+    if shifted:
         whole = grid.cells[0] == 1 < shape[0]
         module.shape(ZERO, BYTES if whole else WORDS, (1,) if whole else (words(shape[0], bits), grid.cells[1]))
         ends.append(ZERO)
     decode = functools.partial(_decode_words, module.start, grid, bits, ORDER in ends)
-    codes: Codes | str = _codes(bits, decode, grid, module.parts[SCALE].dtype, scheme.symmetric, (0x00, 0xFF))
+    scales = module.parts[SCALE].dtype
+    codes: Codes | str = integers(INT.format(bits), decode, bits, grid.block, scales, both=shifted, zero=shifted)
     if ORDER in ends:
         codes = "a quantizer that orders columns by calibration data rounds many numbers away from the nearest value"
     return TensorInfo(shape, module.names(*ends), decode, itemsize=4, codes=codes)
-
-
-def _codes(bits: int, decode: Decode, grid: Grid, scales: str, symmetric: bool, ends: tuple[int, int]) -> Codes:
-    """Return the grid of integers of so many bits."""
-    levels = uniform(2**bits)
-    return Codes(
-        f"INT{bits} of compressed-tensors",
-        *filled_ends(0, *ends),
-        decode,
-        levels,
-        grid.block,
-        both=not symmetric,
-        zero=not symmetric,
-        slack=slack(levels, scales),
-        least=least(levels, scales),
-        reach=1.55,  # the library divides by half a step less than the steps that there are
-    )
 
 
 def _decode_words(
@@ -160,7 +120,7 @@ def _decode_words(
             zeros += zero_points.astype(np.float32)
         else:
             down(zero_points, bits)(slice(0, len(zeros)), zeros)
-    return grid.decoded(across(packed, bits), _scales(name, grid, scales), zeros)
+    return grid.decoded(across(packed, bits), finite(f"{name}{SCALE}", scales).reshape(grid.cells), zeros)
 
 
 def _reordered(name: str, grid: Grid, groups: NDArray[Any]) -> Grid:
@@ -172,27 +132,23 @@ def _reordered(name: str, grid: Grid, groups: NDArray[Any]) -> Grid:
     return Grid(grid.shape, grid.block, columns=groups.astype(np.intp))
 
 
-def _fitting(module: Module, shape: tuple[int, int], bits: int, stated: Settings) -> tuple[Scheme, Grid]:
-    """Return the first group of config.json that fits a matrix of this shape, and its blocks."""
-    scales = module.shape(SCALE, SCALES)
-    for scheme in schemes(stated):
-        block = scheme.block(shape)
-        if scheme.bits == bits and block is not None:
+def _fitting(module: Module, shape: tuple[int, int], bits: int, stated: Settings) -> tuple[bool, Grid]:
+    """Return whether the first group of config.json that fits a matrix has zero points, and the matrix's blocks."""
+    scales, groups = module.shape(SCALE, SCALES), stated.get("config_groups")
+    for group in groups.values() if isinstance(groups, dict) else ():
+        weights = group.get("weights") if isinstance(group, dict) else None
+        if not isinstance(weights, dict) or weights.get("num_bits", 8) != bits:
+            continue
+        block = _block(weights, shape)
+        if block is not None:
             grid = Grid(shape, block)
-            if (
-                scales == grid.cells
-                or (grid.cells[1] == 1 and scales == grid.cells[:1])
-                or (block == shape and not scales)
-            ):
-                return scheme, grid
+            column, whole = grid.cells[:1] if grid.cells[1] == 1 else None, () if block == shape else None
+            if scales in (grid.cells, column, whole):
+                return weights.get("symmetric", True) is False, grid
     raise CheckpointError(
         f"{module.start} has {bits} bits, shape {shape} and scales of shape {scales}, which no group of "
         "`config_groups` in config.json describes; have both saved again"
     )
-
-
-def _scales(name: str, grid: Grid, stored: NDArray[Any]) -> NDArray[np.float32]:
-    return finite(f"{name}{SCALE}", exponents(stored) if stored.dtype.itemsize == 1 else stored).reshape(grid.cells)
 
 
 def _shape(name: str, stored: NDArray[Any]) -> tuple[int, int]:

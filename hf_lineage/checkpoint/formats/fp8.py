@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.codes import ONE, Codes, Levels, filled_ends, slack, table
-from hf_lineage.checkpoint.formats.grid import E2M1, PAIRS, Grid, exponents, finite, write_pairs
+from hf_lineage.checkpoint.formats.grid import E2M1, PAIRS, Grid, finite, write_pairs
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, not_decoded, pair
 from hf_lineage.checkpoint.tensor import DTYPES, Decode, TensorInfo, single
 from hf_lineage.errors import CheckpointError, printable
@@ -45,44 +45,25 @@ def float_codes(name: str, decode: Decode, dtype: str, block: tuple[int, int], s
     return Codes(name, *ends, decode, levels, block, slack=slack(levels[-2:], scales), clip=clip, reach=reach)
 
 
-def mxfp4(module: Module, packed: str, scales: str) -> TensorInfo:
-    """Return the tensor of a matrix in MXFP4, from its parts by their ends; CheckpointError if they do not fit."""
-    return _four_bits(module, (packed, scales), MX, POWERS, exponents)
+def four_bits(module: Module, *ends: str, divides: bool = False) -> TensorInfo:
+    """Return the tensor of a matrix in MXFP4, given the ends of its parts; in NVFP4 where there is a third one.
 
-
-def nvfp4(module: Module, packed: str, scales: str, whole: str, divides: bool) -> TensorInfo:
-    """Return the tensor of a matrix in NVFP4; the scale of the `whole` multiplies the others or `divides` them."""
-    module.shape(whole, SINGLE)
-    if module.parts[whole].numbers != 1:
-        raise module.damaged(f"has {module.parts[whole].numbers} scales of the whole matrix ({whole}), not one")
-    return _four_bits(module, (packed, scales, whole), NV, SMALL, functools.partial(_two_scales, divides))
-
-
-def _four_bits(module: Module, ends: tuple[str, ...], size: int, kinds: frozenset[str], scaled: Any) -> TensorInfo:
+    That is a scale of the whole matrix, which multiplies the others or `divides` them. Raise CheckpointError where the
+    parts do not fit each other.
+    """
+    size, kinds, name, dtype = (NV, SMALL, "NVFP4", "F8_E4M3") if len(ends) > 2 else (MX, POWERS, "MXFP4", "U8")
+    for whole in ends[2:]:
+        module.shape(whole, SINGLE)
+        if module.parts[whole].numbers != 1:
+            raise module.damaged(f"has {module.parts[whole].numbers} scales of the whole matrix ({whole}), not one")
     rows, half = module.matrix(ends[0], BYTES)
     grid = Grid((rows, 2 * half), (1, size))
     if 2 * half % size:
         raise module.damaged(f"has {2 * half} numbers in a row, which is not a multiple of {size}")
     module.shape(ends[1], kinds, grid.cells)
     names = module.names(*ends)
-    decode = functools.partial(_decode_four_bits, grid, names[1], scaled)
-    name, scales = ("NVFP4", "F8_E4M3") if kinds == SMALL else ("MXFP4", "U8")
-    return TensorInfo(grid.shape, names, decode, itemsize=4, codes=float_codes(name, decode, "", grid.block, scales))
-
-
-def _two_scales(divides: bool, stored: NDArray[Any], whole: NDArray[np.float32]) -> NDArray[np.float32]:
-    with np.errstate(all="ignore"):
-        scales: NDArray[np.float32] = single(stored) / whole.ravel() if divides else single(stored) * whole.ravel()
-    return scales
-
-
-def _decode_four_bits(grid: Grid, name: str, scaled: Any, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
-    packed, *scales = parts
-
-    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
-        write_pairs(PAIRS, packed[rows], target)
-
-    return grid.decoded(unpack, finite(name, scaled(*scales)))
+    decoded = functools.partial(decode, grid, names[1], True, divides=divides)
+    return TensorInfo(grid.shape, names, decoded, itemsize=4, codes=float_codes(name, decoded, "", grid.block, dtype))
 
 
 def experts(module: Module, stated: Settings) -> TensorInfo:
@@ -103,16 +84,11 @@ def _decode_experts(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Return the stack in bfloat16, which holds every product of a number of four bits and a power of two."""
     packed, powers = parts
     number, out, blocks, half = packed.shape
-    scales = finite(name, exponents(powers)).reshape(number, out, blocks)
     stack = np.empty((number, out, blocks * MX), ml_dtypes.bfloat16)
     grid = Grid((out, blocks * MX), (1, MX))
     for expert in range(number):
-        rows = packed[expert].reshape(out, blocks * half)
-
-        def unpack(some: slice, target: NDArray[np.float32], rows: NDArray[Any] = rows) -> None:
-            write_pairs(PAIRS, rows[some], target)
-
-        exact = grid.decoded(unpack, scales[expert]).view(np.uint32)
+        one = packed[expert].reshape(out, blocks * half), powers[expert]
+        exact = decode(grid, name, True, one).view(np.uint32)
         stack[expert] = (exact >> np.uint32(16)).astype(np.uint16).view(ml_dtypes.bfloat16)
     return stack.swapaxes(1, 2)
 
@@ -133,13 +109,13 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     if "" in module.parts:
         return _stack(module, stated)
     if ".weight_scale_2" in module.parts:
-        return nvfp4(module, ".weight", ".weight_scale", ".weight_scale_2", divides=False)
+        return four_bits(module, ".weight", ".weight_scale", ".weight_scale_2")
     end, *others = (end for end in SCALE_ENDS if end in module.parts)
     if others:
         raise module.damaged(f"has its scales twice, as {end} and as {others[0]}")
     if ".weight" in module.parts and module.parts[".weight"].dtype in BYTES:
         if module.parts[end].dtype in POWERS:
-            return mxfp4(module, ".weight", end)
+            return four_bits(module, ".weight", end)
         raise not_decoded(f"by modelopt as {printable(stated.get('quant_algo'), 50)}, which is not decoded")
     rows, columns = module.matrix(".weight", EIGHT | FOUR)
     packed = module.parts[".weight"].dtype in FOUR
@@ -153,11 +129,15 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     return TensorInfo(shape, names, decoded, itemsize=4, codes=codes)
 
 
-def decode(grid: Grid, name: str, packed: bool, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
-    """Return numbers x scales, where `name` is that of the scales."""
-    stored, scales = parts
-    powers = scales.dtype.itemsize == 1
-    values = finite(name, exponents(scales) if powers else scales).reshape(grid.cells)
+def decode(
+    grid: Grid, name: str, packed: bool, parts: Sequence[NDArray[Any]], divides: bool = False
+) -> NDArray[np.float32]:
+    """Return numbers x scales, where `name` is that of the scales; one for the whole may multiply or divide these."""
+    stored, scales, *factors = parts
+    for whole in factors:
+        with np.errstate(all="ignore"):
+            scales = single(scales) / whole.ravel() if divides else single(scales) * whole.ravel()
+    values = finite(name, scales).reshape(grid.cells)
     if not packed:
         return grid.widened(stored, values)
     return grid.decoded(lambda rows, target: write_pairs(PAIRS, stored[rows], target), values)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,52 +30,39 @@ ADDED = {"": 1, "gptq": 1, "gptq_v2": 0}
 """Value of `checkpoint_format` -> the number that is added to the stored zero points."""
 
 
-@dataclass(frozen=True)
-class _Packed:
-    """The packing of one matrix: its shape, bits, groups and offset of zero points."""
-
-    name: str
-    shape: tuple[int, int]
-    """(in, out)."""
-    bits: int
-    group: int
-    groups: int
-    added: int
-
-
 def matrix(module: Module, stated: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise CheckpointError where its parts do not fit each other or config.json."""
     kind = stated.get("checkpoint_format") or ""
     if not isinstance(kind, str) or kind not in ADDED:
         raise not_decoded(f"as GPTQ in the layout {printable(str(kind), 50)}, which is not decoded")
-    packed = _packed(module, stated, ADDED[kind])
+    bits, grid = _packed(module, stated)
     ends = (".qweight", ".qzeros", ".scales", *([".g_idx"] if ".g_idx" in module.parts else []))
-    names, decoded = module.names(*ends), functools.partial(decode, packed)
-    return TensorInfo(packed.shape[::-1], names, decoded, itemsize=4, codes=UNBOUND)
+    decoded = functools.partial(decode, module.start, grid, bits, ADDED[kind])
+    return TensorInfo(grid.shape[::-1], module.names(*ends), decoded, itemsize=4, codes=UNBOUND)
 
 
-def decode(packed: _Packed, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
-    """Return the matrix (out, in)."""
+def decode(name: str, grid: Grid, bits: int, added: int, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    """Return the matrix (out, in), given its blocks (in, out) without their order."""
     weights, zero_points, scales, *indices = parts
-    zeros = np.empty((packed.groups, packed.shape[1]), np.float32)
-    across(zero_points, packed.bits)(slice(0, packed.groups), zeros)
-    zeros = (zeros + packed.added) % 2**packed.bits
-    grid = Grid(packed.shape, (packed.group, 1), rows=_order(packed, *indices))
-    return grid.decoded(down(weights, packed.bits), finite(f"{packed.name}.scales", scales), zeros).T
+    zeros = np.empty(grid.cells, np.float32)
+    across(zero_points, bits)(slice(0, len(zeros)), zeros)
+    zeros = (zeros + added) % 2**bits
+    ordered = replace(grid, rows=_order(name, grid, *indices))
+    return ordered.decoded(down(weights, bits), finite(f"{name}.scales", scales), zeros).T
 
 
-def _order(packed: _Packed, indices: NDArray[Any] | None = None) -> NDArray[np.intp] | None:
+def _order(name: str, grid: Grid, indices: NDArray[Any] | None = None) -> NDArray[np.intp] | None:
     """Return the group of each input, None where groups are of inputs side by side."""
-    if indices is None or np.array_equal(indices, np.arange(packed.shape[0]) // packed.group):
+    if indices is None or np.array_equal(indices, np.arange(grid.shape[0]) // grid.block[0]):
         return None
-    if indices.min() < 0 or indices.max() >= packed.groups:
-        raise CheckpointError(
-            f"{packed.name}.g_idx names a group that is not among its {packed.groups}; have it saved again"
-        )
+    groups = grid.cells[0]
+    if indices.min() < 0 or indices.max() >= groups:
+        raise CheckpointError(f"{name}.g_idx names a group that is not among its {groups}; have it saved again")
     return indices.astype(np.intp)
 
 
-def _packed(module: Module, stated: Settings, added: int) -> _Packed:
+def _packed(module: Module, stated: Settings) -> tuple[int, Grid]:
+    """Return the bits of a matrix, and its blocks (in, out)."""
     height, out = module.matrix(".qweight", INTEGERS)
     groups = module.matrix(".scales", FLOATS)[0]
     bits, size = count(stated, "bits"), count(stated, "group_size", 128)
@@ -96,7 +83,7 @@ def _packed(module: Module, stated: Settings, added: int) -> _Packed:
         )
     module.shape(".scales", FLOATS, (groups, out))
     module.shape(".qzeros", INTEGERS, (groups, words(out, bits)))
-    return _Packed(module.start, (inputs, out), bits, group, groups, added)
+    return bits, Grid((inputs, out), (group, 1))
 
 
 ENDS = (".qzeros", ".scales", ".g_idx")

@@ -174,8 +174,8 @@ class Grid:
 
 
 def finite(name: str, stored: NDArray[Any]) -> NDArray[np.float32]:
-    """Return scales in float32; raise CheckpointError if one of them is infinite or not a number."""
-    scales = single(stored)
+    """Return scales in float32, of one byte those of E8M0; raise CheckpointError if one is infinite or no number."""
+    scales = exponents(stored) if stored.dtype.itemsize == 1 else single(stored)
     if not np.isfinite(scales).all():
         raise CheckpointError(f"{name} holds scales that are not finite; the weights are damaged, save them again")
     return scales

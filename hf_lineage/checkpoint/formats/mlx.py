@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import Codes, filled_ends, least, slack, uniform
+from hf_lineage.checkpoint.codes import integers
 from hf_lineage.checkpoint.formats.grid import WORD, Grid, across, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count, not_decoded, settings
 from hf_lineage.checkpoint.stored import StoredTensor
@@ -23,8 +23,6 @@ from hf_lineage.errors import printable
 KEY, SIZE = "quantization", "group_size"
 PACKED, FLOATS = frozenset({"U32"}), frozenset({"F16", "BF16", "F32"})
 BITS = (2, 3, 4, 5, 6, 8)
-SHIFTED = 1.55
-"""Steps by which the outermost number of a group may fall short: MLX shifts a grid so that 0 is one of its values."""
 
 
 def matrix(module: Module, stated: Settings) -> TensorInfo:
@@ -46,19 +44,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
         module.shape(end, FLOATS, (out, groups))
     names = module.names(".weight", ".scales", ".biases")
     decode = ByRows(functools.partial(decoded, groups * size, size, bits, names[1:]))
-    levels, dtype = uniform(2**bits), module.parts[".scales"].dtype
-    ends = filled_ends(0, 0x00, 0xFF)
-    codes = Codes(
-        f"{bits} bits of MLX",
-        *ends,
-        decode,
-        levels,
-        (1, size),
-        both=True,
-        slack=slack(levels, dtype),
-        least=least(levels, dtype),
-        reach=SHIFTED,
-    )
+    codes = integers(f"{bits} bits of MLX", decode, bits, (1, size), module.parts[".scales"].dtype, both=True)
     return TensorInfo((out, groups * size), names, decode, itemsize=4, codes=codes)
 
 

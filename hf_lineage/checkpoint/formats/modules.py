@@ -33,8 +33,6 @@ def not_decoded(how: str) -> NothingToCompare:
 class Plain:
     """Floating-point numbers; tensors of other number formats, such as counters, are listed and cannot be read."""
 
-    name: str = "plain"
-
     def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
         """Return False if `config.json` names a quantization and some tensor is not stored in floating point."""
         packed = any(tensor.dtype not in FLOATS for tensor in stored.values())
@@ -221,10 +219,12 @@ class Quantized:
     """Ends of names beside a stack of matrices, which has no end of its own."""
     linear: bool = False
     """Whether matrices are stored as (out, in), also those that their class has as (in, out)."""
+    alone: bool = False
+    """Whether no other format has such names, so that `config.json` need not name it."""
 
     def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
-        """Return whether `config.json` names this format and some matrix is stored in it."""
-        return method(config) in self.methods and any(True for _ in self._modules(stored))
+        """Return whether `config.json` names this format, if it has to, and some matrix is stored in it."""
+        return (self.alone or method(config) in self.methods) and any(True for _ in self._modules(stored))
 
     def tensors(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
         """Return every tensor of the model, the quantized ones first.
@@ -260,9 +260,8 @@ class Quantized:
                 )
         return tensors | dict(PLAIN.tensors(rest, config))
 
-    def first_read(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> list[str]:
+    def first_read(self, stored: Mapping[str, StoredTensor]) -> list[str]:
         """Return the names of the stored tensors whose bytes `tensors` reads."""
-        del config
         kinds = self._kinds(stored).values()
         return [f"{module.start}{end}" for module in kinds for end in self.described if end in module.parts]
 

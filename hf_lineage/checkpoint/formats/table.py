@@ -8,8 +8,7 @@ decoded are named, so that the refusal says what a repository holds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from hf_lineage.architecture.tables import registry_table
 from hf_lineage.checkpoint.formats.awq import AUTO_ROUND, AWQ
@@ -43,28 +42,6 @@ BY_END = TABLE["ends"]
 """The ends of names that only one format has -> its name; some repositories do not name the format otherwise."""
 
 
-@dataclass(frozen=True)
-class Undecoded:
-    """All formats that are not decoded: recognised by the configuration or by the names of tensors, and refused."""
-
-    name: str = "not decoded"
-
-    def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
-        """Return whether a checkpoint is in one of these formats."""
-        return self._named(stored, config) is not None
-
-    def tensors(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
-        """Raise NothingToCompare with the name of the format."""
-        raise not_decoded(f"as {self._named(stored, config)}, which is not decoded")
-
-    def _named(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> str | None:
-        packed = [name for name, tensor in stored.items() if tensor.dtype not in FLOATS]
-        if not packed:
-            return None
-        ends = (name for end, name in BY_END.items() if any(tensor.endswith(end) for tensor in packed))
-        return BY_METHOD.get(method(config)) or next(ends, None)
-
-
 def unknown(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> NothingToCompare:
     """Return a sentence about quantized weights that no format recognises."""
     formats = printable(", ".join(sorted({tensor.dtype for tensor in stored.values()} - FLOATS - CAST)) or "F8", 200)
@@ -77,29 +54,11 @@ def unknown(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> No
     )
 
 
-UNDECODED = Undecoded()
 FUSED = ("weight_input", "weight_output", "q_attn", "k_cache")
 """Places of a transform that is in the stored numbers already, or that rotates queries and keys alike."""
 
 
-class Format(Protocol):
-    """One way of storing the tensors of a model."""
-
-    @property
-    def name(self) -> str:
-        """One word, for messages."""
-
-    def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
-        """Return whether a checkpoint is stored in this way, by its headers and `config.json`."""
-
-    def tensors(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
-        """Return every tensor of the model with its stored parts; raise NothingToCompare if they do not fit."""
-
-
-FORMATS: list[Format] = [
-    *(FP8, GPTQ, AWQ, AUTO_ROUND, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, BITNET, TORCHAO, HQQ, QUANTO, MLX),
-    *(UNDECODED, PLAIN),
-]
+FORMATS = (FP8, GPTQ, AWQ, AUTO_ROUND, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, BITNET, TORCHAO, HQQ, QUANTO, MLX)
 """The first that recognises a checkpoint reads it."""
 
 
@@ -125,11 +84,18 @@ def beside(repo: RepoRef, config: Mapping[str, Any]) -> tuple[Mapping[str, Any],
 def first_read(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> list[str]:
     """Return the names of the stored tensors whose bytes `tensors_of` reads; of most formats there are none."""
     storage = _recognised(stored, config)
-    return storage.first_read(stored, config) if isinstance(storage, Quantized) else []
+    return storage.first_read(stored) if storage else []
 
 
-def _recognised(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> Format | None:
+def _recognised(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> Quantized | None:
     return next((entry for entry in FORMATS if entry.recognises(stored, config)), None)
+
+
+def _undecoded(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> str | None:
+    """Return the name of a known format that is not decoded, by the configuration or by the names of tensors."""
+    packed = [name for name, tensor in stored.items() if tensor.dtype not in FLOATS]
+    ends = (name for end, name in BY_END.items() if any(tensor.endswith(end) for tensor in packed))
+    return (BY_METHOD.get(method(config)) or next(ends, None)) if packed else None
 
 
 def tensors_of(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
@@ -138,14 +104,17 @@ def tensors_of(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) ->
     Raise CheckpointError where they are stored rotated: hidden units are then mixtures of the model's own.
     """
     storage = _recognised(stored, config)
-    if storage is None:
+    other = None if storage else _undecoded(stored, config)
+    if not (storage or other or PLAIN.recognises(stored, config)):
         raise unknown(stored, config)
     if key := _rotation(config):
         raise CheckpointError(
             f"the weights are stored rotated (`{key}` in config.json, as by QuaRot or SpinQuant), which is not read; "
             "check the original of the same model"
         )
-    return storage.tensors(stored, config)
+    if other:
+        raise not_decoded(f"as {other}, which is not decoded")
+    return (storage or PLAIN).tensors(stored, config)
 
 
 def _rotation(config: Mapping[str, Any]) -> str | None:

@@ -9,18 +9,16 @@ A byte holds the numbers of one column and of four rows, which are as many rows 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.codes import Codes, filled_ends, least, slack, uniform
+from hf_lineage.checkpoint.codes import Codes, integers
 from hf_lineage.checkpoint.formats.fp8 import float_codes
 from hf_lineage.checkpoint.formats.grid import Grid, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, not_decoded
-from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import Decode, TensorInfo
 
 NUMBERS, SCALES, ZEROS = frozenset({"I8", "F8_E4M3", "F8_E5M2"}), frozenset({"F32", "F16", "BF16"}), frozenset({"I8"})
@@ -53,18 +51,7 @@ def eight_bits(name: str, decoded: Decode, grid: Grid, dtypes: tuple[str, str], 
     dtype, scales = dtypes
     if dtype != "I8":
         return float_codes(f"FP8 of {name}", decoded, dtype, grid.block, scales)
-    levels, ends = uniform(256), filled_ends(0, 0x80, 0x7F)
-    return Codes(
-        f"INT8 of {name}",
-        *ends,
-        decoded,
-        levels,
-        grid.block,
-        both,
-        slack(levels, scales),
-        least(levels, scales),
-        reach=1.55,
-    )
+    return integers(f"INT8 of {name}", decoded, 8, grid.block, scales, (0x80, 0x7F), both=both)
 
 
 def torchao_decode(grid: Grid, name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
@@ -89,27 +76,21 @@ def quanto_matrix(module: Module, stated: Settings) -> TensorInfo:
     if scales not in ((shape[0], 1), (1, 1), (1,), ()):
         raise module.damaged(f"has scales of shape {scales}, which do not fit the rows of a matrix of {shape}")
     grid, names = Grid(shape, shape if scales != (shape[0], 1) else (1, shape[1])), module.names(DATA, QUANTO_SCALE)
-    decoded, dtypes = (
-        functools.partial(torchao_decode, grid, names[1]),
-        (module.parts[DATA].dtype, module.parts[QUANTO_SCALE].dtype),
-    )
+    decoded = functools.partial(torchao_decode, grid, names[1])
+    dtypes = module.parts[DATA].dtype, module.parts[QUANTO_SCALE].dtype
     return TensorInfo(shape, names, decoded, itemsize=4, codes=eight_bits("quanto", decoded, grid, dtypes))
-
-
-@dataclass(frozen=True)
-class Quanto(Quantized):
-    """Matrices as optimum-quanto stores them."""
-
-    def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
-        """Return whether some matrix is stored so; no other format has such names."""
-        del config
-        return any(True for _ in self._modules(stored))
 
 
 INPUTS = (".input_scale", ".output_scale")
 """Stored with matrices alone too, and used only where inputs are quantized, which transformers refuses."""
-QUANTO = Quanto(
-    "quanto", frozenset(), (BITS, DATA), (QUANTO_SCALE, ".weight._shift", *INPUTS), quanto_matrix, inert=INPUTS
+QUANTO = Quantized(
+    "quanto",
+    frozenset(),
+    (BITS, DATA),
+    (QUANTO_SCALE, ".weight._shift", *INPUTS),
+    quanto_matrix,
+    inert=INPUTS,
+    alone=True,
 )
 
 BYTES, FLOATS = frozenset({"U8"}), frozenset({"F32", "F16", "BF16"})

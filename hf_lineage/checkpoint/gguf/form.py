@@ -12,14 +12,13 @@ import msgspec
 from hf_lineage.architecture import schema, tables
 from hf_lineage.architecture.layers import named_tensors
 from hf_lineage.architecture.schema import Factorization
-from hf_lineage.checkpoint.foreign_form import Files, ForeignForm
+from hf_lineage.checkpoint.foreign_form import ForeignForm
 from hf_lineage.checkpoint.foreign_tensors import MOST_HEADS, Heads, Piece, Undo, by_pieces
 from hf_lineage.checkpoint.gguf.files import choose_files, read_head, read_tokens
 from hf_lineage.checkpoint.gguf.tensors import apply_factors, gguf, open_gguf
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.tensor import constant
 from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, printable
-from hf_lineage.hub.repo import RepoRef
 
 EMBEDDING = "token_embd.weight"
 FILE, LAYERS = "gguf/architectures.yaml", "block_count"
@@ -222,45 +221,57 @@ BEGINS = "\u2581"
 """Before a token that begins a word, in the vocabularies of sentencepiece and llama.cpp."""
 
 
-def _config(repo: RepoRef, files: Files) -> dict[str, Any]:
-    """Return the configuration by the file's metadata, as all loaders do; a `config.json` beside it is ignored."""
-    return config_of(_metadata(repo, files))
+class Gguf(ForeignForm):
+    """A model in GGUF."""
 
+    end = ".gguf"
+    how = "the most precise GGUF file by its name (--file all judges each)"
+    choose = staticmethod(choose_files)
 
-def _rename(
-    repo: RepoRef, files: Files, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint
-) -> Checkpoint:
-    del config
-    metadata = _metadata(repo, files)
+    @property
+    def _metadata(self) -> Mapping[str, Any]:
+        return read_head(self.repo, self.files[0]).header.metadata
 
-    def heads(name: str) -> Heads:
-        number = re.search(r"\d+", name)
-        layer = int(number[0]) if number else 0
-        query = _count(metadata, HEADS, layer)
-        return Heads(query or 1, _count(metadata, KEY_VALUE_HEADS, layer) or query or 1)
+    def config(self) -> dict[str, Any]:
+        """Return the configuration by the file's metadata, as all loaders do; a `config.json` beside it is ignored."""
+        return config_of(self._metadata)
 
-    plain = apply_factors(checkpoint)
-    renamed = by_pieces(plain, name_tensors(metadata, factorization, plain.tensors), heads)
-    learned = {name: constant(value) for name, value in list_learned(metadata, factorization)}
-    return renamed.with_tensors({**renamed.tensors, **learned}) if learned else renamed
+    def open(self) -> Checkpoint:
+        """Return the checkpoint by the names in the files."""
+        return open_gguf(self.repo, self.files)
 
+    def rename(self, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint) -> Checkpoint:
+        """Return the checkpoint by the names on the Hub's disk."""
+        del config
+        metadata = self._metadata
 
-def _tokens(repo: RepoRef, files: Files) -> dict[str, int]:
-    """Return the number of each token; llama.cpp's marks of the first piece of a word are made those of WordPiece."""
-    texts: Iterable[str] = read_tokens(repo, files[0])
-    if _metadata(repo, files).get("tokenizer.ggml.model") == "bert":
-        texts = (_in_wordpiece(text) for text in texts)
-    return {text: number for number, text in enumerate(texts)}
+        def heads(name: str) -> Heads:
+            number = re.search(r"\d+", name)
+            layer = int(number[0]) if number else 0
+            query = _count(metadata, HEADS, layer)
+            return Heads(query or 1, _count(metadata, KEY_VALUE_HEADS, layer) or query or 1)
+
+        plain = apply_factors(checkpoint)
+        renamed = by_pieces(plain, name_tensors(metadata, factorization, plain.tensors), heads)
+        learned = {name: constant(value) for name, value in list_learned(metadata, factorization)}
+        return renamed.with_tensors({**renamed.tensors, **learned}) if learned else renamed
+
+    def aliases(self, name: str) -> Iterator[str]:
+        """Return the names that a tensor may have on the Hub's disk."""
+        return list_aliases(name)
+
+    def tokens(self) -> dict[str, int]:
+        """Return the number of each token; llama.cpp's marks of the first piece of a word become WordPiece's."""
+        texts: Iterable[str] = read_tokens(self.repo, self.files[0])
+        if self._metadata.get("tokenizer.ggml.model") == "bert":
+            texts = map(_in_wordpiece, texts)
+        return {text: number for number, text in enumerate(texts)}
 
 
 def _in_wordpiece(text: str) -> str:
     if text.startswith("[") and text.endswith("]"):
         return text
     return text.removeprefix(BEGINS) if text.startswith(BEGINS) else f"##{text}"
-
-
-def _metadata(repo: RepoRef, files: Files) -> Mapping[str, Any]:
-    return read_head(repo, files[0]).header.metadata
 
 
 def _count(metadata: Mapping[str, Any], key: str, layer: int) -> int:
@@ -270,15 +281,3 @@ def _count(metadata: Mapping[str, Any], key: str, layer: int) -> int:
     if not isinstance(value, int) or not 0 <= value <= MOST_HEADS:
         raise CheckpointError(f"the GGUF file says {key}: {str(count)[:50]}, not a number of heads; do not trust it")
     return value
-
-
-GGUF: ForeignForm = ForeignForm(
-    "gguf",
-    choose_files,
-    open_gguf,
-    _rename,
-    _config,
-    aliases=list_aliases,
-    tokens=_tokens,
-    how="the most precise GGUF file by its name (--file all judges each)",
-)

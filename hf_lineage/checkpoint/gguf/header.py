@@ -64,7 +64,9 @@ def parse(stream: BinaryIO, size: int) -> GgufHeader:
     entries = [reader.tensor() for _ in range(tensors)]
     if len({entry.name for entry in entries}) != len(entries):
         raise HeaderError("has two tensors of one name; do not trust it")
-    alignment = _alignment(metadata)
+    alignment = metadata.get(ALIGNMENT, 32)
+    if not isinstance(alignment, int) or not 0 < alignment <= LARGEST_ALIGNMENT or alignment & (alignment - 1):
+        raise HeaderError(f"says {ALIGNMENT}: {alignment!r}, which is not a power of two; do not trust it")
     begin = -(-reader.position // alignment) * alignment
     misplaced = next((one for one in entries if one.start % alignment or one.start + begin >= max(size, 1)), None)
     if misplaced is not None:
@@ -94,13 +96,6 @@ def texts(stream: BinaryIO, size: int, key: str) -> tuple[str, ...]:
 
 def _open(stream: BinaryIO, size: int) -> _Reader:
     return _Reader(stream, size, "it ends within its header", LARGEST_HEADER)
-
-
-def _alignment(metadata: Mapping[str, Any]) -> int:
-    alignment = metadata.get(ALIGNMENT, 32)
-    if not isinstance(alignment, int) or not 0 < alignment <= LARGEST_ALIGNMENT or alignment & (alignment - 1):
-        raise HeaderError(f"says {ALIGNMENT}: {alignment!r}, which is not a power of two; do not trust it")
-    return alignment
 
 
 class _Reader(BoundedReader):

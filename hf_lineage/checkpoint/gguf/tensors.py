@@ -19,7 +19,7 @@ from hf_lineage.checkpoint.gguf.codes import codes_of
 from hf_lineage.checkpoint.gguf.files import read_head
 from hf_lineage.checkpoint.gguf.header import GgufTensor
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
+from hf_lineage.checkpoint.remote import ranged
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import ByRows, Decode, TensorInfo, as_stored, single
 from hf_lineage.errors import CheckpointError, NothingToCompare, installation, printable
@@ -56,12 +56,12 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
     """
     gguf()
     heads = {file: read_head(repo, file) for file in files}
-    remote_files, pool, downloads = ranged(repo, files, lambda _file: None)
-    places = {file: repo.located(file) for file in files} | {file.file: file.path for file in remote_files}
+    opened = ranged(repo, files)
+    places = opened.paths(repo, files)
     stored: dict[str, StoredTensor] = {}
     tensors: dict[str, TensorInfo] = {}
     for file, head in heads.items():
-        downloads.count(head.requests, head.downloaded)
+        opened.downloads.count(head.requests, head.downloaded)
         _refuse_overlap(repo, file, head.header.tensors, places[file], head.stamp)
         for tensor in head.header.tensors:
             if tensor.name in tensors:
@@ -75,9 +75,7 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
     held = sum(len(head.header.tensors) for head in heads.values())
     if isinstance(total, int) and total != held:
         raise CheckpointError(f"{repo}: its parts hold {held} tensors of {total}; have them saved again")
-    if not remote_files:
-        return Checkpoint(stored, tensors)
-    return RemoteCheckpoint(stored, tensors, {file.path: file for file in remote_files}, pool, downloads)
+    return opened.checkpoint(stored, tensors)
 
 
 def apply_factors(plain: Checkpoint) -> Checkpoint:

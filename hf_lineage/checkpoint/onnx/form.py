@@ -14,13 +14,20 @@ from typing import Any, NamedTuple
 from hf_lineage.architecture.layers import Shape, named_tensors
 from hf_lineage.architecture.registry import setting
 from hf_lineage.architecture.schema import Factorization, as_sets, as_stacks, prefixes
-from hf_lineage.checkpoint.foreign_form import PREFERRED, Files, ForeignForm, list_files, parse_once, require_file
+from hf_lineage.checkpoint.foreign_form import (
+    PREFERRED,
+    ForeignForm,
+    list_files,
+    parse_once,
+    require_file,
+    unreadable_file,
+)
 from hf_lineage.checkpoint.foreign_tensors import Piece, by_pieces, name_in_out, split_rows
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.onnx.header import OnnxGraph, OnnxTensor, parse
 from hf_lineage.checkpoint.onnx.values import stored as stored_tensor
 from hf_lineage.checkpoint.onnx.weights import Weights, collect_weights
-from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
+from hf_lineage.checkpoint.remote import ranged
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import ONE_FILE, Ambiguous, CheckpointError, NothingToCompare, printable
@@ -66,31 +73,6 @@ def read_graph(repo: RepoRef, files: Sequence[str]) -> Graph:
     raise NothingToCompare(reasons[0])
 
 
-def open_onnx(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
-    """Return the checkpoint in one of these ONNX files, by the names in its graph; raise as above.
-
-    Each matrix that something is multiplied with is (out, in). Of tensors inside the layers no other ones are kept.
-    """
-    return _opened(repo, {"": read_graph(repo, files)})
-
-
-def open_pair(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
-    """Return the checkpoint in the files of an encoder and its decoder, as the model has both; raise as above."""
-    encoder, decoder = (read_graph(repo, [file]) for file in files)
-    return _opened(repo, {"encoder.": encoder, "": decoder})
-
-
-def list_read(repo: RepoRef, files: Sequence[str]) -> list[str]:
-    """Return the names of the file that is read, and of those beside it that hold its numbers; raise as above."""
-    file, graph, _, _ = read_graph(repo, files)
-    return [file, *sorted({_beside(repo, file, tensor) for tensor in graph.tensors.values() if tensor.file})]
-
-
-def list_read_of_pair(repo: RepoRef, files: Sequence[str]) -> list[str]:
-    """Return the names of both files, and of those beside them; raise as above."""
-    return [name for file in files for name in list_read(repo, [file])]
-
-
 def _opened(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
     """Return the checkpoint in some graphs, given what is put before the names of each."""
     tensors: dict[str, TensorInfo] = {}
@@ -101,17 +83,14 @@ def _opened(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
             tensors[before + name] = replace(info, parts=tuple(parts.values()))
             held |= {own: (graph, graph.graph.tensors[part]) for part, own in parts.items()}
     outside = {_beside(repo, graph.file, tensor) for graph, tensor in held.values() if tensor.file}
-    remote_files, pool, downloads = ranged(repo, sorted(outside), lambda _file: None)
-    paths = {name: repo.located(name) for name in outside} | {one.file: one.path for one in remote_files}
-    places = {name: (path, _stamp(repo, name, path)) for name, path in paths.items()}
+    opened = ranged(repo, sorted(outside))
+    places = {name: (path, _stamp(repo, name, path)) for name, path in opened.paths(repo, outside).items()}
     places |= {graph.file: (repo.located(graph.file), graph.stamp) for graph in graphs.values()}
     stored = {}
     for own, (graph, tensor) in held.items():
         file = _beside(repo, graph.file, tensor) if tensor.file else graph.file
         stored[own] = _stored(repo, tensor, *places[file])
-    if not remote_files:
-        return Checkpoint(stored, tensors)
-    return RemoteCheckpoint(stored, tensors, {one.path: one for one in remote_files}, pool, downloads)
+    return opened.checkpoint(stored, tensors)
 
 
 def _kept(weights: Weights) -> dict[str, TensorInfo]:
@@ -149,9 +128,7 @@ def _stamp(repo: RepoRef, file: str, path: Path) -> Stamp:
         with open_regular(path) as stream:
             return Stamp.take(stream)
     except OSError as error:
-        raise CheckpointError(
-            f"{repo}: {file} cannot be read: {error.strerror or error}; check its permissions"
-        ) from None
+        raise unreadable_file(repo, file, error) from None
 
 
 def _stored(repo: RepoRef, tensor: OnnxTensor, path: Path, stamp: Stamp) -> StoredTensor:
@@ -245,8 +222,6 @@ ENCODER = "encoder_model"
 """The name of the file beside a decoder, where a model has an encoder too."""
 HEAD_COUNTS = ("num_attention_heads", "n_head", "n_heads")
 """The settings that the classes of transformers name the number of heads with."""
-GRAPH = "{} is a graph; its weights were read by the names in it, and what else it computes was not checked"
-DOUBT = "the names in the ONNX graph are not those of the class, or they do not tell enough"
 
 
 def _choose(repo: RepoRef) -> tuple[str, ...]:
@@ -286,40 +261,57 @@ def _precision(file: str) -> tuple[int, int, str]:
     return -BITS.get(label["label"].lower(), 8) if label else -33, file.count("/"), file
 
 
-def _config(repo: RepoRef, files: Files) -> dict[str, Any]:
-    """Return the configuration of `config.json` or, where there is none, what the graph tells of it."""
-    if repo.has("config.json"):
-        return repo.config()
-    heads = read_graph(repo, files).weights.heads
-    return {} if heads is None else dict.fromkeys(HEAD_COUNTS, heads)
+class Onnx(ForeignForm):
+    """One graph."""
+
+    end = SUFFIX
+    how = "the most precise ONNX file by its name that can be read"
+    remark = "{} is a graph; its weights were read by the names in it, and what else it computes was not checked"
+    doubt = "the names in the ONNX graph are not those of the class, or they do not tell enough"
+    choose = staticmethod(_choose)
+
+    def config(self) -> dict[str, Any]:
+        """Return the configuration of `config.json` or, where there is none, what the graph tells of it."""
+        if self.repo.has("config.json"):
+            return self.repo.config()
+        heads = read_graph(self.repo, self.files).weights.heads
+        return {} if heads is None else dict.fromkeys(HEAD_COUNTS, heads)
+
+    def graphs(self) -> dict[str, Graph]:
+        """Return what is put before the names of each graph -> the graph; raise as `read_graph` does."""
+        return {"": read_graph(self.repo, self.files)}
+
+    def open(self) -> Checkpoint:
+        """Return the checkpoint by the names in the graphs; raise as `read_graph` does.
+
+        Each matrix that something is multiplied with is (out, in). Of tensors inside the layers no other ones are kept.
+        """
+        return _opened(self.repo, self.graphs())
+
+    def rename(self, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint) -> Checkpoint:
+        """Return the checkpoint by the names on the Hub's disk."""
+        return by_pieces(checkpoint, name_tensors(factorization, checkpoint.shapes, config))
+
+    def list_read(self) -> list[str]:
+        """Return the names of the files that are read, and of those beside each that hold its numbers."""
+        names: list[str] = []
+        for file, graph, *_ in self.graphs().values():
+            beside = {_beside(self.repo, file, tensor) for tensor in graph.tensors.values() if tensor.file}
+            names += (file, *sorted(beside))
+        return names
 
 
-def _rename(
-    repo: RepoRef, files: Files, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint
-) -> Checkpoint:
-    del repo, files
-    return by_pieces(checkpoint, name_tensors(factorization, checkpoint.shapes, config))
+class OnnxPair(Onnx):
+    """An encoder with its decoder, configured by `config.json`: a graph does not name its counterpart."""
 
+    how = "with its decoder, the most precise by their names"
+    choose = staticmethod(_choose_pair)
 
-ONNX_PAIR: ForeignForm = ForeignForm(
-    "onnx",
-    _choose_pair,
-    open_pair,
-    _rename,
-    read=list_read_of_pair,
-    how="with its decoder, the most precise by their names",
-    remark=GRAPH,
-    doubt=DOUBT,
-)
-"""The form of an encoder with its decoder, configured by `config.json`: a graph does not name its counterpart."""
-ONNX: ForeignForm = ForeignForm(
-    "onnx",
-    _choose,
-    open_onnx,
-    _rename,
-    _config,
-    read=list_read,
-    how="the most precise ONNX file by its name that can be read",
-    remark=GRAPH,
-    doubt=DOUBT,
-)
+    def config(self) -> dict[str, Any]:
+        """Return the configuration of `config.json`."""
+        return self.repo.config()
+
+    def graphs(self) -> dict[str, Graph]:
+        """Return the graphs of both files, by the names that the whole model has."""
+        encoder, decoder = (read_graph(self.repo, [file]) for file in self.files)
+        return {"encoder.": encoder, "": decoder}

@@ -3,23 +3,15 @@
 What cannot be decoded is refused by its name, with what to check instead.
 """
 
-import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
-from safetensors.torch import load_file, save_file
 
-from hf_lineage import Options, compare
-from hf_lineage.checkpoint.formats import table
-from hf_lineage.checkpoint.formats.table import BY_END, BY_METHOD, UNDECODED, tensors_of
+from hf_lineage.checkpoint.formats.table import BY_END, BY_METHOD, tensors_of
 from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import NothingToCompare
 from tests.invoking import lineage
-from tests.models import WEIGHTS, edit_json, tiny_llama
+from tests.models import edit_json, tiny_llama
 
 PLAIN = {"norm.weight": StoredTensor(Path("file"), "F32", (3,), 0)}
 
@@ -52,7 +44,6 @@ def test_a_format_is_named_after_its_tensors_where_the_configuration_says_nothin
 
 @pytest.mark.parametrize("method", [*BY_METHOD, "unknown"])
 def test_weights_in_floating_point_are_read_whatever_the_configuration_says(method):
-    assert not UNDECODED.recognises(PLAIN, config(method))
     assert list(tensors_of(PLAIN, config(method))) == ["norm.weight"]
 
 
@@ -73,70 +64,6 @@ def test_a_hostile_name_is_cut_and_escaped():
     message = refusal(packed(), config("\x1b[31m\n" * 1000))
     assert message.isprintable()
     assert len(message) < 300
-
-
-@dataclass(frozen=True)
-class Bytes:
-    """Matrices as bytes, with a scale for each row beside them."""
-
-    name: str = "bytes"
-
-    def recognises(self, stored, config):
-        return config.get("quantization_config", {}).get("quant_method") == "bytes"
-
-    def tensors(self, stored, config):
-        plain = {name for name in stored if not name.endswith(".scale")}
-        return {
-            name: TensorInfo(
-                stored[name].shape, (name, f"{name}.scale") if f"{name}.scale" in stored else (name,), decode
-            )
-            for name in plain
-        }
-
-
-def decode(parts):
-    return parts[0] if len(parts) == 1 else parts[0].astype(np.float32) * parts[1]
-
-
-def quantized(source, folder):
-    """A copy of a model in that format."""
-    shutil.copytree(source, folder)
-    stored = {}
-    for name, tensor in load_file(source / WEIGHTS).items():
-        if tensor.ndim == 1:
-            stored[name] = tensor
-            continue
-        scale = tensor.abs().amax(dim=1, keepdim=True) / 127
-        stored |= {name: (tensor / scale).round().to(torch.int8), f"{name}.scale": scale}
-    save_file(stored, folder / WEIGHTS)
-    edit_json(folder / "config.json", quantization_config={"quant_method": "bytes"})
-    return folder
-
-
-@pytest.fixture
-def models(tmp_path):
-    base = tiny_llama(tmp_path / "base")
-    return base, quantized(base, tmp_path / "quantized")
-
-
-def verdict(base, candidate):
-    return compare(str(base), str(candidate), Options(seed=0, recompute=True)).rows[0].verdict
-
-
-def test_without_the_format_the_refusal_names_the_number_formats(models):
-    outcome = verdict(*models)
-    assert outcome.code == "unsupported"
-    assert outcome.reason.endswith(
-        "the weights are quantized (I8); config.json names `bytes`, but hf-lineage does not decode this form of it; "
-        "check the release in F16, BF16 or F32 instead"
-    )
-
-
-def test_a_format_that_is_added_to_the_table_is_decoded_and_compared(models, monkeypatch):
-    monkeypatch.setattr(table, "FORMATS", [Bytes(), *table.FORMATS])
-    outcome = verdict(*models)
-    assert outcome.code == "inherited"
-    assert 0.999 < outcome.evidence["mlp"].comparison.score < 1
 
 
 GROUP = {"type": "hadamard", "apply": [{"targets": ["re:.*down_proj$"], "location": "input"}]}
@@ -160,10 +87,3 @@ def test_weights_that_are_stored_rotated_are_refused_with_what_to_do(tmp_path, m
         f"{model}: the weights are stored rotated (`{key}` in config.json, as by QuaRot or SpinQuant), which is not "
         "read; check the original of the same model",
     )
-
-
-def test_a_rotation_that_is_in_the_numbers_already_is_read(tmp_path):
-    places = [{"targets": ["re:.*q_proj$"], "location": where} for where in ("weight_output", "q_attn", "k_cache")]
-    stated = {"quant_method": "compressed-tensors"}
-    stated["transform_config"] = {"config_groups": {"R2": {"type": "hadamard", "apply": places}}}
-    assert list(tensors_of(PLAIN, {"quantization_config": stated})) == ["norm.weight"]

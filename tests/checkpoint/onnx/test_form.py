@@ -17,8 +17,8 @@ from onnx import TensorProto, helper, numpy_helper
 from hf_lineage import Options, compare
 from hf_lineage.architecture.registry import lookup
 from hf_lineage.checkpoint.foreign import foreign_model
-from hf_lineage.checkpoint.foreign_tensors import Piece, name_in_out, split_rows, strip_common_prefix
-from hf_lineage.checkpoint.onnx.form import name_tensors, open_onnx, read_graph
+from hf_lineage.checkpoint.foreign_tensors import Piece, name_in_out, split_rows
+from hf_lineage.checkpoint.onnx.form import Onnx, name_tensors, read_graph
 from hf_lineage.checkpoint.weight_files import weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef, resolve
@@ -27,9 +27,8 @@ from hf_lineage.source.headers import opened
 from tests import onnx_models
 from tests.checkpoint.onnx.test_weights import product
 from tests.conformance.models import tiny_model
-from tests.invoking import lineage
 from tests.long import first_of
-from tests.models import EXAMPLES, card, family, fine_tuned, open_checkpoint
+from tests.models import EXAMPLES, fine_tuned, open_checkpoint
 from tests.onnx_models import QUANTIZATIONS
 
 LLAMA, GPT2, BERT, PHI3 = (
@@ -48,13 +47,6 @@ def names(factorization, *stored, config=CONFIG, shape=(8, 4)):
 def test_what_wraps_the_model_is_taken_off_all_names(prefix):
     own = ["embeddings.word_embeddings.weight", "encoder.layer.0.intermediate.dense.weight", "pooler.dense.bias"]
     assert names(BERT, *(prefix + name for name in own)) == own
-
-
-def test_a_prefix_that_not_all_names_have_is_part_of_them():
-    assert names(LLAMA, "model.layers.0.mlp.up_proj.weight", "lm_head.weight")[0] == "model.layers.0.mlp.up_proj.weight"
-    strange = ["a.layers.0.up.weight", "b.x.weight"]
-    assert names(BERT, *strange) == strange
-    assert names(BERT) == []
 
 
 def test_names_that_onnx_runtime_shortens_are_whole_again():
@@ -97,12 +89,6 @@ def test_what_transformers_stores_the_other_way_is_turned():
     assert name_in_out(GPT2) == {"attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"}
     shapes = {"h.0.mlp.c_fc.weight": (16, 4), "h.0.mlp.c_fc.bias": (16,), "wte.weight": (50, 4)}
     assert [piece.turned for piece in name_tensors(GPT2, shapes, {})] == [True, False, False]
-
-
-def test_what_all_names_begin_with_is_taken_off_for_a_suggestion():
-    assert [*strip_common_prefix({"a.b.c.weight": (1,), "a.b.d.weight": (1,)})] == ["c.weight", "d.weight"]
-    assert [*strip_common_prefix({"a.weight": (1,), "b.weight": (1,)})] == ["a.weight", "b.weight"]
-    assert strip_common_prefix({}) == {}
 
 
 ALL = Options(paths=("mlp", "value_output", "query_key"), seed=0)
@@ -209,14 +195,6 @@ def test_matrices_without_any_name_are_found_through_their_biases(graphs, tmp_pa
         assert verdict(base, bare).code == expected
 
 
-def test_matrices_whose_place_nothing_tells_are_not_guessed(graphs, tmp_path):
-    _, file = graphs("llama")
-    bare = again(file, tmp_path / "bare", lambda source, target: onnx_models.changed(source, target, onnx_models.bare))
-    outcome = verdict(BASES["llama"], bare)
-    assert outcome.code == "unsupported"
-    assert "43 matrices whose place in the model is unknown;" in outcome.reason
-
-
 def test_a_graph_without_a_configuration_is_read_as_the_class_that_the_user_names(graphs, tmp_path):
     base, _ = graphs("bert base")
     _, file = graphs("bert child")
@@ -228,26 +206,6 @@ def test_a_graph_without_a_configuration_is_read_as_the_class_that_the_user_name
         ("num_attention_heads", "n_head", "n_heads"), 4
     )
     assert verdict(base, alone, Options(paths=ALL.paths, seed=0, as_class="BertModel")).code == "inherited"
-
-
-@pytest.mark.long
-def test_a_repository_of_graphs_is_checked_by_the_most_precise_one(graphs, tmp_path, monkeypatch):
-    hub = family(tmp_path / "hub")
-    source, file = graphs("llama")
-    model = hub / "fern/onnx"
-    (model / "onnx").mkdir(parents=True)
-    shutil.copy(file, model / "onnx/model.onnx")
-    onnx_models.dynamic(file, model / "onnx/model_quantized.onnx")
-    shutil.copy(source / "config.json", model)
-    shutil.copytree(BASES["llama"], hub / "acme/llama")
-    card(model, "acme/llama", "quantized")
-    plain = lineage("check", "fern/onnx", "--local-hub", hub)
-    assert (plain.code, "VERIFIED" in plain.out) == (0, True)
-    assert "onnx/model.onnx was read, the most precise" in " ".join(plain.out.split())
-    chosen = lineage("check", "fern/onnx", "--local-hub", hub, "--file", "onnx/model_quantized.onnx")
-    assert "onnx/model_quantized.onnx was read, as it was named" in " ".join(chosen.out.split())
-    missing = lineage("check", "fern/onnx", "--local-hub", hub, "--file", "onnx/model_q4.onnx")
-    assert (missing.code, "has no file onnx/model_q4.onnx" in missing.error) == (2, True)
 
 
 def test_what_leads_to_no_output_of_the_graph_does_not_count(graphs, tmp_path):
@@ -393,10 +351,10 @@ def test_a_graph_whose_matrices_nothing_names_or_that_has_none_is_not_read(folde
     bare.graph.node[0].input[1] = bare.graph.initializer[0].name = "onnx::MatMul_1"
     repo = saved(folder, bare)
     with pytest.raises(NothingToCompare, match="multiplies with 1 matrices whose place in the model is unknown;"):
-        open_onnx(repo, [FILE])
+        Onnx(repo, (FILE,)).open()
     empty = helper.make_model(helper.make_graph([], "g", [], [helper.make_tensor_value_info("y", 1, None)]))
     with pytest.raises(NothingToCompare, match="has no product with a stored matrix;"):
-        open_onnx(saved(folder, empty, "a.onnx"), ["a.onnx"])
+        Onnx(saved(folder, empty, "a.onnx"), ("a.onnx",)).open()
 
 
 def test_a_damaged_file_is_not_passed_over(folder):
@@ -409,15 +367,6 @@ def test_a_damaged_file_is_not_passed_over(folder):
     clash.graph.initializer.append(numpy_helper.from_array(np.ones((40, 24), np.float32), "onnx::1"))
     with pytest.raises(CheckpointError, match=r"org/model: a\.onnx: two matrices of the ONNX graph are up\.weight"):
         read_graph(saved(folder, clash, "a.onnx"), ["a.onnx"])
-
-
-def test_tensors_of_layers_that_nothing_is_multiplied_with_do_not_count(folder):
-    model = product()
-    held = numpy_helper.from_array(np.ones((50, 4), np.float32), "layers.0.up.weight")
-    model.graph.initializer.append(held)
-    model.graph.node.append(helper.make_node("Gather", [held.name, "x"], ["z"]))
-    model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
-    assert open_checkpoint(saved(folder, model)).shapes == {"up.weight": (24, 40)}
 
 
 def test_on_the_hub_only_the_wanted_numbers_beside_the_graph_are_downloaded(online, folder):
