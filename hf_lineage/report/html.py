@@ -132,7 +132,6 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> di
     `explain` unfolds the tables of its findings.
     """
     row = report.rows[number]
-    again = of_claim(report, row)
     return {
         "number": number,
         "row": row,
@@ -151,7 +150,7 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> di
         "of_model": page.commit_of_model(report, row),
         "of_base": page.commit_of_base(row),
         "sources": () if row.claim.sources == NAMED else row.claim.sources,
-        "command": "" if again == of_report(report) else again,
+        "command": of_claim(report, row) if len(report.rows) > 1 else "",
     }
 
 

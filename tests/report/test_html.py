@@ -65,7 +65,7 @@ def test_it_says_verdict_numbers_commits_and_the_command_that_finds_them_again()
         f"Commit of the model {'a' * 40}",
         f"Commit of the base {'b' * 40}",
         "Relation finetune Declared in README.md",
-        f"$ hf-lineage check org/model@{'a' * 40} --base org/base@{'b' * 40} Limits",
+        f"$ hf-lineage check org/model@{'a' * 40} --format html",
         "Recipe robust, 64 probes; 999 permutations",
         "It never says who came first",
         "A low score does not prove independence",
