@@ -132,13 +132,7 @@ def _analyses(first: Verdict, pair: ModelPair) -> tuple[Collection[int], ...]:
     return (few, layers) if few else (layers,)
 
 
-UNITS: Stage = Stage(
-    name="unit by unit",
-    possible=_possible,
-    analyses=lambda _pair: 1,
-    called_for=lambda pair, first: _coordinates(pair, first) is not None,
-    run=_compare,
-)
+UNITS = Stage("unit by unit", _possible, _compare, follows=True)
 
 
 def _numbers_possible(pair: ModelPair) -> bool:
@@ -149,10 +143,18 @@ def _numbers_possible(pair: ModelPair) -> bool:
     return usual and read and pair.base.layers == pair.candidate.layers and is_exchangeable(pair)
 
 
+def _may_change(before: Verdict, alpha: float) -> bool:
+    """Return whether equal numbers may change a verdict by paths."""
+    finite = not any(any(one.not_finite) for one in before.evidence.values())
+    return bool(before.evidence) and finite and (before.code in NOT_VERIFIED or is_faint(before, alpha))
+
+
 def _compare_numbers(pair: ModelPair, criteria: Criteria, before: Verdict | None) -> Verdict | None:
     """Return the verdict on what both have in common, bit for bit; None where that shows nothing."""
+    if before is None or not _may_change(before, pair.options.alpha):
+        return None
     base, candidate = (weights_of(model, pair.options) for model in (pair.base, pair.candidate))
-    if before is None or base is None or candidate is None:
+    if base is None or candidate is None:
         return None
     seed, widths = pair.options.seed or 0, candidate.opened.layout.widths
     compared = {number for one in before.evidence.values() for number in one.layers[1]}
@@ -168,15 +170,4 @@ def _compare_numbers(pair: ModelPair, criteria: Criteria, before: Verdict | None
     return evaluate.judge_equal(measured, before, criteria) if measured else None
 
 
-EQUAL: Stage = Stage(
-    name="number by number",
-    possible=_numbers_possible,
-    analyses=lambda _pair: 1,
-    called_for=lambda pair, before: bool(
-        before
-        and before.evidence
-        and not any(any(one.not_finite) for one in before.evidence.values())
-        and (before.code in NOT_VERIFIED or is_faint(before, pair.options.alpha))
-    ),
-    run=_compare_numbers,
-)
+EQUAL = Stage("number by number", _numbers_possible, _compare_numbers, follows=True)

@@ -1,4 +1,4 @@
-"""Submodels: models in the folders of a repository that is not a model itself, as libraries and training runs write it.
+"""Contents: what a repository holds, as one value for each thing that is judged, and the models in its folders.
 
 Sentence-transformers says in `modules.json` where its transformer is, diffusers in `model_index.json` what its parts
 are, and a training run leaves a folder for each checkpoint.
@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from hf_lineage.architecture.registry import listing
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
@@ -18,6 +18,11 @@ from hf_lineage.checkpoint.weight_files import INDICES
 from hf_lineage.errors import Ambiguous, NothingToCompare, RepositoryError, printable
 from hf_lineage.hub.repo import ADAPTER_CONFIG, EVERY, RepoRef
 from hf_lineage.signature.values import Signature
+from hf_lineage.source.config import described, holds_others
+from hf_lineage.source.parts import part_named, parts_of_model
+
+if TYPE_CHECKING:
+    from hf_lineage.source.adapters import Adapters
 
 MODULES, INDEX, CONFIG = "modules.json", "model_index.json", "config.json"
 CHECKPOINT = re.compile(r"checkpoint-(\d{1,12})")
@@ -32,13 +37,56 @@ MOST = 20
 
 
 @dataclass(frozen=True)
-class Parts:
+class WholeModel:
+    """A repository that is a model itself."""
+
+    repo: RepoRef
+
+
+@dataclass(frozen=True)
+class NamedPart:
+    """A part of a model, which the user names by itself."""
+
+    repo: RepoRef
+
+
+@dataclass(frozen=True)
+class Components:
+    """The parts of a model beside its language model."""
+
+    parts: tuple[RepoRef, ...]
+
+
+@dataclass(frozen=True)
+class Folders:
     """The models in the folders of one repository, and sentences about the folders that are left out."""
 
     models: tuple[RepoRef, ...]
     notes: tuple[str, ...] = ()
     others: Mapping[str, str] = field(default_factory=dict)
     """Folder -> class of the parts that no factorization reads; they may have any ancestry."""
+
+
+Content: TypeAlias = "Signature | WholeModel | NamedPart | Adapters | Folders | Components"
+"""One thing in a repository that is judged, or the signature that stands for a model."""
+
+
+def contents_of(source: RepoRef | Signature) -> tuple[Content, ...]:
+    """Return what is in a repository, by its files alone; LineageError if a file that says so is damaged."""
+    if isinstance(source, Signature):
+        return (source,)
+    in_place = tuple(one for one in (_adapters_of(source), folders_of(source)) if one)
+    itself = NamedPart(source) if source.part else None if in_place else WholeModel(source)
+    parts = parts_beside(source) if source.has(CONFIG) and holds_others(source.config()) else ()
+    return tuple(one for one in (itself, *in_place, Components(parts) if parts else None) if one)
+
+
+def _adapters_of(source: RepoRef) -> Adapters | None:
+    if source.offers(CONFIG):
+        return None
+    from hf_lineage.source.adapters import find_adapters
+
+    return find_adapters(source)
 
 
 def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
@@ -48,7 +96,7 @@ def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
         raise RepositoryError(f"{printable(subfolder, 200)} is not a folder of {repo}; give its path in the repository")
     name, at, revision = repo.name.partition("@")
     part = replace(repo, name=f"{name}/{subfolder}{at}{revision}", subfolder=subfolder)
-    if not part.files() and (component := _component(repo, subfolder)):
+    if not part.files() and (component := part_named(repo, subfolder)):
         return component
     if not part.files():
         raise RepositoryError(f"{repo} has no folder {subfolder}; write ORG/NAME/FOLDER for a folder of it")
@@ -56,19 +104,11 @@ def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
     return part
 
 
-def with_parts(source: RepoRef | Signature) -> tuple[RepoRef | Signature, ...]:
-    """Return a model, and the parts of it that are models by themselves."""
-    if isinstance(source, Signature) or source.part or not source.has(CONFIG):
-        return (source,)
-    from hf_lineage.source.parts import parts_of_model
-
-    return source, *parts_of_model(source)
-
-
-def _component(repo: RepoRef, name: str) -> RepoRef | None:
-    from hf_lineage.source.parts import part_named
-
-    return part_named(repo, name)
+def parts_beside(repo: RepoRef) -> tuple[RepoRef, ...]:
+    """Return the parts of a model that are models by themselves, and that are not read with it."""
+    if repo.part or not repo.has(CONFIG):
+        return ()
+    return parts_of_model(repo)
 
 
 def model_folders(repo: RepoRef) -> list[str]:
@@ -85,18 +125,18 @@ def adapter_folders(repo: RepoRef) -> list[str]:
     ]
 
 
-def parts_of(repo: RepoRef | Signature) -> Parts:
-    """Return the models in the folders of a repository; none where the repository is a model itself."""
-    if isinstance(repo, RepoRef) and repo.file == EVERY:
+def folders_of(repo: RepoRef) -> Folders | None:
+    """Return the models in the folders of a repository; None where there are none, or it is a model itself."""
+    if repo.file == EVERY:
         from hf_lineage.checkpoint.gguf.files import list_models
 
         files = list_models(repo)
         notes = (f"only the first {MOST} of {len(files)} GGUF files were judged",) if len(files) > MOST else ()
-        return Parts(tuple(replace(repo, file=file, each=True) for file in files[:MOST]), notes)
-    if isinstance(repo, Signature) or repo.subfolder or repo.has(CONFIG):
-        return Parts(())
-    layouts = (_modules, _pipeline, _checkpoints, _folders)
-    return next((parts for layout in layouts if (parts := layout(repo))), Parts(()))
+        each = tuple(replace(repo, file=file, each=True) for file in files[:MOST])
+        return Folders(each, notes) if each else None
+    if repo.subfolder or repo.has(CONFIG):
+        return None
+    return _modules(repo) or _pipeline(repo) or _checkpoints(repo) or _folders(repo)
 
 
 def adapter_beside(repo: RepoRef) -> bool:
@@ -118,12 +158,10 @@ def counterpart(base: Source, subfolder: str) -> Source:
         return part_of(base, subfolder)
     if base.has(CONFIG) or base.subfolder:
         return base
-    models = parts_of(base).models
-    if len(models) == 1:
-        return models[0]
-    if models:
+    models = _models_in(base)
+    if len(models) > 1:
         raise Ambiguous(f"{base} holds several models, in {_listed(models)}, and none in {subfolder or 'its root'}")
-    return base
+    return models[0]
 
 
 def fitting_part(base: RepoRef | Signature, part: RepoRef) -> RepoRef:
@@ -135,9 +173,6 @@ def fitting_part(base: RepoRef | Signature, part: RepoRef) -> RepoRef:
         raise NothingToCompare("a signature stands for the base, which holds no parts")
     if base.part:
         return base
-    from hf_lineage.source.config import described
-    from hf_lineage.source.parts import parts_of_model
-
     own = described(part).factorization.name
     parts = parts_of_model(base, read=True) if base.has("config.json") else ()
     alike = [one for one in parts if one.part == part.part]
@@ -161,13 +196,21 @@ def component_of(base: RepoRef, component: str) -> RepoRef:
 
 def only(repo: Source) -> Source:
     """Return the one model of a repository, which may be in a folder; NothingToCompare if there are several."""
-    models = parts_of(repo).models
+    if isinstance(repo, Signature):
+        return repo
+    models = _models_in(repo)
     if len(models) > 1:
         raise Ambiguous(f"{repo} holds several models, in {_listed(models)}; name one as MODEL/FOLDER")
-    return models[0] if models else repo
+    return models[0]
 
 
-def _modules(repo: RepoRef) -> Parts | None:
+def _models_in(repo: RepoRef) -> Sequence[RepoRef]:
+    """Return the models in the folders of a repository, or the repository where there are none."""
+    folders = folders_of(repo)
+    return folders.models if folders else (repo,)
+
+
+def _modules(repo: RepoRef) -> Folders | None:
     """Return the transformer of sentence-transformers."""
     listed = _json(repo, MODULES)
     named = [
@@ -178,7 +221,7 @@ def _modules(repo: RepoRef) -> Parts | None:
     return _parts(repo, named)
 
 
-def _pipeline(repo: RepoRef) -> Parts | None:
+def _pipeline(repo: RepoRef) -> Folders | None:
     """Return the parts of a diffusers pipeline that transformers loads or the registry reads; the others are named."""
     index = _json(repo, INDEX)
     entries = {
@@ -205,26 +248,26 @@ def unchanged(part: RepoRef, base: RepoRef) -> bool:
     return weights and files == alike and all(part.sha256(name) == base.sha256(name) for name in files)
 
 
-def _checkpoints(repo: RepoRef) -> Parts | None:
+def _checkpoints(repo: RepoRef) -> Folders | None:
     """Return the last checkpoint of a training run; the earlier ones are counted."""
     numbered = {int(match[1]): name for name in repo.folders() if (match := CHECKPOINT.fullmatch(name))}
     held = [name for _, name in sorted(numbered.items()) if repo.offers(f"{name}/{CONFIG}")]
     if not held or _has_weights(repo):
         return None
     earlier = (f"the last of {len(held)} checkpoints was judged, {held[-1]}; MODEL/FOLDER names another",)
-    return Parts((part_of(repo, held[-1]),), earlier if len(held) > 1 else ())
+    return Folders((part_of(repo, held[-1]),), earlier if len(held) > 1 else ())
 
 
-def _folders(repo: RepoRef) -> Parts | None:
+def _folders(repo: RepoRef) -> Folders | None:
     """Return the models in any other folders, if the root holds no weights."""
     return None if _has_weights(repo) else _parts(repo, repo.folders())
 
 
-def _parts(repo: RepoRef, subfolders: Sequence[str]) -> Parts | None:
+def _parts(repo: RepoRef, subfolders: Sequence[str]) -> Folders | None:
     """Return the folders among these that hold a configuration; None if there are none."""
     held = [name for name in dict.fromkeys(subfolders) if FOLDER.fullmatch(name) and repo.offers(f"{name}/{CONFIG}")]
     notes = (f"only the first {MOST} of {len(held)} folders with models were judged",) if len(held) > MOST else ()
-    return Parts(tuple(part_of(repo, name) for name in held[:MOST]), notes) if held else None
+    return Folders(tuple(part_of(repo, name) for name in held[:MOST]), notes) if held else None
 
 
 def _has_weights(repo: RepoRef) -> bool:

@@ -1,4 +1,4 @@
-"""The adapters of one repository that holds no model: where they are, and each judged on what is declared of it.
+"""Adapters: where the adapters of a repository that holds no model lie, by its files alone.
 
 They lie in the root, in folders with a configuration of peft each, or in files without one. Diffusers and other
 trainers save such files.
@@ -6,26 +6,16 @@ trainers save such files.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from hf_lineage.checking.adapters import Adapter, Found, judge_adapter, judge_on, open_adapter
-from hf_lineage.checking.claims import Base, base_once
-from hf_lineage.checking.result import VERDICTS, Row, attempt
 from hf_lineage.checkpoint.foreign import NO_WEIGHTS, SHARD, WEIGHT_FILES
 from hf_lineage.checkpoint.open_files import open_file
-from hf_lineage.claims.sources import Claim, Claims, read_claims
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
-from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
-from hf_lineage.lora.single_file import is_lora_file, open_lora_file
+from hf_lineage.lora.single_file import is_lora_file
 from hf_lineage.signature.values import Signature
-from hf_lineage.source.contents import CHECKPOINT, CONFIG, INDEX, adapter_folders, model_folders, part_of
-from hf_lineage.source.options import Options
+from hf_lineage.source.contents import CHECKPOINT, CONFIG, INDEX, MOST, adapter_folders, model_folders, part_of
 
-MOST = 20
-"""Adapters of one repository that are judged."""
 LORA_FILE = "pytorch_lora_weights.safetensors"
 """Name that diffusers gives to the file with an adapter."""
 END = ".safetensors"
@@ -115,64 +105,3 @@ def _holds_factors(repo: RepoRef, file: str) -> bool:
         return is_lora_file(open_file(repo, file))
     except (CheckpointError, NothingToCompare):
         return False
-
-
-def open_place(place: Place) -> tuple[tuple[str, Found], ...]:
-    """Return the adapters at a place, by the part that a row names; LineageError if one is damaged."""
-    if not place.file:
-        return ((place.part, open_adapter(place.repo)),)
-    loras = attempt(lambda: open_lora_file(place.repo, place.file), NothingToCompare)
-    if isinstance(loras, Verdict):
-        return ((place.part, loras),)
-    shown = replace(place.repo, name=f"{place.repo}: {printable(place.file, 200)}")
-    return tuple(
-        (f"{place.part}: {component}" if component else place.part, Adapter(shown, lora, component))
-        for component, lora in loras.items()
-    )
-
-
-def judge_all(adapters: Adapters, declared: Claims, options: Options, named: bool) -> Iterator[Row]:
-    """Yield a row for every adapter and claim; an error of the only one is raised, one of several is its verdict.
-
-    `named` says that the claims are the user's.
-    """
-    by_place = {place: declared.claims if named else _claims(place, declared) for place in adapters.places}
-    judged = {claim.base.casefold() for claims in by_place.values() for claim in claims}
-    everywhere = [claim for claim in declared.claims if claim.base.casefold() not in judged]
-    base = functools.cache(functools.partial(base_once, local_hub=options.local_hub))
-    for place, own in by_place.items():
-        claims = [*own, *everywhere]
-        alone = len(adapters.places) == 1
-        opened = open_place(place) if alone else attempt(functools.partial(open_place, place), *VERDICTS)
-        for part, adapter in ((place.part, opened),) if isinstance(opened, Verdict) else opened:
-            for claim in claims:
-                yield replace(_judged(adapter, claim, options, base(claim), alone), part=part)
-    if adapters.left_out:
-        reason = f"other weights of the repository may come from elsewhere: {adapters.left_out}"
-        yield from (Row(claim, Verdict(Code.UNSUPPORTED, reason)) for claim in declared.claims)
-
-
-def _judged(adapter: Found, claim: Claim, options: Options, base: Base, alone: bool) -> Row:
-    if alone:
-        return judge_adapter(adapter, claim, options, base)
-    row = attempt(lambda: judge_adapter(adapter, claim, options, base), CheckpointError)
-    return Row(claim, row) if isinstance(row, Verdict) else row
-
-
-def judge_each_on(adapters: Adapters, claim: Claim, base: RepoRef | Signature, options: Options) -> Iterator[Row]:
-    """Yield the row of every adapter on a base that was located before; an error of one is raised."""
-    for place in adapters.places:
-        for part, adapter in open_place(place):
-            yield replace(judge_on(adapter, claim, base, options), part=part)
-    if adapters.left_out:
-        reason = f"other weights of the repository were not read: {adapters.left_out}"
-        yield Row(claim, Verdict(Code.UNSUPPORTED, reason))
-
-
-def _claims(place: Place, declared: Claims) -> Sequence[Claim]:
-    """Return what is declared of one adapter: in its own folder, else in the root of the repository."""
-    own = read_claims(place.repo).claims if place.repo.subfolder else ()
-    for claims in ([claim for claim in own if not claim.problem], declared.claims, own):
-        if any(not claim.problem for claim in claims):
-            return claims
-    return own or declared.claims
