@@ -154,32 +154,34 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
     if isinstance(source, Signature):
         why = "an adapter is tested against the weights of its base, but a signature does not hold them; name the model"
         return Row(claim, Verdict(Code.UNSUPPORTED, why), notes=(adapter.described,))
-    part = attempt(lambda: component_of(source, adapter.component), *VERDICTS)
-    if isinstance(part, Verdict):
-        return Row(claim, part, source.commit, notes=(adapter.described,))
-    base = attempt(lambda: opened(described(options.allowed(part), options.choice)), *VERDICTS)
+    base = attempt(lambda: _open_base(source, adapter.component, options), *VERDICTS)
     if isinstance(base, Verdict):
         return Row(claim, base, source.commit, notes=(adapter.described,))
     places = placement.find_places(base, adapter.lora)
     outcome = as_read(_judged(adapter, base, places, options), (base.described.read_as,))
-    done = FromWeights.from_opened(base, Options(), cached=False).downloads()
+    repo, done = base.described.repo, FromWeights.from_opened(base, Options(), cached=False).downloads()
     return Row(
         claim,
         outcome,
         base_commit=source.commit,
         layers=base.layout.layers,
-        traffic={part.name: done} if done else {},
+        traffic={repo.name: done} if done else {},
         base_origin=WEIGHTS,
         model_origin=WEIGHTS,
-        base_folder=base.described.repo if part.remote is None else None,
+        base_folder=repo if repo.remote is None else None,
         licence=stated(source),
         notes=(
             adapter.described,
             *_idle(adapter, places),
             *_untested(adapter, base, places),
-            *(f"{part.name}: {note}" for note in base.notes),
+            *(f"{repo.name}: {note}" for note in base.notes),
         ),
     )
+
+
+def _open_base(source: RepoRef, component: str, options: Options) -> Opened:
+    """Return the model of a base that an adapter is for; LineageError if there is none, or it cannot be read."""
+    return opened(described(options.allowed(component_of(source, component)), options.choice))
 
 
 def _judged(adapter: Adapter, base: Opened, places: placement.Places, options: Options) -> Verdict:

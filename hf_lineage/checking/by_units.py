@@ -85,18 +85,19 @@ def _compare(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verd
     coordinates = _coordinates(pair, first)
     if first is None or coordinates is None:
         return None
-    from hf_lineage.checking.units import shown
+    from hf_lineage.checking.units import compare_by_units
 
     options = pair.options
     test = unit_comparison.Test(criteria.permutations_at_first(), criteria.seed, criteria.tests)
     base, candidate = _opened(pair.base), _opened(pair.candidate)
     known = (known_weights(pair.base.at_hand, base.layout), known_weights(pair.candidate.at_hand, candidate.layout))
     heads = options.paths in NAMED or HEADS in options.paths
-    framed = shown(base, candidate, _analyses(first, pair), coordinates, test, fits_coordinates(pair), known, heads)
+    analyses, fit = _analyses(first, pair), _fits_coordinates(pair)
+    framed = compare_by_units(base, candidate, analyses, coordinates, test, fit, known, heads)
     return unit_comparison.judge_framed(framed, criteria)
 
 
-def fits_coordinates(pair: ModelPair) -> bool:
+def _fits_coordinates(pair: ModelPair) -> bool:
     """Return whether coordinates are fitted to hidden units where tokens show little.
 
     Fitting takes most of the time of an UNRELATED. It detects copies with a rotated stream and another embedding. A

@@ -77,12 +77,13 @@ def is_named(base: str, names: Iterable[str]) -> bool:
 
     Commits do not count, and neither does a base of which nothing else is known.
     """
-    known = {_plain(name) for name in names}
+    known = {plain_name(name) for name in names}
     last = {name.rpartition("/")[2] for name in known if hub_name(base) is None or hub_name(name) is None}
-    return _plain(base) in known or Path(_plain(base)).name in last
+    return plain_name(base) in known or Path(plain_name(base)).name in last
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return the name of a model without its revision, as names are compared."""
     return name.partition("@")[0].casefold()
 
 

@@ -268,8 +268,6 @@ def test_a_stored_signature_of_another_recipe_is_refused(tmp_path):
         compare(str(tmp_path / "base"), TUNED, replace(OPTIONS, recipe=RECIPES["paper"]))
 
 
-HUB_contents = Path("examples/hub")
-
 CARD = "---\nbase_model: acme/base\n---\n"
 
 
@@ -347,9 +345,7 @@ def test_a_file_that_diffusers_names_so_is_an_adapter_whatever_it_holds(repo):
     assert held(repo) == ([LORA_FILE], [])
 
 
-LORA, BASE_contents = HUB_contents / "fern/llama-lora", "acme/llama-base"
-
-OPTIONS_contents = Options(local_hub=HUB_contents, seed=0)
+LORA, SEEDED = HUB / "fern/llama-lora", replace(OPTIONS, seed=0)
 
 
 @pytest.fixture
@@ -367,14 +363,14 @@ def seen(report):
 def test_the_last_state_is_judged_on_what_the_folders_declare_and_the_others_are_told(several):
     rows = [("final", "adapter"), ("checkpoint-3", "adapter")]
     notes = ("2 earlier states of training, such as checkpoint-2, were not judged",)
-    assert seen(check(several.folder, options=OPTIONS_contents)) == (rows, notes)
-    assert seen(compare(BASE_contents, several.folder, OPTIONS_contents)) == (rows, notes)
+    assert seen(check(several.folder, options=SEEDED)) == (rows, notes)
+    assert seen(compare(BASE, several.folder, SEEDED)) == (rows, notes)
 
 
 def test_a_relation_that_is_none_of_an_adapter_is_told(tmp_path):
     folder = shutil.copytree(LORA, tmp_path / "lora")
-    (folder / "README.md").write_text(f"---\nbase_model: {BASE_contents}\nbase_model_relation: finetune\n---\n")
-    (note,) = check(folder, options=OPTIONS_contents).notes
+    (folder / "README.md").write_text(f"---\nbase_model: {BASE}\nbase_model_relation: finetune\n---\n")
+    (note,) = check(folder, options=SEEDED).notes
     assert note == "README.md declares the relation finetune, but the repository holds only an adapter"
 
 
@@ -392,5 +388,5 @@ def test_the_base_of_several_adapters_is_looked_for_once(several, monkeypatch):
         return resolve(name, *rest, **more)
 
     monkeypatch.setattr(claims, "resolve", noted)
-    check(several.folder, options=OPTIONS_contents)
-    assert asked == [BASE_contents]
+    check(several.folder, options=SEEDED)
+    assert asked == [BASE]
