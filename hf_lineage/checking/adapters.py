@@ -24,9 +24,8 @@ from hf_lineage.lora.adapter import Lora, open_lora
 from hf_lineage.lora.gradient_alignment import clear, judge_trace, measure_trace
 from hf_lineage.lora.single_file import MAIN, open_lora_file
 from hf_lineage.signature.values import WEIGHTS, Signature
-from hf_lineage.source.adapters import Adapters, Place
 from hf_lineage.source.config import described
-from hf_lineage.source.contents import component_of
+from hf_lineage.source.contents import CONFIG, Adapters, Place, counterpart, part_of
 from hf_lineage.source.headers import Opened, opened
 from hf_lineage.source.model import FromWeights
 from hf_lineage.source.options import Options
@@ -39,6 +38,8 @@ LAST = re.compile(r"^(.*[._]\d+_(?=\D)|.*\.(?=[^.]*[^.\d][^.]*(\.\d+)*$))")
 LONGEST = 200
 """Characters at the end of a name in which that of its matrix is looked for."""
 
+PICTURE = ("unet", "transformer", "prior")
+"""Folders in which a pipeline may have the model that makes the picture."""
 SHOWN = 3
 """Names of adapted matrices in a sentence."""
 
@@ -181,7 +182,19 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
 
 def _open_base(source: RepoRef, component: str, options: Options) -> Opened:
     """Return the model of a base that an adapter is for; LineageError if there is none, or it cannot be read."""
-    return opened(described(options.allowed(component_of(source, component)), options.choice))
+    return opened(described(options.allowed(_component_of(source, component)), options.choice))
+
+
+def _component_of(base: RepoRef, component: str) -> RepoRef:
+    """Return the model of a pipeline that an adapter is for, or the only model; NothingToCompare if there is none."""
+    whole = base.subfolder or base.has(CONFIG)
+    wanted = () if whole else (component,) if component else PICTURE
+    folder = next((name for name in wanted if base.offers(f"{name}/{CONFIG}")), None)
+    if folder is not None:
+        return part_of(base, folder)
+    if component and component != base.subfolder:
+        raise NothingToCompare(f"{base} has no folder {component}, and this part of the adapter is for it")
+    return base if whole else counterpart(base, "")
 
 
 def _judged(adapter: Adapter, base: Opened, places: placement.Places, options: Options) -> Verdict:

@@ -79,13 +79,12 @@ def is_faint(first: Verdict, alpha: float) -> bool:
 
 def _compare(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verdict | None:
     """Return the verdict on what both models show unit by unit; raise NothingToCompare where they cannot be seen so."""
-    from hf_lineage.evidence import unit_comparison
-    from hf_lineage.signature.units import known_weights
-
     coordinates = _coordinates(pair, first)
     if first is None or coordinates is None:
         return None
     from hf_lineage.checking.units import compare_by_units
+    from hf_lineage.evidence import unit_comparison
+    from hf_lineage.signature.units import known_weights
 
     options = pair.options
     test = unit_comparison.Test(criteria.permutations_at_first(), criteria.seed, criteria.tests)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hf_lineage.checking.adapters import check_adapters, compare_adapters
 from hf_lineage.checking.claims import (
     CheckRequest,
     CompareRequest,
@@ -34,8 +33,8 @@ from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.options import now
 from hf_lineage.signature.values import Signature
-from hf_lineage.source.adapters import Adapters
 from hf_lineage.source.contents import (
+    Adapters,
     Components,
     Content,
     Folders,
@@ -104,6 +103,8 @@ def check_content(content: Content, request: CheckRequest) -> RepositoryResult:
         case NamedPart(repo):
             return judge_named(repo, request)
         case Adapters():
+            from hf_lineage.checking.adapters import check_adapters
+
             return check_adapters(content, request)
         case Folders():
             return check_folders(content, request)
@@ -121,6 +122,8 @@ def compare_content(content: Content, request: CompareRequest) -> RepositoryResu
         case NamedPart(repo):
             return judge_named(repo, request)
         case Adapters():
+            from hf_lineage.checking.adapters import compare_adapters
+
             return compare_adapters(content, request)
         case Folders():
             return compare_folders(content, request)

@@ -14,6 +14,7 @@ from hf_lineage.checking.declared import names_in, relation_notes
 from hf_lineage.checking.relation import derived
 from hf_lineage.checking.result import MERGE, NAMED, VERDICTS, Row, attempt
 from hf_lineage.checking.stages import file_notes, judge_models
+from hf_lineage.checkpoint.foreign import WEIGHT_FILES
 from hf_lineage.claims.card import stated
 from hf_lineage.claims.sources import Claim, read_claims
 from hf_lineage.errors import (
@@ -29,7 +30,7 @@ from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef, resolve
 from hf_lineage.signature.values import Signature
 from hf_lineage.source.config import named_class
-from hf_lineage.source.contents import CONFIG, adapter_folders, counterpart, unchanged
+from hf_lineage.source.contents import CONFIG, adapter_folders, counterpart
 from hf_lineage.source.locate import locate
 from hf_lineage.source.model import FromWeights, OpenedModel, open_candidate, open_model
 from hf_lineage.source.options import Options
@@ -137,7 +138,6 @@ def judge_pair(
     """Return the row of a claim on two models; `commit` is that of a base of which nothing can be compared."""
     other = candidate()
     outcome = judge_models(base, other, options, claim.sources != NAMED)
-    notes = file_notes(base, other)
     if options.run:
         from hf_lineage.checking.executed import judge_executed
 
@@ -146,27 +146,32 @@ def judge_pair(
         from hf_lineage.checking.strict import judge_strict
 
         outcome = judge_strict(base, other, outcome)
-    searched = outcome.framed.searched if outcome.code is Code.UNRELATED and outcome.framed else None
-    if searched is False or (searched and options.budget == "full"):
-        notes = (*notes, FITTED[searched].format(printable(claim.base, 200)))
-    opened_base, opened_candidate = both = [one if isinstance(one, OpenedModel) else None for one in (base, other)]
-    brought = tuple(f"{model.name}: {model.own_code}" for model in both if model and model.own_code)
+    opened_base, opened_candidate = (one if isinstance(one, OpenedModel) else None for one in (base, other))
+    both = [model for model in (opened_base, opened_candidate) if model]
+    brought = tuple(f"{model.name}: {model.own_code}" for model in both if model.own_code)
     return Row(
         claim,
         _saying(outcome, brought),
         own_code=brought,
         base_commit=opened_base.commit if opened_base else commit,
         layers=opened_candidate.layers if opened_candidate else None,
-        traffic={model.name: done for model in both if model and (done := model.downloads())},
+        traffic={model.name: done for model in both if (done := model.downloads())},
         base_origin=opened_base.origin if opened_base else None,
         model_origin=opened_candidate.origin if opened_candidate else None,
-        notes=notes,
+        notes=(*file_notes(base, other), *_unsearched(claim, outcome, options)),
         part=part,
         derivation=derived(base, other, outcome, options.seed or 0),
         base_folder=base.opened.described.repo if isinstance(base, FromWeights) and base.local else None,
         licence=stated(opened_base.repo) if opened_base else "",
         opened=opened_base,
     )
+
+
+def _unsearched(claim: Claim, outcome: Verdict, options: Options) -> Iterator[str]:
+    """Yield a sentence about the search for a copy in another stream, where it was left out or all was searched."""
+    searched = outcome.framed.searched if outcome.code is Code.UNRELATED and outcome.framed else None
+    if searched is False or (searched and options.budget == "full"):
+        yield FITTED[searched].format(printable(claim.base, 200))
 
 
 def whole_base(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:
@@ -260,7 +265,15 @@ def _same_bytes(row: Row, repo: RepoRef, options: Options) -> Row:
 
 def is_copy(part: RepoRef, base: RepoRef) -> bool:
     """Return whether a part equals that of the base, byte for byte; no if that is not known."""
-    return attempt(lambda: unchanged(part, base), *VERDICTS) is True
+    return attempt(lambda: _is_unchanged(part, base), *VERDICTS) is True
+
+
+def _is_unchanged(part: RepoRef, base: RepoRef) -> bool:
+    """Return whether a part has the weights of its counterpart, byte for byte, its settings and code."""
+    ends = (*WEIGHT_FILES, ".py")
+    files, alike = ([name for name in one.files() if name == CONFIG or name.endswith(ends)] for one in (part, base))
+    weights = any(name.endswith(WEIGHT_FILES) for name in files)
+    return weights and files == alike and all(part.sha256(name) == base.sha256(name) for name in files)
 
 
 def _adapters_in_folders(source: Source) -> Iterator[str]:

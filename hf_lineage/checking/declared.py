@@ -15,9 +15,8 @@ from hf_lineage.errors import LineageError, NothingToCompare, printable
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef, hub_name
 from hf_lineage.signature.values import Signature
-from hf_lineage.source.adapters import Adapters
 from hf_lineage.source.config import model_config
-from hf_lineage.source.contents import Content, WholeModel, adapter_beside
+from hf_lineage.source.contents import Adapters, Content, WholeModel, adapter_beside
 from hf_lineage.source.locate import with_folders
 from hf_lineage.source.model import FromWeights, OpenedModel
 

@@ -26,7 +26,7 @@ from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef
-from hf_lineage.source.contents import CONFIG, Folders, fitting_part, part_of
+from hf_lineage.source.contents import CONFIG, Folders, part_of
 from hf_lineage.source.options import Options
 
 NOT_JUDGED = "its use by the rest of the model was not judged"
@@ -111,6 +111,8 @@ def judge_components(parts: Sequence[RepoRef], request: CheckRequest | CompareRe
 
 def _fitting(part: RepoRef, base: Source | Verdict) -> Source | Verdict:
     """Return the part of a base that a part is compared with, or the verdict that says why there is none."""
+    from hf_lineage.source.parts import fitting_part
+
     return base if isinstance(base, Verdict) else attempt(lambda: fitting_part(base, part), *VERDICTS)
 
 

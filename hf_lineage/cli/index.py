@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hf_lineage.hub.repo import RepoRef
     from hf_lineage.index.store import Catalogue
     from hf_lineage.signature.values import Signature
-    from hf_lineage.source.adapters import Adapters
+    from hf_lineage.source.contents import Adapters
     from hf_lineage.source.model import OpenedModel
     from hf_lineage.source.options import Options
 
@@ -151,13 +151,13 @@ def identify(model: str, top: int, index: str | None, **values: Any) -> int:
     """Find the models of the index from which MODEL comes, or that come from it."""
     from hf_lineage.hub.repo import RepoRef
     from hf_lineage.index.store import opened
-    from hf_lineage.source.adapters import find_adapters
+    from hf_lineage.source.contents import find_adapters
     from hf_lineage.source.locate import located
 
     result = take(Result, values)
     options = make_options(**values)
     source, catalogue = located(model, options), opened(index)
-    adapters = find_adapters(source)
+    adapters = find_adapters(source) if isinstance(source, RepoRef) else None
     if isinstance(source, RepoRef) and adapters:
         formats, results, related = _of_adapter(source, adapters, catalogue, options, top)
     else:
@@ -174,8 +174,9 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     from hf_lineage.hub.repo import RepoRef
     from hf_lineage.index import nearest
     from hf_lineage.index.identify import identify as identify_model
-    from hf_lineage.source.contents import only, parts_beside
+    from hf_lineage.source.contents import only
     from hf_lineage.source.model import open_model
+    from hf_lineage.source.parts import parts_beside
 
     source = only(source)
     parts = parts_beside(source) if isinstance(source, RepoRef) else ()

@@ -22,7 +22,7 @@ from hf_lineage.hub.repo import RepoRef, hub_name, resolve, spelled
 from hf_lineage.index.relatives import plain
 from hf_lineage.index.shard import SIZE, Entry, Shard, similarities
 from hf_lineage.index.store import Catalogue
-from hf_lineage.source.adapters import Adapters
+from hf_lineage.source.contents import Adapters
 from hf_lineage.source.options import Options
 
 FOLDER = "the index has it as a folder, and hf-lineage never opens folders that an index names"

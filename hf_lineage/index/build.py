@@ -28,10 +28,11 @@ from hf_lineage.index.relatives import Member
 from hf_lineage.index.shard import Entry
 from hf_lineage.index.store import Catalogue
 from hf_lineage.signature.values import Signature
-from hf_lineage.source.contents import only, parts_beside
+from hf_lineage.source.contents import only
 from hf_lineage.source.locate import is_path, located
 from hf_lineage.source.model import OpenedModel, open_model
 from hf_lineage.source.options import Options
+from hf_lineage.source.parts import parts_beside
 from hf_lineage.source.rows import weights_of
 
 LARGEST_LIST = 2**28

@@ -10,30 +10,34 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from hf_lineage.architecture.registry import listing
-from hf_lineage.checkpoint.foreign import WEIGHT_FILES
+from hf_lineage.checkpoint.foreign import NO_WEIGHTS, SHARD, WEIGHT_FILES
+from hf_lineage.checkpoint.open_files import open_file
 from hf_lineage.checkpoint.weight_files import INDICES
-from hf_lineage.errors import Ambiguous, NothingToCompare, RepositoryError, printable
+from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, RepositoryError, printable
 from hf_lineage.hub.repo import ADAPTER_CONFIG, EVERY, RepoRef
 from hf_lineage.signature.values import Signature
-from hf_lineage.source.config import described, holds_others
-from hf_lineage.source.parts import part_named, parts_of_model
-
-if TYPE_CHECKING:
-    from hf_lineage.source.adapters import Adapters
+from hf_lineage.source.config import holds_others
 
 MODULES, INDEX, CONFIG = "modules.json", "model_index.json", "config.json"
 CHECKPOINT = re.compile(r"checkpoint-(\d{1,12})")
 FOLDER = re.compile(r"(?!\.)[\w.+-]{1,100}(/(?!\.)[\w.+-]{1,100}){0,3}")
 """A folder below the root of a repository, never one above it."""
 Source = TypeVar("Source", RepoRef, RepoRef | Signature)
-MAIN = ("unet", "transformer", "prior")
-"""Folders in which a pipeline may have the model that makes the picture."""
 ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin", "adapters.safetensors")
 MOST = 20
 """Parts of one repository that are judged."""
+
+
+LORA_FILE = "pytorch_lora_weights.safetensors"
+"""Name that diffusers gives to the file with an adapter."""
+END = ".safetensors"
+MODELS = (CONFIG, INDEX)
+"""Files of a repository that is a model or a pipeline itself."""
+MODEL_FILES = ("model", "diffusion_pytorch_model", "consolidated", "adapter_model")
+"""Beginnings of the names of files that hold no adapter without a configuration."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,32 @@ class Folders:
     """Folder -> class of the parts that no factorization reads; they may have any ancestry."""
 
 
-Content: TypeAlias = "Signature | WholeModel | NamedPart | Adapters | Folders | Components"
+@dataclass(frozen=True)
+class Place:
+    """The place of one adapter of a repository."""
+
+    repo: RepoRef
+    file: str = ""
+    """The file of an adapter that has no configuration."""
+
+    @property
+    def part(self) -> str:
+        """The folder or the file by which a row names it; empty for the repository itself."""
+        return self.file or self.repo.subfolder
+
+
+@dataclass(frozen=True)
+class Adapters:
+    """The adapters of a repository that holds no model."""
+
+    places: tuple[Place, ...]
+    left_out: str = ""
+    """Other files, which may have any ancestry."""
+    notes: tuple[str, ...] = ()
+    """Sentences about other files that are not adapters themselves."""
+
+
+Content = Signature | WholeModel | NamedPart | Adapters | Folders | Components
 """One thing in a repository that is judged, or the signature that stands for a model."""
 
 
@@ -75,18 +104,14 @@ def contents_of(source: RepoRef | Signature) -> tuple[Content, ...]:
     """Return what is in a repository, by its files alone; LineageError if a file that says so is damaged."""
     if isinstance(source, Signature):
         return (source,)
-    in_place = tuple(one for one in (_adapters_of(source), folders_of(source)) if one)
+    in_place = tuple(one for one in (find_adapters(source), folders_of(source)) if one)
     itself = NamedPart(source) if source.part else None if in_place else WholeModel(source)
-    parts = parts_beside(source) if source.has(CONFIG) and holds_others(source.config()) else ()
+    parts: tuple[RepoRef, ...] = ()
+    if source.has(CONFIG) and holds_others(source.config()):
+        from hf_lineage.source.parts import parts_beside
+
+        parts = parts_beside(source)
     return tuple(one for one in (itself, *in_place, Components(parts) if parts else None) if one)
-
-
-def _adapters_of(source: RepoRef) -> Adapters | None:
-    if source.offers(CONFIG):
-        return None
-    from hf_lineage.source.adapters import find_adapters
-
-    return find_adapters(source)
 
 
 def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
@@ -96,19 +121,14 @@ def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
         raise RepositoryError(f"{printable(subfolder, 200)} is not a folder of {repo}; give its path in the repository")
     name, at, revision = repo.name.partition("@")
     part = replace(repo, name=f"{name}/{subfolder}{at}{revision}", subfolder=subfolder)
-    if not part.files() and (component := part_named(repo, subfolder)):
-        return component
     if not part.files():
+        from hf_lineage.source.parts import part_named
+
+        if component := part_named(repo, subfolder):
+            return component
         raise RepositoryError(f"{repo} has no folder {subfolder}; write ORG/NAME/FOLDER for a folder of it")
     part.fetch(CONFIG, *INDICES, ADAPTER_CONFIG)
     return part
-
-
-def parts_beside(repo: RepoRef) -> tuple[RepoRef, ...]:
-    """Return the parts of a model that are models by themselves, and that are not read with it."""
-    if repo.part or not repo.has(CONFIG):
-        return ()
-    return parts_of_model(repo)
 
 
 def model_folders(repo: RepoRef) -> list[str]:
@@ -164,36 +184,6 @@ def counterpart(base: Source, subfolder: str) -> Source:
     return models[0]
 
 
-def fitting_part(base: RepoRef | Signature, part: RepoRef) -> RepoRef:
-    """Return what a part is compared with: the part of the base with its name, one of its class, or all of the base.
-
-    Raise NothingToCompare if there is none.
-    """
-    if isinstance(base, Signature):
-        raise NothingToCompare("a signature stands for the base, which holds no parts")
-    if base.part:
-        return base
-    own = described(part).factorization.name
-    parts = parts_of_model(base, read=True) if base.has("config.json") else ()
-    alike = [one for one in parts if one.part == part.part]
-    alike = alike or [one for one in parts if described(one).factorization.name == own]
-    if alike or described(base).factorization.name == own:
-        return alike[0] if alike else base
-    raise NothingToCompare(f"{base} has no part like {part.part}")
-
-
-def component_of(base: RepoRef, component: str) -> RepoRef:
-    """Return the model of a pipeline that an adapter is for, or the only model; NothingToCompare if there is none."""
-    whole = base.subfolder or base.has(CONFIG)
-    wanted = () if whole else (component,) if component else MAIN
-    folder = next((name for name in wanted if base.offers(f"{name}/{CONFIG}")), None)
-    if folder is not None:
-        return part_of(base, folder)
-    if component and component != base.subfolder:
-        raise NothingToCompare(f"{base} has no folder {component}, and this part of the adapter is for it")
-    return base if whole else counterpart(base, "")
-
-
 def only(repo: Source) -> Source:
     """Return the one model of a repository, which may be in a folder; NothingToCompare if there are several."""
     if isinstance(repo, Signature):
@@ -240,14 +230,6 @@ def _is_read(library: str, name: str) -> bool:
     return library == "transformers" or any(listing(f"{library}.{name}"))
 
 
-def unchanged(part: RepoRef, base: RepoRef) -> bool:
-    """Return whether a part has the weights of its counterpart, byte for byte, its settings and code."""
-    ends = (*WEIGHT_FILES, ".py")
-    files, alike = ([name for name in one.files() if name == CONFIG or name.endswith(ends)] for one in (part, base))
-    weights = any(name.endswith(WEIGHT_FILES) for name in files)
-    return weights and files == alike and all(part.sha256(name) == base.sha256(name) for name in files)
-
-
 def _checkpoints(repo: RepoRef) -> Folders | None:
     """Return the last checkpoint of a training run; the earlier ones are counted."""
     numbered = {int(match[1]): name for name in repo.folders() if (match := CHECKPOINT.fullmatch(name))}
@@ -287,3 +269,62 @@ def _json(repo: RepoRef, file: str) -> Any:
 
 def _listed(models: Sequence[RepoRef]) -> str:
     return printable(", ".join(model.file or model.subfolder for model in models), 300)
+
+
+def find_adapters(source: RepoRef) -> Adapters | None:
+    """Return the adapters of a repository that holds no model, None if there are none.
+
+    They are found by its files alone, or by the headers of files of unknown names.
+    """
+    if any(map(source.offers, MODELS)):
+        return None
+    here = [Place(source)] if source.offers(ADAPTER_CONFIG) else []
+    folders, notes = ([], []) if source.subfolder else _adapter_folders(source, bool(here))
+    files, others = ([], []) if here else _adapter_files(source, bool(folders))
+    others += model_folders(source) if files and not source.subfolder else []  # models beside files are not looked for
+    places = [*here, *(Place(part_of(source, name)) for name in folders[:MOST]), *(Place(source, f) for f in files)]
+    if not places:
+        return None
+    unread = [*others, *(place.part for place in places[MOST:]), *folders[MOST:]]
+    shown = printable(", ".join(unread[:6]), 500) + (f" and {len(unread) - 6} more" if len(unread) > 6 else "")
+    return Adapters(tuple(places[:MOST]), shown, tuple(notes))
+
+
+def _adapter_folders(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
+    """Return the folders with adapters, only the last state of a training run, and sentences about the others.
+
+    Beside an adapter in the root they are its earlier states.
+    """
+    held = adapter_folders(repo)
+    states = sorted((name for name in held if CHECKPOINT.fullmatch(name)), key=lambda name: int(name.split("-")[1]))
+    last = [] if beside else states[-1:]
+    earlier = [name for name in states if name not in last]
+    notes = [f"{len(earlier)} earlier states of training, such as {earlier[-1]}, were not judged"] if earlier else []
+    deeper = sorted(name for name in repo.published if name.endswith(f"/{ADAPTER_CONFIG}") and name.count("/") > 1)
+    if deeper:
+        shown = printable(deeper[0].rpartition("/")[0], 200)
+        notes.append(f"adapters in deeper folders, such as {shown}, were not judged; name one as MODEL/FOLDER")
+    return [*(name for name in held if name not in states), *last], notes
+
+
+def _adapter_files(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
+    """Return the files with adapters, and other weights that loaders may read; none if no file is surely an adapter."""
+    held = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
+    if repo.file is not None:
+        held = [name for name in held if name == repo.file]
+    likely = [
+        name for name in held if name.endswith(END) and not SHARD.fullmatch(name) and not name.startswith(MODEL_FILES)
+    ]
+    if not likely or (len(likely) < len(held) and LORA_FILE not in held and not beside):
+        return [], held if beside else []
+    files = [name for name in likely[:MOST] if name == LORA_FILE or _holds_factors(repo, name)]
+    return (files, [name for name in held if name not in files]) if files or beside else ([], [])
+
+
+def _holds_factors(repo: RepoRef, file: str) -> bool:
+    from hf_lineage.lora.single_file import is_lora_file
+
+    try:
+        return is_lora_file(open_file(repo, file))
+    except (CheckpointError, NothingToCompare):
+        return False

@@ -17,8 +17,7 @@ from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef, resolve
 from hf_lineage.report import text
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.values import Signature
-from hf_lineage.source.adapters import LORA_FILE, Adapters
-from hf_lineage.source.contents import Folders, WholeModel, contents_of
+from hf_lineage.source.contents import LORA_FILE, Adapters, Folders, WholeModel, contents_of
 from tests.models import WEIGHTS, card, edit_json, spoil, tiny_llama
 from tests.published.steps import torch_file
 

@@ -27,7 +27,7 @@ from hf_lineage.lora.single_file import open_lora_file
 from hf_lineage.report import intoto
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.store import encode, load_signature
-from hf_lineage.source.adapters import LORA_FILE
+from hf_lineage.source.contents import LORA_FILE
 from hf_lineage.source.headers import headers
 from hf_lineage.source.options import Options
 from tests import goldens

@@ -11,7 +11,7 @@ from hf_lineage.hub.repo import RepoRef
 from hf_lineage.index.adapter_bases import FOLDER, grouped, identify_adapters, located, widths_of
 from hf_lineage.index.shard import Entry
 from hf_lineage.index.store import Catalogue, entry_of
-from hf_lineage.source.adapters import Place, find_adapters
+from hf_lineage.source.contents import Place, find_adapters
 from tests.index.conftest import KNOWN
 from tests.models import EXAMPLES
 

@@ -81,9 +81,8 @@ def test_a_stored_signature_serves_only_what_it_was_made_for(model, tmp_path, op
 def test_what_is_wrong_with_a_model_names_it_once(model, damage, kind):
     damage(model)
     with pytest.raises(kind) as error:
-        headers(RepoRef("org/model", model))
-    assert str(error.value).startswith("org/model")
-    assert str(error.value).count("org/model") == 1
+        headers(RepoRef(str(model), model))
+    assert str(error.value).count(str(model)) == 1
 
 
 def test_a_path_that_the_model_has_not_names_the_model(tmp_path):
