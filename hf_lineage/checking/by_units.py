@@ -48,10 +48,10 @@ def _possible(pair: ModelPair) -> bool:
 
 def _coordinates(pair: ModelPair, first: Verdict | None) -> str | None:
     """Return the coordinates that are tried first; None if the paths decide, or a null that the user named refuses."""
+    if first is None or first.verified:
+        return None
     from hf_lineage.evidence import unit_comparison
 
-    if first is None:
-        return None
     if first.code is Code.INCOMPATIBLE and pair.base.width != pair.candidate.width:
         return unit_comparison.TOKEN
     if any(not isinstance(null, PermutationNull) for one in first.evidence.values() for null in one.nulls):
