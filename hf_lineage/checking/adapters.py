@@ -1,17 +1,19 @@
-"""Adapters: a repository that holds a LoRA adapter and no model is tested against the weights of each declared base."""
+"""Adapters: those of a repository that holds no model are tested against the weights of each base that is declared."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hf_lineage.checking.claims import Base
+from hf_lineage.checking.claims import Base, CheckRequest, CompareRequest, RepositoryResult, base_once
+from hf_lineage.checking.declared import relation_notes
 from hf_lineage.checking.result import VERDICTS, Row, attempt
 from hf_lineage.claims.card import stated
-from hf_lineage.claims.sources import Claim
-from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.claims.sources import Claim, read_claims
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence import measure as interim
 from hf_lineage.evidence.evaluate import as_read
 from hf_lineage.evidence.verdict import Code, Verdict
@@ -20,10 +22,10 @@ from hf_lineage.lora import adjacent_matrices as partners
 from hf_lineage.lora import placement
 from hf_lineage.lora.adapter import Lora, open_lora
 from hf_lineage.lora.gradient_alignment import clear, judge_trace, measure_trace
-from hf_lineage.lora.single_file import MAIN
+from hf_lineage.lora.single_file import MAIN, open_lora_file
 from hf_lineage.signature.values import WEIGHTS, Signature
 from hf_lineage.source.config import described
-from hf_lineage.source.contents import component_of
+from hf_lineage.source.contents import CONFIG, Adapters, Place, counterpart, part_of
 from hf_lineage.source.headers import Opened, opened
 from hf_lineage.source.model import FromWeights
 from hf_lineage.source.options import Options
@@ -36,6 +38,8 @@ LAST = re.compile(r"^(.*[._]\d+_(?=\D)|.*\.(?=[^.]*[^.\d][^.]*(\.\d+)*$))")
 LONGEST = 200
 """Characters at the end of a name in which that of its matrix is looked for."""
 
+PICTURE = ("unet", "transformer", "prior")
+"""Folders in which a pipeline may have the model that makes the picture."""
 SHOWN = 3
 """Names of adapted matrices in a sentence."""
 
@@ -68,10 +72,68 @@ Found = Adapter | Verdict
 """An adapter, or the verdict that says why it is not compared."""
 
 
-def open_adapter(repo: RepoRef) -> Found:
-    """Return the adapter of a repository, or the verdict that says why it is not compared; LineageError if damaged."""
-    opened_lora = attempt(lambda: open_lora(repo), NothingToCompare)
-    return opened_lora if isinstance(opened_lora, Verdict) else Adapter(repo, opened_lora)
+def open_place(place: Place) -> tuple[tuple[str, Found], ...]:
+    """Return the adapters at a place, by the part that a row names; LineageError if one is damaged."""
+    repo = place.repo
+    loras = attempt(
+        lambda: open_lora_file(repo, place.file) if place.file else {MAIN: open_lora(repo)}, NothingToCompare
+    )
+    if isinstance(loras, Verdict):
+        return ((place.part, loras),)
+    repo = replace(repo, name=f"{repo}: {printable(place.file, 200)}") if place.file else repo
+    return tuple(
+        (f"{place.part}: {component}" if component else place.part, Adapter(repo, lora, component))
+        for component, lora in loras.items()
+    )
+
+
+def check_adapters(adapters: Adapters, request: CheckRequest) -> RepositoryResult:
+    """Return whether the adapters of a repository come from the bases that are claimed."""
+    first = adapters.places[0]
+    notes = () if first.file else relation_notes(request.claims, first.repo)
+    return RepositoryResult(tuple(_check_each(adapters, request)), (*notes, *adapters.notes))
+
+
+def _check_each(adapters: Adapters, request: CheckRequest) -> Iterator[Row]:
+    """Yield a row for every adapter and claim; an error of the only one is raised, one of several is its verdict."""
+    by_place = {
+        place: request.claims if request.by_user else _claims(place, request.claims) for place in adapters.places
+    }
+    judged = {claim.base.casefold() for claims in by_place.values() for claim in claims}
+    everywhere = [claim for claim in request.claims if claim.base.casefold() not in judged]
+    find_base = functools.cache(functools.partial(base_once, local_hub=request.options.local_hub))
+    alone = len(adapters.places) == 1
+    for place, own in by_place.items():
+        opened = attempt(functools.partial(open_place, place), *(() if alone else VERDICTS))
+        for part, adapter in ((place.part, opened),) if isinstance(opened, Verdict) else opened:
+            for claim in (*own, *everywhere):
+                judge = functools.partial(judge_adapter, adapter, claim, request.options, find_base(claim))
+                row = attempt(judge, *(() if alone else (CheckpointError,)))
+                yield replace(Row(claim, row) if isinstance(row, Verdict) else row, part=part)
+    if adapters.left_out:
+        reason = f"other weights of the repository may come from elsewhere: {adapters.left_out}"
+        yield from (Row(claim, Verdict(Code.UNSUPPORTED, reason)) for claim in request.claims)
+
+
+def _claims(place: Place, declared: Sequence[Claim]) -> Sequence[Claim]:
+    """Return what is declared of one adapter: in its own folder, else in the root of the repository."""
+    own = read_claims(place.repo).claims if place.repo.subfolder else ()
+    for claims in ([claim for claim in own if not claim.problem], declared, own):
+        if any(not claim.problem for claim in claims):
+            return claims
+    return own or declared
+
+
+def compare_adapters(adapters: Adapters, request: CompareRequest) -> RepositoryResult:
+    """Return whether the adapters of a repository come from one base; an error of one is raised."""
+    claim, rows = request.claim, list[Row]()
+    for place in adapters.places:
+        for part, adapter in open_place(place):
+            rows.append(replace(judge_on(adapter, claim, request.base, request.options), part=part))
+    if adapters.left_out:
+        reason = f"other weights of the repository were not read: {adapters.left_out}"
+        rows.append(Row(claim, Verdict(Code.UNSUPPORTED, reason)))
+    return RepositoryResult(tuple(rows), adapters.notes)
 
 
 def judge_adapter(adapter: Found, claim: Claim, options: Options, base: Base) -> Row:
@@ -93,32 +155,46 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
     if isinstance(source, Signature):
         why = "an adapter is tested against the weights of its base, but a signature does not hold them; name the model"
         return Row(claim, Verdict(Code.UNSUPPORTED, why), notes=(adapter.described,))
-    part = attempt(lambda: component_of(source, adapter.component), *VERDICTS)
-    if isinstance(part, Verdict):
-        return Row(claim, part, source.commit, notes=(adapter.described,))
-    base = attempt(lambda: opened(described(options.allowed(part), options.choice)), *VERDICTS)
+    base = attempt(lambda: _open_base(source, adapter.component, options), *VERDICTS)
     if isinstance(base, Verdict):
         return Row(claim, base, source.commit, notes=(adapter.described,))
     places = placement.find_places(base, adapter.lora)
     outcome = as_read(_judged(adapter, base, places, options), (base.described.read_as,))
-    done = FromWeights.from_opened(base, Options(), cached=False).downloads()
+    repo, done = base.described.repo, FromWeights.from_opened(base, Options(), cached=False).downloads()
     return Row(
         claim,
         outcome,
         base_commit=source.commit,
         layers=base.layout.layers,
-        traffic={part.name: done} if done else {},
+        traffic={repo.name: done} if done else {},
         base_origin=WEIGHTS,
         model_origin=WEIGHTS,
-        base_folder=base.described.repo if part.remote is None else None,
+        base_folder=repo if repo.remote is None else None,
         licence=stated(source),
         notes=(
             adapter.described,
             *_idle(adapter, places),
             *_untested(adapter, base, places),
-            *(f"{part.name}: {note}" for note in base.notes),
+            *(f"{repo.name}: {note}" for note in base.notes),
         ),
     )
+
+
+def _open_base(source: RepoRef, component: str, options: Options) -> Opened:
+    """Return the model of a base that an adapter is for; LineageError if there is none, or it cannot be read."""
+    return opened(described(options.allowed(_component_of(source, component)), options.choice))
+
+
+def _component_of(base: RepoRef, component: str) -> RepoRef:
+    """Return the model of a pipeline that an adapter is for, or the only model; NothingToCompare if there is none."""
+    whole = base.subfolder or base.has(CONFIG)
+    wanted = () if whole else (component,) if component else PICTURE
+    folder = next((name for name in wanted if base.offers(f"{name}/{CONFIG}")), None)
+    if folder is not None:
+        return part_of(base, folder)
+    if component and component != base.subfolder:
+        raise NothingToCompare(f"{base} has no folder {component}, and this part of the adapter is for it")
+    return base if whole else counterpart(base, "")
 
 
 def _judged(adapter: Adapter, base: Opened, places: placement.Places, options: Options) -> Verdict:

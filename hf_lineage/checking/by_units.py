@@ -48,10 +48,10 @@ def _possible(pair: ModelPair) -> bool:
 
 def _coordinates(pair: ModelPair, first: Verdict | None) -> str | None:
     """Return the coordinates that are tried first; None if the paths decide, or a null that the user named refuses."""
+    if first is None or first.verified:
+        return None
     from hf_lineage.evidence import unit_comparison
 
-    if first is None:
-        return None
     if first.code is Code.INCOMPATIBLE and pair.base.width != pair.candidate.width:
         return unit_comparison.TOKEN
     if any(not isinstance(null, PermutationNull) for one in first.evidence.values() for null in one.nulls):
@@ -79,24 +79,24 @@ def is_faint(first: Verdict, alpha: float) -> bool:
 
 def _compare(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verdict | None:
     """Return the verdict on what both models show unit by unit; raise NothingToCompare where they cannot be seen so."""
-    from hf_lineage.evidence import unit_comparison
-    from hf_lineage.signature.units import known_weights
-
     coordinates = _coordinates(pair, first)
     if first is None or coordinates is None:
         return None
-    from hf_lineage.checking.units import shown
+    from hf_lineage.checking.units import compare_by_units
+    from hf_lineage.evidence import unit_comparison
+    from hf_lineage.signature.units import known_weights
 
     options = pair.options
     test = unit_comparison.Test(criteria.permutations_at_first(), criteria.seed, criteria.tests)
     base, candidate = _opened(pair.base), _opened(pair.candidate)
     known = (known_weights(pair.base.at_hand, base.layout), known_weights(pair.candidate.at_hand, candidate.layout))
     heads = options.paths in NAMED or HEADS in options.paths
-    framed = shown(base, candidate, _analyses(first, pair), coordinates, test, fits_coordinates(pair), known, heads)
+    analyses, fit = _analyses(first, pair), _fits_coordinates(pair)
+    framed = compare_by_units(base, candidate, analyses, coordinates, test, fit, known, heads)
     return unit_comparison.judge_framed(framed, criteria)
 
 
-def fits_coordinates(pair: ModelPair) -> bool:
+def _fits_coordinates(pair: ModelPair) -> bool:
     """Return whether coordinates are fitted to hidden units where tokens show little.
 
     Fitting takes most of the time of an UNRELATED. It detects copies with a rotated stream and another embedding. A
@@ -132,13 +132,7 @@ def _analyses(first: Verdict, pair: ModelPair) -> tuple[Collection[int], ...]:
     return (few, layers) if few else (layers,)
 
 
-UNITS: Stage = Stage(
-    name="unit by unit",
-    possible=_possible,
-    analyses=lambda _pair: 1,
-    called_for=lambda pair, first: _coordinates(pair, first) is not None,
-    run=_compare,
-)
+UNITS = Stage("unit by unit", _possible, _compare, follows=True)
 
 
 def _numbers_possible(pair: ModelPair) -> bool:
@@ -149,10 +143,18 @@ def _numbers_possible(pair: ModelPair) -> bool:
     return usual and read and pair.base.layers == pair.candidate.layers and is_exchangeable(pair)
 
 
+def _may_change(before: Verdict, alpha: float) -> bool:
+    """Return whether equal numbers may change a verdict by paths."""
+    finite = not any(any(one.not_finite) for one in before.evidence.values())
+    return bool(before.evidence) and finite and (before.code in NOT_VERIFIED or is_faint(before, alpha))
+
+
 def _compare_numbers(pair: ModelPair, criteria: Criteria, before: Verdict | None) -> Verdict | None:
     """Return the verdict on what both have in common, bit for bit; None where that shows nothing."""
+    if before is None or not _may_change(before, pair.options.alpha):
+        return None
     base, candidate = (weights_of(model, pair.options) for model in (pair.base, pair.candidate))
-    if before is None or base is None or candidate is None:
+    if base is None or candidate is None:
         return None
     seed, widths = pair.options.seed or 0, candidate.opened.layout.widths
     compared = {number for one in before.evidence.values() for number in one.layers[1]}
@@ -168,15 +170,4 @@ def _compare_numbers(pair: ModelPair, criteria: Criteria, before: Verdict | None
     return evaluate.judge_equal(measured, before, criteria) if measured else None
 
 
-EQUAL: Stage = Stage(
-    name="number by number",
-    possible=_numbers_possible,
-    analyses=lambda _pair: 1,
-    called_for=lambda pair, before: bool(
-        before
-        and before.evidence
-        and not any(any(one.not_finite) for one in before.evidence.values())
-        and (before.code in NOT_VERIFIED or is_faint(before, pair.options.alpha))
-    ),
-    run=_compare_numbers,
-)
+EQUAL = Stage("number by number", _numbers_possible, _compare_numbers, follows=True)

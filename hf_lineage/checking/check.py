@@ -1,79 +1,56 @@
-"""The check: what a repository holds, found once, and one function for each command of the Python API.
+"""The check: what a repository holds is found once, each thing in it is judged, and the results become a report.
 
-The readers of a model's files, foreign forms among them, are in `_forms_of` of `checkpoint/foreign`.
+A comparison goes the same way with one base, whatever is declared.
 """
 
 from __future__ import annotations
 
-import contextlib
+import datetime
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_lineage.checking.claims import Asked, Compared, Judged, Source
-from hf_lineage.checking.parts import Contents, find_parts
+from hf_lineage.checking.claims import (
+    CheckRequest,
+    CompareRequest,
+    RepositoryResult,
+    check_model,
+    check_signature,
+    compare_model,
+)
+from hf_lineage.checking.declared import declared_in
+from hf_lineage.checking.parts import check_folders, compare_folders, judge_components, judge_named
 from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import NAMED, VERDICTS, Row, attempt
 from hf_lineage.claims.card import stated
-from hf_lineage.claims.sources import Claim, Claims, read_claims
+from hf_lineage.claims.sources import Claim, Claims
 from hf_lineage.errors import LineageError, NothingToCompare, OptionError
 from hf_lineage.evidence import measure as interim
 from hf_lineage.evidence.evaluate import with_strict
-from hf_lineage.evidence.executed import Executed
+from hf_lineage.evidence.executed import Executed, Strict
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.options import now
 from hf_lineage.signature.values import Signature
-from hf_lineage.source.config import model_config
-from hf_lineage.source.contents import CONFIG, counterpart, only, parts_of
+from hf_lineage.source.contents import (
+    Adapters,
+    Components,
+    Content,
+    Folders,
+    NamedPart,
+    WholeModel,
+    contents_of,
+    counterpart,
+    only,
+)
 from hf_lineage.source.headers import headers
-from hf_lineage.source.locate import Model, locate, located, named, one, several, unambiguous, with_folders
+from hf_lineage.source.locate import Model, locate, located, named, one, several, unambiguous
 from hf_lineage.source.model import OpenedModel, open_model
 from hf_lineage.source.options import Options, takes_options
 
 if TYPE_CHECKING:
-    from hf_lineage.checking.adapter_repository import Adapters
     from hf_lineage.checking.inspect import Inspection
-
-
-def contents_of(source: Source) -> Contents:
-    """Return what is in a repository, by its files alone; LineageError if a file that says so is damaged."""
-    return Contents(source, _adapters(source), parts_of(source), find_parts(source))
-
-
-def _adapters(source: Source) -> Adapters | None:
-    if isinstance(source, Signature) or source.offers(CONFIG):
-        return None
-    from hf_lineage.checking.adapter_repository import find_adapters
-
-    return find_adapters(source)
-
-
-def declared_in(contents: Contents) -> Claims:
-    """Return what a model declares: nothing for a stored signature, because claims stand in the files of a repository.
-
-    What the root declares counts or, where it declares nothing, the folder that is meant, or those of what it holds.
-    Where nothing is declared nothing is downloaded, but a folder that holds no model is still an error.
-    """
-    source = contents.source
-    if isinstance(source, Signature):
-        return Claims((), ())
-    claims = read_claims(replace(source, subfolder=""))
-    if source.subfolder and not claims.claims:
-        claims = read_claims(source)
-    elif not claims.claims:
-        places = contents.adapters.places if contents.adapters else ()
-        folders = [read_claims(place.repo) for place in places if place.repo.subfolder]
-        bases = {claim.base.casefold(): claim for each in folders for claim in each.claims}
-        conflicts = sum((each.conflicts for each in folders), claims.conflicts)
-        claims = replace(claims, claims=tuple(bases.values()), conflicts=conflicts)
-    if not claims.claims and contents.is_model:
-        with contextlib.suppress(NothingToCompare):
-            model_config(source)
-    return with_folders(claims, source)
-
 
 NOT_READ = "there are no two models of which every tensor can be held against the other's"
 NOT_RUN = "an adapter is judged by the factors that it stores; to run it, merge it into its base and check the result"
@@ -105,18 +82,53 @@ def check_source(
 
     `commits` has the commits at which declared bases are compared, by their names.
     """
-    began, options, contents = now(), ordered(options), contents_of(source)
-    declared = _named(bases, options.local_hub) if bases else declared_in(contents)
-    claims = _declared(contents) if bases else declared.claims
-    pinned = (replace(claim, base=_at(claim.base, commits)) for claim in declared.claims)
-    declared = replace(declared, claims=tuple(pinned))
-    asked = Asked(declared, options, named=bool(bases))
-    judged = contents.check(asked) if declared.claims else Judged()
-    rows = judged.rows
-    told = contents.repo, (*declared.notes, *judged.notes), began
-    rows = _told(rows, options)
-    report = Report(model, source.commit, rows, declared.conflicts, options, *told, licence=stated(source))
-    return replace(report, blended=judged.blended, declared=claims)
+    began, options = now(), with_seed(options)
+    contents = contents_of(source)
+    declared, own = _claims(source, contents, bases, options)
+    claims = [replace(claim, base=_at(claim.base, commits)) for claim in declared.claims]
+    request = CheckRequest(claims, options, by_user=bool(bases))
+    result = _joined(check_content(content, request) for content in contents if claims)
+    notes = (*declared.notes, *result.notes)
+    report = _report(model, source, replace(result, notes=notes), options, began)
+    return replace(report, conflicts=declared.conflicts, declared=own)
+
+
+def check_content(content: Content, request: CheckRequest) -> RepositoryResult:
+    """Return whether one thing in a repository comes from the bases that are claimed."""
+    match content:
+        case Signature():
+            return check_signature(content, request)
+        case WholeModel(repo):
+            return check_model(repo, request)
+        case NamedPart(repo):
+            return judge_named(repo, request)
+        case Adapters():
+            from hf_lineage.checking.adapters import check_adapters
+
+            return check_adapters(content, request)
+        case Folders():
+            return check_folders(content, request)
+        case Components(parts):
+            return judge_components(parts, request)
+
+
+def compare_content(content: Content, request: CompareRequest) -> RepositoryResult:
+    """Return whether one thing in a repository comes from one base."""
+    match content:
+        case Signature():
+            return compare_model(content, request)
+        case WholeModel(repo):
+            return compare_model(repo, request)
+        case NamedPart(repo):
+            return judge_named(repo, request)
+        case Adapters():
+            from hf_lineage.checking.adapters import compare_adapters
+
+            return compare_adapters(content, request)
+        case Folders():
+            return compare_folders(content, request)
+        case Components(parts):
+            return judge_components(parts, request)
 
 
 @takes_options
@@ -134,7 +146,7 @@ def compare(a: Model, b: Model | Sequence[Model], options: Options | None = None
     >>> row.verdict.word, row.verdict.evidence["mlp"].p_value > 0.01
     ('UNRELATED', True)
     """
-    options = ordered(options or Options())
+    options = with_seed(options or Options())
     a, models = named(a), several(b)
     base = locate(a, options.local_hub)
     if len(models) != 1:
@@ -151,13 +163,11 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
     def opened(part: str) -> OpenedModel | Verdict:
         return attempt(lambda: open_model(counterpart(base, part), options), NothingToCompare)
 
-    beside = Compared(claim, base, options, opened)
+    request = CompareRequest(claim, base, options, opened)
 
     def compared(b: str, source: RepoRef | Signature) -> Report:
-        contents = contents_of(source)
-        judged = contents.compare(beside)
-        told = contents.repo, judged.notes, began, "compare"
-        return Report(b, source.commit, _told(judged.rows, options), (), options, *told, licence=stated(source))
+        result = _joined(compare_content(content, request) for content in contents_of(source))
+        return replace(_report(b, source, result, options, began), called="compare")
 
     return compared
 
@@ -209,37 +219,55 @@ def inspect(model: Model, options: Options | None = None) -> Inspection:
     return inspect_model(headers(one(named(model), options), options.choice))
 
 
-def ordered(options: Options) -> Options:
+def with_seed(options: Options) -> Options:
     """Return options with a seed for the order of the layers: drawn now, unless the user gave one."""
     return options if options.seed is not None else replace(options, seed=interim.drawn_seed())
 
 
-def _told(rows: Sequence[Row], options: Options) -> tuple[Row, ...]:
-    """Return the rows; those of adapters say why nothing was run, or no number was read, where that was asked for."""
-    return tuple(replace(row, verdict=_asked(row.verdict, options)) for row in rows)
-
-
-def _asked(verdict: Verdict, options: Options) -> Verdict:
-    if options.run and verdict.is_related and verdict.executed is None:
-        verdict = replace(verdict, executed=Executed(seed=options.seed or 0, problem=NOT_RUN))
-    if options.strict and verdict.strict is None:
-        from hf_lineage.evidence.executed import Strict
-
-        verdict = with_strict(verdict, Strict("", problem=NOT_READ))
-    return verdict
-
-
-def _declared(contents: Contents) -> tuple[Claim, ...]:
-    """Return what a model declares that is checked on other bases; nothing where its files cannot be read."""
-    declared = attempt(lambda: declared_in(contents).claims, LineageError)
-    return () if isinstance(declared, Verdict) else declared
+def _claims(
+    source: RepoRef | Signature, contents: Sequence[Content], bases: Sequence[str], options: Options
+) -> tuple[Claims, tuple[Claim, ...]]:
+    """Return the claims that are checked, and those of the model, of which it has none where they cannot be read."""
+    if not bases:
+        declared = declared_in(source, contents)
+        return declared, declared.claims
+    for base in bases:
+        unambiguous(base, options.local_hub)
+    own = attempt(lambda: declared_in(source, contents).claims, LineageError)
+    return Claims(tuple(Claim(base, None, NAMED) for base in bases), ()), () if isinstance(own, Verdict) else own
 
 
 def _at(base: str, commits: Mapping[str, str]) -> str:
     return f"{base.partition('@')[0]}@{commits[base]}" if base in commits else base
 
 
-def _named(bases: Sequence[str], local_hub: Path | None) -> Claims:
-    for base in bases:
-        unambiguous(base, local_hub)
-    return Claims(tuple(Claim(base, None, NAMED) for base in bases), ())
+def _joined(results: Iterable[RepositoryResult]) -> RepositoryResult:
+    each = list(results)
+    blended = next((one.blended for one in each if one.blended), None)
+    return RepositoryResult(sum((one.rows for one in each), ()), sum((one.notes for one in each), ()), blended)
+
+
+def _report(
+    model: str, source: RepoRef | Signature, result: RepositoryResult, options: Options, began: datetime.datetime
+) -> Report:
+    """Return the report on a model; rows say where nothing was run, or no number was read, though that was asked."""
+    return Report(
+        model,
+        source.commit,
+        tuple(replace(row, verdict=_with_unmet(row.verdict, options)) for row in result.rows),
+        (),
+        options,
+        source if isinstance(source, RepoRef) else None,
+        result.notes,
+        began,
+        licence=stated(source),
+        blended=result.blended,
+    )
+
+
+def _with_unmet(verdict: Verdict, options: Options) -> Verdict:
+    if options.run and verdict.is_related and verdict.executed is None:
+        verdict = replace(verdict, executed=Executed(seed=options.seed or 0, problem=NOT_RUN))
+    if options.strict and verdict.strict is None:
+        verdict = with_strict(verdict, Strict("", problem=NOT_READ))
+    return verdict

@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import functools
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hf_lineage.architecture.registry import listing
+from hf_lineage.checking.declared import names_in, relation_notes
 from hf_lineage.checking.relation import derived
 from hf_lineage.checking.result import MERGE, NAMED, VERDICTS, Row, attempt
 from hf_lineage.checking.stages import file_notes, judge_models
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
-from hf_lineage.checkpoint.formats.modules import SETTINGS
 from hf_lineage.claims.card import stated
-from hf_lineage.claims.names import RELATIONS
-from hf_lineage.claims.sources import CARD, MERGE_CONFIG, Claim, Claims, read_claims
+from hf_lineage.claims.sources import Claim, read_claims
 from hf_lineage.errors import (
     CheckpointError,
-    LineageError,
     NetworkError,
     NothingToCompare,
     RepositoryError,
     UnlistedClass,
     printable,
 )
-from hf_lineage.evidence.evaluate import judge_merge
+from hf_lineage.evidence.evaluate import as_related, judge_merge
 from hf_lineage.evidence.verdict import Code, Verdict
-from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef, hub_name, resolve
+from hf_lineage.hub.repo import RepoRef, resolve
 from hf_lineage.signature.values import Signature
-from hf_lineage.source.contents import adapter_beside, adapter_folders, counterpart
+from hf_lineage.source.config import named_class
+from hf_lineage.source.contents import CONFIG, adapter_folders, counterpart
 from hf_lineage.source.locate import locate
 from hf_lineage.source.model import FromWeights, OpenedModel, open_candidate, open_model
 from hf_lineage.source.options import Options
@@ -40,92 +39,20 @@ if TYPE_CHECKING:
     from hf_lineage.checking.report import Blended
 
 
-WHOLE = frozenset({"F64", "F32", "F16", "BF16"})
-"""The types of stored numbers that are not quantized."""
-
-
-def relation_notes(
-    claims: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict | None = None
-) -> tuple[str, ...]:
-    """Return a sentence for each declared relation that what is stored contradicts, as far as it shows.
-
-    `model` is the candidate, if it is one and could be opened.
-    """
-    declared = [claim for claim in claims if claim.relation and CARD in claim.sources]
-    return tuple(
-        f"{CARD} declares the relation {printable(str(relation), 40)}, but {contradiction}"
-        for relation in dict.fromkeys(claim.relation for claim in declared)
-        for contradiction in _contradictions(str(relation), declared, repo, model)
-    )
-
-
-def names_in(source: RepoRef) -> tuple[str, ...]:
-    """Return the bases that any file of a repository names, whatever counts; none where they cannot be read."""
-    try:
-        claims = read_claims(replace(source, subfolder=""))
-        return tuple(claim.base for claim in (*claims.claims, *claims.besides))
-    except LineageError:
-        return ()
-
-
-def is_named(base: str, names: Iterable[str]) -> bool:
-    """Return whether a base is one of those that a model names; a folder is named by its last part, and names so.
-
-    Commits do not count, and neither does a base of which nothing else is known.
-    """
-    known = {_plain(name) for name in names}
-    last = {name.rpartition("/")[2] for name in known if hub_name(base) is None or hub_name(name) is None}
-    return _plain(base) in known or Path(_plain(base)).name in last
-
-
-def _plain(name: str) -> str:
-    return name.partition("@")[0].casefold()
-
-
-def parts_notes(claims: Sequence[Claim], parts: Mapping[RepoRef, OpenedModel | Verdict]) -> tuple[str, ...]:
-    """Return the sentences that hold for every part of a repository: one that is quantized makes the relation true."""
-    by_part = [relation_notes(claims, part, model) for part, model in parts.items()]
-    return tuple(note for note in by_part[0] if all(note in notes for notes in by_part))
-
-
-def _contradictions(
-    relation: str, declared: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict | None
-) -> Iterator[str]:
-    if relation not in RELATIONS:
-        yield f"the Hub knows only {', '.join(RELATIONS)}"
-    elif relation == "adapter":
-        if not adapter_beside(repo):
-            missing = "adapter_model.safetensors" if repo.offers(ADAPTER_CONFIG) else ADAPTER_CONFIG
-            yield f"there is no adapter: {missing} is missing"
-    elif adapter_beside(repo) and not _has_weights(repo):
-        yield "the repository holds only an adapter"
-    elif relation == "merge" and len(declared) == 1 and MERGE_CONFIG not in declared[0].sources:
-        yield "names one parent only"
-    elif relation == "quantized" and isinstance(model, FromWeights) and _is_whole(model):
-        yield "no tensor is quantized and config.json has no `quantization_config`"
-
-
-def _has_weights(repo: RepoRef) -> bool:
-    """Return whether there are weights besides those of an adapter."""
-    weights = (name for name in repo.files() if name.endswith(WEIGHT_FILES))
-    return any(not name.startswith(("adapter_model.", "adapters.")) for name in weights)
-
-
-def _is_whole(model: FromWeights) -> bool:
-    config, converted = model.opened.described.config, model.opened.described.foreign  # which the Hub calls quantized
-    types = {tensor.dtype for tensor in model.opened.checkpoint.stored.values()}
-    return not converted and types <= WHOLE and not any(map(config.get, SETTINGS))
-
-
 FITTED = {
     False: "a copy of {} in a rotated stream with another embedding was not searched for because the model itself "
     "declares this base; --budget full searches for it",
     True: "a copy of {} in a rotated stream with another embedding was searched for, and not found",
 }
 """Sentence about the test that takes most of the time of an UNRELATED, by whether it was made."""
+COPY = (
+    "the same bytes: all files with weights are those of the base, and so is config.json; nothing was compared, for {}"
+)
+Source = RepoRef | Signature
+"""A repository, or the signature that stands for a model."""
 Candidate = Callable[[], OpenedModel | Verdict]
 """The candidate, opened; or the verdict that says why there is nothing to compare."""
-Base = Callable[[], RepoRef | Signature | Verdict]
+Base = Callable[[], Source | Verdict]
 """The repository of a base; or the verdict that says why there is none."""
 
 
@@ -211,32 +138,40 @@ def judge_pair(
     """Return the row of a claim on two models; `commit` is that of a base of which nothing can be compared."""
     other = candidate()
     outcome = judge_models(base, other, options, claim.sources != NAMED)
-    notes = file_notes(base, other)
     if options.run:
-        outcome = import_module(f"{__package__}.executed").judge_executed(base, other, outcome, options)
+        from hf_lineage.checking.executed import judge_executed
+
+        outcome = judge_executed(base, other, outcome, options)
     if options.strict:
-        outcome = import_module(f"{__package__}.strict").judge_strict(base, other, outcome)
-    searched = outcome.framed.searched if outcome.code is Code.UNRELATED and outcome.framed else None
-    if searched is False or (searched and options.budget == "full"):
-        notes = (*notes, FITTED[searched].format(printable(claim.base, 200)))
-    opened_base, opened_candidate = both = [one if isinstance(one, OpenedModel) else None for one in (base, other)]
-    brought = tuple(f"{model.name}: {model.own_code}" for model in both if model and model.own_code)
+        from hf_lineage.checking.strict import judge_strict
+
+        outcome = judge_strict(base, other, outcome)
+    opened_base, opened_candidate = (one if isinstance(one, OpenedModel) else None for one in (base, other))
+    both = [model for model in (opened_base, opened_candidate) if model]
+    brought = tuple(f"{model.name}: {model.own_code}" for model in both if model.own_code)
     return Row(
         claim,
         _saying(outcome, brought),
         own_code=brought,
         base_commit=opened_base.commit if opened_base else commit,
         layers=opened_candidate.layers if opened_candidate else None,
-        traffic={model.name: done for model in both if model and (done := model.downloads())},
+        traffic={model.name: done for model in both if (done := model.downloads())},
         base_origin=opened_base.origin if opened_base else None,
         model_origin=opened_candidate.origin if opened_candidate else None,
-        notes=notes,
+        notes=(*file_notes(base, other), *_unsearched(claim, outcome, options)),
         part=part,
         derivation=derived(base, other, outcome, options.seed or 0),
         base_folder=base.opened.described.repo if isinstance(base, FromWeights) and base.local else None,
         licence=stated(opened_base.repo) if opened_base else "",
         opened=opened_base,
     )
+
+
+def _unsearched(claim: Claim, outcome: Verdict, options: Options) -> Iterator[str]:
+    """Yield a sentence about the search for a copy in another stream, where it was left out or all was searched."""
+    searched = outcome.framed.searched if outcome.code is Code.UNRELATED and outcome.framed else None
+    if searched is False or (searched and options.budget == "full"):
+        yield FITTED[searched].format(printable(claim.base, 200))
 
 
 def whole_base(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:
@@ -251,13 +186,9 @@ def whole_base(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:
         raise type(error)(f"{error}{claim.remedy}") from None
 
 
-Source = RepoRef | Signature
-"""A repository, or the signature that stands for a model."""
-
-
 @dataclass(frozen=True)
-class Judged:
-    """Judgement of a repository: a row for each claim and thing, and sentences about the repository."""
+class RepositoryResult:
+    """Judgement of a repository, or of one thing in it: a row for each claim, and sentences about the repository."""
 
     rows: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
@@ -266,18 +197,23 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CheckRequest:
     """Question about a model: whether it comes from the bases that are claimed."""
 
-    declared: Claims
+    claims: Sequence[Claim]
     options: Options
-    named: bool
+    by_user: bool
     """Whether the user named the bases, and not the model."""
+
+    @property
+    def bases(self) -> list[tuple[Claim, Base]]:
+        """Each claim with what finds the repository of its base, once."""
+        return [(claim, base_once(claim, self.options.local_hub)) for claim in self.claims]
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One base with which other models are compared, whatever they declare."""
+class CompareRequest:
+    """Question about one model after the other: whether it comes from one base, whatever it declares."""
 
     claim: Claim
     base: Source
@@ -285,28 +221,59 @@ class Compared:
     opened: Callable[[str], OpenedModel | Verdict]
     """Opens the model in a folder of the base, or the only one; each is opened once."""
 
-
-def _judge(source: Source, asked: Asked, part: str = "") -> tuple[tuple[Row, ...], OpenedModel | Verdict]:
-    """Return the rows of all claims, the parents of a merge judged together, and the candidate."""
-    claims = asked.declared.claims
-    options, candidate = asked.options, opened_once(source, asked.options)
-    opened = candidate()
-    return as_merge([judge_claim(candidate, claim, options, part) for claim in claims], options.min_share), opened
+    @property
+    def bases(self) -> list[tuple[Claim, Base]]:
+        """The claim with what gives its base, which was found before."""
+        return [(self.claim, lambda: self.base)]
 
 
-def check_signature(signature: Signature, asked: Asked) -> Judged:
+def check_signature(signature: Signature, request: CheckRequest) -> RepositoryResult:
     """Return whether a stored signature comes from the bases that are claimed."""
-    return Judged(_judge(signature, asked)[0])
+    return RepositoryResult(_judge_claims(opened_once(signature, request.options), request))
 
 
-def check_model(repo: RepoRef, asked: Asked) -> Judged:
+def check_model(repo: RepoRef, request: CheckRequest) -> RepositoryResult:
     """Return whether a model comes from the bases that are claimed."""
-    (rows, opened), blended = _judge(repo, asked, repo.subfolder), None
+    candidate, blended = opened_once(repo, request.options), None
+    opened = candidate()
+    rows = _judge_claims(candidate, request, repo.subfolder)
     if len(rows) > 1:
         from hf_lineage.checking.merge import with_shares
 
-        rows, blended = with_shares(repo, rows, opened, names_in(repo), asked.options)
-    return Judged(rows, (*relation_notes(asked.declared.claims, repo, opened), *_adapters_in_folders(repo)), blended)
+        rows, blended = with_shares(repo, rows, opened, names_in(repo), request.options)
+    rows = tuple(_same_bytes(row, repo, request.options) for row in rows)
+    return RepositoryResult(rows, (*relation_notes(request.claims, repo, opened), *_adapters_in_folders(repo)), blended)
+
+
+def _judge_claims(candidate: Candidate, request: CheckRequest, part: str = "") -> tuple[Row, ...]:
+    """Return the rows of all claims, the parents of a merge judged together."""
+    rows = [judge_claim(candidate, claim, request.options, part) for claim in request.claims]
+    return as_merge(rows, request.options.min_share)
+
+
+def _same_bytes(row: Row, repo: RepoRef, options: Options) -> Row:
+    """Return a row, RELATED where nobody listed the model's class, and its files are those of the base."""
+    name = named_class(repo.config()) if repo.has(CONFIG) else None
+    if row.claim.problem or not row.verdict.code.is_unjudged or not name or any(listing(name)):
+        return row
+    base = base_once(row.claim, options.local_hub)()
+    if not isinstance(base, RepoRef) or base.identity == repo.identity or not is_copy(repo, base):
+        return row
+    same = COPY.format(row.verdict.reason)
+    return replace(row, verdict=as_related(Code.LISTED, same, options.criteria(analyses=1)))
+
+
+def is_copy(part: RepoRef, base: RepoRef) -> bool:
+    """Return whether a part equals that of the base, byte for byte; no if that is not known."""
+    return attempt(lambda: _is_unchanged(part, base), *VERDICTS) is True
+
+
+def _is_unchanged(part: RepoRef, base: RepoRef) -> bool:
+    """Return whether a part has the weights of its counterpart, byte for byte, its settings and code."""
+    ends = (*WEIGHT_FILES, ".py")
+    files, alike = ([name for name in one.files() if name == CONFIG or name.endswith(ends)] for one in (part, base))
+    weights = any(name.endswith(WEIGHT_FILES) for name in files)
+    return weights and files == alike and all(part.sha256(name) == base.sha256(name) for name in files)
 
 
 def _adapters_in_folders(source: Source) -> Iterator[str]:
@@ -318,9 +285,9 @@ def _adapters_in_folders(source: Source) -> Iterator[str]:
         yield f"{folders[0]}/ and {len(folders) - 1} more hold adapters that were not judged: check each by itself"
 
 
-def compare_model(source: Source, compared: Compared) -> Judged:
+def compare_model(source: Source, request: CompareRequest) -> RepositoryResult:
     """Return whether a model, or the signature that stands for one, comes from one base."""
     part = source.subfolder if isinstance(source, RepoRef) else ""
-    base = compared.opened(part)
-    row = judge_pair(compared.claim, base, opened_once(source, compared.options), compared.options, part)
-    return Judged((row,), tuple(_adapters_in_folders(source)))
+    candidate = opened_once(source, request.options)
+    row = judge_pair(request.claim, request.opened(part), candidate, request.options, part)
+    return RepositoryResult((row,), tuple(_adapters_in_folders(source)))

@@ -17,7 +17,7 @@ import numpy as np
 from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.registry import Slot
-from hf_lineage.checking.claims import is_named
+from hf_lineage.checking.declared import is_named
 from hf_lineage.checking.report import Blended
 from hf_lineage.checking.result import MERGE, Row
 from hf_lineage.checkpoint.rounding import DIGITS, Matrix, find_grid, shortest, spacing

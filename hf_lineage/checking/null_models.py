@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from hf_lineage.checking.declared import plain_name
 from hf_lineage.claims.sources import read_claims
 from hf_lineage.errors import NothingToCompare, OptionError, printable
 from hf_lineage.evidence.criteria import MINIMUM_EFFECT
@@ -87,7 +88,7 @@ def _refuse_named(
     declared = None if isinstance(source, Signature) else read_claims(source)
     for claim in (*declared.claims, *declared.besides) if declared else ():
         for who, names in named.items():
-            if _plain(claim.base) in names:
+            if plain_name(claim.base) in names:
                 raise OptionError(
                     f"--null {name} declares {printable(claim.base, 200)}, the {who}, as its base; "
                     "name models that are independent of both"
@@ -96,11 +97,7 @@ def _refuse_named(
 
 def _names(model: OpenedModel) -> set[str]:
     """Return the names of a model, without its revision."""
-    return {_plain(name) for name in (model.name, *(model.identity or ())[:1])}
-
-
-def _plain(name: str) -> str:
-    return name.partition("@")[0].casefold()
+    return {plain_name(name) for name in (model.name, *(model.identity or ())[:1])}
 
 
 def _dependent(outcome: Verdict) -> bool:

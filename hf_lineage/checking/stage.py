@@ -151,14 +151,14 @@ class Stage:
     """Way in which it compares two models: reports name it if it could not."""
     possible: Callable[[ModelPair], bool]
     """Whether it may be made, by what is known before any weights are read."""
-    analyses: Callable[[ModelPair], int]
-    """Return the largest number of its p-values; each takes an equal part of alpha (Bonferroni)."""
-    called_for: Callable[[ModelPair, Verdict | None], bool]
-    """Whether it follows the verdict so far, which is None before the first."""
     run: Callable[[ModelPair, Criteria, Verdict | None], Verdict | None]
-    """Return what it shows, None where it leaves the verdict to later tests; raise LineageError for unreadable files.
+    """Return what it shows, None where it leaves the verdict as it is; raise LineageError for unreadable files.
 
     NothingToCompare is raised where the two models cannot be compared in this way.
     """
+    analyses: Callable[[ModelPair], int] = lambda _pair: 1
+    """Return the largest number of its p-values; each takes an equal part of alpha (Bonferroni)."""
+    follows: bool = False
+    """Whether it follows a verdict, which it is given; the others are made until there is one."""
     interim: bool = False
     """Whether its p-values are interim analyses of the products of the paths."""

@@ -38,9 +38,16 @@ SAME = (
 )
 
 
-def judge_listing(pair: ModelPair, criteria: Criteria) -> Verdict | None:
-    """Return the verdict where the listing shows the same files; None where it shows others, or does not list one."""
-    base, candidate = (_tensors(model) for model in (pair.base, pair.candidate))
+def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
+    """Return the verdict where the listing shows the same files; None where it shows others, or does not list one.
+
+    Nor where somebody asks for what only the weights can tell.
+    """
+    options, models = pair.options, (pair.base, pair.candidate)
+    by_weights = options.budget == "full" or options.recompute or options.run or options.strict or options.nulls
+    if by_weights or any(model.local for model in models):
+        return None
+    base, candidate = map(_tensors, models)
     if not base or base != candidate or _settings(pair.base) != _settings(pair.candidate):
         return None
     files = len({content for content, *_ in base.values()})
@@ -52,10 +59,10 @@ def _tensors(model: OpenedModel) -> Mapping[str, tuple[Any, ...]]:
 
     Nothing where the Hub does not list one of these files, or where the model is none of the Hub.
     """
-    from hf_lineage.hub import client
-
     if not isinstance(model, FromWeights) or model.local:
         return {}
+    from hf_lineage.hub import client
+
     checkpoint = model.opened.checkpoint
     tensors = {
         name: (checkpoint.content(tensor.file), tensor.start, tensor.dtype, tensor.shape)
@@ -137,53 +144,17 @@ def _judge_layers(pair: ModelPair, criteria: Criteria, _before: Verdict | None) 
     return outcome
 
 
-def _is_first(_pair: ModelPair, before: Verdict | None) -> bool:
-    return before is None
-
-
-SAMPLE: Stage = Stage(
-    name="by a sample",
-    possible=lambda pair: pair.sampling is not None,
-    analyses=lambda _pair: 1,
-    called_for=_is_first,
-    run=_judge_sample,
+LISTING = Stage("by the Hub's listing", lambda _pair: True, _judge_listing, analyses=lambda _pair: 0)
+SAMPLE = Stage("by a sample", lambda pair: pair.sampling is not None, _judge_sample, interim=True)
+ALL_UNITS = Stage(
+    "by all units on some coordinates", lambda pair: pair.sampling is not None, _judge_all_units, lambda _pair: 0
+)
+PATHS = Stage(
+    "by the products of their paths",
+    lambda pair: not pair.incompatible,
+    _judge_layers,
+    lambda pair: len(pair.plan[1]),
     interim=True,
-)
-ALL_UNITS: Stage = Stage(
-    name="by all units on some coordinates",
-    possible=lambda pair: pair.sampling is not None,
-    analyses=lambda _pair: 0,
-    called_for=_is_first,
-    run=_judge_all_units,
-)
-PATHS: Stage = Stage(
-    name="by the products of their paths",
-    possible=lambda pair: not pair.incompatible,
-    analyses=lambda pair: len(pair.plan[1]),
-    called_for=_is_first,
-    run=_judge_layers,
-    interim=True,
-)
-
-
-def _is_listed(pair: ModelPair, before: Verdict | None) -> bool:
-    """Return whether the Hub may know the content of both, and nobody asks for what only the weights can tell."""
-    options = pair.options
-    asked = options.budget == "full" or options.recompute or options.run or options.strict or options.nulls
-    return not (before or asked or pair.base.local or pair.candidate.local)
-
-
-def _judge_listing(pair: ModelPair, criteria: Criteria, _before: Verdict | None) -> Verdict | None:
-
-    return judge_listing(pair, criteria)
-
-
-LISTING: Stage = Stage(
-    name="by the Hub's listing",
-    possible=lambda _pair: True,
-    analyses=lambda _pair: 0,
-    called_for=_is_listed,
-    run=_judge_listing,
 )
 STAGES: tuple[Stage, ...] = (LISTING, SAMPLE, ALL_UNITS, PATHS, EQUAL, UNITS)
 """All tests of two models, in order."""
@@ -213,7 +184,7 @@ def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:
     criteria = divide_alpha(pair, possible)
     outcome = Verdict(Code.INCOMPATIBLE, pair.incompatible) if pair.incompatible else None
     for stage in stages:
-        if stage in possible and stage.called_for(pair, outcome):
+        if stage in possible and stage.follows is (outcome is not None):
             outcome = _after(stage, pair, criteria, outcome)
     return outcome or Verdict(Code.UNSUPPORTED, "no test is possible")
 

@@ -112,7 +112,7 @@ Analyses = Sequence[Collection[int]]
 """The layers that are read at each analysis; it ends the comparison where nothing shows (futility)."""
 
 
-def shown(
+def compare_by_units(
     base: Opened, candidate: Opened, analyses: Analyses, at_first: str, test: Test, fit: bool = True,
     known: tuple[Known, Known] = (Known(), Known()), heads: bool = True,
 ) -> Framed:  # fmt: skip

@@ -31,10 +31,10 @@ from hf_lineage.cli.options import (
 from hf_lineage.errors import NothingToCompare, printable
 
 if TYPE_CHECKING:
-    from hf_lineage.checking.adapter_repository import Adapters
     from hf_lineage.hub.repo import RepoRef
     from hf_lineage.index.store import Catalogue
     from hf_lineage.signature.values import Signature
+    from hf_lineage.source.contents import Adapters
     from hf_lineage.source.model import OpenedModel
     from hf_lineage.source.options import Options
 
@@ -149,15 +149,15 @@ def list_(index: str | None, **values: Any) -> int:
 @with_options(INDEX, *settings(*OF_SIGNATURES, "alpha", paths=FIRST), FORM, OUTPUT)
 def identify(model: str, top: int, index: str | None, **values: Any) -> int:
     """Find the models of the index from which MODEL comes, or that come from it."""
-    from hf_lineage.checking.adapter_repository import find_adapters
     from hf_lineage.hub.repo import RepoRef
     from hf_lineage.index.store import opened
+    from hf_lineage.source.contents import find_adapters
     from hf_lineage.source.locate import located
 
     result = take(Result, values)
     options = make_options(**values)
     source, catalogue = located(model, options), opened(index)
-    adapters = find_adapters(source)
+    adapters = find_adapters(source) if isinstance(source, RepoRef) else None
     if isinstance(source, RepoRef) and adapters:
         formats, results, related = _of_adapter(source, adapters, catalogue, options, top)
     else:
@@ -171,14 +171,16 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     """Return what is identified of a model."""
     from hf_lineage.cli.identified import FORMATS as IDENTIFIED_FORMATS
     from hf_lineage.evidence.criteria import Criteria
+    from hf_lineage.hub.repo import RepoRef
     from hf_lineage.index import nearest
     from hf_lineage.index.identify import identify as identify_model
-    from hf_lineage.source.contents import only, with_parts
+    from hf_lineage.source.contents import only
     from hf_lineage.source.model import open_model
+    from hf_lineage.source.parts import parts_beside
 
     source = only(source)
-    whole, *parts = with_parts(source)
-    models = [open_model(whole, options), *_readable(parts, options)]
+    parts = parts_beside(source) if isinstance(source, RepoRef) else ()
+    models = [open_model(source, options), *_readable(parts, options)]
     criteria = Criteria(alpha=options.alpha)
     signatures = [model.signature() for model in models]
     along = [(signature, path) for signature in signatures for path in signature.paths]
@@ -187,7 +189,7 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     return IDENTIFIED_FORMATS, (results,), any(result.related for result in results)
 
 
-def _readable(parts: Sequence[RepoRef | Signature], options: Options) -> Iterator[OpenedModel]:
+def _readable(parts: Sequence[RepoRef], options: Options) -> Iterator[OpenedModel]:
     """Yield those parts of a model that can be read; of another one a remark says why, and the model is identified."""
     from hf_lineage.source.model import open_model
 

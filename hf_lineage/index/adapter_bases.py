@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hf_lineage.checking.adapter_repository import Adapters, open_place
-from hf_lineage.checking.adapters import Adapter, judge_on
+from hf_lineage.checking.adapters import Adapter, judge_on, open_place
 from hf_lineage.checking.result import NAMED, VERDICTS, Row, attempt
 from hf_lineage.claims.sources import Claim, read_claims
 from hf_lineage.errors import LineageError, RepositoryError
@@ -23,6 +22,7 @@ from hf_lineage.hub.repo import RepoRef, hub_name, resolve, spelled
 from hf_lineage.index.relatives import plain
 from hf_lineage.index.shard import SIZE, Entry, Shard, similarities
 from hf_lineage.index.store import Catalogue
+from hf_lineage.source.contents import Adapters
 from hf_lineage.source.options import Options
 
 FOLDER = "the index has it as a folder, and hf-lineage never opens folders that an index names"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from hf_lineage.checking.claims import is_named, names_in, whole_base
+from hf_lineage.checking.claims import whole_base
+from hf_lineage.checking.declared import is_named, names_in
 from hf_lineage.checking.merge import find_blend
 from hf_lineage.checking.report import Blended, Relative, Report
 from hf_lineage.checking.result import NAMED, Row

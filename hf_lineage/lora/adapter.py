@@ -133,11 +133,6 @@ class Lora:
         return abs(alpha) * factors.scale
 
 
-def only_lora(repo: RepoRef) -> bool:
-    """Return whether a repository holds an adapter of peft and no model."""
-    return repo.offers(ADAPTER_CONFIG) and not repo.offers("config.json")
-
-
 def open_lora(repo: RepoRef) -> Lora:
     """Return the adapter of a repository, its headers checked.
 
@@ -182,7 +177,7 @@ def refuse_many(repo: RepoRef, modules: Collection[str]) -> None:
 def _refuse_files(repo: RepoRef, file: str) -> None:
     """Raise NothingToCompare for other weights that some loaders would read, and for factors in another format."""
     others = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
-    if others and only_lora(repo):
+    if others and not repo.offers("config.json"):
         raise NothingToCompare(
             f"{repo} holds {printable(others[0], 200)} beside an adapter and no config.json: some loaders read the "
             "one, some the other; publish them separately"

@@ -1,4 +1,4 @@
-"""Submodels: models in the folders of a repository that is not a model itself, as libraries and training runs write it.
+"""Contents: what a repository holds, as one value for each thing that is judged, and the models in its folders.
 
 Sentence-transformers says in `modules.json` where its transformer is, diffusers in `model_index.json` what its parts
 are, and a training run leaves a folder for each checkpoint.
@@ -13,32 +13,105 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from hf_lineage.architecture.registry import listing
-from hf_lineage.checkpoint.foreign import WEIGHT_FILES
+from hf_lineage.checkpoint.foreign import NO_WEIGHTS, SHARD, WEIGHT_FILES
+from hf_lineage.checkpoint.open_files import open_file
 from hf_lineage.checkpoint.weight_files import INDICES
-from hf_lineage.errors import Ambiguous, NothingToCompare, RepositoryError, printable
+from hf_lineage.errors import Ambiguous, CheckpointError, NothingToCompare, RepositoryError, printable
 from hf_lineage.hub.repo import ADAPTER_CONFIG, EVERY, RepoRef
 from hf_lineage.signature.values import Signature
+from hf_lineage.source.config import holds_others
 
 MODULES, INDEX, CONFIG = "modules.json", "model_index.json", "config.json"
 CHECKPOINT = re.compile(r"checkpoint-(\d{1,12})")
 FOLDER = re.compile(r"(?!\.)[\w.+-]{1,100}(/(?!\.)[\w.+-]{1,100}){0,3}")
 """A folder below the root of a repository, never one above it."""
 Source = TypeVar("Source", RepoRef, RepoRef | Signature)
-MAIN = ("unet", "transformer", "prior")
-"""Folders in which a pipeline may have the model that makes the picture."""
 ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin", "adapters.safetensors")
 MOST = 20
 """Parts of one repository that are judged."""
 
 
+LORA_FILE = "pytorch_lora_weights.safetensors"
+"""Name that diffusers gives to the file with an adapter."""
+END = ".safetensors"
+MODELS = (CONFIG, INDEX)
+"""Files of a repository that is a model or a pipeline itself."""
+MODEL_FILES = ("model", "diffusion_pytorch_model", "consolidated", "adapter_model")
+"""Beginnings of the names of files that hold no adapter without a configuration."""
+
+
 @dataclass(frozen=True)
-class Parts:
+class WholeModel:
+    """A repository that is a model itself."""
+
+    repo: RepoRef
+
+
+@dataclass(frozen=True)
+class NamedPart:
+    """A part of a model, which the user names by itself."""
+
+    repo: RepoRef
+
+
+@dataclass(frozen=True)
+class Components:
+    """The parts of a model beside its language model."""
+
+    parts: tuple[RepoRef, ...]
+
+
+@dataclass(frozen=True)
+class Folders:
     """The models in the folders of one repository, and sentences about the folders that are left out."""
 
     models: tuple[RepoRef, ...]
     notes: tuple[str, ...] = ()
     others: Mapping[str, str] = field(default_factory=dict)
     """Folder -> class of the parts that no factorization reads; they may have any ancestry."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The place of one adapter of a repository."""
+
+    repo: RepoRef
+    file: str = ""
+    """The file of an adapter that has no configuration."""
+
+    @property
+    def part(self) -> str:
+        """The folder or the file by which a row names it; empty for the repository itself."""
+        return self.file or self.repo.subfolder
+
+
+@dataclass(frozen=True)
+class Adapters:
+    """The adapters of a repository that holds no model."""
+
+    places: tuple[Place, ...]
+    left_out: str = ""
+    """Other files, which may have any ancestry."""
+    notes: tuple[str, ...] = ()
+    """Sentences about other files that are not adapters themselves."""
+
+
+Content = Signature | WholeModel | NamedPart | Adapters | Folders | Components
+"""One thing in a repository that is judged, or the signature that stands for a model."""
+
+
+def contents_of(source: RepoRef | Signature) -> tuple[Content, ...]:
+    """Return what is in a repository, by its files alone; LineageError if a file that says so is damaged."""
+    if isinstance(source, Signature):
+        return (source,)
+    in_place = tuple(one for one in (find_adapters(source), folders_of(source)) if one)
+    itself = NamedPart(source) if source.part else None if in_place else WholeModel(source)
+    parts: tuple[RepoRef, ...] = ()
+    if source.has(CONFIG) and holds_others(source.config()):
+        from hf_lineage.source.parts import parts_beside
+
+        parts = parts_beside(source)
+    return tuple(one for one in (itself, *in_place, Components(parts) if parts else None) if one)
 
 
 def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
@@ -48,27 +121,14 @@ def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
         raise RepositoryError(f"{printable(subfolder, 200)} is not a folder of {repo}; give its path in the repository")
     name, at, revision = repo.name.partition("@")
     part = replace(repo, name=f"{name}/{subfolder}{at}{revision}", subfolder=subfolder)
-    if not part.files() and (component := _component(repo, subfolder)):
-        return component
     if not part.files():
+        from hf_lineage.source.parts import part_named
+
+        if component := part_named(repo, subfolder):
+            return component
         raise RepositoryError(f"{repo} has no folder {subfolder}; write ORG/NAME/FOLDER for a folder of it")
     part.fetch(CONFIG, *INDICES, ADAPTER_CONFIG)
     return part
-
-
-def with_parts(source: RepoRef | Signature) -> tuple[RepoRef | Signature, ...]:
-    """Return a model, and the parts of it that are models by themselves."""
-    if isinstance(source, Signature) or source.part or not source.has(CONFIG):
-        return (source,)
-    from hf_lineage.source.parts import parts_of_model
-
-    return source, *parts_of_model(source)
-
-
-def _component(repo: RepoRef, name: str) -> RepoRef | None:
-    from hf_lineage.source.parts import part_named
-
-    return part_named(repo, name)
 
 
 def model_folders(repo: RepoRef) -> list[str]:
@@ -85,18 +145,18 @@ def adapter_folders(repo: RepoRef) -> list[str]:
     ]
 
 
-def parts_of(repo: RepoRef | Signature) -> Parts:
-    """Return the models in the folders of a repository; none where the repository is a model itself."""
-    if isinstance(repo, RepoRef) and repo.file == EVERY:
+def folders_of(repo: RepoRef) -> Folders | None:
+    """Return the models in the folders of a repository; None where there are none, or it is a model itself."""
+    if repo.file == EVERY:
         from hf_lineage.checkpoint.gguf.files import list_models
 
         files = list_models(repo)
         notes = (f"only the first {MOST} of {len(files)} GGUF files were judged",) if len(files) > MOST else ()
-        return Parts(tuple(replace(repo, file=file, each=True) for file in files[:MOST]), notes)
-    if isinstance(repo, Signature) or repo.subfolder or repo.has(CONFIG):
-        return Parts(())
-    layouts = (_modules, _pipeline, _checkpoints, _folders)
-    return next((parts for layout in layouts if (parts := layout(repo))), Parts(()))
+        each = tuple(replace(repo, file=file, each=True) for file in files[:MOST])
+        return Folders(each, notes) if each else None
+    if repo.subfolder or repo.has(CONFIG):
+        return None
+    return _modules(repo) or _pipeline(repo) or _checkpoints(repo) or _folders(repo)
 
 
 def adapter_beside(repo: RepoRef) -> bool:
@@ -118,56 +178,29 @@ def counterpart(base: Source, subfolder: str) -> Source:
         return part_of(base, subfolder)
     if base.has(CONFIG) or base.subfolder:
         return base
-    models = parts_of(base).models
-    if len(models) == 1:
-        return models[0]
-    if models:
+    models = _models_in(base)
+    if len(models) > 1:
         raise Ambiguous(f"{base} holds several models, in {_listed(models)}, and none in {subfolder or 'its root'}")
-    return base
-
-
-def fitting_part(base: RepoRef | Signature, part: RepoRef) -> RepoRef:
-    """Return what a part is compared with: the part of the base with its name, one of its class, or all of the base.
-
-    Raise NothingToCompare if there is none.
-    """
-    if isinstance(base, Signature):
-        raise NothingToCompare("a signature stands for the base, which holds no parts")
-    if base.part:
-        return base
-    from hf_lineage.source.config import described
-    from hf_lineage.source.parts import parts_of_model
-
-    own = described(part).factorization.name
-    parts = parts_of_model(base, read=True) if base.has("config.json") else ()
-    alike = [one for one in parts if one.part == part.part]
-    alike = alike or [one for one in parts if described(one).factorization.name == own]
-    if alike or described(base).factorization.name == own:
-        return alike[0] if alike else base
-    raise NothingToCompare(f"{base} has no part like {part.part}")
-
-
-def component_of(base: RepoRef, component: str) -> RepoRef:
-    """Return the model of a pipeline that an adapter is for, or the only model; NothingToCompare if there is none."""
-    whole = base.subfolder or base.has(CONFIG)
-    wanted = () if whole else (component,) if component else MAIN
-    folder = next((name for name in wanted if base.offers(f"{name}/{CONFIG}")), None)
-    if folder is not None:
-        return part_of(base, folder)
-    if component and component != base.subfolder:
-        raise NothingToCompare(f"{base} has no folder {component}, and this part of the adapter is for it")
-    return base if whole else counterpart(base, "")
+    return models[0]
 
 
 def only(repo: Source) -> Source:
     """Return the one model of a repository, which may be in a folder; NothingToCompare if there are several."""
-    models = parts_of(repo).models
+    if isinstance(repo, Signature):
+        return repo
+    models = _models_in(repo)
     if len(models) > 1:
         raise Ambiguous(f"{repo} holds several models, in {_listed(models)}; name one as MODEL/FOLDER")
-    return models[0] if models else repo
+    return models[0]
 
 
-def _modules(repo: RepoRef) -> Parts | None:
+def _models_in(repo: RepoRef) -> Sequence[RepoRef]:
+    """Return the models in the folders of a repository, or the repository where there are none."""
+    folders = folders_of(repo)
+    return folders.models if folders else (repo,)
+
+
+def _modules(repo: RepoRef) -> Folders | None:
     """Return the transformer of sentence-transformers."""
     listed = _json(repo, MODULES)
     named = [
@@ -178,7 +211,7 @@ def _modules(repo: RepoRef) -> Parts | None:
     return _parts(repo, named)
 
 
-def _pipeline(repo: RepoRef) -> Parts | None:
+def _pipeline(repo: RepoRef) -> Folders | None:
     """Return the parts of a diffusers pipeline that transformers loads or the registry reads; the others are named."""
     index = _json(repo, INDEX)
     entries = {
@@ -197,34 +230,26 @@ def _is_read(library: str, name: str) -> bool:
     return library == "transformers" or any(listing(f"{library}.{name}"))
 
 
-def unchanged(part: RepoRef, base: RepoRef) -> bool:
-    """Return whether a part has the weights of its counterpart, byte for byte, its settings and code."""
-    ends = (*WEIGHT_FILES, ".py")
-    files, alike = ([name for name in one.files() if name == CONFIG or name.endswith(ends)] for one in (part, base))
-    weights = any(name.endswith(WEIGHT_FILES) for name in files)
-    return weights and files == alike and all(part.sha256(name) == base.sha256(name) for name in files)
-
-
-def _checkpoints(repo: RepoRef) -> Parts | None:
+def _checkpoints(repo: RepoRef) -> Folders | None:
     """Return the last checkpoint of a training run; the earlier ones are counted."""
     numbered = {int(match[1]): name for name in repo.folders() if (match := CHECKPOINT.fullmatch(name))}
     held = [name for _, name in sorted(numbered.items()) if repo.offers(f"{name}/{CONFIG}")]
     if not held or _has_weights(repo):
         return None
     earlier = (f"the last of {len(held)} checkpoints was judged, {held[-1]}; MODEL/FOLDER names another",)
-    return Parts((part_of(repo, held[-1]),), earlier if len(held) > 1 else ())
+    return Folders((part_of(repo, held[-1]),), earlier if len(held) > 1 else ())
 
 
-def _folders(repo: RepoRef) -> Parts | None:
+def _folders(repo: RepoRef) -> Folders | None:
     """Return the models in any other folders, if the root holds no weights."""
     return None if _has_weights(repo) else _parts(repo, repo.folders())
 
 
-def _parts(repo: RepoRef, subfolders: Sequence[str]) -> Parts | None:
+def _parts(repo: RepoRef, subfolders: Sequence[str]) -> Folders | None:
     """Return the folders among these that hold a configuration; None if there are none."""
     held = [name for name in dict.fromkeys(subfolders) if FOLDER.fullmatch(name) and repo.offers(f"{name}/{CONFIG}")]
     notes = (f"only the first {MOST} of {len(held)} folders with models were judged",) if len(held) > MOST else ()
-    return Parts(tuple(part_of(repo, name) for name in held[:MOST]), notes) if held else None
+    return Folders(tuple(part_of(repo, name) for name in held[:MOST]), notes) if held else None
 
 
 def _has_weights(repo: RepoRef) -> bool:
@@ -244,3 +269,62 @@ def _json(repo: RepoRef, file: str) -> Any:
 
 def _listed(models: Sequence[RepoRef]) -> str:
     return printable(", ".join(model.file or model.subfolder for model in models), 300)
+
+
+def find_adapters(source: RepoRef) -> Adapters | None:
+    """Return the adapters of a repository that holds no model, None if there are none.
+
+    They are found by its files alone, or by the headers of files of unknown names.
+    """
+    if any(map(source.offers, MODELS)):
+        return None
+    here = [Place(source)] if source.offers(ADAPTER_CONFIG) else []
+    folders, notes = ([], []) if source.subfolder else _adapter_folders(source, bool(here))
+    files, others = ([], []) if here else _adapter_files(source, bool(folders))
+    others += model_folders(source) if files and not source.subfolder else []  # models beside files are not looked for
+    places = [*here, *(Place(part_of(source, name)) for name in folders[:MOST]), *(Place(source, f) for f in files)]
+    if not places:
+        return None
+    unread = [*others, *(place.part for place in places[MOST:]), *folders[MOST:]]
+    shown = printable(", ".join(unread[:6]), 500) + (f" and {len(unread) - 6} more" if len(unread) > 6 else "")
+    return Adapters(tuple(places[:MOST]), shown, tuple(notes))
+
+
+def _adapter_folders(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
+    """Return the folders with adapters, only the last state of a training run, and sentences about the others.
+
+    Beside an adapter in the root they are its earlier states.
+    """
+    held = adapter_folders(repo)
+    states = sorted((name for name in held if CHECKPOINT.fullmatch(name)), key=lambda name: int(name.split("-")[1]))
+    last = [] if beside else states[-1:]
+    earlier = [name for name in states if name not in last]
+    notes = [f"{len(earlier)} earlier states of training, such as {earlier[-1]}, were not judged"] if earlier else []
+    deeper = sorted(name for name in repo.published if name.endswith(f"/{ADAPTER_CONFIG}") and name.count("/") > 1)
+    if deeper:
+        shown = printable(deeper[0].rpartition("/")[0], 200)
+        notes.append(f"adapters in deeper folders, such as {shown}, were not judged; name one as MODEL/FOLDER")
+    return [*(name for name in held if name not in states), *last], notes
+
+
+def _adapter_files(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
+    """Return the files with adapters, and other weights that loaders may read; none if no file is surely an adapter."""
+    held = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
+    if repo.file is not None:
+        held = [name for name in held if name == repo.file]
+    likely = [
+        name for name in held if name.endswith(END) and not SHARD.fullmatch(name) and not name.startswith(MODEL_FILES)
+    ]
+    if not likely or (len(likely) < len(held) and LORA_FILE not in held and not beside):
+        return [], held if beside else []
+    files = [name for name in likely[:MOST] if name == LORA_FILE or _holds_factors(repo, name)]
+    return (files, [name for name in held if name not in files]) if files or beside else ([], [])
+
+
+def _holds_factors(repo: RepoRef, file: str) -> bool:
+    from hf_lineage.lora.single_file import is_lora_file
+
+    try:
+        return is_lora_file(open_file(repo, file))
+    except (CheckpointError, NothingToCompare):
+        return False

@@ -36,7 +36,7 @@ class Downloads:
     """Bytes of all tensors of the model."""
 
 
-class Reading:
+class LazySignature:
     """The signature of any layers of one model; no layer is read twice."""
 
     def __init__(self, model: Opened, options: Options, cached: bool) -> None:
@@ -172,7 +172,7 @@ class FromWeights(OpenedModel):
     """A model whose weights are read, each layer when it is first needed."""
 
     opened: Opened
-    reading: Reading
+    reading: LazySignature
 
     @classmethod
     def from_opened(cls, model: Opened, options: Options, cached: bool = True) -> FromWeights:
@@ -197,7 +197,7 @@ class FromWeights(OpenedModel):
             factorization=model.layout.factorization,
             reopen=lambda: model,
             opened=model,
-            reading=Reading(model, options, cached and repo.remote is not None),
+            reading=LazySignature(model, options, cached and repo.remote is not None),
         )
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:

@@ -13,9 +13,10 @@ from hf_lineage.architecture.registry import listing, lookup
 from hf_lineage.architecture.schema import as_names, prefixes
 from hf_lineage.architecture.tables import registry_table
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.errors import printable
+from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.hub.repo import RepoRef
-from hf_lineage.source.config import Described, named_class, whole_config
+from hf_lineage.signature.values import Signature
+from hf_lineage.source.config import Described, described, named_class, whole_config
 
 PARTS, OWN_CODE = "loading/parts.json", "loading/own_code.yaml"
 HEADS = ("lm_head", "score", "norm")
@@ -95,6 +96,31 @@ def parts_of_model(repo: RepoRef, read: bool = False) -> tuple[RepoRef, ...]:
     listed = any(listing(named_class(config) or ""))
     main = "" if listed else next((name for name in MAIN if name in parts), "")
     return tuple(_part(repo, name) for name, part in parts.items() if read or not (part.read or name == main))
+
+
+def parts_beside(repo: RepoRef) -> tuple[RepoRef, ...]:
+    """Return the parts of a model that are models by themselves, and that are not read with it."""
+    if repo.part or not repo.has("config.json"):
+        return ()
+    return parts_of_model(repo)
+
+
+def fitting_part(base: RepoRef | Signature, part: RepoRef) -> RepoRef:
+    """Return what a part is compared with: the part of the base with its name, one of its class, or all of the base.
+
+    Raise NothingToCompare if there is none.
+    """
+    if isinstance(base, Signature):
+        raise NothingToCompare("a signature stands for the base, which holds no parts")
+    if base.part:
+        return base
+    own = described(part).factorization.name
+    parts = parts_of_model(base, read=True) if base.has("config.json") else ()
+    alike = [one for one in parts if one.part == part.part]
+    alike = alike or [one for one in parts if described(one).factorization.name == own]
+    if alike or described(base).factorization.name == own:
+        return alike[0] if alike else base
+    raise NothingToCompare(f"{base} has no part like {part.part}")
 
 
 def part_named(repo: RepoRef, name: str) -> RepoRef | None:

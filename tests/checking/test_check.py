@@ -11,13 +11,13 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, compare, extract, load_signature, save_signature
 from hf_lineage.checking import claims
-from hf_lineage.checking.adapter_repository import LORA_FILE
-from hf_lineage.checking.check import contents_of, declared_in
+from hf_lineage.checking.declared import declared_in
 from hf_lineage.errors import NoModelError, OptionError, SignatureError
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef, resolve
 from hf_lineage.report import text
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.values import Signature
+from hf_lineage.source.contents import LORA_FILE, Adapters, Folders, WholeModel, contents_of
 from tests.models import WEIGHTS, card, edit_json, spoil, tiny_llama
 from tests.published.steps import torch_file
 
@@ -267,8 +267,6 @@ def test_a_stored_signature_of_another_recipe_is_refused(tmp_path):
         compare(str(tmp_path / "base"), TUNED, replace(OPTIONS, recipe=RECIPES["paper"]))
 
 
-HUB_contents = Path("examples/hub")
-
 CARD = "---\nbase_model: acme/base\n---\n"
 
 
@@ -285,15 +283,22 @@ def write(repo, *files):
 
 def held(source):
     """The folder or file of each adapter, and the folder of each model; None for a model itself."""
-    contents = contents_of(source)
-    adapters = [place.file or place.part for place in contents.adapters.places] if contents.adapters else []
-    return None if contents.is_model else (adapters, [model.subfolder for model in contents.folders.models])
+    adapters, folders = [], []
+    for content in contents_of(source):
+        match content:
+            case WholeModel():
+                return None
+            case Adapters(places):
+                adapters += [place.part for place in places]
+            case Folders(models):
+                folders += [model.subfolder for model in models]
+    return adapters, folders
 
 
 def test_a_model_is_its_repository_whatever_lies_beside_it(repo):
     write(repo, "config.json", ADAPTER_CONFIG, "part/config.json", f"other/{ADAPTER_CONFIG}")
     assert held(repo) is None
-    assert contents_of(repo).repo is repo
+    assert contents_of(repo)[0].repo is repo
 
 
 def test_adapters_are_no_model(repo):
@@ -312,27 +317,26 @@ def test_what_holds_nothing_that_is_known_is_opened_as_a_model_which_says_why_it
 
 def test_a_signature_is_itself_and_declares_nothing():
     signature = object.__new__(Signature)
-    contents = contents_of(signature)
-    assert (contents.repo, contents.is_model) == (None, False)
-    assert declared_in(contents).claims == ()
+    assert contents_of(signature) == (signature,)
+    assert declared_in(signature, contents_of(signature)).claims == ()
 
 
 def test_what_a_card_declares_counts_for_adapters_too(repo):
     write(repo, f"a/{ADAPTER_CONFIG}")
     repo.path("README.md").write_text(CARD)
-    assert [claim.base for claim in declared_in(contents_of(repo)).claims] == ["acme/base"]
+    assert [claim.base for claim in declared_in(repo, contents_of(repo)).claims] == ["acme/base"]
 
 
 def test_without_a_card_the_folders_of_adapters_declare(repo):
     write(repo, "a/file", "b/file")
     for folder, base in (("a", "acme/one"), ("b", "acme/two")):
         repo.path(f"{folder}/{ADAPTER_CONFIG}").write_text(json.dumps({"base_model_name_or_path": base}))
-    assert [claim.base for claim in declared_in(contents_of(repo)).claims] == ["acme/one", "acme/two"]
+    assert [claim.base for claim in declared_in(repo, contents_of(repo)).claims] == ["acme/one", "acme/two"]
 
 
 def test_a_folder_without_a_model_that_declares_nothing_is_an_error(repo):
     with pytest.raises(NoModelError, match=r"has no config\.json, so it is not a transformers model"):
-        declared_in(contents_of(repo))
+        declared_in(repo, contents_of(repo))
 
 
 def test_a_file_that_diffusers_names_so_is_an_adapter_whatever_it_holds(repo):
@@ -340,9 +344,7 @@ def test_a_file_that_diffusers_names_so_is_an_adapter_whatever_it_holds(repo):
     assert held(repo) == ([LORA_FILE], [])
 
 
-LORA, BASE_contents = HUB_contents / "fern/llama-lora", "acme/llama-base"
-
-OPTIONS_contents = Options(local_hub=HUB_contents, seed=0)
+LORA, SEEDED = HUB / "fern/llama-lora", replace(OPTIONS, seed=0)
 
 
 @pytest.fixture
@@ -360,21 +362,21 @@ def seen(report):
 def test_the_last_state_is_judged_on_what_the_folders_declare_and_the_others_are_told(several):
     rows = [("final", "adapter"), ("checkpoint-3", "adapter")]
     notes = ("2 earlier states of training, such as checkpoint-2, were not judged",)
-    assert seen(check(several.folder, options=OPTIONS_contents)) == (rows, notes)
-    assert seen(compare(BASE_contents, several.folder, OPTIONS_contents)) == (rows, notes)
+    assert seen(check(several.folder, options=SEEDED)) == (rows, notes)
+    assert seen(compare(BASE, several.folder, SEEDED)) == (rows, notes)
 
 
 def test_a_relation_that_is_none_of_an_adapter_is_told(tmp_path):
     folder = shutil.copytree(LORA, tmp_path / "lora")
-    (folder / "README.md").write_text(f"---\nbase_model: {BASE_contents}\nbase_model_relation: finetune\n---\n")
-    (note,) = check(folder, options=OPTIONS_contents).notes
+    (folder / "README.md").write_text(f"---\nbase_model: {BASE}\nbase_model_relation: finetune\n---\n")
+    (note,) = check(folder, options=SEEDED).notes
     assert note == "README.md declares the relation finetune, but the repository holds only an adapter"
 
 
 def test_a_model_beside_a_configuration_of_peft_holds_none(several, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({}))
     assert (tmp_path / "final" / ADAPTER_CONFIG).exists()
-    assert contents_of(several).adapters is None
+    assert held(several) is None
 
 
 def test_the_base_of_several_adapters_is_looked_for_once(several, monkeypatch):
@@ -385,5 +387,5 @@ def test_the_base_of_several_adapters_is_looked_for_once(several, monkeypatch):
         return resolve(name, *rest, **more)
 
     monkeypatch.setattr(claims, "resolve", noted)
-    check(several.folder, options=OPTIONS_contents)
-    assert asked == [BASE_contents]
+    check(several.folder, options=SEEDED)
+    assert asked == [BASE]

@@ -38,13 +38,6 @@ def test_a_claim_that_says_nothing_usable_is_unverifiable_before_anything_is_rea
     assert (found.verdict, found.layers) == (Verdict(Code.NO_BASE, "two bases are named"), None)
 
 
-def test_a_base_that_cannot_be_had_is_the_verdict_of_its_row(models):
-    _, child = models
-    found = row(named(child / "gone"), child)
-    assert found.verdict.code == "no-base"
-    assert "gone" in found.verdict.reason
-
-
 def test_a_candidate_that_cannot_be_read_is_an_error(models):
     base, child = models
     (child / WEIGHTS).write_bytes(b"nothing")
@@ -66,12 +59,6 @@ def test_a_model_that_declares_itself_is_unverifiable_and_one_that_the_user_name
     itself = judge_claim(opened_once(RepoRef(str(base), base), OPTIONS), declared, OPTIONS)
     assert itself.verdict.code == "no-base"
     assert row(named(base), base).verdict.code == "inherited"
-
-
-def test_a_candidate_is_opened_once(models):
-    _, child = models
-    candidate = opened_once(RepoRef(str(child), child), OPTIONS)
-    assert candidate() is candidate()
 
 
 def test_only_the_parents_of_a_merge_are_judged_together(models):

@@ -4,8 +4,9 @@ import datetime
 
 import pytest
 
-from hf_lineage.checking.result import NAMED, Finding, Row, worst
+from hf_lineage.checking.result import NAMED, VERDICTS, Finding, Row, attempt, worst
 from hf_lineage.claims.sources import Claim
+from hf_lineage.errors import CheckpointError, NetworkError, NoWeights, RepositoryError
 from hf_lineage.evidence.verdict import Code, ExitCode, Verdict
 from hf_lineage.policy import Waiver
 from tests.pages import measured, row
@@ -49,3 +50,24 @@ def test_sentences_are_stated_with_the_name_in_front():
 
 def test_of_a_finding_without_sentences_the_details_are_stated():
     assert list(Finding("T", details=("more",)).statements) == ["more"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (NoWeights("org/base holds no weights"), Code.NO_WEIGHTS),
+        (RepositoryError("org/base is gated"), Code.NO_BASE),
+        (CheckpointError("org/base is truncated"), Code.DAMAGED),
+        (NetworkError("cut"), None),
+        (ValueError("ours"), None),
+    ],
+)
+def test_an_error_of_a_base_is_a_verdict_of_its_kind_and_any_other_is_raised(error, code):
+    def action():
+        raise error
+
+    if code:
+        assert attempt(action, *VERDICTS) == Verdict(code, str(error))
+    else:
+        with pytest.raises(type(error)):
+            attempt(action, *VERDICTS)

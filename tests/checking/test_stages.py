@@ -41,18 +41,14 @@ def toy(monkeypatch):
 
     def add(analyses=2, outcome=None, possible=True):
         def run(pair, criteria, before):
+            if before.code is not Code.UNRELATED:
+                return None
             calls.append((pair.base.name, criteria.tests, before.code))
             if isinstance(outcome, Exception):
                 raise outcome
             return outcome
 
-        stage = Stage(
-            name="by their names",
-            possible=lambda pair: possible,
-            analyses=lambda pair: analyses,
-            called_for=lambda pair, before: before is not None and before.code is Code.UNRELATED,
-            run=run,
-        )
+        stage = Stage("by their names", lambda pair: possible, run, lambda pair: analyses, follows=True)
         monkeypatch.setattr(stages, "STAGES", (*stages.STAGES, stage))
         return calls
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from hf_lineage.checking.units import _Units, shown
+from hf_lineage.checking.units import _Units, by_tokens, compare_by_units
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.unit_comparison import PROCRUSTES, RESIDUAL, TOKEN, Frame, Test, compare_units
 from hf_lineage.hub.repo import resolve
@@ -14,7 +14,7 @@ from hf_lineage.signature.units import Known
 from hf_lineage.source.headers import headers
 from tests import streams
 from tests.models import WEIGHTS, fine_tuned
-from tests.streams import HUB, rotated, shuffled, written
+from tests.streams import HUB, copied, embedding, rotated, shuffled, with_tokenizer, written
 
 BASE, CHILD, INDEPENDENT = "acme/llama-base", "fern/llama-finetune-a", "otter/llama-independent"
 FORGOTTEN = streams.embedding(torch.zeros_like)
@@ -22,17 +22,7 @@ FORGOTTEN = streams.embedding(torch.zeros_like)
 
 def seen(folder, at_first=TOKEN):
     models = (headers(resolve(str(place))) for place in (HUB / BASE, folder))
-    return shown(*models, [range(6)], at_first, Test(199, 0))
-
-
-def test_tokens_are_enough_where_they_show_more_than_one_half(tmp_path):
-    framed = seen(written(CHILD, tmp_path / "model", rotated))
-    assert (framed.frame.name, framed.inherited.share > 0.99) == ("token", True)
-
-
-def test_without_tokens_coordinates_are_fitted(tmp_path):
-    framed = seen(written(CHILD, tmp_path / "model", rotated, FORGOTTEN))
-    assert (framed.frame.name, framed.inherited.share > 0.99, framed.p_value) == ("procrustes", True, 0.005)
+    return compare_by_units(*models, [range(6)], at_first, Test(199, 0))
 
 
 def test_neither_the_order_of_units_nor_their_tokens_are_needed_to_find_them(tmp_path):
@@ -44,12 +34,6 @@ def test_neither_the_order_of_units_nor_their_tokens_are_needed_to_find_them(tmp
 def test_two_layers_of_six_are_found_in_a_turned_stream_without_tokens(tmp_path):
     framed = seen(written("magpie/llama-grafted", tmp_path / "model", rotated, FORGOTTEN))
     assert [round(float(share)) for share in framed.inherited.by_layer] == [0, 1, 0, 0, 1, 0]
-
-
-def test_an_independent_model_has_next_to_nothing_in_any_coordinates(tmp_path):
-    framed = seen(written(INDEPENDENT, tmp_path / "model", FORGOTTEN))
-    assert framed.inherited.share < 0.02
-    assert framed.p_value > 0.01
 
 
 def test_the_coordinates_of_the_stream_are_seen_as_they_are():
@@ -75,14 +59,7 @@ def deep_base(tmp_path_factory):
 
 def analysed(base, folder, *analyses):
     models = (headers(resolve(str(place))) for place in (base, folder))
-    return shown(*models, analyses, TOKEN, Test(199, 0), fit=False)
-
-
-def test_where_a_few_layers_show_nothing_no_others_are_read(tmp_path, deep_base):
-    folder = written(INDEPENDENT, tmp_path / "model", streams.deeper(INDEPENDENT), **DEEP)
-    framed = analysed(deep_base, folder, FEW, range(12))
-    assert framed.layers == (FEW, FEW)
-    assert framed.at_chance
+    return compare_by_units(*models, analyses, TOKEN, Test(199, 0), fit=False)
 
 
 def test_where_a_few_layers_show_something_all_are_read(tmp_path, deep_base):
@@ -110,7 +87,7 @@ def test_a_wide_stream_is_screened_before_all_units_are_matched(tmp_path, deep_b
     folder = written(INDEPENDENT, tmp_path / "model", streams.deeper(INDEPENDENT), FORGOTTEN, **DEEP)
     models = [headers(resolve(str(place))) for place in (deep_base, folder)]
     with pytest.raises(NothingToCompare, match="the rows of its tokens are zero or not finite"):
-        shown(*models, [FEW, range(12)], TOKEN, Test(199, 0))
+        compare_by_units(*models, [FEW, range(12)], TOKEN, Test(199, 0))
 
 
 def test_a_rotated_copy_in_a_wide_stream_is_found_after_the_screening(tmp_path, deep_base, monkeypatch):
@@ -119,7 +96,7 @@ def test_a_rotated_copy_in_a_wide_stream_is_found_after_the_screening(tmp_path, 
     changes = (streams.deeper("heron/llama-distilled"), rotated, shuffled, FORGOTTEN)
     folder = written(CHILD, tmp_path / "model", *changes, **DEEP)
     models = [headers(resolve(str(place))) for place in (deep_base, folder)]
-    framed = shown(*models, [FEW, range(12)], TOKEN, Test(199, 0))
+    framed = compare_by_units(*models, [FEW, range(12)], TOKEN, Test(199, 0))
     assert (framed.frame.name, framed.inherited.share > 0.9) == ("procrustes", True)
 
 
@@ -151,3 +128,24 @@ def test_units_are_weighed_once_however_often_they_are_compared(tmp_path, deep_b
     few, everything = range(3), range(8)
     analysed(deep_base, fine_tuned(deep_base, tmp_path / "child"), few, everything)
     assert len(measured) == 2 * len(everything)
+
+
+TOKENS = {f"token {number}": number for number in range(256)}
+UNSEEN = {
+    "tokens of one row": (lambda folder: with_tokenizer(folder, dict.fromkeys(TOKENS, 7)), "share 1 tokens, fewer"),
+    "a damaged tokenizer": (lambda folder: (folder / "tokenizer.json").write_text("{"), "is not JSON"),
+}
+
+
+@pytest.mark.parametrize(("change", "reason"), UNSEEN.values(), ids=UNSEEN)
+def test_tokens_that_give_no_coordinates_are_a_reason(tmp_path, change, reason):
+    base, model = (with_tokenizer(copied(BASE, tmp_path / name), TOKENS) for name in ("base", "model"))
+    change(model)
+    with pytest.raises(NothingToCompare, match=reason):
+        by_tokens(*(headers(resolve(str(folder))) for folder in (base, model)))
+
+
+def test_rows_of_another_width_than_the_stream_are_a_reason(tmp_path):
+    model = written(CHILD, tmp_path / "model", embedding(lambda rows: rows[:, :8]))
+    with pytest.raises(NothingToCompare, match="has no token rows of the same width as its stream"):
+        by_tokens(*(headers(resolve(str(folder))) for folder in (HUB / BASE, model)))

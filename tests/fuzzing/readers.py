@@ -18,7 +18,6 @@ from safetensors.numpy import load_file, save
 
 from hf_lineage.architecture.likeness import find_likes, fitting_class
 from hf_lineage.checking import report
-from hf_lineage.checking.adapter_repository import LORA_FILE
 from hf_lineage.checking.check import extract
 from hf_lineage.claims.card import stated
 from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims
@@ -28,6 +27,7 @@ from hf_lineage.lora.single_file import open_lora_file
 from hf_lineage.report import intoto
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.store import encode, load_signature
+from hf_lineage.source.contents import LORA_FILE
 from hf_lineage.source.headers import headers
 from hf_lineage.source.options import Options
 from tests import goldens

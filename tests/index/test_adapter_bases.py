@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage import Options
-from hf_lineage.checking.adapter_repository import find_adapters
-from hf_lineage.checking.adapters import Adapter, open_adapter
+from hf_lineage.checking.adapters import Adapter, open_place
 from hf_lineage.errors import RepositoryError
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.index.adapter_bases import FOLDER, grouped, identify_adapters, located, widths_of
 from hf_lineage.index.shard import Entry
 from hf_lineage.index.store import Catalogue, entry_of
+from hf_lineage.source.contents import Place, find_adapters
 from tests.index.conftest import KNOWN
 from tests.models import EXAMPLES
 
@@ -100,7 +100,7 @@ def test_a_model_of_the_hub_stands_for_its_group_before_a_folder(signatures, tmp
 
 
 def test_the_stream_is_the_side_that_all_matrices_have():
-    adapter = open_adapter(RepoRef(LORA, EXAMPLES / LORA))
+    ((_, adapter),) = open_place(Place(RepoRef(LORA, EXAMPLES / LORA)))
     assert isinstance(adapter, Adapter)
     assert widths_of(adapter) == {96}
 

@@ -39,10 +39,6 @@ def test_every_role_that_has_a_trace_is_tested_and_query_and_key_are_not(tmp_pat
     assert blocks["up", 0].permuted == blocks["gate", 0].permuted == "hidden units"
     assert blocks["value", 0].permuted == "dimensions of value heads"
     assert blocks["output", 0].permuted == blocks["down", 0].permuted == "residual coordinates"
-
-
-def test_blocks_have_the_shapes_of_their_groups(tmp_path, llama):
-    blocks = blocks_of(llama, lora_of(tmp_path / "lora", *everything()))
     assert blocks["up", 1].written.shape == (1, HIDDEN, 2)
     assert blocks["up", 1].through.shape == (1, HIDDEN, HIDDEN)
     assert blocks["value", 1].written.shape == (4, WIDTH // 4, 2)
@@ -189,16 +185,6 @@ def test_weights_of_the_base_that_are_not_finite_are_an_error_of_the_base(tmp_pa
         np.errstate(all="ignore"),
     ):
         blocks_of(base, lora)
-
-
-def test_only_the_tensors_that_are_needed_are_read(tmp_path, llama, monkeypatch):
-    read = []
-    plain = type(llama.checkpoint).read
-    monkeypatch.setattr(
-        type(llama.checkpoint), "read", lambda self, name, *rest: read.append(name) or plain(self, name, *rest)
-    )
-    blocks_of(llama, lora_of(tmp_path / "lora", (ATTENTION.format(1, "v"), WIDTH, WIDTH)))
-    assert [name for name in read if "lora" not in name] == ["model.layers.1.self_attn.o_proj.weight"]
 
 
 def test_the_typical_number_of_a_product_is_told_without_making_it():

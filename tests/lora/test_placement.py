@@ -11,7 +11,7 @@ from hf_lineage.lora.placement import outside
 from hf_lineage.source.config import described
 from hf_lineage.source.headers import opened
 from tests import pictures
-from tests.adapters import MLP, everything, lora_of, opened_base
+from tests.adapters import everything, lora_of, opened_base
 from tests.models import HIDDEN, WIDTH, edit_json, tiny_llama
 
 
@@ -39,22 +39,6 @@ def test_a_name_that_no_module_of_the_class_has_is_idle(tmp_path, llama, prefix,
     places = placed(tmp_path / "lora", llama, prefix, task_type=task)
     assert places.everything == ()
     assert places.idle == (f"{prefix}layers.0.mlp.up_proj",)
-
-
-def test_a_name_that_the_base_does_not_have_is_absent(tmp_path, llama):
-    name = "model.layers.7.mlp.up_proj"
-    places = placement.find_places(llama, lora_of(tmp_path / "lora", (name, HIDDEN, WIDTH)))
-    assert places == placement.Places((), (name,), ())
-
-
-def test_what_does_not_fit_is_named_with_both_shapes(tmp_path, llama):
-    places = placement.find_places(llama, lora_of(tmp_path / "lora", (MLP.format(0, "up"), 64, WIDTH)))
-    assert places.unfit == ("model.layers.0.mlp.up_proj is 64 x 32, not 48 x 32",)
-
-
-def test_an_adapted_embedding_is_no_place_in_a_layer(tmp_path, llama):
-    places = placement.find_places(llama, lora_of(tmp_path / "lora", ("model.embed_tokens", 50, WIDTH)))
-    assert places == placement.Places((), (), ())
 
 
 def test_coordinates_that_are_not_exchangeable_are_not_permuted(tmp_path, llama):

@@ -20,13 +20,6 @@ def server(tmp_path, monkeypatch):
     return served
 
 
-def test_it_runs_every_kind_of_input_and_holds_parts_on_each(server):
-    assert server.answer({"action": "run", "given": {"seed": 4}}) == {"short": [32, 16], "long": [1, 1024]}
-    held = server.answer({"action": "hold", "given": {"parts": {"mlp 0 0": list(range(40))}}})
-    found = [(kind, each["unit"], len(each["lost"])) for kind, each in held.items()]
-    assert found == [("short", "nats", 32), ("long", "nats", 1)]
-
-
 def test_what_is_not_finite_is_a_reason(server):
     server._loaded.model.lm_head.weight.data[:] = torch.inf
     with pytest.raises(CannotRunError, match="what it says is not finite"):

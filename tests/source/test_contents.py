@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 from hf_lineage import Options, check, compare, extract, inspect
 from hf_lineage.errors import CheckpointError, NoModelError, NothingToCompare, RepositoryError
 from hf_lineage.hub.repo import RepoRef
-from hf_lineage.source.contents import MOST, counterpart, part_of, parts_of
+from hf_lineage.source.contents import MOST, counterpart, folders_of, part_of
 from tests.invoking import lineage
 from tests.models import card, edit_json, family, fine_tuned, tiny_llama
 from tests.published.steps import STEPS
@@ -161,7 +161,7 @@ def test_parts_are_bounded(hub):
     for number in range(MOST + 5):
         (hub / f"fern/many/part{number:02}").mkdir(parents=True)
         edit_json(hub / f"fern/many/part{number:02}/config.json")
-    parts = parts_of(RepoRef("fern/many", hub / "fern/many"))
+    parts = folders_of(RepoRef("fern/many", hub / "fern/many"))
     assert (len(parts.models), parts.notes) == (
         MOST,
         (f"only the first {MOST} of {MOST + 5} folders with models were judged",),

@@ -10,7 +10,7 @@ from hf_lineage.signature import cache
 from hf_lineage.signature.sample import Sample
 from hf_lineage.signature.store import encode
 from hf_lineage.source.headers import headers
-from hf_lineage.source.model import Reading
+from hf_lineage.source.model import LazySignature
 from hf_lineage.source.options import Options
 from tests.models import WEIGHTS, tiny_llama
 
@@ -48,7 +48,7 @@ def layers_of(signature):
 
 
 def test_no_layer_is_read_twice(model, reads):
-    reading = Reading(model, MLP, cached=False)
+    reading = LazySignature(model, MLP, cached=False)
     for layers in ([2], [2, 0], None, [1], None):
         reading.read(layers)
     assert set(reads.values()) == {1}
@@ -56,20 +56,20 @@ def test_no_layer_is_read_twice(model, reads):
 
 
 def test_only_the_layers_that_are_requested_are_read(model, reads):
-    assert layers_of(Reading(model, MLP, cached=False).read([1, 3])) == (1, 3)
+    assert layers_of(LazySignature(model, MLP, cached=False).read([1, 3])) == (1, 3)
     assert {name.split(".")[2] for name in reads} == {"1", "3"}
 
 
 @pytest.mark.parametrize("order", [[[3], [1], [0, 2]], [[0], None], [None], [[1, 2], [2, 3], None]])
 def test_the_signature_is_the_same_in_whatever_order_it_was_read(model, order):
-    reading = Reading(model, MLP, cached=False)
+    reading = LazySignature(model, MLP, cached=False)
     for layers in order:
         reading.read(layers)
-    assert encode(reading.read()) == encode(Reading(model, MLP, cached=False).read())
+    assert encode(reading.read()) == encode(LazySignature(model, MLP, cached=False).read())
 
 
 def test_it_is_cached_once_and_not_before_all_layers_are_read(model, writes):
-    reading = Reading(model, MLP, cached=True)
+    reading = LazySignature(model, MLP, cached=True)
     for layers in ([0], [1, 2]):
         reading.read(layers)
     assert writes == []
@@ -79,20 +79,20 @@ def test_it_is_cached_once_and_not_before_all_layers_are_read(model, writes):
 
 
 def test_one_that_is_not_to_be_cached_is_not(model, writes):
-    Reading(model, MLP, cached=False).read()
+    LazySignature(model, MLP, cached=False).read()
     assert writes == []
 
 
 def test_a_layer_that_cannot_be_read_names_the_model(model):
     (model.described.repo.folder / WEIGHTS).unlink()
     with pytest.raises(CheckpointError, match=r"^org/model: .* cannot be read: No such file or directory"):
-        Reading(model, MLP, cached=False).read([0])
+        LazySignature(model, MLP, cached=False).read([0])
 
 
 def test_the_last_sample_is_kept_and_no_other(model, monkeypatch):
     taken = []
-    monkeypatch.setattr(Reading, "_sampled", lambda _self, *asked: taken.append(asked) or object())
-    reading = Reading(model, MLP, cached=False)
+    monkeypatch.setattr(LazySignature, "_sampled", lambda _self, *asked: taken.append(asked) or object())
+    reading = LazySignature(model, MLP, cached=False)
     first = reading.sampled(("mlp",), (0, 1), Sample(0))
     assert reading.sampled(("mlp",), (0, 1), Sample(0)) is first
     assert reading.sampled(("mlp",), (0, 1), Sample(1)) is not first

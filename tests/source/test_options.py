@@ -1,5 +1,3 @@
-import dataclasses
-
 import pytest
 
 from hf_lineage import Options
@@ -40,7 +38,3 @@ def test_what_is_out_of_range_or_does_not_go_together_is_refused(options, messag
 def test_as_many_permutations_are_drawn_as_alpha_takes_after_the_correction(analyses, drawn):
     assert Options(permutations=50).criteria(analyses=analyses).permutations_at_first() == drawn
     assert analyses / (drawn + 1) <= 0.01
-
-
-def test_they_are_one_flat_record_that_is_named_by_keywords():
-    assert all(field.kw_only for field in dataclasses.fields(Options))

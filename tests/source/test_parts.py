@@ -8,9 +8,8 @@ from hf_lineage.architecture.tables import registry_table
 from hf_lineage.errors import LineageError, NothingToCompare
 from hf_lineage.hub.repo import resolve
 from hf_lineage.source.config import described
-from hf_lineage.source.contents import fitting_part
 from hf_lineage.source.headers import headers
-from hf_lineage.source.parts import PARTS, Parts, part_named, parts_of_class, parts_of_model
+from hf_lineage.source.parts import PARTS, Parts, fitting_part, part_named, parts_of_class, parts_of_model
 from tests import parts as derived
 from tests.long import LONG, first_of
 from tests.models import edit_json, spoil, tiny_llama

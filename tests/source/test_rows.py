@@ -1,13 +1,15 @@
-"""Some rows of all tensors that two models both name and store as they are, and of none that would be downloaded."""
+"""Rows of matrices, whichever way round they are stored, by themselves and beside those of another model."""
 
+import numpy as np
 import pytest
 
 from hf_lineage import Options
+from hf_lineage.checkpoint.rounding import DIGITS
 from hf_lineage.signature.sample import Sample
 from hf_lineage.source import rows as rows_module
 from hf_lineage.source.locate import located
 from hf_lineage.source.model import open_model
-from hf_lineage.source.rows import rows_beside
+from hf_lineage.source.rows import bits_of, digits_of, matrix, rows_beside, rows_of
 from tests.models import EXAMPLES
 
 OPTIONS = Options(seed=0)
@@ -51,3 +53,28 @@ def test_nothing_is_downloaded_where_that_is_not_asked_for(online, fetch):
     for name in (BASE, CHILD):
         online.publish(name, EXAMPLES / name)
     assert bool([*rows_beside(opened(BASE), opened(CHILD), 0, fetch=fetch)]) is fetch
+
+
+def first_mlp(name):
+    model = opened(EXAMPLES / name)
+    return model, model.opened.layout.branches["mlp"][0][0]
+
+
+def test_a_matrix_is_out_by_in_and_some_rows_are_those_of_the_whole():
+    for name, units in (("acme/llama-base", 256), ("acme/gpt2-base", 384)):
+        model, one = first_mlp(name)
+        whole = matrix(model, one.slots["up"], ())
+        assert whole.shape == (units, 96)
+        np.testing.assert_array_equal(matrix(model, one.slots["up"], (slice(3, 5), slice(9, 10))), whole[[3, 4, 9]])
+
+
+def test_small_matrices_are_read_whole_and_of_a_sample_the_rows_that_it_holds():
+    model, one = first_mlp("acme/llama-base")
+    assert rows_of(model, "up", one, 0, Sample(0), sampled=False) == ()
+    assert all(run.stop <= 256 for run in rows_of(model, "up", one, 0, Sample(0), sampled=True))
+
+
+def test_digits_are_those_of_the_file():
+    model, one = first_mlp("acme/llama-base")
+    assert digits_of(model.opened.checkpoint, one.slots["up"].tensor) == DIGITS["BF16"]
+    assert bits_of(model.opened.checkpoint, one.slots["up"].tensor) == 0

@@ -18,7 +18,7 @@ from benchmarks.paper.parts.adapters import Family, Workshop, load
 from benchmarks.paper.parts.disguises import digest
 from benchmarks.paper.parts.folders import rotate
 from benchmarks.paper.parts.language import Model, Schedule, train
-from hf_lineage.checking.units import shown
+from hf_lineage.checking.units import compare_by_units
 from hf_lineage.evidence.unit_comparison import TOKEN, Test
 from hf_lineage.hub.repo import resolve
 from hf_lineage.source.headers import Opened, headers
@@ -48,7 +48,7 @@ def seen(workshop: Workshop, base: Path, candidate: Path, permutations: int) -> 
 
     def measure() -> dict[str, Any]:
         layers = [range(opened(candidate).layout.layers)]
-        framed = shown(opened(base), opened(candidate), layers, TOKEN, Test(permutations, seed=0))
+        framed = compare_by_units(opened(base), opened(candidate), layers, TOKEN, Test(permutations, seed=0))
         order = framed.order
         z = dict(order.z) if order else {}
         return asdict(Seen(framed.inherited.share, order.p_value if order else 1.0, z, framed.frame.name))

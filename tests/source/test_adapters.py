@@ -56,7 +56,7 @@ def test_a_card_declares_the_base_of_an_adapter_that_has_no_configuration(hub, t
 
 
 def test_the_model_of_a_pipeline_may_be_named_by_itself(hub):
-    (row,) = compare(str(hub / "acme" / "pictures" / "unet"), str(hub / "fern" / "flat")).rows
+    (row,) = compare(str(hub / "acme" / "pictures" / "unet"), str(hub / "fern" / "flat"), OPTIONS).rows
     assert row.verdict.label == "VERIFIED adapter"
 
 
@@ -64,7 +64,7 @@ def test_of_a_file_for_several_models_each_is_judged_on_its_own(hub, tmp_path):
     tensors = load_file(hub / "fern" / "flat" / "style.safetensors")
     tensors |= {"lora_te_x.lora_down.weight": torch.ones(2, 4), "lora_te_x.lora_up.weight": torch.ones(4, 2)}
     save_file(tensors, tmp_path / "both.safetensors")
-    rows = {row.part: row.verdict for row in compare(str(hub / "acme" / "pictures"), str(tmp_path)).rows}
+    rows = {row.part: row.verdict for row in compare(str(hub / "acme" / "pictures"), str(tmp_path), OPTIONS).rows}
     assert rows["both.safetensors"].label == "VERIFIED adapter"
     assert rows["both.safetensors: text_encoder"].code == "unsupported"
     assert "has no folder text_encoder" in rows["both.safetensors: text_encoder"].reason
@@ -170,7 +170,7 @@ def test_an_adapter_that_is_damaged_hides_no_other(several):
 
 def test_of_very_many_adapters_some_are_judged_and_the_others_are_said(several, monkeypatch):
     base, root = several
-    monkeypatch.setattr("hf_lineage.checking.adapter_repository.MOST", 2)
+    monkeypatch.setattr("hf_lineage.source.contents.MOST", 2)
     *judged, others = check(str(root), [str(base)]).rows
     assert [row.part for row in judged] == ["a", "b"]
     assert (others.verdict.code, others.verdict.reason) == (
