@@ -7,7 +7,7 @@ from hf_lineage import Options
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import evaluate
 from hf_lineage.evidence.relation import Means
-from hf_lineage.index.build import gather, indexed, together
+from hf_lineage.index.build import gather, together
 from hf_lineage.index.tree import Mark, grow
 from tests.blends import BASE, B, blended
 from tests.models import EXAMPLES, WEIGHTS, card, fine_tuned, tiny_llama
@@ -42,15 +42,6 @@ def test_a_folder_by_two_names_is_one_model_and_the_base_of_who_declares_it(tmp_
         ("./base", "./child-2", Mark.MEASURED),
         ("org/base", "./child-2", Mark.DECLARED),
     }
-
-
-def test_models_of_an_index_have_signatures_alone(catalogue):
-    of_index = indexed(catalogue, "mlp")
-    assert {member.claims for member in of_index.members} == {()}
-    both = together(gather(MODELS[:2], HUB), of_index)
-    names = [member.name for member in both.members]
-    assert len(names) == len(set(names)) == len(both.opened) == 8
-    assert both.members[0].claims == () != both.members[1].claims
 
 
 def test_the_weights_of_a_blend_tell_its_parents_until_they_are_gone(tmp_path):

@@ -114,16 +114,6 @@ def test_roles_packed_by_turns_are_taken_apart_by_row_and_by_key_head():
         assert equal(product(found, stored, path), product(model(MLP | {"gate": "gate"}), stored, path))
 
 
-def test_with_one_key_head_by_turns_and_one_after_the_other_are_the_same():
-    stored = weights(k=random(SIZE, WIDTH), v=2 * random(SIZE, WIDTH))
-    stored["qkv"] = np.concatenate([stored["q"], stored["k"], stored["v"]])
-    roles = {"qkv": ["query", "key", "value"]}
-    by_turns = model(attention={"interleaved": roles, "output": "o"})
-    in_order = model(attention={"packed": roles, "output": "o"})
-    for path in ("value_output", "query_key"):
-        assert np.array_equal(product(by_turns, stored, path), product(in_order, stored, path))
-
-
 def test_matrices_stored_in_out_give_the_same_products():
     stored = weights()
     turned = {name: tensor.T if tensor.ndim == 2 else tensor for name, tensor in stored.items()}
@@ -212,22 +202,6 @@ def test_what_reads_a_latent_is_multiplied_with_what_makes_it(recipe):
         written += stored["o"][:, head * VALUE : (head + 1) * VALUE] @ rows[OWN:]
     assert equal(product(model(attention=LATENT), stored, "query_key", recipe), scores)
     assert equal(product(model(attention=LATENT), stored, "value_output", recipe), written)
-
-
-def test_a_head_is_one_part_whatever_it_reads():
-    found = branch(model(attention=LATENT), latents(), "query_key")
-    assert [term.part for term in found] == [OWN + SHARED]
-    assert [term.part for term in branch(model(attention=LATENT), latents(), "value_output")] == [VALUE]
-
-
-def test_values_may_have_another_size_than_queries():
-    stored = weights(v=random(2 * 2, WIDTH), o=random(WIDTH, HEADS * 2))
-    by_hand = sum(
-        stored["o"][:, head * 2 : (head + 1) * 2] @ stored["v"][value * 2 : (value + 1) * 2]
-        for head, value in enumerate([0, 0, 1, 1])
-    )
-    assert equal(product(model(), stored, "value_output"), by_hand)
-    assert equal(product(model(), stored, "query_key"), product(model(), weights(), "query_key"))
 
 
 def test_a_gate_on_attention_is_claimed_and_not_multiplied():
