@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.evidence import p_values as permutations
-from hf_lineage.evidence.p_values import Draws, Scale
+from hf_lineage.evidence.p_values import Draws
 from hf_lineage.evidence.permutation import Tried
 from hf_lineage.evidence.symmetry import Numbers, orders_within, strata_of
 from hf_lineage.signature.recipe import Array, Vector, random_stream
@@ -151,11 +151,10 @@ def order_test(layers: Sequence[Matched], first: int, seed: int) -> UnitOrder | 
     replicates = _Replicates(layers, seed)
     draws = {name: Draws(replicates.draw(name)) for name in names}
     alone = {name: Tried.draw(drawn, first).p_value for name, drawn in draws.items()}
-    first_few = {name: np.array([one[number] for number in range(permutations.SCALE)]) for name, one in draws.items()}
     p_values = permutations.step_down(draws, alone, first) if len(draws) > 1 else alone
     return UnitOrder(
         {name: drawn.observed for name, drawn in draws.items()},
-        {name: float(Scale.estimate(few).standardised(draws[name].observed)) for name, few in first_few.items()},
+        {name: float(drawn.scale.standardised(drawn.observed)) for name, drawn in draws.items()},
         min(p_values.values()),
         replicates.drawn,
     )

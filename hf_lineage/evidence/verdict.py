@@ -8,21 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from hf_lineage.errors import printable
 from hf_lineage.evidence.comparison import Comparison
 from hf_lineage.evidence.executed import Executed
 from hf_lineage.evidence.inherited import Inherited
-from hf_lineage.evidence.p_values import Null, deciding
-from hf_lineage.evidence.permutation import PermutationNull
+from hf_lineage.evidence.p_values import EmpiricalNull
+from hf_lineage.evidence.permutation import Null, PermutationNull, deciding
 from hf_lineage.signature.values import Sampled
 
 if TYPE_CHECKING:
     from hf_lineage.evidence import unit_comparison
     from hf_lineage.evidence.equal_numbers import EqualNumbers
     from hf_lineage.evidence.executed import Strict
-    from hf_lineage.evidence.p_values import EmpiricalNull
     from hf_lineage.lora import gradient_alignment
 
 
@@ -83,8 +82,7 @@ class Evidence:
     @property
     def empirical(self) -> EmpiricalNull | None:
         """The empirical null; None if no independent models were named."""
-        others = (null for null in self.nulls if not isinstance(null, PermutationNull))
-        return cast("EmpiricalNull | None", next(others, None))
+        return next((null for null in self.nulls if isinstance(null, EmpiricalNull)), None)
 
     @property
     def strength(self) -> tuple[float, float]:
