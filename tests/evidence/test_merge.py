@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hf_lineage.checkpoint.rounding import DIGITS, rounded, spacing
-from hf_lineage.evidence.merge import ALIKE, FEWEST, OTHER_ORDER, PARTS, Share, Stored, inner_products, shares_of
+from hf_lineage.evidence.merge import ALIKE, FEWEST, OTHER_ORDER, Stored, inner_products, shares_of
 
 LAYERS, SUMS, COLUMNS = 6, 16, 40
 
@@ -142,11 +142,6 @@ def test_a_parent_that_is_like_no_layer_has_a_reason():
     assert values(found)[:2] == pytest.approx([0.5, 0.5], abs=1e-3)
 
 
-def test_a_share_whose_interval_is_wide_is_not_clear():
-    assert not Share(0.3, 0.0, 0.6, {}, detected=True).clear
-    assert Share(0.3, 0.2, 0.4, {}, detected=True).clear
-
-
 BF16 = DIGITS["BF16"]
 
 RANDOM = np.random.default_rng(0)
@@ -160,17 +155,6 @@ def near(size):
 
 def products(*parents, model):
     return inner_products(3, "mlp", [*enumerate(map(Stored, parents))], Stored(model, BF16, spacing(model, BF16)))
-
-
-def test_inner_products_are_of_the_first_parent_and_of_all_differences_from_it():
-    a, b = near(0.5), near(0.5)
-    one = inner_products(3, "mlp", [(4, Stored(BASE_matrices)), (7, Stored(a))], Stored(b))
-    assert (one.layer, one.active, one.grams.shape) == (3, (4, 7), (PARTS, 3, 3))
-    rows = np.stack([BASE_matrices.ravel(), (a - BASE_matrices).ravel(), (b - BASE_matrices).ravel()]).astype(
-        np.float64
-    )
-    assert one.gram == pytest.approx(rows @ rows.T)
-    assert one.rounding is None
 
 
 def test_numbers_in_which_the_parents_differ_by_less_than_the_format_tells_are_left_out():
