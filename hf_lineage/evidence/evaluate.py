@@ -10,7 +10,7 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.equal_numbers import EqualNumbers
 from hf_lineage.evidence.executed import Executed
-from hf_lineage.evidence.inherited import Inherited, together
+from hf_lineage.evidence.inherited import together
 from hf_lineage.evidence.measure import measure
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.signature.values import Signature
@@ -60,9 +60,13 @@ def downgrade(outcome: Verdict, code: Code, reasons: Iterable[str]) -> Verdict:
     """Return a verdict with these reasons, and with another code if it was verified; unchanged if not RELATED."""
     if not outcome.is_related:
         return outcome
-    by_path = {path: _downgraded(single, code) for path, single in outcome.by_path.items()}
+
+    def lower(single: Verdict) -> Verdict:
+        return replace(single, code=code if single.verified else single.code, accepted=False)
+
+    by_path = {path: lower(single) for path, single in outcome.by_path.items()}
     reason = "; ".join(filter(None, (outcome.reason, *reasons)))
-    return replace(_downgraded(outcome, code), reason=reason, by_path=by_path)
+    return replace(lower(outcome), reason=reason, by_path=by_path)
 
 
 def unaccounted(names: Sequence[str], compared: str = "") -> Iterator[str]:
@@ -89,10 +93,6 @@ def with_run(outcome: Verdict, executed: Executed) -> Verdict:
     """Return a verdict with the run of the model, not verified where that failed, or uses nothing that is inherited."""
     why = executed.problem or (executed.unused if outcome.verified else "")
     return replace(downgrade(outcome, Code.UNUSED, [why]) if why else outcome, executed=executed)
-
-
-def _downgraded(outcome: Verdict, code: Code) -> Verdict:
-    return replace(outcome, code=code if outcome.verified else outcome.code, accepted=False)
 
 
 def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
@@ -149,18 +149,12 @@ def kind_of(measured: Evidence, criteria: Criteria) -> Verdict:
         )
     if inherited.least > criteria.min_share:
         return as_related(Code.INHERITED, "", criteria)
-    candidate = measured.layers[1]
-    layers = [candidate[row] for row in inherited.layers]
-    if layers or inherited.share > CHANCE:
-        return as_related(Code.PART, _in_part(inherited, layers), criteria)
-    return as_related(
-        Code.EMBEDDING, f"{inherited.share:.0%} of what its units write is inherited: {SHARED_BASIS}", criteria
-    )
-
-
-def _in_part(inherited: Inherited, layers: list[int]) -> str:
+    share, layers = inherited.share, [measured.layers[1][row] for row in inherited.layers]
+    written = f"{share:.0%} of what its units write is inherited"
+    if not layers and share <= CHANCE:
+        return as_related(Code.EMBEDDING, f"{written}: {SHARED_BASIS}", criteria)
     where = f"in {named(layers)}" if layers else ALIKE_IN_ALL if inherited.is_even else "in no layer more than half"
-    return f"{inherited.share:.0%} of what its units write is inherited, {where}"
+    return as_related(Code.PART, f"{written}, {where}", criteria)
 
 
 def judge_equal(measured: EqualNumbers, before: Verdict, criteria: Criteria) -> Verdict | None:

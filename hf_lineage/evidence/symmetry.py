@@ -32,8 +32,6 @@ TILES = {"permutations": 16, "signs": BATCHES[1]}
 """Elements of each half whose scores a thread computes at a time."""
 SMALL = 2**15
 """Numbers of A's blocks below which a tile takes no longer than handing it to a thread."""
-ALIGNED = 4
-"""float32 numbers of 16 bytes."""
 GATHERED = 2**17
 """Numbers that a thread gathers at a time: as many as the processor's cache holds."""
 Cosines = Callable[[NDArray[np.int64]], Array]
@@ -66,8 +64,8 @@ def _under_permutations(own: Array, fixed: Array, by_number: bool) -> Cosines:
     a permutation that changes nothing gives the observed score to the last bit.
     """
     size, both = own.shape[1], (own, _units(_centred(fixed)))
-    # Zeros fill rows up to whole 16 bytes, which NumPy gathers several times faster.
-    ours, theirs = (np.pad(one, ((0, -len(one) % ALIGNED), (0, 0), (0, 0))).reshape(-1, size**2) for one in both)
+    # Zeros fill rows up to whole 16 bytes, four numbers, which NumPy gathers several times faster.
+    ours, theirs = (np.pad(one, ((0, -len(one) % 4), (0, 0), (0, 0))).reshape(-1, size**2) for one in both)
     by_place, rows = ours.T.copy(), theirs.T.copy()
     step = max(1, GATHERED // (len(theirs) * max(TILES["permutations"], len(ours))))
 
@@ -145,8 +143,7 @@ def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int)
             similarities = paired * alike
             rows, columns = np.array([assign(one) for one in similarities * gates]).swapaxes(0, 1)
             paired = similarities[np.arange(len(drawn))[:, None], rows, columns]
-        means: list[float] = paired.mean(axis=1).tolist()
-        return means
+        return list(map(float, paired.mean(axis=1)))
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         over = map if a.corner.size < SMALL else pool.map
@@ -170,8 +167,7 @@ def _centred(blocks: Array) -> Array:
 def _units(blocks: Array) -> Array:
     """Return every block (L, m, m) over its Frobenius norm; a zero block stays zero."""
     norms = np.linalg.norm(blocks, axis=(1, 2), keepdims=True)
-    units: Array = np.divide(blocks, norms, out=np.zeros_like(blocks), where=norms > 0)
-    return units
+    return np.asarray(np.divide(blocks, norms, out=np.zeros_like(blocks), where=norms > 0))
 
 
 def elements(half: str, size: int, count: int, seed: int) -> Iterator[NDArray[np.int64]]:

@@ -14,7 +14,7 @@ Heath and Wahba 1979): the noisier the rows, the larger it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature.arrays import mirror
 from hf_lineage.signature.recipe import Array, signs
-from hf_lineage.signature.sample import runs
+from hf_lineage.signature.sample import indices, runs
 
 RIDGES = 1e-3, 1e-2
 """The values of ε to choose from. Larger ones leave so few directions that independent units agree."""
@@ -47,7 +47,12 @@ def prepare_rows(rows: Array) -> None:
 
     Raise NothingToCompare where they are not finite.
     """
-    _bring_to_length_one(rows)
+    largest = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0))[:, None]
+    if not np.isfinite(largest).all() or not largest.any():
+        raise NothingToCompare("the rows of its tokens are zero or not finite")
+    np.divide(rows, largest, out=rows, where=largest > 0)
+    lengths = np.sqrt(np.vecdot(rows, rows))[:, None]
+    np.divide(rows, lengths, out=rows, where=lengths > 0)
     rows -= rows.mean(axis=0)
 
 
@@ -151,15 +156,6 @@ class RidgeFactor(NamedTuple):
         return solved
 
 
-def _bring_to_length_one(rows: Array) -> None:
-    largest = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0))[:, None]
-    if not np.isfinite(largest).all() or not largest.any():
-        raise NothingToCompare("the rows of its tokens are zero or not finite")
-    np.divide(rows, largest, out=rows, where=largest > 0)
-    lengths = np.sqrt(np.vecdot(rows, rows))[:, None]
-    np.divide(rows, lengths, out=rows, where=lengths > 0)
-
-
 def seen_through(width: int) -> Array:
     """Return the identity or, of a wide stream, random signs (s, width) that leave inner products as they are."""
     if width <= SEEN:
@@ -183,8 +179,7 @@ def drawn_tokens(shared: int, widths: Sequence[int]) -> Numbers:
     wanted = max(LEAST_TOKENS * widest, min(MOST_TOKENS * widest, FEW))
     if shared <= wanted:
         return np.arange(shared)
-    parts = runs(shared, wanted, SIDE_BY_SIDE, f"tokens {shared} {wanted}")
-    return np.concatenate([np.arange(part.start, part.stop) for part in parts])
+    return indices(runs(shared, wanted, SIDE_BY_SIDE, f"tokens {shared} {wanted}"))
 
 
 def read_token_rows(checkpoint: Checkpoint, name: str, numbers: Numbers) -> Array:
@@ -197,13 +192,7 @@ def read_token_rows(checkpoint: Checkpoint, name: str, numbers: Numbers) -> Arra
         whole = np.asarray(checkpoint.read(name))[numbers]
         return single(whole)
     ascending, places = np.unique(numbers, return_inverse=True)
-    pieces = [stored.tensor.rows(run) for run in _consecutive(ascending)]
+    parts = np.split(ascending, np.flatnonzero(np.diff(ascending) > 1) + 1)  # of consecutive numbers
+    pieces = [stored.tensor.rows(slice(int(part[0]), int(part[-1]) + 1)) for part in parts]
     rows = single(checkpoint.read_pieces(name, pieces))
     return rows if len(rows) == len(places) and bool((np.diff(places) > 0).all()) else rows[places]
-
-
-def _consecutive(numbers: Numbers) -> Iterator[slice]:
-    """Yield ascending numbers as slices."""
-    breaks = np.flatnonzero(np.diff(numbers) > 1) + 1
-    for run in np.split(numbers, breaks):
-        yield slice(int(run[0]), int(run[-1]) + 1)
