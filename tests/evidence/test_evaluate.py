@@ -12,7 +12,6 @@ from hf_lineage.evidence.evaluate import (
     judge,
     judge_merge,
     judge_path,
-    kind_of,
     reserved,
 )
 from hf_lineage.evidence.executed import Executed, Strict
@@ -118,12 +117,6 @@ KINDS = {
 @pytest.mark.parametrize(("shares", "kind", "reason"), KINDS.values(), ids=KINDS)
 def test_in_which_way_models_are_related_is_told_by_their_units(shares, kind, reason):
     assert judge_path(evidence(shares=shares), USUAL) == Verdict(kind, reason)
-
-
-def test_what_is_verified_lies_above_the_share_with_its_whole_interval():
-    verified, doubtful = (evidence(inherited=inheriting(*[0.6] * 4, error=error)) for error in (0.09, 0.11))
-    assert kind_of(verified, USUAL).code is Code.INHERITED
-    assert kind_of(doubtful, USUAL).code is Code.PART
 
 
 EXITS = [
@@ -245,8 +238,3 @@ def test_a_reservation_lets_nothing_be_verified_and_nothing_contradicted(outcome
     undecided = reserved(outcome, ("a setting is unknown", "a tensor is missing", "a setting is unknown"))
     assert (undecided.word, undecided.reason) == ("UNDECIDED", "a setting is unknown; a tensor is missing")
     assert reserved(outcome, ()) is outcome
-
-
-def test_a_reservation_leaves_other_verdicts_as_they_are():
-    outcome = Verdict(Code.NO_BASE, "it is gated")
-    assert reserved(outcome, ("a setting is unknown",)) is outcome

@@ -179,13 +179,6 @@ def test_several_paths_of_a_model_against_itself_reach_the_smallest_p(independen
     assert {null.correction for null in nulls.values()} == {"Westfall and Young 1993"}
 
 
-def test_a_part_of_the_paths_has_its_part_of_alpha():
-    null = made(1.0, np.zeros(99), first=99, by_maximum=0.03, part=2 / 3)
-    assert null.p_over_paths == pytest.approx(0.045)
-    assert null.correction == "Westfall and Young 1993, Bonferroni"
-    assert replace(null, by_maximum=0.9).p_over_paths == 1.0
-
-
 def test_a_score_that_is_no_number_is_not_significant():
     for observed in (float("nan"), -float("inf")):
         null = made(observed, np.zeros(99), first=99)

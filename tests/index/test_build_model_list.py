@@ -51,10 +51,3 @@ def test_the_weights_of_a_blend_tell_its_parents_until_they_are_gone(tmp_path):
     (folder / WEIGHTS).unlink()
     assert gathered.blend(0, (1, 2)) is None
     assert together(gather([], HUB), replace(gathered, opened=(None,) * 3)).blend(0, (1, 2)) is None
-
-
-def test_one_that_was_trained_on_lies_between_two_others_and_is_no_blend(tmp_path):
-    folder = fine_tuned(blended(tmp_path / "rio", {BASE: 0.43, B: 0.57}), tmp_path / "trained", noise=0.005)
-    gathered = gather([str(folder), BASE, B], HUB)
-    tree = grow(gathered.members, "mlp", Criteria(permutations=99), blends=gathered.blend)
-    assert not any("blend" in edge.seen for edge in tree.edges)

@@ -164,26 +164,11 @@ def test_a_size_is_what_accelerate_takes_it_for(driver, monkeypatch, size):
     assert budgets(size) == {"cpu": convert_file_size_to_int(size)}
 
 
-@pytest.mark.parametrize(
-    "size",
-    [
-        "much",
-        "-1GiB",
-        "0GB",
-        "0.1e-9GB",
-        "GiB",
-        "12",
-        "8G",
-        "8B",
-        "8TB",
-        "8GiB ",
-        "8\u0130B",
-        "8\u212aB",
-        "infGB",
-        "nanGB",
-        "1e999GB",
-    ],
-)
+NO_SIZES = ["much", "-1GiB", "0GB", "0.1e-9GB", "GiB", "12", "8G", "8B", "8TB", "8GiB "]
+NO_SIZES += ["8\u0130B", "8\u212aB", "infGB", "nanGB", "1e999GB"]
+
+
+@pytest.mark.parametrize("size", NO_SIZES)
 def test_a_budget_that_is_no_size_is_refused(size):
     with pytest.raises(OptionError, match="is not a size; write a size such as 8GiB or"):
         budgets(size)

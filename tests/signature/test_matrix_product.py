@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hf_lineage.signature import matrix_product
 from hf_lineage.signature.matrix_product import Probes, row_norms
-from tests.terms import EXACT, WIDTH, branch, random
+from tests.terms import EXACT, WIDTH, random
 
 
 def lengths(rows):
@@ -27,16 +26,6 @@ def test_the_norm_of_a_row_without_weight_is_zero_and_of_one_that_is_not_finite_
     zero, infinite, nothing = row_norms(rows).tolist()
     assert (zero, infinite) == (0.0, np.inf)
     assert np.isnan(nothing)
-
-
-@pytest.mark.parametrize("size", [1, 3, 64])
-def test_tiles_hold_every_unit_once_and_whole_parts(monkeypatch, size):
-    monkeypatch.setattr(matrix_product, "TILE", size * WIDTH)
-    (heads,) = branch(hidden=12, part=3)
-    tiles = [(tile.units, tile.out.copy()) for tile in heads.tiles()]
-    assert [unit for units, _ in tiles for unit in range(12)[units]] == list(range(12))
-    assert all(len(range(12)[units]) % 3 == 0 for units, _ in tiles)
-    np.testing.assert_array_equal(np.concatenate([out for _, out in tiles]), heads.writer.mT)
 
 
 @pytest.mark.parametrize("count", [None, 3])

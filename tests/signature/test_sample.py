@@ -146,31 +146,10 @@ def test_all_units_on_all_coordinates_are_the_whole_branch(llama):
     assert some.sampled == Sampled(HIDDEN, HIDDEN, WIDTH, WIDTH)
 
 
-def test_units_weigh_about_as_much_on_some_coordinates_as_on_all(llama, monkeypatch):
-    monkeypatch.setattr(sampling, "OF_ALL_UNITS", 64)
-    some, whole = seen(llama, draw=ALL), extract_paths(*opened(llama), EXACT, ["mlp"])["mlp"]
-    ratios = [one.weight / other.weight for one, other in zip(some.units, whole.units, strict=True)]
-    assert np.median(ratios) == pytest.approx(1, abs=0.02)
-    assert np.std(ratios) < 0.25
-
-
 def test_all_units_show_what_was_reordered_and_a_few_do_not(llama, tmp_path):
     other = shuffled(llama, tmp_path / "shuffled")
     assert compare_paths(seen(llama, draw=ALL), seen(other, draw=ALL)).score == pytest.approx(1, abs=1e-4)
     assert abs(compare_paths(seen(llama), seen(other)).score) < 0.2
-
-
-def test_of_all_units_a_layer_is_compared_with_every_other(llama, tmp_path):
-    def turned(tensors):
-        for name in [name for name in tensors if ".layers.0." in name]:
-            other = name.replace(".layers.0.", ".layers.2.")
-            tensors[name], tensors[other] = tensors[other], tensors[name]
-
-    comparison = compare_paths(
-        *(seen(one, draw=ALL) for one in (llama, spoil(shuffled(llama, tmp_path / "b"), turned)))
-    )
-    assert comparison.assignment.tolist() == [2, 1, 0]
-    assert comparison.score == pytest.approx(1, abs=1e-4)
 
 
 def test_of_all_units_no_more_than_a_piece_of_a_matrix_is_in_memory(llama, monkeypatch):

@@ -154,27 +154,6 @@ def edited(stored, change=lambda arrays: None, **provenance):
     save_file(arrays, stored, metadata={"signature": json.dumps(said)})
 
 
-@pytest.mark.parametrize(
-    ("provenance", "message"),
-    [
-        ({"version": 99}, "has format version 99, not 4; extract it again"),
-        ({"layers": 3}, "mlp.sketch has shape (2, 32, 32), but its recipe needs (3, 32, 32)"),
-        ({"width": 64}, "mlp.sketch has shape (2, 32, 32), but its recipe needs (2, 64, 64)"),
-        ({"layers": 0}, "cannot be read as a signature: Expected `int` >= 1"),
-        ({"width": -1}, "cannot be read as a signature: Expected `int` >= 2"),
-        ({"width": "wide"}, "cannot be read as a signature: Expected `int`, got `str`"),
-        ({"paths": ["nose"]}, "cannot be read as a signature: its paths are 'nose', not some of mlp, mlp_gate, "),
-        ({"paths": ["mlp", "mlp"]}, "cannot be read as a signature: its paths are 'mlp', 'mlp', not some of mlp, "),
-        ({"sections": 7}, "cannot be read as a signature: Expected `object`, got `int`"),
-        ({"surplus": 1}, "cannot be read as a signature: Object contains unknown field `surplus`"),
-        ({"recipe": {}}, "cannot be read as a signature: Object missing required field `name`"),
-    ],
-)
-def test_what_it_says_of_itself_has_to_be_true(hub, stored, provenance, message):
-    edited(stored, **provenance)
-    assert message in lineage("compare", stored, hub / "fern/child").error
-
-
 def test_what_a_later_version_adds_to_it_is_left_alone(hub, stored, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     asked = ("--format", "json", "--seed", "0")
@@ -216,6 +195,16 @@ def test_its_numbers_have_to_be_usable(hub, stored, part, value, message):
 @pytest.mark.parametrize(
     ("provenance", "message"),
     [
+        ({"version": 99}, "has format version 99, not 4; extract it again"),
+        ({"layers": 3}, "mlp.sketch has shape (2, 32, 32), but its recipe needs (3, 32, 32)"),
+        ({"width": 64}, "mlp.sketch has shape (2, 32, 32), but its recipe needs (2, 64, 64)"),
+        ({"layers": 0}, "cannot be read as a signature: Expected `int` >= 1"),
+        ({"width": -1}, "cannot be read as a signature: Expected `int` >= 2"),
+        ({"width": "wide"}, "cannot be read as a signature: Expected `int`, got `str`"),
+        ({"paths": ["nose"]}, "cannot be read as a signature: its paths are 'nose', not some of mlp, mlp_gate, "),
+        ({"sections": 7}, "cannot be read as a signature: Expected `object`, got `int`"),
+        ({"surplus": 1}, "cannot be read as a signature: Object contains unknown field `surplus`"),
+        ({"recipe": {}}, "cannot be read as a signature: Object missing required field `name`"),
         ({"layers": 30_000_000}, "cannot be read as a signature: Expected `int` <= 1024"),
         ({"layers": 2**40}, "cannot be read as a signature: Expected `int` <= 1024"),
         ({"layers": 1024}, "mlp.sketch has shape (2, 32, 32), but its recipe needs (1024, 32, 32)"),
@@ -238,7 +227,7 @@ def test_its_numbers_have_to_be_usable(hub, stored, part, value, message):
     ],
 )  # fmt: skip
 def test_what_it_says_is_bounded_before_anything_of_that_size_is_made(hub, stored, provenance, message):
-    if provenance.get("width", 0) > 10**4000:
+    if provenance.get("width") == 10**5000:
         sys.set_int_max_str_digits(6000)
     edited(stored, **provenance)
     sys.set_int_max_str_digits(4300)

@@ -7,13 +7,10 @@ from scipy.stats import ortho_group
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub.repo import resolve
 from hf_lineage.signature.token_coordinates import (
-    SEEN,
     check_span,
-    drawn_tokens,
     fit_tokens,
     prepare_rows,
     read_token_rows,
-    seen_through,
 )
 from hf_lineage.source.headers import headers
 from tests.models import tiny_llama
@@ -124,22 +121,6 @@ def test_a_stream_with_coordinates_that_are_never_used_is_seen_if_the_other_is_a
     assert prepared(wide, 32).shape[1] == 96
     with pytest.raises(NothingToCompare):
         prepared(wide, 96)
-
-
-def test_wide_streams_are_seen_through_fewer_random_sums():
-    assert np.array_equal(seen_through(64), np.eye(64))
-    through = seen_through(2000)
-    assert through.shape == (SEEN, 2000)
-    units = RANDOM.standard_normal((2, 2000)) / 2000**0.5
-    assert abs(np.vecdot(*(units @ through.T)) - np.vecdot(*units)) < 0.3
-
-
-def test_tokens_are_drawn_in_runs_and_are_the_same_for_everybody():
-    chosen = drawn_tokens(100_000, (512, 768))
-    assert np.array_equal(chosen, drawn_tokens(100_000, (512, 768)))
-    assert 4 * 768 <= len(chosen) < 4 * 768 + 64
-    assert (np.diff(chosen) > 1).sum() < 60
-    assert np.array_equal(drawn_tokens(300, (64, 64)), np.arange(300))
 
 
 def test_only_the_rows_that_are_asked_for_are_read(tmp_path):

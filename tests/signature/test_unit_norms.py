@@ -44,19 +44,6 @@ def units(part=1, hidden=8):
     return measured_units(term)[0]
 
 
-@pytest.mark.parametrize("part", [1, 4])
-def test_every_part_is_scaled_by_its_own_factor(part):
-    before, after = units(part), units(part)
-    factors = np.arange(1, 8 // part + 1) / 2
-    after.scale(factors)
-    np.testing.assert_allclose(after.norm, before.norm * factors)
-    each = np.repeat(factors.astype(np.float32), part)
-    for name in SCALED:
-        value = getattr(before, name)
-        expected = value * (each[:, None] if value.ndim > 1 else each)
-        np.testing.assert_allclose(getattr(after, name), expected, rtol=1e-6, err_msg=name)
-
-
 def test_a_part_that_is_shut_adds_nothing_though_it_is_too_large_for_float32():
     found = units()
     for name in SCALED:

@@ -25,21 +25,6 @@ EYE = np.eye(32, dtype=np.float32)
 
 
 @pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2])
-def test_units_are_over_the_norm_of_their_whole_rows(tmp_path, make):
-    model = headers(resolve(str(make(tmp_path / "model"))))
-    rows = unit_rows(model.checkpoint, model.layout, [1], View(EYE[:8]))
-    assert list(rows) == [1]
-    whole = unit_rows(model.checkpoint, model.layout, [1], View(EYE))[1]
-    assert np.allclose(np.linalg.norm(whole.inner, axis=1), 1, atol=1e-5)
-    assert np.allclose(rows[1].outer, whole.outer[:, :8], atol=1e-6)
-    assert whole.finite
-    levelled = unit_rows(model.checkpoint, model.layout, [1], View(EYE[:8], of_length_one=True))[1]
-    assert np.allclose(np.linalg.norm(levelled.inner, axis=1), 1, atol=1e-5)
-    assert np.allclose(levelled.inner * np.linalg.norm(rows[1].inner, axis=1)[:, None], rows[1].inner, atol=1e-5)
-    assert len(whole.select(slice(3)).weight) == 3
-
-
-@pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2])
 def test_what_units_weigh_is_measured_once_and_is_the_same_in_any_coordinates(tmp_path, make):
     model = headers(resolve(str(make(tmp_path / "model"))))
     known = {}
