@@ -117,7 +117,7 @@ def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
 
 def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
     """Return the verdict of one path, without evidence attached."""
-    comparison, deciding = measured.comparison, measured.decided_by
+    comparison, deciding, known = measured.comparison, measured.decided_by, measured.empirical
     usable, layers = int(comparison.usable.sum()), len(comparison.usable)
     for who, numbers in zip(("base", "candidate"), measured.not_finite, strict=True):
         if numbers:
@@ -128,7 +128,7 @@ def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
         return Verdict(Code.INCONCLUSIVE, f"only {usable} of {layers} layers hold weights that are not zero")
     if deciding is None:
         return Verdict(Code.INCONCLUSIVE, measured.nulls[-1].objection)
-    if measured.p_value > criteria.alpha or not all(null.admits for null in measured.nulls if null is not deciding):
+    if measured.p_value > criteria.alpha or not (known is None or known is deciding or known.admits):
         return Verdict(Code.UNRELATED)
     # The test coordinates have no sketch error, and the score covers more than the test coordinates: both have to pass.
     if min(comparison.score, measured.permutation.effect) < criteria.minimum_effect:

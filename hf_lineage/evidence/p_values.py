@@ -31,7 +31,6 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
@@ -51,39 +50,29 @@ LONGER = 20
 """Factor between the most permutations in all and the first n: at p = FEW / 2n, about MANY of them reach the score."""
 
 
-class Stop(StrEnum):
-    """Why a sequence of permutations ended."""
-
-    REACHED = "reached"
-    """As many of them as the rule asks for reached the observed score."""
-    UNREACHED = "unreached"
-    """None of the first n did."""
-    EXHAUSTED = "exhausted"
-    """All were drawn."""
-
-
 def most(first: int) -> int:
     """Return how many permutations are drawn at most if `first` of them are drawn at first."""
     return LONGER * (first + 1) - 1
 
 
-def stop(drawn: int, reached: int, first: int) -> Stop | None:
-    """Return why a sequence ends after this permutation, None if it goes on.
+def ends(drawn: int, reached: int, first: int) -> bool:
+    """Return whether a sequence ends after this permutation: enough reached the score, none did, or all are drawn.
 
     `reached` of `drawn` permutations had at least the observed score, this one perhaps among them.
     """
-    if drawn == first and not reached:
-        return Stop.UNREACHED
-    if reached >= (FEW if drawn <= first else MANY):
-        return Stop.REACHED
-    return Stop.EXHAUSTED if drawn == most(first) else None
+    return enough(drawn, reached, first) or (drawn == first and not reached) or drawn == most(first)
+
+
+def enough(drawn: int, reached: int, first: int) -> bool:
+    """Return whether as many permutations reached the observed score as the rule asks for."""
+    return reached >= (FEW if drawn <= first else MANY)
 
 
 def sequence(observed: float, under_permutations: Iterator[float], first: int) -> list[float]:
     """Return as many statistics under permutations as the rule asks for, in the order in which they are drawn."""
     drawn: list[float] = []
     reached = 0
-    while not (drawn and stop(len(drawn), reached, first)):
+    while not (drawn and ends(len(drawn), reached, first)):
         drawn.append(next(under_permutations))
         reached += not drawn[-1] < observed
     return drawn
@@ -91,8 +80,7 @@ def sequence(observed: float, under_permutations: Iterator[float], first: int) -
 
 def p_value(drawn: int, reached: int, first: int) -> float:
     """Return the p-value of a sequence that ended here, at least 1 / (first + 1)."""
-    ended = stop(drawn, reached, first) is Stop.REACHED
-    rank, size = (reached, drawn) if ended else (reached + 1, drawn + 1)
+    rank, size = (reached, drawn) if enough(drawn, reached, first) else (reached + 1, drawn + 1)
     if drawn <= first:
         return rank / size
     # None of the first n reaches the observed score, and yet so many of all do: none of these is among the first n.

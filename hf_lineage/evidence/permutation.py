@@ -95,11 +95,6 @@ class PermutationNull:
         few = self.coordinates < FEWEST_COORDINATES
         return f"{self.coordinates} residual coordinates are too few to permute" if few else ""
 
-    @property
-    def admits(self) -> bool:
-        """Always: where another null decides, this one does not object to RELATED."""
-        return True
-
     def describe(self) -> str:
         """Return in words the null that the score is compared with."""
         low, high = self.range

@@ -11,7 +11,7 @@ from hf_lineage.architecture.tables import registry_root
 from hf_lineage.errors import RegistryError
 from hf_lineage.evidence import symmetry
 from hf_lineage.evidence.comparison import compare_paths
-from hf_lineage.evidence.p_values import Stop, published_null, stop
+from hf_lineage.evidence.p_values import ends, published_null
 from hf_lineage.evidence.permutation import permutation_null, sequential_nulls
 from hf_lineage.signature.recipe import RECIPES, random_stream
 from hf_lineage.signature.values import PathSignature
@@ -118,9 +118,8 @@ def test_permutations_in_sequence_are_the_first_of_a_longer_null(independent):
             fixed = permutation_null(independent[3], other, len(half.scores), seed)
             long = fixed.permuted if half is null.permuted else fixed.flipped
             np.testing.assert_array_equal(half.scores, long.scores)
-            ended = stop(len(half.scores), half.reached, 99)
-            assert ended
-    assert (ended, null.unreached, len(null.scores), null.p_value) == (Stop.UNREACHED, True, 99, 0.01)
+            assert ends(len(half.scores), half.reached, 99)
+    assert (null.unreached, len(null.scores), null.p_value) == (True, 99, 0.01)
 
 
 @pytest.mark.parametrize("batch", [1, 7, 1024])
