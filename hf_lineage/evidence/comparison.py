@@ -47,35 +47,18 @@ def in_order(similarity: Vector) -> NDArray[np.int64]:
     return partners
 
 
-@dataclass(frozen=True)
-class Run:
-    """Layers of a candidate that follow one another and come from layers of the base that do so too."""
+def runs(origins: Mapping[int, int]) -> Iterator[str]:
+    """Yield in words the runs of a map from layers of a candidate to layers of a base, both by number.
 
-    first: int
-    """The number of the first of them in the candidate."""
-    origin: int
-    """The number of the layer of the base that this one comes from."""
-    length: int
-
-    def __str__(self) -> str:
-        """Return the run in words: `layers 6-8 from layers 3-5`."""
-        return f"{_numbered(self.first, self.length)} from {_numbered(self.origin, self.length)}"
-
-
-def _numbered(first: int, length: int) -> str:
-    return f"layer {first}" if length == 1 else f"layers {first}-{first + length - 1}"
-
-
-def runs(origins: Mapping[int, int]) -> Iterator[Run]:
-    """Yield the runs of a map from layers of a candidate to layers of a base, both by number.
-
-    >>> [str(run) for run in runs({0: 0, 1: 1, 2: 4, 3: 5, 7: 6})]
+    >>> list(runs({0: 0, 1: 1, 2: 4, 3: 5, 7: 6}))
     ['layers 0-1 from layers 0-1', 'layers 2-3 from layers 4-5', 'layer 7 from layer 6']
     """
     numbers = sorted(origins)
     starts = [number for number in numbers if origins.get(number - 1, -2) != origins[number] - 1]
     for start, end in zip(starts, [*starts[1:], np.inf], strict=False):
-        yield Run(start, origins[start], sum(start <= number < end for number in numbers))
+        length = sum(start <= number < end for number in numbers)
+        ends = ((first, first + length - 1) for first in (start, origins[start]))
+        yield " from ".join(f"layer {a}" if a == b else f"layers {a}-{b}" for a, b in ends)
 
 
 def moved(origins: Mapping[int, int]) -> bool:
