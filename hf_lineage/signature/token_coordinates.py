@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,23 +85,31 @@ class Ridges:
         self._diagonal = self._square.diagonal().copy()
         self._mean = float(self._diagonal.mean(dtype=np.float64))
 
-    def factor(self, ridge: float) -> RidgeFactor:
-        """Return the Cholesky factor of XᵀX + λ for a ridge ε; it takes the place of the one before."""
-        square = self._square
+    def factor(self, ridge: float) -> None:
+        """Take the Cholesky factor of XᵀX + λ for a ridge ε; it takes the place of the one before."""
+        square, self._ridge = self._square, ridge * self._mean
         mirror(square)  # a factor leaves the upper triangle as it was
-        np.fill_diagonal(square, self._diagonal + ridge * self._mean)
-        return RidgeFactor(cho_factor(square, lower=True, overwrite_a=True, check_finite=False), ridge * self._mean)
+        np.fill_diagonal(square, self._diagonal + self._ridge)
+        self._triangle = cho_factor(square, lower=True, overwrite_a=True, check_finite=False)
 
-    def freedom(self, factor: RidgeFactor) -> float:
-        """Return tr (XᵀX + λ)⁻¹ XᵀX = d - λ tr (XᵀX + λ)⁻¹, by random signs (Hutchinson 1990)."""
+    def solve(self, columns: Array) -> Array:
+        """Return (XᵀX + λ)⁻¹ of columns (d, n)."""
+        return np.asarray(cho_solve(self._triangle, columns, check_finite=False))
+
+    @property
+    def freedom(self) -> float:
+        """Tr (XᵀX + λ)⁻¹ XᵀX = d - λ tr (XᵀX + λ)⁻¹, by random signs (Hutchinson 1990)."""
         width = len(self._square)
         drawn = signs("freedom of a token fit", (width, ASKED))
-        return width - factor.ridge * float((drawn * factor.solve(drawn)).sum()) / ASKED
+        return width - self._ridge * float((drawn * self.solve(drawn)).sum()) / ASKED
 
     @property
     def spanned(self) -> float:
         """The number of directions, about, in which the rows lie."""
-        return self.freedom(self.factor(RIDGES[0])) if self.differ else 0.0
+        if not self.differ:
+            return 0.0
+        self.factor(RIDGES[0])
+        return self.freedom
 
     @property
     def differ(self) -> bool:
@@ -123,11 +130,11 @@ def fit_tokens(wide: Array, narrow: Array) -> tuple[Array, Array]:
     columns = np.hstack((seen.T, wide.T @ sums))
 
     def fitted(ridge: float) -> tuple[float, Array]:
-        factor = ridges.factor(ridge)
-        freedom = ridges.freedom(factor)
+        ridges.factor(ridge)
+        freedom = ridges.freedom
         if ridge == RIDGES[0]:
             _enough(freedom, wide, narrow.shape[1])
-        solved, given = np.hsplit(factor.solve(columns), (len(seen),))
+        solved, given = np.hsplit(ridges.solve(columns), (len(seen),))
         return measure_error(sums - wide @ given, freedom), solved
 
     _, solved = min(map(fitted, RIDGES), key=itemgetter(0))
@@ -141,19 +148,6 @@ def measure_error(left: Array, freedom: float) -> float:
     """
     free = 1 - freedom / len(left)
     return float(np.square(left, dtype=np.float64).mean()) / max(free, 1e-6) ** 2
-
-
-class RidgeFactor(NamedTuple):
-    """The Cholesky factor of XᵀX + λ."""
-
-    triangle: tuple[Array, bool]
-    ridge: float
-    """λ"""
-
-    def solve(self, columns: Array) -> Array:
-        """Return (XᵀX + λ)⁻¹ of columns (d, n)."""
-        solved: Array = cho_solve(self.triangle, columns, check_finite=False)
-        return solved
 
 
 def seen_through(width: int) -> Array:
