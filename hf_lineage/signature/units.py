@@ -150,10 +150,6 @@ class View:
     gates: bool = True
     """Whether the gates of gated units are seen."""
 
-    def width(self, own: int) -> int:
-        """Return the number of coordinates of the rows, given the width of the stream."""
-        return own if self.through is None else len(self.through)
-
     def rows(self, rows: Array, norms: Vector) -> Array | Vector:
         """Return rows (u, d) of these norms (u,) in the coordinates and the scaling of the view."""
         seen: Array | Vector = (rows if self.through is None else rows @ self.through.T) * _over(norms)
@@ -214,10 +210,17 @@ def _layer(
 def _seen(term: MatrixProduct, kept: Numbers, view: View, share: Share) -> tuple[Array, Array, Array, Vector]:
     """Return readers, writers and gates of the kept units, (u, s) each, and the norms of readers and writers (2, u)."""
     if len(kept) * FEW < len(term.reader):  # so that the others are not prepared
-        term, kept = _of_some_units(term, kept), np.arange(len(kept))
+        term = replace(
+            term,
+            writer=np.asarray(term.writer)[:, kept],
+            reader=np.asarray(term.reader)[kept],
+            unit_gain=None if term.unit_gain is None else term.unit_gain[kept],
+            gate=term.gate and replace(term.gate, stored=np.asarray(term.gate.stored)[kept]),
+        )
+        kept = np.arange(len(kept))
     places = np.full(len(term.reader), -1)
     places[kept] = np.arange(len(kept))
-    width = view.width(term.reader.shape[1])
+    width = term.reader.shape[1] if view.through is None else len(view.through)
     widths = (width, width, width if term.gate else 0)
     inner, outer, gate = (np.empty((len(kept), size), np.float16 if size > WIDE else np.float32) for size in widths)
     sizes = np.empty((3, len(kept)))
@@ -235,17 +238,6 @@ def _seen(term: MatrixProduct, kept: Numbers, view: View, share: Share) -> tuple
 
     share(note, term.starts)
     return inner, outer, gate, sizes[:2]
-
-
-def _of_some_units(term: MatrixProduct, units: Numbers) -> MatrixProduct:
-    """Return a term that has these of its hidden units alone."""
-    return replace(
-        term,
-        writer=np.asarray(term.writer)[:, units],
-        reader=np.asarray(term.reader)[units],
-        unit_gain=None if term.unit_gain is None else term.unit_gain[units],
-        gate=term.gate and replace(term.gate, stored=np.asarray(term.gate.stored)[units]),
-    )
 
 
 def head_products(checkpoint: Checkpoint, layout: Layout, layer: int, through: Array) -> HeadProducts | None:
