@@ -17,13 +17,12 @@ from hf_lineage.evidence.measure import (
     enough,
     fewest,
     graft,
-    measure,
     measured,
     reading_order,
 )
 from hf_lineage.evidence.p_values import EmpiricalNull
-from hf_lineage.signature.values import PathSignature, Signature
-from tests.signature.test_values import ROBUST, codes
+from hf_lineage.signature.values import PathSignature
+from tests.signature.test_values import codes, path_signature, signature
 
 LAYERS, WIDTH = 3, 16
 
@@ -44,18 +43,6 @@ def test_the_same_weights_score_one_and_independent_ones_about_nothing():
     assert abs(found["other"].comparison.score) < 0.2
     assert found["same"].p_value == 1 / 101, "the least that is below alpha, also of two paths"
     assert found["other"].p_value > 0.05
-
-
-def test_of_two_signatures_only_the_paths_that_are_named_are_measured():
-    def model(seed):
-        recipe = replace(ROBUST, probes=None)
-        return Signature("a/b", None, "C", "c", True, WIDTH, LAYERS, recipe, {"mlp": path(seed), "mlp_gate": path()})
-
-    assert list(measure(model(0), model(1), Criteria(permutations=19))) == ["mlp"]
-    assert list(measure(model(0), model(1), Criteria(permutations=19, paths=("mlp_gate", "mlp")))) == [
-        "mlp_gate",
-        "mlp",
-    ]
 
 
 def test_paths_of_unlike_widths_share_alpha_and_can_still_reach_it():
@@ -94,6 +81,19 @@ def test_nothing_is_said_of_units_where_a_layer_is_not_finite():
     assert (found["broken"].inherited, found["broken"].not_finite) == (None, ((), (1,)))
 
 
+def test_layers_bear_the_numbers_that_they_have_in_the_model():
+    def model(*without):
+        return replace(signature(), layers=5, paths={"mlp": path_signature(layers=3)}, without={"mlp": without})
+
+    assert Pair.align("mlp", model(0, 3), model(1, 2)).layers == ((1, 2, 4), (0, 3, 4))
+
+
+@pytest.mark.parametrize(("base", "candidate"), [(True, True), (True, False), (False, True)])
+def test_coordinates_can_be_exchanged_only_if_they_can_be_in_both_models(base, candidate):
+    pair = Pair.align("mlp", signature(exchangeable=base), signature(exchangeable=candidate))
+    assert pair.exchangeable is (base and candidate)
+
+
 DEPTHS = range(1, 200)
 
 
@@ -101,10 +101,6 @@ def tail(hits, read, inherited, layers):
     """Probability that as many of the layers read are inherited, or more, by adding up what can happen."""
     ways = (math.comb(inherited, hit) * math.comb(layers - inherited, read - hit) for hit in range(hits, read + 1))
     return Fraction(sum(ways), math.comb(layers, read))
-
-
-def test_every_layer_is_read_once():
-    assert all(sorted(reading_order(layers, seed=0)) == list(range(layers)) for layers in DEPTHS)
 
 
 def test_every_layer_is_among_the_first_as_often_as_any_other():

@@ -34,13 +34,6 @@ def test_near_relatives_are_one_group_and_each_model_is_in_one(catalogue):
     assert len(together.near) >= 3
 
 
-def test_what_is_left_over_is_counted(catalogue):
-    groups, fitting, left = grouped(catalogue.shards(), 1)
-    assert len(groups[0].near) + 1 + left == fitting
-    assert left > 0
-    assert grouped([], 1) == ([], 0, 0)
-
-
 def test_the_base_of_an_adapter_is_found_by_its_trace(catalogue):
     result = asked(catalogue=catalogue)
     assert [one.group.entry.model for one in result.tested if one.related] == ["acme/llama-base"]

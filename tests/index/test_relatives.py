@@ -35,13 +35,6 @@ def test_two_families_and_who_is_alone(tests):
     assert set(tests.done) == {(0, 1)}
 
 
-def test_a_signature_by_another_recipe_is_not_compared(tests):
-    other = replace(tests.members[1].signature, recipe=replace(tests.members[1].signature.recipe, version=99))
-    apart = replace(tests, members=[tests.members[0], replace(tests.members[1], signature=other)])
-    assert apart.verdict(0, 1) is None
-    assert apart.scores() == []
-
-
 def test_a_claim_is_joined_to_its_base_in_any_case_and_never_to_itself(tests):
     claims = tuple(Claim(base, None, ("README.md",)) for base in ("ACME/gpt2-base", "fern/gpt2-finetune-a", "org/gone"))
     members = [tests.members[0], replace(tests.members[1], claims=claims)]

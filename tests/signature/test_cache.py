@@ -254,9 +254,3 @@ def test_extract_takes_it_and_writes_the_same_bytes(online, tmp_path):
     assert lineage("extract", BASE, "--no-cache", "-o", tmp_path / "third").code == 0
     assert online.parts
     assert (tmp_path / "first").read_bytes() == (tmp_path / "third").read_bytes()
-
-
-def test_larger_ones_are_left_to_whoever_asks_for_them(online, monkeypatch):
-    monkeypatch.setattr(cache, "LARGEST", 1000)
-    said()
-    assert kept() == []

@@ -63,13 +63,6 @@ def test_probes_are_random_signs_over_the_root_of_their_number(width):
     assert abs(np.sign(probes).mean()) < 4 / np.sqrt(probes.size)
 
 
-@pytest.mark.parametrize(("probes", "width"), [(64, 64), (64, 20), (None, 5000)])
-def test_where_there_are_as_many_probes_as_coordinates_the_identity_is_taken(probes, width):
-    recipe = replace(ROBUST, probes=probes)
-    assert recipe.probe_matrix(width) is None
-    assert recipe.columns(width) == width
-
-
 @pytest.mark.parametrize(("width", "most", "count"), [(4096, None, 128), (96, None, 96), (4096, 16, 16), (2, None, 2)])
 def test_test_coordinates_are_unlike_and_in_order(width, most, count):
     chosen = ROBUST.test_coordinates(width, most).tolist()

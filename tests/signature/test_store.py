@@ -116,18 +116,6 @@ def test_the_same_model_gives_the_same_bytes(hub, stored):
     assert stored.read_bytes() == (hub / "again.sig").read_bytes()
 
 
-def test_by_default_it_stands_beside_you_under_the_name_of_the_model(hub, monkeypatch):
-    monkeypatch.chdir(hub)
-    assert lineage("extract", "./acme/base").out == "base.lineage.safetensors\n"
-    assert (hub / "base.lineage.safetensors").is_file()
-
-
-def test_one_that_is_not_there_is_an_error(hub):
-    assert lineage("compare", hub / "gone.sig", hub / "fern/child").error == (
-        f"{hub / 'gone.sig'} is neither a folder nor a Hub name such as org/model or org/model@revision"
-    )
-
-
 @pytest.mark.parametrize("size", [0, 5, 100, 20_000])
 def test_cut_off_it_is_an_error(hub, stored, size):
     os.truncate(stored, size)

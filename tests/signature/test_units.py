@@ -12,7 +12,6 @@ from hf_lineage.signature.units import (
     everything,
     experts_of,
     head_products,
-    heaviest,
     in_the_same_places,
     known_weights,
     unit_rows,
@@ -113,11 +112,6 @@ def test_units_are_kept_in_the_same_places_of_experts_of_one_size():
     assert (kept[0], len(kept[0]), len(kept[2])) == (kept[1], 20, 10)
     assert set(numbers(in_the_same_places(30, 0)(WEIGHTS))[0]) < set(kept[0])
     assert numbers(in_the_same_places(50, 1)(WEIGHTS)) != kept
-
-
-def test_the_heaviest_are_kept_whichever_expert_they_belong_to():
-    assert numbers(heaviest(22)(WEIGHTS)) == [[], [38, 39], list(range(20))]
-    assert numbers(heaviest(100)(WEIGHTS)) == numbers(everything(WEIGHTS))
 
 
 def test_a_layer_is_one_part_a_stack_one_for_each_expert_and_shared_experts_are_as_large_as_the_others():

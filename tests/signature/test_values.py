@@ -65,15 +65,6 @@ def codes(count, weight=1.0):
     return UnitCodes(np.full(count, weight, np.float32), *rows)
 
 
-def test_some_layers_of_a_path_are_its_rows_units_and_widths():
-    whole = replace(path_signature(layers=3), units=tuple(map(codes, (1, 2, 3))), widths=(6, 6, 4))
-    whole.trace[:] = 0, 1, 2
-    some = whole.select([2, 0])
-    assert some.trace.tolist() == [2, 0]
-    assert [len(each.weight) for each in some.units] == [3, 1]
-    assert some.widths == (4, 6)
-
-
 def test_units_of_another_number_of_layers_are_refused():
     with pytest.raises(SignatureError, match="mlp has units of 1 layers, not of 2"):
         signature(paths={"mlp": replace(path_signature(), units=(codes(3),))})
