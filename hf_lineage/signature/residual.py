@@ -59,8 +59,9 @@ def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, s
 
 
 Target = tuple[slice | Tensor, Sequence[Tensor], Tensor, bool]
-"""Some rows of the writers, the factor for the rows of each term, and the product that the sum is added to. Then whether
-the mean of the writer is removed."""
+"""Some rows of the writers, the factor for the rows of each term, and the product that the sum is added to.
+
+Then whether the mean of the writer is removed."""
 
 
 def multiply(
