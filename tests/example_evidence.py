@@ -55,7 +55,6 @@ def evidence(score=0.9, p=0.001, usable=LAYERS, empirical=None, shares=(1.0,) * 
     return Evidence(
         comparison=Comparison(
             similarity=np.eye(LAYERS) * score,
-            gate=np.ones((LAYERS, LAYERS)),
             pairs=(np.arange(LAYERS), np.arange(LAYERS)),
             usable=np.arange(LAYERS) < usable,
             concentration=(np.ones(LAYERS), np.ones(LAYERS)),

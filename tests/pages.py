@@ -35,7 +35,6 @@ def measured(rows=6, columns=6, score=0.97, p=0.001, seed=0, empirical=None, sha
     return Evidence(
         comparison=Comparison(
             similarity=similarity,
-            gate=np.ones((rows, columns)),
             pairs=(pairs := assign(similarity)),
             usable=np.ones(len(pairs[0]), dtype=bool),
             concentration=(stream.uniform(0.2, 1, rows), stream.uniform(0.2, 1, columns)),

@@ -50,8 +50,7 @@ def rebased(grams: Vector, order: Sequence[int]) -> Vector:
         change[row, number] = 1
         change[row, order[0]] -= row > 0
         change[row, 0] = row == 0
-    result: Vector = change @ grams @ change.T
-    return result
+    return np.asarray(change @ grams @ change.T)
 
 
 def solved(gram: Vector) -> Vector:
@@ -80,7 +79,17 @@ def dependents(gram: Vector) -> list[int]:
     apart[1:, 1:] = gram[1:-1, 1:-1]
     if count == 1 or apart.diagonal().max() <= NO_SIZE**2 * gram[0, 0]:
         return [] if count == 1 else list(range(count))
-    return [parent for parent in range(count) if _depends(apart, parent)]
+
+    def depends(parent: int) -> bool:
+        """Return whether a parent lies on a line or plane through others."""
+        identity = np.eye(count)[[parent, *(other for other in range(count) if other != parent)]]
+        # Differences of the parent, and of all others but one, from that one.
+        between = np.vstack([identity[0], identity[2:]]) - identity[1]
+        inner = between @ apart @ between.T
+        remains = inner[0, 0] - inner[0, 1:] @ np.linalg.lstsq(inner[1:, 1:], inner[1:, 0], rcond=SINGULAR)[0]
+        return bool(remains <= SINGULAR * apart.trace())
+
+    return list(filter(depends, range(count)))
 
 
 def jackknife(estimates: Sequence[Vector]) -> Vector:
@@ -92,19 +101,7 @@ def jackknife(estimates: Sequence[Vector]) -> Vector:
 
     left_out, count = np.array(estimates), len(estimates)
     spread = np.sqrt((count - 1) / count * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
-    errors: Vector = spread * stdtrit(count - 1, 1 - ERROR / 2) if count > 1 else np.full(left_out.shape[1], np.inf)
-    return errors
-
-
-def _depends(apart: Vector, parent: int) -> bool:
-    """Return whether a parent lies on a line or plane through others; `apart` are inner products from one origin."""
-    order = [parent, *(other for other in range(len(apart)) if other != parent)]
-    identity = np.eye(len(apart))[order]
-    # Differences of the parent, and of all others but one, from that one.
-    differences = np.vstack([identity[0], identity[2:]]) - identity[1]
-    gram = differences @ apart @ differences.T
-    remains = gram[0, 0] - gram[0, 1:] @ np.linalg.lstsq(gram[1:, 1:], gram[1:, 0], rcond=SINGULAR)[0]
-    return bool(remains <= SINGULAR * apart.trace())
+    return np.asarray(spread * stdtrit(count - 1, 1 - ERROR / 2) if count > 1 else np.full(left_out.shape[1], np.inf))
 
 
 FEW = 3
@@ -222,13 +219,13 @@ def _variance(base: Matrix, candidate: Matrix, digits: tuple[int, int], grid: Gr
     # Where both have one format W is a number of it, and only what came of W was rounded.
     units += [spacing(base, digits[0])] if digits[0] < digits[1] else []
     units += [grid.step] if grid else []
-    variance: Matrix = sum((unit**2 for unit in units), np.zeros_like(base)) / np.float32(12)
-    return variance
+    return np.asarray(sum((unit**2 for unit in units), np.zeros_like(base)) / np.float32(12))
 
 
 def _of_rank(difference: Matrix, variance: Matrix, relative: float, bits: int) -> Change:
     """Return the change beside rounding: none, of low rank, or of more."""
-    values = singular_values(difference)
+    shorter = (difference if difference.shape[0] <= difference.shape[1] else difference.T).astype(np.float64)
+    values = np.sqrt(np.maximum(np.linalg.eigvalsh(shorter @ shorter.T)[::-1], 0))  # singular values, descending
     for digits in COMPUTED:
         rank, edge, explained = _rank(values, variance, difference, digits)
         if rank == 0 and explained:
@@ -253,11 +250,3 @@ def _rank(values: Vector, variance: Matrix, difference: Matrix, digits: int) -> 
         rank = int(np.sum(values > edge))
     beside, expected = float((values[rank:] ** 2).sum()), whole * (1 - rank / len(values))
     return rank, edge, beside <= LEFT_OVER * expected
-
-
-def singular_values(matrix: Matrix) -> Vector:
-    """Return the singular values of a matrix in descending order, from the products of its shorter side's rows."""
-    shorter = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
-    exact = shorter.astype(np.float64)
-    values: Vector = np.sqrt(np.maximum(np.linalg.eigvalsh(exact @ exact.T)[::-1], 0))
-    return values

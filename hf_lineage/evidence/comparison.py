@@ -47,35 +47,18 @@ def in_order(similarity: Vector) -> NDArray[np.int64]:
     return partners
 
 
-@dataclass(frozen=True)
-class Run:
-    """Layers of a candidate that follow one another and come from layers of the base that do so too."""
+def runs(origins: Mapping[int, int]) -> Iterator[str]:
+    """Yield in words the runs of a map from layers of a candidate to layers of a base, both by number.
 
-    first: int
-    """The number of the first of them in the candidate."""
-    origin: int
-    """The number of the layer of the base that this one comes from."""
-    length: int
-
-    def __str__(self) -> str:
-        """Return the run in words: `layers 6-8 from layers 3-5`."""
-        return f"{_numbered(self.first, self.length)} from {_numbered(self.origin, self.length)}"
-
-
-def _numbered(first: int, length: int) -> str:
-    return f"layer {first}" if length == 1 else f"layers {first}-{first + length - 1}"
-
-
-def runs(origins: Mapping[int, int]) -> Iterator[Run]:
-    """Yield the runs of a map from layers of a candidate to layers of a base, both by number.
-
-    >>> [str(run) for run in runs({0: 0, 1: 1, 2: 4, 3: 5, 7: 6})]
+    >>> list(runs({0: 0, 1: 1, 2: 4, 3: 5, 7: 6}))
     ['layers 0-1 from layers 0-1', 'layers 2-3 from layers 4-5', 'layer 7 from layer 6']
     """
     numbers = sorted(origins)
     starts = [number for number in numbers if origins.get(number - 1, -2) != origins[number] - 1]
     for start, end in zip(starts, [*starts[1:], np.inf], strict=False):
-        yield Run(start, origins[start], sum(start <= number < end for number in numbers))
+        length = sum(start <= number < end for number in numbers)
+        ends = ((first, first + length - 1) for first in (start, origins[start]))
+        yield " from ".join(f"layer {a}" if a == b else f"layers {a}-{b}" for a, b in ends)
 
 
 def moved(origins: Mapping[int, int]) -> bool:
@@ -86,9 +69,9 @@ def moved(origins: Mapping[int, int]) -> bool:
 AT_A_TIME = 2**17
 """Numbers of a sketch that are widened to float64 at a time: they stay in the processor's cache."""
 PARTS, LEAST = 8, 512
-"""Into how many parts the rows of a sketch are divided among threads, and how many rows a part has at least."""
-Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Parts into which the rows of a sketch are divided among threads, and the fewest rows of a part."""
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""(n,) each: rows of one model, and the row of the other that each is paired with."""
 Products = tuple[Vector, Vector, Vector]
 """⟨φ_i^A, φ_j^B⟩, (L, M), and the squared norm of every column of A's sketch and of B's, (L, k) and (M, k)."""
 
@@ -99,8 +82,6 @@ class Comparison:
 
     similarity: Vector
     """(L, M): ⟨φ_i^A, φ_j^B⟩, 0 where a layer is not usable or the two are of unlike widths."""
-    gate: Vector
-    """(L, M): min(s_i^A / τ, s_j^B / τ, 1), the paper's gated branch score."""
     pairs: Pairs
     """(n,) each: the layers of A, in order, and the layer of B that each is paired with (equation 5)."""
     usable: NDArray[np.bool_]
@@ -136,11 +117,10 @@ def compare_paths(a: PathSignature, b: PathSignature) -> Comparison:
     room = min(getattr(path.sketch, "room", path.sketch.shape[2]) for path in (a, b))
     inner, a_squares, b_squares = inner_products(pieces(a.sketch, room), pieces(b.sketch, room))
     similarity = cosines(inner, a_squares.sum(axis=1), b_squares.sum(axis=1)) * a.alike(b)
-    gates = gate(a, b)
-    chosen, partners = pairs = by_number(a) if a.by_number else assign(similarity * gates)
+    numbers = np.arange(len(a.trace))  # a sample draws in each layer anew
+    chosen, partners = pairs = (numbers, numbers) if a.by_number else assign(similarity * gate(a, b))
     return Comparison(
         similarity=similarity,
-        gate=gates,
         pairs=pairs,
         usable=a.usable[chosen] & b.usable[partners],
         concentration=(a.concentration, b.concentration),
@@ -155,15 +135,10 @@ def _error(a: PathSignature, b: PathSignature, pairs: Pairs, squares: tuple[Vect
     """
     if a.sampled:
         one, other = (np.asarray(path.sketch)[rows].astype(float) for path, rows in zip((a, b), pairs, strict=True))
-        return math.hypot(*(_standard_error(*_products(one, other, axis)) for axis in (1, 2)))
+        cross, left, right = one * other, one * one, other * other
+        return math.hypot(*(_standard_error(*(x.sum(axis=axis) for x in (cross, left, right))) for axis in (1, 2)))
     exact = a.sketch.shape[1] == a.sketch.shape[2]
     return 0.0 if exact else _standard_error(_paired(a, b, pairs), *squares)
-
-
-def _products(one: Vector, other: Vector, axis: int) -> tuple[Vector, Vector, Vector]:
-    """Return the inner products of the vectors of pairs of blocks along an axis, and their squared norms."""
-    cross, left, right = ((x * y).sum(axis=axis) for x, y in ((one, other), (one, one), (other, other)))
-    return cross, left, right
 
 
 def scores(base: PathSignature, others: Iterable[PathSignature]) -> Iterator[float]:
@@ -191,11 +166,8 @@ def _rows(path: PathSignature) -> tuple[Array, Array]:
 
 def pieces(sketch: Array | Columns, room: int) -> Iterator[Array]:
     """Return the columns of a sketch in pieces (L, d, b) of at most `room` columns."""
-    return (_columns(sketch, slice(start, start + room)) for start in range(0, sketch.shape[2], room))
-
-
-def _columns(sketch: Array | Columns, chosen: slice) -> Array:
-    return sketch[:, :, chosen] if isinstance(sketch, np.ndarray) else sketch.columns(chosen)
+    parts = (slice(start, start + room) for start in range(0, sketch.shape[2], room))
+    return (sketch[:, :, part] if isinstance(sketch, np.ndarray) else sketch.columns(part) for part in parts)
 
 
 def inner_products(a: Iterable[Array], b: Iterable[Array]) -> Products:
@@ -253,12 +225,6 @@ def gate(a: PathSignature, b: PathSignature) -> Vector:
     return np.minimum(1.0, np.minimum(s_a[:, None], s_b[None, :]) / tau)
 
 
-def by_number(path: PathSignature) -> Pairs:
-    """Return the pairing of every layer with that of the same number, which a sample knows: it draws in each anew."""
-    numbers = np.arange(len(path.trace))
-    return numbers, numbers
-
-
 def assign(gated: Vector) -> Pairs:
     """Return the one-to-one pairing that maximises the sum of a (L, M) matrix (equation 5): rows and columns."""
     best = gated.argmax(axis=1)
@@ -273,11 +239,9 @@ def assign(gated: Vector) -> Pairs:
 
 def _paired(a: PathSignature, b: PathSignature, pairs: Pairs) -> Vector:
     """Return the inner product of every column of A's sketch with that of its partner, (n, k)."""
-    a_columns, b_columns = (_columns(path.sketch, slice(None)) for path in (a, b))
+    one, other = (np.asarray(path.sketch) for path in (a, b))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return np.stack(
-            list(pool.map(lambda i, j: np.einsum("dk,dk->k", a_columns[i], b_columns[j], dtype=np.float64), *pairs))
-        )
+        return np.stack([*pool.map(lambda i, j: np.einsum("dk,dk->k", one[i], other[j], dtype=np.float64), *pairs)])
 
 
 def _standard_error(cross: Vector, left: Vector, right: Vector) -> float:

@@ -26,8 +26,6 @@ ROWS = 64
 """Rows of a matrix that the test looks at, at most: it compares every coordinate of theirs with every other."""
 FIRST, RARE = 256, 0.99
 """A layer reaches by chance what this quantile over so many permutations does."""
-DECIMALS = 12
-"""Decimals that are kept of equal energies: sums in another order differ by less."""
 
 
 class Rows(NamedTuple):
@@ -127,7 +125,7 @@ def _tried(half: str, straight: Vector, turned: Vector, first: int, seed: int) -
             moved = _permuted(straight, drawn) if half == "permutations" else np.where(drawn > 0, fixed, turned).sum(-1)
             yield from map(float, moved)
 
-    return Tried.draw(Draws(round(energy, DECIMALS) for energy in energies()), first)
+    return Tried.draw(Draws(round(energy, 12) for energy in energies()), first)  # sums in another order differ by less
 
 
 def _permuted(straight: Vector, orders: NDArray[np.int64]) -> Vector:

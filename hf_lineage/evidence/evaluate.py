@@ -10,7 +10,7 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.equal_numbers import EqualNumbers
 from hf_lineage.evidence.executed import Executed
-from hf_lineage.evidence.inherited import Inherited, together
+from hf_lineage.evidence.inherited import together
 from hf_lineage.evidence.measure import measure
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.signature.values import Signature
@@ -60,9 +60,13 @@ def downgrade(outcome: Verdict, code: Code, reasons: Iterable[str]) -> Verdict:
     """Return a verdict with these reasons, and with another code if it was verified; unchanged if not RELATED."""
     if not outcome.is_related:
         return outcome
-    by_path = {path: _downgraded(single, code) for path, single in outcome.by_path.items()}
+
+    def lower(single: Verdict) -> Verdict:
+        return replace(single, code=code if single.verified else single.code, accepted=False)
+
+    by_path = {path: lower(single) for path, single in outcome.by_path.items()}
     reason = "; ".join(filter(None, (outcome.reason, *reasons)))
-    return replace(_downgraded(outcome, code), reason=reason, by_path=by_path)
+    return replace(lower(outcome), reason=reason, by_path=by_path)
 
 
 def unaccounted(names: Sequence[str], compared: str = "") -> Iterator[str]:
@@ -91,10 +95,6 @@ def with_run(outcome: Verdict, executed: Executed) -> Verdict:
     return replace(downgrade(outcome, Code.UNUSED, [why]) if why else outcome, executed=executed)
 
 
-def _downgraded(outcome: Verdict, code: Code) -> Verdict:
-    return replace(outcome, code=code if outcome.verified else outcome.code, accepted=False)
-
-
 def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
     """Return the verdict over all paths: RELATED where any of them is, UNRELATED where all of them are.
 
@@ -117,7 +117,7 @@ def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
 
 def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
     """Return the verdict of one path, without evidence attached."""
-    comparison, deciding = measured.comparison, measured.decided_by
+    comparison, deciding, known = measured.comparison, measured.decided_by, measured.empirical
     usable, layers = int(comparison.usable.sum()), len(comparison.usable)
     for who, numbers in zip(("base", "candidate"), measured.not_finite, strict=True):
         if numbers:
@@ -128,7 +128,7 @@ def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
         return Verdict(Code.INCONCLUSIVE, f"only {usable} of {layers} layers hold weights that are not zero")
     if deciding is None:
         return Verdict(Code.INCONCLUSIVE, measured.nulls[-1].objection)
-    if measured.p_value > criteria.alpha or not all(null.admits for null in measured.nulls if null is not deciding):
+    if measured.p_value > criteria.alpha or not (known is None or known is deciding or known.admits):
         return Verdict(Code.UNRELATED)
     # The test coordinates have no sketch error, and the score covers more than the test coordinates: both have to pass.
     if min(comparison.score, measured.permutation.effect) < criteria.minimum_effect:
@@ -149,18 +149,12 @@ def kind_of(measured: Evidence, criteria: Criteria) -> Verdict:
         )
     if inherited.least > criteria.min_share:
         return as_related(Code.INHERITED, "", criteria)
-    candidate = measured.layers[1]
-    layers = [candidate[row] for row in inherited.layers]
-    if layers or inherited.share > CHANCE:
-        return as_related(Code.PART, _in_part(inherited, layers), criteria)
-    return as_related(
-        Code.EMBEDDING, f"{inherited.share:.0%} of what its units write is inherited: {SHARED_BASIS}", criteria
-    )
-
-
-def _in_part(inherited: Inherited, layers: list[int]) -> str:
+    share, layers = inherited.share, [measured.layers[1][row] for row in inherited.layers]
+    written = f"{share:.0%} of what its units write is inherited"
+    if not layers and share <= CHANCE:
+        return as_related(Code.EMBEDDING, f"{written}: {SHARED_BASIS}", criteria)
     where = f"in {named(layers)}" if layers else ALIKE_IN_ALL if inherited.is_even else "in no layer more than half"
-    return f"{inherited.share:.0%} of what its units write is inherited, {where}"
+    return as_related(Code.PART, f"{written}, {where}", criteria)
 
 
 def judge_equal(measured: EqualNumbers, before: Verdict, criteria: Criteria) -> Verdict | None:

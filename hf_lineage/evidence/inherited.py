@@ -119,16 +119,30 @@ def inherited_units(
     count = to_draw(len(usable)) // (FEWER if fewer and large else 1)
 
     def count_inherited(row: int) -> None:
-        stream = random_stream(f"units {seed} {row}")
-        drawn[row], errors[row] = _layer(base.units[partners[row]], candidate.units[row], count, stream)
-        errors[row] += _sampling_error(candidate, row)
+        one, other = base.units[partners[row]], candidate.units[row]
+        weight = other.weight.astype(np.float64)
+        if not weight.sum() > 0:
+            return
+        if len(one.weight):
+            chosen, counts, errors[row] = draw(weight, count, random_stream(f"units {seed} {row}"))
+            drawn[row] = Drawn(chosen, counts, have_counterparts(one, other, chosen))
+        errors[row] += _effective(weight) if candidate.by_number else 0.0
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(count_inherited, usable))
     weights = candidate.usable / max(int(candidate.usable.sum()), 1)
-    error = float(np.sqrt(np.log(2 / ERROR) / 2 * (weights**2 * errors).sum()))
     shares = np.array([layer.share for layer in drawn])
-    return Inherited(shares, weights, error, tuple(drawn), tuple(partners.tolist()))
+    return Inherited(shares, weights, _half_width(weights, errors), tuple(drawn), tuple(partners.tolist()))
+
+
+def _half_width(weights: Vector, errors: Vector) -> float:
+    """Return half the width of the interval, given one over the number of units of each layer (Hoeffding 1963)."""
+    return float(np.sqrt(np.log(2 / ERROR) / 2 * (weights**2 * errors).sum()))
+
+
+def _effective(weight: Vector) -> float:
+    """Return one over the effective number of units of a layer that is a sample, least for equal weights."""
+    return float(weight @ weight / weight.sum() ** 2)
 
 
 def to_draw(layers: int) -> int:
@@ -150,21 +164,6 @@ def together(several: Sequence[Inherited]) -> Inherited | None:
             return None
         drawn = tuple(Drawn(*a[:2], a.inherited | b.inherited) for a, b in zip(drawn, other.drawn, strict=True))
     return replace(first, by_layer=np.array([layer.share for layer in drawn]), drawn=drawn) if drawn else None
-
-
-def _sampling_error(candidate: PathSignature, row: int) -> float:
-    """Return one over the effective number of units of a layer that is a sample, least for equal weights; else 0."""
-    weight = candidate.units[row].weight.astype(np.float64)
-    return float(weight @ weight / weight.sum() ** 2) if candidate.by_number and weight.sum() > 0 else 0.0
-
-
-def _layer(base: UnitCodes, candidate: UnitCodes, count: int, stream: np.random.Philox) -> tuple[Drawn, float]:
-    """Return the units of one layer that were looked up, and one over their number; 0 if they are all of its units."""
-    weight = candidate.weight.astype(np.float64)
-    if not weight.sum() > 0 or not len(base.weight):
-        return NOTHING, 0.0
-    chosen, counts, error = draw(weight, count, stream)
-    return Drawn(chosen, counts, have_counterparts(base, candidate, chosen)), error
 
 
 def draw(weight: Vector, count: int, stream: np.random.Philox) -> tuple[NDArray[np.int64], Vector, float]:
@@ -249,46 +248,34 @@ def inherited_share(
     bases: Sequence[UnitRows], others: Sequence[UnitRows], partners: Sequence[int], weights: Vector, seed: int
 ) -> Inherited:
     """Return the share by a few units, or by more if these do not decide whether it is more than one half."""
+
+    def looked_up(purpose: str, count: int) -> Inherited:
+        pairs = enumerate(zip(others, partners, strict=True))
+        layers = [_layer(bases[at], rows, count, random_stream(f"{purpose} {number}")) for number, (rows, at) in pairs]
+        shares = np.array([left * drawn.share for drawn, left, _ in layers])
+        error = _half_width(weights, np.array([error for _, _, error in layers]))
+        return Inherited(shares, weights, error, tuple(drawn for drawn, _, _ in layers))
+
     count = to_draw(len(others))
-    few = _looked_up(bases, others, partners, weights, f"units in a frame {seed}", count)
+    few = looked_up(f"units in a frame {seed}", count)
     if not few.interval[0] <= HALF < few.share:
         return few
-    return _looked_up(bases, others, partners, weights, f"more units in a frame {seed}", MORE * count)
+    return looked_up(f"more units in a frame {seed}", MORE * count)
 
 
 def inherited_heads(layers: Iterable[tuple[HeadProducts | None, HeadProducts]]) -> Inherited:
     """Return the share of what the heads of each layer write that a head of the base computes as well."""
-    shares = np.array([0.0 if base is None else _heads(base, candidate) for base, candidate in layers])
+    shares = np.array([0.0 if base is None else _of_heads(base, candidate) for base, candidate in layers])
     return Inherited(shares, np.full(len(shares), 1 / max(len(shares), 1)), error=0.0)
 
 
-def _heads(base: HeadProducts, candidate: HeadProducts) -> float:
+def _of_heads(base: HeadProducts, candidate: HeadProducts) -> float:
     found = (candidate.directions @ base.directions.T).max(axis=1) > ALIKE
     total = candidate.weight.sum()
     return float(candidate.weight @ found / total) if total > 0 else 0.0
 
 
-def _looked_up(
-    bases: Sequence[UnitRows],
-    others: Sequence[UnitRows],
-    partners: Sequence[int],
-    weights: Vector,
-    purpose: str,
-    count: int,
-) -> Inherited:
-    drawn, shares, errors = [], [], []
-    for number, (rows, partner) in enumerate(zip(others, partners, strict=True)):
-        layer, left, error = _layer_of_rows(bases[partner], rows, count, random_stream(f"{purpose} {number}"))
-        drawn.append(layer)
-        shares.append(left * layer.share)
-        errors.append(error)
-    error = float(np.sqrt(np.log(2 / ERROR) / 2 * (weights**2 * np.array(errors)).sum()))
-    return Inherited(np.array(shares), weights, error, tuple(drawn))
-
-
-def _layer_of_rows(
-    base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Philox
-) -> tuple[Drawn, float, float]:
+def _layer(base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Philox) -> tuple[Drawn, float, float]:
     """Return the units of one layer that were looked up, what is left of them after others, and one over their number.
 
     The last is 0 if they are all units of the layer.
@@ -300,8 +287,8 @@ def _layer_of_rows(
     alike = likeness(candidate.select(chosen), base.select(live))
     inherited = alike.max(axis=1) > ALIKE
     partners = np.unique(live[alike.argmax(axis=1)[inherited]])
-    if candidate.kept < 1:  # they are a sample themselves: one over its effective number
-        error += float(candidate.weight @ candidate.weight / candidate.weight.sum() ** 2)
+    if candidate.kept < 1:  # they are a sample themselves
+        error += _effective(candidate.weight)
     return Drawn(chosen, counts, inherited), _left(base.select(partners), candidate), error
 
 

@@ -5,25 +5,22 @@ analysed at a fixed number of points, each time with an exact test of its own at
 So all analyses together call independent models RELATED with probability alpha at most, whatever decides the stop.
 
 The order is drawn anew for every run: whoever could predict it could copy only the layers that are read first.
-
-To add a null, add an entry to the table NULLS; no other module changes.
 """
 
 from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from hf_lineage.errors import SignatureError
-from hf_lineage.evidence.comparison import Comparison, compare_paths
+from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.inherited import inherited_units
-from hf_lineage.evidence.p_values import Null, deciding
-from hf_lineage.evidence.permutation import sequential_nulls
+from hf_lineage.evidence.permutation import Null, PermutationNull, deciding, sequential_nulls
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.signature.recipe import random_stream
 from hf_lineage.signature.values import PathSignature, Signature
@@ -154,17 +151,16 @@ def same_recipe(a: Signature, b: Signature) -> None:
         raise SignatureError(f"{a.model} and {b.model} differ in recipe ({', '.join(unlike)}); extract both with one")
 
 
-def _permutation(pairs: Sequence[Pair], scores: Mapping[str, float], criteria: Criteria) -> Mapping[str, Null]:
-    """Return one null for all paths with the same number of test coordinates: they share their permutations.
+def _permutation(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, PermutationNull]:
+    """Return the null of each path; all paths with the same number of test coordinates share their permutations.
 
     Paths may have different numbers, as stacks of different widths do. These are corrected for by Bonferroni: each
     group of paths gets its part of alpha, and enough further permutations to reach it.
     """
-    del scores  # this null has scores of its own, on the test coordinates
     groups: dict[tuple[int, bool], list[Pair]] = {}
     for pair in pairs:
         groups.setdefault((pair.signatures[0].corner.shape[1], pair.exchangeable), []).append(pair)
-    nulls: dict[str, Null] = {}
+    nulls: dict[str, PermutationNull] = {}
     for (_, exchangeable), group in groups.items():
         part = len(group) / len(pairs)
         first = criteria.permutations_at_first(part)
@@ -174,21 +170,6 @@ def _permutation(pairs: Sequence[Pair], scores: Mapping[str, float], criteria: C
     return nulls
 
 
-def _empirical(pairs: Sequence[Pair], scores: Mapping[str, float], criteria: Criteria) -> Mapping[str, Null]:
-    """Return one null for each path of which scores of independent models are known; each has its part of alpha."""
-    return {
-        pair.path: replace(criteria.independent[pair.path], observed=scores[pair.path], alpha=criteria.alpha)
-        for pair in pairs
-        if pair.path in criteria.independent
-    }
-
-
-Make = Callable[[Sequence[Pair], Mapping[str, float], Criteria], Mapping[str, Null]]
-"""Makes nulls from both models along all paths, their scores by path and the criteria; none for a path without one."""
-
-NULLS: dict[str, Make] = {"permutation": _permutation, "empirical": _empirical}
-
-
 def measure(base: Signature, candidate: Signature, criteria: Criteria) -> dict[str, Evidence]:
     """Return everything that is measured between two signatures of one recipe, by path."""
     return measured([Pair.align(path, base, candidate) for path in criteria.paths], criteria)
@@ -196,17 +177,16 @@ def measure(base: Signature, candidate: Signature, criteria: Criteria) -> dict[s
 
 def measured(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
     """Return everything that is measured between two models along some paths."""
-    comparisons = {pair.path: compare_paths(*pair.signatures) for pair in pairs}
-    scores = {path: comparison.score for path, comparison in comparisons.items()}
-    made = [make(pairs, scores, criteria) for make in NULLS.values()]
-    return {
-        pair.path: _evidence(pair, comparisons[pair.path], [by[pair.path] for by in made if pair.path in by], criteria)
-        for pair in pairs
-    }
+    permuted = _permutation(pairs, criteria)
+    return {pair.path: _evidence(pair, permuted[pair.path], criteria) for pair in pairs}
 
 
-def _evidence(pair: Pair, comparison: Comparison, nulls: Sequence[Null], criteria: Criteria) -> Evidence:
+def _evidence(pair: Pair, permuted: PermutationNull, criteria: Criteria) -> Evidence:
     """Return the evidence along one path; p is corrected for paths and interim analyses."""
+    comparison = compare_paths(*pair.signatures)
+    nulls: list[Null] = [permuted]
+    if known := criteria.independent.get(pair.path):
+        nulls.append(replace(known, observed=comparison.score, alpha=criteria.alpha))
     first = deciding(nulls) or nulls[-1]
     unlikely = first.p_over_paths > DOUBTFUL
     return Evidence(

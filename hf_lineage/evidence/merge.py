@@ -52,8 +52,7 @@ class Products:
     @property
     def gram(self) -> Vector:
         """(n + 1, n + 1), over all parts."""
-        total: Vector = self.grams.sum(axis=0)
-        return total
+        return np.asarray(self.grams.sum(axis=0))
 
     def only(self, parents: Sequence[int]) -> Products | None:
         """Return the matrix beside some of the parents, which are numbered anew; None if it is like none of them."""

@@ -26,13 +26,13 @@ them is called significant is alpha at most, whatever the other paths show.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -42,43 +42,6 @@ from hf_lineage.architecture.tables import registry_root
 from hf_lineage.errors import RegistryError, printable
 from hf_lineage.signature.recipe import Vector
 
-
-class Null(Protocol):
-    """The distribution of the score of one path between independent models."""
-
-    @property
-    def name(self) -> str:
-        """One word, for reports."""
-
-    @property
-    def p_value(self) -> float:
-        """The p-value of this path, before it is corrected for interim analyses."""
-
-    @property
-    def p_over_paths(self) -> float:
-        """The p-value corrected for several paths, and not for interim analyses."""
-
-    @property
-    def correction(self) -> str:
-        """The name of the correction of the p-value for several paths."""
-
-    @property
-    def objection(self) -> str:
-        """Why this null cannot decide a verdict; empty if it can."""
-
-    @property
-    def admits(self) -> bool:
-        """Whether the verdict may be RELATED where another null decides."""
-
-    def describe(self) -> str:
-        """Return in words the null that the score is compared with."""
-
-
-def deciding(nulls: Sequence[Null]) -> Null | None:
-    """Return the null that decides the verdict, the first without an objection; None if all have one."""
-    return next((null for null in nulls if not null.objection), None)
-
-
 FEW = 20
 """So many of the first n permutations end the sequence by reaching the observed score: p is about FEW / n at least."""
 MANY = 200
@@ -87,39 +50,29 @@ LONGER = 20
 """Factor between the most permutations in all and the first n: at p = FEW / 2n, about MANY of them reach the score."""
 
 
-class Stop(StrEnum):
-    """Why a sequence of permutations ended."""
-
-    REACHED = "reached"
-    """As many of them as the rule asks for reached the observed score."""
-    UNREACHED = "unreached"
-    """None of the first n did."""
-    EXHAUSTED = "exhausted"
-    """All were drawn."""
-
-
 def most(first: int) -> int:
     """Return how many permutations are drawn at most if `first` of them are drawn at first."""
     return LONGER * (first + 1) - 1
 
 
-def stop(drawn: int, reached: int, first: int) -> Stop | None:
-    """Return why a sequence ends after this permutation, None if it goes on.
+def ends(drawn: int, reached: int, first: int) -> bool:
+    """Return whether a sequence ends after this permutation: enough reached the score, none did, or all are drawn.
 
     `reached` of `drawn` permutations had at least the observed score, this one perhaps among them.
     """
-    if drawn == first and not reached:
-        return Stop.UNREACHED
-    if reached >= (FEW if drawn <= first else MANY):
-        return Stop.REACHED
-    return Stop.EXHAUSTED if drawn == most(first) else None
+    return enough(drawn, reached, first) or (drawn == first and not reached) or drawn == most(first)
+
+
+def enough(drawn: int, reached: int, first: int) -> bool:
+    """Return whether as many permutations reached the observed score as the rule asks for."""
+    return reached >= (FEW if drawn <= first else MANY)
 
 
 def sequence(observed: float, under_permutations: Iterator[float], first: int) -> list[float]:
     """Return as many statistics under permutations as the rule asks for, in the order in which they are drawn."""
     drawn: list[float] = []
     reached = 0
-    while not (drawn and stop(len(drawn), reached, first)):
+    while not (drawn and ends(len(drawn), reached, first)):
         drawn.append(next(under_permutations))
         reached += not drawn[-1] < observed
     return drawn
@@ -127,8 +80,7 @@ def sequence(observed: float, under_permutations: Iterator[float], first: int) -
 
 def p_value(drawn: int, reached: int, first: int) -> float:
     """Return the p-value of a sequence that ended here, at least 1 / (first + 1)."""
-    ended = stop(drawn, reached, first) is Stop.REACHED
-    rank, size = (reached, drawn) if ended else (reached + 1, drawn + 1)
+    rank, size = (reached, drawn) if enough(drawn, reached, first) else (reached + 1, drawn + 1)
     if drawn <= first:
         return rank / size
     # None of the first n reaches the observed score, and yet so many of all do: none of these is among the first n.
@@ -140,6 +92,23 @@ Statistics = TypeVar("Statistics", float, Vector)
 
 SCALE = 128
 """The number of permutations that give mean and deviation of a path: the deviation is then right within some 6 %."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Mean and deviation of some statistics, by which statistics of unlike sizes are made comparable."""
+
+    mean: float
+    deviation: float
+
+    @classmethod
+    def estimate(cls, values: Vector) -> Scale:
+        """Return the scale of these statistics."""
+        return cls(float(values.mean()), float(values.std()))
+
+    def standardised(self, values: Statistics) -> Statistics:
+        """Return values less the mean, over the deviation; zeros where there is none."""
+        return (values - self.mean) / self.deviation if self.deviation > 0 else values * 0.0
 
 
 class Draws:
@@ -160,22 +129,10 @@ class Draws:
         """Yield the statistics from this number on, without end."""
         return (self[number] for number in itertools.count(start))
 
-
-@dataclass(frozen=True)
-class Scale:
-    """Mean and deviation of some statistics, by which statistics of unlike sizes are made comparable."""
-
-    mean: float
-    deviation: float
-
-    @classmethod
-    def estimate(cls, values: Vector) -> Scale:
-        """Return the scale of these statistics."""
-        return cls(float(values.mean()), float(values.std()))
-
-    def standardised(self, values: Statistics) -> Statistics:
-        """Return values less the mean, over the deviation; zeros where there is none."""
-        return (values - self.mean) / self.deviation if self.deviation > 0 else values * 0.0
+    @functools.cached_property
+    def scale(self) -> Scale:
+        """The scale of the first permutations."""
+        return Scale.estimate(np.array([self[number] for number in range(SCALE)]))
 
 
 def step_down(draws: Mapping[str, Draws], p_values: Mapping[str, float], first: int) -> dict[str, float]:
@@ -183,44 +140,23 @@ def step_down(draws: Mapping[str, Draws], p_values: Mapping[str, float], first: 
 
     A path whose statistic is NaN is left out of every maximum, and its p is 1.
     """
-    paths = {path: _Standardised.standardise(drawn) for path, drawn in draws.items()}
-    numbers = {path: one.observed for path, one in paths.items() if not math.isnan(one.observed)}
-    ranked = sorted(numbers, key=numbers.__getitem__, reverse=True)
+    numbers = {path: drawn.scale.standardised(drawn.observed) for path, drawn in draws.items()}
+    ranked = sorted((path for path in numbers if not math.isnan(numbers[path])), key=numbers.__getitem__, reverse=True)
     corrected, least = dict.fromkeys(draws, 1.0), 0.0
     for rank, path in enumerate(ranked):
-        rest = [paths[other] for other in ranked[rank:]]
+        rest = [draws[other] for other in ranked[rank:]]
         # Other permutations than those of the path alone are counted, which may by chance show less.
         least = max(least, p_values[path], _of_largest(numbers[path], rest, first) if len(rest) > 1 else 0.0)
         corrected[path] = least
     return corrected
 
 
-def _of_largest(observed: float, paths: Sequence[_Standardised], first: int) -> float:
-    """Return the p-value of the largest statistic of some paths."""
-    largest = (max(path.under(number) for path in paths) for number in itertools.count(SCALE))
+def _of_largest(observed: float, paths: Sequence[Draws], first: int) -> float:
+    """Return the p-value of the largest statistic of some paths; one that is NaN under a permutation is reached."""
+    rows = ([path.scale.standardised(path[number]) for path in paths] for number in itertools.count(SCALE))
+    largest = (math.inf if any(map(math.isnan, row)) else max(row) for row in rows)
     drawn = sequence(observed, largest, first)
     return p_value(len(drawn), not_below(observed, np.array(drawn)), first)
-
-
-@dataclass(frozen=True)
-class _Standardised:
-    """The statistics of one path by the scale of its first permutations."""
-
-    draws: Draws
-    scale: Scale
-
-    @classmethod
-    def standardise(cls, draws: Draws) -> _Standardised:
-        return cls(draws, Scale.estimate(np.array(list(itertools.islice(draws.after(0), SCALE)))))
-
-    @property
-    def observed(self) -> float:
-        return self.scale.standardised(self.draws.observed)
-
-    def under(self, number: int) -> float:
-        """Return the statistic under a permutation; NaN counts as reached."""
-        value = self.scale.standardised(self.draws[number])
-        return math.inf if math.isnan(value) else value
 
 
 def not_below(observed: float, permuted: Vector) -> int:

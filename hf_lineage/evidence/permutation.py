@@ -10,12 +10,12 @@ larger of the two is valid wherever either assumption holds, so it decides.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hf_lineage.evidence.p_values import SCALE, Draws, most, not_below, sequence, step_down
+from hf_lineage.evidence.p_values import SCALE, Draws, EmpiricalNull, most, not_below, sequence, step_down
 from hf_lineage.evidence.p_values import p_value as p_value_of_draws
 from hf_lineage.evidence.symmetry import HALVES, scores
 from hf_lineage.signature.recipe import Vector
@@ -95,11 +95,6 @@ class PermutationNull:
         few = self.coordinates < FEWEST_COORDINATES
         return f"{self.coordinates} residual coordinates are too few to permute" if few else ""
 
-    @property
-    def admits(self) -> bool:
-        """Always: where another null decides, this one does not object to RELATED."""
-        return True
-
     def describe(self) -> str:
         """Return in words the null that the score is compared with."""
         low, high = self.range
@@ -150,6 +145,15 @@ class PermutationNull:
         """The scores between which 98 of 100 permutations lie: what "about 0" means for this pair."""
         low, high = np.quantile(self.scores, (0.01, 0.99)).tolist()
         return low, high
+
+
+Null = PermutationNull | EmpiricalNull
+"""The distribution of the score of one path between independent models."""
+
+
+def deciding(nulls: Sequence[Null]) -> Null | None:
+    """Return the null that decides the verdict, the first without an objection; None if all have one."""
+    return next((null for null in nulls if not null.objection), None)
 
 
 def permutation_null(a: PathSignature, b: PathSignature, permutations: int, seed: int) -> PermutationNull:

@@ -231,5 +231,4 @@ def _rescaled(base: Matrix, candidate: Matrix, reordered: bool) -> Aligned:
 
 def _units(rows: Matrix) -> Matrix:
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    units: Matrix = np.divide(rows, lengths, out=np.zeros_like(rows), where=(lengths > 0) & np.isfinite(lengths))
-    return units
+    return np.asarray(np.divide(rows, lengths, out=np.zeros_like(rows), where=(lengths > 0) & np.isfinite(lengths)))

@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,30 +31,10 @@ TILES = {"permutations": 16, "signs": BATCHES[1]}
 """Elements of each half whose scores a thread computes at a time."""
 SMALL = 2**15
 """Numbers of A's blocks below which a tile takes no longer than handing it to a thread."""
-ALIGNED = 4
-"""float32 numbers of 16 bytes."""
 GATHERED = 2**17
 """Numbers that a thread gathers at a time: as many as the processor's cache holds."""
 Cosines = Callable[[NDArray[np.int64]], Array]
 """From n elements (n, m) to the cosines of A's layers and B's moved ones, (n, L, M), or (n, L) of layers by number."""
-
-
-class Half(NamedTuple):
-    """One half of the group: how its elements are drawn, and how they move B's blocks."""
-
-    words: Callable[[int], int]
-    """From m to the random words of an element."""
-    element: Callable[[NDArray[np.uint64], int], NDArray[np.int64]]
-    """From words (n, words) and m to n elements, (n, m)."""
-    neutral: Callable[[int], NDArray[np.int64]]
-    """From m to the element that changes nothing, (m,)."""
-    cosines: Callable[[Array, Array, bool], Cosines]
-    """From A's blocks (L, m, m), centred and of norm 1, and B's (M, m, m), and whether layers are paired by number."""
-
-
-def _signs(words: NDArray[np.uint64], size: int) -> NDArray[np.int64]:
-    bits = np.unpackbits(words.astype("<u8").view(np.uint8), axis=1, bitorder="little")
-    return bits[:, :size].astype(np.int64) * 2 - 1
 
 
 def _under_permutations(own: Array, fixed: Array, by_number: bool) -> Cosines:
@@ -66,8 +45,8 @@ def _under_permutations(own: Array, fixed: Array, by_number: bool) -> Cosines:
     a permutation that changes nothing gives the observed score to the last bit.
     """
     size, both = own.shape[1], (own, _units(_centred(fixed)))
-    # Zeros fill rows up to whole 16 bytes, which NumPy gathers several times faster.
-    ours, theirs = (np.pad(one, ((0, -len(one) % ALIGNED), (0, 0), (0, 0))).reshape(-1, size**2) for one in both)
+    # Zeros fill rows up to whole 16 bytes, four numbers, which NumPy gathers several times faster.
+    ours, theirs = (np.pad(one, ((0, -len(one) % 4), (0, 0), (0, 0))).reshape(-1, size**2) for one in both)
     by_place, rows = ours.T.copy(), theirs.T.copy()
     step = max(1, GATHERED // (len(theirs) * max(TILES["permutations"], len(ours))))
 
@@ -117,26 +96,15 @@ def _over(inner: Vector, norms: Vector) -> Array:
     return np.divide(inner, norms, out=np.zeros_like(inner), where=norms > 0).astype(np.float32)
 
 
-HALVES = {
-    "permutations": Half(
-        words=lambda size: size,
-        element=lambda words, _size: np.argsort(words, axis=1, kind="stable"),
-        neutral=np.arange,
-        cosines=_under_permutations,
-    ),
-    "signs": Half(
-        words=lambda size: -(-size // 64),
-        element=_signs,
-        neutral=lambda size: np.ones(size, np.int64),
-        cosines=_under_signs,
-    ),
-}
-"""The halves of the group, by the purpose of their random numbers."""
+HALVES = {"permutations": _under_permutations, "signs": _under_signs}
+"""The halves of the group, by the purpose of their random numbers, and what moves B's blocks by their elements.
+
+From A's blocks (L, m, m), centred and of norm 1, and B's (M, m, m), and whether layers are paired by number."""
 
 
 def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int) -> Generator[float]:
     """Yield the observed score, and then the score under each element of one half in the order of drawing."""
-    cosines, tile = HALVES[half].cosines(_units(_centred(a.corner)), b.corner, a.by_number), TILES[half]
+    cosines, tile = HALVES[half](_units(_centred(a.corner)), b.corner, a.by_number), TILES[half]
     gates, alike = gate(a, b), a.alike(b)
 
     def of_tile(drawn: NDArray[np.int64]) -> list[float]:
@@ -145,8 +113,7 @@ def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int)
             similarities = paired * alike
             rows, columns = np.array([assign(one) for one in similarities * gates]).swapaxes(0, 1)
             paired = similarities[np.arange(len(drawn))[:, None], rows, columns]
-        means: list[float] = paired.mean(axis=1).tolist()
-        return means
+        return list(map(float, paired.mean(axis=1)))
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         over = map if a.corner.size < SMALL else pool.map
@@ -170,8 +137,7 @@ def _centred(blocks: Array) -> Array:
 def _units(blocks: Array) -> Array:
     """Return every block (L, m, m) over its Frobenius norm; a zero block stays zero."""
     norms = np.linalg.norm(blocks, axis=(1, 2), keepdims=True)
-    units: Array = np.divide(blocks, norms, out=np.zeros_like(blocks), where=norms > 0)
-    return units
+    return np.asarray(np.divide(blocks, norms, out=np.zeros_like(blocks), where=norms > 0))
 
 
 def elements(half: str, size: int, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
@@ -179,12 +145,18 @@ def elements(half: str, size: int, count: int, seed: int) -> Iterator[NDArray[np
 
     They are made from raw random words, so that one seed gives the same ones on every platform.
     """
-    yield HALVES[half].neutral(size)[None]
-    stream, words = random_stream(f"{half} {seed}"), HALVES[half].words(size)
+    flips = half == "signs"
+    yield np.ones((1, size), np.int64) if flips else np.arange(size)[None]
+    stream, each = random_stream(f"{half} {seed}"), -(-size // 64) if flips else size
     (first, most), drawn = BATCHES, 0
     while drawn < count:
         batch = min(max(first, drawn), most, count - drawn)
-        yield HALVES[half].element(stream.random_raw(batch * words).reshape(-1, words), size)
+        words = stream.random_raw(batch * each).reshape(-1, each)
+        if flips:
+            bits = np.unpackbits(words.astype("<u8").view(np.uint8), axis=1, bitorder="little")
+            yield bits[:, :size].astype(np.int64) * 2 - 1
+        else:
+            yield np.argsort(words, axis=1, kind="stable")
         drawn += batch
 
 

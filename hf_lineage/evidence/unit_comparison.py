@@ -130,10 +130,8 @@ def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, tes
     """Return what two models show unit by unit, given the layers of each that were read, by their numbers."""
     numbers = tuple(sorted(base)), tuple(sorted(candidate))
     bases, others = [base[number] for number in numbers[0]], [candidate[number] for number in numbers[1]]
-    heavy = [_heaviest(rows, HEAVIEST) for rows in others]
-    alike = np.array(
-        [[_alike(mine, other) for other in heavy] for mine in (_heaviest(rows, OF_BASE) for rows in bases)]
-    )
+    loud, heavy = ([_heaviest(rows, most) for rows in some] for some, most in ((bases, OF_BASE), (others, HEAVIEST)))
+    alike = np.array([[_alike(mine, other) for other in heavy] for mine in loud])
     rows, columns = assign(alike)
     pairs = dict(zip(columns.tolist(), rows.tolist(), strict=True))
     partners = in_order(alike).tolist()

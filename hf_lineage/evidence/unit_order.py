@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.evidence import p_values as permutations
-from hf_lineage.evidence.p_values import Draws, Scale
+from hf_lineage.evidence.p_values import Draws
 from hf_lineage.evidence.permutation import Tried
 from hf_lineage.evidence.symmetry import Numbers, orders_within, strata_of
 from hf_lineage.signature.recipe import Array, Vector, random_stream
@@ -76,15 +76,11 @@ def matched(base: UnitRows, candidate: UnitRows, units: Numbers, group: int, wei
     product = cosines(chosen, base)
     places, partners, strength = _mutual(product, chosen.weight, base.weight)
     same = len(base.weight) == len(candidate.weight)
-    alike = product[:, units] * np.outer(*(_roots(rows)[units] for rows in (candidate, base))) if same else None
+    roots = (np.sqrt(rows.weight / (rows.weight.sum() or 1.0)) for rows in (candidate, base))
+    alike = product[:, units] * np.outer(*(root.astype(np.float32)[units] for root in roots)) if same else None
     means = candidate.sizes.mean(axis=1, keepdims=True)
     sizes = candidate.sizes[:, units] / np.where(means > 0, means, 1.0)
     return Matched(group, weight, units, alike, places, partners, strength, sizes)
-
-
-def _roots(rows: UnitRows) -> Array:
-    roots: Array = np.sqrt(rows.weight / (rows.weight.sum() or 1.0)).astype(np.float32)
-    return roots
 
 
 def _mutual(product: Array, weight: Vector, base_weight: Vector) -> tuple[Numbers, Numbers, Vector]:
@@ -117,8 +113,7 @@ def _best(among: Array) -> tuple[Numbers, Array, NDArray[np.bool_]]:
 def _ranks(numbers: Numbers) -> Vector:
     """Return standardised ranks of distinct numbers."""
     ranks, count = np.argsort(np.argsort(numbers)), len(numbers)
-    standardised: Vector = (ranks - (count - 1) / 2) / np.sqrt((max(count, 2) ** 2 - 1) / 12)
-    return standardised
+    return np.asarray((ranks - (count - 1) / 2) / np.sqrt((max(count, 2) ** 2 - 1) / 12))
 
 
 def drawn_units(count: int, purpose: str, most: int = MOST_UNITS) -> Numbers:
@@ -151,11 +146,10 @@ def order_test(layers: Sequence[Matched], first: int, seed: int) -> UnitOrder | 
     replicates = _Replicates(layers, seed)
     draws = {name: Draws(replicates.draw(name)) for name in names}
     alone = {name: Tried.draw(drawn, first).p_value for name, drawn in draws.items()}
-    first_few = {name: np.array([one[number] for number in range(permutations.SCALE)]) for name, one in draws.items()}
     p_values = permutations.step_down(draws, alone, first) if len(draws) > 1 else alone
     return UnitOrder(
         {name: drawn.observed for name, drawn in draws.items()},
-        {name: float(Scale.estimate(few).standardised(draws[name].observed)) for name, few in first_few.items()},
+        {name: float(drawn.scale.standardised(drawn.observed)) for name, drawn in draws.items()},
         min(p_values.values()),
         replicates.drawn,
     )
@@ -183,31 +177,23 @@ class _Replicates:
         number = 0
         while True:
             if number == len(self._values[name]):
-                self._extend()
+                drawn = {key: orders_within(self._strata[key], BATCH, stream) for key, stream in self._streams.items()}
+                more = self._under(drawn)
+                self._values = {name: np.concatenate([values, more[name]]) for name, values in self._values.items()}
             yield float(self._values[name][number])
             number += 1
-
-    def _extend(self) -> None:
-        orders = {key: orders_within(self._strata[key], BATCH, stream) for key, stream in self._streams.items()}
-        more = self._under(orders)
-        self._values = {name: np.concatenate([values, more[name]]) for name, values in self._values.items()}
 
     def _under(self, orders: Mapping[tuple[int, int], Numbers]) -> dict[str, Vector]:
         """Return both statistics under some permutations of each group."""
         values: dict[str, list[Vector]] = {PLACES: [], RANKS: []}
         for key, layer, (places, ranks) in self._layers:
             if layer.alike is not None:
-                values[PLACES].append(layer.weight * _placed(layer.alike, orders[key]))
+                placed = layer.alike[orders[key], np.arange(len(layer.alike))]  # C[π(u), u] for each permutation π
+                values[PLACES].append(layer.weight * placed.sum(axis=1, dtype=np.float64))
             if len(layer.places) >= FEWEST_MATCHES:
                 values[RANKS].append(layer.weight * (ranks[orders[key]] @ places))
         count = len(next(iter(orders.values())))
         return {name: np.sum(parts, axis=0) if parts else np.zeros(count) for name, parts in values.items()}
-
-
-def _placed(alike: Array, orders: Numbers) -> Vector:
-    """Return Σ_u C[π(u), u] for each permutation π."""
-    total: Vector = alike[orders, np.arange(len(alike))].sum(axis=1, dtype=np.float64)
-    return total
 
 
 def _within(layer: Matched, sets: Sequence[Numbers]) -> tuple[Vector, Vector]:
@@ -229,16 +215,11 @@ def copies(layers: Sequence[UnitRows]) -> list[int]:
     """Return for every layer of a model a number that layers which copy each other have in common."""
     groups = list(range(len(layers)))
     for later, earlier in ((b, a) for b in range(len(layers)) for a in range(b)):
-        if groups[later] == later and _copied(layers[earlier], layers[later]):
-            groups[later] = groups[earlier]
+        one, other = layers[earlier], layers[later]
+        if groups[later] == later and one.inner.shape == other.inner.shape:
+            alike = np.vecdot(one.inner, other.inner) * np.vecdot(one.outer, other.outer)
+            groups[later] = groups[earlier] if float(np.median(alike)) > 0.3 else later
     return groups
-
-
-def _copied(a: UnitRows, b: UnitRows) -> bool:
-    if a.inner.shape != b.inner.shape:
-        return False
-    alike = np.vecdot(a.inner, b.inner) * np.vecdot(a.outer, b.outer)
-    return float(np.median(alike)) > 0.3
 
 
 HEAVIEST = 8

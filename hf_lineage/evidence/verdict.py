@@ -14,8 +14,8 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.comparison import Comparison
 from hf_lineage.evidence.executed import Executed
 from hf_lineage.evidence.inherited import Inherited
-from hf_lineage.evidence.p_values import EmpiricalNull, Null, deciding
-from hf_lineage.evidence.permutation import PermutationNull
+from hf_lineage.evidence.p_values import EmpiricalNull
+from hf_lineage.evidence.permutation import Null, PermutationNull, deciding
 from hf_lineage.signature.values import Sampled
 
 if TYPE_CHECKING:

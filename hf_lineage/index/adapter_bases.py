@@ -111,8 +111,9 @@ def identify_adapters(
             wide = [shard for shard in known if shard.group.path == options.paths[0] and shard.group.width in widths]
             groups, fitting, left = grouped(wide, most, declared)
             tested = tuple(_tested(one, group, len(groups), options) for group in groups)
-            bases = AdapterBases(source.name, source.commit, part, one.described, tuple(sorted(widths)), tested)
-            results.append(replace(bases, tests=len(groups), fitting=fitting, untested=left, of=of))
+            counts = {"tests": len(groups), "fitting": fitting, "untested": left, "of": of}
+            stream = tuple(sorted(widths))
+            results.append(AdapterBases(source.name, source.commit, part, one.described, stream, tested, **counts))
     return results
 
 

@@ -154,11 +154,11 @@ def remove(models: Sequence[str], catalogue: store.Catalogue) -> None:
 def _meant(model: str, entries: Sequence[Entry], catalogue: store.Catalogue) -> list[Entry]:
     """Return the entries of a model."""
     chosen = [entry for entry in entries if _is_meant(model, entry)]
-    if not chosen:
-        shows = shlex.join(["hf-lineage", "index", "list", "--index", typed(catalogue.folder)])
-        why = f"is not in the index, so nothing was removed; `{shows}` shows what is"
-        raise OptionError(f"{printable(model, 200)} {why}")
-    return chosen
+    if chosen:
+        return chosen
+    shows = shlex.join(["hf-lineage", "index", "list", "--index", typed(catalogue.folder)])
+    why = f"is not in the index, so nothing was removed; `{shows}` shows what is"
+    raise OptionError(f"{printable(model, 200)} {why}")
 
 
 def _is_meant(model: str, entry: Entry) -> bool:

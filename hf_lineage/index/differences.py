@@ -101,12 +101,12 @@ def merges(gram: Vector) -> list[Merge]:
     A merge M of X and Y lies along both, and beyond what X and Y have in common: an intermediate model, through which
     both come, has no more in common with Y than X has. No additive tree holds a merge.
     """
-    candidates = [merge for ancestor in range(len(gram)) for merge in _merges_from(gram, ancestor)]
+    candidates = (merge for ancestor in range(len(gram)) for merge in _merges_from(gram, ancestor))
     return sorted(candidates, key=lambda merge: -merge.strength)
 
 
-def _merges_from(gram: Vector, ancestor: int) -> list[Merge]:
-    inner, cosines, candidates = _from(gram, ancestor), along(gram, ancestor), []
+def _merges_from(gram: Vector, ancestor: int) -> Iterator[Merge]:
+    inner, cosines = _from(gram, ancestor), along(gram, ancestor)
     sizes = np.sqrt(_squares(inner))
     for model in range(len(gram)):
         if model == ancestor or not sizes[model]:
@@ -119,8 +119,7 @@ def _merges_from(gram: Vector, ancestor: int) -> list[Merge]:
         if pairs.any():
             parents = np.flatnonzero(pairs.any(axis=1))
             strength = float(np.minimum.outer(cosines[model], cosines[model])[pairs].max())
-            candidates.append(Merge(model, tuple(map(int, parents)), ancestor, strength))
-    return candidates
+            yield Merge(model, tuple(map(int, parents)), ancestor, strength)
 
 
 def _from(gram: Vector, ancestor: int) -> Vector:

@@ -44,8 +44,11 @@ class Pace:
             self._sleep(wait)
 
 
-def limit(a_minute: float) -> None:
-    """Let the Hub's client send at most so many requests a minute from this process."""
+@functools.cache
+def limit(a_minute: float | None) -> None:
+    """Let the Hub's client send at most so many requests a minute from this process, or as many as the Hub allows."""
+    if not a_minute:
+        return
     from huggingface_hub import set_client_factory
     from huggingface_hub.utils._http import default_client_factory
 
@@ -198,14 +201,7 @@ def _as_done(
             yield outcome
 
 
-@functools.cache
-def _limit(rate: float | None) -> None:
-    """Bound the requests of this process, once."""
-    if rate:
-        limit(rate)
-
-
 def _prepared(rate: float | None, task: Task[Job, Outcome], job: Job) -> Outcome:
     """Return the outcome of a job in a process whose requests are bounded."""
-    _limit(rate)
+    limit(rate)
     return task(job)

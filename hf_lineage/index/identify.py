@@ -81,9 +81,9 @@ def identify(
     cosines = np.concatenate([np.zeros(0), *(similarities(key, keys) for shard in alike for keys in shard.pieces())])
     # Twice as many, because the model itself may be among them, and others twice.
     order = [int(row) for row in np.argsort(-cosines, kind="stable")[: 2 * most + 2] if cosines[row] > CHANCE]
-    candidates = {entry: row for row, entry in zip(order[::-1], entries_at(alike, order)[::-1], strict=True)}
+    rows = zip(order[::-1], entries_at(alike, order)[::-1], strict=True)
     itself = (asked.model, asked.commit)
-    candidates = {entry: row for entry, row in candidates.items() if (entry.model, entry.commit) != itself}
+    candidates = {entry: row for row, entry in rows if (entry.model, entry.commit) != itself}
     chosen = sorted(candidates, key=lambda entry: -cosines[candidates[entry]])
     tests = max(1, min(most, len(chosen)))
     criteria = replace(criteria, analyses=tests, paths=(path,))
@@ -128,10 +128,10 @@ def _ranked(
         for row, relative in enumerate(relatives, 1)
     ]
     ancestor = measured[middle]
-    through = [one for one in measured if one is not ancestor and one.along >= SIBLINGS]
-    beside = [one for one in measured if one is not ancestor and one.along < SIBLINGS]
-    first, last = (sorted(some, key=lambda one: (-one.along, one.distance)) for some in (through, beside))
-    return (*first, ancestor, *last), ancestor
+    others = sorted((one for one in measured if one is not ancestor), key=lambda one: (-one.along, one.distance))
+    through = [one for one in others if one.along >= SIBLINGS]
+    beside = others[len(through) :]
+    return (*through, ancestor, *beside), ancestor
 
 
 def _apart(sketches: Sequence[Array]) -> Vector:

@@ -147,12 +147,12 @@ def searched(index: str | None) -> Callable[[Report], Report]:
     """
     try:
         catalogue = store.opened(index)
+        return lambda report: noted(report, catalogue)
     except OptionError:
         raise
     except LineageError as error:
         note = f"no index was searched: {error}"
         return lambda report: replace(report, notes=(*report.notes, note))
-    return lambda report: noted(report, catalogue)
 
 
 def noted(report: Report, catalogue: Catalogue) -> Report:
@@ -184,8 +184,8 @@ def _relatives(report: Report, row: Row, catalogue: Catalogue) -> list[tuple[Ent
     path = next(iter(verdict.evidence), None)
     if verdict.code not in FAMILY or path is None or verdict.by_units or row.part:
         return []
-    base = _signature(counterpart(whole_base(row.claim, options.local_hub), ""), report)
-    model = _signature(report.source or located(report.model, options), report)
+    base = open_model(counterpart(whole_base(row.claim, options.local_hub), ""), options).signature()
+    model = open_model(report.source or located(report.model, options), options).signature()
     if base.width != model.width:
         return []
     return relatives(model, base, path, catalogue, Criteria(alpha=options.alpha))
@@ -196,7 +196,8 @@ def _gave_more(report: Report, row: Row, catalogue: Catalogue) -> Iterator[str]:
     path, evidence = next(iter(row.verdict.evidence.items()), ("", None))
     if row.verdict.code is not Code.PART or not (evidence and evidence.inherited) or row.verdict.by_units or row.part:
         return
-    own, model = evidence.inherited, _signature(report.source or located(report.model, report.options), report)
+    own, source = evidence.inherited, report.source or located(report.model, report.options)
+    model = open_model(source, report.options).signature()
     for one in identify(model, path, catalogue, Criteria(alpha=report.options.alpha)).related:
         gave = one.verdict.evidence[path].inherited
         if gave and gave.interval[0] > own.interval[1] and plain(one.entry.model) != plain(report.model):
@@ -220,7 +221,3 @@ def _note(one: Relative, base: str) -> str:
         f"data alone can cause up to {SIBLINGS}). The model may come from {named} through it, or the reverse: weights "
         "do not tell which came first"
     )
-
-
-def _signature(source: RepoRef | Signature, report: Report) -> Signature:
-    return open_model(source, report.options).signature()

@@ -85,16 +85,8 @@ Seen = Callable[[int, int, Verdict], Derivation | None]
 """Returns how the second of two related models was made from the first; None where that cannot be measured."""
 
 
-def unseen(_base: int, _candidate: int, _verdict: Verdict) -> None:
-    """Return None: with signatures alone, nothing is known of how any model was made."""
-
-
 Blends = Callable[[int, Sequence[int]], Blend | None]
 """Returns a model as a combination of several others, by their weights; None where these cannot be read."""
-
-
-def no_blend(_model: int, _parents: Sequence[int]) -> None:
-    """Return None: with signatures alone, nothing is known of what makes up any model."""
 
 
 @dataclass
@@ -104,7 +96,8 @@ class PairTests:
     members: Sequence[Member]
     path: str
     criteria: Criteria
-    blends: Blends = no_blend
+    blends: Blends | None = None
+    """None where only signatures are known."""
     done: dict[tuple[int, int], Verdict] = field(default_factory=dict)
 
     def verdict(self, base: int, candidate: int) -> Verdict | None:
@@ -121,7 +114,7 @@ class PairTests:
 
         If `exactly`, only what was put together from them has shares.
         """
-        blend = self.blends(model, parents)
+        blend = self.blends(model, parents) if self.blends else None
         if blend is None or (exactly and Made.BLEND not in blend.made):
             return [""] * len(parents)
         return [f"{share.value:.0%}" if isinstance(share, Share) else "" for share in blend.shares.parents]
@@ -157,9 +150,9 @@ def families_of(tests: PairTests, declared: Sequence[Declared]) -> list[int]:
 
 
 def barred(members: Sequence[Member], declared: Sequence[Declared], places: Sequence[int]) -> list[bool]:
-    """Return whether each model shares with others a declared base that is none of the models."""
+    """Return whether each model in some places shares with others a declared base that is none of the models."""
     absent = [plain(one.claim.base) for one in declared if one.base is None and one.child in places]
-    return [any(absent.count(plain(claim.base)) > 1 for claim in member.claims) for member in members]
+    return [any(absent.count(plain(claim.base)) > 1 for claim in members[at].claims) for at in places]
 
 
 def between(tests: PairTests, places: Sequence[int], links: Links) -> Iterator[tuple[Arc, str]]:
@@ -175,15 +168,12 @@ def between(tests: PairTests, places: Sequence[int], links: Links) -> Iterator[t
 
 def root_of(links: Links, arcs: Sequence[Arc], models: int) -> int:
     """Return the node from which most arcs lead away, then an unknown ancestor, then the one with most branches."""
-    return max(
-        links,
-        key=lambda node: (
-            sum(base in _path(links, node, child) for base, child in arcs),
-            node >= models,
-            len(links[node]),
-            -node,
-        ),
-    )
+
+    def rank(node: int) -> tuple[int, bool, int, int]:
+        away = sum(base in _path(links, node, child) for base, child in arcs)
+        return away, node >= models, len(links[node]), -node
+
+    return max(links, key=rank)
 
 
 def oriented(links: Links, root: int, parent: int | None = None) -> Iterator[Arc]:
@@ -202,14 +192,9 @@ def crossed(links: Links, arcs: Sequence[Arc], edge: Arc) -> bool:
 
 def _path(links: Links, start: int, end: int) -> list[int]:
     """Return the nodes from one to another."""
-    came: dict[int, int] = {start: start}
-    reached = [start]
+    paths, reached = {start: [start]}, [start]
     for node in reached:
-        for other in links[node]:
-            if other not in came:
-                came[other] = node
-                reached.append(other)
-    path = [end]
-    while path[-1] != start:
-        path.append(came[path[-1]])
-    return path[::-1]
+        new = [other for other in links[node] if other not in paths]
+        paths |= {other: [*paths[node], other] for other in new}
+        reached += new
+    return paths[end]

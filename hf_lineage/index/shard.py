@@ -60,8 +60,7 @@ def key_of(path: PathSignature) -> Key:
 def similarities(key: Key, keys: NDArray[np.uint8]) -> Array:
     """Return the estimated cosine of a key with each of several, (n,): cos(π x) for a share x of unlike signs."""
     unlike = np.bitwise_count(keys.view(np.uint64) ^ key.view(np.uint64))
-    cosines: Array = _COSINES[np.einsum("ij->i", unlike, dtype=np.uint16)]
-    return cosines
+    return np.asarray(_COSINES[np.einsum("ij->i", unlike, dtype=np.uint16)])
 
 
 def for_testing(signature: Signature, path: str) -> Signature:
@@ -84,8 +83,7 @@ def halves(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def _among(corner: Array, chosen: NDArray[np.int64]) -> Array:
     """Return rows and columns of some coordinates of every residual (L, m, m)."""
-    part: Array = corner[:, chosen][:, :, chosen]
-    return part
+    return np.asarray(corner[:, chosen][:, :, chosen])
 
 
 @functools.lru_cache(maxsize=4)
@@ -242,7 +240,8 @@ def write(folder: Path, name: str, entries: Sequence[Entry], keys: NDArray[np.ui
     (group,) = {entry.group for entry in entries}
     header = msgspec.json.encode(_Header(VERSION, group.path, group.width, group.recipe)).decode()
     make_folder(folder)
-    write_atomically(folder / f"{name}{MODELS}", _lines(entries))
+    lines = (msgspec.json.encode(_Line(entry.model, entry.commit, entry.layers)) + b"\n" for entry in entries)
+    write_atomically(folder / f"{name}{MODELS}", b"".join(lines))
     file = folder / f"{name}{KEYS}"
     write_atomically(file, save({"keys": np.ascontiguousarray(keys)}, {"index": header}))
     return file
@@ -283,11 +282,6 @@ def why_unnameable(model: str) -> str:
         return f"the name {printable(model, 100)} has characters that are not printed"
     size = len(model.encode())
     return "" if 0 < size <= LONGEST_NAME else f"the name has {size} bytes, not 1 to {LONGEST_NAME}"
-
-
-def _lines(entries: Iterable[Entry]) -> bytes:
-    lines = (msgspec.json.encode(_Line(entry.model, entry.commit, entry.layers)) + b"\n" for entry in entries)
-    return b"".join(lines)
 
 
 @contextlib.contextmanager

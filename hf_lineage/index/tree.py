@@ -11,27 +11,8 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import named
 from hf_lineage.evidence.relation import Derivation, Means
 from hf_lineage.evidence.verdict import Code
-from hf_lineage.index import differences
-from hf_lineage.index.relatives import (
-    FAMILY,
-    SELF,
-    Arc,
-    Blends,
-    Declared,
-    Member,
-    PairTests,
-    Seen,
-    barred,
-    between,
-    crossed,
-    declarations,
-    families_of,
-    in_folders,
-    no_blend,
-    oriented,
-    root_of,
-    unseen,
-)
+from hf_lineage.index import differences, relatives
+from hf_lineage.index.relatives import FAMILY, SELF, Arc, Blends, Declared, Member, PairTests, Seen
 from hf_lineage.signature.recipe import Array, Vector
 
 UNKNOWN = "unknown common ancestor"
@@ -94,12 +75,19 @@ def criteria(path: str) -> Criteria:
 
 
 def grow(
-    members: Sequence[Member], path: str, criteria: Criteria, seen: Seen = unseen, blends: Blends = no_blend
+    members: Sequence[Member],
+    path: str,
+    criteria: Criteria,
+    seen: Seen | None = None,
+    blends: Blends | None = None,
 ) -> Tree:
-    """Return the tree of some models, along one path that all their signatures have."""
+    """Return the tree of some models, along one path that all their signatures have.
+
+    Without `seen` and `blends` nothing but their signatures is known of them.
+    """
     tests = PairTests(members, path, criteria, blends)
-    declared = list(in_folders(tests, list(declarations(members))))
-    home = families_of(tests, declared)
+    declared = list(relatives.in_folders(tests, list(relatives.declarations(members))))
+    home = relatives.families_of(tests, declared)
     edges: list[Edge] = []
     families: list[tuple[str, ...]] = []
     unknown = 0
@@ -116,36 +104,35 @@ def grow(
 
 
 def _family(
-    tests: PairTests, own: Sequence[int], declared: Sequence[Declared], seen: Seen, before: int
+    tests: PairTests, own: Sequence[int], declared: Sequence[Declared], seen: Seen | None, before: int
 ) -> tuple[tuple[str, ...], list[Edge]]:
     """Return the nodes of one family, its root first, and edges; `before` counts unknown nodes of other families."""
-    sketches = _sketches(tests, own)
-    gram = differences.products(sketches)
+    gram = differences.products(_sketches(tests, own))
     claims = [(own.index(one.base), own.index(one.child)) for one in declared if one.base in own and one.child in own]
     aside = _merges(gram, claims)
     kept = [at for at in range(len(own)) if all(at != merge.model for merge in aside)]
     arcs = [(kept.index(base), kept.index(child)) for base, child in claims if base in kept and child in kept]
-    members = [tests.members[own[at]] for at in kept]
+    places = [own[at] for at in kept]
     preferred = [sum(base == at for base, _ in claims) for at in kept]
     distance = differences.distances(gram)[:, kept][kept]
-    links = differences.simplified(
-        differences.joined(distance), len(kept), preferred, barred(members, declared, [own[at] for at in kept])
-    )
-    relations = dict(_told(tests, [own[at] for at in kept], links, seen))
+    barred = relatives.barred(tests.members, declared, places)
+    links = differences.simplified(differences.joined(distance), len(kept), preferred, barred)
+    relations = dict(_told(tests, places, links, seen)) if seen else {}
     arcs += [arc for arc, how in relations.items() if set(CHILD) & set(how.means)]
-    within = dict(between(tests, [own[at] for at in kept], links))
-    unknown = [node for node in links if node >= len(kept)]
-    names = {at: member.name for at, member in enumerate(members)}
-    numbered = enumerate(unknown, before + 1)
-    names |= {node: f"{UNKNOWN} {number}" if number > 1 else UNKNOWN for number, node in numbered}
-    root = root_of(links, arcs, len(kept))
+    within = dict(relatives.between(tests, places, links))
+    unknown = enumerate((node for node in links if node >= len(kept)), before + 1)
+    names = {at: tests.members[place].name for at, place in enumerate(places)}
+    names |= {node: f"{UNKNOWN} {number}" if number > 1 else UNKNOWN for number, node in unknown}
+    root = relatives.root_of(links, arcs, len(kept))
     nodes, edges = [names[root]], []
-    for arc in oriented(links, root):
+    for arc in relatives.oriented(links, root):
         edge = _declared_edge(tests, declared, names[arc[0]], names[arc[1]])
         nodes.append(names[arc[1]])
         length, told = links[arc[0]][arc[1]], relations.get(arc)
-        made = within.get(arc, _made(tests, own[kept[arc[0]]], own[kept[arc[1]]], told) if told else "")
-        edges.append(replace(edge, length=length * (length >= SELF), directed=crossed(links, arcs, arc), seen=made))
+        made = within.get(arc, _made(tests, places[arc[0]], places[arc[1]], told) if told else "")
+        edges.append(
+            replace(edge, length=length * (length >= SELF), directed=relatives.crossed(links, arcs, arc), seen=made)
+        )
     edges += _merged(tests, own, aside, gram, declared)
     return (*nodes, *(tests.members[own[merge.model]].name for merge in aside)), edges
 
@@ -156,7 +143,7 @@ def _told(
     """Yield how each model was made from its neighbour in the tree, one way and the other."""
     for one, there in links.items():
         for other in there:
-            if one < len(places) > other and seen is not unseen:
+            if one < len(places) > other:
                 verdict = tests.verdict(places[one], places[other])
                 how = seen(places[one], places[other], verdict) if verdict else None
                 if how:

@@ -60,8 +60,7 @@ class WhiteningMatrix:
 
     def times(self, columns: Matrix) -> Matrix:
         """Return its product with columns (d, n)."""
-        product: Matrix = (self.directions * self.over) @ (self.directions.T @ columns)
-        return product
+        return np.asarray((self.directions * self.over) @ (self.directions.T @ columns))
 
 
 def compute_whitening(square: Matrix, least: float) -> WhiteningMatrix:

@@ -146,10 +146,6 @@ def place(layers: Sequence[int], memory: Budgets) -> list[Device]:
         )
     if len(chosen) == 1:
         return [next(iter(chosen))] * len(layers)
-    return _spread(layers, chosen)
-
-
-def _spread(layers: Sequence[int], chosen: Budgets) -> list[Device]:
     import torch
     from accelerate import infer_auto_device_map
 

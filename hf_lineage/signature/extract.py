@@ -16,7 +16,7 @@ from hf_lineage.checkpoint.stored import Memory, StoredRows
 from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.signature import devices
 from hf_lineage.signature.devices import Share, alone, workers
-from hf_lineage.signature.factors import Matrix, Read, matrix_products, numbers_made, read_by_rows, tensors
+from hf_lineage.signature.factors import Matrix, matrix_products, numbers_made, read_by_rows, tensors
 from hf_lineage.signature.matrix_product import MatrixProduct, Probes
 from hf_lineage.signature.recipe import Array, Recipe
 from hf_lineage.signature.residual import Block, summarise
@@ -44,11 +44,6 @@ class Extraction:
     paths: tuple[str, ...]
     memory: devices.Budgets
 
-    @property
-    def width(self) -> int:
-        """The width of the stream, for layers of unlike widths the largest."""
-        return self.layout.width
-
     def signatures(self, columns: slice = slice(None)) -> dict[str, PathSignature]:
         """Return the signature of each path, in exact mode of some columns of its residuals only.
 
@@ -57,7 +52,11 @@ class Extraction:
         count = len(range(self.recipe.columns(self.layout.width))[columns])
         needed = [self.working_set(layer, count) for layer in range(self.layout.layers)]
         placed = devices.place(needed, self.memory)
-        results = {path: self._empty(path, count) for path in self.paths}
+        results = {}
+        for path in self.paths:
+            widths = tuple(self.layout.widths[number] for number in self.layout.numbers(path))
+            size, unlike = min(self.recipe.coordinates, *widths), widths if min(widths) < self.layout.width else ()
+            results[path] = empty(len(widths), (self.layout.width, count), size, unlike)
         units: dict[str, dict[int, UnitCodes]] = {path: {} for path in self.paths}
         probes = functools.cache(functools.partial(Probes.draw, self.recipe, columns=columns))
         shown = tqdm(total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
@@ -86,24 +85,17 @@ class Extraction:
             for path, signature in results.items()
         }
 
-    def _empty(self, path: str, columns: int) -> PathSignature:
-        """Return the signature of a path, filled with zeros."""
-        width, numbers = self.width, self.layout.numbers(path)
-        widths = tuple(self.layout.widths[number] for number in numbers)
-        unlike = widths if min(widths) < width else ()
-        return empty(len(numbers), (width, columns), min(self.recipe.coordinates, *widths), unlike)
-
     @property
     def room(self) -> int:
         """The number of residual columns that fit into memory in exact mode, for all paths and layers together."""
         least, filled = (max(self.working_set(layer, k) for layer in range(self.layout.layers)) for k in (0, 1))
         layers = sum(len(self.layout.numbers(path)) for path in self.paths)
-        column = filled - least + 4 * MODELS * layers * self.width
-        room, fewest = (min(self.memory.values()) - BESIDES - least) // column, min(FEWEST, self.width)
+        column = filled - least + 4 * MODELS * layers * self.layout.width
+        room, fewest = (min(self.memory.values()) - BESIDES - least) // column, min(FEWEST, self.layout.width)
         if room < fewest:
             needed = math.ceil((BESIDES + least + fewest * column) / 2**20)
             raise OptionError(f"exact mode needs {needed} MiB here; raise {devices.LIMIT} or use probes")
-        return min(room, self.width)
+        return min(room, self.layout.width)
 
     def working_set(self, layer: int, columns: int) -> int:
         """Return the bytes of memory that a layer needs with `columns` probes."""
@@ -131,8 +123,15 @@ class Extraction:
             read = self._read(layer, memory, share)
             if layer + 1 < len(placed):
                 self.checkpoint.prefetch(*self._names(layer + 1, self.paths))
-            present = [path for path in self.paths if layer in self.layout.numbers(path)]
-            yield layer, {path: self._branch(path, layer, read.__getitem__, placed[layer]) for path in present}
+            branches = {
+                path: matrix_products(self.layout, path, layer, self.recipe, read.__getitem__)
+                for path in self.paths
+                if layer in self.layout.numbers(path)
+            }
+            if placed[layer] == devices.CPU:  # each term is made when it is needed
+                yield layer, branches
+            else:
+                yield layer, {path: [term.on(placed[layer]) for term in terms] for path, terms in branches.items()}
 
     def _read(self, layer: int, memory: Memory, share: Share) -> dict[str, Matrix]:
         """Return the tensors of a layer by name, in `memory`, which the layer before it no longer needs."""
@@ -154,11 +153,6 @@ class Extraction:
         self.checkpoint.wait(*names)
         return {name: rows for name in names if (rows := self.checkpoint.rows(name)) is not None}
 
-    def _branch(self, path: str, layer: int, read: Read, device: devices.Device) -> Iterable[MatrixProduct]:
-        """Return the terms of one branch on a device; on the CPU each is made when it is needed."""
-        branch = matrix_products(self.layout, path, layer, self.recipe, read)
-        return branch if device == devices.CPU else [term.on(device) for term in branch]
-
 
 @dataclass(frozen=True)
 class Residuals:
@@ -171,7 +165,7 @@ class Residuals:
     def shape(self) -> tuple[int, int, int]:
         """(L, d, d)."""
         (path,), layout = self.extraction.paths, self.extraction.layout
-        return len(layout.numbers(path)), self.extraction.width, self.extraction.width
+        return len(layout.numbers(path)), self.extraction.layout.width, self.extraction.layout.width
 
     def columns(self, chosen: slice) -> Array:
         """Return some columns of every residual, (L, d, b)."""
@@ -194,7 +188,7 @@ def extract_paths(
     if absent := [path for path in wanted if path not in layout.paths]:
         raise NothingToCompare(f"{layout.factorization.name} has no path {absent[0]}; it has {', '.join(layout.paths)}")
     extraction = Extraction(checkpoint, layout, recipe, wanted, devices.budgets(max_memory))
-    if recipe.probes is not None or extraction.room >= extraction.width:
+    if recipe.probes is not None or extraction.room >= extraction.layout.width:
         return extraction.signatures()
     return {path: _by_columns(replace(extraction, paths=(path,))) for path in wanted}
 
@@ -203,7 +197,7 @@ def _by_columns(extraction: Extraction) -> PathSignature:
     """Return the exact signature of the only path, its residuals left out."""
     residuals = Residuals(extraction, extraction.room)
     squares = np.zeros(residuals.shape[0])
-    for start in range(0, extraction.width, residuals.room):
+    for start in range(0, extraction.layout.width, residuals.room):
         (signature,) = extraction.signatures(slice(start, start + residuals.room)).values()
         squares += signature.norm**2
     return replace(signature, sketch=residuals, norm=np.sqrt(squares))

@@ -7,7 +7,7 @@ experts of a mixture are terms side by side. Heads of keys and values are repeat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -109,13 +109,43 @@ def matrix_products(layout: Layout, path: str, layer: int, recipe: Recipe, read:
     """Yield the terms of one branch with the recipe's `gains` and `means`, but without its `cap`."""
     recipe = _with_gates(layout, path, layer, recipe)
     for layer_set in layout.sets(path)[layer]:
-        yield _Set(layout, layer_set, recipe, read).term(PATHS[path])
+        yield _term(layout, layer_set, PATHS[path], recipe, read)
+
+
+def _term(layout: Layout, layer_set: LayerSet, path: Path, recipe: Recipe, read: Read) -> MatrixProduct:
+    """Return the term that a matrix set adds to a path."""
+    centred = recipe.means and layout.factorization.normalization == "layer_norm"
+
+    def reads(role: str) -> Matrix:
+        return reader(layout, layer_set, role, read, recipe.gains)
+
+    def folded(norm: str | None) -> Array | None:
+        return gain(layout, layer_set, norm, read) if recipe.gains and norm else None
+
+    if path.bilinear:  # both matrices read the stream
+        norm, size = folded(layer_set.norm), layer_set.heads[path.writer].size
+        out, inn = (np.asarray(reads(role)) for role in (path.writer, path.reader))
+        return MatrixProduct(out.mT, inn, size, norm, norm, centred=centred)
+    other = OTHER_READER.get(path.reader, "")
+    gated = recipe.gates and other in layer_set.slots
+    return MatrixProduct(
+        writer(layout, layer_set, path.writer, read),
+        reads(path.reader),
+        layer_set.heads[path.reader].size,
+        writer_gain=folded(layer_set.output_norm),
+        reader_gain=folded(layer_set.norm),
+        unit_gain=folded(layer_set.inner_norm),
+        centred=centred,
+        gate=Rows(reads(other), folded(layer_set.norm), centred) if gated else None,
+    )
 
 
 def tensors(layout: Layout, path: str, layer: int, recipe: Recipe) -> tuple[str, ...]:
     """Return the names of the tensors that one branch reads, each once."""
-    sets, recipe = layout.sets(path)[layer], _with_gates(layout, path, layer, recipe)
-    return tuple(dict.fromkeys(name for layer_set in sets for name in _names(layer_set, PATHS[path], recipe)))
+    other = OTHER_READER.get(PATHS[path].reader, "")
+    gates = (other,) if _with_gates(layout, path, layer, recipe).gates and other else ()
+    sets, roles = layout.sets(path)[layer], (PATHS[path].roles, gates)
+    return tuple(dict.fromkeys(name for one in sets for some in roles for name in one.read_by(*some)))
 
 
 def _with_gates(layout: Layout, path: str, layer: int, recipe: Recipe) -> Recipe:
@@ -139,61 +169,6 @@ def numbers_made(layout: Layout, path: str, layer: int) -> int:
     sets, roles = layout.sets(path)[layer], PATHS[path].roles
     through = (layer_set for layer_set in sets for role in roles if layer_set.slots[role].latent)
     return sum(layer_set.width * layer_set.units for layer_set in through)
-
-
-def _names(layer_set: LayerSet, path: Path, recipe: Recipe) -> Iterator[str]:
-    yield from layer_set.read_by(*path.roles)
-    if recipe.gates and (other := OTHER_READER.get(path.reader, "")) in layer_set.slots:
-        yield from layer_set.read_by(other)
-
-
-@dataclass(frozen=True)
-class _Set:
-    """A matrix set of one layer, with all values that its terms depend on."""
-
-    layout: Layout
-    layer_set: LayerSet
-    recipe: Recipe
-    read: Read
-
-    @property
-    def _centred(self) -> bool:
-        return self.recipe.means and self.layout.factorization.normalization == "layer_norm"
-
-    def term(self, path: Path) -> MatrixProduct:
-        """Return the term that the set adds to a path."""
-        if path.bilinear:
-            return self._bilinear(path)
-        layer_set = self.layer_set
-        return MatrixProduct(
-            writer(self.layout, layer_set, path.writer, self.read),
-            self._reads(path.reader),
-            layer_set.heads[path.reader].size,
-            writer_gain=self._folded(layer_set.output_norm),
-            reader_gain=self._folded(layer_set.norm),
-            unit_gain=self._folded(layer_set.inner_norm),
-            centred=self._centred,
-            gate=self._gate(path),
-        )
-
-    def _gate(self, path: Path) -> Rows | None:
-        """Return the other reader of gated units; None where there is none, or the recipe does not compare it."""
-        other = OTHER_READER.get(path.reader, "")
-        if not self.recipe.gates or other not in self.layer_set.slots:
-            return None
-        return Rows(self._reads(other), self._folded(self.layer_set.norm), self._centred)
-
-    def _bilinear(self, path: Path) -> MatrixProduct:
-        """Return the term of a path whose two matrices both read the stream."""
-        norm, size = self._folded(self.layer_set.norm), self.layer_set.heads[path.writer].size
-        out, inn = (np.asarray(self._reads(role)) for role in (path.writer, path.reader))
-        return MatrixProduct(out.mT, inn, size, norm, norm, centred=self._centred)
-
-    def _reads(self, role: str) -> Matrix:
-        return reader(self.layout, self.layer_set, role, self.read, self.recipe.gains)
-
-    def _folded(self, norm: str | None) -> Array | None:
-        return gain(self.layout, self.layer_set, norm, self.read) if self.recipe.gains and norm else None
 
 
 OTHER_READER = {"up": "gate", "gate": "up"}

@@ -157,24 +157,16 @@ def _levelled(through: Array, main: tuple[Vector, Array]) -> Array:
     sizes, directions = main
     mean = np.minimum(sizes, sizes.mean()).mean()
     capped = np.minimum(1.0, np.sqrt(mean / np.maximum(sizes, 1e-30)))
-    levelled: Array = through + ((through @ directions) * (capped - 1)) @ directions.T
-    return levelled.astype(np.float32)
+    return np.asarray(through + ((through @ directions) * (capped - 1)) @ directions.T, np.float32)
 
 
 def _narrowed(units: OrderedUnits, directions: Array) -> OrderedUnits:
     """Return the units of a wide stream in its strongest directions (d, n), scaled to length 1 there."""
     if len(directions) == directions.shape[1]:
         return units
-    inner, outer = (
-        np.concatenate([_of_length_one(some @ directions) for some in _blocks(rows)])
-        for rows in (units.inner, units.outer)
-    )
+    seen = [np.concatenate([some @ directions for some in _blocks(rows)]) for rows in (units.inner, units.outer)]
+    inner, outer = (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30) for rows in seen)
     return OrderedUnits(inner, outer, units.weight, units.layers, wide=True)
-
-
-def _of_length_one(rows: Array) -> Array:
-    scaled: Array = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30)
-    return scaled
 
 
 def _blocks(rows: Array) -> Iterator[Array]:
@@ -203,17 +195,12 @@ def _directions(units: OrderedUnits, most: int) -> tuple[Vector, Array]:
     return np.linalg.eigh(square) if width <= most else _strongest(square.__matmul__, width, most)
 
 
-def _orthonormal(columns: Array) -> Array:
-    """Return orthonormal columns that span the same as some columns (d, n), of which there are far fewer than d."""
-    wide = columns.astype(np.float64)
-    whitening = compute_whitening(wide.T @ wide, LEAST)
-    return (wide @ (whitening.directions * whitening.over)).astype(np.float32)
-
-
 def _strongest(times: Callable[[Array], Array], width: int, most: int) -> tuple[Vector, Array]:
     """Return the strongest directions of a symmetric matrix, given its product with columns, by subspace iteration."""
     directions = signs("directions of a stream", (width, most + SPARE))
     for _ in range(POWERS):
-        directions = _orthonormal(times(directions))
+        wide = times(directions).astype(np.float64)  # made orthonormal
+        whitening = compute_whitening(wide.T @ wide, LEAST)
+        directions = (wide @ (whitening.directions * whitening.over)).astype(np.float32)
     sizes, within = np.linalg.eigh(directions.T @ times(directions))
     return sizes[-most:], directions @ within[:, -most:]

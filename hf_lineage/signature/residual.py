@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +23,6 @@ from hf_lineage.signature.values import UnitCodes
 
 ROWS = 128
 """Residual coordinates of a writer that are multiplied at a time."""
-MeasuredBranch = Sequence[tuple[MatrixProduct, UnitStatistics]]
-"""The terms of a branch, each with the measurements of its units."""
 
 
 @dataclass(frozen=True)
@@ -61,34 +58,30 @@ def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, s
     return Block(product, corner, trace, norm, codes)
 
 
-class _Target(NamedTuple):
-    """Some rows of the writers, the factor for the rows of each term, and the product that the sum is added to."""
+Target = tuple[slice | Tensor, Sequence[Tensor], Tensor, bool]
+"""Some rows of the writers, the factor for the rows of each term, and the product that the sum is added to.
 
-    rows: slice | Tensor
-    seen: tuple[Tensor, ...]
-    product: Tensor
-    centred: bool = True
-    """Whether the mean of the writer is removed."""
+Then whether the mean of the writer is removed."""
 
 
-def multiply(branch: MeasuredBranch, probes: Probes, share: Share) -> tuple[Array, Array]:
+def multiply(
+    branch: Sequence[tuple[MatrixProduct, UnitStatistics]], probes: Probes, share: Share
+) -> tuple[Array, Array]:
     """Return M Z (width, k), and M[S, S] (m, m) with its means: the second pass over the writers, by rows."""
     chosen = probes.coordinates
     product = zeros(probes.shape, chosen)
     corner = zeros((len(chosen), len(chosen)), chosen)
-    seen = tuple(units.seen for _, units in branch)
-    targets = [_Target(chosen, tuple(units.corner for _, units in branch), corner, centred=False)]
-    targets += [_Target(rows, seen, product[rows]) for rows in pieces(probes.width, ROWS)]
+    seen = [units.seen for _, units in branch]
+    targets: list[Target] = [(chosen, [units.corner for _, units in branch], corner, False)]
+    targets += [(rows, seen, product[rows], True) for rows in pieces(probes.width, ROWS)]
 
-    def write(targets: Iterator[_Target]) -> None:
+    def write(targets: Iterator[Target]) -> None:
         scratch = Scratch(max(ROWS, len(chosen)) * UNITS, product)
-        for target in targets:
-            for (term, units), through in zip(branch, target.seen, strict=True):
+        for rows, factors, total, centred in targets:
+            for (term, units), through in zip(branch, factors, strict=True):
                 for some in pieces(len(through), UNITS):
-                    mean = units.mean[some] if target.centred else units.mean[some] * 0
-                    writer = term.written(target.rows, some, mean, scratch)
-                    total = target.product
-                    total += writer @ through[some]
+                    mean = units.mean[some] if centred else units.mean[some] * 0
+                    total += term.written(rows, some, mean, scratch) @ through[some]
 
     share(write, targets)
     return on_host(product), on_host(corner)

@@ -87,21 +87,17 @@ def runs(length: int, wanted: int, run: int, purpose: str) -> Runs:
 
 def fits(layout: Layout, checkpoint: Checkpoint, path: str) -> bool:
     """Return whether a few rows of a path's layers can be read alone and save much; False for decoded matrices."""
-    return not PATHS[path].bilinear and all(
-        len(layer) == 1 and _fits(layout, checkpoint, layer[0], path) for layer in layout.sets(path)
-    )
+    if PATHS[path].bilinear:
+        return False
 
+    def fit(layer_set: LayerSet) -> bool:
+        large = PATHS[path].branch != "mlp" or layer_set.units >= SAVES * UNITS
+        if not large or layer_set.width < SAVES * COORDINATES:
+            return False
+        names = ((role, layer_set.slots[role].tensor) for role in _roles(layer_set, path))
+        return all(by_rows(layout, layer_set, role) and checkpoint.rows(name) is not None for role, name in names)
 
-def _fits(layout: Layout, checkpoint: Checkpoint, layer_set: LayerSet, path: str) -> bool:
-    large = PATHS[path].branch != "mlp" or layer_set.units >= SAVES * UNITS
-    return (
-        large
-        and layer_set.width >= SAVES * COORDINATES
-        and all(
-            by_rows(layout, layer_set, role) and checkpoint.rows(layer_set.slots[role].tensor) is not None
-            for role in _roles(layer_set, path)
-        )
-    )
+    return all(len(layer) == 1 and fit(layer[0]) for layer in layout.sets(path))
 
 
 def _roles(layer_set: LayerSet, path: str) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64"), strict=True))
 UNITS = {"units": "I64", "weight": "F32"} | dict.fromkeys(ROWS, "U8")
 """Stored array of its units -> its number format: the count of each layer, then the units of all layers in order."""
 PER_UNIT = tuple(UNITS)[1:]
-"""The array of a path that only files of merges and of their parents hold."""
+"""The arrays with a row for each unit."""
 
 
 class _Format(msgspec.Struct):
@@ -63,11 +63,6 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     read_as: str = ""
     sections: dict[str, msgspec.Raw] = {}
     """Sections that later versions add to a file of this format version, with arrays of their own; not read here."""
-
-    @property
-    def parts(self) -> dict[str, str]:
-        """Array that a file holds for every path -> its number format."""
-        return STORED | UNITS
 
 
 def provenance(opened: Any, file: Path) -> Provenance:
@@ -126,7 +121,7 @@ def check_bounds(metadata: Provenance, arrays: Mapping[str, StoredArray]) -> Non
         m = min(metadata.recipe.coordinates, dimension, *widths)
         shapes: list[tuple[int, ...]] = [(rows, dimension, metadata.recipe.columns(metadata.width)), (rows, m, m)]
         shapes += [(rows,)] * (2 + len(UNITS))
-        for (part, dtype), shape in zip(metadata.parts.items(), shapes, strict=True):
+        for (part, dtype), shape in zip((STORED | UNITS).items(), shapes, strict=True):
             known = None if part in PER_UNIT else shape
             _fits(metadata.model, f"{path}.{part}", arrays.get(f"{path}.{part}"), dtype, known)
 
@@ -150,8 +145,6 @@ def read(file: Path, stored: StoredArray, stamp: Stamp) -> np.ndarray[Any, Any]:
 
 LARGEST_HEADER = 2**20
 """The most bytes of a header; that of a signature has some thousand."""
-FINITE = frozenset({"sketch", "corner", "weight"})
-"""The arrays in which a broken branch has zeros."""
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
@@ -177,7 +170,6 @@ def encode(signature: Signature) -> bytes:
         f"{path}.{part}": np.ascontiguousarray(rows)
         for path, path_signature in signature.paths.items()
         for part, rows in _arrays(path_signature).items()
-        if part in metadata.parts
     }
     return save(tensors, metadata={"signature": msgspec.json.encode(metadata).decode()})
 
@@ -195,7 +187,7 @@ def load_signature(file: str | PathLike[str]) -> Signature:
             places = stored_arrays(opened, begin)
         check_bounds(metadata, places)
         arrays = {
-            path: {part: read(file, places[f"{path}.{part}"], stamp) for part in metadata.parts}
+            path: {part: read(file, places[f"{path}.{part}"], stamp) for part in STORED | UNITS}
             for path in metadata.paths
         }
     except (OSError, safetensors.SafetensorError, ValueError, RecursionError, OptionError) as error:
@@ -232,9 +224,8 @@ def _usable(arrays: Arrays) -> bool:
     sizes = [arrays[part] for part in ("trace", "norm")]
     broken = np.logical_and.reduce([np.isnan(values) for values in sizes]) & ~np.any(arrays["corner"], axis=(1, 2))
     finite = np.logical_and.reduce([np.isfinite(values) for values in sizes])
-    weights = arrays.get("weight", np.zeros(0))
     return (
         bool(np.all((finite & (arrays["norm"] >= 0)) | broken))
-        and all(np.isfinite(values).all() for name, values in arrays.items() if name in FINITE)
-        and not (weights < 0).any()
+        and all(np.isfinite(arrays[name]).all() for name in ("sketch", "corner", "weight"))  # zeros in a broken branch
+        and not (arrays["weight"] < 0).any()
     )

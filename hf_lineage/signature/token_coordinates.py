@@ -14,9 +14,8 @@ Heath and Wahba 1979): the noisier the rows, the larger it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,7 @@ from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature.arrays import mirror
 from hf_lineage.signature.recipe import Array, signs
-from hf_lineage.signature.sample import runs
+from hf_lineage.signature.sample import indices, runs
 
 RIDGES = 1e-3, 1e-2
 """The values of ε to choose from. Larger ones leave so few directions that independent units agree."""
@@ -47,7 +46,12 @@ def prepare_rows(rows: Array) -> None:
 
     Raise NothingToCompare where they are not finite.
     """
-    _bring_to_length_one(rows)
+    largest = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0))[:, None]
+    if not np.isfinite(largest).all() or not largest.any():
+        raise NothingToCompare("the rows of its tokens are zero or not finite")
+    np.divide(rows, largest, out=rows, where=largest > 0)
+    lengths = np.sqrt(np.vecdot(rows, rows))[:, None]
+    np.divide(rows, lengths, out=rows, where=lengths > 0)
     rows -= rows.mean(axis=0)
 
 
@@ -81,23 +85,31 @@ class Ridges:
         self._diagonal = self._square.diagonal().copy()
         self._mean = float(self._diagonal.mean(dtype=np.float64))
 
-    def factor(self, ridge: float) -> RidgeFactor:
-        """Return the Cholesky factor of XᵀX + λ for a ridge ε; it takes the place of the one before."""
-        square = self._square
+    def factor(self, ridge: float) -> None:
+        """Take the Cholesky factor of XᵀX + λ for a ridge ε; it takes the place of the one before."""
+        square, self._ridge = self._square, ridge * self._mean
         mirror(square)  # a factor leaves the upper triangle as it was
-        np.fill_diagonal(square, self._diagonal + ridge * self._mean)
-        return RidgeFactor(cho_factor(square, lower=True, overwrite_a=True, check_finite=False), ridge * self._mean)
+        np.fill_diagonal(square, self._diagonal + self._ridge)
+        self._triangle = cho_factor(square, lower=True, overwrite_a=True, check_finite=False)
 
-    def freedom(self, factor: RidgeFactor) -> float:
-        """Return tr (XᵀX + λ)⁻¹ XᵀX = d - λ tr (XᵀX + λ)⁻¹, by random signs (Hutchinson 1990)."""
+    def solve(self, columns: Array) -> Array:
+        """Return (XᵀX + λ)⁻¹ of columns (d, n)."""
+        return np.asarray(cho_solve(self._triangle, columns, check_finite=False))
+
+    @property
+    def freedom(self) -> float:
+        """Tr (XᵀX + λ)⁻¹ XᵀX = d - λ tr (XᵀX + λ)⁻¹, by random signs (Hutchinson 1990)."""
         width = len(self._square)
         drawn = signs("freedom of a token fit", (width, ASKED))
-        return width - factor.ridge * float((drawn * factor.solve(drawn)).sum()) / ASKED
+        return width - self._ridge * float((drawn * self.solve(drawn)).sum()) / ASKED
 
     @property
     def spanned(self) -> float:
         """The number of directions, about, in which the rows lie."""
-        return self.freedom(self.factor(RIDGES[0])) if self.differ else 0.0
+        if not self.differ:
+            return 0.0
+        self.factor(RIDGES[0])
+        return self.freedom
 
     @property
     def differ(self) -> bool:
@@ -118,11 +130,11 @@ def fit_tokens(wide: Array, narrow: Array) -> tuple[Array, Array]:
     columns = np.hstack((seen.T, wide.T @ sums))
 
     def fitted(ridge: float) -> tuple[float, Array]:
-        factor = ridges.factor(ridge)
-        freedom = ridges.freedom(factor)
+        ridges.factor(ridge)
+        freedom = ridges.freedom
         if ridge == RIDGES[0]:
             _enough(freedom, wide, narrow.shape[1])
-        solved, given = np.hsplit(factor.solve(columns), (len(seen),))
+        solved, given = np.hsplit(ridges.solve(columns), (len(seen),))
         return measure_error(sums - wide @ given, freedom), solved
 
     _, solved = min(map(fitted, RIDGES), key=itemgetter(0))
@@ -136,28 +148,6 @@ def measure_error(left: Array, freedom: float) -> float:
     """
     free = 1 - freedom / len(left)
     return float(np.square(left, dtype=np.float64).mean()) / max(free, 1e-6) ** 2
-
-
-class RidgeFactor(NamedTuple):
-    """The Cholesky factor of XᵀX + λ."""
-
-    triangle: tuple[Array, bool]
-    ridge: float
-    """λ"""
-
-    def solve(self, columns: Array) -> Array:
-        """Return (XᵀX + λ)⁻¹ of columns (d, n)."""
-        solved: Array = cho_solve(self.triangle, columns, check_finite=False)
-        return solved
-
-
-def _bring_to_length_one(rows: Array) -> None:
-    largest = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0))[:, None]
-    if not np.isfinite(largest).all() or not largest.any():
-        raise NothingToCompare("the rows of its tokens are zero or not finite")
-    np.divide(rows, largest, out=rows, where=largest > 0)
-    lengths = np.sqrt(np.vecdot(rows, rows))[:, None]
-    np.divide(rows, lengths, out=rows, where=lengths > 0)
 
 
 def seen_through(width: int) -> Array:
@@ -183,8 +173,7 @@ def drawn_tokens(shared: int, widths: Sequence[int]) -> Numbers:
     wanted = max(LEAST_TOKENS * widest, min(MOST_TOKENS * widest, FEW))
     if shared <= wanted:
         return np.arange(shared)
-    parts = runs(shared, wanted, SIDE_BY_SIDE, f"tokens {shared} {wanted}")
-    return np.concatenate([np.arange(part.start, part.stop) for part in parts])
+    return indices(runs(shared, wanted, SIDE_BY_SIDE, f"tokens {shared} {wanted}"))
 
 
 def read_token_rows(checkpoint: Checkpoint, name: str, numbers: Numbers) -> Array:
@@ -197,13 +186,7 @@ def read_token_rows(checkpoint: Checkpoint, name: str, numbers: Numbers) -> Arra
         whole = np.asarray(checkpoint.read(name))[numbers]
         return single(whole)
     ascending, places = np.unique(numbers, return_inverse=True)
-    pieces = [stored.tensor.rows(run) for run in _consecutive(ascending)]
+    parts = np.split(ascending, np.flatnonzero(np.diff(ascending) > 1) + 1)  # of consecutive numbers
+    pieces = [stored.tensor.rows(slice(int(part[0]), int(part[-1]) + 1)) for part in parts]
     rows = single(checkpoint.read_pieces(name, pieces))
     return rows if len(rows) == len(places) and bool((np.diff(places) > 0).all()) else rows[places]
-
-
-def _consecutive(numbers: Numbers) -> Iterator[slice]:
-    """Yield ascending numbers as slices."""
-    breaks = np.flatnonzero(np.diff(numbers) > 1) + 1
-    for run in np.split(numbers, breaks):
-        yield slice(int(run[0]), int(run[-1]) + 1)

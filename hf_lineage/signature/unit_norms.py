@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -92,22 +91,24 @@ def measure_units(term: MatrixProduct, probes: Probes, share: Share) -> UnitStat
             units.mean[chosen] = tile.means[0]
             units.trace[chosen] = unit_dots(tile.out, tile.inn)
             units.total[chosen] = on_host((tile.out @ probes.ones) * (tile.inn @ probes.ones))
-            units.norm[parts] = _norms(term, tile)
+            heads = term.part > 1
+            norms = part_norms(tile.out, tile.inn, term.part) if heads else row_norms(tile.inn) * row_norms(tile.out)
+            units.norm[parts] = norms
             _direct(units, parts, tile, probes)
             if tile.gate is not None:
                 units.gate[parts] = on_host(columns(tile.gate, probes.coordinates) @ probes.signs > 0)
 
+    def write(chosen: Iterator[slice]) -> None:
+        """Record the signs of random sums of the writers of some hidden units, from a few rows of the writer."""
+        scratch = Scratch(len(probes.coordinates) * min(len(term.reader), UNITS), term.writer)
+        for some in chosen:
+            written = term.written(probes.coordinates, some, units.mean[some], scratch)
+            units.outer[some] = on_host(written.mT @ probes.signs > 0)
+
     share(note, term.starts)
     if units.outer.shape[1]:
-        share(functools.partial(_outer, term, units, probes), pieces(len(term.reader), UNITS))
+        share(write, pieces(len(term.reader), UNITS))
     return units
-
-
-def _norms(term: MatrixProduct, tile: Tile) -> Vector:
-    """Return the norms of the parts of a tile."""
-    if term.part > 1:
-        return part_norms(tile.out, tile.inn, term.part)
-    return row_norms(tile.inn) * row_norms(tile.out)
 
 
 def _direct(units: UnitStatistics, parts: slice, tile: Tile, probes: Probes) -> None:
@@ -124,15 +125,6 @@ def _direct(units: UnitStatistics, parts: slice, tile: Tile, probes: Probes) -> 
         (tile.out, coordinates[:few]), (tile.inn, coordinates[-few:])
     ))  # fmt: skip
     units.inner[parts] = on_host(out.mT @ inn > 0).reshape(count, -1)
-
-
-def _outer(term: MatrixProduct, units: UnitStatistics, probes: Probes, chosen: Iterator[slice]) -> None:
-    """Record the signs of random sums of the writers of some hidden units, from a few rows of the writer."""
-    coordinates = probes.coordinates
-    scratch = Scratch(len(coordinates) * min(len(term.reader), UNITS), term.writer)
-    for some in chosen:
-        written = term.written(coordinates, some, units.mean[some], scratch)
-        units.outer[some] = on_host(written.mT @ probes.signs > 0)
 
 
 def unit_dots(out: Tensor, inn: Tensor) -> NDArray[np.float32]:

@@ -201,21 +201,18 @@ def described(inner: Array, outer: Array, weight: Array) -> Array:
     If Q rotates the stream of a model, it rotates what units read and write, a and b. It then rotates every form of all
     units as well, such as A = Σ n a aᵀ. So aᵀ A a, or aᵀ A b, is the same number in any coordinates.
     """
+    weighed = inner * weight[:, None], outer * weight[:, None]
+    read, written, both = weighed[0].T @ inner, weighed[1].T @ outer, weighed[1].T @ inner
+    forms = [read, written, both, read @ read, written @ written, both @ both, both @ both.T]
+    forms += [both.T @ both, read @ written, both @ read, written @ both]
     numbers = [np.vecdot(inner, outer)]
-    for form in _forms(inner * weight[:, None], outer * weight[:, None], inner, outer):
-        read, written = inner @ form, outer @ form
-        numbers += [np.vecdot(*pair) for pair in ((read, inner), (read, outer), (written, outer), (written, inner))]
+    for form in forms:
+        one, other = inner @ form, outer @ form
+        numbers += [np.vecdot(*pair) for pair in ((one, inner), (one, outer), (other, outer), (other, inner))]
     described = np.stack(numbers, axis=1)
     described -= np.median(described, axis=0)
     described /= np.abs(described).mean(axis=0) + 1e-30
     return described.clip(-FURTHEST, FURTHEST)
-
-
-def _forms(weighed_inner: Array, weighed_outer: Array, inner: Array, outer: Array) -> Iterator[Array]:
-    """Yield forms (d, d) of all units, and products of two of them."""
-    read, written, product = weighed_inner.T @ inner, weighed_outer.T @ outer, weighed_outer.T @ inner
-    yield from (read, written, product, read @ read, written @ written, product @ product, product @ product.T)
-    yield from (product.T @ product, read @ written, product @ read, written @ product)
 
 
 def _agreement(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, second: Numbers) -> Array:

@@ -23,7 +23,7 @@ from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.signature.devices import Share, workers
 from hf_lineage.signature.factors import matrix_products, tensors
 from hf_lineage.signature.matrix_product import MatrixProduct, Probes, row_norms
-from hf_lineage.signature.recipe import RECIPES, Array, Recipe, Vector, random_stream
+from hf_lineage.signature.recipe import RECIPES, Array, Vector, random_stream
 from hf_lineage.signature.residual import cap, median_norm
 from hf_lineage.signature.unit_norms import measure_units, part_norms
 from hf_lineage.signature.unit_rows import HEADS, PATH, HeadProducts, UnitRows
@@ -55,14 +55,13 @@ def in_the_same_places(most: int, seed: int) -> Keep:
         total = sum(map(len, experts))
         if len(experts) == 1 or total <= most:
             return everything(experts)
-        return [_drawn(len(weight), max(len(weight) * most // total, 1), seed) for weight in experts]
+        kept = []
+        for size in map(len, experts):
+            words = random_stream(f"units of experts {seed} {size}").random_raw(size)
+            kept.append(np.sort(np.argsort(words, kind="stable")[: max(size * most // total, 1)]))
+        return kept
 
     return keep
-
-
-def _drawn(size: int, count: int, seed: int) -> Numbers:
-    order = np.argsort(random_stream(f"units of experts {seed} {size}").random_raw(size), kind="stable")
-    return np.sort(order[:count])
 
 
 def heaviest(most: int) -> Keep:
@@ -118,15 +117,12 @@ class Known(NamedTuple):
 
 def known_weights(signature: Signature | None, layout: Layout) -> Known:
     """Return the weights of the hidden units of a signature's layers, if it has the usual recipe; else none."""
-    if signature is None or PATH not in signature.paths or not _usual(signature.recipe):
+    recipe = signature and replace(RECIPE, probes=signature.recipe.probes, coordinates=signature.recipe.coordinates)
+    if signature is None or PATH not in signature.paths or signature.recipe != recipe:
         return Known()
     path, numbers = signature.paths[PATH], signature.numbers(PATH)
     weights = zip(numbers, path.units, strict=False)
     return Known({number: _by_expert(units.weight, layout, number) for number, units in weights}, path.sampled is None)
-
-
-def _usual(recipe: Recipe) -> bool:
-    return recipe == replace(RECIPE, probes=recipe.probes, coordinates=recipe.coordinates)
 
 
 def _by_expert(weight: Array | Vector, layout: Layout, number: int) -> Weights:
@@ -153,10 +149,6 @@ class View:
     """The rule that chooses the units of a layer with experts that are held in memory."""
     gates: bool = True
     """Whether the gates of gated units are seen."""
-
-    def width(self, own: int) -> int:
-        """Return the number of coordinates of the rows, given the width of the stream."""
-        return own if self.through is None else len(self.through)
 
     def rows(self, rows: Array, norms: Vector) -> Array | Vector:
         """Return rows (u, d) of these norms (u,) in the coordinates and the scaling of the view."""
@@ -190,15 +182,11 @@ def unit_rows(
             branch = list(matrix_products(layout, PATH, number, recipe, functools.cache(checkpoint.read)))
             experts = experts_of(layout.sets(PATH)[number])
             if number not in known:
-                known[number] = _by_expert(_weights(branch, share), layout, number)
+                surveys = [measure_units(term, Probes.draw(LIGHT, term.reader.shape[1]), share) for term in branch]
+                cap(surveys)
+                known[number] = _by_expert(np.concatenate([units.norm for units in surveys]), layout, number)
             rows[number] = _layer(branch, experts, known[number], view, share)
     return rows
-
-
-def _weights(branch: Sequence[MatrixProduct], share: Share) -> Vector:
-    surveys = [measure_units(term, Probes.draw(LIGHT, term.reader.shape[1]), share) for term in branch]
-    cap(surveys)
-    return np.concatenate([units.norm for units in surveys])
 
 
 def _layer(
@@ -222,10 +210,17 @@ def _layer(
 def _seen(term: MatrixProduct, kept: Numbers, view: View, share: Share) -> tuple[Array, Array, Array, Vector]:
     """Return readers, writers and gates of the kept units, (u, s) each, and the norms of readers and writers (2, u)."""
     if len(kept) * FEW < len(term.reader):  # so that the others are not prepared
-        term, kept = _of_some_units(term, kept), np.arange(len(kept))
+        term = replace(
+            term,
+            writer=np.asarray(term.writer)[:, kept],
+            reader=np.asarray(term.reader)[kept],
+            unit_gain=None if term.unit_gain is None else term.unit_gain[kept],
+            gate=term.gate and replace(term.gate, stored=np.asarray(term.gate.stored)[kept]),
+        )
+        kept = np.arange(len(kept))
     places = np.full(len(term.reader), -1)
     places[kept] = np.arange(len(kept))
-    width = view.width(term.reader.shape[1])
+    width = term.reader.shape[1] if view.through is None else len(view.through)
     widths = (width, width, width if term.gate else 0)
     inner, outer, gate = (np.empty((len(kept), size), np.float16 if size > WIDE else np.float32) for size in widths)
     sizes = np.empty((3, len(kept)))
@@ -243,17 +238,6 @@ def _seen(term: MatrixProduct, kept: Numbers, view: View, share: Share) -> tuple
 
     share(note, term.starts)
     return inner, outer, gate, sizes[:2]
-
-
-def _of_some_units(term: MatrixProduct, units: Numbers) -> MatrixProduct:
-    """Return a term that has these of its hidden units alone."""
-    return replace(
-        term,
-        writer=np.asarray(term.writer)[:, units],
-        reader=np.asarray(term.reader)[units],
-        unit_gain=None if term.unit_gain is None else term.unit_gain[units],
-        gate=term.gate and replace(term.gate, stored=np.asarray(term.gate.stored)[units]),
-    )
 
 
 def head_products(checkpoint: Checkpoint, layout: Layout, layer: int, through: Array) -> HeadProducts | None:

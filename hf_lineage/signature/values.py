@@ -138,14 +138,12 @@ class PathSignature:
     @property
     def finite(self) -> NDArray[np.bool_]:
         """(L,): whether everything in the layer's branch is a finite number."""
-        finite: NDArray[np.bool_] = np.isfinite(self.norm) & np.isfinite(self.trace)
-        return finite
+        return np.asarray(np.isfinite(self.norm) & np.isfinite(self.trace))
 
     @property
     def usable(self) -> NDArray[np.bool_]:
         """(L,): whether the layer's branch is finite and not zero."""
-        usable: NDArray[np.bool_] = self.finite & (self.norm > 0) & np.any(self.corner, axis=(1, 2))
-        return usable
+        return np.asarray(self.finite & (self.norm > 0) & np.any(self.corner, axis=(1, 2)))
 
 
 @dataclass(frozen=True)
@@ -215,13 +213,11 @@ def some_layers(whole: Signature, layers: Collection[int] | None = None) -> Sign
     """Return the rows of some layers, or of all, as if no others had been read."""
     if layers is None or len(layers) == whole.layers:
         return whole
-    numbers = {path: whole.numbers(path) for path in whole.paths}
-    paths = {
-        path: path_signature.select([row for row, number in enumerate(numbers[path]) if number in layers])
-        for path, path_signature in whole.paths.items()
-    }
-    remaining = {path: [number for number in numbers[path] if number in layers] for path in paths}
-    return replace(whole, paths=paths, without=_without(whole.layers, remaining))
+    paths, numbers = {}, {}
+    for path, one in whole.paths.items():
+        rows = [row for row, number in enumerate(whole.numbers(path)) if number in layers]
+        paths[path], numbers[path] = one.select(rows), [whole.numbers(path)[row] for row in rows]
+    return replace(whole, paths=paths, without=_without(whole.layers, numbers))
 
 
 def _without(layers: int, numbers: Mapping[str, Collection[int]]) -> dict[str, tuple[int, ...]]:
@@ -232,13 +228,8 @@ def _without(layers: int, numbers: Mapping[str, Collection[int]]) -> dict[str, t
 
 def by_path(signature: Signature) -> dict[str, Signature]:
     """Return a signature as one for each of its paths."""
-    without = signature.without.items()
-    return {
-        path: replace(
-            signature, paths={path: path_signature}, without={of: absent for of, absent in without if of == path}
-        )
-        for path, path_signature in signature.paths.items()
-    }
+    absent = {path: {path: signature.without[path]} if path in signature.without else {} for path in signature.paths}
+    return {path: replace(signature, paths={path: one}, without=absent[path]) for path, one in signature.paths.items()}
 
 
 def together(single: Sequence[Signature]) -> Signature:

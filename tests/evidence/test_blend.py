@@ -1,7 +1,5 @@
 """What the matrices show of a parent: a blend, nothing of siblings, descendants and checkpoints."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -62,10 +60,6 @@ def test_of_three_parents_each_shows_and_two_of_them_do_not():
     model = stored(0.4 * BASE + 0.35 * B + 0.25 * c)
     assert shows([BASE, B, c], model) == ["blend"] * 3
     assert shows([BASE, B], model) == ["aside"] * 2
-
-
-def test_float32_tells_the_line_as_well():
-    assert shows([BASE, B], stored(0.57 * B + 0.43 * BASE, F32), digits=F32) == ["blend"] * 2
 
 
 def test_a_parent_that_was_computed_from_the_model_by_going_further_is_no_parent():
@@ -137,23 +131,3 @@ def test_in_100_families_no_sibling_descendant_or_ancestor_shows_as_a_parent():
         for other in others:
             wrong += "blend" in shows([BASE, other], x)
     assert wrong == 0
-
-
-def test_matrices_of_some_parents_alone_say_what_they_say_by_themselves():
-    c = child(drawn(0.1))
-    model = stored(0.4 * BASE + 0.6 * c)
-    whole = [
-        inner_products(
-            layer,
-            "mlp",
-            [(number, Stored(one[layer])) for number, one in enumerate((B, BASE, c))],
-            Stored(model[layer], BF16, spacing(model[layer], BF16)),
-        )
-        for layer in range(LAYERS)
-    ]
-    for parts in ((1, 2), (2, 1)):
-        found = blend_of([one.only(parts) for one in whole], 2, LAYERS)
-        assert found.made == (Made.BLEND, Made.BLEND)
-        assert found.shares.parents[parts.index(2)].value == pytest.approx(0.6, abs=1e-3)
-    assert whole[0].only([3]) is None
-    assert replace(whole[0], active=(0, 1, 5)).only([5]).active == (0,)

@@ -9,13 +9,8 @@ import pytest
 from hf_lineage.evidence.comparison import (
     assign,
     compare_paths,
-    cosines,
     gate,
     in_order,
-    inner_products,
-    moved,
-    pieces,
-    runs,
     scores,
 )
 from hf_lineage.signature.values import PathSignature
@@ -37,10 +32,6 @@ def random_layers(layers=5, width=12, columns=8):
     return GENERATOR.standard_normal((layers, width, columns))
 
 
-def cosine(x, y):
-    return np.sum(x * y, dtype=float) / np.sqrt(np.sum(x * x, dtype=float) * np.sum(y * y, dtype=float))
-
-
 class ThreeAtATime:
     """A sketch that says it has room for three of its columns."""
 
@@ -52,28 +43,6 @@ class ThreeAtATime:
     def columns(self, chosen):
         assert len(range(self.shape[2])[chosen]) <= self.room
         return self.sketch[:, :, chosen]
-
-
-def test_the_cosines_are_those_of_the_flattened_blocks_however_long():
-    a, b = (GENERATOR.standard_normal((3, 150, 110)).astype(np.float32) for _ in range(2))
-    inner, *columns = inner_products([a], [b])
-    expected = [[cosine(x, y) for y in b.astype(float)] for x in a.astype(float)]
-    np.testing.assert_allclose(cosines(inner, *(squares.sum(axis=1) for squares in columns)), expected, atol=1e-12)
-
-
-def test_the_squared_norms_are_those_of_every_column():
-    a, b = (GENERATOR.standard_normal((3, 150, 110)).astype(np.float32) for _ in range(2))
-    _, *columns = inner_products([a], [b])
-    for squares, sketch in zip(columns, (a, b), strict=True):
-        np.testing.assert_allclose(squares, np.square(sketch, dtype=float).sum(axis=1), rtol=1e-12)
-
-
-@pytest.mark.parametrize("room", [1, 3, 8, 100])
-def test_a_sketch_in_pieces_gives_the_same_as_the_whole(room):
-    a, b = random_layers(), random_layers()
-    products = inner_products(pieces(a, room), pieces(b, room))
-    for part, expected in zip(products, inner_products([a], [b]), strict=True):
-        np.testing.assert_allclose(part, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("width", [7, 9])
@@ -100,35 +69,10 @@ def test_reordered_layers_are_found_again():
     assert [order[partner] for partner in comparison.assignment] == [0, 1, 2, 3, 4]
 
 
-def test_scaling_a_layer_changes_nothing_and_negating_it_changes_the_sign():
-    layers = random_layers(layers=1)
-    assert compare_paths(path_signature(layers), path_signature(7 * layers)).score == pytest.approx(1.0)
-    assert compare_paths(path_signature(layers), path_signature(-layers)).score == pytest.approx(-1.0)
-
-
-def test_the_score_is_the_mean_of_the_ungated_cosines():
-    a, b = path_signature(random_layers(), trace=[5, 4, 3, 2, 1]), path_signature(random_layers(), trace=[0.1] * 5)
-    comparison = compare_paths(a, b)
-    expected = [cosine(a.sketch[i], b.sketch[j]) for i, j in enumerate(comparison.assignment)]
-    assert comparison.score == pytest.approx(np.mean(expected))
-
-
 def test_the_gate_is_the_papers_with_the_references_weakest_layer_as_threshold():
     a, b = path_signature(random_layers(2), trace=[4, 2]), path_signature(random_layers(2), trace=[-1, 8])
     assert gate(a, b).tolist() == [[0.5, 1.0], [0.5, 1.0]]
     assert gate(b, a).tolist() == [[1.0, 1.0], [1.0, 1.0]]
-
-
-def test_the_gate_can_steer_the_assignment_but_not_the_score():
-    layers = random_layers(2)
-    a = path_signature(layers, trace=[1, 1])
-    b = path_signature(np.stack([layers[0], layers[1]]), trace=[1, 1])
-    assert compare_paths(a, b).score == pytest.approx(1.0)
-    assert (compare_paths(a, b).gate == 1.0).all()
-
-
-def test_the_assignment_maximises_the_sum():
-    assert [side.tolist() for side in assign(np.array([[0.9, 0.8], [0.8, 0.1]]))] == [[0, 1], [1, 0]]
 
 
 def test_an_unusable_layer_counts_as_zero_and_is_marked():
@@ -157,11 +101,6 @@ def test_the_standard_error_is_the_scatter_of_the_score_over_probes():
         scores.append(comparison.score)
         errors.append(comparison.standard_error)
     assert np.mean(errors) == pytest.approx(np.std(scores), rel=0.2)
-
-
-def test_an_exact_signature_has_no_standard_error():
-    square = random_layers(columns=12)
-    assert compare_paths(path_signature(square), path_signature(random_layers(columns=12))).standard_error == 0.0
 
 
 def drawn(layers=5, width=12, columns=4, seed=0, beside=None, noise=1.0):
@@ -227,33 +166,8 @@ def test_every_layer_finds_its_origin(origins):
     assert in_order(similarity(origins)).tolist() == origins
 
 
-def test_layers_of_its_own_do_not_mislead_the_others():
-    origins = [0, 1, None, 2, None, 5]
-    found = in_order(similarity(origins))
-    assert [(number, found[number]) for number, origin in enumerate(origins) if origin is not None] == [
-        (0, 0), (1, 1), (3, 2), (5, 5),
-    ]  # fmt: skip
-
-
 def test_order_tells_layers_apart_that_the_base_repeats():
     base = [0, 1, 2, 1, 2, 3]
     found = np.array([[float(one == other) for other in base] for one in base])
     assert found.argmax(axis=0).tolist() == [0, 1, 2, 1, 2, 5]
     assert in_order(found).tolist() == [0, 1, 2, 3, 4, 5]
-
-
-def test_unrelated_layers_get_some_layer():
-    assert in_order(np.zeros((3, 5))).shape == (5,)
-    assert in_order(similarity([None] * 4)).shape == (4,)
-
-
-def test_a_map_is_said_in_runs():
-    origins = dict(enumerate([0, 1, 2, 3, 4, 2, 3, 4, 5]))
-    assert [str(run) for run in runs(origins)] == ["layers 0-4 from layers 0-4", "layers 5-8 from layers 2-5"]
-    assert [str(run) for run in runs({3: 1})] == ["layer 3 from layer 1"]
-    assert not list(runs({}))
-
-
-def test_only_layers_of_another_number_have_moved():
-    assert not moved({0: 0, 4: 4})
-    assert moved({0: 0, 2: 4})

@@ -106,14 +106,3 @@ def test_the_first_analysis_keeps_to_its_part_of_alpha(pairs):
 def test_without_the_correction_they_are_called_related_far_more_often(pairs):
     wrong = sum(min(each.p_values) <= ALPHA for each in pairs)
     assert wrong > 1.1 * most(len(pairs)), wrong / len(pairs)
-
-
-def test_a_single_analysis_would_need_no_correction(pairs):
-    wrong = sum(each.p_values[0] <= ALPHA for each in pairs)
-    assert len(pairs) * ALPHA / 2 < wrong <= most(len(pairs))
-
-
-def test_independent_models_inherit_nothing_whatever_the_p_value_is(pairs):
-    """So that none of them is ever called RELATED early: that takes more than half of the units."""
-    base, candidate = (signature(np.random.default_rng(seed)) for seed in (0, 1))
-    assert measured([Pair.along("mlp", base, candidate)], CRITERIA)["mlp"].inherited.share < 0.5

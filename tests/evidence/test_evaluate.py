@@ -12,9 +12,7 @@ from hf_lineage.evidence.evaluate import (
     judge,
     judge_merge,
     judge_path,
-    kind_of,
     reserved,
-    spans,
 )
 from hf_lineage.evidence.executed import Executed, Strict
 from hf_lineage.evidence.inherited import Drawn
@@ -119,24 +117,6 @@ KINDS = {
 @pytest.mark.parametrize(("shares", "kind", "reason"), KINDS.values(), ids=KINDS)
 def test_in_which_way_models_are_related_is_told_by_their_units(shares, kind, reason):
     assert judge_path(evidence(shares=shares), USUAL) == Verdict(kind, reason)
-
-
-def test_a_layer_of_many_that_was_grafted_is_in_part_however_small_its_share():
-    numbers = tuple(range(20))
-    one = evidence(layers=(numbers, numbers), inherited=inheriting(1.0, *[0.0] * 19))
-    assert kind_of(one, USUAL) == Verdict(
-        Code.PART, "5% of what its units write is inherited, in layer 0", accepted=False
-    )
-
-
-def test_what_is_verified_lies_above_the_share_with_its_whole_interval():
-    verified, doubtful = (evidence(inherited=inheriting(*[0.6] * 4, error=error)) for error in (0.09, 0.11))
-    assert kind_of(verified, USUAL).code is Code.INHERITED
-    assert kind_of(doubtful, USUAL).code is Code.PART
-
-
-def test_no_score_is_high_enough_to_make_up_for_units():
-    assert judge({"mlp": evidence(score=1.0, shares=(0.0,) * 4)}, USUAL).verified is False
 
 
 EXITS = [
@@ -253,18 +233,8 @@ def test_a_parent_that_is_verified_by_itself_leaves_the_other_its_part():
     assert judge_merge([large, small])[0] == replace(large, code=Code.MERGE)
 
 
-@pytest.mark.parametrize(("numbers", "words"), [((), ""), ((3,), "3"), ((0, 1, 3, 5, 6, 7), "0-1, 3, 5-7")])
-def test_neighbours_are_named_as_a_span(numbers, words):
-    assert spans(numbers) == words
-
-
 @pytest.mark.parametrize("outcome", [Verdict(Code.INHERITED), Verdict(Code.UNRELATED)])
 def test_a_reservation_lets_nothing_be_verified_and_nothing_contradicted(outcome):
     undecided = reserved(outcome, ("a setting is unknown", "a tensor is missing", "a setting is unknown"))
     assert (undecided.word, undecided.reason) == ("UNDECIDED", "a setting is unknown; a tensor is missing")
     assert reserved(outcome, ()) is outcome
-
-
-def test_a_reservation_leaves_other_verdicts_as_they_are():
-    outcome = Verdict(Code.NO_BASE, "it is gated")
-    assert reserved(outcome, ("a setting is unknown",)) is outcome

@@ -1,19 +1,13 @@
 """Permutations in sequence: the p-value is at most alpha with probability alpha at most, whatever alpha is."""
 
 import functools
-import json
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from hf_lineage import Options, compare
-from hf_lineage.evidence.measure import NULLS
-from hf_lineage.evidence.p_values import FEW, LONGER, MANY, Stop, deciding, most, p_value, stop
-from hf_lineage.report import FORMATS
+from hf_lineage.evidence.p_values import FEW, MANY, ends, most, p_value
 from tests.long import first_of
-from tests.models import spoil, tiny_llama
 
 
 @functools.cache
@@ -31,7 +25,7 @@ def outcomes(first, one):
         alive = np.flatnonzero(going).tolist()
         # In a long sequence those between the least and the most cannot end before the last permutation.
         for reached in alive if first < 100 or drawn in (first, most(first)) else {alive[0], *alive[-2:]}:
-            if stop(drawn, reached, first):
+            if ends(drawn, reached, first):
                 ended[drawn, reached] = going[reached]
                 going[reached] = 0 * one
         going = np.trim_zeros(going, "b")
@@ -80,19 +74,19 @@ def test_an_unrelated_pair_costs_about_forty_permutations_and_less_than_before_o
 
 
 @pytest.mark.parametrize(
-    ("drawn", "reached", "why", "p"),
+    ("drawn", "reached", "p"),
     [
-        (FEW, FEW, Stop.REACHED, 1.0),
-        (40, FEW, Stop.REACHED, 0.5),
-        (999, FEW, Stop.REACHED, 20 / 999),
-        (999, 0, Stop.UNREACHED, 0.001),
-        (20_000 - 1, MANY, Stop.REACHED, 200 / 19_999 + 0.001 * 0.95**200),
-        (20_000 - 1, 1, Stop.EXHAUSTED, 2 / 20_000 + 0.001 * 0.95**2),
-        (15_000, MANY, Stop.REACHED, 200 / 15_000),
+        (FEW, FEW, 1.0),
+        (40, FEW, 0.5),
+        (999, FEW, 20 / 999),
+        (999, 0, 0.001),
+        (20_000 - 1, MANY, 200 / 19_999 + 0.001 * 0.95**200),
+        (20_000 - 1, 1, 2 / 20_000 + 0.001 * 0.95**2),
+        (15_000, MANY, 200 / 15_000),
     ],
 )
-def test_a_sequence_ends_where_the_rule_says(drawn, reached, why, p):
-    assert stop(drawn, reached, 999) is why
+def test_a_sequence_ends_where_the_rule_says(drawn, reached, p):
+    assert ends(drawn, reached, 999)
     assert p_value(drawn, reached, 999) == pytest.approx(p, rel=1e-4)
 
 
@@ -100,71 +94,4 @@ def test_a_sequence_ends_where_the_rule_says(drawn, reached, why, p):
     ("drawn", "reached"), [(1, 1), (998, 0), (998, FEW - 1), (999, 1), (1000, FEW), (19_998, MANY - 1)]
 )
 def test_a_sequence_goes_on_while_it_could_decide(drawn, reached):
-    assert stop(drawn, reached, 999) is None
-
-
-def test_the_longest_sequence_is_twenty_times_the_first():
-    assert most(999) == 19_999 == LONGER * 1000 - 1
-
-
-@dataclass(frozen=True)
-class Coin:
-    """A null that says nothing about models."""
-
-    objection: str = ""
-    admits: bool = True
-    name: str = "coin"
-    p_value: float = 0.5
-    correction: str = "none"
-
-    @property
-    def p_over_paths(self):
-        return self.p_value
-
-    def describe(self):
-        return "a coin was thrown"
-
-
-def judged(model, other):
-    return compare(str(model), str(other), Options(seed=0))
-
-
-@pytest.fixture
-def models(tmp_path):
-    """Copies, but that they are stored in two formats: no number of theirs is compared with another."""
-    return tiny_llama(tmp_path / "a"), _in_float64(tiny_llama(tmp_path / "b"))
-
-
-def _in_float64(model):
-    return spoil(model, lambda tensors: tensors.update({name: one.double() for name, one in tensors.items()}))
-
-
-def test_the_first_null_that_holds_decides():
-    assert deciding([Coin("it is bent"), Coin(name="fair"), Coin()]).name == "fair"
-    assert deciding([Coin("it is bent")]) is None
-
-
-def test_a_null_that_is_added_to_the_table_is_measured_and_reported(models, monkeypatch):
-    monkeypatch.setitem(NULLS, "coin", lambda pairs, scores, criteria: dict.fromkeys(scores, Coin()))
-    report = judged(*models)
-    (row,) = report.rows
-    assert (row.verdict.word, [null.name for null in row.verdict.evidence["mlp"].nulls]) == (
-        "VERIFIED", ["permutation", "coin"]
-    )  # fmt: skip
-    document = json.loads(FORMATS["json"](report, False))
-    assert document["claims"][0]["paths"][0]["nulls"][1] == {
-        "name": "coin", "p_value": 0.5, "decides": False, "objection": ""
-    }  # fmt: skip
-    assert "coin null: a coin was thrown, p = 0.5; another null decides" in FORMATS["text"](report, True)
-
-
-def test_one_that_stands_first_decides_by_its_own_p_value(models, monkeypatch):
-    monkeypatch.setitem(NULLS, "permutation", lambda pairs, scores, criteria: dict.fromkeys(scores, Coin()))
-    (row,) = judged(*models).rows
-    # Corrected for the comparison unit by unit, which there may be.
-    assert (row.verdict.word, row.verdict.evidence["mlp"].p_value) == ("UNRELATED", 1.0)
-
-
-def test_a_null_that_does_not_admit_it_prevents_related(models, monkeypatch):
-    monkeypatch.setitem(NULLS, "coin", lambda pairs, scores, criteria: dict.fromkeys(scores, Coin(admits=False)))
-    assert judged(*models).rows[0].verdict.word == "UNRELATED"
+    assert not ends(drawn, reached, 999)

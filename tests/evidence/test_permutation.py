@@ -11,7 +11,7 @@ from hf_lineage.architecture.tables import registry_root
 from hf_lineage.errors import RegistryError
 from hf_lineage.evidence import symmetry
 from hf_lineage.evidence.comparison import compare_paths
-from hf_lineage.evidence.p_values import Stop, published_null, stop
+from hf_lineage.evidence.p_values import ends, published_null
 from hf_lineage.evidence.permutation import permutation_null, sequential_nulls
 from hf_lineage.signature.recipe import RECIPES, random_stream
 from hf_lineage.signature.values import PathSignature
@@ -37,11 +37,6 @@ def independent():
 @pytest.fixture(scope="module")
 def many():
     return signatures(NETWORKS, RECIPES["robust"])
-
-
-def test_the_networks_are_trained_enough_to_show_trace_concentration(independent):
-    concentration = np.mean([model.concentration for model in independent], axis=0)
-    assert (concentration > 1.0).all(), "an untrained product of this size has about 0.8 / sqrt(width) = 0.16"
 
 
 @pytest.mark.parametrize("recipe", ["robust", "paper"])
@@ -74,23 +69,11 @@ def test_alpha_of_one_percent_rejects_about_one_percent_of_independent_pairs(man
     assert rejected > 0
 
 
-def test_the_spread_of_the_null_is_about_one_over_m_root_l(independent):
-    null = permutation_null(independent[0], independent[1], 499, seed=1)
-    assert null.coordinates == WIDTH
-    assert 0.5 < null.scores.std() * WIDTH * np.sqrt(LAYERS) < 2.5, "trained products have a low rank, which widens it"
-
-
 def test_a_model_against_itself_reaches_the_smallest_p(independent):
     null = permutation_null(independent[3], independent[3], 999, seed=0)
     assert null.p_value == pytest.approx(0.001)
     assert null.observed == pytest.approx(1.0)
     assert null.z > 10
-
-
-def test_one_seed_gives_one_null_and_another_seed_another(independent):
-    a, b = independent[:2]
-    assert (permutation_null(a, b, 50, 7).scores == permutation_null(a, b, 50, 7).scores).all()
-    assert (permutation_null(a, b, 50, 7).scores != permutation_null(a, b, 50, 8).scores).any()
 
 
 def centred(model, matrix=None):
@@ -118,11 +101,6 @@ def test_every_score_is_that_of_the_moved_model_compared_anew(independent):
         assert half.observed == pytest.approx(compare_paths(centred(a), centred(b)).score, abs=1e-6)
 
 
-def test_a_longer_null_begins_with_the_shorter_one(independent):
-    a, b = independent[:2]
-    np.testing.assert_array_equal(permutation_null(a, b, 2000, 7).scores[:37], permutation_null(a, b, 37, 7).scores)
-
-
 @pytest.mark.parametrize("size", [3, 8, 31])
 @pytest.mark.parametrize("layers", [1, 2, 7, 33])
 def test_permutations_that_change_nothing_are_ties(layers, size):
@@ -140,9 +118,8 @@ def test_permutations_in_sequence_are_the_first_of_a_longer_null(independent):
             fixed = permutation_null(independent[3], other, len(half.scores), seed)
             long = fixed.permuted if half is null.permuted else fixed.flipped
             np.testing.assert_array_equal(half.scores, long.scores)
-            ended = stop(len(half.scores), half.reached, 99)
-            assert ended
-    assert (ended, null.unreached, len(null.scores), null.p_value) == (Stop.UNREACHED, True, 99, 0.01)
+            assert ends(len(half.scores), half.reached, 99)
+    assert (null.unreached, len(null.scores), null.p_value) == (True, 99, 0.01)
 
 
 @pytest.mark.parametrize("batch", [1, 7, 1024])
@@ -201,23 +178,6 @@ def test_several_paths_of_a_model_against_itself_reach_the_smallest_p(independen
     assert {null.correction for null in nulls.values()} == {"Westfall and Young 1993"}
 
 
-def test_a_part_of_the_paths_has_its_part_of_alpha():
-    null = made(1.0, np.zeros(99), first=99, by_maximum=0.03, part=2 / 3)
-    assert null.p_over_paths == pytest.approx(0.045)
-    assert null.correction == "Westfall and Young 1993, Bonferroni"
-    assert replace(null, by_maximum=0.9).p_over_paths == 1.0
-
-
-@pytest.mark.long
-def test_a_p_value_near_alpha_hardly_depends_on_the_seed(independent):
-    pairs = [(independent[0], other) for other in independent[1:40]]
-    near = min(pairs, key=lambda pair: abs(permutation_null(*pair, 499, 0).p_value - 0.03))
-    fixed = [permutation_null(*near, 99, seed).p_value for seed in range(1, 13)]
-    sequential = [sequential_null(*near, 99, seed) for seed in range(1, 13)]
-    assert max(len(null.scores) for null in sequential) > 99
-    assert np.std([null.p_value for null in sequential]) < np.std(fixed) / 1.5
-
-
 def test_a_score_that_is_no_number_is_not_significant():
     for observed in (float("nan"), -float("inf")):
         null = made(observed, np.zeros(99), first=99)
@@ -233,36 +193,6 @@ def test_the_effect_is_0_by_chance_and_1_for_equal_models(independent):
     same = permutation_null(independent[3], independent[3], 99, 0)
     assert same.effect == pytest.approx(1)
     assert made(1.0, np.ones(99), coordinates=1).effect == 0.0
-
-
-@pytest.mark.long
-def test_a_sketch_lifts_the_score_of_independent_pairs_and_not_the_effect():
-    """The assignment picks the errors of the sketch that make layers most alike."""
-    width, layers, recipe = 128, 6, RECIPES["robust"]
-    random = np.random.default_rng(0)
-    probes, chosen = recipe.probe_matrix(width), recipe.test_coordinates(width)
-    ones = np.ones(layers)
-    exact, sketched = [], []
-    for _ in range(12):
-        residual = random.standard_normal((layers, width, width)).astype(np.float32)
-        corner = residual[:, chosen][:, :, chosen]
-        exact.append(PathSignature(residual, corner, ones, ones))
-        sketched.append(PathSignature(residual @ probes, corner, ones, ones))
-    pairs = [(i, j) for i in range(12) for j in range(i)]
-    whole = np.array([compare_paths(exact[i], exact[j]).score for i, j in pairs])
-    seen = np.array([compare_paths(sketched[i], sketched[j]).score for i, j in pairs])
-    effect = np.array([permutation_null(sketched[i], sketched[j], 49, 0).effect for i, j in pairs])
-    assert seen.mean() > 1.5 * whole.mean()
-    assert seen.max() > 0.02 > whole.max()
-    assert abs(effect.mean()) < whole.mean() / 5
-    assert effect.max() < 0.01
-    assert compare_paths(sketched[0], sketched[0]).score == pytest.approx(1, abs=1e-12)
-    assert permutation_null(sketched[0], sketched[0], 49, 0).effect == pytest.approx(1, abs=1e-6)
-
-
-def test_the_range_of_a_null_holds_nearly_all_of_it():
-    null = made(0.5, np.arange(1000) / 1000)
-    assert null.range == pytest.approx((0.00999, 0.98901))
 
 
 def test_the_published_null_of_the_paper_has_its_seven_models_and_its_source():

@@ -4,20 +4,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hf_lineage.evidence.unit_order import MOST_UNITS, PLACES, RANKS, copies, drawn_units, matched, order_test
+from hf_lineage.evidence.unit_order import PLACES, RANKS, copies, matched, order_test
 from tests.unit_rows import moved, opposite, rows, shuffled
 
 
 def layers(candidate, base, weight=1.0):
     return [matched(base, candidate, np.arange(len(candidate.weight)), 0, weight)]
-
-
-def test_units_are_matched_by_what_they_do_and_not_by_where_they_stand():
-    base = rows(1)
-    order = np.random.default_rng(0).permutation(len(base.weight))
-    (layer,) = layers(base.select(order), base)
-    assert np.array_equal(layer.places, np.arange(len(base.weight)))
-    assert np.array_equal(layer.partners, order)
 
 
 def test_the_statistic_of_places_is_the_share_of_a_copy():
@@ -41,13 +33,6 @@ def test_layers_without_units_that_match_leave_nothing_to_test():
     base, nothing = rows(1), rows(2).select(np.arange(3))
     assert order_test(layers(nothing, base), 199, 0) is None
     assert order_test([], 199, 0) is None
-
-
-def test_no_more_units_are_permuted_than_needed():
-    assert np.array_equal(drawn_units(10, "x"), np.arange(10))
-    drawn = drawn_units(5000, "x")
-    assert len(drawn) == MOST_UNITS == len(np.unique(drawn))
-    assert not np.array_equal(drawn, drawn_units(5000, "y"))
 
 
 def test_layers_that_copy_each_other_are_noticed():

@@ -5,13 +5,11 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage import Options
-from hf_lineage.checking.adapters import Adapter, open_place
 from hf_lineage.errors import RepositoryError
 from hf_lineage.hub.repo import RepoRef
-from hf_lineage.index.adapter_bases import FOLDER, grouped, identify_adapters, located, widths_of
-from hf_lineage.index.shard import Entry
+from hf_lineage.index.adapter_bases import FOLDER, grouped, identify_adapters, located
 from hf_lineage.index.store import Catalogue, entry_of
-from hf_lineage.source.contents import Place, find_adapters
+from hf_lineage.source.contents import find_adapters
 from tests.index.conftest import KNOWN
 from tests.models import EXAMPLES
 
@@ -34,18 +32,6 @@ def test_near_relatives_are_one_group_and_each_model_is_in_one(catalogue):
     together = next(group for group in groups if group.entry.model == "acme/llama-base")
     assert {one.model for one in together.near} <= FAMILY
     assert len(together.near) >= 3
-
-
-def test_a_declared_base_stands_for_its_group(catalogue):
-    groups, _, _ = grouped(catalogue.shards(), 10, {"fern/llama-finetune-b"})
-    assert groups[0].entry.model == "fern/llama-finetune-b"
-
-
-def test_what_is_left_over_is_counted(catalogue):
-    groups, fitting, left = grouped(catalogue.shards(), 1)
-    assert len(groups[0].near) + 1 + left == fitting
-    assert left > 0
-    assert grouped([], 1) == ([], 0, 0)
 
 
 def test_the_base_of_an_adapter_is_found_by_its_trace(catalogue):
@@ -97,15 +83,3 @@ def test_a_model_of_the_hub_stands_for_its_group_before_a_folder(signatures, tmp
         catalogue.add(replace(signatures["acme/llama-base"], model=name, commit=commit))
     (group,), _, _ = grouped(catalogue.shards(), 10)
     assert group.entry.model == "z/base"
-
-
-def test_the_stream_is_the_side_that_all_matrices_have():
-    ((_, adapter),) = open_place(Place(RepoRef(LORA, EXAMPLES / LORA)))
-    assert isinstance(adapter, Adapter)
-    assert widths_of(adapter) == {96}
-
-
-def test_the_entry_is_the_model_at_its_commit(signatures):
-    entry = entry_of(signatures["acme/llama-base"], "mlp")
-    assert isinstance(entry, Entry)
-    assert located(entry, EXAMPLES).folder == EXAMPLES / "acme/llama-base"

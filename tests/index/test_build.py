@@ -68,11 +68,6 @@ def test_the_models_that_are_named_are_gone_with_their_signatures_and_no_others(
     assert all(catalogue.tested(entry) for entry in catalogue.entries())
 
 
-def test_a_folder_may_be_named_by_its_whole_path_and_need_not_be_there(catalogue, tmp_path):
-    remove([str(tmp_path / "base")], catalogue)
-    assert left(catalogue) == EVERYTHING[1:]
-
-
 @pytest.mark.parametrize(
     "model", ["org/gone", "base", "org/model@0123", "org/model@main", "org/model@", "./gone", "x" * 5000, "a\0b"]
 )

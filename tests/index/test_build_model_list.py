@@ -7,7 +7,7 @@ from hf_lineage import Options
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import evaluate
 from hf_lineage.evidence.relation import Means
-from hf_lineage.index.build import gather, indexed, together
+from hf_lineage.index.build import gather, together
 from hf_lineage.index.tree import Mark, grow
 from tests.blends import BASE, B, blended
 from tests.models import EXAMPLES, WEIGHTS, card, fine_tuned, tiny_llama
@@ -44,15 +44,6 @@ def test_a_folder_by_two_names_is_one_model_and_the_base_of_who_declares_it(tmp_
     }
 
 
-def test_models_of_an_index_have_signatures_alone(catalogue):
-    of_index = indexed(catalogue, "mlp")
-    assert {member.claims for member in of_index.members} == {()}
-    both = together(gather(MODELS[:2], HUB), of_index)
-    names = [member.name for member in both.members]
-    assert len(names) == len(set(names)) == len(both.opened) == 8
-    assert both.members[0].claims == () != both.members[1].claims
-
-
 def test_the_weights_of_a_blend_tell_its_parents_until_they_are_gone(tmp_path):
     folder = blended(tmp_path / "rio", {BASE: 0.43, B: 0.57})
     gathered = gather([str(folder), BASE, B], HUB)
@@ -60,10 +51,3 @@ def test_the_weights_of_a_blend_tell_its_parents_until_they_are_gone(tmp_path):
     (folder / WEIGHTS).unlink()
     assert gathered.blend(0, (1, 2)) is None
     assert together(gather([], HUB), replace(gathered, opened=(None,) * 3)).blend(0, (1, 2)) is None
-
-
-def test_one_that_was_trained_on_lies_between_two_others_and_is_no_blend(tmp_path):
-    folder = fine_tuned(blended(tmp_path / "rio", {BASE: 0.43, B: 0.57}), tmp_path / "trained", noise=0.005)
-    gathered = gather([str(folder), BASE, B], HUB)
-    tree = grow(gathered.members, "mlp", Criteria(permutations=99), blends=gathered.blend)
-    assert not any("blend" in edge.seen for edge in tree.edges)

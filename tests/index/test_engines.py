@@ -5,10 +5,9 @@ import signal
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
 
 import pytest
-from huggingface_hub import HfApi, constants, set_client_factory
+from huggingface_hub import HfApi, set_client_factory
 from huggingface_hub.utils._http import default_client_factory
 
 from hf_lineage import Options
@@ -154,31 +153,10 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch):
         list(ray(dies, ["org/model"], Work(), print))
 
 
-def test_workers_share_the_rate():
-    assert (Work(4, 600).own_rate, Work(4).own_rate) == (150, None)
-
-
 @pytest.fixture
 def usual_client():
     yield
     set_client_factory(default_client_factory)
-
-
-def test_whoever_comes_too_early_waits():
-    waited = []
-    passes = engines.Pace(60, waited.append)
-    asked = SimpleNamespace(url=f"{constants.ENDPOINT}/api/models/org/name")
-    for _ in range(3):
-        passes(asked)
-    assert [round(seconds) for seconds in waited] == [1, 2]
-
-
-def test_other_places_are_not_counted():
-    waited = []
-    passes = engines.Pace(1, waited.append)
-    for _ in range(3):
-        passes(SimpleNamespace(url="https://cdn.example/file"))
-    assert waited == []
 
 
 def test_the_client_keeps_the_pace(online, usual_client, monkeypatch):

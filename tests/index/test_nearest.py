@@ -39,19 +39,6 @@ def test_in_200_trials_siblings_are_not_noted_and_intermediates_are(share):
     assert wrong <= (0 if share == 0.3 else 60)  # at random two directions of 128 numbers have .09 in common
 
 
-def test_a_copy_of_the_base_is_not_nearer():
-    rng = np.random.default_rng(1)
-    base = step(rng, 1.0)
-    model = base + step(rng, 0.1)
-    assert between(products([scaled(each) for each in (model, base, base)])) is None
-
-
-@pytest.mark.long
-def test_siblings_on_the_same_data_are_not_noted(signatures, catalogue):
-    for name in ("fern/llama-finetune-b", "fern/llama-lora-merged", "heron/llama-pruned-50", "moss/llama-continued"):
-        assert nearer(relatives(signatures[name], signatures[BASE], "mlp", catalogue, Criteria(permutations=199))) == []
-
-
 def test_the_parents_of_a_merge_are_nearer_than_their_base(signatures, catalogue):
     found = nearer(
         relatives(signatures["fern/llama-merge-a-b"], signatures[BASE], "mlp", catalogue, Criteria(permutations=199))

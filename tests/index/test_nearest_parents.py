@@ -28,19 +28,6 @@ def test_the_parent_that_the_card_leaves_out_is_found_and_the_check_is_undecided
     assert not any("nearer relative" in note for note in report.notes)
 
 
-def test_two_of_them_are_found_together(tmp_path, catalogue):
-    report = searched(blended(tmp_path / "three", {BASE: 0.4, A: 0.35, B: 0.25}), catalogue)
-    assert sorted(report.undeclared) == [A, B]
-
-
-@pytest.mark.long
-def test_the_same_numbers_come_from_bases_that_are_named_to_the_check(tmp_path, catalogue):
-    folder = blended(tmp_path / "rio", {BASE: 0.43, B: 0.57})
-    report = check(str(folder), (BASE, B), OPTIONS)
-    assert report.undeclared == (B,)
-    assert report.blended.blend.shares == searched(folder, catalogue).blended.blend.shares
-
-
 @pytest.mark.long
 def test_a_card_that_names_every_parent_passes_as_before(tmp_path, catalogue):
     folder = blended(tmp_path / "rio", {BASE: 0.43, B: 0.57})

@@ -12,13 +12,10 @@ from hf_lineage.errors import SignatureError
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.index import shard as module
 from hf_lineage.index.shard import (
-    BITS,
     Entry,
     Group,
     Shard,
     ShardGoneError,
-    entries_at,
-    for_testing,
     halves,
     joined,
     key_of,
@@ -46,11 +43,6 @@ def test_what_was_written_is_read_back_whole_and_row_by_row(tmp_path):
     assert [len(some) for some in shard.pieces()] == [4096, 4096, 808]
     assert shard.entries() == entries(9000)
     assert [one.model for one in shard.entries([8000, 0])] == ["org/model-8000", "org/model-0000"]
-
-
-def test_rows_are_counted_on_from_one_shard_to_the_next(tmp_path):
-    shards = [Shard.open(write(tmp_path, name, entries(count), KEYS[:count])) for name, count in (("a", 3), ("b", 5))]
-    assert entries_at(shards, [4, 0, 2]) == [entries(5)[1], entries(3)[0], entries(3)[2]]
 
 
 def test_joined_each_model_is_there_once_in_order_with_its_last_key(tmp_path):
@@ -200,17 +192,6 @@ def test_the_cosine_of_two_keys_is_about_the_score(signatures):
         assert cosine(base, signatures[name]) == pytest.approx(score, abs=0.1)
 
 
-def test_independent_models_have_unlike_keys(signatures):
-    base = signatures["acme/llama-base"]
-    for name in ("otter/llama-independent", "heron/llama-distilled", "magpie/llama-liar"):
-        assert abs(cosine(base, signatures[name])) < 0.15
-
-
-def test_a_key_does_not_depend_on_the_order_of_the_layers(signatures):
-    path = signatures["acme/llama-base"].paths["mlp"]
-    assert np.unpackbits(key_of(path) ^ key_of(path.select([3, 1, 0, 5, 4, 2]))).sum() < 8
-
-
 def test_permuting_the_coordinates_of_the_test_leaves_the_key_as_it_is(signatures):
     path = signatures["acme/llama-base"].paths["mlp"]
     _, tested = halves(96)
@@ -219,34 +200,3 @@ def test_permuting_the_coordinates_of_the_test_leaves_the_key_as_it_is(signature
     permuted = replace(path, corner=path.corner[:, order][:, :, order])
     assert not np.array_equal(permuted.corner, path.corner)
     assert np.array_equal(key_of(permuted), key_of(path))
-
-
-@pytest.mark.parametrize("size", [2, 7, 96, 128])
-def test_every_coordinate_is_in_one_half(size):
-    key, test = halves(size)
-    assert sorted([*key, *test]) == list(range(size))
-    assert len(key) == size // 2
-
-
-def test_a_test_is_made_of_the_other_half(signatures):
-    whole = signatures["acme/llama-base"]
-    part = for_testing(whole, "mlp")
-    _, chosen = halves(96)
-    assert np.array_equal(part.paths["mlp"].corner, whole.paths["mlp"].corner[:, chosen][:, :, chosen])
-    assert np.array_equal(part.paths["mlp"].sketch, whole.paths["mlp"].sketch)
-
-
-def test_a_layer_without_weights_adds_nothing(signatures):
-    path = signatures["acme/llama-base"].paths["mlp"]
-    corner = path.corner.copy()
-    corner[2] = 0
-    silent = key_of(replace(path, corner=corner))
-    assert np.array_equal(silent, key_of(path.select([0, 1, 3, 4, 5])))
-
-
-def test_similarities_of_many_keys_are_those_of_each():
-    keys = np.random.default_rng(1).integers(0, 256, (40_000, BITS // 8), dtype=np.uint8)
-    cosines = similarities(keys[7], keys)
-    assert cosines[7] == 1
-    assert cosines[[0, 39_999]] == pytest.approx([similarities(keys[7], keys[[at]])[0] for at in (0, 39_999)])
-    assert len(similarities(keys[7], keys[:0])) == 0

@@ -40,35 +40,6 @@ def test_what_was_added_is_read_back(few, tmp_path):
     assert all(np.array_equal(shard.keys(), key[None]) for shard in catalogue.shards())
 
 
-def test_an_index_without_models_is_empty(tmp_path):
-    assert Catalogue(tmp_path / "none").entries() == []
-
-
-def test_adding_again_changes_nothing(few, tmp_path):
-    catalogue = Catalogue(tmp_path)
-    catalogue.add(few[0])
-    before = content(tmp_path)
-    catalogue.add(few[0])
-    assert content(tmp_path) == before
-
-
-def test_a_model_is_known_by_its_commit_path_and_recipe(few, tmp_path):
-    catalogue, at_commit = Catalogue(tmp_path), replace(few[0], commit="c0ffee")
-    (entry,) = catalogue.add(at_commit)
-    assert catalogue.commits({"mlp": entry.recipe}) == {entry.model: {"c0ffee"}}
-    assert catalogue.commits({"mlp": entry.recipe, "value_output": entry.recipe}) == {}
-    catalogue.add(few[0])
-    assert len(catalogue.entries()) == 2
-
-
-def test_models_that_cannot_be_compared_are_in_shards_of_their_own(few, tmp_path):
-    catalogue = Catalogue(tmp_path)
-    for signature in (*few[:2], replace(few[2], recipe=replace(few[2].recipe, version=99))):
-        catalogue.add(signature)
-    catalogue.compact()
-    assert sorted(shard.rows for shard in catalogue.shards()) == [1, 2]
-
-
 def test_a_model_whose_signature_is_gone_is_passed_over_and_does_not_count_as_added(few, tmp_path):
     catalogue = Catalogue(tmp_path)
     (entry,) = catalogue.add(replace(few[0], commit="c0ffee"))

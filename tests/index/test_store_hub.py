@@ -42,11 +42,6 @@ def test_at_a_commit_it_is_there_without_the_network_once_it_was_read(folder, on
     assert not [one for one in online.requests if "resolve" in one]
 
 
-def test_a_folder_comes_before_a_name_and_nothing_means_the_users_own(folder, own_files):
-    assert store.opened(str(folder)) == Catalogue(folder)
-    assert store.opened(None).entries() == []
-
-
 @pytest.mark.parametrize("name", ["nowhere", "a b/c", "../x/y", "wren/index/keys"])
 def test_what_is_neither_is_one_line(name):
     with pytest.raises(OptionError, match="does not exist, and no index on the Hub has this name;"):

@@ -104,7 +104,3 @@ def test_a_graft_hangs_on_both_its_parents_with_the_layers_it_took_and_a_copy_is
     assert ends[frozenset((donor, "wren/graft"))]["mark"] == "in_part"
     assert (ends[frozenset((host, "wren/copy"))]["length"], len(drawn)) == (0.0, 3)
     assert "A length is -2 ln of the mean cosine of both models' layers: 0 for a copy" in text
-
-
-def test_no_models_are_no_tree():
-    assert grow([], "mlp", QUICK).families == ()

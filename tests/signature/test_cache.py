@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -91,17 +89,6 @@ def test_a_part_is_cached_beside_the_model_that_it_is_of(online, tmp_path):
     }
 
 
-@pytest.mark.long
-def test_models_of_unlike_depth_are_read_whole_and_both_are_cached(online, tmp_path):
-    online.publish("acme/deep", tiny_llama(tmp_path / "deep", layers=16))
-    online.publish("fern/cut", card(tiny_llama(tmp_path / "cut", layers=12), "acme/deep"))
-    found, again = (json.loads(lineage("check", "fern/cut", "--format", "json").out)["claims"][0] for _ in range(2))
-    assert (found["verdict"], found["paths"][0]["layers_read"], len(kept())) == ("VERIFIED", 12, 4)
-    assert (again["verdict"], again["paths"], origins(again)) == (
-        "VERIFIED", found["paths"], {"base": "cache", "model": "cache"},
-    )  # fmt: skip
-
-
 @pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("first", "second", "hit"),
@@ -118,12 +105,6 @@ def test_it_serves_what_it_was_made_for_and_no_more(online, first, second, hit):
     found = origins(said(*second))
     assert found == dict.fromkeys(("base", "model"), "cache" if hit else "weights")
     assert (online.parts == []) == hit
-
-
-def test_all_paths_are_found_once_all_of_them_are_cached(online):
-    assert origins(said("--paths", "all")) == {"base": "weights", "model": "weights"}
-    assert origins(said("--paths", "all")) == {"base": "cache", "model": "cache"}
-    assert origins(said("--paths", "query_key,mlp_gate")) == {"base": "cache", "model": "cache"}
 
 
 def test_another_commit_is_read(online, tmp_path):
@@ -273,42 +254,3 @@ def test_extract_takes_it_and_writes_the_same_bytes(online, tmp_path):
     assert lineage("extract", BASE, "--no-cache", "-o", tmp_path / "third").code == 0
     assert online.parts
     assert (tmp_path / "first").read_bytes() == (tmp_path / "third").read_bytes()
-
-
-def test_a_card_stays_as_it_is_whichever_the_numbers_came_from(online, tmp_path):
-    first = lineage("annotate", CHILD).out
-    assert kept()
-    assert lineage("annotate", CHILD).out == first
-
-
-def test_it_is_beside_the_cache_of_the_hub_unless_said_otherwise(monkeypatch):
-    monkeypatch.delenv("HF_LINEAGE_CACHE")
-    asked = "from hf_lineage.signature import cache; print(cache.root())"
-    done = subprocess.run(
-        [sys.executable, "-c", asked], env=os.environ | {"HF_HOME": "/home/hf"}, capture_output=True, text=True
-    )
-    assert done.stdout == "/home/hf/lineage\n"
-
-
-def test_larger_ones_are_left_to_whoever_asks_for_them(online, monkeypatch):
-    monkeypatch.setattr(cache, "LARGEST", 1000)
-    said()
-    assert kept() == []
-
-
-@pytest.mark.long
-def test_the_shares_of_a_merge_are_the_same_where_signatures_come_from_the_cache(online, tmp_path):
-    other = fine_tuned(tmp_path / "base", tmp_path / "other", seed=3)
-    online.publish("acme/other", other)
-    online.publish("fern/merge", card(shutil.copytree(other, tmp_path / "merge"), [BASE, "acme/other"], "merge"))
-
-    def parents():
-        claims = json.loads(lineage("check", "fern/merge", *QUIET, "--format", "json").out)["claims"]
-        return [(claim["parent"], origins(claim)) for claim in claims]
-
-    lineage("check", "acme/other", "--base", BASE, *QUIET)
-    first, again = parents(), parents()
-    assert [where["model"] for _, where in first] == ["weights"] * 2
-    assert [where for _, where in again] == [{"base": "cache", "model": "cache"}] * 2
-    assert [parent for parent, _ in first] == [parent for parent, _ in again]
-    assert first[1][0]["shares"]["mlp"]["share"] == pytest.approx(1, abs=1e-3)

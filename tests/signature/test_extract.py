@@ -87,8 +87,3 @@ def test_exact_residuals_that_the_budget_does_not_hold_are_made_some_columns_at_
 def test_exact_mode_says_how_much_memory_it_needs(llama):
     with pytest.raises(OptionError, match=r"exact mode needs \d+ MiB here; raise HF_LINEAGE_MAX_MEMORY or use probes"):
         extract_paths(*llama, EXACT, max_memory=f"{megabytes(llama, EXACT, 60):.2f}MB")
-
-
-def test_no_progress_bar_where_standard_error_is_no_terminal(llama, capfd):
-    extract_paths(*llama, ROBUST)
-    assert capfd.readouterr() == ("", "")

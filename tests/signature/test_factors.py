@@ -51,7 +51,7 @@ def product(found: Factorization, stored: dict[str, Array], path: str, recipe: A
 
 
 def branch(found: Factorization, stored: dict[str, Array], path: str, recipe: Any = PAPER) -> list[MatrixProduct]:
-    named = {f"h.0.{name}.weight": tensor for name, tensor in stored.items()}
+    named = {f"h.0.{name}" if "." in name else f"h.0.{name}.weight": tensor for name, tensor in stored.items()}
     shapes = {name: tuple(tensor.shape) for name, tensor in named.items()}
     layout: Layout = bind(found, shapes, {"num_attention_heads": HEADS})
     return list(matrix_products(layout, path, 0, recipe, named.__getitem__))
@@ -114,16 +114,6 @@ def test_roles_packed_by_turns_are_taken_apart_by_row_and_by_key_head():
         assert equal(product(found, stored, path), product(model(MLP | {"gate": "gate"}), stored, path))
 
 
-def test_with_one_key_head_by_turns_and_one_after_the_other_are_the_same():
-    stored = weights(k=random(SIZE, WIDTH), v=2 * random(SIZE, WIDTH))
-    stored["qkv"] = np.concatenate([stored["q"], stored["k"], stored["v"]])
-    roles = {"qkv": ["query", "key", "value"]}
-    by_turns = model(attention={"interleaved": roles, "output": "o"})
-    in_order = model(attention={"packed": roles, "output": "o"})
-    for path in ("value_output", "query_key"):
-        assert np.array_equal(product(by_turns, stored, path), product(in_order, stored, path))
-
-
 def test_matrices_stored_in_out_give_the_same_products():
     stored = weights()
     turned = {name: tensor.T if tensor.ndim == 2 else tensor for name, tensor in stored.items()}
@@ -141,14 +131,6 @@ def test_experts_by_number_and_stacked_experts_give_the_sum_over_the_experts():
     stacked = weights(ups=up, downs=down)
     assert equal(product(model({"up": "ups", "down": "downs"}), stacked, "mlp"), by_hand)
     assert len(branch(model({"up": "ups", "down": "downs"}), stacked, "mlp")) == 1
-
-
-def test_packed_stacked_experts_are_taken_apart_expert_by_expert():
-    gate, up, down = random(3, 5, WIDTH), random(3, 5, WIDTH) * 2, random(3, WIDTH, 5)
-    stored = weights(packs=np.concatenate([gate, up], axis=1), downs=down)
-    found = model({"packed": {"packs": ["gate", "up"]}, "down": "downs"})
-    assert equal(product(found, stored, "mlp"), sum(down[expert] @ up[expert] for expert in range(3)))
-    assert equal(product(found, stored, "mlp_gate"), sum(down[expert] @ gate[expert] for expert in range(3)))
 
 
 def test_gains_are_folded_into_what_reads_the_norm():
@@ -214,45 +196,6 @@ def test_what_reads_a_latent_is_multiplied_with_what_makes_it(recipe):
     assert equal(product(model(attention=LATENT), stored, "value_output", recipe), written)
 
 
-def test_a_head_is_one_part_whatever_it_reads():
-    found = branch(model(attention=LATENT), latents(), "query_key")
-    assert [term.part for term in found] == [OWN + SHARED]
-    assert [term.part for term in branch(model(attention=LATENT), latents(), "value_output")] == [VALUE]
-
-
-def test_values_may_have_another_size_than_queries():
-    stored = weights(v=random(2 * 2, WIDTH), o=random(WIDTH, HEADS * 2))
-    by_hand = sum(
-        stored["o"][:, head * 2 : (head + 1) * 2] @ stored["v"][value * 2 : (value + 1) * 2]
-        for head, value in enumerate([0, 0, 1, 1])
-    )
-    assert equal(product(model(), stored, "value_output"), by_hand)
-    assert equal(product(model(), stored, "query_key"), product(model(), weights(), "query_key"))
-
-
-def test_a_gate_on_attention_is_claimed_and_not_multiplied():
-    stored = weights(g=random(HEADS * SIZE, WIDTH))
-    stored["gq"] = np.concatenate([stored[name].reshape(HEADS, SIZE, WIDTH) for name in ("q", "g")], axis=1).reshape(
-        -1, WIDTH
-    )
-    stored["gqkv"] = np.concatenate([stored["g"], stored["q"], stored["k"], stored["v"]])
-    alone = model(attention=ATTENTION | {"gate": "g"})
-    by_turns = model(attention={"interleaved": {"gq": ["query", "gate"]}, "key": "k", "value": "v", "output": "o"})
-    packed = model(attention={"packed": {"gqkv": ["gate", "query", "key", "value"]}, "output": "o"})
-    for path in ("value_output", "query_key"):
-        for found in (alone, by_turns, packed):
-            assert equal(product(found, stored, path), product(model(), weights(), path))
-
-
-def test_one_tensor_may_be_stored_the_other_way():
-    stored = weights()
-    found = model(mlp=MLP | {"transposed": ["down"]})
-    assert equal(product(found, stored | {"down": stored["down"].T}, "mlp"), stored["down"] @ stored["up"])
-    turned = {name: tensor.T if tensor.ndim == 2 and name != "up" else tensor for name, tensor in stored.items()}
-    found = model(mlp=MLP | {"transposed": ["up"]}, stored="in_out")
-    assert equal(product(found, turned, "mlp"), stored["down"] @ stored["up"])
-
-
 def test_gains_of_a_norm_inside_scale_the_hidden_units():
     stored, recipe = weights(inner=random(5), mid=random(HEADS * SIZE)), replace(PAPER, gains=True)
     found = model(MLP | {"inner_norm": "inner"}, ATTENTION | {"inner_norm": "mid"})
@@ -263,24 +206,6 @@ def test_gains_of_a_norm_inside_scale_the_hidden_units():
     assert equal(product(found, stored, "query_key", recipe), product(model(), stored, "query_key"))
 
 
-def test_a_packed_matrix_of_blocks_holds_a_share_of_every_role_in_each():
-    stored = weights()
-    halves = [np.split(stored[name], 2) for name in ("q", "v", "k")]
-    stored["qvk"] = np.concatenate([half[block] for block in range(2) for half in halves])
-    found = model(attention={"packed": {"qvk": ["query", "value", "key"]}, "blocks": 2, "output": "o"})
-    for path in ("value_output", "query_key"):
-        assert equal(product(found, stored, path), product(model(), stored, path))
-
-
-def test_stacked_experts_of_attention_share_its_keys_and_values():
-    query, output = random(3, HEADS * SIZE, WIDTH), random(3, WIDTH, HEADS * SIZE)
-    stored = weights(qs=query, os=output)
-    found = model(attention={"query": "qs", "key": "k", "value": "v", "output": "os"})
-    for path in ("value_output", "query_key"):
-        each = (product(model(), stored | {"q": query[n], "o": output[n]}, path) for n in range(3))
-        assert equal(product(found, stored, path), sum(each))
-
-
 @pytest.mark.parametrize("path", ["mlp", "value_output", "query_key"])
 def test_means_are_removed_on_both_sides_where_the_norm_subtracts_them(path):
     stored, recipe = weights(), replace(PAPER, means=True)
@@ -288,3 +213,19 @@ def test_means_are_removed_on_both_sides_where_the_norm_subtracts_them(path):
     bare = product(model(), stored, path)
     assert equal(product(model(normalization="layer_norm"), stored, path, recipe), centre @ bare @ centre)
     assert equal(product(model(), stored, path, recipe), bare)
+
+
+ALONE = [None, ATTENTION]
+
+
+def test_the_taps_of_a_convolution_are_summed():
+    kernel, down = random(5, WIDTH, 3, 3), random(WIDTH, 5, 1, 1)
+    found = product(model(attention=ALONE), {"up": kernel, "down": down}, "mlp")
+    assert equal(found, down[:, :, 0, 0] @ kernel.sum(axis=(2, 3)))
+
+
+def test_the_gain_of_a_batch_norm_is_over_the_root_of_its_variance():
+    stored = {"up": random(5, WIDTH), "down": random(WIDTH, 5)}
+    norm = {"ln": np.full(WIDTH, 3.0, np.float32), "ln.running_var": np.full(WIDTH, 4.0, np.float32)}
+    found = model(mlp=MLP | {"norm": "ln"}, attention=ALONE, normalization="batch_norm")
+    assert equal(product(found, stored | norm, "mlp", replace(PAPER, gains=True)), 1.5 * stored["down"] @ stored["up"])

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hf_lineage.signature import matrix_product
-from hf_lineage.signature.matrix_product import Probes, diagonal, row_norms
-from tests.terms import EXACT, WIDTH, branch, random
+from hf_lineage.signature.matrix_product import Probes, row_norms
+from tests.terms import EXACT, WIDTH, random
 
 
 def lengths(rows):
@@ -29,26 +28,6 @@ def test_the_norm_of_a_row_without_weight_is_zero_and_of_one_that_is_not_finite_
     assert np.isnan(nothing)
 
 
-@pytest.mark.parametrize("size", [1, 3, 64])
-def test_tiles_hold_every_unit_once_and_whole_parts(monkeypatch, size):
-    monkeypatch.setattr(matrix_product, "TILE", size * WIDTH)
-    (heads,) = branch(hidden=12, part=3)
-    tiles = [(tile.units, tile.out.copy()) for tile in heads.tiles()]
-    assert [unit for units, _ in tiles for unit in range(12)[units]] == list(range(12))
-    assert all(len(range(12)[units]) % 3 == 0 for units, _ in tiles)
-    np.testing.assert_array_equal(np.concatenate([out for _, out in tiles]), heads.writer.mT)
-
-
-def test_exact_ones_are_columns_of_the_identity_and_others_random_signs():
-    exact, some = Probes.draw(EXACT, WIDTH), Probes.draw(EXACT, WIDTH, columns=slice(4, 8))
-    sketched = Probes.draw(replace(EXACT, probes=3), WIDTH)
-    assert [probes.shape for probes in (exact, some, sketched)] == [(WIDTH, WIDTH), (WIDTH, 4), (WIDTH, 3)]
-    assert [probes.sketched for probes in (exact, some, sketched)] == [0, 0, 3]
-    rows = random(5, WIDTH)
-    np.testing.assert_array_equal(some.seen(rows), rows[:, 4:8])
-    np.testing.assert_array_equal(sketched.seen(rows), rows @ sketched.matrix)
-
-
 @pytest.mark.parametrize("count", [None, 3])
 def test_the_identity_and_the_matrix_of_ones_are_taken_off_as_the_probes_see_them(count):
     probes = Probes.draw(replace(EXACT, probes=count), WIDTH)
@@ -56,9 +35,3 @@ def test_the_identity_and_the_matrix_of_ones_are_taken_off_as_the_probes_see_the
     product = probes.seen(random(WIDTH, WIDTH)).copy()
     probes.centre(product, 2.0, 0.5)
     np.testing.assert_allclose(product, probes.seen(random(WIDTH, WIDTH) - off.astype(np.float32)), atol=1e-5)
-
-
-def test_a_diagonal_can_be_written():
-    matrix = np.zeros((3, 2), np.float32)
-    diagonal(matrix)[:] = 1
-    assert matrix.tolist() == [[1, 0], [0, 1], [0, 0]]

@@ -7,16 +7,10 @@ from scipy.stats import ortho_group
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub.repo import resolve
 from hf_lineage.signature.token_coordinates import (
-    RIDGES,
-    SEEN,
-    Ridges,
     check_span,
-    drawn_tokens,
     fit_tokens,
-    measure_error,
     prepare_rows,
     read_token_rows,
-    seen_through,
 )
 from hf_lineage.source.headers import headers
 from tests.models import tiny_llama
@@ -93,18 +87,6 @@ def test_a_few_rows_that_were_enlarged_do_not_decide_the_fit():
     assert cosines(ROWS, enlarged, UNITS, UNITS @ TURN.T).min() > 0.99
 
 
-@pytest.mark.parametrize(("noise", "ridge"), [(0.01, RIDGES[0]), (1, RIDGES[-1])])
-def test_the_noisier_the_rows_the_larger_the_ridge(noise, ridge):
-    rows, other = prepared(ROWS), prepared(noisy(ROWS, noise))
-    ridges = Ridges(rows)
-
-    def error(ridge):
-        factor = ridges.factor(ridge)
-        return measure_error(other - rows @ factor.solve(rows.T @ other), ridges.freedom(factor))
-
-    assert min(RIDGES, key=error) == ridge
-
-
 def test_rows_that_span_too_little_are_refused_on_either_side_of_the_fit():
     few = only_prepared(np.concatenate([ROWS[:8]] * 25))
     for wide, narrow in ((few, prepared(ROWS)), (only_prepared(np.ones((200, 32))), prepared(ROWS))):
@@ -139,33 +121,6 @@ def test_a_stream_with_coordinates_that_are_never_used_is_seen_if_the_other_is_a
     assert prepared(wide, 32).shape[1] == 96
     with pytest.raises(NothingToCompare):
         prepared(wide, 96)
-
-
-def test_rows_of_which_some_span_little_are_asked_all():
-    few_directions = np.array(ROWS)
-    few_directions[::8] = ROWS[0]
-    assert prepared(few_directions[np.argsort(np.arange(200) % 8 > 0, kind="stable")]).shape == (200, 32)
-
-
-def test_wide_streams_are_seen_through_fewer_random_sums():
-    assert np.array_equal(seen_through(64), np.eye(64))
-    through = seen_through(2000)
-    assert through.shape == (SEEN, 2000)
-    units = RANDOM.standard_normal((2, 2000)) / 2000**0.5
-    assert abs(np.vecdot(*(units @ through.T)) - np.vecdot(*units)) < 0.3
-
-
-def test_tokens_are_drawn_in_runs_and_are_the_same_for_everybody():
-    chosen = drawn_tokens(100_000, (512, 768))
-    assert np.array_equal(chosen, drawn_tokens(100_000, (512, 768)))
-    assert 4 * 768 <= len(chosen) < 4 * 768 + 64
-    assert (np.diff(chosen) > 1).sum() < 60
-    assert np.array_equal(drawn_tokens(300, (64, 64)), np.arange(300))
-
-
-def test_wide_streams_have_at_least_two_tokens_for_each_coordinate():
-    assert 8192 <= len(drawn_tokens(10**6, (4096, 64))) < 8300
-    assert 32768 <= len(drawn_tokens(10**6, (16384, 64))) < 32900
 
 
 def test_only_the_rows_that_are_asked_for_are_read(tmp_path):

@@ -107,15 +107,6 @@ def test_weights_that_are_no_numbers_are_marked_by_torch_as_by_numpy(tmp_path, b
     assert found["value_output"].usable.all()
 
 
-def test_layers_on_the_cpu_and_on_a_device_of_torch_make_one_signature(tmp_path, monkeypatch):
-    opened = headers(resolve(str(tiny_llama(tmp_path))))
-    expected = extract_paths(opened.checkpoint, opened.layout, RECIPES["robust"])["mlp"]
-    monkeypatch.setattr(devices, "place", lambda layers, memory: ["cpu", "cpu:0"])
-    found = extract_paths(opened.checkpoint, opened.layout, RECIPES["robust"])["mlp"]
-    np.testing.assert_array_equal(found.sketch[0], expected.sketch[0])
-    alike(found.sketch[1], expected.sketch[1])
-
-
 def test_what_a_device_holds_stays_when_the_memory_is_used_for_the_next_layer(tmp_path):
     opened = headers(resolve(str(tiny_llama(tmp_path))))
     extraction = Extraction(opened.checkpoint, opened.layout, RECIPES["robust"], ("mlp",), devices.budgets())

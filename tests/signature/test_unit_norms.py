@@ -5,10 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hf_lineage.signature.matrix_product import Probes
-from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS
-from hf_lineage.signature.unit_norms import UnitStatistics, part_norms, unit_dots
-from tests.terms import EXACT, WIDTH, branch, measured_units, random
+from hf_lineage.signature.unit_norms import part_norms, unit_dots
+from tests.terms import WIDTH, branch, measured_units, random
 
 
 @pytest.mark.parametrize("count", [1, 7, 16, 40])
@@ -38,54 +36,12 @@ def test_the_norm_of_a_part_neither_overflows_nor_vanishes(size):
     np.testing.assert_allclose(scaled.norm, measured_units(plain)[0].norm, rtol=1e-5)
 
 
-def test_the_norm_of_a_part_without_weight_is_zero():
-    assert part_norms(np.zeros((4, WIDTH), np.float32), random(4, WIDTH), 2).tolist() == [0.0, 0.0]
-
-
 SCALED = ("seen", "corner", "trace", "total")
 
 
 def units(part=1, hidden=8):
     (term,) = branch(hidden=hidden, part=part)
     return measured_units(term)[0]
-
-
-@pytest.mark.parametrize("part", [1, 2, 4])
-def test_there_is_a_number_for_each_unit_and_a_norm_for_each_part(part):
-    (term,) = branch(hidden=8, part=part)
-    empty = UnitStatistics.empty(term, Probes.draw(EXACT, WIDTH))
-    assert empty.seen.shape == (8, WIDTH)
-    assert empty.corner.shape == (8, EXACT.coordinates)
-    assert {getattr(empty, name).shape for name in ("mean", "trace", "total")} == {(8,)}
-    assert empty.norm.shape == (8 // part,)
-    assert empty.norm.dtype == np.float64
-
-
-def test_hidden_units_have_signs_of_both_sides_and_heads_of_their_product():
-    hidden, heads = units(), units(part=4)
-    assert (hidden.inner.shape, hidden.outer.shape) == ((8, UNIT_SIGNS), (8, UNIT_SIGNS))
-    few = min(EXACT.coordinates, HEAD_COORDINATES)
-    assert (heads.inner.shape, heads.outer.shape) == ((2, few**2), (2, 0))
-
-
-@pytest.mark.parametrize("part", [1, 4])
-def test_every_part_is_scaled_by_its_own_factor(part):
-    before, after = units(part), units(part)
-    factors = np.arange(1, 8 // part + 1) / 2
-    after.scale(factors)
-    np.testing.assert_allclose(after.norm, before.norm * factors)
-    each = np.repeat(factors.astype(np.float32), part)
-    for name in SCALED:
-        value = getattr(before, name)
-        expected = value * (each[:, None] if value.ndim > 1 else each)
-        np.testing.assert_allclose(getattr(after, name), expected, rtol=1e-6, err_msg=name)
-
-
-def test_a_negative_factor_turns_what_a_unit_adds_and_no_norm():
-    before, after = units(), units()
-    after.scale(np.full(8, -1.0))
-    assert np.array_equal(after.trace, -before.trace)
-    assert np.array_equal(after.norm, before.norm)
 
 
 def test_a_part_that_is_shut_adds_nothing_though_it_is_too_large_for_float32():

@@ -8,8 +8,8 @@ from scipy.stats import ortho_group
 
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature import unit_rows as unit_pairs
-from hf_lineage.signature.unit_rows import FURTHEST, OrderedUnits, cosines, described, heavier, matched
-from tests.unit_rows import opposite, rows
+from hf_lineage.signature.unit_rows import OrderedUnits, matched
+from tests.unit_rows import rows
 
 WIDTH, COUNT = 16, 200
 
@@ -18,18 +18,6 @@ TURN = ortho_group.rvs(WIDTH, random_state=0).astype(np.float32)
 ORDER = np.random.default_rng(0).permutation(COUNT // 2)
 
 LAYERS = (slice(0, COUNT // 2), slice(COUNT // 2, COUNT))
-
-RANDOM = np.random.default_rng(0)
-
-INNER, OUTER = (RANDOM.standard_normal((2, 40, 12)) * np.linspace(0.3, 2, 12)).astype(np.float32)
-
-WEIGHT = RANDOM.lognormal(size=40).astype(np.float32)
-
-OTHER_TURN = ortho_group.rvs(12, random_state=0).astype(np.float32)
-
-OTHER_ORDER = RANDOM.permutation(40)
-
-SIGNS = RANDOM.choice([-1, 1], (40, 1)).astype(np.float32)
 
 
 def units(seed):
@@ -56,66 +44,10 @@ def test_units_are_found_in_other_coordinates_and_in_another_order():
     assert np.median(found.weights) > 0.9
 
 
-def test_the_heavier_units_of_every_layer_stay_in_their_order():
-    model = units(1)
-    few = heavier(model, COUNT // 2)
-    assert few.layers == (slice(0, COUNT // 4), slice(COUNT // 4, COUNT // 2))
-    for layer, own in zip(model.layers, few.layers, strict=True):
-        weights = model.weight[layer]
-        kept = weights >= np.median(weights)
-        np.testing.assert_array_equal(few.weight[own], weights[kept])
-        np.testing.assert_array_equal(few.inner[own], model.inner[layer][kept])
-
-
 def test_where_hardly_any_units_find_each_other_that_is_a_reason(monkeypatch):
     monkeypatch.setattr(unit_pairs, "HARDLY", 0.5)
     with pytest.raises(NothingToCompare, match="% of what hidden units write has a counterpart"):
         matched(units(1), units(2))
-
-
-def test_in_a_narrow_stream_all_units_are_matched_in_every_round(monkeypatch):
-    monkeypatch.setattr(unit_pairs, "HARDLY", 1.1)
-    base, candidate = (replace(model, wide=False) for model in (units(1), turned(units(1))[0]))
-    assert len(matched(base, candidate).first) > 0.98 * COUNT
-
-
-@pytest.mark.parametrize(
-    "sides",
-    [
-        (INNER @ OTHER_TURN, OUTER @ OTHER_TURN),
-        (INNER * SIGNS, OUTER * SIGNS),
-        (np.pad(INNER, [(0, 0), (0, 3)]), np.pad(OUTER, [(0, 0), (0, 3)])),
-    ],
-    ids=["turned", "with both signs changed", "in a wider stream"],
-)
-def test_units_are_described_alike_in_other_coordinates(sides):
-    assert np.allclose(described(*sides, WEIGHT), described(INNER, OUTER, WEIGHT), atol=1e-2)
-
-
-def test_the_order_of_units_plays_no_part():
-    reordered = described(INNER[OTHER_ORDER], OUTER[OTHER_ORDER], WEIGHT[OTHER_ORDER])
-    assert np.allclose(reordered, described(INNER, OUTER, WEIGHT)[OTHER_ORDER], atol=1e-2)
-
-
-def test_units_are_told_apart():
-    numbers = described(INNER, OUTER, WEIGHT)
-    distances = np.linalg.norm(numbers[:, None] - numbers[None], axis=2) + 100 * np.eye(40)
-    assert distances.min() > 1
-    assert np.abs(numbers).max() <= FURTHEST
-
-
-def test_a_unit_is_like_itself_and_unlike_its_opposite():
-    layer = rows(0)
-    assert np.allclose(np.diag(cosines(layer, layer)), 1, atol=1e-5)
-    assert np.allclose(np.diag(cosines(layer, opposite(layer))), -1, atol=1e-5)
-
-
-def test_some_units_keep_all_that_is_known_of_them():
-    layer = rows(0)
-    some = layer.select(np.array([5, 2]))
-    assert np.array_equal(some.inner, layer.inner[[5, 2]])
-    assert np.array_equal(some.sizes, layer.sizes[:, [5, 2]])
-    assert len(some.weight) == 2
 
 
 @pytest.mark.parametrize("part", ["inner", "outer", "weight", "sizes"])

@@ -4,19 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from hf_lineage import Options, extract
+from hf_lineage import extract
 from hf_lineage.architecture.matrix_sets import Heads, LayerSet
 from hf_lineage.hub.repo import resolve
-from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.units import (
     View,
     everything,
     experts_of,
     head_products,
-    heaviest,
     in_the_same_places,
     known_weights,
-    obstacle,
     unit_rows,
 )
 from hf_lineage.source.headers import headers
@@ -24,21 +21,6 @@ from tests.models import tiny_gpt2, tiny_llama
 from tests.streams import HUB, WIDTH, rotated, turn, written
 
 EYE = np.eye(32, dtype=np.float32)
-
-
-@pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2])
-def test_units_are_over_the_norm_of_their_whole_rows(tmp_path, make):
-    model = headers(resolve(str(make(tmp_path / "model"))))
-    rows = unit_rows(model.checkpoint, model.layout, [1], View(EYE[:8]))
-    assert list(rows) == [1]
-    whole = unit_rows(model.checkpoint, model.layout, [1], View(EYE))[1]
-    assert np.allclose(np.linalg.norm(whole.inner, axis=1), 1, atol=1e-5)
-    assert np.allclose(rows[1].outer, whole.outer[:, :8], atol=1e-6)
-    assert whole.finite
-    levelled = unit_rows(model.checkpoint, model.layout, [1], View(EYE[:8], of_length_one=True))[1]
-    assert np.allclose(np.linalg.norm(levelled.inner, axis=1), 1, atol=1e-5)
-    assert np.allclose(levelled.inner * np.linalg.norm(rows[1].inner, axis=1)[:, None], rows[1].inner, atol=1e-5)
-    assert len(whole.select(slice(3)).weight) == 3
 
 
 @pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2])
@@ -62,17 +44,6 @@ def test_what_units_weigh_by_a_signature_is_what_is_measured(tmp_path, make):
     assert before.keys() == known.keys()
     for number, (weight,) in known.items():
         assert np.allclose(before[number][0], weight / weight.sum(), rtol=1e-5)
-
-
-def test_a_signature_by_another_recipe_says_nothing_of_what_units_weigh(tmp_path):
-    folder = tiny_llama(tmp_path / "model")
-    by_paper = extract(str(folder), Options(recipe=RECIPES["paper"]))
-    layout = headers(resolve(str(folder))).layout
-    assert (known_weights(by_paper, layout).weights, known_weights(None, layout).weights) == ({}, {})
-
-
-def test_models_whose_units_are_not_compared_one_by_one_are_a_reason():
-    assert obstacle(headers(resolve(str(HUB / "acme/llama-base"))).layout) == ""
 
 
 SIZE = 24
@@ -141,15 +112,6 @@ def test_units_are_kept_in_the_same_places_of_experts_of_one_size():
     assert (kept[0], len(kept[0]), len(kept[2])) == (kept[1], 20, 10)
     assert set(numbers(in_the_same_places(30, 0)(WEIGHTS))[0]) < set(kept[0])
     assert numbers(in_the_same_places(50, 1)(WEIGHTS)) != kept
-
-
-def test_a_layer_without_experts_is_kept_whole():
-    assert numbers(in_the_same_places(10, 0)(WEIGHTS[:1])) == [list(range(40))]
-
-
-def test_the_heaviest_are_kept_whichever_expert_they_belong_to():
-    assert numbers(heaviest(22)(WEIGHTS)) == [[], [38, 39], list(range(20))]
-    assert numbers(heaviest(100)(WEIGHTS)) == numbers(everything(WEIGHTS))
 
 
 def test_a_layer_is_one_part_a_stack_one_for_each_expert_and_shared_experts_are_as_large_as_the_others():
