@@ -68,7 +68,6 @@ bench: $(VENV)/.bench ## reproduce the paper; measure speed, memory and what is 
 	@$(BIN)/python -m benchmarks.paper --all --write
 	@$(BIN)/python -m benchmarks.counts
 	@$(BIN)/python -m benchmarks.network
-	@$(BIN)/python -m benchmarks.unrelated
 	@$(BIN)/python -m benchmarks.speed --rivals --output benchmarks/results/speed.json
 
 # uv, because it pins for all platforms at once.

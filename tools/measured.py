@@ -76,18 +76,6 @@ def link_block() -> str:
     return table(("Budget and link", "Whole command", "What was read"), rows)
 
 
-def unrelated_block() -> str:
-    """What verdicts cost that open every frame, by the last committed run."""
-    rows = [
-        (
-            row["case"], str(row["layers"]), row["verdict"], f"{row['processor seconds']:.3g} s",
-            f"{row['seconds']:.3g} s", f"{row['peak memory, GB']:.2g} GB", f"{row['read, GB']:.3g} GB",
-        )
-        for row in _run("unrelated")["rows"]
-    ]  # fmt: skip
-    return table(("Model", "Layers", "Verdict", "Processor", "Clock", "Peak memory", "Read"), rows)
-
-
 def paper_block() -> str:
     """Some figures of the paper beside ours, by the last committed run."""
     rows = []
