@@ -64,10 +64,9 @@ site: $(VENV)/.site ## build the documentation into site/; a broken link fails
 screenshots: $(VENV)/.test ## take the pictures of reports in docs/ anew; needs chromium and its driver
 	@$(BIN)/python -m tests.screenshots
 
-bench: $(VENV)/.bench ## reproduce the paper; measure speed, memory and what is moved over a network
+bench: $(VENV)/.bench ## reproduce the paper; measure speed and memory
 	@$(BIN)/python -m benchmarks.paper --all --write
 	@$(BIN)/python -m benchmarks.counts
-	@$(BIN)/python -m benchmarks.network
 	@$(BIN)/python -m benchmarks.speed --rivals --output benchmarks/results/speed.json
 
 # uv, because it pins for all platforms at once.

@@ -19,12 +19,13 @@ from pathlib import Path
 
 import click
 from rich.console import Console
+from safetensors.torch import load_file, save_file
 
 from benchmarks.isolated import ROOT
 from benchmarks.machine import machine
-from benchmarks.network import SHAPE, weights, written
 from benchmarks.results import Row, Target, show
-from benchmarks.shapes import Model
+from benchmarks.shapes import SHAPES, Model
+from benchmarks.writing import INDEX, write_model
 from tests.models import tiny_llama
 from tests.server import Hub, serving
 from tests.server.client import remote
@@ -33,6 +34,8 @@ FILE = Path(__file__).with_name("results") / "building.json"
 MODELS = 200
 ENGINES = {"local": ("--workers", "2"), "ray": ("--engine", "ray", "--workers", "2")}
 ONE = "acme/base"
+SHAPE, SHARDS = SHAPES["7B"].shrunk(16), 3
+"""All 32 layers, and the shares of embedding, head, attention and MLP that the 7B has, in so many files."""
 
 
 def measure(models: int, engines: dict[str, tuple[str, ...]]) -> Iterator[Row]:
@@ -77,6 +80,30 @@ def cost() -> Iterator[Row]:
             "one model: requests for files", Target(), resolved, "requests", "small files, and where large ones are"
         )
         yield Row("one model: ranges of large files", Target(), len(hub.parts), "requests", "from the CDN")
+
+
+def written(model: Model, folder: Path) -> Path:
+    """Write a model in a few shards, as models of this size are published."""
+    write_model(model, folder)
+    files = sorted(folder.glob("*.safetensors"))
+    weight_map: dict[str, str] = {}
+    for number in range(SHARDS):
+        part = files[number * len(files) // SHARDS : (number + 1) * len(files) // SHARDS]
+        tensors = {name: tensor for file in part for name, tensor in load_file(file).items()}
+        for file in part:
+            file.unlink()
+        name = f"model-{number + 1:05}-of-{SHARDS:05}.safetensors"
+        save_file(tensors, folder / name, {"format": "pt"})
+        weight_map |= dict.fromkeys(tensors, name)
+    (folder / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": weight_map}), encoding="utf-8")
+    return folder
+
+
+def weights(hub: Hub, name: str) -> int:
+    """Return how many bytes were moved of a model, its small files and what the Hub says of it included."""
+    large = sum(part.stop - part.start for part in hub.parts if part.file.startswith(f"{name}/"))
+    about = (f"hub/{name}/", f"hub/api/models/{name}/")
+    return large + sum(size for path, size in hub.sent.items() if f"{path}/".startswith(about))
 
 
 def _build(hub: Hub, index: Path, names: Path, *options: str) -> float:

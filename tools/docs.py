@@ -44,8 +44,6 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "rivals": (PAGES / "benchmarks.md", measured.rivals_block),
     "disputes": (PAGES / "benchmarks.md", measured.disputes_block),
     "accused": (PAGES / "benchmarks.md", measured.accused_block),
-    "network": (PAGES / "benchmarks.md", measured.network_block),
-    "link": (PAGES / "benchmarks.md", measured.link_block),
     "speed": (BENCHMARKS, measured.speed_block),
     "missed": (BENCHMARKS, measured.missed_block),
     "forged": (BENCHMARKS, partial(measured.summary_block, "forged")),

@@ -52,28 +52,10 @@ def missed_block() -> str:
     """The figures that miss their target, each with what the benchmark noted."""
     rows = [
         (row["what"], row["target"], f"{_figure(row)}, {outcome(row)}", row["note"])
-        for name in ("speed", "network")
-        for row in _run(name)["rows"]
+        for row in _run("speed")["rows"]
         if not row["met"] and row["target"] != "none"
     ]
     return table(("What", "Target", "Measured", "Note of the benchmark"), rows)
-
-
-def network_block() -> str:
-    """What the last committed run of the network benchmark downloaded."""
-    shares = [row for row in _run("network")["rows"] if row["unit"] in ("of its own bytes", "of the base's bytes")]
-    rows = [(row["what"], row["target"].partition(" of")[0], f"{row['measured']:.2%}", outcome(row)) for row in shares]
-    return table(("Budget, what stands for the base: whose bytes", "Target", "Downloaded", "Target is"), rows)
-
-
-def link_block() -> str:
-    """How long checks took over a slow link by the last committed run of the network benchmark."""
-    rows = [
-        (row["what"], f"{row['measured']:.3g} s", row["note"])
-        for row in _run("network")["rows"]
-        if row["unit"].startswith("s,")
-    ]
-    return table(("Budget and link", "Whole command", "What was read"), rows)
 
 
 def paper_block() -> str:

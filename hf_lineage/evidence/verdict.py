@@ -14,7 +14,7 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.comparison import Comparison
 from hf_lineage.evidence.executed import Executed
 from hf_lineage.evidence.inherited import Inherited
-from hf_lineage.evidence.p_values import Null, deciding
+from hf_lineage.evidence.p_values import EmpiricalNull, Null, deciding
 from hf_lineage.evidence.permutation import PermutationNull
 from hf_lineage.signature.values import Sampled
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from hf_lineage.evidence import unit_comparison
     from hf_lineage.evidence.equal_numbers import EqualNumbers
     from hf_lineage.evidence.executed import Strict
-    from hf_lineage.evidence.p_values import EmpiricalNull
     from hf_lineage.lora import gradient_alignment
 
 
