@@ -66,7 +66,6 @@ screenshots: $(VENV)/.test ## take the pictures of reports in docs/ anew; needs 
 
 bench: $(VENV)/.bench ## reproduce the paper; measure speed and memory
 	@$(BIN)/python -m benchmarks.paper --all --write
-	@$(BIN)/python -m benchmarks.counts
 	@$(BIN)/python -m benchmarks.speed --rivals --output benchmarks/results/speed.json
 
 # uv, because it pins for all platforms at once.
