@@ -42,8 +42,6 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "published": (PAGES / "benchmarks.md", published.published_block),
     "minilm": (PAGES / "benchmarks.md", partial(measured.summary_block, "minilm")),
     "rivals": (PAGES / "benchmarks.md", measured.rivals_block),
-    "disputes": (PAGES / "benchmarks.md", measured.disputes_block),
-    "accused": (PAGES / "benchmarks.md", measured.accused_block),
     "speed": (BENCHMARKS, measured.speed_block),
     "missed": (BENCHMARKS, measured.missed_block),
     "forged": (BENCHMARKS, partial(measured.summary_block, "forged")),

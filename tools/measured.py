@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks import disputes, strict
+from benchmarks import strict
 from benchmarks.paper.items import ours_rivals
 from benchmarks.paper.parts.results import Results, differs, file_name
 from hf_lineage.report import text
@@ -84,32 +84,6 @@ def strict_block() -> str:
         f"{total['edits']} numbers that were changed by four steps or more, {total['placed']} are found in place. "
         f"A GGUF file of 430 million numbers takes {cost['time_beside_plain']} times as long as a plain check, and "
         f"{cost['memory_strict']} times the memory of the largest tensor in float32."
-    )
-
-
-def disputes_block() -> str:
-    """Return every dispute with what was argued and what our page says of its miniature."""
-    told = {case.name: case for case in disputes.cases()}
-    outcomes = [one for one in _run("disputes")["cases"] if one["build"] == disputes.BUILDS[0].name]
-    rows = [
-        (case.case, case.accusers, case.defenders, f"{', '.join(one['verdicts'])}, exit {one['exit']}: {one['says']}")
-        for one in outcomes
-        for case in (told[one["case"]],)
-    ]
-    again = [one for one in _run("disputes")["cases"] if one["build"] != disputes.BUILDS[0].name]
-    missed = [told[one["case"]].case for one in again if not one["settled"]]
-    besides = f"all but: {'; '.join(missed)}" if missed else "all of them"
-    lines = table(("Dispute", "Accusers", "Defenders", "Our page on the miniature"), rows)
-    same = f"{len(again) - len(missed)} of {len(again)} pages say the same, {besides}"
-    return f"{lines}\n\nWith other models, seeds and proportions, and some with another architecture, {same}."
-
-
-def accused_block() -> str:
-    """Return how many related models were called parents that are none."""
-    accused = _run("disputes")["accused"]
-    return (
-        f"Of {accused['triples']} triples of example models that descend from one base, siblings, descendants, pruned "
-        f"and quantized ones, two are called parents of the third, though they are not, in {len(accused['wrong'])}."
     )
 
 
