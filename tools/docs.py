@@ -37,7 +37,6 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "reference": (PAGES / "method.md", listed.reference_block),
     "adapters": (PAGES / "method.md", measured.adapters_block),
     "merges": (PAGES / "method.md", partial(measured.summary_block, "merges")),
-    "strict": (PAGES / "method.md", measured.strict_block),
     "paper": (PAGES / "benchmarks.md", measured.paper_block),
     "published": (PAGES / "benchmarks.md", published.published_block),
     "minilm": (PAGES / "benchmarks.md", partial(measured.summary_block, "minilm")),

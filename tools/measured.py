@@ -7,7 +7,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks import strict
 from benchmarks.paper.items import ours_rivals
 from benchmarks.paper.parts.results import Results, differs, file_name
 from hf_lineage.report import text
@@ -73,18 +72,6 @@ def rivals_block() -> str:
     """What each tool says of the same folders, by the last committed run."""
     rows = Results.read(RESULTS / "ours-rivals.json").rows
     return text.markdown_table(ours_rivals.COLUMNS, ours_rivals.summary({row.name: row for row in rows}))
-
-
-def strict_block() -> str:
-    """Return how many honest files `--strict` refuses, how many changed numbers it finds, and what it costs."""
-    result = json.loads(strict.FILE.read_text("utf-8"))
-    total, cost = result["total"], result["cost"]
-    return (
-        f"Of {total['honest']} honest files in {len(result['formats'])} formats {total['refused']} are refused. Of "
-        f"{total['edits']} numbers that were changed by four steps or more, {total['placed']} are found in place. "
-        f"A GGUF file of 430 million numbers takes {cost['time_beside_plain']} times as long as a plain check, and "
-        f"{cost['memory_strict']} times the memory of the largest tensor in float32."
-    )
 
 
 def adapters_block() -> str:
