@@ -32,7 +32,6 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "options": (PAGES / "reference.md", listed.options_block),
     "undecoded": (PAGES / "formats.md", listed.undecoded_block),
     "coverage": (PAGES / "formats.md", listed.coverage_block),
-    "attacks": (PAGES / "limits.md", partial(measured.summary_block, "attacks")),
     "power": (PAGES / "limits.md", partial(measured.summary_block, "power")),
     "reference": (PAGES / "method.md", listed.reference_block),
     "adapters": (PAGES / "method.md", measured.adapters_block),
