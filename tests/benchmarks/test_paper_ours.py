@@ -73,4 +73,3 @@ def test_the_threshold_of_calibrated_evidence_is_that_of_the_committed_pairs():
     assert framed_verdict.CALIBRATION == "benchmarks/results/ours-frames.json"
     assert rows[ours_frames.PAIRS].number == framed_verdict.PAIRS > 1000
     assert rows[ours_frames.LARGEST].number <= framed_verdict.LARGEST < framed_verdict.CALIBRATED / 1.5
-    assert committed("ours:experts")[ours_frames.LARGEST].number <= framed_verdict.LARGEST
