@@ -92,7 +92,6 @@ $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing hf-lineage and what its benchmarks need into $(VENV) (some minutes the first time)" >&2
 	@$(PIP) -e '.[bench]'
 	@$(MINILM)
-	@$(MERGEKIT)
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python

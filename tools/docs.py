@@ -35,7 +35,6 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "power": (PAGES / "limits.md", partial(measured.summary_block, "power")),
     "reference": (PAGES / "method.md", listed.reference_block),
     "adapters": (PAGES / "method.md", measured.adapters_block),
-    "merges": (PAGES / "method.md", partial(measured.summary_block, "merges")),
     "paper": (PAGES / "benchmarks.md", measured.paper_block),
     "published": (PAGES / "benchmarks.md", published.published_block),
     "rivals": (PAGES / "benchmarks.md", measured.rivals_block),
