@@ -18,7 +18,7 @@ from transformers import MixtralConfig, MixtralForCausalLM
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
 from benchmarks.paper.items.ours_reshaped import loaded, loss
-from benchmarks.paper.parts.disguises import digest
+from benchmarks.paper.parts.cache import digest
 from benchmarks.paper.parts.language import Schedule, train
 from benchmarks.paper.parts.pools import LLAMA
 from benchmarks.paper.parts.public import HUB

@@ -17,7 +17,7 @@ from scipy.stats import kstest
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
 from benchmarks.paper.parts.adapters import Family, Workshop
-from benchmarks.paper.parts.disguises import digest
+from benchmarks.paper.parts.cache import digest
 from benchmarks.paper.parts.results import Row
 from hf_lineage.checking.units import shown
 from hf_lineage.evidence.unit_comparison import CALIBRATED, PROCRUSTES, TOKEN, Test

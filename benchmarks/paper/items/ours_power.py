@@ -13,7 +13,7 @@ import torch
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
 from benchmarks.paper.items.ours_reshaped import loaded, loss, origins_of
-from benchmarks.paper.parts.disguises import digest
+from benchmarks.paper.parts.cache import digest
 from benchmarks.paper.parts.language import Model, Schedule, train
 from benchmarks.paper.parts.plots import lines, panels
 from benchmarks.paper.parts.pools import LLAMA

@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
-from benchmarks.paper.parts.disguises import digest
+from benchmarks.paper.parts.cache import digest
 from benchmarks.paper.parts.language import Model, Schedule, next_token, train
 from benchmarks.paper.parts.pools import LLAMA
 from benchmarks.paper.parts.public import HUB
