@@ -41,7 +41,6 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "speed": (BENCHMARKS, measured.speed_block),
     "missed": (BENCHMARKS, measured.missed_block),
     "forged": (BENCHMARKS, partial(measured.summary_block, "forged")),
-    "reshaped": (BENCHMARKS, partial(measured.summary_block, "reshaped")),
     "classes": (REGISTRY, listed.classes_block),
     "unsupported": (REGISTRY, listed.unsupported_block),
     "mlp alone": (REGISTRY, listed.mlp_alone_block),

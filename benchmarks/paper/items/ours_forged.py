@@ -17,9 +17,8 @@ from safetensors.torch import load_file
 from transformers import MixtralConfig, MixtralForCausalLM
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
-from benchmarks.paper.items.ours_reshaped import loaded, loss
 from benchmarks.paper.parts.cache import digest
-from benchmarks.paper.parts.language import Schedule, train
+from benchmarks.paper.parts.language import Schedule, loaded, loss, train
 from benchmarks.paper.parts.pools import LLAMA
 from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.rated import verdict

@@ -12,15 +12,15 @@ from pathlib import Path
 import torch
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
-from benchmarks.paper.items.ours_reshaped import loaded, loss, origins_of
 from benchmarks.paper.parts.cache import digest
-from benchmarks.paper.parts.language import Model, Schedule, train
+from benchmarks.paper.parts.language import Model, Schedule, loaded, loss, train
 from benchmarks.paper.parts.plots import lines, panels
 from benchmarks.paper.parts.pools import LLAMA
 from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.rated import SHARED, verdict
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.text import documentation
+from hf_lineage.evidence.verdict import Verdict
 
 VERSION = 1
 """Raised when training or pruning comes to mean something else."""
@@ -75,8 +75,15 @@ def figures(where: str, folder: Path) -> Iterator[Row]:
     """Yield the rows of one model."""
     said = verdict(HUB / LLAMA, folder)
     yield Row(f"{where}: verdict", None, said.label, said.reason)
-    yield Row(f"{where}: share inherited", None, origins_of(said)[1])
+    yield Row(f"{where}: share inherited", None, inherited(said))
     yield Row(f"{where}: loss", None, loss(loaded(folder), documentation()))
+
+
+def inherited(said: Verdict) -> float:
+    """Return the share inherited: of all units, or along the path that has least."""
+    if said.framed is not None:
+        return said.framed.inherited.share
+    return min(path.inherited.share if path.inherited else 0.0 for path in said.evidence.values())
 
 
 def draw(bench: Bench, found: Mapping[str, Row]) -> None:
