@@ -14,7 +14,6 @@ import torch
 from benchmarks.paper.experiment import Bench, Experiment, claim
 from benchmarks.paper.parts.cache import digest
 from benchmarks.paper.parts.language import Model, Schedule, loaded, loss, train
-from benchmarks.paper.parts.plots import lines, panels
 from benchmarks.paper.parts.pools import LLAMA
 from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.rated import SHARED, verdict
@@ -42,7 +41,6 @@ def rows(bench: Bench) -> Sequence[Row]:
         found += figures(TRAINED.format(tokens), trained(bench, schedule))
     for share in SPARSITIES if bench.scale != "smoke" else SPARSITIES[:2]:
         found += figures(PRUNED.format(share), pruned(bench, share))
-    draw(bench, {row.name: row for row in found})
     return found
 
 
@@ -84,21 +82,6 @@ def inherited(said: Verdict) -> float:
     if said.framed is not None:
         return said.framed.inherited.share
     return min(path.inherited.share if path.inherited else 0.0 for path in said.evidence.values())
-
-
-def draw(bench: Bench, found: Mapping[str, Row]) -> None:
-    """Draw the share inherited over tokens and over sparsity."""
-    drawing, both = panels(2)
-    for axes, start, label in zip(
-        both, ("trained on", "pruned"), ("Tokens of continued training", "Share of weights that are zero"), strict=True
-    ):
-        names = [name.partition(":")[0] for name in found if name.startswith(start) and name.endswith(": loss")]
-        values = [float(name.split()[3 if start == "trained on" else 2].rstrip("%")) for name in names]
-        lines(axes, values, {"": [found[f"{name}: share inherited"].number for name in names]})
-        axes.set_xlabel(label)
-        axes.set_ylabel("Share inherited")
-        axes.set_ylim(-0.02, 1.02)
-    bench.draw("ours-power", drawing)
 
 
 def holds(found: Mapping[str, Row]) -> None:
