@@ -1,9 +1,8 @@
-"""Building: what an index of many models costs, and whether a build that is killed gives the same as one that is not.
+"""Building: how long an index of many models takes, and whether a build that is killed gives the same as one that is not.
 
 `python -m benchmarks.building` prints it as a table and writes it to `results/building.json`. Two hundred tiny models
 are on the small Hub of the tests; the index is built by one process, by several, by Ray, and by a run that is killed
-halfway and a second one. What a model costs is measured on one with all layers of a Llama of 7 billion weights, at a
-sixteenth of its width.
+halfway and a second one.
 """
 
 from __future__ import annotations
@@ -19,13 +18,10 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from safetensors.torch import load_file, save_file
 
 from benchmarks.isolated import ROOT
 from benchmarks.machine import machine
 from benchmarks.results import Row, Target, show
-from benchmarks.shapes import SHAPES, Model
-from benchmarks.writing import INDEX, write_model
 from tests.models import tiny_llama
 from tests.server import Hub, serving
 from tests.server.client import remote
@@ -33,9 +29,6 @@ from tests.server.client import remote
 FILE = Path(__file__).with_name("results") / "building.json"
 MODELS = 200
 ENGINES = {"local": ("--workers", "2"), "ray": ("--engine", "ray", "--workers", "2")}
-ONE = "acme/base"
-SHAPE, SHARDS = SHAPES["7B"].shrunk(16), 3
-"""All 32 layers, and the shares of embedding, head, attention and MLP that the 7B has, in so many files."""
 
 
 def measure(models: int, engines: dict[str, tuple[str, ...]]) -> Iterator[Row]:
@@ -59,51 +52,6 @@ def measure(models: int, engines: dict[str, tuple[str, ...]]) -> Iterator[Row]:
         note = f"killed after {done} models, with two workers"
         yield Row(f"{models} models, the rest after a kill", Target(), took, "s", note)
         yield Row(f"{models} models, after a kill: files that differ", Target(high=0), off, "", note)
-
-
-def cost() -> Iterator[Row]:
-    """Yield what is asked and moved to put one model into an index."""
-    with tempfile.TemporaryDirectory() as scratch, serving() as hub:
-        place = Path(scratch)
-        hub.publish(ONE, written(Model("base", SHAPE), place / "model"))
-        names = place / "models.txt"
-        names.write_text(f"{ONE}\n")
-        _build(hub, place / "index", names)
-        moved, api = weights(hub, ONE), [one for one in hub.requests if "/resolve/" not in one]
-        note = f"{moved} of {SHAPE.bytes} bytes, {SHAPE.layers} layers of width {SHAPE.width}, in 3 shards"
-        yield Row("one model: bytes", Target(high=0.75), moved / SHAPE.bytes, "of its own bytes", note)
-        resolved = len(hub.requests) - len(api)
-        yield Row(
-            "one model: requests to the API", Target(), len(api), "requests", "what is there, and at which commit"
-        )
-        yield Row(
-            "one model: requests for files", Target(), resolved, "requests", "small files, and where large ones are"
-        )
-        yield Row("one model: ranges of large files", Target(), len(hub.parts), "requests", "from the CDN")
-
-
-def written(model: Model, folder: Path) -> Path:
-    """Write a model in a few shards, as models of this size are published."""
-    write_model(model, folder)
-    files = sorted(folder.glob("*.safetensors"))
-    weight_map: dict[str, str] = {}
-    for number in range(SHARDS):
-        part = files[number * len(files) // SHARDS : (number + 1) * len(files) // SHARDS]
-        tensors = {name: tensor for file in part for name, tensor in load_file(file).items()}
-        for file in part:
-            file.unlink()
-        name = f"model-{number + 1:05}-of-{SHARDS:05}.safetensors"
-        save_file(tensors, folder / name, {"format": "pt"})
-        weight_map |= dict.fromkeys(tensors, name)
-    (folder / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": weight_map}), encoding="utf-8")
-    return folder
-
-
-def weights(hub: Hub, name: str) -> int:
-    """Return how many bytes were moved of a model, its small files and what the Hub says of it included."""
-    large = sum(part.stop - part.start for part in hub.parts if part.file.startswith(f"{name}/"))
-    about = (f"hub/{name}/", f"hub/api/models/{name}/")
-    return large + sum(size for path, size in hub.sent.items() if f"{path}/".startswith(about))
 
 
 def _build(hub: Hub, index: Path, names: Path, *options: str) -> float:
@@ -150,8 +98,8 @@ def _unlike(one: Path, other: Path) -> int:
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), default=FILE, show_default=True)
 @click.option("--models", default=MODELS, show_default=True, help="Models of the index.")
 def main(output: Path, models: int) -> None:
-    """Build an index in several ways, and count what one model costs."""
-    rows = [*measure(models, ENGINES), *cost()]
+    """Build an index in several ways."""
+    rows = list(measure(models, ENGINES))
     show(rows, Console())
     document = {
         "command": "python -m benchmarks.building",
