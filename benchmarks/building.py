@@ -1,4 +1,4 @@
-"""Building: how long an index of many models takes, and whether a build that is killed gives the same as one that is not.
+"""Building: how long an index of many models takes, and whether a build that is killed gives the same as another.
 
 `python -m benchmarks.building` prints it as a table and writes it to `results/building.json`. Two hundred tiny models
 are on the small Hub of the tests; the index is built by one process, by several, by Ray, and by a run that is killed
