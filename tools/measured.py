@@ -7,7 +7,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks import disputes, strict
 from benchmarks.paper.items import ours_rivals
 from benchmarks.paper.parts.results import Results, differs, file_name
 from hf_lineage.report import text
@@ -52,40 +51,10 @@ def missed_block() -> str:
     """The figures that miss their target, each with what the benchmark noted."""
     rows = [
         (row["what"], row["target"], f"{_figure(row)}, {outcome(row)}", row["note"])
-        for name in ("speed", "network")
-        for row in _run(name)["rows"]
+        for row in _run("speed")["rows"]
         if not row["met"] and row["target"] != "none"
     ]
     return table(("What", "Target", "Measured", "Note of the benchmark"), rows)
-
-
-def network_block() -> str:
-    """What the last committed run of the network benchmark downloaded."""
-    shares = [row for row in _run("network")["rows"] if row["unit"] in ("of its own bytes", "of the base's bytes")]
-    rows = [(row["what"], row["target"].partition(" of")[0], f"{row['measured']:.2%}", outcome(row)) for row in shares]
-    return table(("Budget, what stands for the base: whose bytes", "Target", "Downloaded", "Target is"), rows)
-
-
-def link_block() -> str:
-    """How long checks took over a slow link by the last committed run of the network benchmark."""
-    rows = [
-        (row["what"], f"{row['measured']:.3g} s", row["note"])
-        for row in _run("network")["rows"]
-        if row["unit"].startswith("s,")
-    ]
-    return table(("Budget and link", "Whole command", "What was read"), rows)
-
-
-def unrelated_block() -> str:
-    """What verdicts cost that open every frame, by the last committed run."""
-    rows = [
-        (
-            row["case"], str(row["layers"]), row["verdict"], f"{row['processor seconds']:.3g} s",
-            f"{row['seconds']:.3g} s", f"{row['peak memory, GB']:.2g} GB", f"{row['read, GB']:.3g} GB",
-        )
-        for row in _run("unrelated")["rows"]
-    ]  # fmt: skip
-    return table(("Model", "Layers", "Verdict", "Processor", "Clock", "Peak memory", "Read"), rows)
 
 
 def paper_block() -> str:
@@ -103,44 +72,6 @@ def rivals_block() -> str:
     """What each tool says of the same folders, by the last committed run."""
     rows = Results.read(RESULTS / "ours-rivals.json").rows
     return text.markdown_table(ours_rivals.COLUMNS, ours_rivals.summary({row.name: row for row in rows}))
-
-
-def strict_block() -> str:
-    """Return how many honest files `--strict` refuses, how many changed numbers it finds, and what it costs."""
-    result = json.loads(strict.FILE.read_text("utf-8"))
-    total, cost = result["total"], result["cost"]
-    return (
-        f"Of {total['honest']} honest files in {len(result['formats'])} formats {total['refused']} are refused. Of "
-        f"{total['edits']} numbers that were changed by four steps or more, {total['placed']} are found in place. "
-        f"A GGUF file of 430 million numbers takes {cost['time_beside_plain']} times as long as a plain check, and "
-        f"{cost['memory_strict']} times the memory of the largest tensor in float32."
-    )
-
-
-def disputes_block() -> str:
-    """Return every dispute with what was argued and what our page says of its miniature."""
-    told = {case.name: case for case in disputes.cases()}
-    outcomes = [one for one in _run("disputes")["cases"] if one["build"] == disputes.BUILDS[0].name]
-    rows = [
-        (case.case, case.accusers, case.defenders, f"{', '.join(one['verdicts'])}, exit {one['exit']}: {one['says']}")
-        for one in outcomes
-        for case in (told[one["case"]],)
-    ]
-    again = [one for one in _run("disputes")["cases"] if one["build"] != disputes.BUILDS[0].name]
-    missed = [told[one["case"]].case for one in again if not one["settled"]]
-    besides = f"all but: {'; '.join(missed)}" if missed else "all of them"
-    lines = table(("Dispute", "Accusers", "Defenders", "Our page on the miniature"), rows)
-    same = f"{len(again) - len(missed)} of {len(again)} pages say the same, {besides}"
-    return f"{lines}\n\nWith other models, seeds and proportions, and some with another architecture, {same}."
-
-
-def accused_block() -> str:
-    """Return how many related models were called parents that are none."""
-    accused = _run("disputes")["accused"]
-    return (
-        f"Of {accused['triples']} triples of example models that descend from one base, siblings, descendants, pruned "
-        f"and quantized ones, two are called parents of the third, though they are not, in {len(accused['wrong'])}."
-    )
 
 
 def adapters_block() -> str:

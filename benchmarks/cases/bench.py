@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.clock import Seconds
+from benchmarks.clock import Run, Seconds, cold, interleaved
+from benchmarks.commands import environment, succeeded
 from benchmarks.results import Row
 from benchmarks.scratch import Scratch
 from benchmarks.shapes import Model, Plan
@@ -49,3 +51,16 @@ def median(seconds: Seconds) -> str:
 def duration(seconds: float) -> str:
     """Return seconds as text."""
     return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+
+
+def in_turn(
+    bench: Bench, commands: Mapping[str, tuple[list[str], int]], rounds: int, twice: bool = False
+) -> tuple[dict[str, Seconds], dict[str, Run]]:
+    """Return what each command with its exit code takes in each round, caches empty at first, and its last run."""
+    last: dict[str, Run] = {}
+
+    def run(name: str, command: list[str], code: int) -> None:
+        last[name] = succeeded(cold(command, environment(bench.scratch.home)), (code,))
+
+    tasks = {name: partial(run, name, *command) for name, command in commands.items()}
+    return interleaved(tasks, rounds, twice), last

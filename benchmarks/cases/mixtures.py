@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
-from benchmarks.cases.bench import Bench, median
-from benchmarks.clock import Run, cold, interleaved, ratio
-from benchmarks.commands import environment, lineage, succeeded
+from benchmarks.cases.bench import Bench, in_turn, median
+from benchmarks.clock import cold, ratio
+from benchmarks.commands import lineage, succeeded
 from benchmarks.results import Row, Target
 from benchmarks.shapes import Model, Plan
 
@@ -29,18 +28,11 @@ def rows(bench: Bench) -> Iterator[Row]:
     for name in NAMES:
         shape = bench.plan.model(name).shape
         base, child, independent = map(bench.scratch.model, bench.plan.model(name).family)
-        last: dict[str, Run] = {}
-
-        def run(case: str, command: list[str], code: int, last: dict[str, Run] = last) -> None:
-            last[case] = succeeded(cold(command, environment(bench.scratch.home)), (code,))
-
-        taken = interleaved(
-            {
-                "related": partial(run, "related", lineage("compare", base, child, "--budget", "full"), 0),
-                "unrelated": partial(run, "unrelated", lineage("compare", base, independent, "--budget", "full"), 1),
-            },
-            bench.plan.slow_rounds,
-        )
+        commands = {
+            "related": (lineage("compare", base, child, "--budget", "full"), 0),
+            "unrelated": (lineage("compare", base, independent, "--budget", "full"), 1),
+        }
+        taken, last = in_turn(bench, commands, bench.plan.slow_rounds)
         layers = f"{shape.layers} of {shape.published_layers} layers, {shape.experts} experts of {shape.hidden} units"
         note = f"{median(taken['unrelated'])}, VERIFIED {median(taken['related'])}; {layers}"
         slower = ratio(taken["unrelated"], taken["related"])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import NamedTuple
 
-from benchmarks.cases.bench import Bench, median
-from benchmarks.clock import Run, cold, interleaved, ratio
-from benchmarks.commands import environment, lineage, succeeded
+from benchmarks.cases.bench import Bench, in_turn, median
+from benchmarks.clock import ratio
+from benchmarks.commands import lineage
 from benchmarks.results import Row, Target
 from benchmarks.rivals import RIVALS, Rival, installed
 from benchmarks.shapes import Model, Plan
@@ -59,14 +58,9 @@ def _row(bench: Bench, duel: Duel) -> Row:
     if found is None:
         return Row(duel.what, target, None, UNIT, f"not measured: {rival.package} could not be installed")
     a, b = map(bench.scratch.model, bench.plan.model(duel.size).pair)
-    last: dict[str, Run] = {}
-
-    def run(name: str, command: list[str]) -> None:
-        last[name] = succeeded(cold(command, environment(bench.scratch.home)))
-
-    commands = {"ours": lineage("compare", a, b, *duel.options), "theirs": rival.compare(found, a, b)}
+    commands = {"ours": (lineage("compare", a, b, *duel.options), 0), "theirs": (rival.compare(found, a, b), 0)}
     rounds = bench.plan.slow_rounds if rival.slow else bench.plan.rounds
-    taken = interleaved({name: partial(run, name, command) for name, command in commands.items()}, rounds)
+    taken, last = in_turn(bench, commands, rounds)
     sizes = {name: f"{done.peak / 1e6:.0f} MB" for name, done in last.items()}
     read = "reads every weight of the mlp path" if duel.options else "stops reading when the verdict is clear"
     return Row(

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
-from benchmarks.cases.bench import Bench, median
-from benchmarks.clock import Run, Seconds, cold, interleaved, ratio
-from benchmarks.commands import environment, lineage, succeeded
+from benchmarks.cases.bench import Bench, in_turn, median
+from benchmarks.clock import Run, Seconds, cold, ratio
+from benchmarks.commands import lineage, succeeded
 from benchmarks.results import Row, Target
 from benchmarks.rivals import RIVALS, installed
 from benchmarks.shapes import Model, Plan
@@ -75,13 +74,7 @@ def _measured(bench: Bench, size: str) -> tuple[dict[str, Seconds], dict[str, Ru
     }
     if bench.rivals is not None and (found := installed(MODELDNA, bench.rivals)) is not None:
         commands["rival"] = (MODELDNA.compare(found, base, independent), 0)
-    last: dict[str, Run] = {}
-
-    def run(name: str, command: list[str], code: int) -> None:
-        last[name] = succeeded(cold(command, environment(bench.scratch.home)), (code,))
-
-    tasks = {name: partial(run, name, *command) for name, command in commands.items()}
-    return interleaved(tasks, bench.plan.rounds, twice=True), last
+    return in_turn(bench, commands, bench.plan.rounds, twice=True)
 
 
 def _linked(model: Path, place: Path) -> Path:

@@ -1,11 +1,9 @@
 """The experiments of our own: their parts on cases whose answer is known, and what their committed rows say."""
 
-from dataclasses import replace
-
 import pytest
 
 from benchmarks.paper.items import ours_adapters, ours_frames
-from benchmarks.paper.parts import adapters, judging, steps, traces
+from benchmarks.paper.parts import adapters, judging, traces
 from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.results import Results
 from hf_lineage import RECIPES, Options, compare
@@ -17,18 +15,6 @@ from tests.example_evidence import trace
 def committed(item):
     """The rows that are committed for an item, by name."""
     return {row.name: row for row in Results.read(FILES[item]).rows}
-
-
-def test_robust_is_the_paper_with_all_steps_and_the_paper_is_robust_without_any():
-    everything = {setting: value for step in steps.STEPS.values() for setting, value in step.items()}
-    assert replace(steps.PAPER, name="robust", version=4, **everything) == steps.ROBUST
-    assert replace(steps.ROBUST, probes=64) == RECIPES["robust"]
-    recipes = steps.recipes(["gains", "cap"])
-    assert list(recipes) == ["paper", "paper + gains", "paper + cap", "robust - gains", "robust - cap", "robust"]
-    assert recipes["paper + cap"].cap == steps.ROBUST.cap
-    assert not recipes["paper + cap"].gains
-    assert not recipes["robust - cap"].cap
-    assert recipes["robust - cap"].gains
 
 
 def test_the_interval_of_a_rate_draws_whole_bases_and_not_pairs():
@@ -73,4 +59,3 @@ def test_the_threshold_of_calibrated_evidence_is_that_of_the_committed_pairs():
     assert framed_verdict.CALIBRATION == "benchmarks/results/ours-frames.json"
     assert rows[ours_frames.PAIRS].number == framed_verdict.PAIRS > 1000
     assert rows[ours_frames.LARGEST].number <= framed_verdict.LARGEST < framed_verdict.CALIBRATED / 1.5
-    assert committed("ours:experts")[ours_frames.LARGEST].number <= framed_verdict.LARGEST

@@ -7,13 +7,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from benchmarks.paper.parts.merging import BASE, FAR, SIBLING, A, B, merged
-from benchmarks.paper.parts.public import HUB
 from hf_lineage.checking.check import check
 from hf_lineage.checking.merge import with_shares
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.source.model import open_model
 from hf_lineage.source.options import Options
+from tests.merges import BASE, FAR, HUB, SIBLING, A, B, merged
 from tests.models import WEIGHTS, card, fine_tuned, spoil, tiny_llama
 
 OPTIONS = Options(local_hub=HUB, seed=0)

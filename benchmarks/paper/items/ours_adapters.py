@@ -9,12 +9,10 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 from scipy.stats import kstest
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
 from benchmarks.paper.parts.adapters import Configuration, Family, Workshop
-from benchmarks.paper.parts.plots import lines, panels
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.traces import ALPHA, Pair, Rate, found_alone, least, rate, tested
 from hf_lineage.lora.gradient_alignment import VERIFIED, WHOLE
@@ -41,10 +39,10 @@ WRONG = "false pairs verified, their number"
 MOST_WRONG = 2
 """So many of the false pairs may be verified: about one in a thousand has so small a p, whatever its effect is."""
 LOSSES = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
-"""Bounds of the shares of the loss by which adapters have lowered it, for the figure."""
+"""Bounds of the shares of the loss by which adapters have lowered it."""
 SPREAD = "false pairs that share no model: p of the Kolmogorov-Smirnov test"
 PROJECTIONS = ("value", "output", "up", "down")
-"""Those that the figure shows."""
+"""Those whose matrices are seen one by one."""
 
 
 def rows(bench: Bench) -> Sequence[Row]:
@@ -154,12 +152,11 @@ def by_projection(pairs: Sequence[Pair]) -> Iterator[Row]:
 
 
 def curves(bench: Bench, workshop: Workshop, true: Sequence[Pair]) -> Iterator[Row]:
-    """Yield the share of single matrices in which the trace shows, by projection, rank and steps, and draw it.
+    """Yield the share of single matrices in which the trace shows, by projection, rank and steps.
 
     Beside it stands the share of whole adapters that are verified, by how far they have lowered the loss.
     """
     steps, ranks = bench.sized((4,), CURVE, CURVE), bench.sized((4,), RANKS, RANKS)
-    drawing, axes = panels(len(PROJECTIONS) + 1, size=(2.3, 2.2))
     some = {
         (rank, count): [
             tested(workshop, MANY, Configuration(f"rank {rank}", rank), count, own, own, 999)
@@ -168,20 +165,15 @@ def curves(bench: Bench, workshop: Workshop, true: Sequence[Pair]) -> Iterator[R
         for rank in ranks
         for count in steps
     }
-    for role, place in zip(PROJECTIONS, axes[:-1], strict=True):
-        shares = {key: found_alone(pairs, role) for key, pairs in some.items()}
-        for (rank, count), found in shares.items():
-            yield share(f"{role} alone in one layer, rank {rank}, {count} steps: found at {ALPHA}", found)
-        lines(place, steps, {f"rank {rank}": [np.mean(shares[rank, count]) for count in steps] for rank in ranks})
-        place.set_xscale("log", base=2)
-        place.set(title=role, xlabel="steps", ylim=(-0.03, 1.03))
-    axes[0].set_ylabel("single matrices found")
-    yield from by_loss(axes[-1], [(loss(workshop, pair), pair) for pair in true])
-    bench.draw("ours-adapters", drawing)
+    for role in PROJECTIONS:
+        for (rank, count), pairs in some.items():
+            name = f"{role} alone in one layer, rank {rank}, {count} steps: found at {ALPHA}"
+            yield share(name, found_alone(pairs, role))
+    yield from by_loss([(loss(workshop, pair), pair) for pair in true])
 
 
-def by_loss(place: Axes, true: Sequence[tuple[float, Pair]]) -> Iterator[Row]:
-    """Yield the share of true bases that are verified, by how far the loss was lowered, and draw it."""
+def by_loss(true: Sequence[tuple[float, Pair]]) -> Iterator[Row]:
+    """Yield the share of true bases that are verified, by how far the loss was lowered."""
     bins = {
         (low, high): [pair for moved, pair in true if low <= moved < high] for low, high in itertools.pairwise(LOSSES)
     }
@@ -193,9 +185,6 @@ def by_loss(place: Axes, true: Sequence[tuple[float, Pair]]) -> Iterator[Row]:
     for what, each in shares.items():
         for (low, high), found in zip(bins, each, strict=True):
             yield share(f"loss lowered by {low:.0%} to {high:.0%}: {what}", found)
-    lines(place, range(len(bins)), {what: [np.mean(found) for found in each] for what, each in shares.items()})
-    place.set_xticks(range(len(bins)), [f"{high:.0%}" for _, high in bins])
-    place.set(title="whole adapters", xlabel="loss lowered by up to", ylabel="bases", ylim=(-0.03, 1.03))
 
 
 def holds(rows: Mapping[str, Row]) -> None:

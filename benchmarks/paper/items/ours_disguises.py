@@ -13,8 +13,7 @@ from pathlib import Path
 from torch import Tensor
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
-from benchmarks.paper.parts.cases import ROUNDING, Case, hidden
-from benchmarks.paper.parts.disguises import Change
+from benchmarks.paper.parts.cases import ROUNDING, Case, Change, hidden
 from benchmarks.paper.parts.gpt2 import Benchmark
 from benchmarks.paper.parts.hiding import FAMILIES, TURNED
 from benchmarks.paper.parts.judging import RELATED, UNRELATED

@@ -12,13 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import load_file
+from transformers import MixtralConfig, MixtralForCausalLM
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
-from benchmarks.paper.items.ours_reshaped import loaded, loss
-from benchmarks.paper.parts.adapters import Workshop
-from benchmarks.paper.parts.disguises import digest
-from benchmarks.paper.parts.experts import Mixture, mixture
+from benchmarks.paper.parts.cache import digest
+from benchmarks.paper.parts.language import Schedule, loaded, loss, train
 from benchmarks.paper.parts.pools import LLAMA
 from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.rated import verdict
@@ -62,7 +62,8 @@ FORGING, LAUNDERING = "in every layer of an independent model", "in every layer 
 COUNTED = {"units": 256, "heads": 4, "experts": 4}
 PATHS = {"units": "mlp", "heads": "value_output", "experts": "mlp"}
 MIXTURE, OTHER_MIXTURE = "a mixture", "an independent mixture"
-MIXTURES = {MIXTURE: 0, OTHER_MIXTURE: 1}
+MIXTURES = {MIXTURE: 3177584384, OTHER_MIXTURE: 2759665217}
+"""By name the seed of a mixture that is trained here."""
 BASES = LLAMA, MIXTURE
 SHUT_UNITS = partial(forgeries.added_units, gate=0.0)
 PRICES = tuple(
@@ -124,9 +125,24 @@ def edited(bench: Bench, case: Edit) -> Path:
 
 def _model(bench: Bench, name: str) -> Path:
     """Return a trained model of the example hub, or a mixture."""
-    steps = bench.sized(4, 300, 300)
-    known = MIXTURES.get(name)
-    return HUB / name if known is None else mixture(Workshop.of(bench), Mixture("Mixtral", 48, 3, 4, steps), known)
+    seed = MIXTURES.get(name)
+    return HUB / name if seed is None else _mixture(bench, seed)
+
+
+def _mixture(bench: Bench, seed: int) -> Path:
+    """Return a small mixture of experts."""
+    schedule = Schedule(bench.sized(4, 300, 300), 2e-3, 8)
+    config = MixtralConfig(
+        vocab_size=256, bos_token_id=None, eos_token_id=None, pad_token_id=None, max_position_embeddings=64,
+        hidden_size=48, intermediate_size=120, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+        num_local_experts=4, num_experts_per_tok=2,
+    )  # fmt: skip
+
+    def make(folder: Path) -> None:
+        torch.manual_seed(seed)
+        train(MixtralForCausalLM(config), documentation(), schedule, seed % 2**31).save_pretrained(folder)
+
+    return bench.cache.kept_folder("mixtures", [VERSION, seed, schedule], make)
 
 
 def _tiny(bench: Bench, name: str, tiny: forgeries.Row) -> Iterator[Row]:

@@ -12,15 +12,14 @@ from pathlib import Path
 import torch
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
-from benchmarks.paper.items.ours_reshaped import loaded, loss, origins_of
-from benchmarks.paper.parts.disguises import digest
-from benchmarks.paper.parts.language import Model, Schedule, train
-from benchmarks.paper.parts.plots import lines, panels
+from benchmarks.paper.parts.cache import digest
+from benchmarks.paper.parts.language import Model, Schedule, loaded, loss, train
 from benchmarks.paper.parts.pools import LLAMA
 from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.rated import SHARED, verdict
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.text import documentation
+from hf_lineage.evidence.verdict import Verdict
 
 VERSION = 1
 """Raised when training or pruning comes to mean something else."""
@@ -42,7 +41,6 @@ def rows(bench: Bench) -> Sequence[Row]:
         found += figures(TRAINED.format(tokens), trained(bench, schedule))
     for share in SPARSITIES if bench.scale != "smoke" else SPARSITIES[:2]:
         found += figures(PRUNED.format(share), pruned(bench, share))
-    draw(bench, {row.name: row for row in found})
     return found
 
 
@@ -75,23 +73,15 @@ def figures(where: str, folder: Path) -> Iterator[Row]:
     """Yield the rows of one model."""
     said = verdict(HUB / LLAMA, folder)
     yield Row(f"{where}: verdict", None, said.label, said.reason)
-    yield Row(f"{where}: share inherited", None, origins_of(said)[1])
+    yield Row(f"{where}: share inherited", None, inherited(said))
     yield Row(f"{where}: loss", None, loss(loaded(folder), documentation()))
 
 
-def draw(bench: Bench, found: Mapping[str, Row]) -> None:
-    """Draw the share inherited over tokens and over sparsity."""
-    drawing, both = panels(2)
-    for axes, start, label in zip(
-        both, ("trained on", "pruned"), ("Tokens of continued training", "Share of weights that are zero"), strict=True
-    ):
-        names = [name.partition(":")[0] for name in found if name.startswith(start) and name.endswith(": loss")]
-        values = [float(name.split()[3 if start == "trained on" else 2].rstrip("%")) for name in names]
-        lines(axes, values, {"": [found[f"{name}: share inherited"].number for name in names]})
-        axes.set_xlabel(label)
-        axes.set_ylabel("Share inherited")
-        axes.set_ylim(-0.02, 1.02)
-    bench.draw("ours-power", drawing)
+def inherited(said: Verdict) -> float:
+    """Return the share inherited: of all units, or along the path that has least."""
+    if said.framed is not None:
+        return said.framed.inherited.share
+    return min(path.inherited.share if path.inherited else 0.0 for path in said.evidence.values())
 
 
 def holds(found: Mapping[str, Row]) -> None:

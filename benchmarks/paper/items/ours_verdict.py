@@ -8,20 +8,17 @@ of false verdicts has the variance of as many independent tests.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from benchmarks.clock import interleaved
 from benchmarks.paper.experiment import Bench, Experiment, claim
 from benchmarks.paper.parts.judging import DEFAULT, FAINT, RELATED, UNRELATED, Group
-from benchmarks.paper.parts.plots import lines, panels
 from benchmarks.paper.parts.pools import GRAFTS, SHARES, graft, merge, only, pools
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.sweeping import ROBUST, Found, Setting, Share, living, pieces, read, seen, told
 from hf_lineage.evidence.criteria import MINIMUM_EFFECT
-from hf_lineage.evidence.permutation import FEWEST_COORDINATES, permutation_null
+from hf_lineage.evidence.permutation import FEWEST_COORDINATES
 
 STANDARD_DEVIATIONS = 3
 """By how many of them more false verdicts than α would be too many."""
@@ -44,7 +41,6 @@ without one false verdicts are as many as α allows, with that of the default ne
 CHANGE = 0.05
 """By how much that share may differ."""
 FAINTER = "merges and grafts with a small share missed"
-LABELS = {"floor": "floor under the score", "m": "m, coordinates", "layers": "layers read"}
 
 
 def swept(bench: Bench) -> tuple[dict[str, dict[float, Found]], dict[str, Found], Group]:
@@ -98,7 +94,7 @@ def together(several: Sequence[Found]) -> Found:
 
 
 def rows(bench: Bench) -> Sequence[Row]:
-    """Return false and missed verdicts by parameter and value, what the defaults cost, and draw them."""
+    """Return false and missed verdicts by parameter and value."""
     found, by_group, deep = swept(bench)
     rows = [row for name, each in by_group.items() for row in figures(f"{name}, defaults", each)]
     for parameter, values in found.items():
@@ -107,8 +103,7 @@ def rows(bench: Bench) -> Sequence[Row]:
     for what in (*map(merge, SHARES), *map(graft, GRAFTS)):
         (each,) = told(bench.cache, replace(deep, pairs={FAINT: only(deep, what)}), [Setting()])
         rows.append(Row(f"{deep.name}, {what}: called related", None, each[FAINT].share, str(each[FAINT])))
-    draw(bench, found)
-    return [*rows, *costs(bench)]
+    return rows
 
 
 def figures(where: str, found: Found) -> list[Row]:
@@ -117,44 +112,6 @@ def figures(where: str, found: Found) -> list[Row]:
     if FAINT in found:
         columns[FAINTER] = found[FAINT].others
     return [Row(f"{where}: {what}", None, share.share, str(share)) for what, share in columns.items()]
-
-
-def costs(bench: Bench) -> list[Row]:
-    """Return the milliseconds of a permutation test by m and by the number of permutations."""
-    _, group, *_ = pools(bench)
-    a, b = group.pairs[RELATED][0]
-    tests = {}
-    for m in COORDINATES[1:]:
-        ours, theirs = (group.models[name](replace(ROBUST, coordinates=m)) for name in (a, b))
-        tests[f"m = {m}"] = partial(permutation_null, ours, theirs, DEFAULT.permutations, DEFAULT.seed or 0)
-    for count in SWEEPS["permutations"]:
-        tests[f"permutations = {count:g}"] = partial(permutation_null, ours, theirs, int(count), DEFAULT.seed or 0)
-    taken = interleaved(tests, bench.sized(2, 20, 20))
-    note = f"of a pair of {group.name}s, {len(ours.trace)} layers; the other parameter at its default"
-    return [
-        Row(f"{name}: milliseconds", None, 1000 * statistics.median(seconds), note) for name, seconds in taken.items()
-    ]
-
-
-def draw(bench: Bench, found: Mapping[str, Mapping[float, Found]]) -> None:
-    """Draw false and missed verdicts by parameter, the default dotted."""
-    drawing, axes = panels(3, rows=2, size=(2.9, 2.2))
-    for place, (name, values) in zip(axes, found.items(), strict=True):
-        series = {
-            "independent pairs called related": [each[UNRELATED].share for each in values.values()],
-            "descendants missed": [each[RELATED].others.share for each in values.values()],
-            FAINTER: [each[FAINT].others.share for each in values.values()],
-        }
-        lines(place, range(len(values)), series)
-        legend = place.get_legend()
-        if legend is not None:
-            legend.remove()
-        place.set_xticks(range(len(values)), [f"{value:g}" for value in values])
-        place.set(xlabel=LABELS.get(name, name), ylabel="share of pairs", ylim=(-0.03, 1.03))
-        if name in DEFAULTS:
-            place.axvline(list(values).index(DEFAULTS[name]), color="0.7", linestyle=":", linewidth=1, zorder=0)
-    drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    bench.draw("ours-verdict", drawing)
 
 
 def holds(rows: Mapping[str, Row]) -> None:

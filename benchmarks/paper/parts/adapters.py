@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers import (
-    AutoModelForCausalLM,
     BertConfig,
     BertLMHeadModel,
     GPT2Config,
@@ -22,7 +21,7 @@ from transformers.utils import logging
 
 from benchmarks.paper.experiment import Bench
 from benchmarks.paper.parts.cache import Cache
-from benchmarks.paper.parts.language import Model, Schedule, next_token, train
+from benchmarks.paper.parts.language import Model, Schedule, loaded, next_token, train
 from benchmarks.paper.parts.text import Corpus, documentation
 
 VERSION = 1
@@ -102,7 +101,7 @@ class Workshop:
 
         def make(folder: Path) -> None:
             torch.manual_seed(1000 + number)
-            model = get_peft_model(load(self.base(family, number)), _lora(family, configuration))
+            model = get_peft_model(loaded(self.base(family, number)), _lora(family, configuration))
             schedule = Schedule(steps, ADAPTER_RATE, BATCH, decay=0.0)
             text = replace(self.corpus, training=capitals(self.corpus.training))
             train(model, text, schedule, 1000 + number).save_pretrained(folder)
@@ -117,7 +116,7 @@ class Workshop:
 
         def measure() -> float:
             windows = capitals(self.corpus.windows(MEASURED, CONTEXT))
-            model = load(self.base(family, number))
+            model = loaded(self.base(family, number))
             with torch.no_grad():
                 before = float(next_token(model, windows))
                 after = float(next_token(PeftModel.from_pretrained(model, adapter).eval(), windows))
@@ -129,11 +128,6 @@ class Workshop:
 def capitals(text: Tensor) -> Tensor:
     """Return a text of bytes with its small letters as capitals."""
     return torch.where((text >= ord("a")) & (text <= ord("z")), text - ord("a") + ord("A"), text)
-
-
-def load(folder: Path) -> Model:
-    """Return a saved base."""
-    return AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
 
 
 def fresh(family: Family) -> Model:

@@ -71,3 +71,8 @@ def _plain(value: object) -> Any:
     if isinstance(value, range):
         return list(value)
     raise TypeError(f"{type(value).__name__} cannot be part of a configuration")
+
+
+def digest(folder: Path) -> str:
+    """Return the SHA-256 of a saved model's weights."""
+    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
-from benchmarks.paper.parts.cache import Cache
-from benchmarks.paper.parts.disguises import Change, digest
+from benchmarks.paper.parts.cache import Cache, digest
 from benchmarks.paper.parts.laundering import FunctionError
 
+Change = Callable[[Any], None]
+"""Edits a model of transformers in place; what it draws comes from torch's own generator."""
 VERSION = 2
 """Raised when an edit of `hiding` comes to mean something else."""
 ROUNDING = 3e-5

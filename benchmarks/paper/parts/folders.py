@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor, nn
-from transformers import AutoModelForCausalLM
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 from transformers.utils import logging
 
 from benchmarks.paper.parts.cache import Cache
+from benchmarks.paper.parts.language import loaded
 from benchmarks.paper.parts.laundering import preserved
 from benchmarks.paper.parts.public import HUB
 
@@ -49,7 +49,7 @@ def _fill(edit: Edit, folder: Path) -> None:
         shutil.copytree(HUB / edit.of, folder, dirs_exist_ok=True)
     else:
         logging.disable_progress_bar()
-        model = AutoModelForCausalLM.from_pretrained(HUB / edit.of, dtype=torch.float32).eval()
+        model = loaded(HUB / edit.of)
         with torch.no_grad():
             edit.change(model)
         model.to(torch.bfloat16).save_pretrained(folder)  # as the Hub stores all of them

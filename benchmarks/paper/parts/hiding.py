@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.paper.parts.disguises import Change
+from benchmarks.paper.parts.cases import Change
 from benchmarks.paper.parts.streams import Heads, heads, is_gpt2, layers, random_turn, set_layers, stream
 from tests import laundering
 from tests.laundering import add_dead_units, blocks, move_shifts, permute_hidden, rescale, shift_means

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 from benchmarks.paper.parts.laundering import in_another_order, preserved, rearranged
 from benchmarks.paper.parts.text import Corpus
@@ -170,3 +171,14 @@ def likeness(teacher: Model, student: Model, windows: Tensor) -> Likeness:
         divergence=float((goal.exp() * (goal - said)).sum(-1).mean()),
         perplexity=float((theirs.loss - ours.loss).exp()),
     )
+
+
+def loaded(folder: Path) -> Model:
+    """Return a saved model in float32."""
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True).eval()
+
+
+@torch.no_grad()
+def loss(model: Model, corpus: Corpus) -> float:
+    """Return the mean loss on held-out text."""
+    return float(next_token(model, corpus.windows(32, model.config.max_position_embeddings)))

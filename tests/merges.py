@@ -1,16 +1,14 @@
 """Merges that mergekit itself makes of the example models, with its configuration and its card."""
 
-import importlib.util
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.paper.experiment import UnavailableError
-from benchmarks.paper.parts.public import HUB
+from tests.models import EXAMPLES
 
+HUB = EXAMPLES.resolve()
 BASE, A, B, FAR = "acme/llama-base", "fern/llama-finetune-a", "fern/llama-finetune-b", "moss/llama-continued"
-SIBLING, PRUNED = "fern/llama-lora-merged", "heron/llama-pruned-50"
-"""Descendants of the same base that are in no merge; the first learned from the same text as A."""
+SIBLING = "fern/llama-lora-merged"
+"""A descendant of the same base that is in no merge; it learned from the same text as A."""
 LAYERS = 6
 
 
@@ -29,24 +27,10 @@ def both(*names: str) -> list[dict[str, Any]]:
     return [{"sources": [{"model": str(HUB / name), "layer_range": [0, LAYERS]} for name in names]}]
 
 
-GRADIENT = (0, 0.5, 0.3, 0.7, 1)
-"""t of SLERP along the layers of the MLP; attention has it the other way round, as in mergekit's own example."""
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "linear": {"merge_method": "linear", "models": [part(A, weight=0.7), part(B, weight=0.3)]},
     "three": {"merge_method": "linear", "models": [part(A, weight=5), part(B, weight=3), part(FAR, weight=2)]},
     "slerp": {"merge_method": "slerp", "base_model": str(HUB / A), "slices": both(A, FAR), "parameters": {"t": 0.4}},
-    "gradient": {
-        "merge_method": "slerp",
-        "base_model": str(HUB / A),
-        "slices": both(A, B),
-        "parameters": {
-            "t": [
-                {"filter": "mlp", "value": list(GRADIENT)},
-                {"filter": "self_attn", "value": list(GRADIENT[::-1])},
-                {"value": 0.5},
-            ]
-        },
-    },
     "task": {
         "merge_method": "task_arithmetic",
         "base_model": str(HUB / BASE),
@@ -71,20 +55,8 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
 }
 
 
-TRUE = {"three": (A, B, FAR), "slerp": (A, FAR)}
-"""The true parents of those merges whose parents are not A and B."""
-FALSE = (SIBLING, PRUNED)
-
-
-def true_parents(name: str) -> tuple[str, ...]:
-    """Return the parents from which a merge has something of its own, without the base of a method that takes one."""
-    return TRUE.get(name, (A, B))
-
-
 def merged(name: str, folder: Path, seed: int = 0, **changes: Any) -> Path:
     """Let mergekit write one of the merges, and name its parents as they are named on the Hub."""
-    if importlib.util.find_spec("mergekit") is None:
-        raise UnavailableError("mergekit is not installed; `pip install --no-deps mergekit immutables`")
     from mergekit.config import MergeConfiguration
     from mergekit.merge import run_merge
     from mergekit.options import MergeOptions
@@ -94,9 +66,3 @@ def merged(name: str, folder: Path, seed: int = 0, **changes: Any) -> Path:
     for file in (folder / "mergekit_config.yml", folder / "README.md"):
         file.write_text(file.read_text(encoding="utf-8").replace(f"{HUB}/", ""), encoding="utf-8")
     return folder
-
-
-def declaring(folder: Path, names: Sequence[str]) -> None:
-    """Let the card of a merge name these parents."""
-    lines = ["---", "base_model_relation: merge", "base_model:", *(f"- {name}" for name in names), "---", ""]
-    (folder / "README.md").write_text("\n".join(lines), encoding="utf-8")
