@@ -13,7 +13,7 @@ import click
 from hf_lineage.cli.options import take, writable, write
 from hf_lineage.errors import NothingToCompare, OptionError, printable
 from hf_lineage.evidence.criteria import FAIL_ON
-from hf_lineage.report import FORMATS, OF_SEVERAL, names
+from hf_lineage.report import FORMATS, OF_SEVERAL, names, renderer, write_report
 
 if TYPE_CHECKING:
     from hf_lineage.checking.report import Report
@@ -67,41 +67,40 @@ FORMAT = click.option(
 
 
 def _outputs(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> Reports:
-    """Return the formats with their files; a file that cannot be written is refused at once."""
-    pairs = [(form, Path(file)) for form, file in map(_split, wanted)]
+    """Return the formats with their files; a file that cannot be written is refused at once.
+
+    One file may take what is printed otherwise, where a report is printed.
+    """
+    pairs = tuple((form, Path(file)) for form, file in map(_split, wanted))
     for _, file in pairs:
         writable(context, option, file)
-    if sum(not form for form, _ in pairs) > 1:
-        raise click.BadParameter(f"one file takes the report; write FORMAT=FILE, with one of {', '.join(names())}")
-    return tuple(pairs)
+    bare, formats = [file for form, file in pairs if not form], ", ".join(names())
+    if bare and option.metavar == ALWAYS:
+        raise click.BadParameter(f"{str(bare[0])!r} is not FORMAT=FILE; the formats are {formats}")
+    if bare[1:]:
+        raise click.BadParameter(f"one file takes the report; write FORMAT=FILE, with one of {formats}")
+    return pairs
 
 
 def _split(text: str) -> tuple[str, str]:
     form, equals, file = text.partition("=")
+    formats = ", ".join(names())
     if not equals or not set("/\\").isdisjoint(form):
         return "", text
     if form not in FORMATS or not file:
-        raise click.BadParameter(
-            f"{text!r} is not FORMAT=FILE; the formats are {', '.join(names())}; or write ./{text}"
-        )
+        raise click.BadParameter(f"{text!r} is not FORMAT=FILE; the formats are {formats}; or write ./{text}")
     return form, file
 
 
-def _formatted(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> Reports:
-    """Return the formats with their files, where there is no report to standard output that a file could take."""
-    pairs = _outputs(context, option, wanted)
-    if bare := next((file for form, file in pairs if not form), None):
-        raise click.BadParameter(f"{str(bare)!r} is not FORMAT=FILE; the formats are {', '.join(names())}")
-    return pairs
-
-
+ALWAYS = "FORMAT=FILE"
+"""Metavar of the option where the format is always named."""
 REPORTS = click.option(
     "-o",
     "--output",
     "outputs",
     multiple=True,
-    callback=_formatted,
-    metavar="FORMAT=FILE",
+    callback=_outputs,
+    metavar=ALWAYS,
     help="Write the report to FILE in this format; repeatable.",
 )
 REPORT = (
@@ -125,16 +124,12 @@ REPORT = (
 
 def ready(*forms: str) -> None:
     """Raise OptionError where a package is missing that one of these formats needs, before anything is read."""
-    from hf_lineage.report import renderer
-
     for form in forms:
         renderer(form)
 
 
 def write_reports(report: Report, reports: Reports) -> None:
     """Write a report into each of these files, in the format beside it; a line says where one has nothing to say."""
-    from hf_lineage.report import write_report
-
     for form, file in reports:
         try:
             write_report(report, form, file)
@@ -181,8 +176,6 @@ class Delivery:
 
     def deliver(self, report: Report) -> int:
         """Write the report everywhere and return its exit code, or what a policy makes of it."""
-        from hf_lineage.report import renderer
-
         write_reports(report, self.reports)
         write(renderer(self.form)(report, self.explain), self.output, coloured=self.form == "text")
         return int(report.status)
