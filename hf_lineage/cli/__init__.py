@@ -12,7 +12,6 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import click
@@ -63,15 +62,10 @@ def refuse_unusable_variables() -> None:
     raise OptionError(f"{ENDPOINT} must be the address of a Hub such as https://huggingface.co, not {shown!r}")
 
 
-@dataclass
-class _Asked:
-    """The options that all commands have."""
-
-    debug: bool = False
-
-
 def _debug(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    context.ensure_object(_Asked).debug |= wanted
+    """Take note that tracebacks are wanted, before or after the name of the command."""
+    common = context.ensure_object(dict)
+    common["debug"] = common.get("debug", False) or wanted
 
 
 DEBUG = click.option(
@@ -144,12 +138,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     No error ends with 1, which means UNRELATED.
     """
-    asked, words = _Asked(), list(sys.argv[1:] if arguments is None else arguments)
+    common, words = dict[str, bool](), list(sys.argv[1:] if arguments is None else arguments)
     try:
         fill_closed_streams()
-        return int(cli.main(arguments, prog_name="hf-lineage", standalone_mode=False, obj=asked) or 0)
+        return int(cli.main(arguments, prog_name="hf-lineage", standalone_mode=False, obj=common) or 0)
     except BaseException as error:  # a panic of a library that is written in Rust is no Exception
-        if asked.debug:
+        if common.get("debug"):
             with contextlib.suppress(OSError, ValueError):
                 traceback.print_exc()
         return _failed(error, words)

@@ -121,19 +121,15 @@ def _silenced(context: click.Context, _option: click.Parameter, wanted: bool) ->
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+    from hf_lineage.hub.client import without_bars
 
-    threshold, shown = logging.root.manager.disable, not are_progress_bars_disabled()
+    threshold = logging.root.manager.disable
     logging.disable(logging.WARNING)
-    if shown:
-        disable_progress_bars()
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
+        with without_bars(), contextlib.redirect_stdout(io.StringIO()):
             yield
     finally:
         logging.disable(threshold)
-        if shown:
-            enable_progress_bars()
 
 
 def remark(notes: Iterable[str]) -> None:

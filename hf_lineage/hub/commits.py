@@ -5,7 +5,6 @@ A repository is one of a model, unless another kind is named.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import sys
 import warnings
@@ -171,27 +170,12 @@ def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **w
     operations = [CommitOperationAdd(path, content) for path, content in files.items()]
 
     def send() -> str:
-        with warnings.catch_warnings(), _bars_for_terminals():
+        with warnings.catch_warnings(), client.without_bars(not sys.stderr.isatty()):
             warnings.simplefilter("ignore")  # the Hub's advice on metadata that this commit does not change
             done = HfApi().create_commit(name, operations, commit_message=message, parent_commit=parent, **where)
         return str(done.pr_url or done.commit_url)
 
     return client.send(name, send)
-
-
-@contextlib.contextmanager
-def _bars_for_terminals() -> Iterator[None]:
-    """Let the client show the progress of an upload on a terminal only."""
-    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
-
-    silenced = not sys.stderr.isatty() and not are_progress_bars_disabled()
-    if silenced:
-        disable_progress_bars()
-    try:
-        yield
-    finally:
-        if silenced:
-            enable_progress_bars()
 
 
 def propose(name: str, title: str, description: str, parent: str, changes: Callable[[str], Mapping[str, bytes]]) -> str:
