@@ -47,8 +47,6 @@ def policy_of(policy: str | None, fail_on: str | None, locate: Callable[[], Repo
 
 def under(report: Report, policy: Policy | None) -> Report:
     """Return the report under a policy as it is today (UTC)."""
-    if policy is None:
-        return report.without_policy()
     from hf_lineage.checking.report import under as apply_policy
 
     return apply_policy(report, policy, datetime.now(UTC).date())
