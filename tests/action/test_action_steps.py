@@ -150,16 +150,6 @@ def test_the_false_claim_is_an_alert_at_its_line(liar):
 
 
 @pytest.mark.long
-def test_a_model_that_is_not_there_is_said_everywhere(tmp_path, ready):
-    ran = run_action(tmp_path, ready, local_path="no/such model")
-    why = "./no/such model is neither a folder nor a Hub name such as org/model or org/model@revision"
-    assert ran.code == 2
-    assert ran.heard == [("error", "title=Lineage could not be checked", why)]
-    assert ran.summary == f"### Lineage could not be checked\n\n{why.replace('@', '&#64;')}\n"
-    assert {name: value for name, value in ran.outputs.items() if value} == {"verdict": "ERROR"}
-
-
-@pytest.mark.long
 def test_a_bug_is_shown_where_the_runner_takes_nothing_for_a_command(tmp_path):
     ready = installed(tmp_path / "venv")
     (packages,) = (tmp_path / "venv").rglob("site-packages")

@@ -74,21 +74,6 @@ def test_no_command_at_all_shows_the_help():
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], *([c, "-h"] for c in ("check", "compare", "extract"))]
-)
-def test_help_and_version_are_no_error(arguments):
-    outcome = lineage(*arguments)
-    assert (outcome.code, outcome.err) == (0, "")
-
-
-@pytest.mark.parametrize("command", ["check", "extract", "inspect"])
-def test_a_model_that_is_not_there_is_one_line(command, tmp_path):
-    assert lineage(command, tmp_path / "gone").error == (
-        f"{tmp_path / 'gone'} is neither a folder nor a Hub name such as org/model or org/model@revision"
-    )
-
-
-@pytest.mark.parametrize(
     ("arguments", "exit_code", "code", "remedy"),
     [
         (["--nose"], 2, "usage", ""),

@@ -108,13 +108,6 @@ def test_whoever_reads_meanwhile_reads_the_old_file_or_the_new_one(tmp_path):
     assert {len(set(content)) for content in seen} == {1}
 
 
-def test_an_open_file_stays_what_it_was(tmp_path):
-    (tmp_path / "a").write_bytes(b"old")
-    with (tmp_path / "a").open("rb") as stream:
-        write_atomically(tmp_path / "a", b"new")
-        assert stream.read() == b"old"
-
-
 @pytest.mark.parametrize("write", [write_atomically, write_output])
 @pytest.mark.parametrize("target", ["there", "missing"])
 def test_a_link_is_replaced_and_what_it_names_stays_as_it_is(tmp_path, write, target):

@@ -298,14 +298,3 @@ def test_the_home_of_nobody_is_an_error_that_names_the_variable(monkeypatch, var
     with pytest.raises(OptionError) as error:
         outside_checkouts(variable)
     assert str(error.value) == (f"~nouser/x names the home folder of a user who has none; set {variable} to a path")
-
-
-@pytest.mark.skipif(os.name == "nt", reason="the home is found in another way")
-def test_a_user_without_a_home_is_told_what_to_set(monkeypatch):
-    def nobody(self):
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr(Path, "expanduser", nobody)
-    monkeypatch.setenv(paths.CACHE, "~/cache")
-    with pytest.raises(OptionError, match="set HF_LINEAGE_CACHE to a path"):
-        outside_checkouts(paths.CACHE)

@@ -52,12 +52,6 @@ def test_a_length_that_cannot_be_is_refused_before_anything_is_read(tmp_path, co
         names(tmp_path / "x")
 
 
-def test_bytes_are_read_where_they_are(file):
-    room = bytearray(4)
-    read_into(file, file.stat().st_size - 6, memoryview(room), None)
-    assert room == b"3456"
-
-
 def test_bytes_that_are_not_there_are_an_error_and_no_signal(file):
     with pytest.raises(Changed, match="the file changed after its header was read"):
         read_into(file, file.stat().st_size - 6, memoryview(bytearray(7)), None)
