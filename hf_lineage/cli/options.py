@@ -43,11 +43,9 @@ class ModelName(click.ParamType):  # type: ignore[type-arg]  # no generic before
 MODEL = ModelName()
 
 
-def format_option(*names: str) -> Callable[[Command], Command]:
-    """Return the option for the format of a result that is no report of claims, text by default."""
-    return click.option(
-        "--format", "form", type=click.Choice(names), default="text", show_default=True, help="Format of the result."
-    )
+def format_option(*names: str, text: str = "Format of the result.") -> Callable[[Command], Command]:
+    """Return the option for the format of a result, text by default."""
+    return click.option("--format", "form", type=click.Choice(names), default="text", show_default=True, help=text)
 
 
 def path_option(name: str, metavar: str, text: str, **more: Any) -> Callable[[Command], Command]:

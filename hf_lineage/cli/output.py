@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hf_lineage.cli.options import take, writable, write
+from hf_lineage.cli.options import format_option, take, writable, write
 from hf_lineage.errors import NothingToCompare, OptionError, printable
 from hf_lineage.evidence.criteria import FAIL_ON
 from hf_lineage.report import FORMATS, OF_SEVERAL, names, renderer, write_report
@@ -54,14 +54,6 @@ def under(report: Report, policy: Policy | None) -> Report:
 
 Reports = tuple[tuple[str, Path], ...]
 """Formats, each with the file that it goes to; that of --format is empty."""
-FORMAT = click.option(
-    "--format",
-    "form",
-    type=click.Choice(names()),
-    default="text",
-    show_default=True,
-    help="Format of the report; html is a single page.",
-)
 
 
 def _outputs(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> Reports:
@@ -102,7 +94,7 @@ REPORTS = click.option(
     help="Write the report to FILE in this format; repeatable.",
 )
 REPORT = (
-    FORMAT,
+    format_option(*names(), text="Format of the report; html is a single page."),
     click.option(
         "-o",
         "--output",
