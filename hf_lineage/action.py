@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hf_lineage import __version__
-from hf_lineage.errors import LineageError, NoModelError, printable, told
+from hf_lineage.errors import LineageError, NoModelError, format_error, printable
 
 if TYPE_CHECKING:
     from hf_lineage.cli.action_inputs import Inputs
@@ -270,7 +270,7 @@ def main(arguments: Sequence[str]) -> int:
         with without_commands():
             traceback.print_exc()
         _set(os.environ, {"verdict": FAILED})
-        _say(command("error", printable(told(error)), title="Lineage could not be checked"))
+        _say(command("error", printable(format_error(error)), title="Lineage could not be checked"))
         return 2
 
 

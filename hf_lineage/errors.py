@@ -123,7 +123,7 @@ class UnlistedClass(NothingToCompare):
     """The registry lists no class that `config.json` names."""
 
 
-def told(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """Return what went wrong on one printable line, for any exception, to be shown in place of a traceback."""
     if isinstance(error, LineageError):
         return str(error)

@@ -18,7 +18,7 @@ import click
 
 from hf_lineage import __version__
 from hf_lineage.cli.options import EPILOG, QUIET, error_values, exit_code_of, with_examples
-from hf_lineage.errors import OptionError, printable, told
+from hf_lineage.errors import OptionError, format_error, printable
 from hf_lineage.options import moment, now
 
 STREAMS = {"stdin": ("r", os.O_RDONLY), "stdout": ("w", os.O_RDONLY), "stderr": ("w", os.O_WRONLY)}
@@ -159,13 +159,13 @@ def _failed(error: BaseException, words: Sequence[str]) -> int:
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
             error.show()
         elif not isinstance(error, SystemExit):  # so click leaves where nobody reads standard output any more
-            click.echo(f"hf-lineage: {printable(_told(error))}", err=True)
+            click.echo(f"hf-lineage: {printable(_message(error))}", err=True)
             if "--format=json" in words or ("--format", "json") in itertools.pairwise(words):
-                click.echo(json.dumps(error_values(error, _told(error))))
+                click.echo(json.dumps(error_values(error, _message(error))))
     return exit_code_of(error)
 
 
-def _told(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """Return the words for an error."""
     if isinstance(error, click.MissingParameter):  # whose choices stand on lines of their own
         return f"{' '.join(error.format_message().split())} (--help shows the usage)"
@@ -177,7 +177,7 @@ def _told(error: BaseException) -> str:
         return "standard output is closed, so the result cannot be printed; leave it open, or name a file with -o"
     if isinstance(error, UnicodeEncodeError):
         return f"a name or the report cannot be encoded as {error.encoding}; try PYTHONIOENCODING=utf-8"
-    return told(error)
+    return format_error(error)
 
 
 def _flush() -> None:
