@@ -176,11 +176,6 @@ class TestOutput:
         assert model.error == f"{weights} cannot be read: File too large; {RAISE_IT}"
         assert base.error == (f"{hub}/signature cannot be read as a signature: [Errno 27] File too large; {RAISE_IT}")
 
-    def test_a_longer_name_is_refused_before_anything_is_read(self, hub):
-        name = hub / ("x" * 256)
-        outcome = lineage("extract", "/no/such/model", "-o", name)
-        assert f"{str(name)!r} cannot be written: File name too long; name another file" in outcome.error
-
 
 def test_every_command_says_which_exit_codes_there_are():
     for command in cli.cli.commands.values():

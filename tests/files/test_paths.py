@@ -84,12 +84,6 @@ class TestRefused:
         found = lineage("check", place / "model", "--base", place / "base")
         assert found.error == f"{place / 'model'}: {part} {LEAVES}"
 
-    def test_the_index_of_the_base(self, place):
-        for name in ("base", "model"):
-            shard(place / name)
-        linked(place / "model", INDEX, f"../base/{INDEX}")
-        assert lineage("check", place / "model").error == f"{place / 'model'}: {INDEX} {LEAVES}"
-
     def test_a_base_that_does_so_is_damaged(self, place):
         shutil.move(place / "base" / WEIGHTS, place / WEIGHTS)
         linked(place / "base", WEIGHTS, place / WEIGHTS)
@@ -122,9 +116,6 @@ class TestFollowed:
         shutil.move(place / "inner" / WEIGHTS, place / "inner/weights/true.safetensors")
         (place / "inner" / WEIGHTS).symlink_to("weights/true.safetensors")
         self.same(place, place / "inner")
-
-    def test_a_snapshot_of_the_cache(self, place):
-        self.same(place, snapshot(place, place / "model"))
 
     def test_a_snapshot_whose_blobs_are_those_of_the_whole_cache(self, place):
         found = snapshot(place, place / "model")

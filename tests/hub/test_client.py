@@ -82,12 +82,6 @@ def test_a_revision_of_the_base_is_followed(online, tmp_path):
     assert lineage("check", "fern/child", "--base", "acme/base@main").code == 0
 
 
-def test_extract_and_inspect_take_a_name_of_the_hub(online, tmp_path):
-    assert lineage("extract", "fern/child", "-o", tmp_path / "child.sig").code == 0
-    assert lineage("compare", "acme/base", tmp_path / "child.sig").code == 0
-    assert lineage("inspect", "acme/base").out.startswith("acme/base: LlamaForCausalLM, factorization llama, 2 layers")
-
-
 @pytest.mark.parametrize(
     ("refusal", "message"),
     [
