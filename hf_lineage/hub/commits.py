@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 DATASET = "dataset"
 """The kind of a repository of data."""
-MOST_ASKED = 500
-"""Files that one request asks about."""
 
 
 @dataclass(frozen=True)
@@ -52,20 +50,6 @@ def tree(name: str, commit: str, folder: str | None = None, kind: str | None = N
     return client.ask(name, listed)
 
 
-def existing(name: str, commit: str, files: Sequence[str], kind: str | None = None) -> Mapping[str, Entry]:
-    """Return those of these files that a repository has at a commit; raise as `client.snapshot` does."""
-    from huggingface_hub import HfApi, RepoFile
-
-    def some(names: list[str]) -> dict[str, Entry]:
-        entries = HfApi().get_paths_info(name, names, revision=commit, repo_type=kind)
-        return dict(_entry(entry) for entry in entries if isinstance(entry, RepoFile))
-
-    there: dict[str, Entry] = {}
-    for start in range(0, len(files), MOST_ASKED):
-        there |= client.ask(name, functools.partial(some, list(files[start : start + MOST_ASKED])))
-    return there
-
-
 def _entry(file: Any) -> tuple[str, Entry]:
     return client.text(file.path), Entry(int(file.size), client.text(file.lfs.sha256 if file.lfs else file.blob_id))
 
@@ -82,15 +66,20 @@ def fetched(name: str, commit: str, file: str, kind: str | None = None, largest:
 
     Raise RepositoryError for one of more than `largest` bytes, before it is downloaded.
     """
-    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+    from huggingface_hub import HfApi, RepoFile, hf_hub_download, try_to_load_from_cache
 
     where: dict[str, Any] = {"revision": commit, "repo_type": kind}
+
+    def sizes() -> list[int]:
+        entries = HfApi().get_paths_info(name, [file], **where)
+        return [_entry(entry)[1].size for entry in entries if isinstance(entry, RepoFile)]
+
     if largest is not None and not isinstance(try_to_load_from_cache(name, file, **where), str):
-        there = existing(name, commit, [file], kind)
-        if file not in there:
+        size = next(iter(client.ask(name, sizes)), None)
+        if size is None:
             raise RepositoryError(f"{name} has no {file} at commit {commit}; name another revision")
-        if there[file].size > largest:
-            raise RepositoryError(f"{name}: {file} has {there[file].size} bytes, and at most {largest} are read")
+        if size > largest:
+            raise RepositoryError(f"{name}: {file} has {size} bytes, and at most {largest} are read")
     return Path(client.ask(name, lambda: hf_hub_download(name, file, tqdm_class=client.progress(), **where)))
 
 

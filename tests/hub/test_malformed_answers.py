@@ -32,7 +32,7 @@ PATHS = {
     "name of today": (MODELS, lambda head: client.current_name(MODEL, head), ODD | NO_TEXT),
     "tree": (TREE, lambda head: commits.tree(MODEL, head), ODD | NO_NAMES | NO_SIZE | NO_CONTENT),
     "branch": (MODELS, lambda head: commits.head(MODEL), ODD | NO_TEXT),
-    "some files": ("/paths-info/", lambda head: commits.existing(MODEL, head, [FILE]), ODD | NO_NAMES),
+    "some files": ("/paths-info/", lambda head: commits.fetched(MODEL, head, FILE, largest=9), ODD | NO_NAMES),
     "models of an author": ("GET hub/api/models", lambda head: commits.published("fern"), ODD),
     "account": ("whoami", lambda head: commits.open_proposal(MODEL, "A title"), ODD),
     "pull requests": ("/discussions", lambda head: commits.open_proposal(MODEL, "A title"), ODD),
