@@ -28,7 +28,7 @@ OFFLINE: dict[Request, str] = {
     "listing": "cannot be found on the Hub, because HF_HUB_OFFLINE forbids requests; unset it",
     "writing": "nothing can be written, because HF_HUB_OFFLINE forbids requests; unset it",
 }
-"""What is said of a repository where no request is allowed."""
+"""Sentence about a repository where no request is allowed, without its name at the beginning."""
 
 
 @contextlib.contextmanager
