@@ -72,6 +72,9 @@ WHOLE = """
 # who may change this file decides what passes
 fail-on: undecided
 relation: [finetune, quantized]
+require: strict
+own-code: refuse
+undeclared-parent: accept
 accepted:
   - base: org/base
     code: unrelated
@@ -95,6 +98,9 @@ def test_everything_that_a_file_may_hold():
         source="lineage.yaml",
         fail_on="undecided",
         relations=("finetune", "quantized"),
+        requires="strict",
+        own_code="refuse",
+        undeclared_parent="accept",
         accepted=(
             Waiver(
                 "org/base",
