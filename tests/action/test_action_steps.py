@@ -138,7 +138,7 @@ def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
     assert ran.heard == [("error", "title=Lineage of ./magpie/llama-liar", said)]
     assert findings(ran.summary) == findings(FORMATS["markdown"](report, False))
     assert sorted(file.name for file in folder.iterdir()) == [
-        "lineage.alerts.sarif", "lineage.json", "lineage.md", "lineage.sarif",
+        "lineage.json", "lineage.md", "lineage.sarif",
     ]  # fmt: skip
 
 
