@@ -16,15 +16,15 @@ import shlex
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hf_lineage import __version__
-from hf_lineage.errors import LineageError, NoModelError, printable, told
+from hf_lineage.errors import LineageError, NoModelError, format_error, printable
 
 if TYPE_CHECKING:
-    from hf_lineage.cli.action_inputs import Card, Inputs
+    from hf_lineage.cli.action_inputs import Inputs
     from hf_lineage.hub.repo import RepoRef
 
 
@@ -84,7 +84,7 @@ BESIDE = {"intoto": ("intoto-predicate", "checksums")}
 """Format that is asked for -> what other actions take besides."""
 FAILED = "ERROR"
 """The output `verdict` where something could not be read."""
-CALLS: dict[Card, tuple[str, ...]] = {
+CALLS: dict[str, tuple[str, ...]] = {
     "never": ("check",),
     "write": ("annotate", "--write"),
     "pull-request": ("annotate", "--pull-request"),
@@ -115,7 +115,7 @@ def run_check(environ: Environment) -> int:
             traceback.print_exc()
             problem = "hf-lineage failed because of a defect in it; the log has the traceback. Please report it."
     if checked is None:
-        return _without_model(environ, problem) if excused else _failed(environ, problem)
+        return _without_verdict(environ, problem, excused)
     fail_on = inputs.fail_on or checked["fail_on"] or "unrelated"
     code = status(ExitCode(checked["unaccepted"]), checked["unmet"], fail_on, checked["undeclared_parent"])
     level = "error" if code else "notice" if checked["exit_code"] == ExitCode.VERIFIED else "warning"
@@ -130,14 +130,12 @@ def run_key(environ: Environment) -> int:
     """
     with without_commands(), contextlib.suppress(Exception):
         from hf_lineage.cli.action_inputs import read_inputs
+        from hf_lineage.hub.repo import RepoRef
+        from hf_lineage.source.locate import locate
 
         inputs = read_inputs(environ)
         _use(inputs)
-        from hf_lineage.source.locate import locate
-
         source = locate(inputs.model)
-        from hf_lineage.hub.repo import RepoRef
-
         if isinstance(source, RepoRef):
             bases = _on_the_hub(source, inputs)
             if bases or source.remote:
@@ -147,7 +145,7 @@ def run_key(environ: Environment) -> int:
     return 0
 
 
-COMMANDS: dict[str, Callable[[Environment], int]] = {"check": run_check, "key": run_key}
+COMMANDS = {"check": run_check, "key": run_key}
 
 
 def _checked(inputs: Inputs, environ: Environment) -> dict[str, Any]:
@@ -163,7 +161,10 @@ def _checked(inputs: Inputs, environ: Environment) -> dict[str, Any]:
         finally:
             if record.exists():  # the card may fail to be written after the reports
                 checked: dict[str, Any] = json.loads(record.read_text("utf-8"))
-                _tell(environ, checked, folder, files)
+                if "sarif" in files and files["sarif"].exists():
+                    _leave_alerts(files["sarif"])
+                _set(environ, checked["outputs"] | {"report-path": str(folder)})
+                _summarise(environ, checked["summary"] + "\n")
     return checked
 
 
@@ -190,14 +191,6 @@ def _run(command: Sequence[str]) -> None:
         raise KeyboardInterrupt from None
 
 
-def _tell(environ: Environment, checked: Mapping[str, Any], folder: Path, files: Mapping[str, Path]) -> None:
-    """Set the outputs and add the summary."""
-    if "sarif" in files and files["sarif"].exists():
-        _leave_alerts(files["sarif"])
-    _set(environ, checked["outputs"] | {"report-path": str(folder)})
-    _summarise(environ, checked["summary"] + "\n")
-
-
 def _leave_alerts(file: Path) -> None:
     """Take what passed out of a SARIF log: code scanning shows every result as an alert."""
     from hf_lineage.files.atomic import write_output
@@ -209,38 +202,34 @@ def _leave_alerts(file: Path) -> None:
     write_output(file, encode(log).encode())
 
 
-def _failed(environ: Environment, problem: str) -> int:
-    """Report why there is no verdict in the outputs, the summary and an annotation, and return the exit status."""
-    from hf_lineage.evidence.verdict import ExitCode
-    from hf_lineage.report.text import paragraph
+def _without_verdict(environ: Environment, problem: str, excused: bool) -> int:
+    """Report in the outputs, the summary and an annotation why there is no verdict, and return the exit status.
 
-    _set(environ, {"verdict": FAILED})
-    _summarise(environ, f"### Lineage could not be checked\n\n{paragraph(problem)}\n")
-    _say(command("error", problem, title="Lineage could not be checked"))
-    return int(ExitCode.ERROR)
-
-
-def _without_model(environ: Environment, problem: str) -> int:
-    """Report a repository that holds no model where no outcome fails the step: which is no error."""
+    `excused` says that it is no error: the repository holds no model, and no outcome fails the step.
+    """
     from hf_lineage.evidence.verdict import Code, ExitCode
     from hf_lineage.report.text import paragraph
 
-    _set(environ, {"verdict": Code.NO_WEIGHTS.word, "code": Code.NO_WEIGHTS.value, "verified": "false"})
-    _summarise(environ, f"### Lineage was not checked\n\n{paragraph(problem)}\n")
-    _say(command("warning", problem, title="Lineage was not checked"))
-    return int(ExitCode.VERIFIED)
+    level, title, code = "error", "Lineage could not be checked", ExitCode.ERROR
+    outputs = {"verdict": FAILED}
+    if excused:
+        level, title, code = "warning", "Lineage was not checked", ExitCode.VERIFIED
+        outputs = {"verdict": Code.NO_WEIGHTS.word, "code": Code.NO_WEIGHTS.value, "verified": "false"}
+    _set(environ, outputs)
+    _summarise(environ, f"### {title}\n\n{paragraph(problem)}\n")
+    _say(command(level, problem, title=title))
+    return int(code)
 
 
 def _on_the_hub(source: RepoRef, inputs: Inputs) -> list[str]:
     """Return the bases that are on the Hub, as name@commit."""
     from hf_lineage.claims.sources import read_claims
+    from hf_lineage.hub.repo import resolve
+    from hf_lineage.source.locate import is_path
 
     pinned = []
     for base in inputs.bases or [claim.base for claim in read_claims(source).claims if not claim.problem]:
         with contextlib.suppress(LineageError):
-            from hf_lineage.hub.repo import resolve
-            from hf_lineage.source.locate import is_path
-
             repo = resolve(base, folders=bool(inputs.bases) and is_path(base))
             pinned += [f"{repo.remote}@{repo.commit}"] if repo.remote else []
     return pinned
@@ -271,25 +260,18 @@ def _say(line: str) -> None:
     print(line, flush=True)  # noqa: T201 - the log of the step
 
 
-ERROR, INTERRUPTED = 2, 130
-
-
 def main(arguments: Sequence[str]) -> int:
     """Run one step of the action and return its exit status; an error is 2, because 1 means UNRELATED."""
     try:
-        # Only here: a package that cannot be imported is an error like any other.
-
         return COMMANDS[arguments[0]](os.environ)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return 130
     except BaseException as error:  # a panic of a library that is written in Rust is no Exception
         with without_commands():
             traceback.print_exc()
-        if file := os.environ.get("GITHUB_OUTPUT"):
-            set_outputs(Path(file), {"verdict": "ERROR"})
-        annotation = command("error", printable(told(error)), title="Lineage could not be checked")
-        print(annotation, flush=True)  # noqa: T201 - the log of the step
-        return ERROR
+        _set(os.environ, {"verdict": FAILED})
+        _say(command("error", printable(format_error(error)), title="Lineage could not be checked"))
+        return 2
 
 
 if __name__ == "__main__":

@@ -42,20 +42,15 @@ LONGEST = 500
 
 def render(document: Mapping[str, Any], first: Sequence[str] = ()) -> str:
     """Return a JSON report as Markdown of at most ten lines for one claim; sentences that come first are given."""
-    return "\n\n".join(_blocks(document, first))
-
-
-def _blocks(document: Mapping[str, Any], first: Sequence[str]) -> Iterator[str]:
-    yield "## Lineage"
-    yield from map(paragraph, first)
-    yield markdown_table(COLUMNS, map(_cells, document["claims"]))
-    for claim in document["claims"]:
+    claims = document["claims"]
+    blocks = ["## Lineage", *map(paragraph, first), markdown_table(COLUMNS, map(_cells, claims))]
+    for claim in claims:
         if claim["reason"] and not claim["verified"]:
             base, reason = (printable(claim[key], LONGEST) for key in ("base", "reason"))
-            yield paragraph(f"{base}: {reason.removeprefix(f'{base}: ')}")
-    yield f"{_made(document)} Every number: [{RECORD}]({RECORD}). {wording.MEANING}"
-    commands = dict.fromkeys(f"$ {printable(claim['command'])}" for claim in document["claims"])
-    yield "\n".join(("```console", *commands, "```"))
+            blocks.append(paragraph(f"{base}: {reason.removeprefix(f'{base}: ')}"))
+    commands = dict.fromkeys(f"$ {printable(claim['command'])}" for claim in claims)
+    made = f"{_made(document)} Every number: [{RECORD}]({RECORD}). {wording.MEANING}"
+    return "\n\n".join([*blocks, made, "\n".join(("```console", *commands, "```"))])
 
 
 def _cells(claim: Mapping[str, Any]) -> tuple[str, ...]:
@@ -174,9 +169,8 @@ def preview(annotation: Annotation) -> str:
         return SAME
     lines = [*_diff(annotation.before.get(CARD), changes[CARD])] if CARD in changes else []
     if RECORD in changes:
-        lines.append(
-            f"{RECORD}: {'another' if RECORD in annotation.before else 'a new'} JSON report, with every number"
-        )
+        which = "another" if RECORD in annotation.before else "a new"
+        lines.append(f"{RECORD}: {which} JSON report, with every number")
     lines.append("Nothing was written; --write changes the files, --pull-request proposes the change on the Hub.")
     return "\n".join(lines)
 
@@ -248,10 +242,8 @@ def _refuse_links(repo: RepoRef) -> None:
     if links := [path for path in ("lineage", *FILES) if repo.path(path).is_symlink()]:
         raise CardError(f"{repo}: {links[0]} is a link, perhaps into a shared cache; annotate the original")
     if link := link_on_the_way(repo.folder):
-        raise CardError(
-            f"{repo}: {link} is a link, and hf-lineage does not write through links; name the file or "
-            "folder that it leads to"
-        )
+        where = "name the file or folder that it leads to"
+        raise CardError(f"{repo}: {link} is a link, and hf-lineage does not write through links; {where}")
 
 
 def _decoded(content: bytes | None) -> intoto.Stored | None:

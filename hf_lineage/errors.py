@@ -1,20 +1,4 @@
-"""Every error the library raises on purpose, each message one printable line that ends in what to do.
-
-LineageError
-├── RepositoryError    no such model, or not a model repository
-│   ├── NoModelError   a repository in which there is no model at all
-│   └── BranchMovedError  somebody else committed to a branch of the Hub first
-├── NetworkError       the Hub cannot be reached, or its answer is not one the Hub gives: nothing is known of the model
-├── CheckpointError    files of a model that are there but damaged, hostile or unreadable
-├── RegistryError      a registry file that breaks the schema
-├── SignatureError     not a signature, or two signatures that must not be compared
-├── OptionError        an option out of its range
-├── CardError          a model card that cannot be edited without harm
-└── NothingToCompare   nothing wrong, yet nothing to judge: becomes a verdict with its code
-    ├── NoWeights      no file with weights
-    ├── Ambiguous      several models, or files that loaders read in two ways
-    └── UnlistedClass  no class of the registry
-"""
+"""Every error the library raises on purpose, each message one printable line that ends in what to do."""
 
 import errno
 
@@ -139,7 +123,7 @@ class UnlistedClass(NothingToCompare):
     """The registry lists no class that `config.json` names."""
 
 
-def told(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """Return what went wrong on one printable line, for any exception, to be shown in place of a traceback."""
     if isinstance(error, LineageError):
         return str(error)

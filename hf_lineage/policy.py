@@ -6,9 +6,10 @@ A policy changes what a command returns, and never a verdict: every finding stay
 from __future__ import annotations
 
 import datetime
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -138,7 +139,8 @@ def parse(text: str, source: str) -> Policy:
         line = safe_yaml.line(error)
         where = f", line {line}" if line else ""
         raise OptionError(f"{source}{where}: {safe_yaml.problem(error)}; correct it") from None
-    return Policy(source=source, **_read(content, TOP, source))
+    values = _read(content, TOP, source)
+    return Policy(source=source, **{FIELDS.get(key, key): value for key, value in values.items()})
 
 
 def _accepted(value: Any, where: str) -> tuple[Waiver, ...]:
@@ -149,18 +151,18 @@ def _accepted(value: Any, where: str) -> tuple[Waiver, ...]:
         at = f"{where}, entry {number}"
         fields = _read(entry, ENTRY, at)
         if missing := [key for key in NEEDED if key not in fields]:
-            raise OptionError(f"{at} has no {_spelled(missing[0])}; each names {', '.join(map(_spelled, NEEDED))}")
+            raise OptionError(f"{at} has no {missing[0]}; each names {', '.join(NEEDED)}")
         waivers.append(Waiver(**fields))
     return tuple(waivers)
 
 
-def _read(content: Any, keys: Mapping[str, tuple[str, Reader]], where: str) -> dict[str, Any]:
-    """Return the values of a mapping by the fields that they are for; OptionError for a key that nothing reads."""
+def _read(content: Any, keys: Mapping[str, Reader], where: str) -> dict[str, Any]:
+    """Return the values of a mapping, as they are read; OptionError for a key that nothing reads."""
     if not isinstance(content, dict):
         raise OptionError(f"{where} must hold keys and values; its keys are {', '.join(keys)}; correct it")
     if unknown := [key for key in content if key not in keys]:
         raise OptionError(f"{where}: unknown key {printable(unknown[0], 60)}; the keys are {', '.join(keys)}")
-    return {keys[key][0]: keys[key][1](value, f"{where}: {key}") for key, value in content.items()}
+    return {key: keys[key](value, f"{where}: {key}") for key, value in content.items()}
 
 
 def _text(value: Any, where: str) -> str:
@@ -172,8 +174,7 @@ def _text(value: Any, where: str) -> str:
 def _code(value: Any, where: str) -> Code:
     word = value.lower() if isinstance(value, str) else ""
     if word not in ACCEPTABLE:
-        shown = printable(value, 60)
-        raise OptionError(f"{where} must be one of {', '.join(ACCEPTABLE)}, not {shown}")
+        raise OptionError(f"{where} must be one of {', '.join(ACCEPTABLE)}, not {printable(value, 60)}")
     return ACCEPTABLE[word]
 
 
@@ -207,29 +208,23 @@ def _relations(value: Any, where: str) -> tuple[str, ...]:
     return tuple(_one_of(RELATIONS)(word, where) for word in words)
 
 
-TOP = {
-    "accepted": ("accepted", _accepted),
-    "relation": ("relations", _relations),
-    "require": ("requires", _one_of((EXECUTED, STRICT))),
-    "own-code": ("own_code", _one_of((ACCEPTED, REFUSED))),
-    "undeclared-parent": ("undeclared_parent", _one_of((ACCEPTED, REFUSED))),
-    "fail-on": ("fail_on", _one_of(FAIL_ON)),
+TOP: dict[str, Reader] = {
+    "accepted": _accepted,
+    "relation": _relations,
+    "require": _one_of((EXECUTED, STRICT)),
+    "own-code": _one_of((ACCEPTED, REFUSED)),
+    "undeclared-parent": _one_of((ACCEPTED, REFUSED)),
+    "fail-on": _one_of(FAIL_ON),
 }
-"""Key of a file -> the field that it is for, and what reads it."""
-ENTRY = {
-    "base": ("base", _text),
-    "code": ("code", _code),
-    "reason": ("reason", _text),
-    "expires": ("expires", _day),
-    "model": ("model", _model),
-    "part": ("part", _text),
+"""Key of a file -> what reads its value."""
+FIELDS = {
+    **{"relation": "relations", "require": "requires", "own-code": "own_code"},
+    **{"undeclared-parent": "undeclared_parent", "fail-on": "fail_on"},
 }
-"""The same of one finding that is accepted."""
-NEEDED = ("base", "code", "reason", "expires")
-
-
-def _spelled(field: str) -> str:
-    return next(key for key, (name, _) in ENTRY.items() if name == field)
+"""Key of a file -> field of a Policy, where that has another name."""
+NEEDED: dict[str, Reader] = {"base": _text, "code": _code, "reason": _text, "expires": _day}
+ENTRY = NEEDED | {"model": _model, "part": _text}
+"""The same of one finding that is accepted, and what each of them names."""
 
 
 def _refuse_twice(text: str) -> None:
@@ -237,36 +232,24 @@ def _refuse_twice(text: str) -> None:
 
     Anchors, aliases and tags are refused for the same reason.
     """
-    open_keys: list[_Keys] = []
+    collections: list[tuple[set[str], Iterator[bool]]] = []
+    """The keys so far of each collection that is open, and whether its next value is a key: never in a list."""
     for event in safe_yaml.events(text):
         if getattr(event, "anchor", None) or getattr(event, "tag", None):
             raise _problem("anchors, aliases and tags are not allowed here", event)
         if isinstance(event, yaml.CollectionEndEvent):
-            open_keys.pop()
+            collections.pop()
         elif isinstance(event, yaml.NodeEvent):
             value = getattr(event, "value", None)
-            if open_keys and open_keys[-1].has(value):
-                raise _problem(f"the key {printable(value, 60)} is here twice", event)
+            if collections:
+                keys, is_key = collections[-1]
+                if next(is_key) and value is not None:
+                    if value in keys:
+                        raise _problem(f"the key {printable(value, 60)} is here twice", event)
+                    keys.add(value)
             if isinstance(event, yaml.CollectionStartEvent):
-                open_keys.append(_Keys(isinstance(event, yaml.MappingStartEvent)))
-
-
-@dataclass
-class _Keys:
-    """The keys of a mapping so far, in which every other value is a key; of a list there are none."""
-
-    mapping: bool
-    values: int = 0
-    seen: set[str] = field(default_factory=set)
-
-    def has(self, value: str | None) -> bool:
-        """Take the next value, and return whether it is a key that was there before."""
-        self.values += 1
-        if not self.mapping or self.values % 2 == 0 or value is None:
-            return False
-        twice = value in self.seen
-        self.seen.add(value)
-        return twice
+                is_mapping = isinstance(event, yaml.MappingStartEvent)
+                collections.append((set(), itertools.cycle((is_mapping, False))))
 
 
 def _problem(what: str, event: Any) -> yaml.MarkedYAMLError:

@@ -1,7 +1,6 @@
 """The house: a test file for every module, small files, short functions, and a listing that fits on a page."""
 
 import ast
-import graphlib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -36,10 +35,6 @@ def modules():
     return sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
 
 
-def own_test(module):
-    return ROOT / "tests" / module.parent / f"test_{module.stem}.py"
-
-
 def functions(file):
     """Name and number of lines of every function of a file, without its decorators, which list options of a command."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -48,7 +43,8 @@ def functions(file):
 
 
 def test_every_module_has_a_test_file_of_its_own_name_or_a_reason():
-    missing = {str(module) for module in modules() if not own_test(module).exists()}
+    tests = {module: ROOT / "tests" / module.parent / f"test_{module.stem}.py" for module in modules()}
+    missing = {str(module) for module, test in tests.items() if not test.exists()}
     assert missing - ELSEWHERE.keys() == set(), "write their tests, or say in ELSEWHERE where they are"
     assert ELSEWHERE.keys() - missing == set(), "take these out of ELSEWHERE: they have tests, or are gone"
 
@@ -77,34 +73,26 @@ def test_no_function_is_longer_than_a_screen():
 
 def opens(node):
     """Whether a call opens or writes a file by itself."""
-    if isinstance(node.func, ast.Name):
-        return node.func.id == "open"
-    if not isinstance(node.func, ast.Attribute):
-        return False
-    first = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
-    by_path = node.func.attr == "open" and isinstance(first, str) and set(first) <= set("rwxabt+")
-    by_system = isinstance(node.func.value, ast.Name) and node.func.value.id == "os"
-    of_system = node.func.attr in {"open", "fdopen", "rename", "replace"}
-    return by_path or (by_system and of_system) or node.func.attr in {"write_bytes", "write_text"}
+    match node.func:
+        case ast.Name(id="open") | ast.Attribute(attr="write_bytes" | "write_text"):
+            return True
+        case ast.Attribute(value=ast.Name(id="os"), attr="open" | "fdopen" | "rename" | "replace"):
+            return True
+        case ast.Attribute(attr="open"):
+            mode = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+            return isinstance(mode, str) and set(mode) <= set("rwxabt+")
+    return False
 
 
 def test_files_are_written_and_read_in_one_place_each():
     """There it is settled, once, that no link is written through and no pipe is waited for."""
     found = {
-        module.as_posix()
-        for module in (path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
-        for node in ast.walk(ast.parse((PACKAGE / module).read_text("utf-8")))
+        file.relative_to(PACKAGE).as_posix()
+        for file in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
         if isinstance(node, ast.Call) and opens(node)
     }
     assert found == OPENING.keys()
-
-
-def dotted(path):
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {dotted(path): path for path in PACKAGE.rglob("*.py")}
 
 
 def test_the_listing_of_each_folder_fits_on_a_page():
@@ -116,20 +104,6 @@ def test_the_listing_of_each_folder_fits_on_a_page():
 
 def test_the_package_has_few_files():
     assert len(list(PACKAGE.rglob("*.py"))) <= MOST_FILES
-
-
-def imported(path):
-    """Yield what a file imports of the package when it is imported itself, in no function and not for types."""
-    for node in ast.parse(path.read_text("utf-8")).body:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hf_lineage"):
-            for alias in node.names:
-                whole = f"{node.module}.{alias.name}"
-                yield whole if whole in MODULES else node.module
-
-
-def test_there_is_no_circle_of_imports():
-    graph = {module: set(imported(path)) for module, path in MODULES.items()}
-    assert len(list(graphlib.TopologicalSorter(graph).static_order())) >= len(MODULES)
 
 
 def test_modules_are_imported_by_their_own_names():

@@ -66,13 +66,6 @@ def test_anything_else_is_refused_by_the_name_of_the_option(written, message):
     assert str(error.value) == message
 
 
-def test_a_long_value_is_cut_and_stays_on_one_line():
-    with pytest.raises(OptionError) as error:
-        Options(alpha="\n" * 10**4)
-    assert len(str(error.value)) < 200
-    assert "\n" not in str(error.value)
-
-
 BEGAN = datetime.datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
 
 
@@ -93,7 +86,3 @@ def test_a_time_that_is_none_is_an_error(monkeypatch, epoch):
 def test_it_is_told_in_utc_wherever_it_was_measured():
     assert stamp(BEGAN) == "2026-01-02T01:04:05Z"
     assert in_words(BEGAN) == "2 January 2026, 01:04 UTC"
-
-
-def test_a_year_has_four_digits_for_programs():
-    assert stamp(datetime.datetime(1, 1, 1, tzinfo=datetime.UTC)) == "0001-01-01T00:00:00Z"

@@ -93,6 +93,15 @@ def front_matter(lines: Sequence[str]) -> tuple[int, int] | None:
     return None if last is None else (first + 1, last)
 
 
+def metadata_in(text: str) -> str | None:
+    """Return the YAML at the top of a card, empty if there is none; None if it never ends."""
+    _, lines = parted(text)
+    span = front_matter(lines)
+    if span is None:
+        return None if opens(lines) else ""
+    return "\n".join(line.rstrip() for line in lines[slice(*span)])
+
+
 def _section(lines: Sequence[str]) -> tuple[int, int] | None:
     """Return the range of lines of the marked section, with both markers; None if there is no marker."""
     if not any(_MARKER.search(line) for line in lines):
@@ -170,9 +179,7 @@ def stated(source: object) -> str:
         return ""
     try:
         text = replace(source, subfolder="").read_head(CARD, LARGEST_METADATA) or ""
-        _, lines = parted(text)
-        start, stop = front_matter(lines) or (0, 0)
-        metadata = safe_yaml.load("\n".join(line.rstrip() for line in lines[start:stop]))
+        metadata = safe_yaml.load(metadata_in(text) or "")
     except (LineageError, OSError, yaml.YAMLError):
         return ""
     licence, *more = (_text(metadata.get(key)) for key in KEYS) if isinstance(metadata, Mapping) else ("",)

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from hf_lineage.claims.card import front_matter, opens, parted
+from hf_lineage.claims.card import metadata_in
 from hf_lineage.claims.merges import MergeRecipe, parents_in, recipe_in, recipe_in_card
 from hf_lineage.claims.names import PATH, WORD, Name, at_revisions, bases_of_adapter, names_in, relation_in, tagged
 from hf_lineage.errors import CheckpointError
@@ -211,14 +211,11 @@ def _front_matter(repo: RepoRef) -> dict[str, Any]:
     text = repo.read_head(CARD, LARGEST) or ""
     if "\0" in text:
         raise CheckpointError(f"{repo}: {CARD} is not UTF-8 text; save it as UTF-8, or name the base with --base")
-    _, lines = parted(text)
-    start, stop = front_matter(lines) or (0, 0)
-    if not stop and opens(lines):
-        raise CheckpointError(
-            f"{repo}: the metadata at the top of {CARD} has no line of --- at its end within {LARGEST >> 20} MiB; add "
-            "one"
-        )
-    return _yaml(repo, CARD, "\n".join(line.rstrip() for line in lines[start:stop]))
+    metadata = metadata_in(text)
+    if metadata is None:
+        end = f"has no line of --- at its end within {LARGEST >> 20} MiB; add one"
+        raise CheckpointError(f"{repo}: the metadata at the top of {CARD} {end}")
+    return _yaml(repo, CARD, metadata)
 
 
 def _yaml(repo: RepoRef, file: str, text: str | None) -> dict[str, Any]:

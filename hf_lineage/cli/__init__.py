@@ -12,14 +12,13 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import click
 
 from hf_lineage import __version__
 from hf_lineage.cli.options import EPILOG, QUIET, error_values, exit_code_of, with_examples
-from hf_lineage.errors import OptionError, printable, told
+from hf_lineage.errors import OptionError, format_error, printable
 from hf_lineage.options import moment, now
 
 STREAMS = {"stdin": ("r", os.O_RDONLY), "stdout": ("w", os.O_RDONLY), "stderr": ("w", os.O_WRONLY)}
@@ -63,15 +62,10 @@ def refuse_unusable_variables() -> None:
     raise OptionError(f"{ENDPOINT} must be the address of a Hub such as https://huggingface.co, not {shown!r}")
 
 
-@dataclass
-class _Asked:
-    """The options that all commands have."""
-
-    debug: bool = False
-
-
 def _debug(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    context.ensure_object(_Asked).debug |= wanted
+    """Take note that tracebacks are wanted, before or after the name of the command."""
+    common = context.ensure_object(dict)
+    common["debug"] = common.get("debug", False) or wanted
 
 
 DEBUG = click.option(
@@ -144,12 +138,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     No error ends with 1, which means UNRELATED.
     """
-    asked, words = _Asked(), list(sys.argv[1:] if arguments is None else arguments)
+    common, words = dict[str, bool](), list(sys.argv[1:] if arguments is None else arguments)
     try:
         fill_closed_streams()
-        return int(cli.main(arguments, prog_name="hf-lineage", standalone_mode=False, obj=asked) or 0)
+        return int(cli.main(arguments, prog_name="hf-lineage", standalone_mode=False, obj=common) or 0)
     except BaseException as error:  # a panic of a library that is written in Rust is no Exception
-        if asked.debug:
+        if common.get("debug"):
             with contextlib.suppress(OSError, ValueError):
                 traceback.print_exc()
         return _failed(error, words)
@@ -165,13 +159,13 @@ def _failed(error: BaseException, words: Sequence[str]) -> int:
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
             error.show()
         elif not isinstance(error, SystemExit):  # so click leaves where nobody reads standard output any more
-            click.echo(f"hf-lineage: {printable(_told(error))}", err=True)
+            click.echo(f"hf-lineage: {printable(_message(error))}", err=True)
             if "--format=json" in words or ("--format", "json") in itertools.pairwise(words):
-                click.echo(json.dumps(error_values(error, _told(error))))
+                click.echo(json.dumps(error_values(error, _message(error))))
     return exit_code_of(error)
 
 
-def _told(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """Return the words for an error."""
     if isinstance(error, click.MissingParameter):  # whose choices stand on lines of their own
         return f"{' '.join(error.format_message().split())} (--help shows the usage)"
@@ -183,7 +177,7 @@ def _told(error: BaseException) -> str:
         return "standard output is closed, so the result cannot be printed; leave it open, or name a file with -o"
     if isinstance(error, UnicodeEncodeError):
         return f"a name or the report cannot be encoded as {error.encoding}; try PYTHONIOENCODING=utf-8"
-    return told(error)
+    return format_error(error)
 
 
 def _flush() -> None:

@@ -19,7 +19,6 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
 
 from hf_lineage import __version__
 from hf_lineage.checking.report import FILE, OWN
@@ -27,7 +26,7 @@ from hf_lineage.errors import LineageError, OptionError, printable
 from hf_lineage.evidence.criteria import FAIL_ON
 from hf_lineage.files.paths import is_file, open_regular
 from hf_lineage.hub.repo import RepoRef, hub_name
-from hf_lineage.report import Format, names, renderer
+from hf_lineage.report import names, renderer
 from hf_lineage.signature.values import Signature
 from hf_lineage.source.locate import locate, named
 
@@ -116,9 +115,7 @@ NO_POLICY = "none"
 """The input policy that has no policy count."""
 TAKEN = ("--base", "--format", "--output", "-o", "--policy", "--fail-on", "--run", "--quiet", "-q")
 """Options of the command that the action sets itself."""
-Card = Literal["never", "write", "pull-request"]
-Word = TypeVar("Word", bound=str)
-CARDS: tuple[Card, ...] = ("never", "write", "pull-request")
+CARDS = ("never", "write", "pull-request")
 
 
 @dataclass(frozen=True)
@@ -128,12 +125,13 @@ class Inputs:
     model: str
     """Name on the Hub with its revision, or a folder of the checkout as a path."""
     bases: tuple[str, ...]
-    formats: Mapping[str, Format]
+    formats: tuple[str, ...]
     fail_on: str
     """Result that fails the step; empty if the policy says it, or nobody does."""
     policy: str
     """Value of --policy for the command; empty for none."""
-    card: Card
+    card: str
+    """One of CARDS."""
     run: bool
     token: str
     cache: Path
@@ -154,7 +152,7 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
     return Inputs(
         model=_model(given),
         bases=tuple(_words(given.get("BASE", ""))),
-        formats={name: renderer(_one_of(name, "formats", names())) for name in _words(given.get("FORMATS", ""))},
+        formats=_formats(given.get("FORMATS", "")),
         fail_on=_one_of(given["FAIL_ON"], "fail-on", FAIL_ON) if given.get("FAIL_ON") else "",
         policy=_policy(given, environ),
         card=_one_of(given.get("ANNOTATE") or "never", "annotate", CARDS),
@@ -197,11 +195,18 @@ def _policy(given: Mapping[str, str], environ: Mapping[str, str]) -> str:
     return "" if asked == NO_POLICY else asked
 
 
-def _one_of(asked: str, name: str, allowed: Sequence[Word]) -> Word:
-    chosen = next((word for word in allowed if word == asked), None)
-    if chosen is None:
-        raise OptionError(f"the input {name} must be one of {', '.join(allowed)}, not {printable(asked, 100)}")
+def _formats(text: str) -> tuple[str, ...]:
+    """Return the formats of reports; OptionError as well where a package is missing that one of them needs."""
+    chosen = tuple(_one_of(word, "formats", names()) for word in _words(text))
+    for name in chosen:
+        renderer(name)
     return chosen
+
+
+def _one_of(word: str, name: str, allowed: Sequence[str]) -> str:
+    if word not in allowed:
+        raise OptionError(f"the input {name} must be one of {', '.join(allowed)}, not {printable(word, 100)}")
+    return word
 
 
 def _words(text: str) -> list[str]:

@@ -24,7 +24,7 @@ from hf_lineage.cli.options import (
     write,
 )
 from hf_lineage.cli.output import FAILS, POLICY, REPORT, Delivery, policy_of, under
-from hf_lineage.errors import OptionError, printable, told
+from hf_lineage.errors import OptionError, format_error, printable
 
 if TYPE_CHECKING:
     from hf_lineage.checking.report import Report
@@ -50,21 +50,16 @@ def check_several(
         raise OptionError(f"{only_one or f'--format {form}'} is about one model; check each model by itself")
     codes, lines, rows, remarks = [ExitCode.VERIFIED], list[str](), list[tuple[str, ...]](), list[str]()
     for name, outcome in _each(models, check):
-        if isinstance(outcome, Exception):
-            codes.append(ExitCode(exit_code_of(outcome)))
-        else:
-            codes.append(outcome.status)
-        if form == "json":
-            lines.append(_as_line(name, outcome))
-            if output is None:
-                click.echo(lines.pop())
-        else:
+        codes.append(ExitCode(exit_code_of(outcome)) if isinstance(outcome, Exception) else outcome.status)
+        if form == "text":
             rows += _rows(name, outcome)
             remarks += _remarks(name, outcome)
-    if form == "text":
-        write(_text(rows, remarks), output, coloured=True)
-    elif output is not None:
-        write("".join(f"{line}\n" for line in lines), output)
+        elif output is None:
+            click.echo(_as_line(name, outcome))
+        else:
+            lines.append(f"{_as_line(name, outcome)}\n")
+    if form == "text" or output is not None:
+        write(_text(rows, remarks) if form == "text" else "".join(lines), output, coloured=form == "text")
     return int(max(codes, key=SEVERITY.index))
 
 
@@ -83,7 +78,7 @@ def _each(models: Sequence[str], check: Callable[[str], Report]) -> Iterator[tup
 
 def _as_line(name: str, outcome: Report | Exception) -> str:
     if isinstance(outcome, Exception):
-        return dumps({"model": printable(name, 200), **error_values(outcome, told(outcome))})
+        return dumps({"model": printable(name, 200), **error_values(outcome, format_error(outcome))})
     return dumps(outcome.to_dict())
 
 
@@ -106,7 +101,7 @@ def _remarks(name: str, outcome: Report | Exception) -> Iterator[str]:
 
     shown = printable(name, 200)
     if isinstance(outcome, Exception):
-        why = told(outcome)
+        why = format_error(outcome)
         yield why if why.startswith((shown, shown.removeprefix("./"))) else f"{shown}: {why}"
         return
     yield from (f"{shown}: {sentence}" for sentence in state_first(outcome))

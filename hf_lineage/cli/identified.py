@@ -40,25 +40,6 @@ def untested(group: Group) -> str:
     return f"{', '.join(map(named, group.near[:SHOWN]))}{more} {verbs} not tested"
 
 
-def reason(judged: Judged, against: Against | None) -> str:
-    """Return why there is nothing more to say of one, with the command that tests a folder; empty if there is."""
-    model = judged.group.entry.model
-    tests = f"; `{against(model)}` tests it" if against and judged.verdict.reason == FOLDER else ""
-    return f"{printable(judged.verdict.reason)}{tests}"
-
-
-def values(judged: Judged) -> dict[str, Any]:
-    """Return the model that was tested, those near it and the verdict, as plain values."""
-    return {
-        "model": judged.group.entry.model,
-        "commit": judged.group.entry.commit,
-        "near": [{"model": other.model, "commit": other.commit} for other in judged.group.near],
-        "verdict": judged.verdict.word,
-        "code": judged.verdict.code,
-        "reason": judged.verdict.reason,
-    }
-
-
 BASES_SCHEMA_VERSION = 1
 BASES_COLUMNS = ("Known model", "Near it", "p", "Verdict")
 
@@ -99,7 +80,8 @@ def _base_sentences(result: AdapterBases, against: Against | None) -> Iterator[s
             others = f"; {near}" if near else ""
             yield f"Made with {name} or with a near relative of it; the trace does not say which one{others}"
         elif one.verdict.reason:
-            yield f"{name}: {reason(one, against)}"
+            tests = f"; `{against(one.group.entry.model)}` tests it" if against and one.verdict.reason == FOLDER else ""
+            yield f"{name}: {printable(one.verdict.reason)}{tests}"
     wide = " or ".join(map(str, result.width))
     tested = sum(one.tested for one in result.tested)
     left = result.untested + sum(one.left for one in result.tested)
@@ -129,7 +111,20 @@ def _base_values(result: AdapterBases) -> dict[str, Any]:
         "fitting": result.fitting,
         "untested": result.untested + sum(one.left for one in result.tested),
         "of": result.of,
-        "tested": [{**values(one), "p_value_adjusted": _p_value(result, one)} for one in result.tested],
+        "tested": [_tested_values(result, one) for one in result.tested],
+    }
+
+
+def _tested_values(result: AdapterBases, one: Judged) -> dict[str, Any]:
+    """Return the model that was tested, those near it and the verdict."""
+    return {
+        "model": one.group.entry.model,
+        "commit": one.group.entry.commit,
+        "near": [{"model": other.model, "commit": other.commit} for other in one.group.near],
+        "verdict": one.verdict.word,
+        "code": one.verdict.code,
+        "reason": one.verdict.reason,
+        "p_value_adjusted": _p_value(result, one),
     }
 
 

@@ -32,6 +32,7 @@ from hf_lineage.errors import NothingToCompare, printable
 
 if TYPE_CHECKING:
     from hf_lineage.hub.repo import RepoRef
+    from hf_lineage.index.build import Outcome
     from hf_lineage.index.store import Catalogue
     from hf_lineage.signature.values import Signature
     from hf_lineage.source.contents import Adapters
@@ -106,14 +107,24 @@ def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, 
         raise click.UsageError("name a MODEL, or an account with --author")
     options, catalogue = make_options(**values), Catalogue(folder or default_folder())
     everything = every(models, authors)
-    failed, results = False, build_index(everything, catalogue, options)
-    for _ in progress("Adding")(everything):
+    counted = _shown(build_index(everything, catalogue, options), everything, "Adding", "already in the index")
+    return ERROR if counted["failed"] else 0
+
+
+def _shown(results: Iterator[Outcome], models: Sequence[str], doing: str, known: str = "") -> Counter[str]:
+    """Print what became of each model, `known` of one that was there, and return how many were of each kind."""
+    counted: Counter[str] = Counter()
+    for _ in progress(doing)(models):
         added = next(results)
-        failed |= bool(added.problem)
-        outcome = added.problem or ("added" if added.records else "already in the index")
-        shown = printable(added.model, 200)
-        click.echo(printable(outcome) if added.problem else f"{shown}: {outcome}", err=bool(added.problem))
-    return ERROR if failed else 0
+        counted["failed" if added.problem else "added" if added.records else "known"] += 1
+        outcome = "added" if added.records else known
+        if added.problem:
+            click.echo(printable(added.problem), err=True)
+        elif outcome:
+            click.echo(f"{printable(added.model, 200)}: {outcome}")
+    for _ in results:  # joins what was written, after the last model
+        pass
+    return counted
 
 
 @index.command(epilog=REMOVING)
@@ -211,12 +222,6 @@ def _of_adapter(source: RepoRef, adapters: Adapters, catalogue: Catalogue, optio
     return BASES_FORMATS, (results, against), any(one.related for result in results for one in result.tested)
 
 
-def tell(notes: Iterable[str]) -> None:
-    """Write notes to standard error, a line each."""
-    for note in notes:
-        click.echo(printable(note), err=True)
-
-
 def progress(doing: str) -> Callable[[Sequence[Item]], Iterable[Item]]:
     """Return what shows, on a terminal, how many models are done."""
 
@@ -274,16 +279,7 @@ def build(models: TextIO, engine: str, workers: int, rate: float | None, folder:
     names = listed(models.read(LARGEST_LIST + 1))
     options, catalogue = make_options(**values), Catalogue(folder or default_folder())
     results = build_index(names, catalogue, options, ENGINES[engine], Work(workers, rate), compact=True)
-    counted: Counter[str] = Counter()
-    for _ in progress("Building")(names):
-        added = next(results)
-        counted["failed" if added.problem else "added" if added.records else "known"] += 1
-        if added.problem:
-            click.echo(printable(added.problem), err=True)
-        elif added.records:
-            click.echo(f"{printable(added.model, 200)}: added")
-    for _ in results:  # joins what was written, after the last model
-        pass
+    counted = _shown(results, names, "Building")
     click.echo(f"{counted['added']} added, {counted['known']} already there, {counted['failed']} could not be read")
     return ERROR if counted["failed"] else 0
 
@@ -317,7 +313,8 @@ def tree(models: tuple[str, ...], authors: tuple[str, ...], index: str | None, *
         catalogue = opened(index)
         gathered = together(gathered, indexed(catalogue, options.paths[0]))
         remark(catalogue.notes)
-    tell(gathered.problems)
+    for problem in gathered.problems:
+        click.echo(printable(problem), err=True)
     path = options.paths[0]
     drawn = grow(gathered.members, path, tree_criteria(path), gathered.seen, gathered.blend)
     result.write(WRITERS, drawn)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,34 +96,24 @@ EPILOG = with_examples(
 )
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Options that say what is to be written, and where."""
-
-    write: bool
-    pull_request: bool
-    bases: tuple[str, ...]
-
-    def refuse(self) -> None:
-        """Raise UsageError for options that contradict each other."""
-        if self.write and self.pull_request:
-            raise click.UsageError("give --write or --pull-request, not both")
-
-    @property
-    def target(self) -> Target:
-        """The place to which the card goes."""
-        return "write" if self.write else "pull-request" if self.pull_request else "preview"
-
-
 @click.command(epilog=EPILOG)
 @click.argument("model", type=MODEL)
 @click.option("--write", is_flag=True, help="Write into the folder, or commit to the branch on the Hub.")
 @click.option("--pull-request", is_flag=True, help="Open a pull request on the Hub, or update your open one.")
 @with_options(BASES, *settings(), REPORTS, POLICY)
-def annotate(model: str, outputs: Reports, policy: str | None, **values: Any) -> int:
+def annotate(
+    model: str,
+    write: bool,
+    pull_request: bool,
+    bases: tuple[str, ...],
+    outputs: Reports,
+    policy: str | None,
+    **values: Any,
+) -> int:
     """Write what `check` finds into the card of MODEL; without --write or --pull-request, show what would change."""
-    asked = take(Asked, values)
-    asked.refuse()
+    if write and pull_request:
+        raise click.UsageError("give --write or --pull-request, not both")
+    target: Target = "write" if write else "pull-request" if pull_request else "preview"
     from hf_lineage.annotate import TARGETS
     from hf_lineage.annotate import annotate as annotate_model
     from hf_lineage.source.locate import located
@@ -132,8 +121,8 @@ def annotate(model: str, outputs: Reports, policy: str | None, **values: Any) ->
     ready(*(form for form, _ in outputs))
     options = make_options(**values)
     governed = policy_of(policy, None, lambda: located(model, options))
-    annotated = annotate_model(model, asked.bases, options, asked.target)
+    annotated = annotate_model(model, bases, options, target)
     write_reports(under(annotated.report, governed), outputs)
-    done = TARGETS[asked.target](annotated)
+    done = TARGETS[target](annotated)
     click.echo(f"{annotated.verdicts}{done}")
     return 0

@@ -43,11 +43,9 @@ class ModelName(click.ParamType):  # type: ignore[type-arg]  # no generic before
 MODEL = ModelName()
 
 
-def format_option(*names: str) -> Callable[[Command], Command]:
-    """Return the option for the format of a result that is no report of claims, text by default."""
-    return click.option(
-        "--format", "form", type=click.Choice(names), default="text", show_default=True, help="Format of the result."
-    )
+def format_option(*names: str, text: str = "Format of the result.") -> Callable[[Command], Command]:
+    """Return the option for the format of a result, text by default."""
+    return click.option("--format", "form", type=click.Choice(names), default="text", show_default=True, help=text)
 
 
 def path_option(name: str, metavar: str, text: str, **more: Any) -> Callable[[Command], Command]:
@@ -121,19 +119,15 @@ def _silenced(context: click.Context, _option: click.Parameter, wanted: bool) ->
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+    from hf_lineage.hub.client import without_bars
 
-    threshold, shown = logging.root.manager.disable, not are_progress_bars_disabled()
+    threshold = logging.root.manager.disable
     logging.disable(logging.WARNING)
-    if shown:
-        disable_progress_bars()
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
+        with without_bars(), contextlib.redirect_stdout(io.StringIO()):
             yield
     finally:
         logging.disable(threshold)
-        if shown:
-            enable_progress_bars()
 
 
 def remark(notes: Iterable[str]) -> None:

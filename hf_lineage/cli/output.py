@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hf_lineage.cli.options import take, writable, write
+from hf_lineage.cli.options import format_option, take, writable, write
 from hf_lineage.errors import NothingToCompare, OptionError, printable
 from hf_lineage.evidence.criteria import FAIL_ON
-from hf_lineage.report import FORMATS, OF_SEVERAL, names
+from hf_lineage.report import FORMATS, OF_SEVERAL, names, renderer, write_report
 
 if TYPE_CHECKING:
     from hf_lineage.checking.report import Report
@@ -47,8 +47,6 @@ def policy_of(policy: str | None, fail_on: str | None, locate: Callable[[], Repo
 
 def under(report: Report, policy: Policy | None) -> Report:
     """Return the report under a policy as it is today (UTC)."""
-    if policy is None:
-        return report.without_policy()
     from hf_lineage.checking.report import under as apply_policy
 
     return apply_policy(report, policy, datetime.now(UTC).date())
@@ -56,56 +54,47 @@ def under(report: Report, policy: Policy | None) -> Report:
 
 Reports = tuple[tuple[str, Path], ...]
 """Formats, each with the file that it goes to; that of --format is empty."""
-FORMAT = click.option(
-    "--format",
-    "form",
-    type=click.Choice(names()),
-    default="text",
-    show_default=True,
-    help="Format of the report; html is a single page.",
-)
 
 
 def _outputs(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> Reports:
-    """Return the formats with their files; a file that cannot be written is refused at once."""
-    pairs = [(form, Path(file)) for form, file in map(_split, wanted)]
+    """Return the formats with their files; a file that cannot be written is refused at once.
+
+    One file may take what is printed otherwise, where a report is printed.
+    """
+    pairs = tuple((form, Path(file)) for form, file in map(_split, wanted))
     for _, file in pairs:
         writable(context, option, file)
-    if sum(not form for form, _ in pairs) > 1:
-        raise click.BadParameter(f"one file takes the report; write FORMAT=FILE, with one of {', '.join(names())}")
-    return tuple(pairs)
+    bare, formats = [file for form, file in pairs if not form], ", ".join(names())
+    if bare and option.metavar == ALWAYS:
+        raise click.BadParameter(f"{str(bare[0])!r} is not FORMAT=FILE; the formats are {formats}")
+    if bare[1:]:
+        raise click.BadParameter(f"one file takes the report; write FORMAT=FILE, with one of {formats}")
+    return pairs
 
 
 def _split(text: str) -> tuple[str, str]:
     form, equals, file = text.partition("=")
+    formats = ", ".join(names())
     if not equals or not set("/\\").isdisjoint(form):
         return "", text
     if form not in FORMATS or not file:
-        raise click.BadParameter(
-            f"{text!r} is not FORMAT=FILE; the formats are {', '.join(names())}; or write ./{text}"
-        )
+        raise click.BadParameter(f"{text!r} is not FORMAT=FILE; the formats are {formats}; or write ./{text}")
     return form, file
 
 
-def _formatted(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> Reports:
-    """Return the formats with their files, where there is no report to standard output that a file could take."""
-    pairs = _outputs(context, option, wanted)
-    if bare := next((file for form, file in pairs if not form), None):
-        raise click.BadParameter(f"{str(bare)!r} is not FORMAT=FILE; the formats are {', '.join(names())}")
-    return pairs
-
-
+ALWAYS = "FORMAT=FILE"
+"""Metavar of the option where the format is always named."""
 REPORTS = click.option(
     "-o",
     "--output",
     "outputs",
     multiple=True,
-    callback=_formatted,
-    metavar="FORMAT=FILE",
+    callback=_outputs,
+    metavar=ALWAYS,
     help="Write the report to FILE in this format; repeatable.",
 )
 REPORT = (
-    FORMAT,
+    format_option(*names(), text="Format of the report; html is a single page."),
     click.option(
         "-o",
         "--output",
@@ -125,16 +114,12 @@ REPORT = (
 
 def ready(*forms: str) -> None:
     """Raise OptionError where a package is missing that one of these formats needs, before anything is read."""
-    from hf_lineage.report import renderer
-
     for form in forms:
         renderer(form)
 
 
 def write_reports(report: Report, reports: Reports) -> None:
     """Write a report into each of these files, in the format beside it; a line says where one has nothing to say."""
-    from hf_lineage.report import write_report
-
     for form, file in reports:
         try:
             write_report(report, form, file)
@@ -181,8 +166,6 @@ class Delivery:
 
     def deliver(self, report: Report) -> int:
         """Write the report everywhere and return its exit code, or what a policy makes of it."""
-        from hf_lineage.report import renderer
-
         write_reports(report, self.reports)
         write(renderer(self.form)(report, self.explain), self.output, coloured=self.form == "text")
         return int(report.status)

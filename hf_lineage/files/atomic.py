@@ -56,13 +56,6 @@ class Folder:
         """Return the status of a file, or of the link that has its name."""
         return os.stat(self.named(name), dir_fd=self.descriptor, follow_symlinks=False)
 
-    def permissions(self, name: str) -> int | None:
-        """Return the permissions of a regular file; None where there is none."""
-        with contextlib.suppress(FileNotFoundError):
-            mode = self.status(name).st_mode
-            return stat.S_IMODE(mode) if stat.S_ISREG(mode) else None
-        return None
-
     def remove(self, name: str) -> None:
         """Remove a file, or a link."""
         os.unlink(self.named(name), dir_fd=self.descriptor)
@@ -76,7 +69,7 @@ class Folder:
 
 
 def write_atomically(file: Path, content: bytes, permissions: int | None = None) -> None:
-    """Replace a file by new content in one step, so that no reader sees half of it and no crash leaves half of it.
+    """Replace a file by new content in one step.
 
     Whatever has the name of the file is replaced, unless it is a folder. An existing file keeps its permissions unless
     others are given. Raise SignatureError if it cannot be written.
@@ -135,7 +128,10 @@ def _replace(folder: Folder, name: str, content: bytes, permissions: int | None 
     """
     _tidy(folder)
     temporary, at = f"{TEMPORARY}{secrets.token_hex(8)}", folder.descriptor
-    permissions = folder.permissions(name) if permissions is None else permissions
+    if permissions is None:
+        with contextlib.suppress(FileNotFoundError):
+            mode = folder.status(name).st_mode
+            permissions = stat.S_IMODE(mode) if stat.S_ISREG(mode) else None
     place = folder.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:
         with os.fdopen(place, "w+b") as stream:  # closed before: Windows renames no open file

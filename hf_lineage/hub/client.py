@@ -131,6 +131,21 @@ def progress() -> type[Any]:
     return Progress
 
 
+@contextlib.contextmanager
+def without_bars(silent: bool = True) -> Iterator[None]:
+    """Let the client show no progress meanwhile, where that is wanted."""
+    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    silenced = silent and not are_progress_bars_disabled()
+    if silenced:
+        disable_progress_bars()
+    try:
+        yield
+    finally:
+        if silenced:
+            enable_progress_bars()
+
+
 def listing(name: str, commit: str | None) -> list[str]:
     """Return the names of all files of a Hub repository; raise as `snapshot` does.
 

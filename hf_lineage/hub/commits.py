@@ -5,11 +5,10 @@ A repository is one of a model, unless another kind is named.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 DATASET = "dataset"
 """The kind of a repository of data."""
-MOST_ASKED = 500
-"""Files that one request asks about."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +50,6 @@ def tree(name: str, commit: str, folder: str | None = None, kind: str | None = N
     return client.ask(name, listed)
 
 
-def existing(name: str, commit: str, files: Sequence[str], kind: str | None = None) -> Mapping[str, Entry]:
-    """Return those of these files that a repository has at a commit; raise as `client.snapshot` does."""
-    from huggingface_hub import HfApi, RepoFile
-
-    def some(names: list[str]) -> dict[str, Entry]:
-        entries = HfApi().get_paths_info(name, names, revision=commit, repo_type=kind)
-        return dict(_entry(entry) for entry in entries if isinstance(entry, RepoFile))
-
-    there: dict[str, Entry] = {}
-    for start in range(0, len(files), MOST_ASKED):
-        there |= client.ask(name, functools.partial(some, list(files[start : start + MOST_ASKED])))
-    return there
-
-
 def _entry(file: Any) -> tuple[str, Entry]:
     return client.text(file.path), Entry(int(file.size), client.text(file.lfs.sha256 if file.lfs else file.blob_id))
 
@@ -83,15 +66,20 @@ def fetched(name: str, commit: str, file: str, kind: str | None = None, largest:
 
     Raise RepositoryError for one of more than `largest` bytes, before it is downloaded.
     """
-    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+    from huggingface_hub import HfApi, RepoFile, hf_hub_download, try_to_load_from_cache
 
     where: dict[str, Any] = {"revision": commit, "repo_type": kind}
+
+    def sizes() -> list[int]:
+        entries = HfApi().get_paths_info(name, [file], **where)
+        return [_entry(entry)[1].size for entry in entries if isinstance(entry, RepoFile)]
+
     if largest is not None and not isinstance(try_to_load_from_cache(name, file, **where), str):
-        there = existing(name, commit, [file], kind)
-        if file not in there:
+        size = next(iter(client.ask(name, sizes)), None)
+        if size is None:
             raise RepositoryError(f"{name} has no {file} at commit {commit}; name another revision")
-        if there[file].size > largest:
-            raise RepositoryError(f"{name}: {file} has {there[file].size} bytes, and at most {largest} are read")
+        if size > largest:
+            raise RepositoryError(f"{name}: {file} has {size} bytes, and at most {largest} are read")
     return Path(client.ask(name, lambda: hf_hub_download(name, file, tqdm_class=client.progress(), **where)))
 
 
@@ -171,27 +159,12 @@ def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **w
     operations = [CommitOperationAdd(path, content) for path, content in files.items()]
 
     def send() -> str:
-        with warnings.catch_warnings(), _bars_for_terminals():
+        with warnings.catch_warnings(), client.without_bars(not sys.stderr.isatty()):
             warnings.simplefilter("ignore")  # the Hub's advice on metadata that this commit does not change
             done = HfApi().create_commit(name, operations, commit_message=message, parent_commit=parent, **where)
         return str(done.pr_url or done.commit_url)
 
     return client.send(name, send)
-
-
-@contextlib.contextmanager
-def _bars_for_terminals() -> Iterator[None]:
-    """Let the client show the progress of an upload on a terminal only."""
-    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
-
-    silenced = not sys.stderr.isatty() and not are_progress_bars_disabled()
-    if silenced:
-        disable_progress_bars()
-    try:
-        yield
-    finally:
-        if silenced:
-            enable_progress_bars()
 
 
 def propose(name: str, title: str, description: str, parent: str, changes: Callable[[str], Mapping[str, bytes]]) -> str:

@@ -1,4 +1,4 @@
-"""Translation: which error of this package stands for an error of the Hub's client, in one table.
+"""Translation: which error of this package stands for an error of the Hub's client, by the kind of request.
 
 It imports the client, so it is imported only where a request is made.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Literal
 from urllib.request import getproxies
 
@@ -18,136 +17,18 @@ from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # its own
 from hf_lineage.errors import BranchMovedError, LineageError, NetworkError, RepositoryError
 
 Request = Literal["reading", "listing", "writing"]
-ANSWERED = (errors.HfHubHTTPError, httpx.HTTPStatusError)
-"""Errors that have an answer of the Hub, and so a status."""
-UNREACHABLE = (OSError, httpx.HTTPError)
 MALFORMED = (
     *(AssertionError, AttributeError, LookupError, OverflowError, TypeError, ValueError, RecursionError),
     errors.FileMetadataError,
 )
 """Errors that the client raises for an answer that is no JSON, lacks a key or header, or has values of another type."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """Errors of the client, of some statuses alone if any are named, and the error that stands for them."""
-
-    errors: type[Exception] | tuple[type[Exception], ...]
-    stands: type[LineageError]
-    message: str
-    """With the fields of `_fields`."""
-    statuses: Collection[int] = ()
-    because_of: type[Exception] | None = None
-    """If named: the error was raised because of one of this type."""
-
-    def holds(self, error: Exception) -> bool:
-        """Return whether this row is about an error."""
-        return (
-            isinstance(error, self.errors)
-            and (not self.statuses or _status(error) in self.statuses)
-            and (self.because_of is None or isinstance(error.__cause__, self.because_of))
-        )
-
-
-EITHER = (
-    Row(
-        errors.OIDCError,
-        NetworkError,
-        "{name}: the token for HF_OIDC_RESOURCE cannot be obtained ({reason}); give the job `permissions: id-token: "
-        "write`, make it a trusted publisher on the Hub, or unset HF_OIDC_RESOURCE",
-    ),
-    Row(errors.HFValidationError, RepositoryError, "{name} cannot be read from the Hub ({reason}); check its name"),
-    Row(
-        (httpx.InvalidURL, httpx.UnsupportedProtocol),
-        NetworkError,
-        "{name}: the Hub has no valid address ({reason}); check HF_ENDPOINT",
-    ),
-    Row(
-        MALFORMED,
-        NetworkError,
-        "{name}: this answer did not come from a Hub ({kind}: {reason}); check HF_ENDPOINT and proxies, or run again "
-        "later",
-    ),
-)
-READING = (
-    Row(
-        errors.OfflineModeIsEnabled,
-        RepositoryError,
-        "{name} is not in the cache, or not completely, and HF_HUB_OFFLINE forbids requests; unset it, or download "
-        "the model",
-    ),
-    Row(errors.GatedRepoError, RepositoryError, "{name} is gated: request access on its page{gate}"),
-    Row(
-        errors.RevisionNotFoundError,
-        RepositoryError,
-        "{name} has no such revision on the Hub; check the part after the @",
-    ),
-    Row(
-        errors.RepositoryNotFoundError,
-        RepositoryError,
-        "{name} is not on the Hub, or is private; check the name, or {private}",
-    ),
-    Row(
-        ANSWERED,
-        RepositoryError,
-        "{name}: the Hub does not accept the token ({reason}); log in again, or correct HF_TOKEN",
-        statuses={401},
-    ),
-    Row(
-        ANSWERED,
-        NetworkError,
-        "{name} cannot be fetched from the Hub{route} ({reason}); check the connection and try again",
-        statuses={408, 429, *range(500, 600)},
-    ),
-    Row(ANSWERED, RepositoryError, "{name} cannot be read from the Hub ({reason}); check its name"),
-    *EITHER,
-    Row(
-        UNREACHABLE,
-        NetworkError,
-        "{name} cannot be fetched from the Hub{route} ({reason}); check the connection and try again",
-    ),
-)
-LISTING = (
-    Row(
-        errors.OfflineModeIsEnabled,
-        RepositoryError,
-        "{name} cannot be found on the Hub, because HF_HUB_OFFLINE forbids requests; unset it",
-    ),
-    *READING[1:],
-)
-WRITING = (
-    Row(
-        errors.OfflineModeIsEnabled,
-        RepositoryError,
-        "{name}: nothing can be written, because HF_HUB_OFFLINE forbids requests; unset it",
-    ),
-    Row(
-        errors.LocalTokenNotFoundError,
-        RepositoryError,
-        "{name}: writing needs an account; run `hf auth login` or set HF_TOKEN",
-    ),
-    Row(ANSWERED, BranchMovedError, "{name}: the branch changed during the check; run again", statuses={412}),
-    Row(
-        ANSWERED,
-        RepositoryError,
-        "{name}: the Hub refuses the change ({status}): the branch does not exist, pull requests are disabled, or "
-        "the account may not write there; check the permissions of HF_TOKEN",
-        statuses={401, 403, 404},
-    ),
-    Row(ANSWERED, NetworkError, "{name}: the Hub answers {status}{route} ({reason}); run again later"),
-    Row(
-        ValueError,
-        RepositoryError,
-        "{name}: the Hub refuses README.md: {details}; correct it and run again",
-        because_of=errors.BadRequestError,
-    ),
-    *EITHER,
-    # The client raises this for every upload that fails.
-    Row(RuntimeError, NetworkError, "{name}: the upload failed ({cause}); run again"),
-    Row(UNREACHABLE, NetworkError, "{name}: the Hub cannot be reached{route} ({reason}); run again"),
-)
-TABLE: Mapping[Request, tuple[Row, ...]] = {"reading": READING, "listing": LISTING, "writing": WRITING}
-"""For each kind of request its rows, of which the first that holds decides."""
+OFFLINE: dict[Request, str] = {
+    "reading": "is not in the cache, or not completely, and HF_HUB_OFFLINE forbids requests; unset it, or download "
+    "the model",
+    "listing": "cannot be found on the Hub, because HF_HUB_OFFLINE forbids requests; unset it",
+    "writing": "nothing can be written, because HF_HUB_OFFLINE forbids requests; unset it",
+}
+"""Sentence about a repository where no request is allowed, without its name at the beginning."""
 
 
 @contextlib.contextmanager
@@ -158,32 +39,96 @@ def translated(name: str, request: Request) -> Iterator[None]:
     except LineageError:
         raise
     except Exception as error:
+        of_request = _of_writing if request == "writing" else _of_reading
         meant = cause(error)
-        for row in TABLE[request]:
-            if row.holds(meant):
-                raise row.stands(row.message.format_map(_fields(name, meant))) from None
+        if isinstance(meant, errors.OfflineModeIsEnabled):
+            colon = ":" if request == "writing" else ""
+            raise RepositoryError(f"{name}{colon} {OFFLINE[request]}") from None
+        if (found := of_request(name, meant)) is not None:
+            raise found from None
         raise
+
+
+def _of_reading(name: str, error: Exception) -> LineageError | None:
+    """Return the error that stands for one of a request that reads; None for what is none of the client's."""
+    reason = first_line(error)
+    unfetched = f"{name} cannot be fetched from the Hub{route()} ({reason}); check the connection and try again"
+    match error:
+        case errors.GatedRepoError():
+            gate = "; the account of your token has no access" if _has_token() else " and set HF_TOKEN"
+            return RepositoryError(f"{name} is gated: request access on its page{gate}")
+        case errors.RevisionNotFoundError():
+            return RepositoryError(f"{name} has no such revision on the Hub; check the part after the @")
+        case errors.RepositoryNotFoundError():
+            return RepositoryError(f"{name} is not on the Hub, or is private; check the name, or {access()}")
+    match _status(error):
+        case 401:
+            what = "log in again, or correct HF_TOKEN"
+            return RepositoryError(f"{name}: the Hub does not accept the token ({reason}); {what}")
+        case int(status) if status in {408, 429} or status >= 500:
+            return NetworkError(unfetched)
+        case int():
+            return RepositoryError(f"{name} cannot be read from the Hub ({reason}); check its name")
+    unreachable = isinstance(error, OSError | httpx.HTTPError)
+    return _of_either(name, error) or (NetworkError(unfetched) if unreachable else None)
+
+
+def _of_writing(name: str, error: Exception) -> LineageError | None:
+    """Return the same of a request that writes."""
+    reason = first_line(error)
+    if isinstance(error, errors.LocalTokenNotFoundError):
+        return RepositoryError(f"{name}: writing needs an account; run `hf auth login` or set HF_TOKEN")
+    match _status(error):
+        case 412:
+            return BranchMovedError(f"{name}: the branch changed during the check; run again")
+        case 401 | 403 | 404 as status:
+            return RepositoryError(
+                f"{name}: the Hub refuses the change ({status}): the branch does not exist, pull requests are "
+                "disabled, or the account may not write there; check the permissions of HF_TOKEN"
+            )
+        case int(status):
+            return NetworkError(f"{name}: the Hub answers {status}{route()} ({reason}); run again later")
+    if isinstance(error, ValueError) and isinstance(error.__cause__, errors.BadRequestError):
+        details = " ".join(str(error).split())
+        return RepositoryError(f"{name}: the Hub refuses README.md: {details}; correct it and run again")
+    if (found := _of_either(name, error)) is not None:
+        return found
+    match error:
+        case RuntimeError():  # the client raises this for every upload that fails
+            return NetworkError(f"{name}: the upload failed ({first_line(error.__cause__ or error)}); run again")
+        case OSError() | httpx.HTTPError():
+            return NetworkError(f"{name}: the Hub cannot be reached{route()} ({reason}); run again")
+    return None
+
+
+def _of_either(name: str, error: Exception) -> LineageError | None:
+    """Return the same of any request."""
+    reason, kind = first_line(error), type(error).__name__
+    match error:
+        case errors.OIDCError():
+            return NetworkError(
+                f"{name}: the token for HF_OIDC_RESOURCE cannot be obtained ({reason}); give the job `permissions: "
+                "id-token: write`, make it a trusted publisher on the Hub, or unset HF_OIDC_RESOURCE"
+            )
+        case errors.HFValidationError():
+            return RepositoryError(f"{name} cannot be read from the Hub ({reason}); check its name")
+        case httpx.InvalidURL() | httpx.UnsupportedProtocol():
+            return NetworkError(f"{name}: the Hub has no valid address ({reason}); check HF_ENDPOINT")
+    if isinstance(error, MALFORMED):
+        what = "check HF_ENDPOINT and proxies, or run again later"
+        return NetworkError(f"{name}: this answer did not come from a Hub ({kind}: {reason}); {what}")
+    return None
+
+
+def _status(error: Exception) -> int | None:
+    """Return the status of the Hub's answer; None for an error without one."""
+    return error.response.status_code if isinstance(error, errors.HfHubHTTPError | httpx.HTTPStatusError) else None
 
 
 def cause(error: Exception) -> Exception:
     """Return the error because of which the client searched its cache instead; else the error itself."""
     instead = isinstance(error, errors.LocalEntryNotFoundError) and isinstance(error.__cause__, Exception)
     return error.__cause__ if instead else error  # type: ignore[return-value]
-
-
-def _fields(name: str, error: Exception) -> dict[str, object]:
-    """Return the values that a message about an error may be filled with, by the name of the field."""
-    return {
-        "name": name,
-        "route": route(),
-        "gate": "; the account of your token has no access" if _has_token() else " and set HF_TOKEN",
-        "private": access(),
-        "status": _status(error),
-        "kind": type(error).__name__,
-        "reason": first_line(error),
-        "cause": first_line(error.__cause__ or error),
-        "details": " ".join(str(error).split()),
-    }
 
 
 def access() -> str:
@@ -204,10 +149,6 @@ def route() -> str:
     other = [f"HF_ENDPOINT {endpoint}"] if constants.ENDPOINT != constants._HF_DEFAULT_ENDPOINT else []
     proxies = [f"{scheme.upper()}_PROXY" for scheme in ("http", "https", "all") if scheme in getproxies()]
     return f" by {' and '.join((*other, *proxies))}" if other or proxies else ""
-
-
-def _status(error: Exception) -> int | None:
-    return getattr(getattr(error, "response", None), "status_code", None)
 
 
 def first_line(error: BaseException) -> str:

@@ -51,7 +51,7 @@ def files_at(name: str | None, commit: str | None) -> str | None:
     return f"{HUB}/{quote(plain)}/tree/{commit}"
 
 
-def held(local_hub: Path, name: str | None, revision: str | None) -> Path | None:
+def folder_of(local_hub: Path, name: str | None, revision: str | None) -> Path | None:
     """Return the folder in a local hub that the name of a model means; None if there is none.
 
     Raise RepositoryError for what is no local hub, for a revision, which it does not have, and for a link out of it.
@@ -303,7 +303,7 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
     Raise RepositoryError if there is no such repository, OptionError where a cache lies in such a folder.
     """
     name, revision = named.group("name", "revision") if (named := HUB_NAME.fullmatch(model)) else (None, None)
-    if local_hub is not None and (folder := held(local_hub, name, revision)):
+    if local_hub is not None and (folder := folder_of(local_hub, name, revision)):
         return RepoRef(model, folder)
     if folders and is_folder(model):
         refuse_within(Path(model))

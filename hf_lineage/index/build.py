@@ -15,7 +15,7 @@ from pathlib import Path
 from hf_lineage.checking.merge import read_beside
 from hf_lineage.checking.relation import derived
 from hf_lineage.claims.sources import read_claims
-from hf_lineage.errors import LineageError, OptionError, printable, told
+from hf_lineage.errors import LineageError, OptionError, format_error, printable
 from hf_lineage.evidence.blend import Blend, blend_of
 from hf_lineage.evidence.relation import Derivation
 from hf_lineage.evidence.verdict import Verdict
@@ -114,7 +114,7 @@ def read(job: Job) -> Outcome:
     try:
         return Outcome(job.model, tuple(_records(job)))
     except Exception as error:  # an error of one model must not end the run of a million
-        return Outcome(job.model, problem=told(error))
+        return Outcome(job.model, problem=format_error(error))
 
 
 def _records(job: Job) -> list[store.Record]:

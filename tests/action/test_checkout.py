@@ -7,8 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
-from importlib import metadata
 
 import pytest
 import yaml
@@ -177,21 +175,3 @@ class TestPins:
 
     def test_where_models_are_run_everything_else_is_the_same(self):
         assert self.read("action").items() <= self.read("action-run").items()
-
-    def test_everything_that_the_package_needs_is_there_and_torch_only_where_models_are_run(self, name, pins):
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-        lines = [*project["dependencies"], *project["optional-dependencies"]["cyclonedx"], "hatchling"]
-        runs = name == "action-run"
-        lines += project["optional-dependencies"]["run"] if runs else []
-        needed, seen = [Requirement(line).name for line in lines], set()
-        while needed:
-            name = canonicalize_name(needed.pop())
-            if name in seen:
-                continue
-            seen.add(name)
-            for line in metadata.requires(name) or []:
-                requirement = Requirement(line)
-                if requirement.marker is None or requirement.marker.evaluate({"extra": "", "python_version": "3.13"}):
-                    needed.append(requirement.name)
-        assert seen <= pins.keys()
-        assert pins.keys().isdisjoint({"accelerate", "torch"}) != runs

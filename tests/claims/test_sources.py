@@ -154,11 +154,6 @@ def test_a_lora_adapter_without_a_base_declares_nothing(model, value):
     assert declared(model, lora=json.dumps({"base_model_name_or_path": value})) == NOTHING
 
 
-def test_a_lora_adapter_whose_base_is_a_number_cannot_be_followed(model):
-    (claim,) = declared(model, lora='{"base_model_name_or_path": 7}').claims
-    assert (claim.base, claim.problem) == ("int", "base_model must be a model name such as org/model, not int")
-
-
 @pytest.mark.parametrize(("merge", "bases"), TABLES["merges"])
 def test_a_merge_declares_its_parents(model, merge, bases):
     claims = declared(model, merge=merge)
@@ -210,11 +205,6 @@ def test_a_card_that_names_a_path_gives_way_to_a_file_that_names_a_model(model):
     claims = declared(model, card="---\nbase_model: /root/a\n---\n", lora='{"base_model_name_or_path": "org/a"}')
     assert [(claim.base, claim.sources) for claim in claims.claims] == [("org/a", (LORA,))]
     assert claims.notes == (f"README.md declares /root/a, which is left out: {names_module.PATH}",)
-
-
-def test_a_path_that_nothing_else_replaces_is_a_claim_that_cannot_be_followed(model):
-    (claim,) = declared(model, card="---\nbase_model: /root/a\n---\n").claims
-    assert (claim.base, claim.problem) == ("/root/a", names_module.PATH)
 
 
 def test_one_base_under_several_names_is_one_claim(model):

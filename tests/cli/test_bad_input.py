@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.invoking import check, lineage
-from tests.models import WEIGHTS, Trap, edit_json, fine_tuned, spoil, tiny_gpt2, tiny_llama
+from tests.invoking import check
+from tests.models import WEIGHTS, Trap, edit_json, spoil
 
 
 def configure(**changes):
@@ -55,26 +55,6 @@ def test_the_code_of_a_repository_is_never_imported(hub, architecture):
     assert not trap.exists()
 
 
-def test_models_of_another_width_are_compared_unit_by_unit(hub):
-    tiny_llama(hub / "acme/base", width=64)
-    outcome = check(hub)
-    assert (outcome.code, outcome.err) == (1, "")
-    assert outcome.rows[0][-1] == "UNRELATED"
-
-
-def test_models_of_another_width_that_share_no_tokens_are_incompatible(hub):
-    spoil(tiny_llama(hub / "acme/base", width=64), lambda tensors: tensors.pop("model.embed_tokens.weight"))
-    outcome = check(hub)
-    assert (outcome.code, outcome.err) == (3, "")
-    assert outcome.rows == [["acme/base", "-", "-", "-", "UNDECIDED", "incompatible"]]
-    assert "acme/base has 2 layers of width 64, fern/child has 2 of width 32" in outcome.sentences
-
-
-def test_models_of_two_classes_of_one_shape_are_compared(hub):
-    tiny_gpt2(hub / "acme/base", seed=3)
-    assert check(hub).rows[0][-1] == "UNRELATED"
-
-
 def fill(value, layers):
     """Every matrix of these layers holds one value."""
 
@@ -112,10 +92,3 @@ def test_what_is_wrong_along_one_path_is_told_and_the_other_is_judged(hub, path,
     assert "RELATED part" in outcome.sentences
     assert re.search("Along (mlp|value_output), weights in layers 0-1 of the candidate are not fin", outcome.sentences)
     assert [row[-1] for row in check(hub, "--explain").rows if other in row] == ["inherited"]
-
-
-def test_one_layer_of_six_that_is_zero_does_not_hide_the_ancestry(tmp_path):
-    base = tiny_llama(tmp_path / "base", layers=6)
-    child = spoil(fine_tuned(base, tmp_path / "child"), fill(0.0, [3]))
-    outcome = lineage("check", child, "--base", base)
-    assert (outcome.code, outcome.rows[0][-1]) == (0, "inherited")

@@ -115,19 +115,6 @@ def test_no_report_stays_in_memory(hub, monkeypatch):
     assert sizes[-1] - sizes[2] < 4096 * count
 
 
-BASE_judging, CHILD_judging = "acme/base", "fern/child"
-
-
-def test_check_asks_what_is_declared_and_compare_does_not(hub):
-    checked = lineage("check", CHILD_judging, "--local-hub", hub, "--seed", "0")
-    compared = lineage("compare", BASE_judging, CHILD_judging, "--local-hub", hub, "--seed", "0")
-    assert (checked.code, compared.code) == (0, 0)
-    assert (checked.rows[0][0], compared.rows[0][0]) == (BASE_judging, BASE_judging)
-    assert checked.rows[0][-3:] == compared.rows[0][-3:]
-    assert lineage("check", BASE_judging, "--local-hub", hub).code == 3
-    assert lineage("compare", CHILD_judging, BASE_judging, "--local-hub", hub).code == 0
-
-
 LLAMA_PATHS = ["mlp", "mlp_gate", "value_output", "query_key"]
 
 
@@ -138,7 +125,7 @@ def paths(*arguments):
 
 
 def test_all_paths_are_those_that_the_models_have(hub, tmp_path):
-    command = ("check", CHILD_judging, "--local-hub", hub)
+    command = ("check", "fern/child", "--local-hub", hub)
     every = paths(*command, "--paths", "all")
     assert list(every) == LLAMA_PATHS
     assert every == paths(*command, "--paths", ",".join(LLAMA_PATHS))
@@ -159,15 +146,12 @@ def test_all_paths_are_those_that_both_models_have(tmp_path):
     assert list(paths("compare", mlp, model, "--paths", "all")) == LLAMA_PATHS
 
 
-HUB_judging = ("--local-hub", EXAMPLES, "--seed", "0")
-
-
 PAIR = ("compare", "acme/llama-base", "fern/llama-finetune-a")
 
 
 def test_several_models_have_a_row_each_and_one_exit_code(tmp_path):
     page, others = tmp_path / "page.html", ("otter/llama-independent", str(tmp_path / "none"))
-    shown = lineage(*PAIR, *others, *HUB_judging, "-o", f"html={page}", "-o", f"json={tmp_path / 'a.json'}")
+    shown = lineage(*PAIR, *others, *HUB, "-o", f"html={page}", "-o", f"json={tmp_path / 'a.json'}")
     assert (shown.code, shown.out.splitlines()[0]) == (1, "acme/llama-base")
     claims = json.loads((tmp_path / "a.json").read_text())["claims"]
     assert {claim["model"]: claim["verdict"] for claim in claims} == dict(
@@ -175,7 +159,7 @@ def test_several_models_have_a_row_each_and_one_exit_code(tmp_path):
     )
     assert {claim["base"] for claim in claims} == {PAIR[1]}
     for claim in claims[:2]:
-        alone = lineage("compare", claim["base"], claim["model"], *HUB_judging, "--format", "json").out
+        alone = lineage("compare", claim["base"], claim["model"], *HUB, "--format", "json").out
         assert json.loads(alone)["claims"][0]["paths"] == claim["paths"]
     text = page.read_text()
     assert all(name in text for name in (PAIR[2], others[0], "./none"))
@@ -189,7 +173,7 @@ def test_several_models_have_a_row_each_and_one_exit_code(tmp_path):
     ],
 )
 def test_what_is_about_one_model_is_refused_of_several(arguments, message):
-    shown = lineage(*PAIR, "otter/llama-independent", *arguments, *HUB_judging[:2])
+    shown = lineage(*PAIR, "otter/llama-independent", *arguments, *HUB[:2])
     assert (shown.code, message in shown.error) == (2, True)
 
 

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from hf_lineage import LineageError, Options, __version__, check, compare, extract, inspect
-from hf_lineage.cli import cli, refuse_unusable_variables
+from hf_lineage.cli import cli
 from tests.github import ROOT
 from tests.invoking import COMMAND, Outcome, environment, lineage, process, shell
 from tests.models import tiny_llama
@@ -67,12 +67,6 @@ def test_what_is_printed_never_lands_in_a_file_that_took_the_number_of_a_closed_
 def test_a_variable_that_means_nothing_is_one_line_that_names_it(hub, monkeypatch, variable, value, message):
     monkeypatch.setenv(variable, value)
     assert lineage("check", hub / "fern/child", "--local-hub", hub).error == message
-
-
-def test_variables_as_they_should_be_are_accepted(monkeypatch):
-    for name in ("SOURCE_DATE_EPOCH", "HF_HUB_DOWNLOAD_TIMEOUT"):
-        monkeypatch.setenv(name, "60")
-    refuse_unusable_variables()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="it looks otherwise there")

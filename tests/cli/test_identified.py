@@ -13,7 +13,7 @@ from hf_lineage.cli import identified as identification
 from hf_lineage.cli.identified import BASES_FORMATS, untested
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import Code, Verdict
-from hf_lineage.index.adapter_bases import FOLDER, AdapterBases, Group, Judged
+from hf_lineage.index.adapter_bases import AdapterBases, Group, Judged
 from hf_lineage.index.identify import identify
 from hf_lineage.index.nearest import weighed
 from hf_lineage.index.shard import Entry
@@ -40,13 +40,6 @@ def test_a_table_of_eighty_columns_names_the_nearest_first(merge):
     assert lines[0] == "fern/llama-merge-a-b"
     assert lines[4].split()[0] in ("fern/llama-finetune-a", "fern/llama-finetune-b")
     assert "reverse. Weights do not tell which came first" in " ".join(" ".join(lines).split())
-
-
-def test_where_nobody_lies_between_two_models_it_says_so(merge):
-    alone = replace(merge, related=(merge.ancestor,))
-    shown = " ".join(identification.text([alone]).split())
-    assert f"Nearest known relative: acme/llama-base (distance {merge.ancestor.distance:.3f})" in shown
-    assert "No other known model lies between it and acme/llama-base" in shown
 
 
 def test_the_nearest_is_the_one_at_the_least_distance_whatever_comes_first(merge):
@@ -126,25 +119,6 @@ def bases(name="org/base", near=2, observed=4.0):
 
 def words(*results):
     return " ".join(BASES_FORMATS["text"](results, None).split())
-
-
-def test_a_base_is_told_with_those_near_it():
-    shown = words(bases())
-    assert "Made with org/base or with a near relative of it; the trace does not say which one; near/0, near/1" in shown
-    assert "x/org/base: org/base is gone" in shown
-    assert "9 of 20 models in the index have a stream 96 wide, as the adapter needs" in shown
-    assert "each for those near it: 1; not tested: 4 (--top); p is corrected for 2" in shown
-
-
-def test_folders_of_an_index_were_not_tested_and_each_has_the_command_that_tests_it():
-    folders = (Judged(Group(entry("./base"), (entry("./ft"),)), Row(CLAIM, Verdict(Code.UNSUPPORTED, FOLDER))),)
-    result = replace(bases(), tested=folders, untested=0)
-    shown = " ".join(BASES_FORMATS["text"]([result], "hf-lineage check ./lora --base {}".format).split())
-    assert (
-        "hf-lineage never opens folders that an index names; `hf-lineage check ./lora --base ./base` tests it" in shown
-    )
-    assert "each for those near it: 0; not tested: 2 No base was found: a model that was not tested may be it" in shown
-    assert json.loads(BASES_FORMATS["json"]([result], None))["adapters"][0]["untested"] == 2
 
 
 def test_nobody_is_told_to_have_trained_on_a_base_of_which_a_weak_trace_shows():

@@ -58,28 +58,18 @@ def with_adapter(model):
     return model
 
 
-def commands(base, child, output):
-    """Every command that reads weights."""
-    return {
-        "check": ["check", child, "--local-hub", child.parents[1]],
-        "compare": ["compare", base, child],
-        "extract": ["extract", child, "-o", output],
-        "inspect": ["inspect", child],
-        "annotate": ["annotate", child, "--write", "--local-hub", child.parents[1]],
-    }
-
-
 @pytest.mark.few(1)
-@pytest.mark.parametrize("command", ["check", "annotate"])
-def test_a_command_that_reads_weights_imports_none_of_the_three(models, tmp_path, command):
-    base, child = models
+@pytest.mark.parametrize(("command", "code"), [("check", 3), ("annotate", 0)])
+def test_a_command_that_reads_weights_imports_none_of_the_three(models, command, code):
+    _, child = models
     with_adapter(child)
-    assert imported(*commands(base, child, tmp_path / "child.sig")[command]) == (3 if command == "check" else 0, [])
+    assert imported(command, child, "--local-hub", child.parents[1]) == (code, [])
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(("command", "options"), [("check", ()), ("compare", ("--paths", "all")), ("inspect", ())])
-def test_a_computer_with_a_gpu_and_without_the_three_works_on_its_cpu(models, tmp_path, command, options):
+@pytest.mark.parametrize("command", ["check", "compare", "inspect"])
+def test_a_computer_with_a_gpu_and_without_the_three_works_on_its_cpu(models, tmp_path, command):
+    base, child = models
     (tmp_path / "driver").touch()
-    arguments = commands(*models, tmp_path / "child.sig")[command]
-    assert imported(*arguments, *options, drivers=tmp_path / "driver", program=ABSENT) == (0, [])
+    arguments = {"check": ["--local-hub", child.parents[1]], "compare": [base, "--paths", "all"], "inspect": []}
+    assert imported(command, child, *arguments[command], drivers=tmp_path / "driver", program=ABSENT) == (0, [])

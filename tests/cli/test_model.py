@@ -33,10 +33,6 @@ class TestExtract:
         monkeypatch.chdir(hub / MODEL)
         assert lineage("extract", ".").out == "base.lineage.safetensors\n"
 
-    def test_the_file_that_is_named_is_the_only_one(self, hub, here):
-        assert lineage("extract", MODEL, "--local-hub", hub, "-o", "x.sig").out == "x.sig\n"
-        assert files(here) == ["x.sig"]
-
     def test_a_failure_leaves_no_file(self, hub, here):
         assert "each once, not nose" in lineage("extract", MODEL, "--local-hub", hub, "--paths", "nose").error
         assert "no/model" in lineage("extract", "no/model", "--local-hub", hub).error

@@ -27,8 +27,11 @@ from hf_lineage.errors import RegistryError
 from hf_lineage.index.tree import Tree
 from tests import hostile
 from tests.pages import HOSTILE
+from tests.report.conftest import checker, window
 from tests.report.trees import tree
 from tests.whole import WAYS, assert_names_are_text, assert_whole
+
+__all__ = ["checker", "window"]
 
 PAIRED = Pairing(
     scores=np.array([[0.9, 0.1, 0.0], [0.1, 0.6, 0.2], [0.0, 0.2, 0.3]]),
@@ -66,15 +69,6 @@ def test_a_path_has_its_pairing_or_the_reason_why_it_has_none():
     assert "query_key: keys are shared by all heads" in inspection_text(INSPECTION).splitlines()
 
 
-def test_a_long_reason_takes_no_room_from_the_table():
-    reason = "no two layers have matrices of equal shapes, so there is nothing to pair, and more of the same"
-    text = inspection_text(replace(INSPECTION, pairings={"mlp": PAIRED, "query_key": reason}))
-    rows = [line.split() for line in text.splitlines()]
-    assert ["mlp", "100%", "1.00", "33%"] in rows
-    assert f"query_key: {reason}" in " ".join(text.split())
-    assert max(map(len, text.splitlines())) <= 80
-
-
 def test_every_layer_is_named_by_its_number_in_the_model_with_its_sign():
     lines = inspection_text(INSPECTION).splitlines()
     assert "mlp: trace concentration of the plain product, s = |tr M| / ‖M‖" in lines
@@ -83,16 +77,6 @@ def test_every_layer_is_named_by_its_number_in_the_model_with_its_sign():
     assert (rows[0][2], rows[1][2]) == ("+", "-")
     assert rows[2][2] not in ("+", "-")
     assert [len(row[-1]) for row in rows] == sorted((len(row[-1]) for row in rows), reverse=True)
-
-
-def test_an_empty_model_divides_nothing_by_zero():
-    assert "branches take 0% of 0.0 MB" in inspection_text(replace(INSPECTION, bytes_read=0, bytes_stored=0))
-
-
-def test_tensors_of_unknown_purpose_are_named_where_there_are_any():
-    assert "unknown purpose" not in inspection_text(INSPECTION)
-    text = inspection_text(replace(INSPECTION, unclaimed=("a.weight", "b.weight")))
-    assert "Tensors of unknown purpose, not read: a.weight, b.weight" in text
 
 
 @pytest.mark.parametrize("name", hostile.NAMES)
@@ -124,12 +108,6 @@ class TestRegistry:
         assert text.startswith("llama\n")
         assert "down: mlp.down_proj" in text
         assert not {"null", "[]", "{}"} & set(text.split())
-
-    def test_json_of_one_class_is_part_of_that_of_all(self):
-        everything, one = (json.loads(registry_json(name)) for name in (None, "LlamaForCausalLM"))
-        assert len(everything) == len(factorizations())
-        assert one
-        assert all(chosen in everything for chosen in one)
 
     @pytest.mark.parametrize("show", [registry_text, registry_json])
     def test_a_class_that_is_not_there_says_how_to_add_it(self, show):

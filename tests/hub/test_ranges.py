@@ -12,11 +12,10 @@ from hf_lineage.checkpoint import remote
 from hf_lineage.checkpoint.remote import Ranged, RemoteCheckpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
-from hf_lineage.errors import CheckpointError
 from hf_lineage.hub import ranges
 from hf_lineage.hub.ranges import Downloads, RangedFile
 from hf_lineage.hub.repo import resolve
-from tests.models import WEIGHTS, raw_safetensors, tiny_llama
+from tests.models import WEIGHTS, tiny_llama
 from tests.properties import cases
 
 FILE = Path("there.safetensors")
@@ -141,11 +140,3 @@ def test_what_is_fetched_is_counted(opened):
     file.fetch(0, 100)
     file.fetch(50, 50)
     assert (file._downloads.requests - before, file._downloads.downloaded) == (1, 100)
-
-
-def test_a_file_that_was_replaced_meanwhile_is_an_error(opened):
-    file, real = opened
-    file.fetch(0, 10)
-    raw_safetensors(real, b"{}", b"other")
-    with pytest.raises(CheckpointError, match="changed after it was opened, because the branch moved; run again"):
-        file.fetch(10, 20)

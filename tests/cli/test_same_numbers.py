@@ -48,22 +48,3 @@ def test_the_command_says_them_by_an_index_and_by_bases_that_are_named(hub, expe
         assert json.loads(asked(hub, *how, "--format", "json").out)["blend"] == expected
         assert SENTENCE in asked(hub, *how).sentences
     assert [round(one["share"], 3) for one in expected["parents"]] == [0.43, 0.57]
-
-
-@pytest.mark.long
-def test_so_does_the_action(hub, expected, room, step):
-    code, put_out, _ = step(
-        model=MODEL, base=f"{BASE} {B}", options=f"--local-hub {hub}", formats="json", fail_on="undeclared-parent"
-    )
-    (report,) = room.glob("hf-lineage-*/lineage.json")
-    assert (code, put_out["verdict"], put_out["code"]) == (3, "UNDECIDED", "undeclared")
-    assert json.loads(report.read_text("utf-8"))["blend"] == expected
-    assert SENTENCE in " ".join((room / "STEP_SUMMARY").read_text("utf-8").replace("\\", "").split())
-
-
-@pytest.mark.long
-def test_annotate_writes_them_into_the_card(hub, tmp_path):
-    shutil.copytree(hub / MODEL, tmp_path / "rio")
-    lineage("annotate", tmp_path / "rio", "--write", "--local-hub", hub, "--base", BASE, "--base", B)
-    written = " ".join((tmp_path / "rio/README.md").read_text("utf-8").replace("\\", "").split())
-    assert "57% (± 0.1) of " in written
