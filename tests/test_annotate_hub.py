@@ -2,7 +2,9 @@
 
 import pytest
 
+from hf_lineage import Options
 from hf_lineage import annotate as annotate_module
+from hf_lineage.errors import RepositoryError
 from tests.invoking import lineage
 from tests.models import family
 from tests.server.commits import Commits
@@ -80,6 +82,20 @@ class TestPullRequest:
         server.proposals[0]["status"] = "merged"
         assert propose().out == "acme/base: VERIFIED inherited\nAlready up to date; nothing was written.\n"
 
+    def test_one_that_moves_meanwhile_is_noticed(self, server, monkeypatch):
+        propose()
+        result = annotate_module.annotate(CHILD, options=Options(alpha=0.001), target="pull-request")
+        found_files = annotate_module._files
+
+        def move(repo):
+            files = found_files(repo)
+            server.push(CHILD, "refs/pr/1", {CARD: b"Edited meanwhile.\n"})
+            return files
+
+        monkeypatch.setattr(annotate_module, "_files", move)
+        with pytest.raises(RepositoryError, match="the branch changed during the check; run again"):
+            annotate_module.propose(result)
+
     def test_it_is_made_against_the_main_branch_alone(self, server, tmp_path):
         server.hub.publish(CHILD, tmp_path / CHILD, revision="v2")
         error = annotate("--pull-request", model=f"{CHILD}@v2").error
@@ -122,3 +138,22 @@ class TestWrite:
         assert (
             "names a commit, which cannot change; name a branch" in annotate("--write", model=f"{CHILD}@{commit}").error
         )
+
+    @pytest.mark.parametrize(
+        ("trouble", "message"),
+        [
+            (
+                {"refusal": 403},
+                "the Hub refuses the change (403): the branch does not exist, pull requests are disabled",
+            ),
+            ({"refusal": 500}, "the Hub answers 500 by HF_ENDPOINT http"),
+            (
+                {"invalid": '"base_model" is odd'},
+                'the Hub refuses README.md: Invalid metadata in README.md. - "base_model"',
+            ),
+        ],
+    )
+    def test_a_refusal_is_one_line(self, server, trouble, message):
+        vars(server).update(trouble)
+        assert f"{CHILD}: {message}" in annotate("--write").error
+        assert server.made == []

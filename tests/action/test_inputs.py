@@ -256,6 +256,10 @@ def test_they_mean_what_action_yml_says():
     assert inputs.options == ("--accept", "part", "--strict")
 
 
+def test_the_action_has_twelve_inputs_and_six_outputs():
+    assert (len(action_yml()["inputs"]), len(action_yml()["outputs"])) == (12, 6)
+
+
 def test_every_input_reaches_the_check_as_a_variable_of_its_own():
     (check,) = (step for step in action_yml()["runs"]["steps"] if step.get("id") == "check")
     given = {value for name, value in check["env"].items() if name.startswith("LINEAGE_")}

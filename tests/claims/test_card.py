@@ -149,6 +149,9 @@ def test_random_cards_keep_their_bytes_or_are_refused(seed):
     assert accepted > 50
 
 
+BODIES = st.lists(st.text("abc 12.|\u00e9", max_size=12), max_size=5).map("\n".join)
+
+
 @cases(150)
 @given(st.one_of(st.binary(max_size=60), ANY_TEXT.map(lambda text: text.encode("utf-8", errors="surrogatepass"))))
 def test_bytes_become_text_and_the_same_bytes_again_or_are_refused(content):
@@ -158,6 +161,19 @@ def test_bytes_become_text_and_the_same_bytes_again_or_are_refused(content):
         assert b"\0" in content or content[:2] in (b"\xff\xfe", b"\xfe\xff")
     else:
         assert card.written(text) == content
+
+
+@cases(150)
+@given(ANY_TEXT.filter(lambda text: "hf-lineage" not in text), BODIES, BODIES)
+def test_another_body_changes_what_stands_between_the_markers_and_nothing_else(text, body, other):
+    text = text.replace("\0", "").encode("utf-8", errors="ignore").decode()
+    once, again = (card.with_section(text, each) for each in (body, other))
+    assert card.with_section(once, body) == once
+    assert card.with_section(once, other) == again
+    outside = [(new[: new.index(card.BEGIN)], new[new.index(card.END) :]) for new in (once, again)]
+    assert outside[0] == outside[1]
+    before, after = outside[0][0], outside[0][1].removeprefix(card.END)
+    assert any(text == before[: len(before) - gap] + after[end:] for gap in range(3) for end in range(5))
 
 
 @pytest.fixture

@@ -140,3 +140,11 @@ def test_what_is_fetched_is_counted(opened):
     file.fetch(0, 100)
     file.fetch(50, 50)
     assert (file._downloads.requests - before, file._downloads.downloaded) == (1, 100)
+
+
+def test_a_file_that_was_replaced_meanwhile_is_an_error(opened):
+    file, real = opened
+    file.fetch(0, 10)
+    raw_safetensors(real, b"{}", b"other")
+    with pytest.raises(CheckpointError, match="changed after it was opened, because the branch moved; run again"):
+        file.fetch(10, 20)

@@ -11,6 +11,10 @@ def model(tmp_path):
     return RepoRef("org/model", tmp_path)
 
 
+def test_a_folder_is_itself(tmp_path):
+    assert resolve(str(tmp_path)) == RepoRef(str(tmp_path), tmp_path)
+
+
 def test_a_local_hub_is_looked_into_before_anything_else(tmp_path, monkeypatch):
     (tmp_path / "hub/org/model").mkdir(parents=True)
     (tmp_path / "org/model").mkdir(parents=True)
@@ -103,13 +107,31 @@ def test_json_that_is_none_says_why(model, content, message):
     assert str(error.value).startswith(f"org/model: {message}")
 
 
-def test_what_is_too_large_is_refused_before_it_is_parsed(model):
-    model.path("config.json").write_bytes(b"{" + b" " * (2**24 - 2) + b"}")
-    assert model.config() == {}
-    with model.path("config.json").open("ab") as stream:
+@pytest.mark.parametrize(
+    ("file", "read", "largest"),
+    [
+        ("config.json", lambda model: model.config(), 16),
+        ("index.json", lambda model: model.read_json("index.json"), 64),
+    ],
+    ids=["a config", "any other file"],
+)
+def test_what_is_too_large_is_refused_before_it_is_parsed(model, file, read, largest):
+    size = largest * 2**20
+    model.path(file).write_bytes(b"{" + b" " * (size - 2) + b"}")
+    assert read(model) == {}
+    with model.path(file).open("ab") as stream:
         stream.write(b"{")
-    with pytest.raises(CheckpointError, match=r"org/model: config\.json is larger than 16 MiB; shorten it"):
-        RepoRef("org/model", model.folder).config()
+    with pytest.raises(CheckpointError) as error:
+        read(RepoRef("org/model", model.folder))
+    assert str(error.value) == f"org/model: {file} is larger than {largest} MiB; shorten it"
+
+
+def test_the_index_of_a_very_large_model_is_read(model):
+    entries = ",".join(
+        f'"model.layers.{n}.mlp.experts.0.down_proj.weight": "model-0.safetensors"' for n in range(150_000)
+    )
+    model.path("index.json").write_text(f'{{"weight_map": {{{entries}}}}}')
+    assert len((model.read_json("index.json") or {})["weight_map"]) == 150_000
 
 
 @pytest.mark.parametrize(
@@ -188,3 +210,8 @@ def test_case_does_not_count_unless_two_folders_differ_in_nothing_else(tmp_path)
     assert spelled(tmp_path, "fern/CHILD") is None
     assert spelled(tmp_path, "acme/none") is None
     assert spelled(tmp_path, "none/base") is None
+
+
+def test_a_file_is_no_folder_of_a_model(tmp_path):
+    (tmp_path / "Acme").write_text("")
+    assert spelled(tmp_path, "acme/base") is None
