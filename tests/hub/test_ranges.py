@@ -12,10 +12,11 @@ from hf_lineage.checkpoint import remote
 from hf_lineage.checkpoint.remote import Ranged, RemoteCheckpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.errors import CheckpointError
 from hf_lineage.hub import ranges
 from hf_lineage.hub.ranges import Downloads, RangedFile
 from hf_lineage.hub.repo import resolve
-from tests.models import WEIGHTS, tiny_llama
+from tests.models import WEIGHTS, raw_safetensors, tiny_llama
 from tests.properties import cases
 
 FILE = Path("there.safetensors")
