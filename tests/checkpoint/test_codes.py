@@ -7,19 +7,29 @@ import pytest
 
 from hf_lineage.checkpoint.codes import (
     CUT,
+    HALF,
     ROUNDED,
     Codes,
     all_near,
+    cast,
     excess,
     filled,
     filled_ends,
     idle,
     inflated,
+    least,
     slack,
+    stepped,
     table,
     uniform,
     unreached,
+    within_blocks,
 )
+
+
+def test_the_steps_of_a_uniform_grid_are_equal_and_those_of_a_table_are_not():
+    assert uniform(5).tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert table([6, -6, 0, -0.0, 3]).tolist() == [0.0, 0.5, 0.75, 1.0]
 
 
 def test_one_part_is_filled_and_the_others_stay():
@@ -31,9 +41,25 @@ def test_one_part_is_filled_and_the_others_stay():
     assert parts[0].tolist() == [[1, -2]]
 
 
+def test_bytes_move_by_a_step_as_far_as_they_go():
+    parts = [np.array([0, 7, 255], np.uint8)]
+    assert [stepped(0, step)(parts)[0].tolist() for step in (-1, 1)] == [[0, 6, 254], [1, 8, 255]]
+
+
+def test_patterns_are_written_into_every_block():
+    stored = np.arange(12, dtype=np.uint8).reshape(2, 6)
+    filled_blocks = within_blocks(3, (1, b"\xaa\xbb"))([stored])[0]
+    assert filled_blocks.tolist() == [[0, 0xAA, 0xBB, 3, 0xAA, 0xBB], [6, 0xAA, 0xBB, 9, 0xAA, 0xBB]]
+
+
 @pytest.mark.parametrize(("dtype", "more"), [("F32", 3.1e-5), ("F16", 0.125), ("BF16", 1.0), ("F8_E4M3", 0.0)])
 def test_scales_with_few_digits_leave_more_beside_half_a_step(dtype, more):
     assert slack(uniform(256), dtype) == pytest.approx(ROUNDED + more, abs=1e-3)
+
+
+def test_the_smallest_scales_of_float16_leave_more_whatever_the_grid():
+    assert least(uniform(256), "F16") == 2 * 256 * HALF
+    assert least(uniform(256), "BF16") == HALF
 
 
 FOUR = Codes("four bits", *filled_ends(0, 0x00, 0xFF), lambda parts: parts[0], uniform(16), (1, 32))
@@ -155,3 +181,7 @@ def test_a_step_of_the_scales_that_is_large_beside_their_grids_is_seen():
     assert inflated(np.ones(64, np.float32), width, 0.02, 64) == 0
     assert inflated(np.ones(64, np.float32), width, 0.02, 32) == 1
     assert inflated(np.full(64, 2, np.float32), width, 0.02, 64) == 1
+
+
+def test_a_cast_rounds_to_the_nearest_and_what_is_too_large_is_infinite():
+    assert cast(np.array([1.0009765625, 1e6], np.float32), np.dtype(np.float16)).tolist() == [1.0009765625, np.inf]

@@ -66,6 +66,17 @@ def plain():
     return Checkpoint({}, {"joined": TensorInfo((6, 2), (), decode=lambda parts: JOINED)})
 
 
+def test_pieces_are_the_rows_they_name():
+    found = by_pieces(
+        plain(),
+        [Piece("a", "joined", rows=(0, 4)), Piece("b", "joined", rows=(4, 6), turned=True), Piece("c", "joined")],
+    )
+    assert found.shapes == {"a": (4, 2), "b": (2, 2), "c": (6, 2)}
+    for name, expected in {"a": JOINED[:4], "b": JOINED[4:].T, "c": JOINED}.items():
+        np.testing.assert_array_equal(found.read(name), expected)
+    assert found.decoded == {"a", "b"}
+
+
 def test_two_pieces_of_one_name_are_refused():
     with pytest.raises(CheckpointError, match="two tensors of the file are a; do not trust it"):
         by_pieces(plain(), [Piece("a", "joined"), Piece("a", "joined", turned=True)])

@@ -3,9 +3,11 @@
 import os
 import pickle
 
+import numpy as np
 import pytest
 from safetensors.torch import load_file
 
+from hf_lineage.checkpoint.open_files import open_file
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef
 from tests.models import WEIGHTS, Trap, edit_json, open_checkpoint, shard, tiny_llama
@@ -26,6 +28,12 @@ def opened(folder):
 @pytest.fixture
 def sharded(tmp_path):
     return shard(tiny_llama(tmp_path))
+
+
+def test_shards_hold_the_same_as_one_file(tmp_path):
+    single, shards = opened(tiny_llama(tmp_path / "a")), opened(shard(tiny_llama(tmp_path / "b")))
+    assert single.shapes == shards.shapes
+    assert all(np.array_equal(single.read(name), shards.read(name)) for name in single.shapes)
 
 
 def test_a_single_file_beside_an_index_of_others_is_two_models(sharded, tmp_path):
@@ -101,3 +109,9 @@ def test_a_pickle_is_never_loaded(tmp_path, name):
     assert not trap.exists()
     pickle.loads((tmp_path / name).read_bytes())
     assert trap.exists()
+
+
+def test_one_file_is_opened_whatever_an_index_says(sharded):
+    names = set(open_file(repository(sharded), FIRST).stored)
+    assert names
+    assert names < set(opened(sharded).stored)

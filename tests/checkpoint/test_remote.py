@@ -2,10 +2,14 @@ import os
 import re
 import shutil
 from concurrent.futures import CancelledError
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
 
+from hf_lineage import RECIPES, Options, compare
 from hf_lineage.checkpoint import remote as reading
 from hf_lineage.checkpoint.remote import RemoteCheckpoint
 from hf_lineage.checkpoint.stored import header
@@ -13,6 +17,7 @@ from hf_lineage.checkpoint.tensor import DTYPES
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub import ranges
 from hf_lineage.hub.repo import resolve
+from hf_lineage.signature import extract
 from tests.invoking import lineage
 from tests.models import EXAMPLES, SMALL, WEIGHTS, open_checkpoint, raw_safetensors, shard, tiny_llama
 from tests.server import faults
@@ -62,6 +67,22 @@ def test_a_check_moves_the_mlp_alone_and_nothing_twice(online, exact):
     }
 
 
+@pytest.mark.long
+def test_with_what_comes_besides_embeddings_and_heads_still_stay_where_they_are(online):
+    assert lineage("check", "fern/llama-finetune-a", "--paths", "mlp,value_output").code == 0
+    assert online.twice() == []
+    for name in SMALL:
+        stored = dict(header(online.published[name]["main"] / WEIGHTS, WEIGHTS))
+        outside = [info for tensor, info in stored.items() if ".layers." not in tensor and info.size > ranges.HEAD]
+        assert outside
+        for info in outside:
+            begin, end = max(info.start, ranges.HEAD), info.start + info.size
+            moved = [
+                min(part.stop, end) - max(part.start, begin) for part in online.parts if part.file.startswith(name)
+            ]
+            assert sum(size for size in moved if size > 0) < 0.7 * info.size  # 64 of 256 rows, and what is between them
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     "command",
@@ -88,6 +109,22 @@ def test_over_the_network_the_report_is_that_from_disk_to_the_last_bit(online, c
     assert online.twice() == []
 
 
+@pytest.mark.long
+def test_exact_mode_in_several_rounds_fetches_nothing_twice(online, monkeypatch):
+    monkeypatch.setattr(extract.Extraction, "room", 32)
+    exact = Options(recipe=replace(RECIPES["robust"], probes=None))
+    assert compare("acme/llama-base", "fern/llama-finetune-a", exact).exit_code == 0
+    assert online.twice() == []
+
+
+def test_a_signature_is_the_same_from_the_network_as_from_disk(online, tmp_path):
+    for prefix, file in ((f"{EXAMPLES}/", "here"), ("", "there")):
+        assert lineage("extract", f"{prefix}acme/llama-base", "-o", tmp_path / file).code == 0
+    here, there = load_file(tmp_path / "here"), load_file(tmp_path / "there")
+    assert here.keys() == there.keys()
+    assert all(torch.equal(here[name], there[name]) for name in here)
+
+
 def test_shards_are_read_as_one_file_is(online, tmp_path):
     online.publish("acme/sharded", shard(shutil.copytree(SMALL["acme/llama-base"], tmp_path / "sharded")))
     single, sharded = (open_checkpoint(resolve(name)) for name in ("acme/llama-base", "acme/sharded"))
@@ -108,6 +145,20 @@ def test_rows_of_a_matrix_come_piece_by_piece_and_nothing_besides(online, exact)
         rows = checkpoint.read_pieces(name, pieces)
     assert checkpoint.bytes_read - before == 4 * stored.shape[1] * DTYPES[stored.dtype].itemsize
     np.testing.assert_array_equal(rows, checkpoint.read(name)[[2, 3, 4, 9]])
+
+
+def test_pieces_that_lie_close_together_come_with_one_request(online, monkeypatch):
+    monkeypatch.setattr(ranges, "HEAD", 8)
+    for gap, requests in ((0, 3), (1000, 1)):
+        monkeypatch.setattr(reading, "GAP", gap)
+        checkpoint = open_checkpoint(resolve("acme/llama-base"))
+        stored = checkpoint.rows("model.layers.0.mlp.up_proj.weight").tensor
+        online.forget()
+        pieces = [stored.rows(slice(row, row + 1)) for row in (6, 2, 4)]
+        assert stored.rows(slice(0, 1)).size < 1000
+        rows = checkpoint.read_pieces("model.layers.0.mlp.up_proj.weight", pieces)
+        assert len(online.parts) == requests
+        np.testing.assert_array_equal(rows, checkpoint.read("model.layers.0.mlp.up_proj.weight")[[6, 2, 4]])
 
 
 def test_pieces_that_are_still_to_come_are_cancelled(online, exact):
@@ -135,6 +186,25 @@ def test_neighbours_come_with_one_request_and_large_ones_with_several(online, ex
     assert len(online.parts) == -(-checkpoint.stored[name].size // 10_000)
 
 
+def test_what_lies_in_a_small_gap_is_not_fetched_again(online, monkeypatch):
+    monkeypatch.setattr(ranges, "HEAD", 8)
+    checkpoint = open_checkpoint(resolve("acme/llama-base"))
+    prefix = "model.layers.3.mlp"
+    checkpoint.prefetch(f"{prefix}.down_proj.weight", f"{prefix}.up_proj.weight")
+    checkpoint.read(f"{prefix}.up_proj.weight")
+    online.forget()
+    checkpoint.read(f"{prefix}.gate_proj.weight")
+    assert online.parts == []
+
+
+def test_requests_and_bytes_are_counted(online):
+    checkpoint = open_checkpoint(resolve("acme/llama-base"))
+    checkpoint.read("model.norm.weight")
+    on_hub = [request for request in online.requests if request.endswith(WEIGHTS)]
+    assert checkpoint.requests == len(online.parts) + len(on_hub)
+    assert checkpoint.bytes_read == online.moved()
+
+
 def test_no_more_than_eight_requests_are_open_at_once(online, exact):
     online.plan(faults.slow(0.05), "cdn", times=1000)
     checkpoint = open_checkpoint(resolve("acme/llama-base"))
@@ -148,6 +218,13 @@ def test_the_token_goes_to_the_hub_alone(online, monkeypatch):
     assert lineage("check", "fern/llama-finetune-a").code == 0
     assert online.tokens == {f"Bearer {TOKEN}"}
     assert online.leaked == set()
+
+
+def test_a_header_longer_than_what_is_read_first_is_read_on(online, monkeypatch):
+    monkeypatch.setattr(ranges, "HEAD", 100)
+    there, here = (open_checkpoint(resolve(name)) for name in ("acme/llama-base", str(SMALL["acme/llama-base"])))
+    assert there.shapes == here.shapes
+    assert online.twice() == []
 
 
 @pytest.mark.parametrize(
@@ -175,6 +252,14 @@ def test_a_header_that_lies_is_refused_as_on_disk(online, tmp_path, header, data
     online.publish("liar/model", folder)
     with pytest.raises(CheckpointError, match=r"liar/model: model\.safetensors"):
         open_checkpoint(resolve("liar/model"))
+
+
+def test_an_error_does_not_wait_for_what_is_still_on_its_way(online, exact):
+    checkpoint = open_checkpoint(resolve("acme/llama-base"))
+    online.plan(faults.slow(30), "cdn", times=1000)
+    checkpoint.prefetch("model.norm.weight")
+    checkpoint.release()
+    assert checkpoint._downloads.stopped.is_set()
 
 
 def test_reading_stops_where_the_disk_is_full(online, monkeypatch):

@@ -5,6 +5,7 @@ import subprocess
 import time
 
 import numpy as np
+import pytest
 from huggingface_hub import snapshot_download
 
 from hf_lineage.hub.repo import resolve
@@ -96,3 +97,11 @@ def test_a_process_that_is_killed_leaves_a_cache_in_which_the_next_succeeds(serv
     served.faults.clear()
     found = process("check", "fern/llama-finetune-a", env=remote(served, tmp_path / "home"))
     assert (found.code, found.err, found.rows[0][-1]) == (0, "", "inherited")
+
+
+@pytest.mark.long
+def test_a_process_that_is_interrupted_does_not_wait_for_what_is_slow(served, tmp_path):
+    running = waiting(["check", "fern/llama-finetune-a"], served, tmp_path / "home", timeout="3")
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=30)
+    assert (running.returncode, out, err.strip()) == (130, "", "hf-lineage: interrupted")

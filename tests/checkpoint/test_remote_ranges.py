@@ -39,6 +39,11 @@ def test_what_was_asked_for_is_not_missing(held, start, stop, missing):
     assert list(held.missing(start, stop)) == missing
 
 
+def test_what_is_on_its_way_is_known_by_the_bytes_that_it_holds(held):
+    assert [(one.start, one.stop) for one in held.among(19, 31)] == [(10, 20), (30, 40)]
+    assert held.among(20, 30) == []
+
+
 @pytest.mark.parametrize("gap", [0, 300])
 def test_a_matrix_of_which_rows_were_read_is_completed(online, monkeypatch, gap):
     monkeypatch.setattr(ranges, "HEAD", 8)

@@ -1,3 +1,5 @@
+import shutil
+
 import numpy as np
 import pytest
 
@@ -28,3 +30,13 @@ def test_a_model_that_was_renamed_is_followed_and_that_is_said(online, caplog):
     found = lineage("check", "fern/llama-finetune-a", "--base", "meta/old-name")
     assert found.rows[0][-1] == "inherited"
     assert "meta/old-name is now called acme/llama-base" in caplog.text
+
+
+def test_a_model_that_declares_its_own_former_name_has_no_base(online, tmp_path):
+    own = shutil.copytree(SMALL["fern/llama-finetune-a"], tmp_path / "own")
+    (own / "README.md").write_text("---\nbase_model: fern/before\n---\n")
+    online.publish("fern/own", own)
+    online.renamed["fern/before"] = "fern/own"
+    found = lineage("check", "fern/own")
+    assert found.rows[0][-1] == "no-base"
+    assert "The model declares itself, and a model cannot be its own base." in found.sentences

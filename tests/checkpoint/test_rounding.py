@@ -34,10 +34,17 @@ def quantized(matrix, bits, group, scheme="symmetric"):
 
 @pytest.mark.parametrize("dtype", ["F32", "BF16"])
 @pytest.mark.parametrize("scheme", ["symmetric", "zero point"])
-@pytest.mark.parametrize("group", [32, SHAPE[1]])
-@pytest.mark.parametrize("bits", [2, 4, 6, 8])
+@pytest.mark.parametrize("group", [32, 128, SHAPE[1]])
+@pytest.mark.parametrize("bits", [2, 3, 4, 5, 6, 8])
 def test_the_bits_of_a_quantization_are_found_in_what_it_leaves(weights, bits, group, scheme, dtype):
     grid = find_grid(stored(quantized(weights, bits, group, scheme), dtype), DIGITS[dtype])
+    assert grid is not None
+    assert grid.bits == bits
+
+
+@pytest.mark.parametrize(("bits", "dtype"), [(2, "BF16"), (4, "BF16"), (6, "BF16"), (8, "F32")])
+def test_so_are_those_of_one_for_which_zero_is_not_on_the_grid(weights, bits, dtype):
+    grid = find_grid(stored(quantized(weights, bits, 32, "offset"), dtype), DIGITS[dtype])
     assert grid is not None
     assert grid.bits == bits
 

@@ -1,6 +1,7 @@
 """Stored tensors: what the header of a file says of each, and that only its own bytes are ever read."""
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import save_file
 
-from hf_lineage.checkpoint.stored import ALIGNMENT, Memory, header
+from hf_lineage.checkpoint.stored import ALIGNMENT, Memory, StoredTensor, header
+from hf_lineage.checkpoint.tensor import DTYPES
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub.repo import RepoRef
 from tests.models import WEIGHTS, open_checkpoint, raw_safetensors, shard, tiny_llama
@@ -25,6 +27,13 @@ def entry(*shape, dtype="F32", offsets=(0, 4)):
 @pytest.fixture
 def sharded(tmp_path):
     return shard(tiny_llama(tmp_path))
+
+
+def test_every_tensor_is_where_its_start_and_size_say(sharded):
+    found = opened(sharded)
+    for name, info in found.stored.items():
+        there = info.file.read_bytes()[info.start : info.start + info.size]
+        assert there == found.read(name).tobytes()
 
 
 def test_prefetching_asks_the_system_for_the_bytes_of_the_tensors_alone(sharded, monkeypatch):
@@ -159,9 +168,38 @@ def test_every_format_and_shape_is_read_as_safetensors_reads_it(tmp_path, dtype,
         assert array.tobytes() == tensor.flatten().view(torch.uint8).numpy().tobytes()
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_number_format_has_the_size_that_torch_gives_it(dtype):
+    tensor = StoredTensor(Path("file"), dtype, (3, 5), 0)
+    assert (tensor.numbers, tensor.size) == (15, 15 * getattr(torch, DTYPES[dtype].name).itemsize)
+
+
+def test_tensors_come_in_the_order_of_their_bytes(tmp_path):
+    names = {"b": entry(1, offsets=(0, 4)), "a": entry(1, offsets=(4, 8))}
+    raw_safetensors(tmp_path / WEIGHTS, names, b"\0" * 8)
+    assert [(name, tensor.shape) for name, tensor in header(tmp_path / WEIGHTS, "m")] == [("b", (1,)), ("a", (1,))]
+
+
 def test_a_file_that_is_gone_is_called_as_its_user_knows_it(tmp_path):
     with pytest.raises(CheckpointError, match=r"^the weights cannot be read: No such file or directory; check its"):
         list(header(tmp_path / "gone", "the weights"))
+
+
+def test_tensors_are_read_into_memory_that_is_there_and_into_new_memory_else(sharded):
+    found = opened(sharded).stored
+    first, second = found["model.norm.weight"], found["model.layers.0.input_layernorm.weight"]
+    memory = Memory()
+    memory.reuse([first.size, second.size])
+    one, other = first.read(memory), second.read(memory)
+    assert (one == 1).all()
+    assert (other == 1).all()
+    one[:] = 0
+    assert (other == 1).all()
+
+
+def test_a_file_that_cannot_be_opened_is_not_read_ahead(tmp_path):
+    StoredTensor(tmp_path / "gone", "F32", (1,), 0).prefetch()
+    assert not (tmp_path / "gone").exists()
 
 
 class TestRows:
@@ -176,6 +214,13 @@ class TestRows:
         np.testing.assert_array_equal(rows.read(chosen, Memory()), whole[chosen], strict=True)
         assert (len(rows), rows.shape) == (len(whole), whole.shape)
 
+    def test_the_same_memory_serves_for_one_piece_after_the_other(self, matrix):
+        rows, whole = matrix
+        memory = Memory()
+        first = rows.read(slice(0, 8), memory)
+        np.testing.assert_array_equal(rows.read(slice(8, 16), memory), whole[8:16])
+        np.testing.assert_array_equal(first, whole[8:16])
+
     def test_as_an_array_it_is_the_whole_matrix(self, matrix):
         rows, whole = matrix
         np.testing.assert_array_equal(np.asarray(rows), whole, strict=True)
@@ -186,6 +231,9 @@ class TestRows:
         os.truncate(tmp_path / WEIGHTS, 100)
         with pytest.raises(CheckpointError, match=r"^model\.layers\.0\.mlp\.up_proj\.weight cannot be read: the file"):
             rows.read(slice(4, 8), Memory())
+
+    def test_what_is_no_matrix_is_read_as_a_whole(self, tmp_path):
+        assert opened(tiny_llama(tmp_path)).rows("model.norm.weight") is None
 
 
 def start(taken: NDArray[np.uint8]) -> int:
@@ -201,6 +249,25 @@ def test_what_is_taken_is_aligned_and_lies_apart() -> None:
         each.fill(value)
     assert [each.tolist() for each in taken] == [[1] * 3, [2] * 100, [], [4] * 8]
     assert {(start(each) - start(taken[0])) % ALIGNMENT for each in taken if len(each)} == {0}
+
+
+@pytest.mark.parametrize("sizes", [[100], [40, 60], [1]])
+def test_memory_is_used_again_while_it_suffices(sizes: list[int]) -> None:
+    memory = Memory()
+    memory.reuse([100, 100])
+    first = start(memory.take(100))
+    memory.reuse(sizes)
+    assert start(memory.take(sizes[0])) == first
+
+
+def test_it_grows_for_a_larger_layer_and_leaves_the_old_memory_to_those_who_hold_it() -> None:
+    memory = Memory()
+    memory.reuse([4])
+    held = memory.take(4)
+    held.fill(7)
+    memory.reuse([1000])
+    memory.take(1000).fill(9)
+    assert held.tolist() == [7] * 4
 
 
 def test_whoever_takes_more_than_was_announced_gets_memory_of_its_own() -> None:

@@ -9,12 +9,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import header
-from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo, single, widen
+from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo, as_stored, single, widen
 from hf_lineage.errors import NothingToCompare
-from tests.models import WEIGHTS, tiny_llama
+from tests.models import WEIGHTS, raw_safetensors, tiny_llama
 
 HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16)
 """All numbers in float16."""
@@ -45,6 +46,12 @@ def test_every_number_of_a_format_is_widened_as_numpy_does_it(dtype):
     target = np.empty(stored.shape, np.float32)
     widen(target, stored)
     same(target, stored)
+
+
+def test_every_finite_half_is_widened_where_nothing_else_is_beside_it():
+    """With an infinity or what is no number beside them, all of them are converted by NumPy."""
+    assert len(FINITE) == 2**16 - 2**11
+    same(single(FINITE), FINITE)
 
 
 @pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
@@ -79,6 +86,11 @@ def test_what_is_too_large_for_float32_is_infinite_without_a_warning():
         assert np.isnan(single(np.array([np.nan]))).all()
 
 
+def test_numbers_in_float32_are_returned_themselves():
+    stored = np.ones(3, np.float32)
+    assert single(stored) is stored
+
+
 @pytest.mark.parametrize("name", ["BF16", "F8_E4M3", "F8_E5M2", "F8_E8M0"])
 def test_numbers_in_a_format_that_numpy_lacks_are_those_that_torch_reads(name):
     stored = everything(DTYPES[name])
@@ -87,12 +99,48 @@ def test_numbers_in_a_format_that_numpy_lacks_are_those_that_torch_reads(name):
     np.testing.assert_array_equal(single(stored), tensor.float().numpy())
 
 
+@pytest.mark.parametrize("name", DTYPES)
+def test_every_format_of_safetensors_has_its_size(tmp_path, name):
+    header = {"a": {"dtype": name, "shape": [3], "data_offsets": [0, 3 * DTYPES[name].itemsize]}}
+    raw_safetensors(tmp_path / WEIGHTS, header, bytes(3 * DTYPES[name].itemsize))
+    with safe_open(tmp_path / WEIGHTS, "numpy") as opened:
+        assert opened.get_slice("a").get_dtype() == name
+
+
 NORM, HEAD = "model.norm.weight", "model.embed_tokens.weight"
 
 
 @pytest.fixture
 def stored(tmp_path):
     return dict(header(tiny_llama(tmp_path) / WEIGHTS, "model"))
+
+
+def test_of_one_part_the_tensor_is_that_part():
+    part = np.ones(3)
+    assert as_stored([part]) is part
+
+
+@pytest.mark.parametrize("parts", [[], [np.ones(1), np.ones(1)]])
+def test_several_parts_need_somebody_who_knows_how_to_put_them_together(parts):
+    with pytest.raises(ValueError, match="unpack"):
+        as_stored(parts)
+
+
+@pytest.mark.parametrize(("shape", "numbers"), [((), 1), ((0,), 0), ((3, 4), 12), ((2**40, 2**40), 2**80)])
+def test_it_holds_the_product_of_its_shape_however_large(shape, numbers):
+    assert TensorInfo(shape, ("a",)).numbers == numbers
+
+
+def test_its_parts_are_decoded_in_the_order_in_which_they_are_named(stored):
+    def scaled(parts):
+        norm, head = parts
+        return norm * 0 + head[0, 0]
+
+    tensors = {"both": TensorInfo((32,), (NORM, HEAD), scaled), "turned": TensorInfo((32,), (HEAD, NORM), scaled)}
+    checkpoint = Checkpoint(stored, tensors)
+    assert checkpoint.read("both").shape == (32,)
+    with pytest.raises(IndexError):
+        checkpoint.read("turned")
 
 
 def test_one_that_cannot_be_decoded_is_listed_and_refused_by_its_name(stored):

@@ -127,3 +127,10 @@ def test_the_marks_of_wordpiece_in_a_gguf_file_are_turned_back(tmp_path):
     a = repo(tmp_path / "a", vocab_txt="[CLS]\nplay\n##ing\n")
     b = packed(tmp_path / "b", ["ing", "\u2581play", "[CLS]"], kind="bert")
     assert pairs(shared_tokens(a, b, (3, 3))) == [(0, 2), (1, 1), (2, 0)]
+
+
+def test_a_gguf_file_without_tokens_shares_rows_with_a_model_of_as_many(tmp_path):
+    a, b = repo(tmp_path / "a", vocab_txt="x\ny\n"), packed(tmp_path / "b", [])
+    assert shared_tokens(a, b, (4, 4)).by == NUMBER
+    with pytest.raises(NothingToCompare, match="b has no tokenizer"):
+        shared_tokens(a, b, (4, 5))

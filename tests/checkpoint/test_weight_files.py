@@ -45,6 +45,11 @@ def test_without_weights_the_reason_says_what_is_there_instead(tmp_path, files, 
     assert message in str(error.value)
 
 
+def test_the_files_that_are_read_are_the_single_one_or_the_shards(tmp_path):
+    assert weight_files(repository(tiny_llama(tmp_path / "a"))) == [WEIGHTS]
+    assert weight_files(repository(shard(tiny_llama(tmp_path / "b")))) == [FIRST, SECOND]
+
+
 @pytest.mark.parametrize(
     ("files", "sentences"),
     [
@@ -137,6 +142,12 @@ class TestPickles:
             .startswith("pytorch_model.bin may hold weights too and was not")
         )
 
+    def test_what_belongs_to_a_training_run_is_no_model(self, single):
+        (single / "pytorch_model.bin").rename(single / "model.pt")
+        torch.save({"a": torch.ones(1)}, single / "training_args.bin")
+        torch.save({"a": torch.ones(1)}, single / "optimizer.pt")
+        assert weight_files(self.allowed(single)) == ["model.pt"]
+
     def test_of_several_none_is_taken(self, single):
         torch.save({"a": torch.ones(1)}, single / "last.pt")
         assert weight_files(self.allowed(single)) == ["pytorch_model.bin"]
@@ -151,4 +162,10 @@ class TestPickles:
         with pytest.raises(
             CheckpointError, match=r"names a shard that is not a bin file of this folder: .*; do not trust"
         ):
+            open_checkpoint(self.allowed(single))
+
+    def test_a_shard_that_is_missing_is_damage(self, single):
+        (single / "pytorch_model.bin").unlink()
+        edit_json(single / "pytorch_model.bin.index.json", weight_map={"a": "gone.bin"})
+        with pytest.raises(CheckpointError, match=r"names the shard gone\.bin, which is missing; fetch it"):
             open_checkpoint(self.allowed(single))

@@ -40,18 +40,31 @@ class TestTemporaries:
         file.write_bytes(b"half")
         os.utime(file, (time.time() - seconds,) * 2)
 
-    def test_the_next_write_removes_what_was_left_behind_long_ago_and_nothing_else(self, folder, tmp_path_factory):
-        elsewhere = tmp_path_factory.mktemp("elsewhere") / "theirs"
-        self.aged(elsewhere, 10 * STALE)
-        (folder / self.LEFT.replace("0", "a")).symlink_to(elsewhere)
-        (folder / self.LEFT.replace("0", "b")).mkdir()
-        self.aged(folder / self.LEFT.replace("0", "c"), STALE / 2)  # somebody may be writing it
-        for name in (".hf-lineage-notes", ".README.md.123", ".hf-lineage-0123456789ABCDEF", f"{self.LEFT}0"):
-            self.aged(folder / name, 10 * STALE)
-        before = {path.name for path in folder.iterdir()}
+    def test_one_that_was_left_behind_is_removed_by_the_next_write(self, folder):
         self.aged(folder / self.LEFT, 2 * STALE)
         write_atomically(folder / "README.md", b"new")
-        assert {path.name for path in folder.iterdir()} == before
+        assert [path.name for path in folder.iterdir()] == ["README.md"]
+
+    def test_one_that_somebody_may_be_writing_stays(self, folder):
+        self.aged(folder / self.LEFT, STALE / 2)
+        write_atomically(folder / "README.md", b"new")
+        assert (folder / self.LEFT).read_bytes() == b"half"
+
+    @pytest.mark.parametrize(
+        "name", [".hf-lineage-notes", ".README.md.123", ".hf-lineage-0123456789ABCDEF", f"{LEFT}0"]
+    )
+    def test_other_files_stay_however_old(self, folder, name):
+        self.aged(folder / name, 10 * STALE)
+        write_atomically(folder / "README.md", b"new")
+        assert (folder / name).exists()
+
+    def test_what_is_no_plain_file_stays(self, folder, tmp_path_factory):
+        elsewhere = tmp_path_factory.mktemp("elsewhere") / "theirs"
+        self.aged(elsewhere, 10 * STALE)
+        (folder / self.LEFT).symlink_to(elsewhere)
+        (folder / self.LEFT.replace("0", "f")).mkdir()
+        write_atomically(folder / "README.md", b"new")
+        assert len(list(folder.iterdir())) == 3
         assert elsewhere.read_bytes() == b"half"
 
     def test_killed_in_the_middle_it_leaves_the_old_content_and_one_such_file(self, folder):
@@ -93,6 +106,13 @@ def test_whoever_reads_meanwhile_reads_the_old_file_or_the_new_one(tmp_path):
     watcher.join()
     assert {len(content) for content in seen} == {2**18}
     assert {len(set(content)) for content in seen} == {1}
+
+
+def test_an_open_file_stays_what_it_was(tmp_path):
+    (tmp_path / "a").write_bytes(b"old")
+    with (tmp_path / "a").open("rb") as stream:
+        write_atomically(tmp_path / "a", b"new")
+        assert stream.read() == b"old"
 
 
 @pytest.mark.parametrize("write", [write_atomically, write_output])

@@ -1,5 +1,7 @@
 """A folder is listed once and a small file is read once, as long as one value stands for the repository."""
 
+import pytest
+
 from hf_lineage.files.folder_cache import FolderCache
 
 
@@ -12,6 +14,10 @@ def test_a_folder_is_listed_once_until_files_come_into_it(tmp_path):
     assert cache.listed(tmp_path).files == {"file"}
     cache.forget_listings()
     assert cache.listed(tmp_path).files == {"file", "late"}
+
+
+def test_a_folder_that_is_not_there_holds_nothing(tmp_path):
+    assert FolderCache().listed(tmp_path / "none") == (frozenset(), frozenset())
 
 
 def test_links_count_as_what_they_lead_to(tmp_path):
@@ -34,6 +40,15 @@ def test_the_beginning_of_a_file_is_read_once_and_more_of_it_again(tmp_path):
 def test_a_file_that_is_not_there_is_looked_for_again(tmp_path):
     cache, contents = FolderCache(), iter((None, b"1"))
     assert [cache.head(tmp_path, 4, lambda: next(contents)) for _ in range(2)] == [None, b"1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("[" * 200_000, "is nested too deeply"), ("{", "is not JSON: "), ("[]", "holds a list, not an object")],
+)
+def test_what_is_no_object_is_an_error(text, message, tmp_path):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        FolderCache().json_object(tmp_path, 2**20, lambda: text)
 
 
 def test_an_object_is_read_once_and_no_change_of_it_comes_back(tmp_path):

@@ -84,6 +84,12 @@ class TestRefused:
         found = lineage("check", place / "model", "--base", place / "base")
         assert found.error == f"{place / 'model'}: {part} {LEAVES}"
 
+    def test_the_index_of_the_base(self, place):
+        for name in ("base", "model"):
+            shard(place / name)
+        linked(place / "model", INDEX, f"../base/{INDEX}")
+        assert lineage("check", place / "model").error == f"{place / 'model'}: {INDEX} {LEAVES}"
+
     def test_a_base_that_does_so_is_damaged(self, place):
         shutil.move(place / "base" / WEIGHTS, place / WEIGHTS)
         linked(place / "base", WEIGHTS, place / WEIGHTS)
@@ -116,6 +122,9 @@ class TestFollowed:
         shutil.move(place / "inner" / WEIGHTS, place / "inner/weights/true.safetensors")
         (place / "inner" / WEIGHTS).symlink_to("weights/true.safetensors")
         self.same(place, place / "inner")
+
+    def test_a_snapshot_of_the_cache(self, place):
+        self.same(place, snapshot(place, place / "model"))
 
     def test_a_snapshot_whose_blobs_are_those_of_the_whole_cache(self, place):
         found = snapshot(place, place / "model")
@@ -289,3 +298,14 @@ def test_the_home_of_nobody_is_an_error_that_names_the_variable(monkeypatch, var
     with pytest.raises(OptionError) as error:
         outside_checkouts(variable)
     assert str(error.value) == (f"~nouser/x names the home folder of a user who has none; set {variable} to a path")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the home is found in another way")
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch):
+    def nobody(self):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", nobody)
+    monkeypatch.setenv(paths.CACHE, "~/cache")
+    with pytest.raises(OptionError, match="set HF_LINEAGE_CACHE to a path"):
+        outside_checkouts(paths.CACHE)

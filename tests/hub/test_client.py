@@ -3,6 +3,7 @@ import shutil
 import pytest
 from huggingface_hub import snapshot_download
 
+from hf_lineage.errors import RepositoryError
 from hf_lineage.hub import client
 from tests.invoking import lineage, process
 from tests.models import card, fine_tuned, shard, tiny_llama
@@ -35,6 +36,13 @@ def test_a_claim_is_checked_end_to_end_and_again_without_a_network(served, tmp_p
     again = process("check", "fern/child", env=remote(served, tmp_path / "home", HF_HUB_OFFLINE="1"))
     assert (again.code, again.err, again.rows) == (first.code, first.err, first.rows)
     assert (served.requests, served.parts) == ([], [])
+
+
+def test_a_trusted_publisher_without_a_token_is_one_line(served, tmp_path):
+    env = remote(served, tmp_path / "home", HF_OIDC_RESOURCE="fern/child", GITHUB_ACTIONS="false")
+    error = process("check", "fern/child", env=env).error
+    assert error.startswith("fern/child: the token for HF_OIDC_RESOURCE cannot be obtained (")
+    assert "give the job `permissions: id-token: write`" in error
 
 
 def test_only_what_is_needed_is_downloaded(online, tmp_path):
@@ -82,6 +90,12 @@ def test_a_revision_of_the_base_is_followed(online, tmp_path):
     assert lineage("check", "fern/child", "--base", "acme/base@main").code == 0
 
 
+def test_extract_and_inspect_take_a_name_of_the_hub(online, tmp_path):
+    assert lineage("extract", "fern/child", "-o", tmp_path / "child.sig").code == 0
+    assert lineage("compare", "acme/base", tmp_path / "child.sig").code == 0
+    assert lineage("inspect", "acme/base").out.startswith("acme/base: LlamaForCausalLM, factorization llama, 2 layers")
+
+
 @pytest.mark.parametrize(
     ("refusal", "message"),
     [
@@ -102,6 +116,20 @@ def test_what_is_refused_is_undecided_as_a_base_and_an_error_as_the_model(online
     error = lineage("check", "acme/base", "--base", "fern/child").error
     assert message in error
     assert TOKEN not in found.out + error
+
+
+@pytest.mark.parametrize(("status", "said"), [(503, "Server error '503"), (429, "429 Too Many Requests")])
+def test_a_hub_that_answers_nothing_says_nothing_about_a_model(online, monkeypatch, status, said):
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    online.refused["acme/base"] = (status, "")
+    for arguments in (["fern/child"], ["acme/base", "--base", "fern/child"]):
+        outcome = lineage("check", *arguments)
+        assert outcome.code == 4
+        error = outcome.error
+        assert error.startswith("acme/base cannot be fetched from the Hub by HF_ENDPOINT http://127.0.0.1:")
+        assert f" ({said}" in error
+        assert TOKEN not in error
+        assert error.endswith("; check the connection and try again")
 
 
 def test_a_shard_that_the_hub_has_not_is_an_error(online, tmp_path):
@@ -132,6 +160,13 @@ def test_a_folder_that_bears_the_name_of_a_base_is_not_taken_for_it(online, tmp_
         in lineage("check", "fern/child", "--base", "acme/base").error
     )
     assert lineage("check", "fern/child", "--base", "./acme/base").rows[0][-1] == "inherited"
+
+
+def test_a_listing_names_every_file(online, tmp_path):
+    (tmp_path / "child/extra.txt").touch()
+    assert "extra.txt" in client.listing("fern/child", None)
+    with pytest.raises(RepositoryError, match="no/such is not on the Hub"):
+        client.listing("no/such", None)
 
 
 def test_a_file_name_with_wildcards_matches_itself_alone(online, tmp_path):

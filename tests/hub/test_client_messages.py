@@ -46,6 +46,16 @@ def test_another_request_that_ends_earlier_changes_nothing(caplog):
     assert caplog.messages == []
 
 
+def test_the_client_has_a_logger_of_each_of_these_names():
+    import huggingface_hub.file_download
+    import huggingface_hub.hf_api
+
+    modules = ("_snapshot_download", "file_download", "hf_api", "utils._http")
+    assert modules == client.SOURCES
+    for module in (huggingface_hub.file_download, huggingface_hub.hf_api):
+        assert module.logger.name.removeprefix("huggingface_hub.") in client.SOURCES
+
+
 def test_nothing_of_the_client_reaches_standard_error(served, tmp_path):
     """The advice that the Hub sends with an answer, and a temporary failure that the client repeats itself."""
     advising = {"X-HF-Warning": f"unauthenticated; {ADVICE}"}

@@ -109,6 +109,11 @@ class TestPropose:
         assert commits.open_proposal(MODEL, TITLE) == 2
         assert commits.open_proposal(MODEL, "Nothing of the kind") is None
 
+    def test_without_an_account_it_says_how_to_get_one(self, server, monkeypatch):
+        monkeypatch.delenv("HF_TOKEN")
+        with pytest.raises(RepositoryError, match="writing needs an account; run `hf auth login` or set HF_TOKEN"):
+            propose(server, {CARD: b"One."})
+
 
 class TestSameFiles:
     def test_files_are_compared_by_content_and_some_may_differ(self, server):

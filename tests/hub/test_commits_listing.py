@@ -4,11 +4,12 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from huggingface_hub import constants
 
 from hf_lineage.errors import NetworkError, RepositoryError
 from hf_lineage.hub import commits
 from tests.models import WEIGHTS
-from tests.server import serving
+from tests.server import faults, serving
 from tests.server.answers import Answer
 from tests.server.client import connect
 from tests.server.hub import Hub
@@ -84,11 +85,29 @@ def test_who_has_a_token_is_not_told_to_set_one_for_an_account_without_models(hu
         commits.published("nobody")
 
 
+def test_a_page_that_is_put_off_is_asked_for_again(hub):
+    hub.plan(faults.too_many(retry_after=7), "GET hub/api/models", skip=1)
+    assert len(commits.published("fern")) == 6
+    assert pages(hub) == 4
+
+
+def test_a_hub_that_is_gone_is_the_networks_fault(hub):
+    hub.plan(faults.hung_up, times=ALWAYS)
+    with pytest.raises(NetworkError, match="cannot be fetched from the Hub"):
+        commits.published("fern")
+
+
 def test_without_a_network_the_list_is_given_up_at_once(tmp_path, monkeypatch):
     waited = connect(cast(Hub, SimpleNamespace(url="http://127.0.0.1:9")), tmp_path, monkeypatch)
     with pytest.raises(NetworkError, match="fern cannot be fetched from the Hub by HF_ENDPOINT"):
         commits.published("fern")
     assert waited == []
+
+
+def test_offline_nothing_is_listed_and_nobody_is_told_to_download_an_author(hub, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(RepositoryError, match=r"fern cannot be found on the Hub, because HF_HUB_OFFLINE forbids"):
+        commits.published("fern")
 
 
 def test_more_models_than_can_be_true_are_not_listed(hub, monkeypatch):
@@ -114,3 +133,10 @@ def test_what_can_be_no_model_is_left_out(hub, odd):
     hub.odd = [odd]
     hub.page = 1000
     assert len(commits.published("fern")) == 6
+
+
+@pytest.mark.parametrize("odd", [{}, "x", []], ids=str)
+def test_an_answer_that_the_hub_would_not_give_is_the_networks_fault(hub, odd):
+    hub.odd = [odd]
+    with pytest.raises(NetworkError, match=r"fern: this answer did not come from a Hub \(.*\); check HF_ENDPOINT"):
+        commits.published("fern")

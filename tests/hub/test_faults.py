@@ -179,6 +179,22 @@ class TestMoved:
         assert lineage("check", "fern/child").error == MOVED
 
 
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (faults.gated, "acme/base is gated: request access on its page and set HF_TOKEN"),
+        (faults.unauthorized, "acme/base is not on the Hub, or is private; check the name, or set"),
+    ],
+    ids=["gated", "private"],
+)
+def test_a_base_whose_weights_are_refused_is_undecided_and_a_model_is_an_error(hub, waited, fault, message):
+    hub.plan(fault, f"{hub.commit('acme/base', 'main')}/{WEIGHTS}", times=ALWAYS)
+    found = lineage("check", "fern/child")
+    assert (found.code, found.rows[0][-1]) == (3, "no-base")
+    assert message in found.sentences
+    assert message in lineage("check", "acme/base", "--base", "fern/child").error
+
+
 def test_a_network_that_fails_at_the_base_is_no_verdict(hub, waited):
     hub.plan(faults.unavailable, "cdn/acme", times=ALWAYS)
     found = lineage("check", "fern/child")

@@ -8,7 +8,7 @@ from PIL import Image, ImageColor
 
 from hf_lineage.report import FORMATS
 from hf_lineage.report.charts import VIRIDIS
-from tests import example_pages
+from tests import axe, example_pages
 from tests.long import first_of
 from tests.pages import hostile_report
 from tests.whole import SCROLLED, UNFOLD, WAYS, assert_names_are_text, assert_whole
@@ -90,6 +90,19 @@ def test_a_link_in_the_summary_unfolds_its_claim(window, pages):
     assert window.run("return document.querySelector('#claim-3').checkVisibility()")
 
 
+def test_several_claims_take_less_room_than_two_of_them_did(window, pages):
+    """Five of them, one below the other, took 11,864 pixels."""
+    window.open(pages["five-claims"], 1280)
+    assert window.run("return document.documentElement.scrollHeight") < 3000
+
+
+def test_axe_would_notice_grey_on_grey_and_a_picture_without_a_name(window, pages, checker):
+    window.open(pages["related"])
+    window.run("document.querySelector('figcaption').style.color = '#aaa'; "
+               "document.querySelector('svg.heat title').remove()")  # fmt: skip
+    assert {rule for rule, _, _ in axe.violations(window, checker)} == {"color-contrast", "svg-img-alt"}
+
+
 def assert_heat_map(window, name):
     """Cells, outlined pairs, and as many pixels of the colour that the paired cells should have as they fill."""
     size = window.run("const r = document.querySelector('svg.heat .cells').getBoundingClientRect(); "
@@ -108,6 +121,41 @@ def test_on_paper_every_number_is_there(window, pages):
     assert window.run("return document.querySelector('details table').checkVisibility({contentVisibilityAuto: true})")
     assert window.run("return document.querySelector('details table').getBoundingClientRect().height") > 100
     assert min(window.run(CONTRASTS))[0] >= 4.5
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("name", "most"), [("related", 4), ("five-claims", 17), ("no_weights", 1)])
+def test_a_page_takes_few_sheets_of_paper(window, pages, name, most):
+    window.open(pages[name], media="print")
+    assert 0 < window.sheets() <= most
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "paper"),
+    first_of([("related", "Letter"), ("related", "A4"), ("unrelated", "Letter"), ("five-claims", "A4")]),
+)
+def test_no_sheet_of_paper_holds_the_last_sentences_alone(window, pages, name, paper):
+    window.open(pages[name], media="print")
+    assert window.sheets_of("footer", paper) == window.sheets_of(".made h2", paper)
+
+
+@pytest.mark.long
+def test_on_paper_a_table_is_whole_and_stands_below_its_heading(window, pages):
+    window.open(pages["related"], media="print")
+    parts = [window.sheets_of(f"details {part}") for part in ("summary", "thead", "tbody")]
+    assert parts == [parts[0]] * 3
+    assert len(parts[0]) == 2, "one for each path"
+
+
+@pytest.mark.long
+def test_a_table_that_is_longer_than_a_sheet_begins_below_its_heading_all_the_same(window, pages):
+    window.open(pages["related"], media="print")
+    window.run("document.querySelector('details').id = 'long'")
+    window.run("const rows = document.querySelector('#long tbody'), once = rows.innerHTML; rows.innerHTML = "
+               "once.repeat(20); rows.firstElementChild.id = 'first'")  # fmt: skip
+    assert window.sheets_of("#long summary") == window.sheets_of("#first")
+    assert window.sheets_of("#long thead") == window.sheets_of("#long tbody")
 
 
 @pytest.mark.parametrize("width", [400, 1280])

@@ -7,7 +7,7 @@ from safetensors.numpy import load_file, save_file
 from hf_lineage.hub.repo import RepoRef
 from tests.checkpoint.formats import test_awq, test_gptq
 from tests.models import WEIGHTS, open_checkpoint
-from tests.quantizing import BASE, refused, repacked
+from tests.quantizing import BASE, decoded, matrices, refused, repacked
 
 VECTORS = load_file("tests/data/autoround.safetensors")
 """By layout and bits: a matrix (32, 64) as auto-round packed it, and as its layers decode it."""
@@ -31,6 +31,29 @@ def test_a_matrix_is_decoded_as_auto_round_does(case, tmp_path):
     found = open_checkpoint(RepoRef("org/model", tmp_path), {"quantization_config": said})
     assert found.shapes == {"a.weight": (32, 64)}
     np.testing.assert_allclose(found.read("a.weight"), VECTORS[f"{case}.decoded"], rtol=1e-3, atol=1e-6)
+
+
+def test_the_layout_is_that_of_gptq_where_nothing_is_said(tmp_path):
+    pack = test_gptq.gptq(index=False)
+    first, second = (
+        decoded(repacked(BASE, tmp_path / name, pack, **ROUND, **said))
+        for name, said in (("a", {}), ("b", {"backend": "auto_round:gptq"}))
+    )
+    for module in matrices(BASE):
+        np.testing.assert_array_equal(first[module], second[module])
+        np.testing.assert_allclose(first[module], matrices(BASE)[module], atol=0.1)
+
+
+def test_single_matrices_may_have_other_bits(tmp_path):
+    names = [name for name, matrix in matrices(BASE).items() if matrix.shape[0] == 256]
+
+    def pack(matrix):
+        return test_gptq.gptq(bits=8 if matrix.shape[0] == 256 else 4, index=False)(matrix)
+
+    extra = {name: {"bits": 8, "data_type": "int"} for name in names} | {"model.norm": 7}
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **ROUND, extra_config=extra))
+    for module, matrix in matrices(BASE).items():
+        np.testing.assert_allclose(stored[module], matrix, atol=4e-3 if module in names else 0.1)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import torch
 
 from tests.checkpoint.formats.test_gptq import quantized
 from tests.models import spoil
-from tests.quantizing import BASE, decoded, matrices, put, refused, repacked
+from tests.quantizing import BASE, decoded, matrices, refused, repacked
 
 GROUP = 32
 AWQ = {"quant_method": "awq", "bits": 4, "group_size": GROUP, "version": "gemm", "zero_point": True}
@@ -96,6 +96,10 @@ def test_settings_that_do_not_fit_are_one_clear_line(stated, message, tmp_path):
     ],
 )
 def test_what_does_not_fit_is_one_clear_line(end, part, message, tmp_path):
-    error = refused(spoil(repacked(BASE, tmp_path / "model", awq(), **AWQ), put(f"{UP}{end}", part)))
+    def damage(tensors):
+        tensors.pop(f"{UP}{end}")
+        tensors.update({} if part is None else {f"{UP}{end}": part})
+
+    error = refused(spoil(repacked(BASE, tmp_path / "model", awq(), **AWQ), damage))
     assert error.startswith("CheckpointError: ")
     assert message in error

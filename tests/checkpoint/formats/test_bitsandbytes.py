@@ -13,7 +13,7 @@ import torch
 
 from hf_lineage.checkpoint.formats.bitsandbytes import CODES
 from tests.models import spoil
-from tests.quantizing import BASE, decoded, matrices, put, refused, repacked
+from tests.quantizing import BASE, decoded, matrices, refused, repacked
 
 FOUR = {"quant_method": "bitsandbytes", "load_in_4bit": True}
 EIGHT = {"quant_method": "bitsandbytes", "load_in_8bit": True}
@@ -104,27 +104,34 @@ def stated(**changes):
     return change
 
 
+def put(end, part):
+    return lambda tensors: tensors.update({f"{UP}{end}": part})
+
+
 DAMAGE = {
-    "scales that are no numbers": (
-        put(f"{UP}.weight.absmax", torch.full((384,), torch.nan)),
-        f"{UP}.weight.absmax holds scales that are not finite",
-    ),
-    "no scales": (put(f"{UP}.weight.absmax", None), f"{UP}.weight.absmax is missing, and"),
+    "no scales": (lambda t: t.pop(f"{UP}.weight.absmax"), f"{UP}.weight.absmax is missing, and"),
+    "no code": (lambda t: t.pop(f"{UP}.weight.quant_map"), f"{UP}.weight.quant_map is missing"),
     "another shape": (stated(shape=[96, 256]), f"{UP} has another shape or other blocks than matrices of this name"),
+    "an absurd shape": (stated(shape=[10**9, 10**9]), f"{UP} has another shape"),
     "a shape that is none": (stated(shape=[24576]), f"{UP}.weight.quant_state does not give the shape and the blocks"),
     "another block": (stated(blocksize=128), f"{UP} has another shape or other blocks"),
     "an odd block": (stated(blocksize=63), "does not give the shape and the blocks of a matrix;"),
     "a description that is none": (
-        put(STATE, torch.zeros(10, dtype=torch.uint8)),
+        lambda t: t.update({STATE: torch.zeros(10, dtype=torch.uint8)}),
         "quant_state does not give the shape and the blocks of a matrix;",
     ),
     "a description without end": (
-        put(STATE, torch.zeros(10**5, dtype=torch.uint8)),
+        lambda t: t.update({STATE: torch.zeros(10**5, dtype=torch.uint8)}),
         f"{STATE} takes 100000 bytes, too many for a description",
     ),
-    "another code": (put(f"{UP}.weight.quant_map", torch.zeros(16)), f"{UP}.weight.quant_map is not the code of nf4"),
+    "another code": (put(".weight.quant_map", torch.zeros(16)), f"{UP}.weight.quant_map is not the code of nf4"),
+    "too few scales": (put(".weight.absmax", torch.ones(3)), f"{UP}.weight.absmax has shape (3,), but the"),
+    "scales that are no numbers": (
+        put(".weight.absmax", torch.full((384,), torch.nan)),
+        f"{UP}.weight.absmax holds scales that are not finite",
+    ),
     "too few numbers": (
-        put(f"{UP}.weight", torch.zeros(5, 1, dtype=torch.uint8)),
+        put(".weight", torch.zeros(5, 1, dtype=torch.uint8)),
         f"{UP} does not hold as many numbers as its shape",
     ),
 }
@@ -135,3 +142,19 @@ def test_what_does_not_fit_is_one_clear_line(damage, message, tmp_path):
     error = refused(spoil(repacked(BASE, tmp_path / "model", four_bits(), **FOUR), damage))
     assert error.startswith("CheckpointError: ")
     assert message in error
+
+
+def test_eight_bits_need_a_scale_for_each_row(tmp_path):
+    folder = repacked(BASE, tmp_path / "model", eight_bits, **EIGHT)
+    error = refused(spoil(folder, put(".SCB", torch.ones(255))))
+    assert f"CheckpointError: org/model: {UP}.SCB has shape (255,), but the rest of its matrix needs (256,)" in error
+
+
+def test_the_first_of_all_layers_describes_the_others(tmp_path):
+    """Wherever the first one is wrong, it is the error of that one."""
+    folder = repacked(BASE, tmp_path / "model", four_bits(), **FOUR)
+
+    def change(tensors):
+        tensors[STATE.replace(".1.", ".0.")] = torch.tensor(list(b"[]"), dtype=torch.uint8)
+
+    assert "model.layers.0.mlp.up_proj.weight.quant_state does not give" in refused(spoil(folder, change))

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.models import spoil
-from tests.quantizing import BASE, decoded, matrices, put, refused, repacked
+from tests.quantizing import BASE, decoded, matrices, refused, repacked
 
 
 def scheme(**weights):
@@ -144,49 +144,53 @@ def test_columns_may_be_in_another_order_than_their_groups(ordered, tmp_path):
 UP = "model.layers.1.mlp.up_proj"
 
 
+def put(end, part):
+    """Replace a part of one matrix; None removes it."""
+
+    def change(tensors):
+        tensors.pop(f"{UP}.{end}", None)
+        tensors.update({} if part is None else {f"{UP}.{end}": part})
+
+    return change
+
+
 PACKED, BYTES, NV = "4 bits, groups, zero points", "int8, rows", "NVFP4"
 DAMAGE = {
-    "scales that are no numbers": (
-        PACKED,
-        put(f"{UP}.weight_scale", torch.full((256, 3), torch.nan)),
-        f"{UP}.weight_scale holds scales that are not finite",
-    ),
-    "no scales": (PACKED, put(f"{UP}.weight_scale", None), f"{UP}.weight_scale is missing, and {UP}.weight_packed"),
-    "another shape": (
-        PACKED,
-        put(f"{UP}.weight_shape", torch.tensor([96, 256])),
-        f"{UP}.weight_shape says another shape",
-    ),
-    "no sizes": (
-        PACKED,
-        put(f"{UP}.weight_shape", torch.tensor([0, -1])),
-        f"{UP}.weight_shape says 0 x -1, which is not",
-    ),
+    "no scales": (PACKED, put("weight_scale", None), f"{UP}.weight_scale is missing, and {UP}.weight_packed"),
+    "no shape": (PACKED, put("weight_shape", None), f"{UP}.weight_shape is missing"),
+    "no zero points": (PACKED, put("weight_zero_point", None), f"{UP}.weight_zero_point is missing"),
+    "another shape": (PACKED, put("weight_shape", torch.tensor([96, 256])), f"{UP}.weight_shape says another shape"),
+    "no sizes": (PACKED, put("weight_shape", torch.tensor([0, -1])), f"{UP}.weight_shape says 0 x -1, which is not"),
+    "too many sizes": (PACKED, put("weight_shape", torch.tensor([1, 2, 3])), f"{UP}.weight_shape has shape (3,), but"),
     "too few words": (
         PACKED,
-        put(f"{UP}.weight_packed", torch.zeros(256, 3, dtype=torch.int32)),
+        put("weight_packed", torch.zeros(256, 3, dtype=torch.int32)),
         f"{UP} has 1 bits, shape (256, 96) and scales of shape (256, 3), which no group",
+    ),
+    "too few scales": (PACKED, put("weight_scale", torch.ones(256, 2)), "scales of shape (256, 2), which no group"),
+    "scales that are no numbers": (
+        PACKED,
+        put("weight_scale", torch.full((256, 3), torch.nan)),
+        f"{UP}.weight_scale holds scales that are not finite",
     ),
     "a group that is not there": (
         PACKED,
-        put(f"{UP}.weight_g_idx", torch.full((96,), 3, dtype=torch.int32)),
+        put("weight_g_idx", torch.full((96,), 3, dtype=torch.int32)),
         f"{UP}.weight_g_idx names a group that is not among its 3",
     ),
+    "too few scales of bytes": (BYTES, put("weight_scale", torch.ones(255, 1)), "scales of shape (255, 1), which no g"),
     "two scales of the whole": (
         NV,
-        put(f"{UP}.weight_global_scale", torch.ones(2)),
+        put("weight_global_scale", torch.ones(2)),
         f"{UP} has 2 scales of the whole matrix",
     ),
     "a scale of nothing": (
         NV,
-        put(f"{UP}.weight_global_scale", torch.zeros(1)),
+        put("weight_global_scale", torch.zeros(1)),
         f"{UP}.weight_scale holds scales that are n",
     ),
-    "an odd row": (
-        NV,
-        put(f"{UP}.weight_packed", torch.zeros(256, 47, dtype=torch.uint8)),
-        "has 94 numbers in a row, which",
-    ),
+    "scales of another number": (NV, put("weight_scale", torch.ones(256, 6)), f"{UP}.weight_scale is stored as F32"),
+    "an odd row": (NV, put("weight_packed", torch.zeros(256, 47, dtype=torch.uint8)), "has 94 numbers in a row, which"),
 }
 
 

@@ -16,7 +16,7 @@ from hf_lineage.architecture.class_tensors import Place
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError
 from tests.models import WEIGHTS, edit_json, spoil
-from tests.quantizing import BASE, decoded, matrices, opened, put, refused, repacked, verdict
+from tests.quantizing import BASE, decoded, matrices, opened, refused, repacked, verdict
 
 LEVELS = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
 
@@ -164,7 +164,11 @@ DOWN = "model.layers.0.mlp.experts.down_proj"
     ],
 )
 def test_what_does_not_fit_of_four_bits_is_one_clear_line(end, part, message, tmp_path):
-    folder = spoil(packed(gpt_oss(tmp_path / "model", 0)), put(f"{DOWN}{end}", part))
+    def damage(tensors):
+        tensors.pop(f"{DOWN}{end}")
+        tensors.update({} if part is None else {f"{DOWN}{end}": part})
+
+    folder = spoil(packed(gpt_oss(tmp_path / "model", 0)), damage)
     with pytest.raises(CheckpointError, match=re.escape(message)):
         opened(folder).read(DOWN)
 
@@ -242,15 +246,23 @@ def test_blocks_with_ragged_edges_are_decoded_as_compressed_tensors_does(tmp_pat
 
 UP = "model.layers.0.mlp.up_proj"
 DAMAGE = {
-    "no scale": (put(f"{UP}.weight_scale_inv", None), f"{UP}.weight is stored as F8_E4M3 without its scales"),
+    "no scale": (lambda t: t.pop(f"{UP}.weight_scale_inv"), f"{UP}.weight is stored as F8_E4M3 without its scales"),
     "too few scales": (
-        put(f"{UP}.weight_scale_inv", torch.ones(3, 3)),
+        lambda t: t.update({f"{UP}.weight_scale_inv": torch.ones(3, 3)}),
         "has shape (3, 3), which does not fit the blocks of a matrix of (256, 96) that config.json "
         "(`weight_block_size`: [16, 3",
     ),
     "scales that are no numbers": (
-        put(f"{UP}.weight_scale_inv", torch.full((16, 3), math.nan)),
+        lambda t: t.update({f"{UP}.weight_scale_inv": torch.full((16, 3), math.nan)}),
         f"{UP}.weight_scale_inv holds scales that are not finite; the weights are damaged",
+    ),
+    "scales as integers": (
+        lambda t: t.update({f"{UP}.weight_scale_inv": torch.ones(16, 3, dtype=torch.int32)}),
+        f"{UP}.weight_scale_inv is stored as I32, but its format needs",
+    ),
+    "a weight that is no matrix": (
+        lambda t: t.update({f"{UP}.weight": t[f"{UP}.weight"].reshape(-1)}),
+        f"{UP}.weight has shape (24576,), which is not the shape of a matrix",
     ),
 }
 
@@ -319,6 +331,12 @@ def test_a_stack_of_experts_is_decoded_as_transformers_does(size, tmp_path):
     one = checkpoint.with_places({"one": Place((STACK,), slice(8, 16), 2)})
     np.testing.assert_array_equal(one.read("one"), expected[2, 8:16].numpy())
     assert [part.shape[0] for part in one.parts(["one"]).values()] == [1, 1]  # no other expert is read
+
+
+def test_a_quantized_stack_is_related_and_an_independent_one_is_not(tmp_path):
+    base = gpt_oss(tmp_path / "base", 0)
+    assert verdict(base, stacked(tmp_path / "child", 0)).code == "inherited"
+    assert verdict(base, stacked(tmp_path / "other", 1)).code == "unrelated"
 
 
 @pytest.mark.parametrize(

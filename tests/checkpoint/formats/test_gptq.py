@@ -1,11 +1,11 @@
-"""GPTQ: integers, scales and zero points are packed as gptqmodel packs them, and found again."""
+"""GPTQ: written as gptqmodel packs it, decoded as gptqmodel dequantizes it (its loops stand here, in torch)."""
 
 import numpy as np
 import pytest
 import torch
 
 from tests.models import spoil
-from tests.quantizing import BASE, decoded, matrices, put, refused, repacked
+from tests.quantizing import BASE, decoded, matrices, refused, repacked
 
 GROUP = 32
 
@@ -36,10 +36,36 @@ def quantized(matrix, bits, group, symmetric, order):
 
 
 def packed_rows(integers, bits):
-    """Rows of integers in rows of words, from the lowest bits on, as `pack_original` of gptqmodel stores them."""
-    from compressed_tensors.compressors.pack_quantized.helpers import pack_to_int32
-
-    return pack_to_int32((integers - 2 ** (bits - 1)).to(torch.int8), bits, 0)
+    """`pack_original` of gptqmodel: rows of integers into rows of words."""
+    values = integers.numpy().astype(np.uint32)
+    rows = np.zeros((len(values) * bits // 32, values.shape[1]), np.uint32)
+    if bits != 3:
+        factor = 32 // bits
+        for row in range(len(rows)):
+            for j in range(factor):
+                rows[row] |= values[row * factor + j] << np.uint32(bits * j)
+        return torch.from_numpy(rows.view(np.int32))
+    i = row = 0
+    while row < len(rows):
+        for j in range(i, i + 10):
+            rows[row] |= values[j] << np.uint32(3 * (j - i))
+        i += 10
+        rows[row] |= values[i] << np.uint32(30)
+        row += 1
+        rows[row] |= (values[i] >> np.uint32(2)) & np.uint32(1)
+        i += 1
+        for j in range(i, i + 10):
+            rows[row] |= values[j] << np.uint32(3 * (j - i) + 1)
+        i += 10
+        rows[row] |= values[i] << np.uint32(31)
+        row += 1
+        rows[row] |= (values[i] >> np.uint32(1)) & np.uint32(3)
+        i += 1
+        for j in range(i, i + 10):
+            rows[row] |= values[j] << np.uint32(3 * (j - i) + 2)
+        i += 10
+        row += 1
+    return torch.from_numpy(rows.view(np.int32))
 
 
 def gptq(bits=4, group=GROUP, symmetric=True, order=False, version=1, index=True):
@@ -86,21 +112,52 @@ VARIANTS = {
 }
 
 
-def dequantized(matrix, bits=4, group=GROUP, symmetric=True, order=False, **_):
-    """What gptqmodel makes of a matrix."""
-    size = len(matrix.T) if group == -1 else group
-    integers, scales, zeros, groups = quantized(matrix, bits, size, symmetric, order)
-    return (scales.float()[groups] * (integers - zeros[groups]).float()).T.numpy()
+def dequantized(parts, bits, version):
+    """`dequantize_weight` of gptqmodel's TorchLinear, after its conversion of the zero points."""
+    qweight, qzeros, scales = parts[".qweight"], parts[".qzeros"], parts[".scales"].float()
+    groups = parts.get(".g_idx", torch.arange(len(qweight) * 32 // bits) // GROUP)
+    if bits == 3:
+        shifts = torch.tensor(
+            [[0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 0], [0, 1, 4, 7, 10, 13, 16, 19, 22, 25, 28, 31],
+             [0, 2, 5, 8, 11, 14, 17, 20, 23, 26, 29, 0]], dtype=torch.int32,
+        ).reshape(1, 3, 12)  # fmt: skip
+        zeros = qzeros.reshape(qzeros.shape[0], qzeros.shape[1] // 3, 3, 1).expand(-1, -1, -1, 12)
+        zeros = zeros >> shifts.unsqueeze(0)
+        zeros[:, :, 0, 10] = (zeros[:, :, 0, 10] & 0x3) | ((zeros[:, :, 1, 0] << 2) & 0x4)
+        zeros[:, :, 1, 11] = (zeros[:, :, 1, 11] & 0x1) | ((zeros[:, :, 2, 0] << 1) & 0x6)
+        zeros = zeros & 0x7
+        zeros = torch.cat([zeros[:, :, 0, :11], zeros[:, :, 1, 1:12], zeros[:, :, 2, 1:11]], dim=2).reshape(
+            scales.shape
+        )
+        weight = qweight.reshape(qweight.shape[0] // 3, 3, 1, qweight.shape[1]).expand(-1, -1, 12, -1)
+        weight = (weight >> shifts.unsqueeze(-1)) & 0x7
+        weight[:, 0, 10] = (weight[:, 0, 10] & 0x3) | ((weight[:, 1, 0] << 2) & 0x4)
+        weight[:, 1, 11] = (weight[:, 1, 11] & 0x1) | ((weight[:, 2, 0] << 1) & 0x6)
+        weight = weight & 0x7
+        weight = torch.cat([weight[:, 0, :11], weight[:, 1, 1:12], weight[:, 2, 1:11]], dim=1)
+    else:
+        shifts = torch.arange(0, 32, bits, dtype=torch.int32)
+        most = 2**bits - 1
+        zeros = (qzeros.unsqueeze(2).expand(-1, -1, len(shifts)) >> shifts) & most
+        zeros = zeros.reshape(len(qzeros), -1)[:, : scales.shape[1]]
+        weight = (qweight.unsqueeze(1).expand(-1, len(shifts), -1) >> shifts[:, None]) & most
+    weight = weight.reshape(-1, weight.shape[2])
+    if version == 1:
+        zeros = (zeros + 1) & (2**bits - 1)
+    groups = groups.long()
+    return (scales[groups] * (weight - zeros[groups]).float()).T
 
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
-def test_decoded_matrices_are_what_was_packed(variant, tmp_path):
-    """`tests/data/autoround.safetensors` has the same layouts as another program packed them."""
-    stored = decoded(repacked(BASE, tmp_path / "model", gptq(**variant), **settings(**variant)))
+def test_decoded_matrices_are_those_of_gptqmodel(variant, tmp_path):
+    pack = gptq(**variant)
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **settings(**variant)))
     for module, matrix in matrices(BASE).items():
-        if not (variant.get("bits") == 3 and len(matrix) % 32):
-            np.testing.assert_array_equal(stored[module], dequantized(matrix, **variant), strict=True)
+        parts = pack(matrix)
+        if ".qweight" in parts:
+            expected = dequantized(parts, variant.get("bits", 4), variant.get("version", 1))
+            np.testing.assert_array_equal(stored[module], expected.numpy(), strict=True)
 
 
 def test_matrices_of_other_bits_are_read_by_their_shape_where_the_settings_are_dynamic(tmp_path):
@@ -109,32 +166,49 @@ def test_matrices_of_other_bits_are_read_by_their_shape_where_the_settings_are_d
 
     stored = decoded(repacked(BASE, tmp_path / "model", pack, **settings(), dynamic={"+:.*up_proj": {"bits": 8}}))
     for module, matrix in matrices(BASE).items():
-        expected = dequantized(matrix, 8, 16) if matrix.shape[0] == 256 else dequantized(matrix)
-        np.testing.assert_array_equal(stored[module], expected)
+        bits = 8 if matrix.shape[0] == 256 else 4
+        np.testing.assert_array_equal(stored[module], dequantized(pack(matrix), bits, 1).numpy())
 
 
 UP = "model.layers.0.mlp.up_proj"
 
 
+def change(end, part):
+    """Replace a part of one matrix; None removes it."""
+
+    def changed(tensors):
+        tensors.pop(f"{UP}{end}")
+        if part is not None:
+            tensors[f"{UP}{end}"] = part
+
+    return changed
+
+
 DAMAGE = {
-    "no scales": (put(f"{UP}.scales", None), f"{UP}.scales is missing, and {UP}.qweight cannot be decoded"),
+    "no scales": (change(".scales", None), f"{UP}.scales is missing, and {UP}.qweight cannot be decoded"),
+    "no zero points": (change(".qzeros", None), f"{UP}.qzeros is missing"),
     "too few words": (
-        put(f"{UP}.qweight", torch.zeros(11, 256).int()),
+        change(".qweight", torch.zeros(11, 256).int()),
         f"{UP} is packed in 11 words a column, too few or many for 96 integers of 4 bits; have the weights saved again",
     ),
-    "too few groups": (
-        put(f"{UP}.scales", torch.ones(2, 256).half()),
-        f"{UP} has scales for 2 groups, where 96 inputs",
-    ),
+    "too few groups": (change(".scales", torch.ones(2, 256).half()), f"{UP} has scales for 2 groups, where 96 inputs"),
+    "scales of another width": (change(".scales", torch.ones(3, 255).half()), f"{UP}.scales has shape (3, 255), but"),
+    "zero points of another shape": (change(".qzeros", torch.zeros(3, 31).int()), "has shape (3, 31), but the"),
     "scales that are infinite": (
-        put(f"{UP}.scales", torch.full((3, 256), torch.inf).half()),
+        change(".scales", torch.full((3, 256), torch.inf).half()),
         f"{UP}.scales holds scales that are not finite",
     ),
     "a group that is not there": (
-        put(f"{UP}.g_idx", torch.full((96,), 3).int()),
+        change(".g_idx", torch.full((96,), 3).int()),
         f"{UP}.g_idx names a group that is not among its 3",
     ),
-    "a negative group": (put(f"{UP}.g_idx", torch.full((96,), -1).int()), "names a group that is not among"),
+    "a negative group": (change(".g_idx", torch.full((96,), -1).int()), "names a group that is not among"),
+    "floats in place of words": (
+        change(".qweight", torch.zeros(12, 256)),
+        f"{UP}.qweight is stored as F32, but its format",
+    ),
+    "indices as a matrix": (change(".g_idx", torch.zeros(2, 48).int()), "has shape (2, 48), but the"),
+    "nothing": (change(".qweight", torch.zeros(0, 256).int()), "has shape (0, 256), which is not the sha"),
 }
 
 

@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 from hf_lineage.checkpoint.formats import grid
 from hf_lineage.checkpoint.formats.grid import (
     E2M1,
+    PAIRS,
     Grid,
     across,
     down,
     exponents,
     finite,
     pairs,
+    period,
+    words,
     write_pairs,
 )
 from hf_lineage.errors import CheckpointError
@@ -34,6 +37,13 @@ def packed(matrix, bits, dimension):
 
     signed = torch.from_numpy(matrix - 2 ** (bits - 1)).to(torch.int8)
     return pack_to_int32(signed, bits, dimension).numpy()
+
+
+@pytest.mark.parametrize(("bits", "length", "values"), [(2, 1, 16), (3, 3, 32), (4, 1, 8), (6, 3, 16), (8, 1, 4)])
+def test_numbers_begin_with_a_word_again_after_a_period(bits, length, values):
+    assert period(bits) == (length, values)
+    assert words(values, bits) == length
+    assert words(values + 1, bits) == length + 1
 
 
 @given(bits=st.integers(1, 8), rows=st.integers(1, 80), columns=st.integers(1, 80), data=st.data())
@@ -67,6 +77,12 @@ def test_a_byte_is_two_numbers(low_first):
     write_pairs(pairs(low_first, *E2M1), BYTES.reshape(2, 128), target)
     first, second = (BYTES & 15, BYTES >> 4) if low_first else (BYTES >> 4, BYTES & 15)
     assert target.ravel().tolist() == [E2M1[half] for both in zip(first, second, strict=True) for half in both]
+
+
+def test_bytes_with_a_sign_are_read_alike():
+    target = np.empty(512, np.float32)
+    write_pairs(PAIRS, BYTES.view(np.int8), target)
+    assert target[2 * 0x2F :][:2].tolist() == [-6.0, 1.0]
 
 
 def test_powers_of_two_are_those_of_ml_dtypes():

@@ -7,7 +7,7 @@ from safetensors.numpy import load_file, save_file
 
 from hf_lineage.hub.repo import RepoRef
 from tests.models import WEIGHTS, open_checkpoint, spoil
-from tests.quantizing import BASE, put, refused, repacked
+from tests.quantizing import BASE, opened, refused, repacked
 
 VECTORS = load_file("tests/data/hqq.safetensors")
 """By bits and axis: a matrix (8, 64) in groups of 32 as hqq packed it, and as it decoded it."""
@@ -60,6 +60,10 @@ def test_a_matrix_is_decoded_as_hqq_does(case, tmp_path):
     np.testing.assert_array_equal(found.read("a.weight"), VECTORS[f"{case}.decoded"], strict=True)
 
 
+def test_the_vectors_are_of_every_width_and_both_axes():
+    assert [f"{bits}.{axis}" for bits in (1, 2, 3, 4, 8) for axis in (0, 1)] == CASES
+
+
 UP = "model.layers.0.mlp.up_proj"
 LATER = "model.layers.1.mlp.up_proj"
 
@@ -73,17 +77,13 @@ def number(value):
 
 
 DAMAGE = {
-    "scales that are infinite": (
-        f"{UP}.scale",
-        torch.full((768, 1), torch.inf).half(),
-        "holds scales that are not fini",
-    ),
     "no scales": (f"{UP}.scale", None, f"CheckpointError: org/model: {UP}.scale is missing, and"),
     "no shape": (f"{UP}.shape", None, f"CheckpointError: org/model: {UP}.shape is missing, and"),
     "another shape": (f"{UP}.shape", torch.tensor([96, 128]), f"{UP}.W_q has shape (384, 32), but the"),
     "an absurd shape": (f"{UP}.shape", torch.tensor([2**40, 2**40]), "does not say its shape and its groups"),
     "a shape that is none": (f"{UP}.shape", torch.tensor([-1, 96]), "does not say its shape and its groups"),
     "a group of nothing": (f"{UP}.group_size", number(0), "does not say its shape and its gr"),
+    "another group": (f"{UP}.group_size", number(64), f"{UP}.W_q has shape (384, 32), but the"),
     "no axis": (f"{UP}.axis", number(2), "does not say its shape and its groups"),
     "another packing": (f"{UP}.packing", letters("8bit_u8"), f"{UP}.W_q has shape (384, 32), but the rest of its"),
     "an unknown packing": (
@@ -92,10 +92,37 @@ DAMAGE = {
         "NothingToCompare: org/model: the weights are stored by H",
     ),
     "bytes seen as floats": (f"{UP}.view_as_float", number(1).byte(), "the packing 4bit_u8 as floats"),
+    "few scales": (
+        f"{UP}.scale",
+        torch.ones(7, 1).half(),
+        f"{UP}.scale has shape (7, 1), but the rest of its matrix needs",
+    ),
+    "scales that are infinite": (
+        f"{UP}.scale",
+        torch.full((768, 1), torch.inf).half(),
+        "holds scales that are not fini",
+    ),
+    "too long a description": (f"{UP}.packing", letters("4" * 5000), "takes 5000 bytes, too many for a description"),
     "another axis later": (f"{LATER}.axis", number(0), f"{LATER} is not stored like the matrices"),
 }
 
 
 @pytest.mark.parametrize(("name", "part", "message"), DAMAGE.values(), ids=DAMAGE)
 def test_what_does_not_fit_is_one_clear_line(name, part, message, tmp_path):
-    assert message in refused(spoil(repacked(BASE, tmp_path / "model", hqq(), **SETTINGS), put(name, part)))
+    def damage(tensors):
+        tensors.pop(name)
+        tensors.update({} if part is None else {name: part})
+
+    assert message in refused(spoil(repacked(BASE, tmp_path / "model", hqq(), **SETTINGS), damage))
+
+
+def test_a_bias_beside_a_matrix_stays(tmp_path):
+    folder = repacked(BASE, tmp_path / "model", hqq(), **SETTINGS)
+    spoil(folder, lambda tensors: tensors.update({f"{UP}.bias": torch.ones(256)}))
+    assert opened(folder).read(f"{UP}.bias").sum() == 256
+
+
+def test_a_file_may_not_hold_the_matrix_twice(tmp_path):
+    folder = repacked(BASE, tmp_path / "model", hqq(), **SETTINGS)
+    spoil(folder, lambda tensors: tensors.update({f"{UP}.weight": torch.ones(256, 96)}))
+    assert f"{UP}.weight is stored in two ways, once as HQQ" in refused(folder)

@@ -8,6 +8,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from hf_lineage import Options, compare
+from hf_lineage.checkpoint.formats.mlx import BITS
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef
 from tests import models
@@ -71,6 +72,10 @@ def test_every_width_and_group_is_decoded_as_mlx_decodes_it(case, key, tmp_path)
     np.testing.assert_allclose(found.read("a.weight"), VECTORS[f"{case}.decoded"], rtol=1e-6, atol=1e-7)
 
 
+def test_the_vectors_are_of_every_width():
+    assert {int(case.split(".")[0]) for case in CASES} == set(BITS)
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("bits", "group"), [(8, 64), (6, 32), (4, 64), (3, 32)])
 def test_a_descendant_is_related_and_an_independent_model_is_not(bits, group, base, tmp_path):
@@ -107,12 +112,15 @@ def part(end, change):
 
 
 DAMAGED = {
-    "scales that are no numbers": (part("scales", lambda scales: scales * np.nan), "holds scales that are not finite"),
     "other groups": (settings(group_size=64), "which do not make 4 groups of 64 integers of 4 bits; have"),
+    "other bits": (settings(bits=8), "which do not make 4 groups of 32 integers of 8 bits; have"),
     "bits that are none": (settings(bits=7), "which do not make 4 groups of 32 integers of 7 bits; have"),
+    "no number of bits": (settings(bits="4"), "`bits` of quantization_config must be a positive integer, not '4'"),
     "no scales": (part("scales", lambda scales: None), f"{NAME}.scales is missing, and"),
+    "few scales": (part("scales", lambda scales: scales[:1]), f"{NAME}.scales has shape (1, 4), but the rest of"),
     "few biases": (part("biases", lambda biases: biases[:1]), f"{NAME}.biases has shape (1, 4), but the rest of its"),
     "other integers": (part("weight", lambda packed: packed.view(np.int32)), f"{NAME}.weight is stored as I32"),
+    "scales that are no numbers": (part("scales", lambda scales: scales * np.nan), "holds scales that are not finite"),
 }
 
 

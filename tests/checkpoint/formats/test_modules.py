@@ -20,12 +20,15 @@ from hf_lineage.checkpoint.formats.modules import (
     count,
     left_out,
     method,
+    pair,
+    settings,
 )
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare
-from tests.checkpoint.formats.test_fp8 import FP8
-from tests.quantizing import BASE, refused, repacked
+from tests.checkpoint.formats.test_fp8 import FP8, blocks
+from tests.models import spoil
+from tests.quantizing import BASE, decoded, refused, repacked
 
 UP = "model.layers.1.mlp.up_proj"
 
@@ -94,6 +97,17 @@ def test_scales_that_a_loader_would_not_read_do_not_make_another_model(tmp_path)
     )
 
 
+def test_what_is_left_out_and_is_plain_is_read(tmp_path):
+    settings = FP8 | {"weight_block_size": [16, 32], "modules_to_not_convert": [UP, "lm_head"]}
+    folder = repacked(BASE, tmp_path / "model", blocks(16, 32), **settings)
+
+    def plain(tensors):
+        tensors[f"{UP}.weight"] = tensors[f"{UP}.weight"].float()
+        del tensors[f"{UP}.weight_scale_inv"]
+
+    assert decoded(spoil(folder, plain))[UP].dtype == "float32"
+
+
 def stored(dtype, *shape):
     return StoredTensor(Path("file"), dtype, shape, 0)
 
@@ -113,6 +127,17 @@ CONFIG = {"quantization_config": {"quant_method": "toy"}}
 WHOLE = {"a.bytes": stored("I8", 2, 3), "a.scale": stored("F32", 2), "norm.weight": stored("F32", 3)}
 
 
+def test_the_settings_are_those_of_the_configuration_in_either_place():
+    assert settings(CONFIG) == {"quant_method": "toy"}
+    assert settings({"compression_config": {"format": "dense"}}) == {"format": "dense"}
+    assert settings({"quantization_config": ["toy"]}) == settings({}) == {}
+
+
+@pytest.mark.parametrize("key", ["load_in_4bit", "load_in_8bit"])
+def test_the_older_settings_of_bitsandbytes_name_no_method(key):
+    assert method({"quantization_config": {key: True}}) == "bitsandbytes"
+
+
 @pytest.mark.parametrize(("said", "name"), [("toy", "toy"), ("TOY", "toy"), (None, ""), (["toy"], ""), (7, "")])
 def test_the_name_of_the_quantization_is_a_text_or_nothing(said, name):
     assert method({"quantization_config": {"quant_method": said}}) == name
@@ -124,6 +149,19 @@ def test_a_number_of_the_settings_is_a_positive_integer_or_all():
     for odd in (0, -2, True, 2.0, "4", None, 2**40, [4]):
         with pytest.raises(CheckpointError, match="`bits` of quantization_config must be a positive integer, not"):
             count({"bits": odd}, "bits")
+
+
+def test_a_pair_is_two_positive_integers_and_nothing_else():
+    assert pair([128, 64]) == (128, 64)
+    assert [pair(odd) for odd in (None, [1], [0, 1], ["1", 2], [True, 2], (1, 2), {1: 2, 2: 3})] == [None] * 7
+
+
+def test_a_format_is_recognised_by_its_name_and_by_a_packed_matrix():
+    assert TOY.recognises(WHOLE, CONFIG)
+    assert not TOY.recognises(WHOLE, {})
+    assert not TOY.recognises(WHOLE, {"quantization_config": {"quant_method": "other"}})
+    assert not TOY.recognises({"norm.weight": stored("F32", 3)}, CONFIG)
+    assert not TOY.recognises({"a.bytes": stored("F32", 2, 3)}, CONFIG)
 
 
 def test_matrices_stand_for_their_parts_and_everything_else_is_plain():

@@ -7,9 +7,32 @@ from safetensors.numpy import load_file, save_file
 
 from hf_lineage.hub.repo import RepoRef
 from tests.models import WEIGHTS, open_checkpoint, spoil
-from tests.quantizing import BASE, decoded, matrices, put, refused, repacked
+from tests.quantizing import BASE, decoded, matrices, refused, repacked
 
 TORCHAO = {"quant_method": "torchao", "quant_type": {"default": {"_type": "Int8WeightOnlyConfig", "_data": {}}}}
+
+WRITTEN = {
+    "int8": (
+        torch.tensor([[-128, -108, -51, 45, -83, 89, 38, 26]], dtype=torch.int8),
+        0.009803921915590763,
+        (
+            *(-1.2549020051956177, -1.058823585510254, -0.5, 0.44117647409439087),
+            *(-0.8137255311012268, 0.8725490570068359, 0.37254902720451355, 0.2549019753932953),
+        ),
+    ),
+    "float8": (
+        torch.tensor([[-448, -384, -176, 160, -288, 320, 128, 88]], dtype=torch.float8_e4m3fn),
+        0.0027901786379516125,
+        (
+            *(-1.25, -1.0714285373687744, -0.4910714328289032, 0.4464285969734192),
+            *(-0.8035714626312256, 0.8928571939468384, 0.3571428656578064, 0.2455357164144516),
+        ),
+    ),
+}
+"""What torchao stored of (-20, -17, -8, 7, -13, 14, 6, 4) / 16, its scale, and what it made of both again.
+
+By Int8WeightOnlyConfig and Float8WeightOnlyConfig, of a matrix in float32.
+"""
 
 
 VECTORS = load_file("tests/data/torchao.safetensors")
@@ -43,6 +66,20 @@ def rows(dtype):
         return {"._weight_qdata": integers, "._weight_scale": scales, "._weight_zero_point": zeros}
 
     return pack
+
+
+KINDS = {"int8": torch.int8, "float8": torch.float8_e4m3fn}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_row_is_decoded_as_torchao_does(name, tmp_path):
+    numbers, scale, expected = WRITTEN[name]
+
+    def pack(_):
+        return {"._weight_qdata": numbers.clone(), "._weight_scale": torch.tensor([[scale]])}
+
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **TORCHAO))
+    np.testing.assert_array_equal(stored["model.layers.0.mlp.up_proj"], np.array([expected], np.float32))
 
 
 def test_scales_of_blocks_and_zero_points_are_taken_by_their_shape(tmp_path):
@@ -83,9 +120,11 @@ UP = "model.layers.0.mlp.up_proj"
     ],
 )
 def test_what_does_not_fit_is_one_clear_line(end, part, message, tmp_path):
-    assert message in refused(
-        spoil(repacked(BASE, tmp_path / "model", rows(torch.int8), **TORCHAO), put(f"{UP}._weight_{end}", part))
-    )
+    def damage(tensors):
+        tensors.pop(f"{UP}._weight_{end}")
+        tensors.update({} if part is None else {f"{UP}._weight_{end}": part})
+
+    assert message in refused(spoil(repacked(BASE, tmp_path / "model", rows(torch.int8), **TORCHAO), damage))
 
 
 BITNET = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "offline"}
@@ -121,6 +160,18 @@ def test_decoded_matrices_are_those_that_transformers_packed(name, tmp_path):
     for module, matrix in matrices(BASE).items():
         numbers, scale = ternary(matrix)
         np.testing.assert_allclose(stored[module], (numbers * scale).numpy(), rtol=3e-7)
+
+
+def test_a_byte_holds_four_rows_as_the_documentation_of_transformers_shows(tmp_path):
+    """The example in the docstring of `unpack_weights`."""
+
+    def pack(matrix):
+        packed = torch.tensor([[0b10100001, 0b00011000], [0b10010000, 0b00001010]], dtype=torch.uint8)
+        return {".weight": packed, ".weight_scale": torch.ones(1)}
+
+    expected = [[0, -1], [-1, 1], [-1, 1], [-1, 1], [1, 0], [0, -1], [1, -1], [1, -1]]
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **BITNET))
+    assert stored["model.layers.0.mlp.up_proj"].tolist() == expected
 
 
 @pytest.mark.parametrize("changes", [{"use_rms_norm": True}, {"linear_class": "other"}, {"linear_class": [7]}])

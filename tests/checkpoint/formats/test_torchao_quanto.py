@@ -7,7 +7,7 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage.hub.repo import RepoRef
 from tests.models import WEIGHTS, open_checkpoint, spoil
-from tests.quantizing import BASE, put, refused, repacked
+from tests.quantizing import BASE, refused, repacked
 
 VECTORS = load_file("tests/data/quanto.safetensors")
 """By type: a matrix (6, 128) as optimum-quanto stored it, and as it decoded it."""
@@ -79,6 +79,8 @@ UP = "model.layers.0.mlp.up_proj"
     ],
 )
 def test_what_does_not_fit_is_one_clear_line(end, part, message, tmp_path):
-    assert message in refused(
-        spoil(repacked(BASE, tmp_path / "model", rows(torch.int8)), put(f"{UP}.weight.{end}", part))
-    )
+    def damage(tensors):
+        tensors.pop(f"{UP}.weight.{end}")
+        tensors.update({} if part is None else {f"{UP}.weight.{end}": part})
+
+    assert message in refused(spoil(repacked(BASE, tmp_path / "model", rows(torch.int8)), damage))

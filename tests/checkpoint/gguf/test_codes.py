@@ -4,7 +4,7 @@ import gguf
 import numpy as np
 import pytest
 
-from hf_lineage.checkpoint.codes import excess, unreached
+from hf_lineage.checkpoint.codes import Codes, excess, unreached
 from hf_lineage.checkpoint.gguf.codes import KINDS, codes_of
 from tests.gguf_blocks import QUANTIZED, QUANTIZERS, drawn, quantized
 
@@ -59,3 +59,7 @@ def test_types_of_tabled_vectors_have_no_bound_and_say_why():
     assert vectors
     assert all(name.startswith("IQ") and codes_of(name, print).startswith(name) for name in vectors)
     assert codes_of("I8", print) == ""
+
+
+def test_every_type_that_gguf_decodes_has_a_grid_or_a_reason():
+    assert all(isinstance(codes, Codes) or codes for codes in (codes_of(kind.name, print) for kind in QUANTIZED))

@@ -1,5 +1,7 @@
 """GGUF files of a repository: which one is the model, by name, and what its header says, here or on the Hub."""
 
+import shutil
+
 import pytest
 
 from hf_lineage.checkpoint.foreign_form import list_files
@@ -114,3 +116,13 @@ def test_a_longer_header_is_fetched_piece_by_piece(online, tmp_path, monkeypatch
     assert found.header == read_head(RepoRef("here", file.parent), file.name).header
     assert 4 < found.requests < 10
     assert online.twice() == []
+
+
+def test_a_file_that_the_cache_has_is_read_there(online, tmp_path):
+    file = write(EXAMPLES / "fern/llama-finetune-a", tmp_path / "published/a.gguf")
+    online.publish("fern/gguf", file.parent)
+    resolve("fern/gguf").fetch("a.gguf")
+    online.forget()
+    assert read_head(resolve("fern/gguf"), "a.gguf").stamp is not None
+    assert online.moved() == 0
+    shutil.rmtree(file.parent)

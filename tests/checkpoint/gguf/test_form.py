@@ -14,15 +14,18 @@ from hf_lineage import Options, check, compare, extract
 from hf_lineage.architecture.registry import lookup
 from hf_lineage.checking.strict import judge_strict
 from hf_lineage.checkpoint.gguf.form import _table, architectures, config_of, name_tensors
-from hf_lineage.errors import CheckpointError, NothingToCompare
+from hf_lineage.errors import CheckpointError, NothingToCompare, RegistryError
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import resolve
 from hf_lineage.source.config import described
 from hf_lineage.source.headers import headers, opened
 from hf_lineage.source.model import FromWeights
+from tests import models
 from tests.conformance.models import tiny_model
+from tests.gguf_blocks import quantized
 from tests.gguf_models import KINDS, write
-from tests.models import EXAMPLES
+from tests.invoking import lineage
+from tests.models import EXAMPLES, card, fine_tuned, tiny_llama
 
 FILE = "child-Q4_0.gguf"
 
@@ -57,6 +60,25 @@ def test_an_independent_model_in_the_same_clothes_is_unrelated(tmp_path):
     assert verdict(BASES["llama"], file).code == "unrelated"
 
 
+def test_the_mixture_of_types_of_a_real_release_is_read(tmp_path, monkeypatch):
+    """Q4_K_M: most matrices in Q4_K, values and what is written to the stream in Q6_K, gains in F32."""
+    monkeypatch.setattr(models, "HIDDEN", 256)
+    base = tiny_llama(tmp_path / "base", width=256)
+    child = fine_tuned(base, tmp_path / "child")
+    other = tiny_llama(tmp_path / "other", width=256, seed=5)
+    monkeypatch.setattr("tests.gguf_models.quantized", quantized)
+
+    def of(name):
+        return KINDS.Q6_K if "attn_v" in name or "ffn_down" in name else KINDS.Q4_K
+
+    true, false = (write(folder, folder / "gguf/a-Q4_K_M.gguf", of=of) for folder in (child, other))
+    kinds = {tensor.tensor_type for tensor in gguf.GGUFReader(str(true)).tensors}
+    assert kinds == {KINDS.Q4_K, KINDS.Q6_K, KINDS.F32}
+    assert verdict(base, true).code == "inherited"
+    assert min(scores(verdict(child, true)).values()) > 0.97
+    assert verdict(base, false).code == "unrelated"
+
+
 @pytest.mark.parametrize(
     "stub", [None, {}, {"model_type": "llama"}, json.loads((CHILDREN["llama"] / "config.json").read_text())]
 )
@@ -67,6 +89,13 @@ def test_the_metadata_count_whatever_config_json_says(stub, tmp_path):
         (folder / "config.json").write_text(json.dumps(stub))
     assert verdict(BASES["llama"], folder).code == "inherited"
     assert described(resolve(str(folder))).architecture == "LlamaForCausalLM"
+
+
+@pytest.mark.long
+def test_a_base_may_be_a_gguf_file_as_well(tmp_path):
+    base = write(BASES["llama"], tmp_path / "base/base.gguf", kind=KINDS.Q4_0)
+    assert verdict(base.parent, CHILDREN["llama"]).code == "inherited"
+    assert verdict(base, CHILDREN["llama"]).code == "inherited"
 
 
 @pytest.fixture(scope="module")
@@ -90,11 +119,72 @@ def test_the_claim_in_the_metadata_is_checked_and_the_report_says_which_file_was
     )
 
 
+@pytest.mark.long
+def test_another_file_may_be_named(hub):
+    found = lineage("check", "me/child-GGUF", "--file", FILE, "--local-hub", hub, "--format", "json")
+    assert found.code == 0
+    (claim,) = json.loads(found.out)["claims"]
+    assert claim["notes"] == [
+        "me/child-GGUF: child-Q4_0.gguf was read, as it was named; child-F16.gguf, child-Q8_0.gguf may hold weights "
+        "too and were not read"
+    ]
+    (row,) = check("me/child-GGUF", options=Options(local_hub=hub, seed=0)).rows
+    assert claim["paths"][0]["path"] == "mlp"
+    assert scores(row.verdict)["mlp"] > claim["paths"][0]["score"] + 1e-3
+
+
+@pytest.mark.long
+def test_one_file_is_inspected_and_extracted_as_any_model(tmp_path):
+    file = write(CHILDREN["llama"], tmp_path / "child.gguf", kind=KINDS.Q8_0)
+    assert "LlamaForCausalLM, factorization llama, 6 layers, width 96" in lineage("inspect", file).out
+    assert lineage("extract", file, "-o", tmp_path / "signature").code == 0
+    assert lineage("compare", EXAMPLES / "acme/llama-base", tmp_path / "signature").code == 0
+
+
+@pytest.mark.long
+def test_on_the_hub_the_header_and_the_matrices_are_fetched_and_nothing_twice(online, tmp_path):
+    folder = write(CHILDREN["llama"], tmp_path / "published/child-F16.gguf", kind=KINDS.F16).parent
+    card(folder, "acme/llama-base", "quantized")
+    online.publish("fern/gguf", folder)
+    found = lineage("check", "fern/gguf", "--paths", "mlp", "--format", "json")
+    assert found.code == 0, found.err
+    assert json.loads(found.out)["claims"][0]["verdict"] == "VERIFIED"
+    moved, size = online.moved("fern/gguf"), (folder / "child-F16.gguf").stat().st_size
+    assert size / 3 < moved < 0.95 * size
+    headers_twice = online.twice()
+    assert not [part for part in headers_twice if part.stop - part.start > 2**15]
+
+
 def test_from_the_network_the_verdict_is_that_from_disk(online, tmp_path):
     folder = write(CHILDREN["llama"], tmp_path / "p/child-Q8_0.gguf", kind=KINDS.Q8_0, split_max_tensors=20).parent
     online.publish("fern/gguf", folder)
     there, here = verdict("acme/llama-base", "fern/gguf"), verdict(BASES["llama"], folder)
     assert (there.code, scores(there)) == (here.code, scores(here))
+
+
+@pytest.mark.long
+def test_a_signature_of_a_named_file_is_not_taken_for_that_of_another(online, tmp_path):
+    folder = tmp_path / "published"
+    write(CHILDREN["llama"], folder / "a-Q8_0.gguf", kind=KINDS.Q8_0)
+    write(EXAMPLES / "otter/llama-independent", folder / "a-Q4_0.gguf", kind=KINDS.Q4_0)
+    online.publish("fern/gguf", folder)
+    for file, name in (
+        (None, "inherited"),
+        ("a-Q4_0.gguf", "unrelated"),
+        (None, "inherited"),
+        ("a-Q4_0.gguf", "unrelated"),
+    ):
+        options = Options(file=file, seed=0, budget="full")
+        assert verdict("acme/llama-base", "fern/gguf", options).code == name
+
+
+def test_heads_that_are_no_number_are_refused(tmp_path):
+    file = write(CHILDREN["llama"], tmp_path / "child.gguf", said={"llama.attention.head_count_kv": "two"})
+    with pytest.raises(CheckpointError) as caught:
+        opened(described(resolve(str(file.parent))))
+    assert str(caught.value).endswith(
+        "the GGUF file says attention.head_count_kv: two, not a number of heads; do not trust it"
+    )
 
 
 CLASSES = sorted(
@@ -188,6 +278,18 @@ def test_the_configuration_is_that_of_the_metadata():
     }
 
 
+def test_experts_may_make_another_class():
+    assert config_of(LLAMA | {"llama.expert_count": 8})["architectures"] == ["MixtralForCausalLM"]
+    assert config_of(LLAMA | {"llama.expert_count": 0})["architectures"] == ["LlamaForCausalLM"]
+
+
+def test_layers_that_predict_further_tokens_are_not_counted():
+    config = config_of(
+        {"general.architecture": "glm4moe", "glm4moe.block_count": 47, "glm4moe.nextn_predict_layers": 1}
+    )
+    assert (config["num_hidden_layers"], config["num_nextn_predict_layers"]) == (46, 1)
+
+
 @pytest.mark.parametrize(
     ("metadata", "why"),
     [
@@ -231,6 +333,12 @@ def test_names_are_those_on_the_disk_of_the_hub():
     ]
 
 
+def test_of_a_stack_of_experts_each_has_a_name():
+    assert named(
+        "qwen3moe", "blk.0.ffn_up_exps.weight", "blk.0.ffn_up_exps.weight[0]", "blk.0.ffn_up_exps.weight[31]"
+    ) == [("model.layers.0.mlp.experts.0.up_proj.weight", None), ("model.layers.0.mlp.experts.31.up_proj.weight", None)]
+
+
 def test_a_tensor_of_a_layer_without_a_name_keeps_its_own_under_the_prefix():
     assert named("llama", "blk.3.something.weight", "blk.3.more") == [
         ("model.layers.3.something.weight", None),
@@ -238,10 +346,27 @@ def test_a_tensor_of_a_layer_without_a_name_keeps_its_own_under_the_prefix():
     ]
 
 
-def test_heads_that_are_no_number_are_refused(tmp_path):
-    file = write(CHILDREN["llama"], tmp_path / "child.gguf", said={"llama.attention.head_count_kv": "two"})
-    with pytest.raises(CheckpointError) as caught:
-        opened(described(resolve(str(file.parent))))
-    assert str(caught.value).endswith(
-        "the GGUF file says attention.head_count_kv: two, not a number of heads; do not trust it"
+def test_an_architecture_that_the_installed_package_does_not_know_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(gguf, "MODEL_ARCH_NAMES", {})
+    with pytest.raises(NothingToCompare) as caught:
+        named("llama", "blk.0.attn_q.weight")
+    assert str(caught.value) == (
+        "the installed package gguf does not know the architecture llama; `pip install --upgrade gguf`"
     )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"settings": {}},
+        {"settings": {}, "architectures": {"llama": {"class": "A", "colour": "red"}}},
+        {"settings": {}, "architectures": {"llama": {"class": "A", "undo": {"attn_q": "turned"}}}},
+        [],
+    ],
+)
+def test_a_table_that_breaks_the_schema_is_refused(content, tmp_path, monkeypatch):
+    (tmp_path / "gguf").mkdir()
+    (tmp_path / "gguf/architectures.yaml").write_text(json.dumps(content))
+    monkeypatch.setattr("hf_lineage.architecture.tables.registry_root", lambda: tmp_path)
+    with pytest.raises(RegistryError, match=r"gguf/architectures.yaml: .*registry/README.md documents the schema"):
+        _table()

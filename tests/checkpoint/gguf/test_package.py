@@ -3,10 +3,15 @@
 import subprocess
 import sys
 
+import gguf as installed
 import pytest
 
 from hf_lineage.checkpoint.gguf.tensors import gguf
 from hf_lineage.errors import NothingToCompare
+
+
+def test_it_is_the_installed_package():
+    assert gguf() is installed
 
 
 def test_without_it_the_error_says_what_to_install(monkeypatch):

@@ -9,10 +9,11 @@ from transformers.integrations.gguf import dequant
 from hf_lineage.checkpoint.foreign_tensors import Piece, by_pieces
 from hf_lineage.checkpoint.gguf.tensors import apply_factors
 from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef, resolve
 from tests.gguf_blocks import QUANTIZED, drawn
-from tests.gguf_models import KINDS, write
+from tests.gguf_models import EXAMPLES_OF_TYPES, KINDS, write
 from tests.models import EXAMPLES, open_checkpoint
 
 
@@ -50,6 +51,28 @@ def test_every_type_is_decoded_as_by_gguf_and_by_transformers(kind, blocks, tmp_
         np.testing.assert_allclose(decoded.reshape(-1), by_transformers, rtol=1e-6, atol=1e-6)
 
 
+def test_transformers_is_an_oracle_for_most_types():
+    assert sum(int(kind) in dequant.GGML_BLOCK for kind in QUANTIZED) >= 17
+
+
+@pytest.mark.parametrize(("kind", "dtype"), EXAMPLES_OF_TYPES)
+def test_plain_numbers_are_read_as_they_are(kind, dtype, tmp_path):
+    numbers = np.arange(12, dtype=np.float32).reshape(3, 4)
+    stored = gguf.quantize(numbers, kind) if kind == KINDS.BF16 else numbers.astype(dtype)
+    found = open_checkpoint(file(tmp_path, ("a.weight", stored, kind)))
+    assert np.array_equal(single(found.read("a.weight")), numbers)
+
+
+def test_a_type_that_gguf_does_not_decode_is_a_refusal_of_that_tensor_alone(tmp_path):
+    stored = np.zeros((2, 292), np.uint8)
+    plain = np.ones((2, 4), np.float32)
+    found = open_checkpoint(file(tmp_path, ("a", stored, KINDS.Q8_K), ("b", plain, KINDS.F32)))
+    assert found.read("b").sum() == 8
+    with pytest.raises(NothingToCompare) as caught:
+        found.read("a")
+    assert str(caught.value) == "a is stored as Q8_K, which the installed package gguf does not decode"
+
+
 def test_each_expert_of_a_stack_is_read_by_itself(tmp_path, monkeypatch):
     stack = drawn(KINDS.Q8_0, 3 * 4 * 64, np.random.default_rng(0)).reshape(3, 4, -1)
     found = open_checkpoint(file(tmp_path, ("blk.0.ffn_up_exps.weight", stack, KINDS.Q8_0)))
@@ -83,6 +106,13 @@ def test_a_factor_beside_a_matrix_is_multiplied_in(tmp_path):
     assert loaded.read("b").tolist() == [[5] * 4] * 2
     with pytest.raises(NothingToCompare, match="c has 2 factors instead of one"):
         loaded.read("c")
+
+
+def test_two_tensors_of_one_name_are_refused(tmp_path):
+    plain = np.ones((2, 4), np.float32)
+    found = open_checkpoint(file(tmp_path, ("a", plain, KINDS.F32), ("b", plain, KINDS.F32)))
+    with pytest.raises(CheckpointError, match="two tensors of the file are x; do not trust it"):
+        by_pieces(apply_factors(found), [Piece("x", "a"), Piece("x", "b")])
 
 
 def changed(repo, tensor, change):

@@ -4,6 +4,7 @@ import contextlib
 import io
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -179,3 +180,8 @@ def test_changed_bytes_are_read_or_are_our_error(data):
 def test_a_list_that_goes_on_is_cut():
     node = field(1, b"") + field(4, b"X") + field(5, field(1, b"perm") + field(8, varint(1) * 10_000))
     assert len(read(field(7, field(1, node))).nodes[0].attributes["perm"]) == onnx_header.SHORT
+
+
+def test_the_package_onnx_checks_the_same_files():
+    model = graph([helper.make_node("Identity", ["w"], ["y"])], [tensor("w", np.ones((2, 2), np.float32))])
+    assert onnx.load_model_from_string(model.SerializeToString()).graph.node[0].op_type == read(model).nodes[0].kind

@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from hf_lineage.checkpoint.onnx.header import VARINTS, OnnxTensor, parse
-from hf_lineage.checkpoint.onnx.values import Values, constant, stored
+from hf_lineage.checkpoint.onnx.values import Values, constant, stored, unpacked
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError
 from tests.checkpoint.onnx.test_protobuf import varint
@@ -138,6 +138,13 @@ def test_a_long_way_and_a_circle_are_no_constants():
     assert values.find("a") is None
 
 
+def test_a_type_that_is_not_read_stays_a_reason():
+    held = helper.make_tensor("w", TensorProto.FLOAT8E4M3FNUZ, (2, 2), [1.0] * 4)
+    made = model([node("Transpose", "w")])
+    made.graph.initializer.append(held)
+    assert Values(graph_of(made)).find("y").refusal.startswith("is stored as data type 18 of ONNX")
+
+
 FLOATS = ["FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE", "FLOAT8E4M3FN", "FLOAT8E5M2"]
 
 WHOLE_numbers = ["INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64", "INT4", "UINT4", "BOOL"]
@@ -187,3 +194,10 @@ def test_a_list_of_other_numbers_than_the_shape_asks_for_is_damaged():
     for content in (good[:-1], good + varint(7), good + b"\x80", b"\x80" * 11 + b"\x01\x02\x03", b""):
         with pytest.raises(CheckpointError, match=r"t holds \d of 3 numbers"):
             decode([np.frombuffer(content, np.uint8)])
+
+
+def test_packed_numbers_begin_with_the_lowest_bits():
+    content = np.array([0b11100100], np.uint8)
+    assert unpacked(content, 2).tolist() == [0, 1, 2, 3]
+    assert unpacked(content, 4).tolist() == [0b0100, 0b1110]
+    assert unpacked(content, 8).tolist() == [0b11100100]

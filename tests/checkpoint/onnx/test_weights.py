@@ -123,6 +123,12 @@ def test_what_leads_to_no_output_is_no_weight():
     assert ([*found.matrices], [*found.others]) == (["b.weight"], [])
 
 
+def test_graphs_within_a_graph_count_where_they_lead_to_an_output():
+    inner = helper.make_graph([matmul("a.weight", to="i")], "b", [], [helper.make_empty_tensor_value_info("i")])
+    node = helper.make_node("If", ["c"], ["y"], then_branch=inner, else_branch=inner)
+    assert names(graph([node], a__weight=MATRIX)) == ["a.weight"]
+
+
 def test_two_matrices_of_one_name_are_refused_and_one_used_twice_is_not():
     twice = [matmul("a.weight", to="p"), matmul("a.weight", of="p")]
     assert names(graph(twice, a__weight=MATRIX)) == ["a.weight"]

@@ -180,6 +180,12 @@ def test_an_archive_that_two_readers_may_read_differently_is_refused(file):
     assert "with a comment" in refusal(file)
 
 
+def test_the_name_of_an_entry_that_is_no_text_is_refused(file):
+    torch.save({"a": torch.ones(2, 3)}, file)
+    file.write_bytes(file.read_bytes().replace(b"/data/0", b"/data/\xff"))
+    assert refusal(file).startswith("CheckpointError: it is damaged: ")
+
+
 def test_lists_and_pickles_without_end_are_not_read(file, monkeypatch):
     torch.save({f"{number}": torch.ones(1) for number in range(300)}, file)
     monkeypatch.setattr(torch_file, "LARGEST", 2**13)
@@ -240,13 +246,11 @@ def test_names_that_cannot_be_printed_are_refused(file):
     assert "the name of a tensor cannot be printed" in refusal(file)
 
 
+def test_a_file_that_is_gone_is_an_error(file):
+    assert "it cannot be read: No such file" in refusal(file)
+
+
 def test_a_pickle_is_known_by_its_name_and_not_by_its_path(tmp_path):
     torch.save({"a": torch.ones(2, 3)}, tmp_path / "blob")
     ((name, tensor),) = read_header("pytorch_model.bin", tmp_path / "blob", "org/model")
     assert (name, tensor.shape, tensor.dtype) == ("a", (2, 3), "F32")
-
-
-def test_the_name_of_an_entry_that_is_no_text_is_refused(file):
-    torch.save({"a": torch.ones(2, 3)}, file)
-    file.write_bytes(file.read_bytes().replace(b"/data/0", b"/data/\xff"))
-    assert refusal(file).startswith("CheckpointError: it is damaged: ")

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import pickletools
 from collections import OrderedDict
 
 import pytest
@@ -30,6 +31,17 @@ def value(content, calls=NONE):
 )
 def test_plain_values_are_read_as_python_reads_them(content, protocol):
     assert value(pickle.dumps(content, protocol)) == content
+
+
+def test_a_pickle_ends_where_it_ends():
+    stream = io.BytesIO(pickle.dumps(1, 2) + pickle.dumps(2, 2) + b"rest")
+    assert (read(stream, NONE), read(stream, NONE), stream.read()) == (1, 2, b"rest")
+
+
+def test_what_torch_notes_beside_a_mapping_is_left_out():
+    mapping = OrderedDict(a=1)
+    mapping._metadata = {"": {"version": 1}}
+    assert value(pickle.dumps(mapping, 2)) == {"a": 1}
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 4])
@@ -101,3 +113,7 @@ def test_values_inside_each_other_take_no_more_memory_than_the_pickle():
     """A list of two lists of two lists: Python shares them, and so does the reader, which never walks over them."""
     content = b"\x80\x02]q\x00" + b"".join(b"]q%c(h%ch%ce" % (at + 1, at, at) for at in range(60)) + b"."
     assert len(value(content)) == 2
+
+
+def test_every_instruction_is_one_of_python():
+    assert pickled.STEPS.keys() <= {code.name for code in pickletools.opcodes}
