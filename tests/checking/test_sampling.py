@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 
 from hf_lineage import Options, check, compare
 from hf_lineage.architecture.paths import USUAL
+from hf_lineage.checking import stages
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.evidence import measure
 from hf_lineage.evidence.measure import enough
@@ -142,7 +143,7 @@ def test_an_independent_model_is_unrelated_by_some_coordinates_of_all_units_that
 
 @pytest.mark.long
 def test_what_all_units_do_not_rule_out_is_decided_by_whole_layers(base, tmp_path, monkeypatch):
-    monkeypatch.setattr(measure, "DOUBTFUL", 1.0)
+    monkeypatch.setattr(stages, "DOUBTFUL", 1.0)
     row = judged(base, tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH))
     assert (row.verdict.label, sampled(row)) == ("UNRELATED", False)
 

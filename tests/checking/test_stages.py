@@ -13,7 +13,6 @@ from hf_lineage.checking import stages
 from hf_lineage.checking.stage import Stage
 from hf_lineage.checking.stages import decide
 from hf_lineage.errors import CheckpointError, OptionError
-from hf_lineage.evidence import measure
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
 from hf_lineage.evidence.measure import GRAFT, enough, fewest, reading_order
@@ -283,7 +282,7 @@ def test_the_order_of_layers_is_drawn_anew_for_every_report_unless_it_is_named(m
 
 @pytest.mark.long
 def test_what_is_nearly_significant_is_not_called_unrelated_before_all_layers_are_read(models, monkeypatch):
-    monkeypatch.setattr(measure, "DOUBTFUL", 1.0)
+    monkeypatch.setattr(stages, "DOUBTFUL", 1.0)
     base, _, other = models
     row = judged_path_stages(base, other)
     assert (row.verdict.code, read(row)) == ("unrelated", {"mlp": LAYERS})

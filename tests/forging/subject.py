@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 
 from hf_lineage import Options
 from hf_lineage.architecture.matrix_sets import LayerSet
@@ -20,6 +19,7 @@ from hf_lineage.checking.check import comparing
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.repo import resolve
 from hf_lineage.source.headers import Opened, headers
+from tests.conformance.models import transformers
 from tests.decoys import Pair, Tensors
 from tests.forging.formats import Format
 from tests.forging.outputs import AT_WORK, EXACT, Outputs, run, said_of, swap
