@@ -12,8 +12,7 @@ from hf_lineage import Options, check, compare
 from hf_lineage.architecture.paths import USUAL
 from hf_lineage.checking import stages
 from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.evidence import measure
-from hf_lineage.evidence.measure import enough
+from hf_lineage.evidence.measure import analyses, enough
 from hf_lineage.report import json, wording
 from hf_lineage.signature import sample
 from hf_lineage.signature import sample as sampling
@@ -106,7 +105,7 @@ def test_units_in_another_order_are_found_by_whole_layers(base, tmp_path):
     row = judged(base, changed(base, tmp_path / "reordered", reorder))
     assert (row.verdict.label, sampled(row)) == ("VERIFIED inherited", False)
     # A look at all units never says RELATED, and takes no part of alpha.
-    assert row.verdict.evidence["mlp"].analyses == 1 + len(measure.analyses(LAYERS, 0.5))
+    assert row.verdict.evidence["mlp"].analyses == 1 + len(analyses(LAYERS, 0.5))
 
 
 @pytest.mark.long

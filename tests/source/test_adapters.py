@@ -35,10 +35,8 @@ def hub(tmp_path_factory):
 @pytest.mark.parametrize("form", ["new", "old", "flat"])
 @pytest.mark.long
 def test_an_adapter_of_diffusers_is_found_whatever_its_names(hub, form):
-    own, other = (
-        compare(str(hub / base / "pictures"), str(hub / "fern" / form), Options(seed=0)).rows
-        for base in ("acme", "otter")
-    )
+    model, drawn = str(hub / "fern" / form), Options(seed=0)
+    own, other = (compare(str(hub / base / "pictures"), model, drawn).rows for base in ("acme", "otter"))
     assert [row.verdict.label for row in (*own, *other)] == ["VERIFIED adapter", "UNDECIDED inconclusive"]
     assert set(own[0].verdict.trace.by_role) == {"value", "output", "up", "gate"}
     assert own[0].verdict.trace.p_value == 0.0005
