@@ -16,14 +16,9 @@ from hf_lineage.checkpoint.onnx.form import Onnx
 from hf_lineage.checkpoint.weight_files import find_weights, weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError
 from hf_lineage.hub.repo import RepoRef
+from tests.checkpoint.conftest import INDEX, repository
 from tests.checkpoint.onnx.test_weights import product
 from tests.models import WEIGHTS, family, fine_tuned, open_checkpoint, shard, tiny_llama
-
-INDEX = "model.safetensors.index.json"
-
-
-def repository(folder):
-    return RepoRef("org/model", folder)
 
 
 @pytest.fixture

@@ -8,12 +8,8 @@ import torch
 from hf_lineage.architecture.class_tensors import Place
 from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, NothingToCompare
-from hf_lineage.hub.repo import RepoRef
-from tests.models import open_checkpoint, spoil, tiny_llama
-
-
-def opened(folder):
-    return open_checkpoint(RepoRef("org/model", folder))
+from tests.checkpoint.conftest import opened
+from tests.models import spoil, tiny_llama
 
 
 def test_shapes_and_values_are_those_on_disk(tmp_path):

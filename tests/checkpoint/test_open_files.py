@@ -9,25 +9,10 @@ from safetensors.torch import load_file
 
 from hf_lineage.checkpoint.open_files import open_file
 from hf_lineage.errors import CheckpointError, NothingToCompare
-from hf_lineage.hub.repo import RepoRef
-from tests.models import WEIGHTS, Trap, edit_json, open_checkpoint, shard, tiny_llama
+from tests.checkpoint.conftest import FIRST, INDEX, SECOND, opened, repository
+from tests.models import WEIGHTS, Trap, edit_json, shard, tiny_llama
 
-INDEX = "model.safetensors.index.json"
-FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
 STRANGE = "names a shard that is not a safetensors file of this folder"
-
-
-def repository(folder):
-    return RepoRef("org/model", folder)
-
-
-def opened(folder):
-    return open_checkpoint(repository(folder))
-
-
-@pytest.fixture
-def sharded(tmp_path):
-    return shard(tiny_llama(tmp_path))
 
 
 def test_shards_hold_the_same_as_one_file(tmp_path):

@@ -12,21 +12,12 @@ from safetensors.torch import save_file
 from hf_lineage.checkpoint.stored import ALIGNMENT, Memory, StoredTensor, header
 from hf_lineage.checkpoint.tensor import DTYPES
 from hf_lineage.errors import CheckpointError
-from hf_lineage.hub.repo import RepoRef
-from tests.models import WEIGHTS, open_checkpoint, raw_safetensors, shard, tiny_llama
-
-
-def opened(folder):
-    return open_checkpoint(RepoRef("org/model", folder))
+from tests.checkpoint.conftest import opened
+from tests.models import WEIGHTS, raw_safetensors, tiny_llama
 
 
 def entry(*shape, dtype="F32", offsets=(0, 4)):
     return {"dtype": dtype, "shape": list(shape), "data_offsets": list(offsets)}
-
-
-@pytest.fixture
-def sharded(tmp_path):
-    return shard(tiny_llama(tmp_path))
 
 
 def test_every_tensor_is_where_its_start_and_size_say(sharded):

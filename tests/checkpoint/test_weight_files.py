@@ -7,23 +7,8 @@ from safetensors.torch import load_file
 from hf_lineage.checkpoint.weight_files import find_weights, weight_files
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef
+from tests.checkpoint.conftest import FIRST, INDEX, SECOND, opened, repository
 from tests.models import WEIGHTS, edit_json, open_checkpoint, shard, tiny_llama
-
-INDEX = "model.safetensors.index.json"
-FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
-
-
-def repository(folder):
-    return RepoRef("org/model", folder)
-
-
-def opened(folder):
-    return open_checkpoint(repository(folder))
-
-
-@pytest.fixture
-def sharded(tmp_path):
-    return shard(tiny_llama(tmp_path))
 
 
 @pytest.mark.parametrize(
