@@ -73,15 +73,16 @@ def locate(
         return _in_its_folder(model) if nameable(model) else _signature(Path(model))
     if not subfolder and (named := _PART.fullmatch(model)) and not is_folder(model):
         model, subfolder = f"{named['name']}{named['revision'] or ''}", named["subfolder"]
-    if not subfolder and is_path(model) and _is_part(model):
-        model, subfolder = os.path.split(model)
+    if not subfolder and is_path(model):
+        model, subfolder = _above(model)
     return _named(resolve(model, local_hub), subfolder, file)
 
 
-def _is_part(model: str) -> bool:
-    """Return whether a path names a part of what lies above it: of a pipeline, or of one checkpoint."""
-    above = Path(model).parent
-    return is_file(str(above / (INDEX if is_folder(model) else CONFIG)))
+def _above(model: str) -> tuple[str, str]:
+    """Return the pipeline or the checkpoint above a path and the part that it names; else the path alone."""
+    above, name = Path(model).parent, Path(model).name
+    is_part = name not in ("", "..") and is_file(str(above / (INDEX if is_folder(model) else CONFIG)))
+    return (named(above), name) if is_part else (model, "")
 
 
 def _named(repo: RepoRef, subfolder: str, file: str | None) -> RepoRef:

@@ -93,6 +93,13 @@ def test_a_part_is_named_behind_the_name_of_the_repository(hub):
     assert inspect("fern/child", options(hub)).pairings
 
 
+def test_a_part_of_a_pipeline_and_the_pipeline_are_named_by_their_paths(hub, monkeypatch):
+    pipeline(hub / "fern/child", text_encoder={})
+    monkeypatch.chdir(hub / "fern/child")
+    for model in (".", "./", "text_encoder/", "./text_encoder", "../child/text_encoder/"):
+        assert ("acme/base", "text_encoder", "inherited") in rows(check(model, options=options(hub))), model
+
+
 def test_reports_name_the_part(hub):
     modules(hub / "fern/child")
     result = lineage("check", "fern/child", "--local-hub", hub)
