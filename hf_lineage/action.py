@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hf_lineage import __version__
-from hf_lineage.errors import LineageError, NoModelError, format_error, printable
+from hf_lineage.errors import LineageError, NoModelError, OptionError, format_error, printable
 
 if TYPE_CHECKING:
     from hf_lineage.cli.action_inputs import Inputs
@@ -158,6 +158,8 @@ def _checked(inputs: Inputs, environ: Environment) -> dict[str, Any]:
         record = Path(room) / "github.json"
         try:
             _run(arguments(inputs, [*files.items(), ("github", record)]))
+            if not record.exists():
+                raise OptionError("the input options make no report; leave --help and --verify out")
         finally:
             if record.exists():  # the card may fail to be written after the reports
                 checked: dict[str, Any] = json.loads(record.read_text("utf-8"))

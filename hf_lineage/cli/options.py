@@ -248,10 +248,15 @@ def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], 
     return decorate
 
 
+def has_separator(text: str) -> bool:
+    """Return whether a text is written as a path, with a separator of folders of any system."""
+    return not set("/\\").isdisjoint(text)
+
+
 def make_options(as_class: str | None = None, **rest: Any) -> Options:
     """Return the Options of a command from the values of its command-line options."""
     from hf_lineage.source.options import Options
 
     # A class has no separator in its name, and a folder is written as a path.
-    chosen: dict[str, Any] = {"registry" if "/" in (as_class or "") else "as_class": as_class}
+    chosen: dict[str, Any] = {"registry" if has_separator(as_class or "") else "as_class": as_class}
     return Options(**chosen, **rest)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hf_lineage.cli.options import format_option, take, writable, write
+from hf_lineage.cli.options import Command, format_option, has_separator, take, writable, write
 from hf_lineage.errors import NothingToCompare, OptionError, printable
 from hf_lineage.evidence.criteria import FAIL_ON
 from hf_lineage.report import FORMATS, OF_SEVERAL, names, renderer, write_report
@@ -74,35 +74,27 @@ def _outputs(context: click.Context, option: click.Parameter, wanted: tuple[str,
 
 def _split(text: str) -> tuple[str, str]:
     form, equals, file = text.partition("=")
-    formats = ", ".join(names())
-    if not equals or not set("/\\").isdisjoint(form):
+    if not equals or has_separator(form):
         return "", text
     if form not in FORMATS or not file:
+        formats = ", ".join(names())
         raise click.BadParameter(f"{text!r} is not FORMAT=FILE; the formats are {formats}; or write ./{text}")
     return form, file
 
 
 ALWAYS = "FORMAT=FILE"
 """Metavar of the option where the format is always named."""
-REPORTS = click.option(
-    "-o",
-    "--output",
-    "outputs",
-    multiple=True,
-    callback=_outputs,
-    metavar=ALWAYS,
-    help="Write the report to FILE in this format; repeatable.",
-)
+
+
+def _output_option(metavar: str, text: str) -> Callable[[Command], Command]:
+    return click.option("-o", "--output", "outputs", multiple=True, callback=_outputs, metavar=metavar, help=text)
+
+
+REPORTS = _output_option(ALWAYS, "Write the report to FILE in this format; repeatable.")
 REPORT = (
     format_option(*names(), text="Format of the report; html is a single page."),
-    click.option(
-        "-o",
-        "--output",
-        "outputs",
-        multiple=True,
-        callback=_outputs,
-        metavar="[FORMAT=]FILE",
-        help="Write the report to FILE; with FORMAT=, to that file in that format as well. Repeatable.",
+    _output_option(
+        "[FORMAT=]FILE", "Write the report to FILE; with FORMAT=, to that file in that format as well. Repeatable."
     ),
     click.option(
         "--explain",

@@ -75,6 +75,7 @@ def test_what_keeps_a_step_from_beginning_is_an_error_like_any_other(room, patch
         ({"options": "--accept unmeasured"}, "'unmeasured' is not one of 'part', 'embedding', 'calibrated', 'weak'"),
         ({"options": "--budget 'no\n::error::x'"}, "is not one of 'quick', 'full'"),
         ({"options": "--alpha"}, "Invalid value for '--alpha'"),
+        ({"options": "--help"}, "the input options make no report; leave --help and --verify out"),
     ],
 )
 def test_what_the_command_does_not_take_is_one_error_of_the_step(step, inputs, message):
