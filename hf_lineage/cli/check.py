@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from hf_lineage.checking.report import Report
     from hf_lineage.source.options import Options
 
-
 FORMS = ("text", "json")
 """Formats of several reports: a table, and a line of JSON for each model."""
 WIDTH = 100

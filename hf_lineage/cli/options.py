@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from hf_lineage.source.options import Options
 
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 Group = TypeVar("Group", bound="DataclassInstance")
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from hf_lineage.policy import Policy
     from hf_lineage.signature.values import Signature
 
-
 POLICY = click.option(
     "--policy",
     metavar="FILE",

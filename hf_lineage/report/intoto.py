@@ -82,7 +82,10 @@ class Stored(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         checked = dict.fromkeys((claim.base, claim.base_commit) for claim in self.claims)
         names = (f"{name.partition('@')[0]}@{commit}" if commit else name for name, commit in checked)
-        return f"{self.model} against {', '.join(names) or 'nothing'}"
+        # Whoever wrote the report chose by how much it verifies.
+        usual = {"alpha": Options().alpha, "min_share": Options().min_share}
+        odd = (f"; {name} {self.settings.get(name)}" for name in usual if self.settings.get(name) != usual[name])
+        return f"{self.model} against {', '.join(names) or 'nothing'}{''.join(odd)}"
 
 
 class _Version(msgspec.Struct):

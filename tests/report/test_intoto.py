@@ -217,3 +217,9 @@ def test_on_the_hub_it_is_at_the_commits_of_the_report(online):
     assert intoto.verify(moved, names[0], (), Options())[1] == [
         (f"the model: commit {COMMIT} stored, {online.commit(names[0], 'main')} now", False)
     ]
+
+
+def test_the_last_line_says_by_which_unusual_settings_a_report_verifies():
+    lenient = content(settings=DOCUMENT["settings"] | {"alpha": 0.5, "min_share": 0.01})
+    assert str(intoto.decode(lenient, "f")).endswith("; alpha 0.5; min_share 0.01")
+    assert ";" not in str(intoto.decode(content(), "f"))
