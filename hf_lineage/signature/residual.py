@@ -41,7 +41,7 @@ def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, s
 
     R = M - a I - b 11ᵀ is the projection off span{I, 11ᵀ} (b = 0 unless the recipe says `ones`; paper, equation 4).
     """
-    measured = [(term, measure_units(term, probes, share)) for term in branch]
+    measured = [(term.writer_alone(), measure_units(term, probes, share)) for term in branch]
     if recipe.cap:
         cap([units for _, units in measured])
     codes = unit_codes([units for _, units in measured])

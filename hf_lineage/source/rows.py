@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hf_lineage.architecture.layers import STACKED
 from hf_lineage.architecture.layout import is_transposed
 from hf_lineage.architecture.matrix_sets import BIASES, LayerSet
 from hf_lineage.architecture.registry import Slot
@@ -29,8 +30,6 @@ from hf_lineage.source.pairing import by_bare_name
 
 RUNS = 2
 """Runs of a sample's rows that are compared of each matrix."""
-STACKED = 3
-"""Dimensions of a tensor of stacked experts."""
 UNSEEN = ("query", "key")
 """Roles of which a sample reads nothing."""
 ROWS = 128
