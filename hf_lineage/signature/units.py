@@ -25,8 +25,7 @@ from hf_lineage.signature.devices import Share, workers
 from hf_lineage.signature.factors import Read, matrix_products, read_tensors, tensors, terms_by_expert
 from hf_lineage.signature.matrix_product import MatrixProduct, Probes, row_norms
 from hf_lineage.signature.recipe import RECIPES, Array, Vector, random_stream
-from hf_lineage.signature.residual import cap, median_norm
-from hf_lineage.signature.unit_norms import measure_units, part_norms
+from hf_lineage.signature.residual import cap, measure_units, median_norm, part_norms
 from hf_lineage.signature.unit_rows import HEADS, PATH, HeadProducts, UnitRows
 from hf_lineage.signature.values import Signature
 
