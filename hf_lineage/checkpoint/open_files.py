@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hf_lineage.architecture.class_tensors import older
 from hf_lineage.checkpoint.foreign import PICKLES, read_header, without_wrapper
-from hf_lineage.checkpoint.formats.modules import PLAIN
+from hf_lineage.checkpoint.formats.modules import must_be_plain, plain_tensors
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import DTYPES, WIDER, TensorInfo, as_stored
@@ -75,8 +75,8 @@ def _tensors(
     """Return the tensors as stored and as the model loads them; `fetch` gets those that describe others."""
     stored = _stored(files, repo)
     try:
-        if PLAIN.alone(stored, config):
-            tensors = PLAIN.tensors(stored, config)
+        if must_be_plain(stored, config):
+            tensors = plain_tensors(stored)
         else:
             from hf_lineage.checkpoint.formats.table import first_read, tensors_of
 

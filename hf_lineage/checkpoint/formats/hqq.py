@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.grid import Grid, finite
-from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, not_decoded
+from hf_lineage.checkpoint.formats.grid import Grid, finite, planes
+from hf_lineage.checkpoint.formats.modules import SCALES, Module, Quantized, Settings, not_decoded
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, printable
 
 UNBOUND = "HQQ moves its zero points in search of a smaller error"
 """Why no bound holds for each number."""
-PACKED, FLOATS = frozenset({"U8", "I32"}), frozenset({"F16", "BF16", "F32"})
 BITS = {"8bit_u8": 8, "4bit_u8": 4, "2bit_u8": 2, "1bit_u8": 1, "3bit_32": 3}
 """The bits of an integer, by the name of its packing."""
 DESCRIBED = (".shape", ".group_size", ".axis", ".packing", ".view_as_float")
@@ -59,29 +58,23 @@ class _Stored(NamedTuple):
 def matrix(module: Module, stated: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise CheckpointError where its parts do not fit each other."""
     del stated
-    module.shape(".W_q", PACKED)
+    module.shape(".W_q", frozenset({"U8", "I32"}))
     stored = _stored(module.start, [module.described.get(end) for end in DESCRIBED])
     dtype, packed = stored.packed
     module.shape(".W_q", frozenset({dtype}), packed)
     for end in (".scale", ".zero"):
-        module.shape(end, FLOATS, stored.grid.cells)
-    names = module.names(".W_q", ".scale", ".zero", *DESCRIBED)
-    return TensorInfo(stored.shape, names, functools.partial(decode, module.start, stored), itemsize=4, codes=UNBOUND)
+        module.shape(end, SCALES, stored.grid.cells)
+    ends, decode = (".W_q", ".scale", ".zero", *DESCRIBED), functools.partial(_decode, module.start, stored)
+    return module.tensor(stored.shape, ends, decode, UNBOUND)
 
 
-def decode(name: str, stored: _Stored, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+def _decode(name: str, stored: _Stored, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
     """Return the matrix (out, in)."""
     packed, scales, zeros, *described = parts
     if _stored(name, described) != stored:
         raise CheckpointError(f"{name} is not stored like the matrices with this name in other layers")
-    height, planes = len(packed), packed.itemsize * 8 // stored.bits
-
-    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
-        place, row = np.divmod(np.arange(rows.start, rows.stop), height)
-        shift = (stored.bits * (planes - 1 - place)).astype(packed.dtype)[:, None]
-        target[...] = (packed[row] >> shift) & packed.dtype.type(2**stored.bits - 1)
-
-    whole = stored.grid.decoded(unpack, finite(f"{name}.scale", scales), finite(f"{name}.zero", zeros))
+    values = finite(f"{name}.scale", scales), finite(f"{name}.zero", zeros)
+    whole = stored.grid.decoded(planes(packed, stored.bits, high_first=True), *values)
     return whole.reshape(stored.shape)
 
 

@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.codes import integers
 from hf_lineage.checkpoint.formats.grid import WORD, Grid, across, finite
-from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count, not_decoded, settings
+from hf_lineage.checkpoint.formats.modules import SCALES, Module, Quantized, Settings, count, not_decoded, settings
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import ByRows, TensorInfo
 from hf_lineage.errors import printable
 
 KEY, SIZE = "quantization", "group_size"
-PACKED, FLOATS = frozenset({"U32"}), frozenset({"F16", "BF16", "F32"})
 BITS = (2, 3, 4, 5, 6, 8)
 
 
@@ -34,21 +33,21 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
         what = "experts in one stack" if mode == "affine" else f"the mode {printable(str(mode), 50)}"
         raise not_decoded(f"by MLX with {what}, which is not decoded")
     bits, size = count(stated, "bits"), count(stated, SIZE)
-    out, words = module.matrix(".weight", PACKED)
-    groups = module.matrix(".scales", FLOATS)[1]
+    out, words = module.matrix(".weight", frozenset({"U32"}))
+    groups = module.matrix(".scales", SCALES)[1]
     if bits not in BITS or size < 1 or words * WORD != groups * size * bits:
         raise module.damaged(
             f"is packed in {words} words per row, which do not make {groups} groups of {size} integers of {bits} bits"
         )
     for end in (".scales", ".biases"):
-        module.shape(end, FLOATS, (out, groups))
-    names = module.names(".weight", ".scales", ".biases")
-    decode = ByRows(functools.partial(decoded, groups * size, size, bits, names[1:]))
+        module.shape(end, SCALES, (out, groups))
+    ends = (".weight", ".scales", ".biases")
+    decode = ByRows(functools.partial(_decode, groups * size, size, bits, module.names(*ends[1:])))
     codes = integers(f"{bits} bits of MLX", decode, bits, (1, size), module.parts[".scales"].dtype, both=True)
-    return TensorInfo((out, groups * size), names, decode, itemsize=4, codes=codes)
+    return module.tensor((out, groups * size), ends, decode, codes)
 
 
-def decoded(
+def _decode(
     columns: int, size: int, bits: int, names: Sequence[str], parts: Sequence[NDArray[Any]]
 ) -> NDArray[np.float32]:
     """Return as many rows (out, in) as the parts have."""

@@ -11,22 +11,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from hf_lineage.architecture.tables import registry_table
-from hf_lineage.checkpoint.formats.awq import AUTO_ROUND, AWQ
 from hf_lineage.checkpoint.formats.bitsandbytes import EIGHT_BITS, FOUR_BITS
 from hf_lineage.checkpoint.formats.compressed_tensors import COMPRESSED
 from hf_lineage.checkpoint.formats.fp8 import FP8, GPT_OSS
-from hf_lineage.checkpoint.formats.gptq import GPTQ
+from hf_lineage.checkpoint.formats.gptq import AUTO_ROUND, AWQ, GPTQ
 from hf_lineage.checkpoint.formats.hqq import HQQ
 from hf_lineage.checkpoint.formats.mlx import MLX
 from hf_lineage.checkpoint.formats.modules import (
     CAST,
     FLOATS,
     INSTEAD,
-    PLAIN,
     SETTINGS,
     Quantized,
+    is_plain,
     method,
     not_decoded,
+    plain_tensors,
     settings,
 )
 from hf_lineage.checkpoint.formats.torchao import BITNET, QUANTO, TORCHAO
@@ -105,7 +105,7 @@ def tensors_of(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) ->
     """
     storage = _recognised(stored, config)
     other = None if storage else _undecoded(stored, config)
-    if not (storage or other or PLAIN.recognises(stored, config)):
+    if not (storage or other or is_plain(stored, config)):
         raise unknown(stored, config)
     if key := _rotation(config):
         raise CheckpointError(
@@ -114,7 +114,7 @@ def tensors_of(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) ->
         )
     if other:
         raise not_decoded(f"as {other}, which is not decoded")
-    return (storage or PLAIN).tensors(stored, config)
+    return storage.tensors(stored, config) if storage else plain_tensors(stored)
 
 
 def _rotation(config: Mapping[str, Any]) -> str | None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from hf_lineage.checkpoint.formats.bitsandbytes import CODES
+from hf_lineage.checkpoint.formats.grid import CODES
 from tests.models import spoil
 from tests.quantizing import BASE, decoded, matrices, refused, repacked
 

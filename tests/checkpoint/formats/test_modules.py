@@ -14,13 +14,14 @@ from hf_lineage.checkpoint.formats.modules import (
     CAST,
     FLOATS,
     KEYS,
-    PLAIN,
     Module,
     Quantized,
     count,
+    is_plain,
     left_out,
     method,
     pair,
+    plain_tensors,
     settings,
 )
 from hf_lineage.checkpoint.stored import StoredTensor
@@ -219,12 +220,12 @@ def stored_plain(**dtypes):
     ],
 )
 def test_it_is_any_checkpoint_but_one_that_says_it_is_quantized_and_is(tensors, config, recognised):
-    assert PLAIN.recognises(tensors, config) is recognised
+    assert is_plain(tensors, config) is recognised
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_floating_point_numbers_are_read_and_others_are_refused(dtype):
-    (info,) = PLAIN.tensors(stored_plain(a=dtype), {}).values()
+    (info,) = plain_tensors(stored_plain(a=dtype)).values()
     assert (info.shape, info.parts) == ((2, 3), ("a",))
     if dtype in FLOATS | CAST:
         assert info.refusal == ""
