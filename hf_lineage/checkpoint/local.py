@@ -97,11 +97,7 @@ class Checkpoint:
 
         Raise as `read` does.
         """
-        tensor = self.tensors[name]
-        try:
-            read = [piece.read(Memory()) for piece in pieces]
-        except OSError as error:
-            raise unreadable(name, error) from None
+        tensor, read = self.tensors[name], self._read(name, pieces)
         each = len(tensor.parts)
         decoded = [tensor.decode(read[at : at + each]) for at in range(0, len(read), each)]
         return decoded[0] if len(decoded) == 1 else np.concatenate(decoded)
@@ -134,10 +130,7 @@ class Checkpoint:
         Raise CheckpointError if a file has changed since it was opened.
         """
         parts = self.parts([name]).values()
-        try:
-            return [(part if rows is None else part.rows(rows)).read(Memory()) for part in parts]
-        except OSError as error:
-            raise unreadable(name, error) from None
+        return self._read(name, parts if rows is None else [part.rows(rows) for part in parts])
 
     def read(self, name: str, memory: Memory | None = None) -> NDArray[Any]:
         """Return one tensor, its parts read into the free part of `memory`, or into new memory.
@@ -148,8 +141,11 @@ class Checkpoint:
         tensor = self.tensors[name]
         if tensor.refusal:
             raise NothingToCompare(f"{name} {tensor.refusal}")
+        return tensor.decode(self._read(name, self.parts([name]).values(), memory))
+
+    def _read(self, name: str, parts: Iterable[StoredTensor], memory: Memory | None = None) -> list[NDArray[Any]]:
         try:
-            return tensor.decode([part.read(memory or Memory()) for part in self.parts([name]).values()])
+            return [part.read(memory or Memory()) for part in parts]
         except OSError as error:
             raise unreadable(name, error) from None
 

@@ -42,7 +42,9 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     for end in (".scales", ".biases"):
         module.shape(end, SCALES, (out, groups))
     ends = (".weight", ".scales", ".biases")
-    decode = ByRows(functools.partial(_decode, groups * size, size, bits, module.names(*ends[1:])))
+    decode = ByRows(
+        functools.partial(_decode, groups * size, size, bits, tuple(f"{module.start}{end}" for end in ends[1:]))
+    )
     codes = integers(f"{bits} bits of MLX", decode, bits, (1, size), module.parts[".scales"].dtype, both=True)
     return module.tensor((out, groups * size), ends, decode, codes)
 

@@ -77,16 +77,13 @@ def left_out(stated: Mapping[str, Any]) -> Callable[[str], bool]:
         raise NothingToCompare(f"config.json leaves {len(entries)} modules out of the quantization, too many to follow")
     literal = tuple(entry for entry in entries if LITERAL.fullmatch(entry))
     below = tuple(f"{entry}." for entry in literal)
-    patterns = [pattern(entry) for entry in entries if not LITERAL.fullmatch(entry)]
-
-    def matches(name: str) -> bool:
-        plain = name.endswith(literal) or name.startswith(below)
-        return plain or any(pattern.match(name[:LONGEST]) for pattern in patterns)
-
-    return matches
+    patterns = [_pattern(entry) for entry in entries if not LITERAL.fullmatch(entry)]
+    return lambda name: (
+        name.endswith(literal) or name.startswith(below) or any(one.match(name[:LONGEST]) for one in patterns)
+    )
 
 
-def pattern(entry: str) -> re.Pattern[str]:
+def _pattern(entry: str) -> re.Pattern[str]:
     """Return a regular expression that ends at the end of a part of a name; NothingToCompare for a hostile one."""
     quantifiers = len(re.findall(r"[*+?{]", entry))
     if len(entry) <= LONGEST and quantifiers <= QUANTIFIERS and not re.search(r"\)[*+?{]|\\[1-9]|\(\?", entry):
@@ -174,32 +171,31 @@ class Module:
             raise CheckpointError(f"{self.name(end)} has shape {shape}, which is not the shape of a matrix")
         return shape[0], shape[1]
 
-    def small(self, end: str) -> None:
-        """Raise CheckpointError unless a part, if it is there, is small enough for what describes others."""
-        part = self.parts.get(end)
-        if part is not None and part.size > LARGEST_DESCRIPTION:
-            raise CheckpointError(
-                f"{self.name(end)} takes {part.size} bytes, too many for a description; have it saved again"
-            )
+    def descriptions(self, ends: Iterable[str]) -> list[str]:
+        """Return those of these ends that the matrix has; raise CheckpointError for a part too large to describe it."""
+        found = [end for end in ends if end in self.parts]
+        for end in found:
+            if (size := self.parts[end].size) > LARGEST_DESCRIPTION:
+                what = f"{self.name(end)} takes {size} bytes, too many for a description"
+                raise CheckpointError(f"{what}; have it saved again")
+        return found
 
-    def read(self, end: str) -> NDArray[Any]:
-        """Return a small part as it is stored; raise CheckpointError where it cannot be read."""
-        self.small(end)
-        try:
-            return self.parts[end].read(Memory())
-        except (OSError, KeyError) as error:
-            what = f"{self.name(end)} cannot be read: {error}"
-            raise CheckpointError(f"{what}; check that nothing changes the file") from None
-
-    def names(self, *ends: str) -> tuple[str, ...]:
-        """Return the full names of some parts."""
-        return tuple(f"{self.start}{end}" for end in ends)
+    def read(self, ends: Iterable[str]) -> dict[str, NDArray[Any]]:
+        """Return the small parts with these ends as they are stored; raise CheckpointError where one cannot be read."""
+        content = {}
+        for end in self.descriptions(ends):
+            try:
+                content[end] = self.parts[end].read(Memory())
+            except (OSError, KeyError) as error:
+                what = f"{self.name(end)} cannot be read: {error}"
+                raise CheckpointError(f"{what}; check that nothing changes the file") from None
+        return content
 
     def tensor(
         self, shape: tuple[int, ...], ends: Iterable[str], decode: Decode, codes: Codes | str, itemsize: int = 4
     ) -> TensorInfo:
         """Return the tensor of this shape that is decoded from the parts with these ends."""
-        return TensorInfo(shape, self.names(*ends), decode, itemsize, codes=codes)
+        return TensorInfo(shape, tuple(f"{self.start}{end}" for end in ends), decode, itemsize, codes=codes)
 
     def damaged(self, what: str) -> CheckpointError:
         """Return an error about this matrix."""
@@ -242,10 +238,7 @@ class Quantized:
         """
         stated, used, tensors = settings(config), set[str](), dict[str, TensorInfo]()
         skipped = left_out(stated)
-        descriptions = {
-            kind: {end: module.read(end) for end in self.described if end in module.parts}
-            for kind, module in self._kinds(stored).items()
-        }
+        descriptions = {kind: module.read(self.described) for kind, module in self._kinds(stored).items()}
         for module in self._modules(stored):
             name = module.start if "" in module.parts else f"{module.start}{self.target}"
             if skipped(module.start):
@@ -253,11 +246,10 @@ class Quantized:
                     f"{printable(name, 200)} is stored as {self.name}, but config.json leaves it out of the "
                     "quantization: loaders disagree on how to read it; make the two agree"
                 )
-            for end in self.described:
-                module.small(end)
+            module.descriptions(self.described)
             module = replace(module, described=descriptions.get(self._kind(module), {}))
             tensors[name] = replace(self.decoded(module, stated), linear=self.linear)
-            used |= {*tensors[name].parts, *module.names(*self.described, *self.inert)}
+            used |= {*tensors[name].parts, *(f"{module.start}{end}" for end in (*self.described, *self.inert))}
         rest = {name: tensor for name, tensor in stored.items() if name not in used}
         for name, tensor in rest.items():
             if name in tensors:

@@ -25,7 +25,7 @@ from hf_lineage.checkpoint.formats.modules import (
     settings,
 )
 from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo
+from hf_lineage.checkpoint.tensor import DTYPES, as_stored
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests.checkpoint.formats.test_fp8 import FP8, blocks
 from tests.models import spoil
@@ -120,7 +120,7 @@ TOY = Quantized(
     frozenset({"toy"}),
     (".bytes",),
     (".scale",),
-    lambda module, _: TensorInfo((2, 3), module.names(".bytes"), itemsize=4),
+    lambda module, _: module.tensor((2, 3), (".bytes",), as_stored, ""),
 )
 
 CONFIG = {"quantization_config": {"quant_method": "toy"}}
