@@ -73,7 +73,13 @@ def _tensors(
     fetch: Callable[[Iterable[str], dict[str, StoredTensor]], None] | None = None,
 ) -> tuple[dict[str, StoredTensor], dict[str, TensorInfo]]:
     """Return the tensors as stored and as the model loads them; `fetch` gets those that describe others."""
-    stored = _stored(files, repo)
+    stored: dict[str, StoredTensor] = {}
+    holder: dict[str, str] = {}
+    for file, (path, shown) in files.items():
+        for name, tensor in read_header(file, path, shown):
+            if name in stored:
+                raise CheckpointError(f"{repo}: {name} is in both {holder[name]} and {file}; remove one of them")
+            stored[name], holder[name] = tensor, file
     try:
         if must_be_plain(stored, config):
             tensors = plain_tensors(stored)
@@ -97,23 +103,10 @@ def _tensors(
 def _fetch(names: Iterable[str], stored: dict[str, StoredTensor], opened: Ranged) -> None:
     """Download some small tensors of files on the Hub, which are written to from here on."""
     remote = {name: tensor for name in names if (tensor := stored[name]).file in opened.files}
-    for name, tensor in remote.items():
-        stored[name] = replace(tensor, stamp=None)
+    stored |= {name: replace(tensor, stamp=None) for name, tensor in remote.items()}
 
     def fetched(tensor: StoredTensor) -> None:
         file, stop = opened.files[tensor.file], tensor.start + tensor.size
         file.fetch(max(tensor.start, file.head), max(stop, file.head))
 
     list(opened.pool.map(fetched, remote.values()))
-
-
-def _stored(files: Mapping[str, tuple[Path, str]], repo: RepoRef) -> dict[str, StoredTensor]:
-    """Return the tensors of all files, given for each file its path and the name that errors show."""
-    tensors: dict[str, StoredTensor] = {}
-    holder: dict[str, str] = {}
-    for file, (path, shown) in files.items():
-        for name, tensor in read_header(file, path, shown):
-            if name in tensors:
-                raise CheckpointError(f"{repo}: {name} is in both {holder[name]} and {file}; remove one of them")
-            tensors[name], holder[name] = tensor, file
-    return tensors

@@ -85,16 +85,13 @@ class Range(NamedTuple):
     """Done when they are on this disk."""
 
 
-class Held:
-    """The ranges of one file that were asked for, none of which meets another."""
-
-    def __init__(self) -> None:
-        self._ranges: list[Range] = []
+class Held(list[Range]):
+    """The ranges of one file that were asked for, ascending; none of them meets another."""
 
     def among(self, start: int, stop: int) -> list[Range]:
-        """Return the ranges that hold some of these bytes, ascending."""
-        first = bisect.bisect_right(self._ranges, start, key=itemgetter(1))
-        return self._ranges[first : bisect.bisect_left(self._ranges, stop, key=itemgetter(0))]
+        """Return the ranges that hold some of these bytes."""
+        first = bisect.bisect_right(self, start, key=itemgetter(1))
+        return self[first : bisect.bisect_left(self, stop, key=itemgetter(0))]
 
     def missing(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Yield begin and end of each range of these bytes that was not asked for."""
@@ -107,7 +104,7 @@ class Held:
 
     def add(self, start: int, stop: int, coming: Future[None]) -> None:
         """Take note of bytes that were missing."""
-        bisect.insort(self._ranges, Range(start, stop, coming), key=itemgetter(0))
+        bisect.insort(self, Range(start, stop, coming), key=itemgetter(0))
 
 
 class RemoteCheckpoint(Checkpoint):
@@ -225,15 +222,12 @@ class RemoteCheckpoint(Checkpoint):
             one.coming.result()
 
 
-def _close(ranges: Iterable[tuple[int, int]], held: Held, gap: int) -> Iterator[tuple[int, int]]:
-    """Yield ascending ranges of one file; two ranges with a small gap between them, all of it missing, become one."""
-    run: tuple[int, int] | None = None
+def _close(ranges: Iterable[tuple[int, int]], held: Held, gap: int) -> list[tuple[int, int]]:
+    """Return ascending ranges of one file; two ranges with a small gap between them, all of it missing, become one."""
+    runs: list[tuple[int, int]] = []
     for start, stop in ranges:
-        if run and start - run[1] <= gap and not held.among(run[1], start):
-            run = run[0], max(run[1], stop)
-            continue
-        if run:
-            yield run
-        run = start, stop
-    if run:
-        yield run
+        if runs and start - runs[-1][1] <= gap and not held.among(runs[-1][1], start):
+            runs[-1] = runs[-1][0], max(runs[-1][1], stop)
+        else:
+            runs.append((start, stop))
+    return runs

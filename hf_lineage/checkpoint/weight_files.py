@@ -106,28 +106,20 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
             f"{repo} holds a distributed checkpoint ({ranks}), which hf-lineage cannot read and transformers prefers "
             f"to {SINGLE}; save the model in one piece"
         )
-    named = _named(repo)
-    single, index_file = _usual(repo)
-    if named is not None:
-        usual = [name for name in (single, index_file) if repo.offers(name)]
-        if any(name != named for name in usual):
+    before = DIFFUSERS if of_diffusers(repo.read_json("config.json") or {}) else ""
+    single, index_file = before + SINGLE, before + INDEX
+    if (named := _named(repo)) is not None:
+        if other := next((name for name in (single, index_file) if name != named and repo.offers(name)), None):
             raise Ambiguous(
                 f"{repo}: transformers loads {printable(named, 200)}, which config.json names (`{NAMED}`), and other "
-                f"loaders load {next(name for name in usual if name != named)}; keep one of them"
+                f"loaders load {other}; keep one of them"
             )
         return *_in_file(repo, named), None
     index = repo.read_json(index_file) if repo.offers(index_file) else None
     if not repo.offers(single):
         if index is not None:
             return *_shards(repo, index, index_file), None
-        if repo.allow_pickle and (pickled := _pickled(repo)):
-            return *pickled, None
-        layout = unusual(repo)
-        if layout is None:
-            if other := other_format(repo):
-                raise NothingToCompare(other)
-            raise NoWeights(f"{repo} holds no weights ({single} or {index_file})")
-        return {}, list(layout.files), layout
+        return _without_safetensors(repo, f"{single} or {index_file}")
     if index is not None and set(_listed(repo, index, index_file).values()) != {single}:
         raise Ambiguous(
             f"{repo} holds {single}, and its {index_file} names other files: transformers loads the file, other "
@@ -136,21 +128,19 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
     return {}, [single], None
 
 
-def _usual(repo: RepoRef) -> tuple[str, str]:
-    """Return the names of the only file with weights and of the index, by the library that wrote `config.json`."""
-    before = DIFFUSERS if of_diffusers(repo.read_json("config.json") or {}) else ""
-    return before + SINGLE, before + INDEX
-
-
-def _pickled(repo: RepoRef) -> tuple[dict[str, str], list[str]] | None:
-    """Return an index's map of pickles, and the pickles that transformers loads where there is no safetensors file."""
+def _without_safetensors(repo: RepoRef, usual: str) -> tuple[dict[str, str], list[str], Layout | None]:
+    """Return the same where no file has a usual name: pickles, where the user allows them, or an unusual layout."""
     single, index = PICKLED
-    if repo.offers(single):
-        return {}, [single]
-    if not repo.offers(index):
-        return None
-    repo.fetch(index)
-    return _shards(repo, repo.read_json(index) or {}, index, PICKLED_SHARD)
+    if repo.allow_pickle and repo.offers(single):
+        return {}, [single], None
+    if repo.allow_pickle and repo.offers(index):
+        repo.fetch(index)
+        return *_shards(repo, repo.read_json(index) or {}, index, PICKLED_SHARD), None
+    if layout := unusual(repo):
+        return {}, list(layout.files), layout
+    if other := other_format(repo):
+        raise NothingToCompare(other)
+    raise NoWeights(f"{repo} holds no weights ({usual})")
 
 
 def _named(repo: RepoRef) -> str | None:
@@ -169,9 +159,10 @@ def _named(repo: RepoRef) -> str | None:
 def _in_file(repo: RepoRef, named: str) -> tuple[dict[str, str], list[str]]:
     if not repo.offers(named):
         raise CheckpointError(f"{repo}: config.json names the weights {printable(named, 200)}, which are missing")
-    if named.endswith(".json"):
-        repo.fetch(named)
-    index = repo.read_json(named) if named.endswith(".json") else None
+    if not named.endswith(".json"):
+        return {}, [named]
+    repo.fetch(named)
+    index = repo.read_json(named)
     return ({}, [named]) if index is None else _shards(repo, index)
 
 
