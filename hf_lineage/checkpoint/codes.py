@@ -138,10 +138,8 @@ def within_blocks(size: int, *patterns: tuple[int, bytes]) -> Fill:
 
 
 def least(levels: Levels, dtype: str) -> float:
-    """Return the distance from its value that a number may have however fine its grid is, by the format of its scale.
-
-    The smallest scales of float16 are its smallest numbers, whatever multiplies them.
-    """
+    """Return the distance from its value that a number may have however fine its grid is, by its scale's format."""
+    # The smallest scales of float16 are its smallest numbers, whatever multiplies them.
     return HALF * (2 * len(levels) if dtype == "F16" else 1)
 
 
@@ -177,8 +175,8 @@ Array = NDArray[np.float32]
 SHARE = 0.525
 """Largest error of a scale, in steps of the scales, with its own rounding."""
 CUT, MOST_CUT = 2.0, 0.005
-"""Limits where scales are searched for. A number may lie so far beyond its grid, over the grid's width and a step of
-the scales. So large a share of a tensor's numbers may lie beyond it by more than other quantizers leave."""
+"""Limits of a search for scales: how far a number may lie beyond its grid, over the grid's width and a step of the
+scales; and the share of a tensor's numbers that may lie beyond it by more than other quantizers leave."""
 LOOSE, MOST_LOOSE = 0.65, 0.01
 """Likewise how far the numbers of a block may stay from the ends, over the width of the grid; half as far where one end
 is enough. Then the share of blocks that may stay so far."""
@@ -189,10 +187,7 @@ NARROW = 1e-6
 
 
 def all_near(base: Array, numbers: Array, ends: tuple[Array, Array], codes: Codes) -> bool:
-    """Return whether all numbers are as near to the base's as any number of a grid of equal steps has to be.
-
-    That holds for nearly all of an honest file and takes a fraction of the time that `excess` takes.
-    """
+    """Return, in a fraction of the time of `excess`, whether all numbers are as near as a grid of equal steps asks."""
     rises = np.diff(codes.levels)
     if np.ptp(rises) > EVEN:
         return False
@@ -275,10 +270,8 @@ def unreached(
 
 
 def inflated(step: Array, width: Array, most: float, together: int) -> int:
-    """Return in how many groups of so many numbers a step of the scales is larger, beside their grids, than it ever is.
-
-    Scales that share one of their own use its whole range, so that a step of theirs is small beside the widest grid.
-    """
+    """Return in how many groups of numbers a step of the scales is larger, beside their grids, than it ever is."""
+    # Scales that share one of their own use its whole range, so that a step is small beside the widest grid.
     starts = np.arange(0, step.size, together)
     largest, widest = (np.maximum.reduceat(np.abs(one).ravel(), starts) for one in (step, width))
     return int(np.sum((largest > most * widest) & (widest > NARROW)))
@@ -303,7 +296,9 @@ def _extremes(function: Any, values: Array, codes: Codes) -> Array:
         whole = function.reduce(whole.reshape(*whole.shape[:-1], -1, width), axis=-1)
     else:
         whole = function.reduceat(whole, np.arange(0, columns, width), axis=-1)
-    return whole if height == 1 else function.reduceat(whole, np.arange(0, rows, height), axis=-2)
+    if height > 1:
+        whole = function.reduceat(whole, np.arange(0, rows, height), axis=-2)
+    return whole
 
 
 def cast(numbers: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -56,20 +56,15 @@ class Piece:
 def by_pieces(
     plain: Checkpoint, pieces: Iterable[Piece], heads: Callable[[str], Heads] = lambda _stored: ONE_HEAD
 ) -> Checkpoint:
-    """Return a checkpoint by the names on the Hub's disk.
-
-    `heads` returns the heads of a layer for the name of a tensor in the file. Raise CheckpointError where two
-    tensors have one name, or a matrix does not consist of that many heads.
-    """
+    """Return a checkpoint by the names on the Hub's disk, given a function from a stored name to its layer's heads."""
     tensors: dict[str, TensorInfo] = {}
     for piece in pieces:
         if piece.name in tensors:
             raise CheckpointError(f"two tensors of the file are {printable(piece.name, 200)}; do not trust it")
         info = plain.tensors[piece.stored]
         if piece.rows is not None:
-            chosen = slice(*piece.rows)
-            shape = (chosen.stop - chosen.start, *info.shape[1:])
-            info = _change(info, operator.itemgetter(chosen), shape)
+            start, stop = piece.rows
+            info = _change(info, operator.itemgetter(slice(start, stop)), (stop - start, *info.shape[1:]))
         if piece.turned:
             info = _change(info, np.transpose, info.shape[::-1])
         if piece.undo:
@@ -98,9 +93,7 @@ def name_in_out(factorization: Factorization) -> frozenset[str]:
 
 
 def split_rows(rows: int, heads: int, groups: int) -> Iterator[tuple[int, int]]:
-    """Yield the rows of the queries, the keys and the values that follow one another in a matrix.
-
-    Raise NothingToCompare where they are not as many as the heads say.
+    """Yield the rows of queries, keys and values in a matrix; raise NothingToCompare where the heads do not fit.
 
     >>> list(split_rows(24, 4, 1))
     [(0, 16), (16, 20), (20, 24)]

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 
 
 def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
-    """Return the checkpoint in these files, every header checked; `config` tells how its tensors are stored.
-
-    Raise NothingToCompare for a format that is not read, CheckpointError if they are damaged or contradict each other.
-    """
+    """Return the checkpoint in these files, every header checked; `config` tells how its tensors are stored."""
     repo, foreign = weights.repo, weights.foreign
     if foreign:
         return foreign.open()

@@ -49,10 +49,9 @@ class Ranged:
 
 
 def ranged(repo: RepoRef, files: Iterable[str], head: Callable[[RangedFile], None] = lambda _file: None) -> Ranged:
-    """Return those of some files of which only ranges are downloaded.
+    """Return those of some files of which only ranges are downloaded, once `head` has fetched the header of each.
 
-    `head` fetches the header of each. All other files are on this disk afterwards: a file that the cache holds, under
-    any commit, is not fetched again. A system on which files must have a name fetches every file whole.
+    All others are on this disk afterwards. A system on which files must have a name fetches every file whole.
     """
     absent = [file for file in files if not repo.has(file)]
     if absent and not OPEN_FILES.is_dir():
@@ -144,10 +143,7 @@ class RemoteCheckpoint(Checkpoint):
         self._fetch(self.parts(names).values(), GAP)
 
     def read(self, name: str, memory: Memory | None = None) -> NDArray[Any]:
-        """Return one tensor once it has been downloaded, otherwise as `Checkpoint.read` does.
-
-        Raise NetworkError if it cannot be fetched, CheckpointError if the file has changed.
-        """
+        """Return one tensor once it has been downloaded; raise NetworkError if it cannot be."""
         self.wait(name)
         return super().read(name, memory)
 
@@ -157,10 +153,7 @@ class RemoteCheckpoint(Checkpoint):
         return super().read_parts(name, rows)
 
     def prefetch_pieces(self, pieces: Iterable[StoredTensor], gap: int | None = None) -> None:
-        """Fetch rows of stored matrices in the background; one request covers rows with only a small gap between them.
-
-        Gaps of at most so many bytes are small, by default of GAP.
-        """
+        """Fetch rows of stored matrices in the background; one request covers rows with a gap of few bytes (GAP)."""
         self._fetch(pieces, GAP if gap is None else gap)
 
     def read_pieces(self, name: str, pieces: Iterable[StoredTensor]) -> NDArray[Any]:

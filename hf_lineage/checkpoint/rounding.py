@@ -30,8 +30,7 @@ STORED = {DIGITS[name]: DTYPES[name] for name in ("BF16", "F16")}
 LEAST = {DIGITS["F16"]: -24}
 """Digits of a format -> the power of two between its numbers next to 0, if that is not far below all weights."""
 BLOCKS, SQUARE = (128, 64, 32, 16), 128
-"""Numbers of a row or of a column that share a scale, where it is not the whole row, column or matrix; and the side of
-squares that do."""
+"""Numbers of a row or a column that share a scale, if not all of it or the matrix; and the side of such squares."""
 LOOKED_AT = 2**13
 """Numbers of a matrix that are tested, spread over its groups."""
 FEWEST = 256
@@ -121,10 +120,7 @@ class _Groups(NamedTuple):
 
 
 def find_grid(matrix: Matrix, digits: int) -> Grid | None:
-    """Return the grid on which the numbers of a matrix (r, c) lie; None if there is none.
-
-    `digits` are the binary digits with which they were stored.
-    """
+    """Return the grid on which a matrix (r, c) lies, stored with so many binary digits; None if there is none."""
     divided = [(cells, _Groups.some(cells)) for cells in _divisions(matrix)]
     likely = [(row, at, *rest) for at, (_, some) in enumerate(divided) for row, *rest in _likely(some, digits)]
     for row, at, place, fit in sorted(likely):
@@ -194,10 +190,7 @@ OWNERS += [(row, place, fit) for row, place, levels in SHORT for fit in range(3 
 
 
 def _whole_fits(groups: _Groups, bits: NDArray[np.int64]) -> tuple[Matrix, Matrix]:
-    """Return scales and zero points for whole numbers of some bits: four ways, each for all bits.
-
-    They are by the largest magnitude, with or without its negative, or by the range.
-    """
+    """Return scales and zero points of whole numbers: by the largest magnitude in two ways, or by the range."""
     half = (2.0 ** (bits - 1)).astype(np.float32)[:, None, None]
     span = (groups.most - groups.least) / (2 * half - 1)
     scales = np.concatenate([groups.largest / (half - 1), groups.largest / half, span, span])
@@ -224,10 +217,7 @@ def _on(levels: Levels, numbers: Matrix, fits: tuple[Matrix, Matrix], fit: int |
 
 
 def _shares(numbers: Matrix, placed: Sequence[Sequence[Matrix]], digits: int) -> tuple[Vector, Vector]:
-    """Return for each fit how many numbers count, and the share of these that is close to a level.
-
-    Zeros do not count, nor do numbers that storing moved too far.
-    """
+    """Return for each fit how many numbers count, no zeros nor those moved far, and the share close to a level."""
     scale, zero, at, nearest, gap = map(np.concatenate, zip(*placed, strict=True))
     counted = (nearest * scale + zero != 0) & ((numbers != 0) | (zero == 0))
     counted &= np.abs(numbers) <= DRIFT * 2.0**digits * gap * scale

@@ -1,7 +1,4 @@
-"""A tensor of a model as it is loaded, its decoding from stored tensors, and the number formats of these.
-
-Stored numbers are read as those of NumPy, and made float32 faster than by NumPy itself.
-"""
+"""A tensor of a model as it is loaded, its decoding from stored tensors, and the number formats of these."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Vocabulary: the tokens that two models share, by the tokenizer files of their repositories.
 
-Equal files are recognised by their digests. Otherwise tokens are compared as text, and nothing is guessed that no file
-says. A wrong file can only hide what two models have in common: rows of unlike tokens are no more alike than those of
-independent models.
+A wrong file can only hide what two models have in common: rows of unlike tokens are like those of independent models.
 """
 
 from __future__ import annotations
@@ -39,10 +37,7 @@ class SharedTokens:
 
 
 def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> SharedTokens:
-    """Return the tokens that two models share, given the numbers of rows of their embeddings.
-
-    Raise NothingToCompare where their files do not tell, CheckpointError for a file that is damaged.
-    """
+    """Return the tokens that two models share, given the rows of their embeddings; raise where files do not tell."""
     repos = base, candidate
     models = [foreign_model(repo) for repo in repos]
     listed = [model.tokens() if model else None for model in models]

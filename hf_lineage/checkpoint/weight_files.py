@@ -88,10 +88,7 @@ def weight_files(repo: RepoRef) -> list[str]:
 
 
 def weights_in(repo: RepoRef, foreign: ForeignForm | None) -> WeightFiles:
-    """Return the files that hold the weights of a repository, given the foreign form in which it is read, if any.
-
-    Raise NothingToCompare where other loaders would read other files, CheckpointError where some are missing.
-    """
+    """Return the files that hold the weights of a repository, given the foreign form in which it is read, if any."""
     if foreign:
         return WeightFiles(repo, (), foreign=foreign)
     index, files, layout = _located(repo)
@@ -108,13 +105,8 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
         )
     before = DIFFUSERS if of_diffusers(repo.read_json("config.json") or {}) else ""
     single, index_file = before + SINGLE, before + INDEX
-    if (named := _named(repo)) is not None:
-        if other := next((name for name in (single, index_file) if name != named and repo.offers(name)), None):
-            raise Ambiguous(
-                f"{repo}: transformers loads {printable(named, 200)}, which config.json names (`{NAMED}`), and other "
-                f"loaders load {other}; keep one of them"
-            )
-        return *_in_file(repo, named), None
+    if (named := (repo.read_json("config.json") or {}).get(NAMED)) is not None:
+        return *_named(repo, named, (single, index_file)), None
     index = repo.read_json(index_file) if repo.offers(index_file) else None
     if not repo.offers(single):
         if index is not None:
@@ -143,22 +135,21 @@ def _without_safetensors(repo: RepoRef, usual: str) -> tuple[dict[str, str], lis
     raise NoWeights(f"{repo} holds no weights ({usual})")
 
 
-def _named(repo: RepoRef) -> str | None:
-    """Return the file that config.json names; NothingToCompare for one that transformers would not load either."""
-    named = (repo.read_json("config.json") or {}).get(NAMED)
-    if named is None:
-        return None
+def _named(repo: RepoRef, named: object, usual: tuple[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return the map of the index, and the files, where config.json names one; raise for one that is not loaded."""
+    shown = printable(str(named), 200)
     if not isinstance(named, str) or not SHARD.fullmatch(named.removesuffix(".index.json")):
         raise NothingToCompare(
-            f"{repo}: config.json names the weights {printable(str(named), 200)} (`{NAMED}`), which is not a "
-            "safetensors file of this folder; leave the key out"
+            f"{repo}: config.json names the weights {shown} (`{NAMED}`), which is not a safetensors file of this "
+            "folder; leave the key out"
         )
-    return named
-
-
-def _in_file(repo: RepoRef, named: str) -> tuple[dict[str, str], list[str]]:
+    if other := next((name for name in usual if name != named and repo.offers(name)), None):
+        raise Ambiguous(
+            f"{repo}: transformers loads {shown}, which config.json names (`{NAMED}`), and other loaders load {other}; "
+            "keep one of them"
+        )
     if not repo.offers(named):
-        raise CheckpointError(f"{repo}: config.json names the weights {printable(named, 200)}, which are missing")
+        raise CheckpointError(f"{repo}: config.json names the weights {shown}, which are missing")
     if not named.endswith(".json"):
         return {}, [named]
     repo.fetch(named)
@@ -192,10 +183,7 @@ def _shards(
 
 
 def other_format(repo: RepoRef) -> str | None:
-    """Return a sentence on what a repository without usable weights holds, with a remedy; None if unknown.
-
-    Raise NoModelError for a part of the Hub's cache, which is no repository.
-    """
+    """Return what a repository without usable weights holds; raise NoModelError for a part of the Hub's cache."""
     files = repo.files()
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
         if "adapter_config.json" not in files:

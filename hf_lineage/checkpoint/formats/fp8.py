@@ -56,8 +56,7 @@ def float_codes(name: str, decode: Decode, dtype: str, block: tuple[int, int], s
 def four_bits(module: Module, *ends: str, divides: bool = False) -> TensorInfo:
     """Return the tensor of a matrix in MXFP4, given the ends of its parts; in NVFP4 where there is a third one.
 
-    That is a scale of the whole matrix, which multiplies the others or `divides` them. Raise CheckpointError where the
-    parts do not fit each other.
+    That is a scale of the whole matrix, which multiplies the others or `divides` them.
     """
     size, name, dtype = (NV, "NVFP4", "F8_E4M3") if len(ends) > 2 else (MX, "MXFP4", "U8")
     for whole in ends[2:]:

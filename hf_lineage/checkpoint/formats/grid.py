@@ -46,10 +46,7 @@ def down(packed: Words, bits: int) -> Unpack:
 
 
 def across(packed: Words, bits: int, order: Sequence[int] = ()) -> Unpack:
-    """Return a function that writes rows of a matrix (rows, n), whose rows are packed (rows, words(n)).
-
-    The numbers of one period stand in this order if it is given.
-    """
+    """Return a function that writes rows of n numbers, packed (rows, words(n)) with those of each period in order."""
     length, values = period(bits)
     columns = -(-packed.shape[1] // length) * values
 
@@ -63,9 +60,9 @@ def across(packed: Words, bits: int, order: Sequence[int] = ()) -> Unpack:
 
 
 def planes(packed: NDArray[Any], bits: int, high_first: bool) -> Unpack:
-    """Return a function that writes rows of a matrix whose integers share the words of a column with others.
+    """Return a function that writes rows of integers that share a word if they are as many rows apart as a column has.
 
-    They are as many rows apart as a column has words, the first in the highest bits or in the lowest.
+    The first one stands in the highest bits or in the lowest.
     """
     height, count = len(packed), packed.itemsize * 8 // bits
 

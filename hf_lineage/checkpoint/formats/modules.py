@@ -67,10 +67,7 @@ LONGEST, QUANTIFIERS = 100, 3
 
 
 def left_out(stated: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Return a function that tells whether a loader takes a module, by its name, as it is stored.
-
-    Raise NothingToCompare for a list or a pattern that cannot be followed.
-    """
+    """Return a function that tells whether a loader takes a module as it is stored; raise if it cannot be told."""
     lists = [value for key in KEYS if isinstance(value := stated.get(key), list)]
     entries = [entry.removeprefix("re:") for value in lists for entry in value if isinstance(entry, str) and entry]
     if len(entries) > MOST:
@@ -232,10 +229,7 @@ class Quantized:
         return (self.alone or method(config) in self.methods) and any(True for _ in self._modules(stored))
 
     def tensors(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
-        """Return every tensor of the model, the quantized ones first.
-
-        Raise CheckpointError where the parts of one do not fit each other, NothingToCompare where it is stored twice.
-        """
+        """Return every tensor of the model, the quantized ones first; raise where parts do not fit or come twice."""
         stated, used, tensors = settings(config), set[str](), dict[str, TensorInfo]()
         skipped = left_out(stated)
         descriptions = {kind: module.read(self.described) for kind, module in self._kinds(stored).items()}

@@ -1,9 +1,6 @@
 """torchao, optimum-quanto and BitNet: matrices of a byte or less to a number, with a scale for each row or for all.
 
-It writes the names of its own classes into `quanto_qmap.json`, and nothing into config.json. With fewer bits the shape
-of a matrix is not stored, so such matrices are refused.
-
-A byte holds the numbers of one column and of four rows, which are as many rows apart as there are bytes in a column.
+optimum-quanto writes nothing into config.json. With fewer than eight bits it does not store the shape of a matrix.
 """
 
 from __future__ import annotations
