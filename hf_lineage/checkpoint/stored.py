@@ -125,7 +125,7 @@ class StoredRows:
         return self.shape[0]
 
     def read(self, chosen: slice, memory: Memory) -> NDArray[Any]:
-        """Return some consecutive rows in `memory`, of which nothing else is needed; raise CheckpointError on damage."""
+        """Return some consecutive rows, read into `memory`; raise CheckpointError if the file has changed."""
         part = self.tensor.rows(chosen)
         memory.reuse([part.size])
         try:

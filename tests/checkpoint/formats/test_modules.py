@@ -91,7 +91,7 @@ def test_scales_that_a_loader_would_not_read_do_not_make_another_model(tmp_path)
         return {".weight": torch.ones(matrix.shape).to(torch.float8_e4m3fn), ".weight_scale_inv": matrix}
 
     settings = FP8 | {"weight_block_size": [1, 1], "modules_to_not_convert": ["lm_head", "up_proj"]}
-    error = refused(repacked(BASE, tmp_path / "model", pack, **settings))
+    error = refused(tmp_path, pack, settings)
     assert error == (
         "Ambiguous: org/model: model.layers.0.mlp.up_proj.weight is stored as FP8, but config.json leaves it "
         "out of the quantization: loaders disagree on how to read it; make the two agree"
