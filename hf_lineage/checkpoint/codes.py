@@ -296,9 +296,8 @@ def _extremes(function: Any, values: Array, codes: Codes) -> Array:
         whole = function.reduce(whole.reshape(*whole.shape[:-1], -1, width), axis=-1)
     else:
         whole = function.reduceat(whole, np.arange(0, columns, width), axis=-1)
-    if height > 1:
-        whole = function.reduceat(whole, np.arange(0, rows, height), axis=-2)
-    return whole
+    extremes: Array = whole if height == 1 else function.reduceat(whole, np.arange(0, rows, height), axis=-2)
+    return extremes
 
 
 def cast(numbers: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

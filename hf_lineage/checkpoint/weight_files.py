@@ -34,8 +34,6 @@ RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")
 """Parts of a distributed checkpoint, which transformers prefers to everything else in a folder."""
 PICKLE_BEGINS, BEGINNING = ("PK\x03\x04", *(f"\ufffd{chr(protocol)}" for protocol in range(2, 6))), 64
 """Beginnings, as text, of files of torch.save (an archive or a pickle), and the number of bytes read to see them."""
-PICKLE_READ = "{} is a pickle; its tensors were read and nothing was run (--allow-pickle)"
-CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
 
 
 @dataclass(frozen=True)
@@ -65,9 +63,9 @@ class WeightFiles:
         """Return sentences about other files with weights that another loader may read."""
         if self.foreign:
             return foreign_notes(self.foreign)
-        pickled = next((name for name in sorted(self.files) if name.endswith(PICKLES)), None)
         notes: tuple[str, ...] = (self.layout.note,) if self.layout else ()
-        notes += (PICKLE_READ.format(printable(pickled, 200)),) if pickled else ()
+        if pickled := next((printable(name, 200) for name in sorted(self.files) if name.endswith(PICKLES)), None):
+            notes += (f"{pickled} is a pickle; its tensors were read and nothing was run (--allow-pickle)",)
         others = [name for name in self.repo.files() if name.endswith(WEIGHT_FILES) and name not in self.files]
         unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
         if not unread:
@@ -197,7 +195,8 @@ def other_format(repo: RepoRef) -> str | None:
     others = {name: what for name in pickled if (what := _no_pickle(repo, name))}
     if name := next((name for name in pickled if name not in others), None):
         return (
-            f"{repo} holds its weights as a pickle ({name}), which is never loaded; {CONVERT}, or let --allow-pickle "
+            f"{repo} holds its weights as a pickle ({name}), which is never loaded; convert it with "
+            "`AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file, or let --allow-pickle "
             "read its tensors without running it"
         )
     first = next(iter(others.items()), None)

@@ -13,8 +13,7 @@ from hf_lineage.checkpoint.formats.bitsandbytes import EIGHT_BITS, FOUR_BITS
 from hf_lineage.checkpoint.formats.compressed_tensors import COMPRESSED
 from hf_lineage.checkpoint.formats.fp8 import FP8, GPT_OSS
 from hf_lineage.checkpoint.formats.gptq import AUTO_ROUND, AWQ, GPTQ
-from hf_lineage.checkpoint.formats.hqq import HQQ
-from hf_lineage.checkpoint.formats.mlx import MLX
+from hf_lineage.checkpoint.formats.hqq import HQQ, MLX
 from hf_lineage.checkpoint.formats.modules import (
     CAST,
     FLOATS,

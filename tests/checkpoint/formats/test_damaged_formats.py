@@ -26,8 +26,8 @@ from tests.properties import cases
 MOST_MEMORY = 2**22
 """Bytes that may be held at a time for matrices of a few thousand numbers."""
 MATRIX = torch.randn(64, 96, generator=torch.Generator().manual_seed(0)) / 10
-SIZES = {8: ("F64", "I64"), 4: ("F32", "I32", "U32"), 2: ("F16", "BF16", "I16"), 1: ("F8_E4M3", "F8_E8M0", "I8", "U8")}
-SIZES = {name: size for size, names in SIZES.items() for name in names}
+BY_SIZE = {8: "F64 I64", 4: "F32 I32 U32", 2: "F16 BF16 I16", 1: "F8_E4M3 F8_E8M0 I8 U8"}
+SIZES = {name: size for size, names in BY_SIZE.items() for name in names.split()}
 
 
 def experts():

@@ -82,19 +82,12 @@ def gpt_oss(folder, seed):
     tensors = {"model.embed_tokens.weight": drawn(50, WIDTH), "model.norm.weight": torch.ones(WIDTH)}
     for layer in range(LAYERS):
         start = f"model.layers.{layer}"
-        tensors |= {
-            f"{start}.{norm}.weight": torch.ones(WIDTH) for norm in ("input_layernorm", "post_attention_layernorm")
-        }
-        for role, rows in (("q", WIDTH), ("k", WIDTH // 2), ("v", WIDTH // 2)):
+        for norm in ("input_layernorm", "post_attention_layernorm"):
+            tensors[f"{start}.{norm}.weight"] = torch.ones(WIDTH)
+        for role, rows in (("q", WIDTH), ("k", WIDTH // 2), ("v", WIDTH // 2), ("o", WIDTH)):
             tensors[f"{start}.self_attn.{role}_proj.weight"] = drawn(rows, WIDTH)
-        tensors |= {
-            f"{start}.self_attn.o_proj.weight": drawn(WIDTH, WIDTH),
-            f"{start}.mlp.router.weight": drawn(EXPERTS, WIDTH),
-        }
-        tensors |= {
-            f"{start}.self_attn.{role}_proj.bias": torch.zeros(rows)
-            for role, rows in (("q", 64), ("k", 32), ("v", 32), ("o", 64))
-        }
+            tensors[f"{start}.self_attn.{role}_proj.bias"] = torch.zeros(rows)
+        tensors[f"{start}.mlp.router.weight"] = drawn(EXPERTS, WIDTH)
         tensors[f"{start}.mlp.router.bias"] = torch.zeros(EXPERTS)
         tensors[f"{start}.self_attn.sinks"] = torch.zeros(CONFIG["num_attention_heads"])
         tensors[f"{start}.mlp.experts.gate_up_proj"] = drawn(EXPERTS, WIDTH, 2 * HIDDEN)
@@ -141,15 +134,6 @@ def test_the_experts_of_gpt_oss_are_those_of_transformers(tmp_path):
             expected = convert_moe_packed_tensors(*blocks_of_four_bits(stack)).float().numpy()
             np.testing.assert_array_equal(checkpoint.read(name).astype(np.float32), expected)
             assert checkpoint.read(name).dtype.name == "bfloat16"
-
-
-def test_a_release_in_mxfp4_is_related_to_the_trained_weights_and_an_independent_one_is_not(tmp_path):
-    base, child = gpt_oss(tmp_path / "base", 0), packed(gpt_oss(tmp_path / "child", 0))
-    other = packed(gpt_oss(tmp_path / "other", 1))
-    outcome = verdict(base, child)
-    assert outcome.code == "inherited"
-    assert outcome.evidence["mlp"].comparison.score > 0.9
-    assert verdict(base, other).code == "unrelated"
 
 
 DOWN = "model.layers.0.mlp.experts.down_proj"
@@ -326,10 +310,13 @@ def test_a_stack_of_experts_is_decoded_as_transformers_does(size, tmp_path):
     assert [part.shape[0] for part in one.parts(["one"]).values()] == [1, 1]  # no other expert is read
 
 
-def test_a_quantized_stack_is_related_and_an_independent_one_is_not(tmp_path):
+@pytest.mark.parametrize("form", [lambda folder, seed: packed(gpt_oss(folder, seed)), stacked], ids=["MXFP4", "FP8"])
+def test_quantized_experts_are_related_to_the_trained_ones_and_others_are_not(form, tmp_path):
     base = gpt_oss(tmp_path / "base", 0)
-    assert verdict(base, stacked(tmp_path / "child", 0)).code == "inherited"
-    assert verdict(base, stacked(tmp_path / "other", 1)).code == "unrelated"
+    outcome = verdict(base, form(tmp_path / "child", 0))
+    assert outcome.code == "inherited"
+    assert outcome.evidence["mlp"].comparison.score > 0.9
+    assert verdict(base, form(tmp_path / "other", 1)).code == "unrelated"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from safetensors.numpy import load_file, save_file
 from safetensors.torch import load_file as torch_file
 
 from hf_lineage import Options, compare
-from hf_lineage.checkpoint.formats.mlx import BITS
+from hf_lineage.checkpoint.formats.hqq import MLX_BITS
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef
 from tests import models
@@ -73,7 +73,7 @@ def test_every_width_and_group_is_decoded_as_mlx_decodes_it(case, key, tmp_path)
 
 
 def test_the_vectors_are_of_every_width():
-    assert {int(case.split(".")[0]) for case in CASES} == set(BITS)
+    assert {int(case.split(".")[0]) for case in CASES} == set(MLX_BITS)
 
 
 @pytest.mark.few(1)
