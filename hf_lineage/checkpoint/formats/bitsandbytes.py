@@ -50,9 +50,8 @@ class State:
     """The number that is added to scales which are quantized in turn."""
 
 
-def four_bits(module: Module, stated: Settings) -> TensorInfo:
+def four_bits(module: Module, _: Settings) -> TensorInfo:
     """Return the tensor of one matrix of four bits; raise CheckpointError where its parts do not fit its shape."""
-    del stated
     end = next(end for end in STATES if end in module.parts)
     state = _state(module.start, module.described[end])
     numbers = math.prod(state.shape)
@@ -123,9 +122,8 @@ def _state(name: str, stored: NDArray[Any]) -> State:
     return State((rows, columns), block, nested, offset)
 
 
-def eight_bits(module: Module, stated: Settings) -> TensorInfo:
+def eight_bits(module: Module, _: Settings) -> TensorInfo:
     """Return the tensor of one matrix of eight bits; raise CheckpointError where its scales do not fit it."""
-    del stated
     shape = module.matrix(".weight", frozenset({"I8"}))
     module.shape(".SCB", SINGLE, (shape[0],))
     decode = functools.partial(_decode_eight_bits, f"{module.start}.SCB")

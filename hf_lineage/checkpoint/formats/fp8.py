@@ -18,16 +18,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.codes import ONE, Codes, filled_ends, slack, table
 from hf_lineage.checkpoint.formats.grid import E2M1, PAIRS, Grid, finite, finite_numbers, write_pairs
-from hf_lineage.checkpoint.formats.modules import (
-    BYTES,
-    SCALES,
-    SINGLE,
-    Module,
-    Quantized,
-    Settings,
-    not_decoded,
-    pair,
-)
+from hf_lineage.checkpoint.formats.modules import BYTES, SCALES, SINGLE, Module, Quantized, Settings, not_decoded, pair
 from hf_lineage.checkpoint.tensor import Decode, TensorInfo, single
 from hf_lineage.errors import CheckpointError, printable
 
@@ -72,9 +63,8 @@ def four_bits(module: Module, *ends: str, divides: bool = False) -> TensorInfo:
     return module.tensor(grid.shape, ends, decode, float_codes(name, decode, "", grid.block, dtype))
 
 
-def experts(module: Module, stated: Settings) -> TensorInfo:
+def experts(module: Module, _: Settings) -> TensorInfo:
     """Return a stack (experts, in, out), stored as gpt-oss does: in blocks (experts, out, in / 32, 16)."""
-    del stated
     shape = module.shape("_blocks", BYTES)
     if len(shape) != 4 or 0 in shape or 2 * shape[-1] != MX:
         raise CheckpointError(f"{module.start}_blocks has shape {shape}, which does not fit experts in blocks of {MX}")

@@ -19,7 +19,17 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.codes import integers
 from hf_lineage.checkpoint.formats.grid import WORD, Grid, across, finite, planes
-from hf_lineage.checkpoint.formats.modules import SCALES, Module, Quantized, Settings, count, not_decoded, settings
+from hf_lineage.checkpoint.formats.modules import (
+    BYTES,
+    SCALES,
+    WORDS,
+    Module,
+    Quantized,
+    Settings,
+    count,
+    not_decoded,
+    settings,
+)
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import ByRows, TensorInfo
 from hf_lineage.errors import CheckpointError, printable
@@ -52,20 +62,16 @@ class _Stored(NamedTuple):
             return Grid((groups, self.group), (1, self.group))
         return Grid((self.group, groups), (self.group, 1))
 
-    @property
-    def packed(self) -> tuple[str, tuple[int, int]]:
-        """Number format and shape of the integers."""
-        rows, columns = self.grid.shape
-        return ("I32", (-(-rows // 10), columns)) if self.bits == 3 else ("U8", (-(-rows * self.bits // 8), columns))
 
-
-def hqq_matrix(module: Module, stated: Settings) -> TensorInfo:
+def hqq_matrix(module: Module, _: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise CheckpointError where its parts do not fit each other."""
-    del stated
-    module.shape(".W_q", frozenset({"U8", "I32"}))
+    module.shape(".W_q", BYTES | WORDS)
     stored = _stored(module.start, [module.described.get(end) for end in DESCRIBED])
-    dtype, packed = stored.packed
-    module.shape(".W_q", frozenset({dtype}), packed)
+    rows, columns = stored.grid.shape
+    if stored.bits == 3:
+        module.shape(".W_q", WORDS, (-(-rows // 10), columns))
+    else:
+        module.shape(".W_q", BYTES, (-(-rows * stored.bits // 8), columns))
     for end in (".scale", ".zero"):
         module.shape(end, SCALES, stored.grid.cells)
     ends, decode = (".W_q", ".scale", ".zero", *DESCRIBED), functools.partial(_decode_hqq, module.start, stored)

@@ -22,9 +22,8 @@ NUMBERS = frozenset({"I8", "F8_E4M3", "F8_E5M2"})
 MATRIX, SCALE, ZERO = "._weight_qdata", "._weight_scale", "._weight_zero_point"
 
 
-def torchao_matrix(module: Module, stated: Settings) -> TensorInfo:
+def torchao_matrix(module: Module, _: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise NothingToCompare where it is packed, as for four bits."""
-    del stated
     if module.parts[MATRIX].dtype not in NUMBERS or SCALE not in module.parts:
         dtype = module.parts[MATRIX].dtype
         raise not_decoded(f"as torchao with {dtype}; hf-lineage decodes only matrices with one byte for each number")
@@ -56,9 +55,8 @@ TORCHAO = Quantized("torchao", frozenset({"torchao"}), (MATRIX,), (SCALE, ZERO),
 DATA, QUANTO_SCALE, BITS = ".weight._data", ".weight._scale", ".weight._data._data"
 
 
-def quanto_matrix(module: Module, stated: Settings) -> TensorInfo:
+def quanto_matrix(module: Module, _: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise NothingToCompare where it has fewer than eight bits to a number."""
-    del stated
     if BITS in module.parts:
         raise not_decoded("by quanto with fewer than eight bits, and their shapes are not stored")
     shape = module.matrix(DATA, NUMBERS)
