@@ -10,8 +10,7 @@ from hf_lineage.claims import sources as sources_module
 from hf_lineage.claims.names import Name
 from hf_lineage.claims.sources import Claim, Claims, ClaimSource, read_claims
 from hf_lineage.errors import CheckpointError
-from hf_lineage.files.folder_cache import FolderCache
-from hf_lineage.hub.repo import RepoRef
+from hf_lineage.hub.repo import FolderCache, RepoRef
 from tests.published.spellings import TABLES
 
 CARD, LORA, MERGE = "README.md", "adapter_config.json", "mergekit_config.yml"

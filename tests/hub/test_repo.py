@@ -1,8 +1,10 @@
 import os
+from dataclasses import replace
 
 import pytest
 
 from hf_lineage.errors import CheckpointError, RepositoryError
+from hf_lineage.hub import repo as repo_module
 from hf_lineage.hub.repo import RepoRef, files_at, resolve, spelled
 
 
@@ -105,6 +107,55 @@ def test_json_that_is_none_says_why(model, content, message):
     with pytest.raises(CheckpointError) as error:
         model.read_json("config.json")
     assert str(error.value).startswith(f"org/model: {message}")
+
+
+class TestRead:
+    """Each folder is listed once, and each small file is read once, by one value and those that are made of it."""
+
+    @pytest.fixture
+    def reads(self, monkeypatch):
+        reads = []
+        opened = repo_module.open_regular
+        monkeypatch.setattr(repo_module, "open_regular", lambda path: (reads.append(path.name), opened(path))[1])
+        return reads
+
+    def test_a_folder_is_listed_once_until_files_come_into_it(self, model):
+        model.path("file").touch()
+        model.path("folder").mkdir()
+        assert (model.files(), model.folders()) == (["file"], ["folder"])
+        model.path("late").touch()
+        assert replace(model, part="x").files() == ["file"]
+        model.cache.entries.clear()
+        assert model.files() == ["file", "late"]
+
+    def test_a_folder_that_is_not_there_holds_nothing(self, model):
+        assert replace(model, subfolder="none").files() == []
+
+    def test_links_count_as_what_they_lead_to_and_a_loop_as_nothing(self, model):
+        model.path("folder").mkdir()
+        for name, target in (("link", "folder"), ("broken", "nowhere"), ("loop", "loop")):
+            model.path(name).symlink_to(target)
+        assert (model.files(), model.folders()) == ([], ["folder", "link"])
+
+    def test_the_beginning_of_a_file_is_read_once_and_more_of_it_again(self, model, reads):
+        model.path("file").write_text("0123456789")
+        heads = [model.read_head("file", size) for size in (4, 3, 20, 30, 2)]
+        assert heads == ["0123", "012", "0123456789", "0123456789", "01"]
+        assert len(reads) == 2
+
+    def test_a_file_that_is_not_there_is_looked_for_again(self, model):
+        assert model.read_head("file", 4) is model.read_json("file") is None
+        model.path("file").write_text("{}")
+        assert (model.read_head("file", 4), model.read_json("file")) == ("{}", {})
+
+    def test_an_object_is_read_once_and_no_change_of_it_comes_back(self, model, reads):
+        model.path("file").write_text('{"a": 1}')
+        first = model.read_json("file", 100)
+        first["b"] = 2
+        assert model.read_json("file", 100) == {"a": 1}
+        assert len(reads) == 1
+        with pytest.raises(CheckpointError, match="is larger than 0 MiB"):
+            model.read_json("file", 4)
 
 
 @pytest.mark.parametrize(
