@@ -1,18 +1,24 @@
 """The tensors of GGUF files: every type is decoded as transformers decodes it, and what lies of itself is refused."""
 
+import subprocess
+import sys
+
 import gguf
 import numpy as np
 import pytest
 import torch
 from transformers.integrations.gguf import dequant
 
+from hf_lineage.checkpoint.codes import Codes, excess, unreached
 from hf_lineage.checkpoint.foreign_tensors import Piece, by_pieces
-from hf_lineage.checkpoint.gguf.tensors import apply_factors
+from hf_lineage.checkpoint.gguf.tensors import KINDS as GRIDS
+from hf_lineage.checkpoint.gguf.tensors import apply_factors, codes_of
+from hf_lineage.checkpoint.gguf.tensors import gguf as package
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.repo import RepoRef, resolve
-from tests.gguf_blocks import QUANTIZED, drawn
+from tests.gguf_blocks import QUANTIZED, QUANTIZERS, drawn, quantized
 from tests.gguf_models import EXAMPLES_OF_TYPES, KINDS, write
 from tests.models import EXAMPLES, open_checkpoint
 
@@ -207,3 +213,85 @@ def test_on_the_hub_only_what_is_read_is_fetched(online, tmp_path):
     assert np.array_equal(found.read("blk.3.ffn_up.weight"), here.read("blk.3.ffn_up.weight"))
     assert online.moved("fern/gguf") - before == here.stored["blk.3.ffn_up.weight"].size
     assert found.bytes_read == online.moved("fern/gguf")
+
+
+WRITTEN = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4", "TQ1_0", "TQ2_0", *(kind.name for kind in QUANTIZERS))
+
+
+def of(name):
+    kind = gguf.GGMLQuantizationType[name]
+    return kind, codes_of(name, lambda parts: gguf.dequantize(parts[0], kind))
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_every_number_that_gguf_decodes_is_on_the_grid_between_its_ends(name):
+    kind, codes = of(name)
+    blocks = drawn(kind, 8192, np.random.default_rng(0))
+    values, low, high = (codes.decode(fill([blocks])) for fill in (lambda parts: parts, codes.low, codes.high))
+    wide = np.abs(high - low) > np.maximum(1e-6, 0.05 * np.abs(low))
+    wide &= np.abs(values - low) <= 1.01 * np.abs(high - low)
+    at = ((values - low)[wide] / (high - low)[wide]).astype(np.float32)
+    nearest = np.abs(at[:, None] - codes.levels).min(axis=1)
+    assert wide.any()
+    assert nearest.max() < 1e-3, "but for codes that no quantizer writes"
+    assert (low.reshape(-1, codes.block[1]).std(axis=1) < 1e-6).all(), "a scale is for so many numbers"
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_a_step_of_the_scales_is_what_separates_neighbouring_scales(name):
+    kind, codes = of(name)
+    blocks = drawn(kind, 2048, np.random.default_rng(1))
+    for step in codes.steps:
+        one, other = (codes.decode(fill([blocks])) for fill in step.fills)
+        assert np.isfinite(one - other).all()
+        assert (one != other).any()
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("scale", [0.02, 1e-4])
+def test_what_a_quantizer_writes_is_right_and_fills_its_grids(name, scale):
+    kind, codes = of(name)
+    base = (scale * np.random.default_rng(2).standard_t(5, (16, 512))).astype(np.float32)
+    blocks = quantized(base, kind)
+    numbers, ends = codes.decode([blocks]), (codes.decode(codes.low([blocks])), codes.decode(codes.high([blocks])))
+    pairs = [[codes.decode(fill([blocks])) for fill in step.fills] for step in codes.steps]
+    free = np.sum([np.abs(one - other) for one, other in pairs], axis=0, dtype=np.float32)
+    steps, cut = excess(base, numbers, ends, codes, free)
+    assert steps[~cut].max() <= 0
+    assert not unreached(numbers, ends, codes, free)[1].any()
+
+
+def test_types_of_tabled_vectors_have_no_bound_and_say_why():
+    vectors = {kind.name for kind in QUANTIZED} - GRIDS.keys()
+    assert vectors
+    assert all(name.startswith("IQ") and codes_of(name, print).startswith(name) for name in vectors)
+    assert codes_of("I8", print) == ""
+
+
+def test_every_type_that_gguf_decodes_has_a_grid_or_a_reason():
+    assert all(isinstance(codes, Codes) or codes for codes in (codes_of(kind.name, print) for kind in QUANTIZED))
+
+
+def test_it_is_the_installed_package():
+    assert package() is gguf
+
+
+def test_without_it_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(NothingToCompare) as caught:
+        package()
+    assert str(caught.value) == (
+        "hf-lineage needs the package gguf to read a GGUF file; run `pip install 'hf-lineage[gguf] @ "
+        "git+https://github.com/hf-lineage/hf-lineage'`"
+    )
+
+
+def test_the_program_starts_and_judges_plain_models_without_it():
+    code = """
+import sys
+from hf_lineage import compare
+hub = "examples/hub"
+print(compare(f"{hub}/acme/llama-base", f"{hub}/fern/llama-finetune-a").rows[0].verdict.code, "gguf" in sys.modules)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "inherited False\n"

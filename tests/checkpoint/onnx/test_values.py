@@ -11,7 +11,7 @@ from hf_lineage.checkpoint.onnx.header import VARINTS, OnnxTensor, parse
 from hf_lineage.checkpoint.onnx.values import Values, constant, stored, unpacked
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError
-from tests.checkpoint.onnx.test_protobuf import varint
+from tests.checkpoint.onnx.test_header import varint
 
 RANDOM = np.random.default_rng(0)
 
