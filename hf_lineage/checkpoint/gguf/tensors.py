@@ -115,7 +115,11 @@ def _tensors(tensor: GgufTensor, parts: tuple[str, ...]) -> dict[str, TensorInfo
     alone = {part: TensorInfo(shape, (part,), decode, itemsize, refusal, codes=codes) for part in parts}
     if not _is_stack(tensor):
         return alone
-    return {tensor.name: TensorInfo(tensor.shape, parts, partial(_join, decode), 4, refusal), **alone}
+
+    def stack(stored: Sequence[Array]) -> Array:
+        return np.stack([decode([part]) for part in stored])
+
+    return {tensor.name: TensorInfo(tensor.shape, parts, stack, 4, refusal), **alone}
 
 
 @cache
@@ -134,10 +138,6 @@ def _decode(kind: int, parts: Sequence[Array]) -> Array:
     with np.errstate(all="ignore"):  # weights that are not finite are found where they are compared
         numbers: Array = gguf().quants.dequantize(stored, gguf().GGMLQuantizationType(kind))
     return numbers
-
-
-def _join(decode: Decode, parts: Sequence[Array]) -> Array:
-    return np.stack([decode([part]) for part in parts])
 
 
 def _is_stack(tensor: GgufTensor) -> bool:

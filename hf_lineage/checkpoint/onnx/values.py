@@ -40,12 +40,12 @@ def constant(tensor: OnnxTensor) -> TensorInfo:
     """Return a constant as a tensor of the model."""
     parts = (tensor.name,)
     if tensor.kind in HALVES:
-        return TensorInfo(tensor.shape, parts, partial(_halves, tensor), itemsize=1)
+        return TensorInfo(tensor.shape, parts, partial(_decode, tensor), itemsize=1)
     if tensor.kind not in KINDS:
         why = f"is stored as data type {tensor.kind} of ONNX, which hf-lineage cannot read"
         return TensorInfo(tensor.shape, parts, refusal=why)
     if tensor.form == VARINTS:
-        return TensorInfo(tensor.shape, parts, partial(_listed, tensor), itemsize=8)
+        return TensorInfo(tensor.shape, parts, partial(_decode, tensor), itemsize=8)
     return TensorInfo(tensor.shape, parts)
 
 
@@ -56,20 +56,16 @@ def unpacked(content: Array, bits: int) -> Array:
     return numbers
 
 
-def _listed(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
-    """Return the numbers of a list; floats of sixteen bits stand in it as whole numbers of the same bits."""
+def _decode(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
+    """Return the numbers of a list, or numbers of four bits, the first in the lower half of a byte."""
+    numbers = _whole_numbers(tensor, parts[0]) if tensor.form == VARINTS else parts[0]
+    if tensor.kind in HALVES:
+        numbers = unpacked(numbers.astype(np.uint8), 4)[: int(np.prod(tensor.shape))].reshape(tensor.shape)
+        return (numbers << 4).view(np.int8) >> 4 if HALVES[tensor.kind] else numbers
     dtype = DTYPES[KINDS[tensor.kind]]
-    numbers = _whole_numbers(tensor, parts[0])
-    if dtype.kind in "iub":
-        return numbers.astype(dtype).reshape(tensor.shape)
-    return numbers.astype(f"u{dtype.itemsize}").view(dtype).reshape(tensor.shape)
-
-
-def _halves(tensor: OnnxTensor, parts: Sequence[Array]) -> Array:
-    """Return numbers of four bits, the first in the lower half of a byte."""
-    content = _whole_numbers(tensor, parts[0]).astype(np.uint8) if tensor.form == VARINTS else parts[0]
-    numbers = unpacked(content, 4)[: int(np.prod(tensor.shape))].reshape(tensor.shape)
-    return (numbers << 4).view(np.int8) >> 4 if HALVES[tensor.kind] else numbers
+    if dtype.kind not in "iub":  # floats of sixteen bits stand in a list as whole numbers of the same bits
+        return numbers.astype(f"u{dtype.itemsize}").view(dtype).reshape(tensor.shape)
+    return numbers.astype(dtype).reshape(tensor.shape)
 
 
 def _whole_numbers(tensor: OnnxTensor, content: Array) -> Array:
@@ -208,18 +204,14 @@ def blocks(node: OnnxNode, inputs: Sequence[TensorInfo | None]) -> TensorInfo:
 
     def compute(content: Array, factors: Array, *zeros: Array) -> Array:
         numbers = single(unpacked(content.reshape(rows, -1), bits)).reshape(rows, count, size)
-        shift = _zeros(zeros[0], rows, count, bits) if zeros else np.float32(2 ** (bits - 1))
+        shift: Any = np.float32(2 ** (bits - 1))
+        for points in zeros:  # packed, unless they are floats
+            plain = points if points.dtype.itemsize > 1 else unpacked(points.reshape(rows, -1), bits)[:, :count]
+            shift = single(plain).reshape(rows, count, 1)
         matrix: Array = (numbers - shift) * single(factors).reshape(rows, count, 1)
         return matrix.reshape(rows, -1)[:, :columns]
 
     return combined([quantized, scale, *([zero] if zero else [])], (rows, columns), compute)
-
-
-def _zeros(stored: Array, rows: int, count: int, bits: int) -> Array:
-    """Return the zero points of MatMulNBits (rows, count, 1), packed unless they are floats."""
-    if stored.dtype.itemsize > 1:
-        return single(stored).reshape(rows, count, 1)
-    return single(unpacked(stored.reshape(rows, -1), bits)[:, :count]).reshape(rows, count, 1)
 
 
 OPERATIONS = frozenset({"Cast", "DequantizeLinear", "Identity", "Mul", "Sub", "Transpose"})

@@ -14,7 +14,7 @@ import itertools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hf_lineage.checkpoint.onnx.header import OnnxGraph, OnnxNode
@@ -163,17 +163,15 @@ class _Search:
     def _scale_after(self, node: OnnxNode) -> TensorInfo:
         """Return the scale of the matrix, a factor of the product that multiplies the result of MatMulInteger."""
         results = {*node.outputs}
-        results |= {output for name in node.outputs for user in self._some_users(name) for output in user.outputs}
-        for user in (user for name in results for user in self._some_users(name) if user.kind == "Mul"):
+        users = {name: self._users[name][:MOST_SCALE_USERS] for name in results}
+        results |= {output for some in users.values() for user in some for output in user.outputs}
+        for user in (user for name in results for user in self._users[name][:MOST_SCALE_USERS] if user.kind == "Mul"):
             makers = [self._values.makers.get(name) for name in user.inputs if name not in results]
             names = [name for maker in makers if maker and maker.kind == "Mul" for name in maker.inputs]
             for name in (*names, *user.inputs):
                 if (scale := self._values.find(name)) is not None:
                     return scale
         raise ValueError("the result of MatMulInteger is not multiplied with a scale")
-
-    def _some_users(self, name: str) -> Sequence[OnnxNode]:
-        return self._users.get(name, ())[:MOST_SCALE_USERS]
 
     def _need(self, name: str) -> TensorInfo:
         info = self._values.find(name)
@@ -183,7 +181,8 @@ class _Search:
 
     def _keep_matrix(self, node: OnnxNode, matrix: TensorInfo) -> None:
         bias, heads = self._after(node, matrix.shape[0])
-        name = self._name(node, bias)
+        module = _module(node) or (bias.removesuffix(".bias") if bias else None)
+        name = _own(node.inputs[_place_of(node)]) or (f"{module}.weight" if module else None)
         self.weights.heads = max(filter(None, (heads, self.weights.heads)), default=None)
         if name is None:
             self.weights.nameless += 1
@@ -213,11 +212,6 @@ class _Search:
         if scale is None or any(factor is not None and math.prod(factor.shape) != 1 for factor in (scale, zero)):
             return info
         return affine(info, scale, zero)
-
-    def _name(self, node: OnnxNode, bias: str | None) -> str | None:
-        own = _own(node.inputs[_place_of(node)])
-        module = _module(node) or (bias.removesuffix(".bias") if bias else None)
-        return own or (f"{module}.weight" if module else None)
 
     def _after(self, node: OnnxNode, rows: int) -> tuple[str | None, int | None]:
         """Return the name of the bias of a product of so many rows, and the number of heads that it is split into."""
