@@ -20,7 +20,6 @@ from urllib.parse import quote, urlsplit
 
 from hf_lineage.errors import CheckpointError, NoModelError, RepositoryError, printable
 from hf_lineage.files.paths import inside, is_file, is_folder, open_regular, refuse_within, sha256, typed
-from hf_lineage.hub import client
 
 HUB = "https://huggingface.co"
 HUB_NAME = re.compile(r"(?P<name>([A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9_][\w.-]{0,95})(@(?P<revision>[\w./-]{1,120}))?")
@@ -42,7 +41,7 @@ def files_at(name: str | None, commit: str | None) -> str | None:
 
     public = urlsplit(constants.ENDPOINT)[:2] == urlsplit(HUB)[:2]
     plain = hub_name(name or "")
-    if not (public and plain and plain == name and client.COMMIT.fullmatch(commit or "")):
+    if not (public and plain and plain == name and re.fullmatch(r"[0-9a-f]{40}", commit or "")):
         return None
     return f"{HUB}/{quote(plain)}/tree/{commit}"
 
@@ -62,10 +61,7 @@ def spelled(local_hub: Path, name: str) -> str | None:
 
 
 LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24
-"""Bytes: the index of 100,000 tensors takes ten million, a configuration that names 22,000 classes two million.
-
-No larger file than a configuration may be is kept in memory.
-"""
+"""Bytes: the index of 100,000 tensors takes ten million, a configuration that names 22,000 classes two million."""
 ADAPTER_CONFIG, EVERY = "adapter_config.json", "*.gguf"
 MERGES = ("mergekit_config.yml", "mergekit_moe_config.yml")
 SMALL_FILES = ("config.json", "README.md", ADAPTER_CONFIG, *MERGES, "model.safetensors.index.json")
@@ -160,8 +156,10 @@ class RepoRef:
     def published(self) -> frozenset[str]:
         """The names of the files on the Hub; none of a folder, or offline."""
         if self.remote is not None:
+            from hf_lineage.hub.client import listing
+
             with contextlib.suppress(RepositoryError):
-                return frozenset(client.listing(self.remote, self.commit))
+                return frozenset(listing(self.remote, self.commit))
         return frozenset()
 
     @functools.cached_property
@@ -171,14 +169,15 @@ class RepoRef:
 
     @functools.cached_property
     def _digests(self) -> dict[str, str]:
-        return {} if self.remote is None else client.digests(self.remote, self.commit)
+        from hf_lineage.hub.client import digests
+
+        return {} if self.remote is None else digests(self.remote, self.commit)
 
     def files(self) -> list[str]:
         """Return the names of the files of the repository, or of the folder of it that is meant, sorted."""
         before = self.within("")
-        here, _ = self._list(self.folder / self.subfolder)
         published = (name.removeprefix(before) for name in self.published if name.startswith(before))
-        return sorted(here | {name for name in published if "/" not in name})
+        return sorted(self._list(self.folder / self.subfolder)[0] | {name for name in published if "/" not in name})
 
     def folders(self) -> list[str]:
         """Return the names of the folders at the root of the repository, sorted."""
@@ -189,10 +188,8 @@ class RepoRef:
         """Return the names of the files and of the folders in a folder, listed once; none where there is no folder."""
         if folder not in self.cache.entries:
             paths = list(folder.iterdir()) if is_folder(str(folder)) else []
-            files, folders = (
-                frozenset(each.name for each in paths if kind(str(each))) for kind in (is_file, is_folder)
-            )
-            self.cache.entries[folder] = files, folders
+            files = frozenset(path.name for path in paths if is_file(str(path)))
+            self.cache.entries[folder] = files, frozenset(path.name for path in paths if is_folder(str(path)))
         return self.cache.entries[folder]
 
     def offers(self, file: str) -> bool:
@@ -209,8 +206,10 @@ class RepoRef:
         Raise RepositoryError if the Hub refuses, NetworkError if it cannot be reached.
         """
         if self.remote is not None:
+            from hf_lineage.hub.client import snapshot
+
             # The small files are asked for as well, because the client warns if a request matches no file.
-            client.snapshot(self.remote, self.commit, (*SMALL_FILES, *map(self.within, files)))
+            snapshot(self.remote, self.commit, (*SMALL_FILES, *map(self.within, files)))
             self.cache.entries.clear()
 
     def sha256(self, file: str) -> str:
@@ -283,16 +282,15 @@ class RepoRef:
             why = f"is not JSON: {error}" if isinstance(error, ValueError) else "is nested too deeply"
             raise CheckpointError(f"{self}: {file} {why}; have it saved again") from None
         if not isinstance(content, dict):
-            what = type(content).__name__
-            raise CheckpointError(f"{self}: {file} holds a {what}, not an object; have it saved again")
+            why = f"holds a {type(content).__name__}, not an object"
+            raise CheckpointError(f"{self}: {file} {why}; have it saved again")
         if len(text) <= LARGEST_CONFIG:
             self.cache.objects[self.path(file)] = len(text.encode()), content
         return dict(content)
 
     def config(self) -> dict[str, Any]:
         """Return `config.json`; raise RepositoryError if there is none."""
-        config = self.read_json("config.json", LARGEST_CONFIG)
-        if config is None:
+        if (config := self.read_json("config.json", LARGEST_CONFIG)) is None:
             raise NoModelError(f"{self} has no config.json, so it is not a transformers model; check the path")
         return config
 
@@ -309,12 +307,12 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
         if not is_folder(str(local_hub)):
             raise RepositoryError(f"{local_hub} is not a folder, so it cannot be a local hub; check --local-hub")
         refuse_within(local_hub)
-        if name and (here := spelled(local_hub, name)):
-            if revision:
-                raise RepositoryError(f"{name}@{revision}: a local hub has no revisions; leave @{revision} out")
-            if inside(local_hub / here, local_hub) is None:
-                why = "is a link out of the local hub and is not followed"
-                raise RepositoryError(f"{name} {why}; give the folder itself")
+        here = name and spelled(local_hub, name)
+        if here and revision:
+            raise RepositoryError(f"{name}@{revision}: a local hub has no revisions; leave @{revision} out")
+        if here and inside(local_hub / here, local_hub) is None:
+            raise RepositoryError(f"{name} is a link out of the local hub and is not followed; give the folder itself")
+        if here:
             return RepoRef(model, local_hub / here)
     if folders and is_folder(model):
         refuse_within(Path(model))
@@ -325,5 +323,7 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
         why = "is neither a folder nor a Hub name" if folders else "is not a Hub name"
         instead = "" if folders else "; only --base may name a folder"
         raise RepositoryError(f"{printable(model, 200)} {why} such as org/model or org/model@revision{instead}")
+    from hf_lineage.hub import client
+
     downloaded, commit = client.snapshot(name, revision, SMALL_FILES)
     return RepoRef(model, downloaded, commit, remote=name, renamed=client.renamed(name, commit))
