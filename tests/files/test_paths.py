@@ -14,7 +14,7 @@ import torch
 from hf_lineage import check
 from hf_lineage.errors import CheckpointError, OptionError
 from hf_lineage.files import paths
-from hf_lineage.files.paths import inside, outside_checkouts, refuse_within
+from hf_lineage.files.paths import inside, open_regular, outside_checkouts, refuse_within
 from hf_lineage.hub.repo import RepoRef, resolve
 from tests.invoking import lineage
 from tests.loading import LOADABLE, logits
@@ -309,3 +309,25 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch):
     monkeypatch.setenv(paths.CACHE, "~/cache")
     with pytest.raises(OptionError, match="set HF_LINEAGE_CACHE to a path"):
         outside_checkouts(paths.CACHE)
+
+
+def test_a_file_is_read_and_so_is_one_behind_a_link(tmp_path):
+    (tmp_path / "file").write_bytes(b"content")
+    (tmp_path / "link").symlink_to("file")
+    for name in ("file", "link"):
+        with open_regular(tmp_path / name) as stream:
+            assert stream.read() == b"content"
+
+
+def test_a_pipe_that_nobody_writes_to_is_an_error_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(OSError, match="it is a pipe or a device, not a regular file"):
+            open_regular(tmp_path / name)
+
+
+@pytest.mark.parametrize("path", [Path(os.devnull), Path("/"), Path("/missing")])
+def test_what_is_no_file_is_an_error(path):
+    with pytest.raises(OSError):  # noqa: PT011 - each has another message of the system
+        open_regular(path)
