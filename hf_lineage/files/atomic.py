@@ -43,15 +43,6 @@ class Folder:
         """Return the name of a file relative to the descriptor or, without a descriptor, its path."""
         return name if self.descriptor is not None else str(self.path / name)
 
-    def open(self, name: str, flags: int) -> int:
-        """Return the descriptor of a file that is to be written, which is no link."""
-        try:
-            return os.open(self.path_of(name), flags | NO_LINK | BINARY, 0o666, dir_fd=self.descriptor)
-        except OSError as error:
-            if error.errno == errno.ELOOP:
-                raise OSError(errno.ELOOP, "it is a link, and hf-lineage does not write through links") from None
-            raise
-
     def status(self, name: str) -> os.stat_result:
         """Return the status of a file, or of the link that has its name."""
         return os.stat(self.path_of(name), dir_fd=self.descriptor, follow_symlinks=False)
@@ -133,7 +124,8 @@ def _replace(folder: Folder, name: str, content: bytes, permissions: int | None 
         with contextlib.suppress(FileNotFoundError):
             mode = folder.status(name).st_mode
             permissions = stat.S_IMODE(mode) if stat.S_ISREG(mode) else None
-    place = folder.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    new = os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINK | BINARY
+    place = os.open(folder.path_of(temporary), new, 0o666, dir_fd=at)
     try:
         with os.fdopen(place, "w+b") as stream:  # closed before: Windows renames no open file
             if permissions is not None:

@@ -220,12 +220,12 @@ def ask(
             try:
                 return question()
             except Exception as error:
-                pause = _pause(error)
+                pause = _pause(error, wait)
                 if pause is None or pause > LONGEST_WAIT:
                     raise
                 if pause > LONG_WAIT:
                     logging.getLogger(__name__).warning("%s: the Hub asks to wait %d seconds", printable(name), pause)
-            _wait(wait if pause < 0 else pause, stopped)
+            _wait(pause, stopped)
         return question()
 
 
@@ -250,18 +250,19 @@ def _wait(seconds: float, stopped: threading.Event | None) -> None:
     (stopped or threading.Event()).wait(seconds)
 
 
-def _pause(error: Exception) -> float | None:
-    """Return seconds before a request is repeated, negative if nothing says how many, None if repeating cannot help."""
+def _pause(error: Exception, usual: float) -> float | None:
+    """Return seconds before a request is repeated, the usual ones if nothing says how many; None if it cannot help."""
     from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # its own alias of httpx2
 
     from hf_lineage.hub import errors
 
     cause = errors.cause(error)
     if isinstance(cause, Unfinished):
-        return -1 if cause.pause is None else cause.pause
+        return usual if cause.pause is None else cause.pause
     if isinstance(cause, httpx.TimeoutException | httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError):
-        return -1
+        return usual
     response = getattr(cause, "response", None)
     if response is None or response.status_code not in TEMPORARY:
         return None
-    return -1 if (pause := retry_after(response.headers)) is None else pause
+    pause = retry_after(response.headers)
+    return usual if pause is None else pause

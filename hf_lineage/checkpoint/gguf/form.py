@@ -103,25 +103,6 @@ def list_learned(metadata: Mapping[str, Any], factorization: schema.Factorizatio
             yield f"{schema.prefixes(factorization)[0].replace('{layer}', str(number))}.{name}", float(value)
 
 
-def list_aliases(name: str) -> Iterator[str]:
-    """Yield the names on the Hub's disk that a tensor may have, by the map of the package, in whatever architecture.
-
-    >>> names = {name for name in list_aliases("output_norm.weight") if name.endswith(".weight")}
-    >>> sorted(name for name in names if name.startswith("model.n"))
-    ['model.norm.weight', 'model.norm_f.weight']
-    """
-    bare, suffix = SUFFIX.fullmatch(name).groups()  # type: ignore[union-attr]
-    layer = INSIDE.fullmatch(bare)
-    package = gguf()
-    stored = f"blk.{{bid}}.{layer['rest']}" if layer else bare
-    names = package.TensorNameMap.block_mappings_cfg if layer else package.TensorNameMap.mappings_cfg
-    known = bare.replace(f".{layer['layer']}.", ".{bid}.", 1) if layer else bare
-    for kind, others in names.items():
-        for alias in others if package.TENSOR_NAMES[kind] == stored or known in others else ():
-            full = alias.replace("{bid}", layer["layer"]) if layer else alias
-            yield from (f"{full}{suffix}", f"{full}{suffix.replace('.', '_')}")
-
-
 def name_tensors(
     metadata: Mapping[str, Any], factorization: schema.Factorization, stored: Iterable[str]
 ) -> Iterator[Piece]:
@@ -243,8 +224,17 @@ class Gguf(ForeignForm):
         return renamed.with_tensors({**renamed.tensors, **learned}) if learned else renamed
 
     def aliases(self, name: str) -> Iterator[str]:
-        """Return the names that a tensor may have on the Hub's disk."""
-        return list_aliases(name)
+        """Yield the names that a tensor may have on the Hub's disk, by the map of the package, in any architecture."""
+        bare, suffix = SUFFIX.fullmatch(name).groups()  # type: ignore[union-attr]
+        layer = INSIDE.fullmatch(bare)
+        package = gguf()
+        stored = f"blk.{{bid}}.{layer['rest']}" if layer else bare
+        names = package.TensorNameMap.block_mappings_cfg if layer else package.TensorNameMap.mappings_cfg
+        known = bare.replace(f".{layer['layer']}.", ".{bid}.", 1) if layer else bare
+        for kind, others in names.items():
+            for alias in others if package.TENSOR_NAMES[kind] == stored or known in others else ():
+                full = alias.replace("{bid}", layer["layer"]) if layer else alias
+                yield from (f"{full}{suffix}", f"{full}{suffix.replace('.', '_')}")
 
     def tokens(self) -> dict[str, int]:
         """Return the number of each token; llama.cpp's marks of the first piece of a word become WordPiece's."""
