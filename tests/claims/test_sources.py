@@ -3,8 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from hf_lineage.checkpoint.gguf.files import Head
-from hf_lineage.checkpoint.gguf.header import GgufHeader
+from hf_lineage.checkpoint.gguf.files import GgufHeader, Head
 from hf_lineage.claims import names as names_module
 from hf_lineage.claims import sources as sources_module
 from hf_lineage.claims.names import Name

@@ -25,7 +25,7 @@ def nothing_listed():
     commits.tree.cache_clear()
 
 
-def test_a_commit_is_listed_once_large_files_by_their_sha256_and_small_ones_as_git_does(server):
+def test_a_commit_is_listed_once_with_the_sha256_of_large_files(server):
     commit = server.hub.commit(BASE, "main")
     found = commits.tree(BASE, commit)
     sizes = {file: (entry.size > 1000, len(entry.content)) for file, entry in found.items()}

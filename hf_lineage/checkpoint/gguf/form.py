@@ -52,11 +52,6 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 _table = functools.partial(tables.registry_table, FILE, _Table)
 
 
-def architectures() -> Mapping[str, str]:
-    """Return the architectures of GGUF that are read, each with its class."""
-    return {name: entry.name for name, entry in _table().architectures.items()}
-
-
 def config_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration that metadata stand for, as `config.json` would say it.
 

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.codes import Codes, Levels, Step, table, uniform, within_blocks
-from hf_lineage.checkpoint.gguf.files import read_head
-from hf_lineage.checkpoint.gguf.header import GgufTensor
+from hf_lineage.checkpoint.gguf.files import GgufTensor, read_head
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.remote import ranged
 from hf_lineage.checkpoint.stored import StoredTensor

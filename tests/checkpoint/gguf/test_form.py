@@ -13,7 +13,7 @@ import torch
 from hf_lineage import Options, check, compare, extract
 from hf_lineage.architecture.registry import lookup
 from hf_lineage.checking.strict import judge_strict
-from hf_lineage.checkpoint.gguf.form import _table, architectures, config_of, name_tensors
+from hf_lineage.checkpoint.gguf.form import _table, config_of, name_tensors
 from hf_lineage.errors import CheckpointError, NothingToCompare, RegistryError
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import resolve
@@ -102,7 +102,7 @@ def hub(tmp_path_factory):
     return folder
 
 
-def test_the_claim_in_the_metadata_is_checked_and_the_report_says_which_file_was_read(hub):
+def test_the_claim_in_the_metadata_is_checked_and_the_report_names_the_file(hub):
     (row,) = check("me/child-GGUF", options=Options(local_hub=hub, seed=0)).rows
     assert (row.claim.base, row.claim.sources, row.verdict.code) == ("acme/llama-base", ("GGUF metadata",), "inherited")
     assert row.notes == (
@@ -230,8 +230,8 @@ def test_metadata_that_take_the_layers_out_leave_nothing_to_judge(architecture, 
         opened(model)
 
 
-def test_every_architecture_is_one_that_gguf_knows_and_every_class_one_of_the_registry():
-    assert set(architectures()) <= set(gguf.MODEL_ARCH_NAMES.values())
+def test_every_architecture_is_one_of_gguf_and_every_class_one_of_the_registry():
+    assert set(_table().architectures) <= set(gguf.MODEL_ARCH_NAMES.values())
     assert len(CLASSES) > 40
     for _, name in CLASSES:
         lookup({"architectures": [name], "apply_residual_connection_post_layernorm": False})
@@ -261,7 +261,7 @@ def test_the_configuration_is_that_of_the_metadata():
     }
 
 
-def test_experts_make_another_class_and_layers_that_predict_further_tokens_do_not_count():
+def test_experts_make_another_class_and_layers_that_predict_more_do_not_count():
     assert config_of(LLAMA | {"llama.expert_count": 8})["architectures"] == ["MixtralForCausalLM"]
     assert config_of(LLAMA | {"llama.expert_count": 0})["architectures"] == ["LlamaForCausalLM"]
     counts = {"glm4moe.block_count": 47, "glm4moe.nextn_predict_layers": 1}
@@ -300,7 +300,7 @@ EXPERTS = {f"blk.0.ffn_up_exps.weight[{n}]": f"model.layers.0.mlp.experts.{n}.up
 
 
 def pieces(architecture, stored):
-    _, factorization = lookup({"architectures": [architectures()[architecture]]})
+    _, factorization = lookup({"architectures": [_table().architectures[architecture].name]})
     return list(name_tensors({"general.architecture": architecture}, factorization, stored))
 
 

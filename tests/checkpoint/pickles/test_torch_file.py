@@ -215,7 +215,7 @@ def test_numbers_of_an_old_file_belong_to_its_tensors(file):
     [
         (b"version https://git-lfs.github.com/spec/v1\n", "it is a pointer of git-lfs, not the weights"),
         (pickle.dumps({"a": 1}, 2), "the end of its pickle cannot be read"),
-        (b"".join(pickle.dumps(value, 2) for value in (1, 2, {}, {}, [])), "that torch.save did not write"),
+        (b"".join(map(pickle.dumps, (1, 2, "3", "4", "5"))), "that torch.save did not write"),
     ],
     ids=["git-lfs", "one pickle", "several pickles"],
 )
