@@ -183,7 +183,6 @@ class _Fetched(io.RawIOBase):
 
 
 def _parts(repo: RepoRef, file: str, files: list[str]) -> tuple[str, ...]:
-    """Return all parts of the model to which a file belongs."""
     part = PART.fullmatch(file)
     if part is None:
         return (file,)

@@ -123,7 +123,6 @@ def _tensors(tensor: GgufTensor, parts: tuple[str, ...]) -> dict[str, TensorInfo
 
 @cache
 def _decodes(kind: int) -> bool:
-    """Return whether the installed package decodes a type."""
     package = gguf()
     block = np.zeros((1, package.GGML_QUANT_SIZES[kind][1]), np.uint8)
     try:
@@ -144,7 +143,6 @@ def _is_stack(tensor: GgufTensor) -> bool:
 
 
 def _name(kind: int) -> str:
-    """Return the name of a type of llama.cpp."""
     try:
         return str(gguf().GGMLQuantizationType(kind).name)
     except ValueError:

@@ -240,7 +240,6 @@ def _by_stem(repo: RepoRef) -> dict[str, list[str]]:
 
 
 def _precision(file: str) -> tuple[int, int, str]:
-    """Return a key by which the most precise file comes first."""
     label = LABEL.search(file.rpartition("/")[2].removesuffix(SUFFIX))
     return -BITS.get(label["label"].lower(), 8) if label else -33, file.count("/"), file
 

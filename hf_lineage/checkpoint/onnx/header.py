@@ -296,7 +296,6 @@ class _Reader(Walker):
         return self._inside(tensor, content)
 
     def _inside(self, tensor: OnnxTensor, content: Mapping[int, Value]) -> OnnxTensor:
-        """Return a tensor whose numbers are in this file."""
         form, span = next(((form, content[key]) for key, form in LISTS.items() if key in content), (RAW, NOWHERE))
         if tensor.kind not in BITS:
             return tensor
@@ -313,7 +312,6 @@ class _Reader(Walker):
         return replace(tensor, form=form, span=span, values=tuple(values))
 
     def _outside(self, tensor: OnnxTensor, entries: Mapping[bytes, Span]) -> OnnxTensor:
-        """Return a tensor whose numbers are in another file."""
         file = self.text(entries.get(b"location", NOWHERE))
         offset, length = (self.text(entries.get(key, NOWHERE)) for key in (b"offset", b"length"))
         plain = all(re.fullmatch(r"[0-9]{0,19}", number) for number in (offset, length))

@@ -147,7 +147,6 @@ class _Search:
             ) from None
 
     def _blocks(self, node: OnnxNode, matrix: TensorInfo) -> TensorInfo:
-        """Return the matrix of MatMulNBits."""
         if len(node.inputs) > 4 and node.inputs[4]:
             raise NothingToCompare("the ONNX graph orders columns by g_idx (MatMulNBits), which hf-lineage cannot read")
         zero = self._need(node.inputs[3]) if len(node.inputs) > 3 and node.inputs[3] else None

@@ -25,7 +25,7 @@ from tests.conformance.models import tiny_model
 from tests.gguf_blocks import quantized
 from tests.gguf_models import KINDS, write
 from tests.invoking import lineage
-from tests.models import EXAMPLES, card, fine_tuned, tiny_llama
+from tests.models import EXAMPLES, fine_tuned, tiny_llama
 
 FILE = "child-Q4_0.gguf"
 
@@ -134,19 +134,6 @@ def test_one_file_is_inspected_and_extracted_as_any_model_and_may_be_a_base(tmp_
     assert "LlamaForCausalLM, factorization llama, 6 layers, width 96" in lineage("inspect", file).out
     assert lineage("extract", file, "-o", tmp_path / "signature").code == 0
     assert lineage("compare", EXAMPLES / "acme/llama-base", tmp_path / "signature").code == 0
-
-
-@pytest.mark.long
-def test_on_the_hub_the_header_and_the_matrices_are_fetched_and_nothing_twice(online, tmp_path):
-    folder = write(CHILDREN["llama"], tmp_path / "published/child-F16.gguf", kind=KINDS.F16).parent
-    card(folder, "acme/llama-base", "quantized")
-    online.publish("fern/gguf", folder)
-    found = lineage("check", "fern/gguf", "--paths", "mlp", "--format", "json")
-    assert found.code == 0, found.err
-    assert json.loads(found.out)["claims"][0]["verdict"] == "VERIFIED"
-    size = (folder / "child-F16.gguf").stat().st_size
-    assert size / 3 < online.moved("fern/gguf") < 0.95 * size
-    assert all(part.stop - part.start <= 2**15 for part in online.twice()), "headers alone may come twice"
 
 
 def test_from_the_network_the_verdict_is_that_from_disk(online, tmp_path):
