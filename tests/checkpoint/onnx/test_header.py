@@ -53,6 +53,7 @@ def test_numbers_texts_and_what_has_a_fixed_length_are_told_apart():
     assert reader.single(single) == 1.0
 
 
+@cases(50)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20))
 def test_lists_of_numbers_are_read_back(numbers):
     packed = walker(b"".join(map(varint, numbers)))
