@@ -29,6 +29,11 @@ class Stack:
         """Return a prefix, or a key of `config.json`, with the number of this stage."""
         return name.replace("{stage}", str(self.stage))
 
+    def heads(self, factorization: Factorization) -> tuple[str, ...]:
+        """Return the keys of `config.json` that count the query heads of this stack."""
+        keys = as_stacks(factorization.heads)
+        return keys.get(self.name) or next(iter(keys.values()))
+
 
 @dataclass(frozen=True)
 class Layer:
@@ -42,6 +47,10 @@ class Layer:
     """The prefix of names with `{layer}`: that of the layer without its last name and its number."""
     shapes: Mapping[str, Shape]
     """Only this layer's tensors, by full name, as stored."""
+
+    def numbered(self, pattern: str) -> str:
+        """Return a prefix with the numbers of this layer and of its stage."""
+        return self.stack.named(pattern).replace("{layer}", str(self.number))
 
     def full(self, name: str) -> str:
         """Return the full name of a tensor or, still with `{expert}`, of several."""

@@ -11,7 +11,7 @@ from hf_lineage.architecture.layers import KERNEL, Layer, Shape, Stack, find_lay
 from hf_lineage.architecture.matrix_sets import Heads, LayerSet, find_sets
 from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.registry import Slot, setting
-from hf_lineage.architecture.schema import BRANCH_ROLES, MOST_LAYERS, Factorization, as_stacks
+from hf_lineage.architecture.schema import BRANCH_ROLES, MOST_LAYERS, Factorization
 from hf_lineage.errors import CheckpointError, NothingToCompare
 
 QUERIES = ("query", "gate")
@@ -252,8 +252,7 @@ def _bound(
 
 
 def _heads(factorization: Factorization, stack: Stack, config: Mapping[str, Any]) -> int:
-    keys_by_stack = as_stacks(factorization.heads)
-    keys = [stack.named(key) for key in keys_by_stack.get(stack.name) or next(iter(keys_by_stack.values()))]
+    keys = [stack.named(key) for key in stack.heads(factorization)]
     key = next((key for key in keys if setting(config, key) is not None), keys[0])
     heads = setting(config, key)
     if not isinstance(heads, int) or isinstance(heads, bool) or heads < 1:

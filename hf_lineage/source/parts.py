@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from hf_lineage.architecture.config_checks import Within, as_listed, classes_of_type
+from hf_lineage.architecture.config_checks import as_listed, classes_of_type
+from hf_lineage.architecture.likeness import Within
 from hf_lineage.architecture.registry import listing, lookup
 from hf_lineage.architecture.schema import as_names, prefixes
 from hf_lineage.architecture.tables import registry_table

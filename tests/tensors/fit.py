@@ -1,4 +1,4 @@
-"""The condition under which a tensor is built, found among the questions that `architecture.conditions` knows."""
+"""The condition under which a tensor is built, found among the questions that `architecture.class_tensors` knows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hf_lineage.architecture.conditions import Condition, holds, value_of
+from hf_lineage.architecture.class_tensors import Condition, holds, value_of
 from hf_lineage.architecture.registry import setting
 
 LONG = 4
