@@ -140,7 +140,7 @@ def parse(text: str, source: str) -> Policy:
         where = f", line {line}" if line else ""
         raise OptionError(f"{source}{where}: {safe_yaml.problem(error)}; correct it") from None
     values = _read(content, TOP, source)
-    return Policy(source=source, **{FIELDS.get(key, key): value for key, value in values.items()})
+    return Policy(source=source, **{FIELDS.get(key, key.replace("-", "_")): value for key, value in values.items()})
 
 
 def _accepted(value: Any, where: str) -> tuple[Waiver, ...]:
@@ -217,11 +217,8 @@ TOP: dict[str, Reader] = {
     "fail-on": _one_of(FAIL_ON),
 }
 """Key of a file -> what reads its value."""
-FIELDS = {
-    **{"relation": "relations", "require": "requires", "own-code": "own_code"},
-    **{"undeclared-parent": "undeclared_parent", "fail-on": "fail_on"},
-}
-"""Key of a file -> field of a Policy, where that has another name."""
+FIELDS = {"relation": "relations", "require": "requires"}
+"""Key of a file -> field of a Policy, where that differs by more than its dashes."""
 NEEDED: dict[str, Reader] = {"base": _text, "code": _code, "reason": _text, "expires": _day}
 ENTRY = NEEDED | {"model": _model, "part": _text}
 """The same of one finding that is accepted, and what each of them names."""
@@ -236,7 +233,8 @@ def _refuse_twice(text: str) -> None:
     """The keys so far of each collection that is open, and whether its next value is a key: never in a list."""
     for event in safe_yaml.events(text):
         if getattr(event, "anchor", None) or getattr(event, "tag", None):
-            raise _problem("anchors, aliases and tags are not allowed here", event)
+            problem = "anchors, aliases and tags are not allowed here"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
         if isinstance(event, yaml.CollectionEndEvent):
             collections.pop()
         elif isinstance(event, yaml.NodeEvent):
@@ -245,12 +243,9 @@ def _refuse_twice(text: str) -> None:
                 keys, is_key = collections[-1]
                 if next(is_key) and value is not None:
                     if value in keys:
-                        raise _problem(f"the key {printable(value, 60)} is here twice", event)
+                        problem = f"the key {printable(value, 60)} is here twice"
+                        raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
                     keys.add(value)
             if isinstance(event, yaml.CollectionStartEvent):
                 is_mapping = isinstance(event, yaml.MappingStartEvent)
                 collections.append((set(), itertools.cycle((is_mapping, False))))
-
-
-def _problem(what: str, event: Any) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=what, problem_mark=event.start_mark)

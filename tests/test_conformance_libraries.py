@@ -15,8 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, compare
 from hf_lineage.architecture.config_checks import timm_architectures
-from hf_lineage.architecture.registry import factorizations
-from hf_lineage.architecture.tables import registry_table
+from hf_lineage.architecture.registry import factorizations, registry_table
 from hf_lineage.hub.repo import resolve
 from hf_lineage.lora.placement import outside
 from hf_lineage.lora.targets import flat

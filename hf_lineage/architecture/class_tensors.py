@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hf_lineage.architecture.layers import Layer, Shape, find_layers
-from hf_lineage.architecture.registry import listing, setting, settled
+from hf_lineage.architecture.registry import listing, read_table, registry_root, setting, settled
 from hf_lineage.architecture.schema import Factorization, bare_name, base_prefixes
-from hf_lineage.architecture.tables import read_table, registry_root
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
 TABLES, MEMORY = "tensors", "in_memory"

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from hf_lineage.architecture.registry import lookup, setting
+from hf_lineage.architecture.registry import lookup, registry_table, setting
 from hf_lineage.architecture.schema import Factorization
-from hf_lineage.architecture.tables import registry_table
 from hf_lineage.errors import Ambiguous, NothingToCompare, printable
 
 MODEL_TYPES, MULTIPLIERS, SETTINGS = "loading/model_types.json", "loading/multipliers.yaml", "loading/settings.json"

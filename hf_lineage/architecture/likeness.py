@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from hf_lineage.architecture import guess
 from hf_lineage.architecture.class_tensors import exact_classes
 from hf_lineage.architecture.config_checks import QUANTIZED, classes_of_type, usual_activations
+from hf_lineage.architecture.guess import BIASES, KINDS, LayerGroup, find_groups
 from hf_lineage.architecture.layers import Shape
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.loaded_layers import as_loaded
-from hf_lineage.architecture.patterns import BIASES, KINDS, LayerGroup, find_groups
-from hf_lineage.architecture.registry import factorizations, setting, settled, slots, unmet
-from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, MatrixSet, Norms, as_names, as_sets, prefixes
-from hf_lineage.architecture.tables import registry_table
+from hf_lineage.architecture.registry import factorizations, registry_table, setting, settled, slots, unmet
+from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, MatrixSet, as_names, as_sets, prefixes
 from hf_lineage.errors import Ambiguous, CheckpointError, LineageError, NothingToCompare
 
 
@@ -53,13 +52,9 @@ def unread(layout: Layout, shapes: Mapping[str, Shape]) -> tuple[str, ...]:
     """Return the matrices and gains of the residual width that no branch reads, without `.weight`, `*` for numbers."""
     claimed = {name for layer_set in layout.everything for name in layer_set.tensors}
     layers = tuple(f"{starred(prefix, '{layer}', '{stage}', '{block}')}." for prefix in prefixes(layout.factorization))
-    gains = (
-        name
-        for name, shape in shapes.items()
-        if shape == (layout.width,) and name not in claimed and not name.endswith(BIASES)
-    )
-    inside = (name for name in map(starred, gains) if name.startswith(layers))
-    return tuple(dict.fromkeys((*map(starred, layout.unclaimed), *inside)))
+    gains = (name for name, shape in shapes.items() if shape == (layout.width,) and name not in claimed)
+    inside = (name for name in gains if not name.endswith(BIASES) and starred(name).startswith(layers))
+    return tuple(dict.fromkeys(map(starred, (*layout.unclaimed, *inside))))
 
 
 def starred(name: str, *numbers: str) -> str:
@@ -71,32 +66,21 @@ def starred(name: str, *numbers: str) -> str:
 
 def absent_names(factorization: Factorization, tensors: Mapping[str, Shape]) -> tuple[str, ...]:
     """Return the names that a factorization asks for and no layer has; of several sets, those of the nearest set."""
-    names: dict[tuple[str, ...], None] = {}
+    absent: list[str] = []
     for sets in map(factorization.branches.sets, BRANCH_ROLES):
-        needed = [tuple(_needed(entry)) for entry in as_sets(sets)]
-        none = [()] if isinstance(sets, tuple) and None in sets else []
-        names |= dict.fromkeys(min((*needed, *none), key=lambda entry: len(_absent(entry, tensors))))
-    return _absent(names, tensors)
+        by_set = [list(_absent(matrices, tensors)) for matrices in as_sets(sets)]
+        absent += min((*by_set, *([[]] if isinstance(sets, tuple) and None in sets else [])), key=len)
+    return tuple(dict.fromkeys(absent))
 
 
-def _needed(matrices: MatrixSet) -> Iterator[tuple[str, ...]]:
-    """Yield the names of a set, each with its alternatives."""
-    stored = {name: (name,) for slot in slots(matrices) for name in slot.tensors}
-    yield from stored.values()
-    norms: tuple[Norms, ...] = (matrices.norm, matrices.output_norm, matrices.inner_norm)
-    for names in norms:
-        wanted = as_names(names)
-        if wanted and None not in wanted:
-            yield tuple(str(name) for name in wanted)
-
-
-def _absent(asked: Iterable[tuple[str, ...]], tensors: Mapping[str, Shape]) -> tuple[str, ...]:
-    """Return the names that no layer has; only `bind` can check names beside the layers."""
-    return tuple(
-        " or ".join(names)
-        for names in asked
-        if not any("{layer}" in name or name.replace("{expert}", "0") in tensors or name in tensors for name in names)
-    )
+def _absent(matrices: MatrixSet, tensors: Mapping[str, Shape]) -> Iterator[str]:
+    """Yield the names of a set, each with its alternatives, that no layer has; `bind` checks those beside it."""
+    stored = dict.fromkeys((name,) for slot in slots(matrices) for name in slot.tensors)
+    norms = (as_names(names) for names in matrices.norms)
+    for names in (*stored, *(names for names in norms if names and None not in names)):
+        known = ("{layer}" in name or name.replace("{expert}", "0") in tensors or name in tensors for name in names)
+        if not any(known):
+            yield " or ".join(names)
 
 
 def classes_named(config: Mapping[str, Any]) -> list[str]:
@@ -192,14 +176,16 @@ def find_likes(shapes: Mapping[str, Shape], config: Mapping[str, Any], wanted: s
     named = classes_named(config)
     published = registry_table(OWN_CODE, dict[str, str])
     asked = wanted or next((published[name] for name in named if name in published), None)
-    groups = find_groups(shapes)
     by_group = [
         list(_of_group(group, shapes, config, asked)) or list(_of_group(group, shapes, config, asked, as_guessed=True))
-        for group in groups
+        for group in find_groups(shapes)
     ]
     languages = [[like for like in likes if like.factorization.embedding] for likes in by_group]
     likes = next((likes for likes in (*languages, *by_group[:1]) if likes), list[Like]())
-    return tuple(_named(ways, named, asked) for ways in _ways(_nearest(likes)))
+    # Those with a class of the model's type count if there are any, else those with its usual activation.
+    of_type = [it for it in likes if {*classes_of_type(it.settings.get("model_type"))} & {*it.factorization.classes}]
+    usual = [it for it in likes if it.settings.get("hidden_act") in usual_activations(it.classes)]
+    return tuple(_named(ways, named, asked) for ways in _ways(of_type or usual or likes))
 
 
 def _of_group(
@@ -262,13 +248,6 @@ def _renamed(
                 return {}
             renamed |= {stored[role]: str(wanted[0])} if wanted and stored[role] not in wanted else {}
     return renamed if len(set(renamed.values())) == len(renamed) else {}
-
-
-def _nearest(likes: Sequence[Like]) -> list[Like]:
-    """Return the likes with a class of the model's type if there are any, else those with its usual activation."""
-    of_type = [it for it in likes if {*classes_of_type(it.settings.get("model_type"))} & {*it.factorization.classes}]
-    usual = [it for it in likes if it.settings.get("hidden_act") in usual_activations(it.classes)]
-    return of_type or usual or [*likes]
 
 
 def _ways(likes: Sequence[Like]) -> list[list[Like]]:

@@ -59,6 +59,11 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     value: str | None = None
     output: str | None = None
 
+    @property
+    def norms(self) -> tuple[Norms, Norms, Norms]:
+        """The names of the norm, of the output norm and of the inner norm."""
+        return self.norm, self.output_norm, self.inner_norm
+
 
 Sets = MatrixSet | tuple[MatrixSet | None, ...]
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.architecture.layers import LayerSet
 from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.registry import Slot
 from hf_lineage.checking.declared import is_named

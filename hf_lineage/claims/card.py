@@ -63,8 +63,15 @@ def with_section(text: str, body: str) -> str:
     """
     mark, lines = parted(text)
     section_range = _section(lines)
-    start, stop = section_range or (_open_end(lines),) * 2
-    newline = _ending(lines[start]) if section_range else _newline(lines)
+    if section_range:
+        start, stop = section_range
+    else:
+        # At the end, or before a block that never ends: the last line at which a new block can be added.
+        new = [*lines, _gap(lines, "\n"), "A new paragraph."]
+        start = stop = min(_tokens(_LINE.findall("".join(new)))[-1].map[0], len(lines))  # type: ignore[index]  # has one
+    counted = Counter(filter(None, map(_ending, lines)))
+    usual = max(("\n", "\r\n", "\r"), key=lambda ending: counted[ending])
+    newline = _ending(lines[start]) if section_range else usual
     section = newline.join((BEGIN, *re.split(r"\r\n|\r|\n", body.strip("\r\n")), END))
     if section_range:
         gap, end = "", _ending(lines[stop - 1])
@@ -79,27 +86,19 @@ def parted(text: str) -> tuple[str, list[str]]:
     return mark, _LINE.findall(text.removeprefix(mark))
 
 
-def opens(lines: Sequence[str]) -> bool:
-    """Return whether YAML begins at the top of a card, even if it never ends."""
-    return next((line.strip() for line in lines if line.strip()), "") == "---"
-
-
-def front_matter(lines: Sequence[str]) -> tuple[int, int] | None:
-    """Return the range of lines of the YAML at the top of a card; None if there is none, or it never ends."""
-    if not opens(lines):
-        return None
-    first = next(number for number, line in enumerate(lines) if line.strip())
-    last = next((number for number in range(first + 1, len(lines)) if lines[number].rstrip() == "---"), None)
-    return None if last is None else (first + 1, last)
+def _front_matter(lines: Sequence[str]) -> tuple[int, int | None]:
+    """Return the first line of the YAML at the top of a card, 0 if there is none, and the line of its end, if any."""
+    first = next((number for number, line in enumerate(lines) if line.strip()), None)
+    if first is None or lines[first].strip() != "---":
+        return 0, 0
+    return first + 1, next((number for number in range(first + 1, len(lines)) if lines[number].rstrip() == "---"), None)
 
 
 def metadata_in(text: str) -> str | None:
     """Return the YAML at the top of a card, empty if there is none; None if it never ends."""
     _, lines = parted(text)
-    span = front_matter(lines)
-    if span is None:
-        return None if opens(lines) else ""
-    return "\n".join(line.rstrip() for line in lines[slice(*span)])
+    start, end = _front_matter(lines)
+    return None if end is None else "\n".join(line.rstrip() for line in lines[start:end])
 
 
 def _section(lines: Sequence[str]) -> tuple[int, int] | None:
@@ -127,26 +126,14 @@ def _section(lines: Sequence[str]) -> tuple[int, int] | None:
     return markers[0][0], markers[1][0] + 1
 
 
-def _open_end(lines: Sequence[str]) -> int:
-    """Return the last line at which a new block can be added: the end, or before a block that never ends."""
-    new = [*lines, _gap(lines, "\n"), "A new paragraph."]
-    return min(_tokens(_LINE.findall("".join(new)))[-1].map[0], len(lines))  # type: ignore[index]  # all have one
-
-
 def _tokens(lines: Sequence[str]) -> list[Token]:
     """Return the outermost blocks of a card; its YAML is not Markdown and is replaced by blank lines."""
     from markdown_it import MarkdownIt
 
-    _, end = front_matter(lines) or (0, -1)
-    text = "".join("\n" if number <= end else line for number, line in enumerate(lines))
+    _, end = _front_matter(lines)
+    text = "".join("\n" if end and number <= end else line for number, line in enumerate(lines))
     parser = MarkdownIt("commonmark").disable("inline")
     return [token for token in parser.parse(text) if token.level == 0 and token.map]
-
-
-def _newline(lines: Sequence[str]) -> str:
-    """Return the line ending of most lines."""
-    counted = Counter(filter(None, map(_ending, lines)))
-    return max(("\n", "\r\n", "\r"), key=lambda ending: counted[ending])
 
 
 def _ending(line: str) -> str:
@@ -189,6 +176,5 @@ def stated(source: object) -> str:
 
 def _text(value: object) -> str:
     """Return a value as it is shown: a text, or the texts of a list."""
-    values = value[:MOST] if isinstance(value, list) else [value]
-    texts = (text.strip() for text in values if isinstance(text, str))
+    texts = (text.strip() for text in (value[:MOST] if isinstance(value, list) else [value]) if isinstance(text, str))
     return printable(", ".join(text for text in texts if text not in NO_VALUE), LONGEST)

@@ -13,9 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.layers import KERNEL
+from hf_lineage.architecture.layers import KERNEL, LayerSet
 from hf_lineage.architecture.layout import Layout, is_transposed
-from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.architecture.paths import PATHS, Path
 from hf_lineage.architecture.registry import Slot
 from hf_lineage.checkpoint.stored import StoredRows

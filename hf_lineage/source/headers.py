@@ -9,8 +9,7 @@ from hf_lineage.architecture.class_tensors import World, patterns_in_memory, wor
 from hf_lineage.architecture.config_checks import own_code, parts, settings_notes, settings_reservations, usual_type
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.loaded_layers import as_loaded, refuse_hidden, scalar_reservations
-from hf_lineage.architecture.registry import LISTED, Choice
-from hf_lineage.architecture.tables import find_known
+from hf_lineage.architecture.registry import LISTED, Choice, find_known
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.open_files import open_weights
 from hf_lineage.checkpoint.tensor import TensorInfo

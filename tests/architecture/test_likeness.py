@@ -8,8 +8,7 @@ from safetensors.torch import load_file
 
 from hf_lineage.architecture.layout import bind
 from hf_lineage.architecture.likeness import OWN_CODE, Within, find_likes, fitting_class, unread
-from hf_lineage.architecture.registry import factorizations, listing, lookup
-from hf_lineage.architecture.tables import registry_table
+from hf_lineage.architecture.registry import factorizations, listing, lookup, registry_table
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub.repo import resolve
 from hf_lineage.source.parts import PARTS, Parts

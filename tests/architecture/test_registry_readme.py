@@ -5,8 +5,8 @@ from pathlib import Path
 
 import yaml
 
+from hf_lineage.architecture.registry import registry_root
 from hf_lineage.architecture.schema import Branches, Factorization, MatrixSet
-from hf_lineage.architecture.tables import registry_root
 
 README = (Path(__file__).parents[2] / "registry" / "README.md").read_text(encoding="utf-8")
 

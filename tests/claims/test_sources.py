@@ -254,7 +254,7 @@ def test_a_weak_file_that_cannot_be_read_is_a_note_where_the_card_names_the_base
 
 
 def test_a_file_that_is_added_to_the_table_declares_bases(model, monkeypatch):
-    toy = ClaimSource("PARENT", lambda repo: [Name(repo.read_text("PARENT").strip(), "copy")])
+    toy = ClaimSource("PARENT", lambda repo, file: [Name(repo.read_text(file).strip(), "copy")])
     monkeypatch.setattr(sources_module, "SOURCES", [*sources_module.SOURCES, toy])
     model.path("PARENT").write_text("org/parent\n")
     assert declared(model) == Claims((Claim("org/parent", "copy", ("PARENT",)),), ())

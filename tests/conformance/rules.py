@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from scipy.linalg import hadamard
 
-from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.architecture.layers import LayerSet
 from hf_lineage.architecture.schema import prefixes as registered
 from tests.conformance.run import WRITERS
 from tests.conformance.settings import WIDTH

@@ -15,9 +15,8 @@ import numpy as np
 import torch
 
 from hf_lineage.architecture.config_checks import as_listed
-from hf_lineage.architecture.layers import KERNEL
+from hf_lineage.architecture.layers import KERNEL, LayerSet
 from hf_lineage.architecture.layout import Layout, bind
-from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.architecture.registry import Slot, lookup
 from hf_lineage.architecture.schema import Factorization, prefixes
 from hf_lineage.hub.repo import resolve
