@@ -233,8 +233,7 @@ def _refuse_twice(text: str) -> None:
     """The keys so far of each collection that is open, and whether its next value is a key: never in a list."""
     for event in safe_yaml.events(text):
         if getattr(event, "anchor", None) or getattr(event, "tag", None):
-            problem = "anchors, aliases and tags are not allowed here"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+            raise _problem("anchors, aliases and tags are not allowed here", event)
         if isinstance(event, yaml.CollectionEndEvent):
             collections.pop()
         elif isinstance(event, yaml.NodeEvent):
@@ -243,9 +242,12 @@ def _refuse_twice(text: str) -> None:
                 keys, is_key = collections[-1]
                 if next(is_key) and value is not None:
                     if value in keys:
-                        problem = f"the key {printable(value, 60)} is here twice"
-                        raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+                        raise _problem(f"the key {printable(value, 60)} is here twice", event)
                     keys.add(value)
             if isinstance(event, yaml.CollectionStartEvent):
                 is_mapping = isinstance(event, yaml.MappingStartEvent)
                 collections.append((set(), itertools.cycle((is_mapping, False))))
+
+
+def _problem(what: str, event: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=what, problem_mark=event.start_mark)

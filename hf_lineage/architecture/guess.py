@@ -79,8 +79,7 @@ def find_groups(shapes: Mapping[str, Shape]) -> tuple[LayerGroup, ...]:
     groups = []
     for start in sorted(layers, key=matrices, reverse=True):
         alike = dict.fromkeys(tuple(_experts_as_one(layer).items()) for _, layer in sorted(layers[start].items()))
-        kinds = tuple(map(dict, itertools.islice(alike, MOST_KINDS)))
-        groups.append(LayerGroup(f"{start}{{layer}}", len(layers[start]), kinds))
+        groups.append(LayerGroup(f"{start}{{layer}}", len(layers[start]), tuple(map(dict, [*alike][:MOST_KINDS]))))
     return tuple(groups)
 
 

@@ -266,13 +266,19 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
             raise CheckpointError(f"{layer.prefix} has no tensor {absent[0]}, although others of its branch are there")
         if not absent:
             by_role = {role: _on_disk(slot, layer) for role, slot in wanted.items()}
-            norms = [_first(names, layer) for names in matrices.norms]
+            norm, output_norm, inner_norm = (_first(names, layer) for names in matrices.norms)
             between = (slot.latent[1] for slot in by_role.values() if slot.latent)
-            weights = [norm for norm in (*norms, *between) if norm and norm.endswith(".weight")]
-            variances = {norm: f"{norm.removesuffix('weight')}running_var" for norm in weights}
-            variances = {norm: variance for norm, variance in variances.items() if variance in layer.shapes}
-            added = (*(slot.tensor for slot in by_role.values()), norms[0])
-            yield LayerSet(by_role, *norms, variances=variances, expert=expert, biases=dict(_biases(added, layer)))
+            norms = [name for name in (norm, output_norm, inner_norm, *between) if name and name.endswith(".weight")]
+            variances = {name: f"{name.removesuffix('weight')}running_var" for name in norms}
+            yield LayerSet(
+                by_role,
+                norm,
+                output_norm,
+                inner_norm,
+                variances={name: variance for name, variance in variances.items() if variance in layer.shapes},
+                expert=expert,
+                biases=dict(_biases((*(slot.tensor for slot in by_role.values()), norm), layer)),
+            )
 
 
 def _on_disk(slot: Slot, layer: Layer) -> Slot:

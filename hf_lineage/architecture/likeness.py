@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from hf_lineage.architecture import guess
 from hf_lineage.architecture.class_tensors import exact_classes
 from hf_lineage.architecture.config_checks import QUANTIZED, classes_of_type, usual_activations
-from hf_lineage.architecture.guess import BIASES, KINDS, LayerGroup, find_groups
-from hf_lineage.architecture.layers import Shape
+from hf_lineage.architecture.guess import KINDS, LayerGroup, find_groups
+from hf_lineage.architecture.layers import BIASES, Shape
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.loaded_layers import as_loaded
 from hf_lineage.architecture.registry import factorizations, registry_table, setting, settled, slots, unmet
@@ -69,18 +69,21 @@ def absent_names(factorization: Factorization, tensors: Mapping[str, Shape]) -> 
     absent: list[str] = []
     for sets in map(factorization.branches.sets, BRANCH_ROLES):
         by_set = [list(_absent(matrices, tensors)) for matrices in as_sets(sets)]
-        absent += min((*by_set, *([[]] if isinstance(sets, tuple) and None in sets else [])), key=len)
+        if isinstance(sets, tuple) and None in sets:
+            by_set.append([])
+        nearest = min(by_set, key=len)
+        absent += nearest
     return tuple(dict.fromkeys(absent))
 
 
 def _absent(matrices: MatrixSet, tensors: Mapping[str, Shape]) -> Iterator[str]:
     """Yield the names of a set, each with its alternatives, that no layer has; `bind` checks those beside it."""
-    stored = dict.fromkeys((name,) for slot in slots(matrices) for name in slot.tensors)
-    norms = (as_names(names) for names in matrices.norms)
-    for names in (*stored, *(names for names in norms if names and None not in names)):
-        known = ("{layer}" in name or name.replace("{expert}", "0") in tensors or name in tensors for name in names)
-        if not any(known):
-            yield " or ".join(names)
+    stored = dict.fromkeys(name for slot in slots(matrices) for name in slot.tensors)
+    norms = [as_names(names) for names in matrices.norms]
+    for names in (*((name,) for name in stored), *(names for names in norms if names and None not in names)):
+        known = (name for name in map(str, names) if "{layer}" in name or name.replace("{expert}", "0") in tensors)
+        if not any(known) and tensors.keys().isdisjoint(names):
+            yield " or ".join(map(str, names))
 
 
 def classes_named(config: Mapping[str, Any]) -> list[str]:

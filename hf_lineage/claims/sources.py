@@ -154,8 +154,8 @@ def _in_card(repo: RepoRef, file: str) -> Iterable[Name]:
         raise CheckpointError(f"{repo}: the metadata at the top of {file} {end}")
     metadata = _yaml(repo, file, front_matter)
     relation = metadata.get("base_model_relation")
-    stated = isinstance(relation, str) and relation.strip() not in NO_VALUE
-    named = list(names_in(metadata.get("base_model"), printable(relation.strip(), 40) if stated else None))
+    stated = printable(relation.strip(), 40) if isinstance(relation, str) and relation.strip() not in NO_VALUE else None
+    named = list(names_in(metadata.get("base_model"), stated))
     # The tags are in the form in which the Hub itself writes them.
     tags = metadata.get("tags")
     tagged = [tag for tag in (tags if isinstance(tags, list) else []) if isinstance(tag, str)]
