@@ -22,9 +22,8 @@ from hf_lineage.architecture.schema import Factorization, prefixes
 from hf_lineage.hub.repo import resolve
 from hf_lineage.signature.factors import Read, matrix_products
 from hf_lineage.signature.recipe import RECIPES, Array
-from tests.conformance.by_modules import by_modules
-from tests.conformance.models import tiny_model
-from tests.conformance.settings import PICTURE, SOUND, WIDTH
+from tests.conformance.forms import PICTURE, SOUND, WIDTH
+from tests.conformance.models import by_modules, tiny_model
 from tests.models import open_checkpoint
 
 Parameters = Mapping[str, inspect.Parameter]
