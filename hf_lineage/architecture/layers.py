@@ -232,10 +232,12 @@ class LayerSet:
 
     def read_by(self, *roles: str) -> tuple[str, ...]:
         """Return every tensor that these roles and the norms are stored in, each once."""
-        matrices = (name for role in roles for name in self.slots[role].tensors)
-        norms = (name for name in (self.norm, self.output_norm, self.inner_norm) if name is not None)
-        names = (*matrices, *norms)
-        return tuple(dict.fromkeys((*names, *(self.variances[name] for name in names if name in self.variances))))
+        names: list[str] = []
+        for role in roles:
+            names += self.slots[role].tensors
+        names += filter(None, (self.norm, self.output_norm, self.inner_norm))
+        names += [self.variances[name] for name in names if name in self.variances]
+        return tuple(dict.fromkeys(names))
 
 
 def find_sets(sets: Sets, layer: Layer) -> tuple[LayerSet, ...]:

@@ -1,10 +1,11 @@
-"""Claims: the bases that a repository declares, and the files that declare them.
+"""Claims: the bases that a repository declares, the files that declare them, and the licence that its card states.
 
 To read another file that declares bases, add an entry to the table SOURCES; no other module changes.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,10 +13,9 @@ from typing import Any
 
 import yaml
 
-from hf_lineage.claims.card import metadata_in
 from hf_lineage.claims.merges import MergeRecipe, parents_in, recipe_in, recipe_in_card
 from hf_lineage.claims.names import NO_VALUE, PATH, WORD, Name, at_revisions, bases_of_adapter, names_in, understood
-from hf_lineage.errors import CheckpointError, printable
+from hf_lineage.errors import CheckpointError, LineageError, printable
 from hf_lineage.files import safe_yaml
 from hf_lineage.hub.repo import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef, hub_name
 
@@ -236,3 +236,58 @@ def _documents(repo: RepoRef, file: str, text: str | None, most: int = MOST_CLAI
     if other := next((type(content).__name__ for content in contents if not isinstance(content, dict)), None):
         raise CheckpointError(f"{repo}: {file} holds a {other} where keys and values belong; correct it")
     return contents
+
+
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+def parted(text: str) -> tuple[str, list[str]]:
+    """Return the byte order mark of a text, if any, and its lines with their endings: LF, CRLF or CR."""
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    return mark, LINE.findall(text.removeprefix(mark))
+
+
+def front_matter(lines: Sequence[str]) -> tuple[int, int | None]:
+    """Return the first line of the YAML at the top of a card, 0 if there is none, and the line of its end, if any."""
+    first = next((number for number, line in enumerate(lines) if line.strip()), None)
+    if first is None or lines[first].strip() != "---":
+        return 0, 0
+    return first + 1, next((number for number in range(first + 1, len(lines)) if lines[number].rstrip() == "---"), None)
+
+
+def metadata_in(text: str) -> str | None:
+    """Return the YAML at the top of a card, empty if there is none; None if it never ends."""
+    _, lines = parted(text)
+    start, end = front_matter(lines)
+    return None if end is None else "\n".join(line.rstrip() for line in lines[start:end])
+
+
+LARGEST_METADATA = safe_yaml.SHORT
+"""Bytes at the beginning of a card in which its metadata have to end; those of any card on the Hub do."""
+LICENCE = ("license", "license_name", "license_link")
+LONGEST, MOST_LICENCES = 200, 10
+"""Characters of one value, and licences of one card, that are shown."""
+
+
+def stated(source: object) -> str:
+    """Return the licence that the card of a repository states, on one printable line; empty where it states none.
+
+    Only the file that is here already is read: nothing is fetched for it.
+    """
+    if not isinstance(source, RepoRef):
+        return ""
+    try:
+        text = replace(source, subfolder="").read_head(CARD, LARGEST_METADATA) or ""
+        metadata = safe_yaml.load(metadata_in(text) or "")
+    except (LineageError, OSError, yaml.YAMLError):
+        return ""
+    licence, *more = (_text(metadata.get(key)) for key in LICENCE) if isinstance(metadata, Mapping) else ("",)
+    named = ", ".join(filter(None, more))
+    return " ".join(filter(None, (licence, f"({named})" if named else "")))
+
+
+def _text(value: object) -> str:
+    """Return a value as it is shown: a text, or the texts of a list."""
+    values = value[:MOST_LICENCES] if isinstance(value, list) else [value]
+    texts = (text.strip() for text in values if isinstance(text, str))
+    return printable(", ".join(text for text in texts if text not in NO_VALUE), LONGEST)

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_lineage.claims import card
-from hf_lineage.claims.card import CARD, LARGEST_METADATA, stated
-from hf_lineage.claims.sources import read_claims
+from hf_lineage.claims.sources import CARD, LARGEST_METADATA, parted, read_claims, stated
 from hf_lineage.errors import CardError, CheckpointError
 from hf_lineage.hub.repo import RepoRef
 from tests.properties import ANY_TEXT, cases
@@ -172,7 +171,7 @@ def test_a_second_run_changes_nothing_and_another_body_changes_the_section_alone
 
 @pytest.mark.parametrize("name", CARDS)
 def test_the_section_stands_where_markdown_shows_it(name):
-    lines = card.parted(card.read(annotated(CARDS[name])))[1]
+    lines = parted(card.read(annotated(CARDS[name])))[1]
     section = card._section(lines)
     assert section
     types = [token.type for token in card._tokens(lines) if section[0] <= token.map[0] < section[1]]
@@ -245,7 +244,7 @@ def test_random_cards_keep_their_bytes_or_are_refused(seed):
             continue
         accepted += 1
         assert annotated(new) == new
-        if not card._section(card.parted(card.read(old))[1]):
+        if not card._section(parted(card.read(old))[1]):
             assert added(old, new)
     assert accepted > 50
 
