@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hf_lineage.architecture.paths import NAMED
+from hf_lineage.architecture.schema import NAMED
 from hf_lineage.checking.stage import ModelPair, Stage
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import evaluate

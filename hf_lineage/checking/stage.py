@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hf_lineage.architecture.paths import NAMED, PATHS, resolve_paths
+from hf_lineage.architecture.schema import NAMED, PATHS, resolve_paths
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.measure import analyses as count_analyses
 from hf_lineage.evidence.measure import reading_order

@@ -15,7 +15,7 @@ import numpy as np
 import safetensors
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.tables import find_known
+from hf_lineage.architecture.registry import find_known
 from hf_lineage.checkpoint.tensor import DTYPES, without_smallest
 from hf_lineage.errors import CheckpointError, remedy
 from hf_lineage.files.safetensors import LARGEST_HEADER, HeaderLengthError, Stamp, opened_header, prefetch, read_into

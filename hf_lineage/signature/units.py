@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.architecture.layers import LayerSet
 from hf_lineage.architecture.layout import Layout
-from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.signature.devices import Share, workers

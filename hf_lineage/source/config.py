@@ -18,8 +18,7 @@ from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, U
 from hf_lineage.hub.repo import RepoRef
 
 if TYPE_CHECKING:
-    from hf_lineage.architecture.config_checks import Within
-    from hf_lineage.architecture.likeness import Like
+    from hf_lineage.architecture.likeness import Like, Within
 
 
 SAVED = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from hf_lineage.architecture.config_checks import DIFFUSERS, TIMM, usual_type
-from hf_lineage.architecture.tables import registry_table
+from hf_lineage.architecture.registry import registry_table
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import installation, printable

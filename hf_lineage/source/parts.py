@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from hf_lineage.architecture.config_checks import Within, as_listed, classes_of_type
-from hf_lineage.architecture.registry import listing, lookup
+from hf_lineage.architecture.config_checks import as_listed, classes_of_type
+from hf_lineage.architecture.likeness import Within
+from hf_lineage.architecture.registry import listing, lookup, registry_table
 from hf_lineage.architecture.schema import as_names, prefixes
-from hf_lineage.architecture.tables import registry_table
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.hub.repo import RepoRef

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hf_lineage.architecture.layers import STACKED
+from hf_lineage.architecture.layers import BIASES, LayerSet
 from hf_lineage.architecture.layout import is_transposed
-from hf_lineage.architecture.matrix_sets import BIASES, LayerSet
 from hf_lineage.architecture.registry import Slot
 from hf_lineage.architecture.schema import as_names
 from hf_lineage.checkpoint.local import Checkpoint

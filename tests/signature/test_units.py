@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hf_lineage import extract
-from hf_lineage.architecture.matrix_sets import Heads, LayerSet
+from hf_lineage.architecture.layers import Heads, LayerSet
 from hf_lineage.hub.repo import resolve
 from hf_lineage.signature.units import (
     View,

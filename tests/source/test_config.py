@@ -2,7 +2,7 @@
 
 import pytest
 
-from hf_lineage.architecture.config_checks import Within
+from hf_lineage.architecture.likeness import Within
 from hf_lineage.architecture.registry import lookup
 from hf_lineage.errors import NothingToCompare, UnlistedClass
 from hf_lineage.hub.repo import resolve

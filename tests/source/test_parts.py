@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hf_lineage.architecture.tables import registry_table
+from hf_lineage.architecture.registry import registry_table
 from hf_lineage.errors import LineageError, NothingToCompare
 from hf_lineage.hub.repo import resolve
 from hf_lineage.source.config import described
