@@ -2,15 +2,18 @@
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from hf_lineage import Options, check, compare, extract, save_signature
+from hf_lineage.checking import by_units
+from hf_lineage.checking.by_units import ModelPair
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.signature import fitted_coordinates as procrustes
 from tests import gguf_models, streams
-from tests.models import card
+from tests.models import card, tiny_llama
 from tests.streams import HUB, attention_of, narrowed, rotated, shuffled, widened, with_tokenizer, written
 
 BASE, CHILD, INDEPENDENT = "acme/llama-base", "fern/llama-finetune-a", "otter/llama-independent"
@@ -278,3 +281,23 @@ def test_gates_are_not_read_again_where_a_few_layers_show_nothing(tmp_path, monk
     assert judged(folder, base=base).framed.at_chance
     counts = Counter(name.rpartition("mlp.")[2] for name in read if "mlp." in name)
     assert counts["gate_proj.weight"] < counts["down_proj.weight"]
+
+
+def along(base, candidate, *paths):
+    """The paths along which two models that have these paths are compared."""
+    models = (SimpleNamespace(rows={path: {0: 8} for path in rows}) for rows in (base, candidate))
+    return ModelPair.along_common_paths(*models, Options(paths=paths)).options.paths
+
+
+def test_all_paths_are_those_that_both_models_have_and_named_ones_stay():
+    assert along(["mlp", "value_output"], ["mlp", "query_key"], "all") == ("mlp",)
+    assert along(["mlp", "value_output"], ["query_key"], "all") == ("all",)
+    assert along(["mlp"], ["mlp"], "query_key") == ("query_key",)
+
+
+def test_how_a_pair_is_sampled_is_found_once(tmp_path, monkeypatch):
+    sizes = []
+    monkeypatch.setattr(by_units, "_sizes", lambda model, options: sizes.append(model.name) or ())
+    base, child = (tiny_llama(tmp_path / name, layers=12) for name in ("base", "child"))
+    compare(base, child, Options(seed=0))
+    assert sizes == [str(base)]

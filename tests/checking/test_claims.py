@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage import check
-from hf_lineage.checking.claims import as_merge, judge_claim, opened_once
+from hf_lineage.checking.claims import Request, as_merge, judge_claim, opened_candidate
 from hf_lineage.checking.result import NAMED
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import CheckpointError
@@ -24,7 +24,8 @@ def models(tmp_path):
 
 
 def row(claim, child, options=OPTIONS):
-    return judge_claim(opened_once(RepoRef(str(child), child), options), claim, options)
+    candidate = opened_candidate(RepoRef(str(child), child), options)
+    return judge_claim(candidate, claim, Request([claim], options))
 
 
 def named(base, **said):
@@ -32,9 +33,9 @@ def named(base, **said):
 
 
 def test_a_claim_that_says_nothing_usable_is_unverifiable_before_anything_is_read(models):
-    (_, child) = models
-    (child / WEIGHTS).unlink()
-    found = row(replace(named("acme/x"), problem="two bases are named"), child)
+    base, _ = models
+    (base / WEIGHTS).unlink()
+    found = row(replace(named(base), problem="two bases are named"), base)
     assert (found.verdict, found.layers) == (Verdict(Code.NO_BASE, "two bases are named"), None)
 
 
@@ -56,8 +57,7 @@ def test_a_row_says_where_both_signatures_come_from_and_how_many_layers_there_ar
 def test_a_model_that_declares_itself_is_unverifiable_and_one_that_the_user_names_twice_is_judged(models):
     base, _ = models
     declared = replace(named(base), sources=("README.md: base_model",))
-    itself = judge_claim(opened_once(RepoRef(str(base), base), OPTIONS), declared, OPTIONS)
-    assert itself.verdict.code == "no-base"
+    assert row(declared, base).verdict.code == "no-base"
     assert row(named(base), base).verdict.code == "inherited"
 
 

@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 
 from hf_lineage import Options, compare
 from hf_lineage.checking import stages
-from hf_lineage.checking.by_units import EQUAL
+from hf_lineage.checking.stages import EQUAL
 from hf_lineage.evidence.inherited import Inherited
 from hf_lineage.evidence.verdict import Code
 from tests.models import EXAMPLES, WEIGHTS, spoil, tiny_llama

@@ -10,8 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, compare, extract
 from hf_lineage.checking import stages
-from hf_lineage.checking.stage import Stage
-from hf_lineage.checking.stages import decide
+from hf_lineage.checking.stages import Stage, decide
 from hf_lineage.errors import CheckpointError, OptionError
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
