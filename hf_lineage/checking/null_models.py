@@ -38,7 +38,8 @@ def empirical_nulls(
     for name in options.nulls:
         published = published_null(name)
         if published is not None:
-            scores[published.path] |= _published(base, name, published, options)
+            by_model = _published(base, name, published, options)
+            scores[published.path] |= by_model
             sources.append(published.source)
             continue
         measured = _measured(name, (base, candidate), options, against)
