@@ -15,14 +15,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.layers import KERNEL, STACKED
-from hf_lineage.architecture.layers import KERNEL, LayerSet
+from hf_lineage.architecture.layers import KERNEL, STACKED, LayerSet
 from hf_lineage.architecture.layout import Layout, is_transposed
 from hf_lineage.architecture.registry import Slot
+from hf_lineage.architecture.schema import PATHS, Path
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import Memory, StoredRows
-from hf_lineage.architecture.schema import PATHS, Path
-from hf_lineage.checkpoint.stored import StoredRows
 from hf_lineage.checkpoint.tensor import single
 from hf_lineage.signature.devices import Share
 from hf_lineage.signature.matrix_product import MatrixProduct, Rows

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hf_lineage.architecture.layers import STACKED
-from hf_lineage.architecture.layers import BIASES, LayerSet
+from hf_lineage.architecture.layers import BIASES, STACKED, LayerSet
 from hf_lineage.architecture.layout import is_transposed
 from hf_lineage.architecture.registry import Slot
 from hf_lineage.architecture.schema import as_names

@@ -5,6 +5,7 @@ import os
 from dataclasses import replace
 
 import pytest
+from hf_lineage.files.folder_cache import FolderCache
 
 from hf_lineage.checkpoint.gguf.files import GgufHeader, Head
 from hf_lineage.claims import names as names_module
@@ -13,8 +14,6 @@ from hf_lineage.claims.names import Name
 from hf_lineage.claims.sources import Claim, Claims, ClaimSource, read_claims
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub.repo import FolderCache, RepoRef
-from hf_lineage.files.folder_cache import FolderCache
-from hf_lineage.hub.repo import RepoRef
 from tests.invoking import check
 from tests.models import WEIGHTS, spoil, tiny_llama
 from tests.models import card as write_card

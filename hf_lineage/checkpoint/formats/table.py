@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hf_lineage.architecture.tables import registry_table
 from hf_lineage.architecture.registry import registry_table
+from hf_lineage.architecture.tables import registry_table
 from hf_lineage.checkpoint.formats.awq import AUTO_ROUND, AWQ
 from hf_lineage.checkpoint.formats.bitsandbytes import EIGHT_BITS, FOUR_BITS
 from hf_lineage.checkpoint.formats.compressed_tensors import COMPRESSED
