@@ -1,4 +1,4 @@
-"""Experiment: a part of one table or figure of the paper, in three sizes, with the claim that it bears out."""
+"""Experiment: a part of one table or figure of the paper, in two sizes, with the claim that it bears out."""
 
 from __future__ import annotations
 
@@ -13,17 +13,13 @@ from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.plots import save
 from benchmarks.paper.parts.results import Row
 
-SCALES = ("smoke", "lite", "paper")
+SCALES = ("smoke", "lite")
 
 T = TypeVar("T")
 
 
 class ClaimError(AssertionError):
     """What the paper says of an item does not hold for the rows; the message is the sentence that fails."""
-
-
-class UnavailableError(Exception):
-    """What an item needs from elsewhere is not to be had; the message is one line that says what to do."""
 
 
 def claim(holds: bool, sentence: str) -> None:
@@ -40,12 +36,10 @@ class Bench:
     cache: Cache
     figures: Path
     """The folder that figures go to."""
-    online: bool = False
-    """Whether files may be fetched from the Hub."""
 
-    def sized(self, smoke: T, lite: T, paper: T) -> T:
-        """Return that of three sizes which is asked for."""
-        return dict(zip(SCALES, (smoke, lite, paper), strict=True))[self.scale]
+    def sized(self, smoke: T, lite: T) -> T:
+        """Return that of two sizes which is asked for."""
+        return smoke if self.scale == "smoke" else lite
 
     def draw(self, name: str, figure: Figure) -> None:
         """Write a figure under a name."""

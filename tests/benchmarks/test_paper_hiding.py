@@ -6,8 +6,8 @@ from transformers import LlamaForCausalLM
 
 from benchmarks.paper.parts import cases, hiding, huref
 from benchmarks.paper.parts.cache import Cache
+from benchmarks.paper.parts.examples import HUB
 from benchmarks.paper.parts.laundering import FunctionError
-from benchmarks.paper.parts.public import HUB
 
 TOKENS = torch.arange(48).view(2, 24)
 

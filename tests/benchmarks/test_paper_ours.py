@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.paper.items import ours_adapters, ours_frames
 from benchmarks.paper.parts import adapters, judging, traces
-from benchmarks.paper.parts.public import HUB
+from benchmarks.paper.parts.examples import HUB
 from benchmarks.paper.parts.results import Results
 from hf_lineage import RECIPES, Options, compare
 from hf_lineage.evidence import unit_comparison as framed_verdict

@@ -45,7 +45,7 @@ SMOKE = Plan(Shape(inputs=8, width=24, hidden=24, layers=5), Task(seed=7, sample
 
 def front(bench: Bench) -> dict[str, float]:
     """Return score and loss for every λ, and those of the reference and of an independent model."""
-    plan = bench.sized(SMOKE, FULL, FULL)
+    plan = bench.sized(SMOKE, FULL)
     inputs, targets = plan.task.data()
     held_out = plan.task.data(1000, stream=1)
 

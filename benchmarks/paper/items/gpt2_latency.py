@@ -96,7 +96,7 @@ def methods(a: Blocks, b: Blocks) -> dict[str, Callable[[], object]]:
 
 def milliseconds(bench: Bench) -> dict[str, list[float]]:
     """Return the time of every pair by every method, the methods in turn, after a first pair that warms the caches."""
-    shape, count = bench.sized(Shape(width=48), Shape(), Shape()), bench.sized(4, 20, 20)
+    shape, count = bench.sized(Shape(width=48), Shape()), bench.sized(4, 20)
 
     def measured() -> dict[str, list[float]]:
         taken: dict[str, list[float]] = {name: [] for name in PAPER}

@@ -113,7 +113,7 @@ def figure(bench: Bench) -> Sequence[Row]:
     bench.draw("gpt2-benchmark", drawing)
     agreement, apart = (float(np.mean([found.agreement for found in some])) for some in (students, others))
     related, unrelated = judged.split(OURS)
-    note = "another text, tokens of one byte, a short training" if benchmark.corpus.name != "TinyStories" else ""
+    note = "another text, tokens of one byte, a short training"
     return [
         Row("pairs of all splits", 120, len(judged.kinds), "56 descendants, 8 students, 56 pairs of roots"),
         Row("least related score", 0.855, min(related), "of all splits"),

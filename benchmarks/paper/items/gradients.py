@@ -156,7 +156,7 @@ def rows(bench: Bench) -> Sequence[Row]:
         Row(LOST, None, 1 - fixed.score[-1] / control.score[-1]),
         Row(OWN, None, fixed.accuracy),
         Row(FOLLOWED, None, fixed.followed, STRONGER),
-        *(weaker(bench, plan) if bench.sized(False, True, True) else ()),
+        *(weaker(bench, plan) if bench.sized(False, True) else ()),
         Row("c: s without backpropagation, untrained", None, built[0], chance),
         Row(f"c: s after {INJECTIONS} injected updates", None, built[-1], f"ε = {EPSILON}; the paper gives no figure"),
     ]

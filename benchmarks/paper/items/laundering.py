@@ -100,7 +100,7 @@ def latencies(bench: Bench) -> Sequence[Row]:
     signatures = [signature(networks.blocks) for networks in (family.reference, suspect)]
     tasks: dict[str, Callable[[], float]] = {name: partial(by_weights[name], suspect) for name in METHODS}
     tasks["ours, of two signatures"] = partial(score, *signatures)
-    taken = interleaved(tasks, rounds=bench.sized(3, 50, 50))
+    taken = interleaved(tasks, rounds=bench.sized(3, 50))
     why = "one thread; the reference's signature is at hand, as with the rivals its weights are"
     notes = {
         OURS: f"{why}; nearly all of it is the overhead of 16 layers through an extraction made for far larger "

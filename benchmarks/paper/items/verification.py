@@ -49,7 +49,7 @@ class Found:
 def tested(bench: Bench) -> Found:
     """Return the p-values of all pairs. Each stranger is judged by the others of its kind, as the one left out."""
     found = Found()
-    permutations = bench.sized(99, 999, 999)
+    permutations = bench.sized(99, 999)
     for family in survival_families(bench):
         reference = signature(family.reference.blocks)
         null = {

@@ -18,9 +18,9 @@ from transformers.convert_slow_tokenizer import bytes_to_unicode
 from transformers.utils import logging
 
 from benchmarks.paper.parts.cache import Cache
+from benchmarks.paper.parts.examples import HUB
 from benchmarks.paper.parts.language import loaded
 from benchmarks.paper.parts.laundering import preserved
-from benchmarks.paper.parts.public import HUB
 
 VERSION = 1
 """Raised when a folder would be made in another way."""

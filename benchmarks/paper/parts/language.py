@@ -89,28 +89,22 @@ def distillation(teacher: Model, temperature: float = 2.0, share: float = 0.5) -
 
 
 def train(model: Model, corpus: Corpus, schedule: Schedule, seed: int, loss: Loss = next_token) -> Model:
-    """Train in place, on windows of the text in an order fixed by the seed, and return the model on the CPU.
-
-    On a GPU, where there is one, in bfloat16 as far as torch's autocast goes.
-    """
+    """Train in place, on windows of the text in an order fixed by the seed, and return the model."""
     from transformers import get_cosine_schedule_with_warmup
 
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model.to(device).train()
+    model.train()
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=schedule.rate, weight_decay=schedule.decay)
     decay = get_cosine_schedule_with_warmup(optimizer, schedule.steps // 20, schedule.steps)
     context = model.config.max_position_embeddings
-    text = corpus.training.to(device).unfold(0, context, 1)
+    text = corpus.training.unfold(0, context, 1)
     for starts in corpus.batches(schedule.steps, schedule.batch, context, seed):
         optimizer.zero_grad()
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            value = loss(model, text[starts.to(device)])
-        torch.autograd.backward(value)
+        torch.autograd.backward(loss(model, text[starts]))
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         decay.step()
-    return model.to("cpu").eval()
+    return model.eval()
 
 
 def lora_merged(model: Model, corpus: Corpus, schedule: Schedule, seed: int) -> Model:

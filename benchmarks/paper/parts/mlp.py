@@ -37,14 +37,14 @@ WIDE = Edits((0.01, 0.05, 0.15), (0.1, 0.5, 0.85), (16, 64, 256))
 
 def survival_families(bench: Bench) -> list[Family]:
     """Return the families of the 159 pairs; smoke has fewer."""
-    plan, roots = bench.sized((SMOKE, 2), (DEEP, 3), (DEEP, 3))
+    plan, roots = bench.sized((SMOKE, 2), (DEEP, 3))
     return [family(bench.cache, plan, root) for root in range(roots)]
 
 
 def baseline_families(bench: Bench, edits: Edits = CLEAN.edits, rate: float = CLEAN.tuning.rate) -> list[Family]:
     """Return the families of the 52 pairs, fine-tuned at a rate; smoke has fewer."""
     smaller = replace(SMOKE, other_task=0, untrained=0)
-    plan = bench.sized(smaller, CLEAN, CLEAN)
+    plan = bench.sized(smaller, CLEAN)
     plan = replace(plan, edits=edits, tuning=replace(plan.tuning, rate=rate))
     return [family(bench.cache, plan, root) for root in range(2)]
 

@@ -1,16 +1,12 @@
-"""Text for language models: TinyStories where it can be had, the documentation that ships with Python otherwise."""
+"""Text for language models: the documentation that ships with Python."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from pydoc_data.topics import topics
 
 import torch
 from torch import Tensor
-
-from benchmarks.paper.parts.online import dataset, tokenizer
-from benchmarks.paper.parts.public import GPT2, STORIES
 
 HELD_OUT = 10
 """One paragraph in so many is kept from training."""
@@ -46,19 +42,3 @@ def documentation() -> Corpus:
 
 def _bytes(paragraphs: list[str]) -> Tensor:
     return torch.tensor(list("\n\n".join(paragraphs).encode()))
-
-
-@cache
-def tiny_stories(samples: int = 50_000, held_out: int = 500) -> Corpus:
-    """Return the paper's text, so many stories of TinyStories in GPT-2's tokens; needs `datasets` and the Hub.
-
-    Raise UnavailableError or LineageError where they cannot be had.
-    """
-    texts = [dataset(STORIES, split)["text"] for split in (f"train[:{samples}]", f"validation[:{held_out}]")]
-    words = tokenizer(GPT2[0])
-
-    def tokens(stories: list[str]) -> Tensor:
-        numbered = words([story + words.eos_token for story in stories])["input_ids"]
-        return torch.tensor([token for story in numbered for token in story])
-
-    return Corpus(STORIES.family, len(words), *map(tokens, texts))
