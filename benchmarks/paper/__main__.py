@@ -12,10 +12,9 @@ import click
 import torch
 
 from benchmarks.isolated import ROOT
-from benchmarks.paper.experiment import SCALES, Bench, ClaimError, Experiment
+from benchmarks.paper.experiment import SCALES, Bench, ClaimError, Experiment, Results
 from benchmarks.paper.items import found
 from benchmarks.paper.parts.cache import Cache
-from benchmarks.paper.parts.results import Results
 from hf_lineage import LineageError
 
 RESULTS = ROOT / "benchmarks" / "results"

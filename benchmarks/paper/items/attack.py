@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.models import Networks, Shape, initial, outputs
 from benchmarks.paper.parts.plots import panels
-from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.scores import score, signature
 from benchmarks.paper.parts.training import Schedule, Task, losses, train
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.items.factorizations import MODELS
 from benchmarks.paper.parts.plots import matrix, panels
-from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.vision import vit
 from hf_lineage import inspect
 from hf_lineage.checking.inspect import Pairing

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import torch
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.coupling import pairing
-from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.vision import bottleneck
 from hf_lineage.architecture.registry import factorizations, slots
 from hf_lineage.architecture.schema import Factorization, MatrixSet, as_sets

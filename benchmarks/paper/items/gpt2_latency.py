@@ -9,10 +9,9 @@ from functools import partial
 import numpy as np
 import torch
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts import baselines
 from benchmarks.paper.parts.language import Shape
-from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.scores import score, signature
 from benchmarks.paper.parts.transformations import pruned
 from hf_lineage.evidence.comparison import assign

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.gpt2 import Benchmark
 from benchmarks.paper.parts.judges import OURS, ROBUST, Judged, Jury, lineage, robust, verdict
-from benchmarks.paper.parts.metrics import auroc, gap_z
 from benchmarks.paper.parts.plots import panels, strips
-from benchmarks.paper.parts.results import Row
+from benchmarks.paper.parts.scores import auroc, gap_z
 
 METHODS = {OURS: lineage, ROBUST: robust, "verdict": verdict}
 GROUPS = {

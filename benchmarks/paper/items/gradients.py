@@ -11,11 +11,10 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.coupling import VERSION, Course, course, milder, pairing
 from benchmarks.paper.parts.models import Networks
 from benchmarks.paper.parts.plots import lines, panels
-from benchmarks.paper.parts.results import Row
 from hf_lineage.evidence.comparison import assign
 
 Change = Callable[[Networks, torch.Generator], None]

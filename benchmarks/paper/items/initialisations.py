@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.coupling import Course, course, held_out, pairing
 from benchmarks.paper.parts.models import Networks
-from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.training import Schedule
 
 PAPER = {

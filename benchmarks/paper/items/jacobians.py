@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.isolated import ROOT
-from benchmarks.paper.experiment import Bench, Experiment, claim
-from benchmarks.paper.parts.results import Row
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.scores import EXACT, uncentred
 from hf_lineage import Options, extract
 

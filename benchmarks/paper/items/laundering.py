@@ -11,12 +11,11 @@ from itertools import pairwise
 import torch
 
 from benchmarks.clock import interleaved
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.families import Family
 from benchmarks.paper.parts.laundering import LAUNDERINGS, laundered
 from benchmarks.paper.parts.mlp import OURS, Judges, Scores, baseline_families
 from benchmarks.paper.parts.models import Networks
-from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.scores import score, signature
 from benchmarks.paper.parts.training import train
 

@@ -11,10 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from scipy.stats import kstest
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
-from benchmarks.paper.parts.adapters import Configuration, Family, Workshop
-from benchmarks.paper.parts.results import Row
-from benchmarks.paper.parts.traces import ALPHA, Pair, Rate, found_alone, least, rate, tested
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
+from benchmarks.paper.parts.adapters import (
+    ALPHA,
+    Configuration,
+    Family,
+    Pair,
+    Rate,
+    Workshop,
+    found_alone,
+    least,
+    rate,
+    tested,
+)
 from hf_lineage.lora.gradient_alignment import VERIFIED, WHOLE
 
 CONFIGURATIONS = (

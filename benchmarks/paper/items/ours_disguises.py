@@ -12,13 +12,12 @@ from pathlib import Path
 
 from torch import Tensor
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.cases import ROUNDING, Case, Change, hidden
 from benchmarks.paper.parts.examples import DESCENDANTS, HUB, LLAMA, STRANGERS
 from benchmarks.paper.parts.gpt2 import Benchmark
 from benchmarks.paper.parts.hiding import FAMILIES, TURNED
 from benchmarks.paper.parts.rated import RIVALS, Rated, separation
-from benchmarks.paper.parts.results import Row
 
 CLEAN = "clean"
 NUMBER = re.compile(r"\d\.\de[-+]\d+")

@@ -16,13 +16,11 @@ import torch
 from safetensors.torch import load_file
 from transformers import MixtralConfig, MixtralForCausalLM
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.cache import digest
 from benchmarks.paper.parts.examples import HUB, LLAMA
-from benchmarks.paper.parts.language import Schedule, loaded, loss, train
+from benchmarks.paper.parts.language import Schedule, documentation, loaded, loss, train
 from benchmarks.paper.parts.rated import verdict
-from benchmarks.paper.parts.results import Row
-from benchmarks.paper.parts.text import documentation
 from tests import forgeries
 from tests.decoys import made
 from tests.models import WEIGHTS

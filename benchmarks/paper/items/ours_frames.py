@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import kstest
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.adapters import Family, Workshop
 from benchmarks.paper.parts.cache import digest
-from benchmarks.paper.parts.results import Row
 from hf_lineage.checking.units import compare_by_units
 from hf_lineage.evidence.unit_comparison import CALIBRATED, PROCRUSTES, TOKEN, Test
 from hf_lineage.hub.repo import resolve

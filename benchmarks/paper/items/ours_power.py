@@ -11,13 +11,11 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.cache import digest
 from benchmarks.paper.parts.examples import HUB, LLAMA
-from benchmarks.paper.parts.language import Model, Schedule, loaded, loss, train
+from benchmarks.paper.parts.language import Model, Schedule, documentation, loaded, loss, train
 from benchmarks.paper.parts.rated import SHARED, verdict
-from benchmarks.paper.parts.results import Row
-from benchmarks.paper.parts.text import documentation
 from hf_lineage.evidence.verdict import Verdict
 
 VERSION = 1

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.examples import stand_ins
 from benchmarks.paper.parts.gpt2 import Benchmark
 from benchmarks.paper.parts.pairing import PATHS, Seen, seen, untrained
-from benchmarks.paper.parts.results import Row
 
 ACCURACY = {"GPT-2": 1.0, "BERT": 1.0, "LLaMA-2": 1.0, "Mistral": 1.0, "Qwen2.5": 1.0, "DeepSeek-R1": 1.0}
 AUC = {"GPT-2": 1.0, "BERT": 0.97, "LLaMA-2": 1.0, "Mistral": 1.0, "Qwen2.5": 1.0, "DeepSeek-R1": 1.0}

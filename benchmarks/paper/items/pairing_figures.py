@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.examples import stand_ins
 from benchmarks.paper.parts.gpt2 import Benchmark
 from benchmarks.paper.parts.judges import lineage_signature
 from benchmarks.paper.parts.pairing import Seen, seen, untrained
 from benchmarks.paper.parts.plots import matrix, panels
-from benchmarks.paper.parts.results import Row
 
 OFFLINE = "the paper's GPT-2 family needs --online; trained models at hand stand in for it"
 ROOT = "a GPT-2-lite root"

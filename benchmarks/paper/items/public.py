@@ -9,13 +9,12 @@ from pathlib import Path
 import torch
 from transformers.utils import logging
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.baselines import weight_cosine
 from benchmarks.paper.parts.examples import HUB
 from benchmarks.paper.parts.judges import evidence, layers, lineage
 from benchmarks.paper.parts.language import loaded
 from benchmarks.paper.parts.laundering import in_another_order, preserved
-from benchmarks.paper.parts.results import Row
 from hf_lineage import Options
 
 LATER = "public checkpoint, not run here: --online"

@@ -11,12 +11,11 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.experiment import Bench, Experiment, Row, claim
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.coupling import VERSION, Course, course, held_out, milder, pairing
 from benchmarks.paper.parts.models import Networks
 from benchmarks.paper.parts.plots import matrix, panels
-from benchmarks.paper.parts.results import Row
 
 MOMENTS = 4
 """How many score matrices are drawn of each network, the first before and the last after training."""

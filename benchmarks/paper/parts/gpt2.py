@@ -17,11 +17,13 @@ from transformers.utils import logging
 from benchmarks.paper.experiment import Bench
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.language import (
+    Corpus,
     Likeness,
     Model,
     Schedule,
     Shape,
     distillation,
+    documentation,
     edited,
     fresh,
     likeness,
@@ -29,7 +31,6 @@ from benchmarks.paper.parts.language import (
     permuted,
     train,
 )
-from benchmarks.paper.parts.text import Corpus, documentation
 from benchmarks.paper.parts.transformations import pruned, quantized
 
 VERSION = 2

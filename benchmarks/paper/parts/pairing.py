@@ -18,7 +18,7 @@ from transformers import AutoConfig
 from benchmarks.paper.parts import baselines
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.judges import layers
-from benchmarks.paper.parts.metrics import paired
+from benchmarks.paper.parts.scores import paired
 from hf_lineage import inspect
 from hf_lineage.checking.inspect import Pairing
 from hf_lineage.errors import NothingToCompare
