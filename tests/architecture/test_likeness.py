@@ -11,7 +11,7 @@ from hf_lineage.architecture.likeness import OWN_CODE, find_likes, fitting_class
 from hf_lineage.architecture.registry import factorizations, listing, lookup
 from hf_lineage.architecture.tables import registry_table
 from hf_lineage.hub.repo import resolve
-from hf_lineage.source.parts import PARTS, Parts
+from hf_lineage.source.config import PARTS, Parts
 from tests.conformance.models import tiny_model
 from tests.invoking import lineage
 from tests.models import WEIGHTS, edit_json, fine_tuned, open_checkpoint, spoil, tiny_llama
