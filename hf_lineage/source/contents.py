@@ -6,6 +6,7 @@ are, and a training run leaves a folder for each checkpoint.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -290,14 +291,11 @@ def _adapter_files(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
     ]
     if not likely or (len(likely) < len(held) and LORA_FILE not in held and not beside):
         return [], held if beside else []
-    files = [name for name in likely[:MOST] if name == LORA_FILE or _holds_factors(repo, name)]
-    return (files, [name for name in held if name not in files]) if files or beside else ([], [])
-
-
-def _holds_factors(repo: RepoRef, file: str) -> bool:
     from hf_lineage.lora.single_file import is_lora_file
 
-    try:
-        return is_lora_file(open_file(repo, file))
-    except (CheckpointError, NothingToCompare):
-        return False
+    files = []
+    for name in likely[:MOST]:
+        with contextlib.suppress(CheckpointError, NothingToCompare):
+            if name == LORA_FILE or is_lora_file(open_file(repo, name)):
+                files.append(name)
+    return (files, [name for name in held if name not in files]) if files or beside else ([], [])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from hf_lineage.architecture.class_tensors import World, patterns_in_memory, world
@@ -83,7 +83,11 @@ def bound(model: Described) -> Opened:
             built = {name: shape for name, shape in reading.shapes.items() if name not in known.outside}
             layout = bind(model.factorization, built, model.config)
             if known.unaccounted:
-                passing = frozenset(_passing(layout, known.unaccounted, checkpoint))
+                from hf_lineage.architecture.loaded_layers import within_range
+
+                names = tuple(name for name in known.unaccounted if not checkpoint.tensors[name].refusal)
+                found = within_range(layout, names, checkpoint.shapes, checkpoint.read, checkpoint.prefetch)
+                passing = frozenset(found)
         except CheckpointError as error:
             if instead := find_known("tensors", {*known.outside, *known.unaccounted} or checkpoint.stored):
                 raise NothingToCompare(f"{error}; {instead}") from None
@@ -117,13 +121,6 @@ def _rename(model: Described, checkpoint: Checkpoint) -> Checkpoint:
         stored = checkpoint.tensors.items()
         checkpoint = checkpoint.with_tensors({name: it.turned() if it.linear else it for name, it in stored})
     return checkpoint
-
-
-def _passing(layout: Layout, names: tuple[str, ...], checkpoint: Checkpoint) -> Iterator[str]:
-    from hf_lineage.architecture.loaded_layers import within_range
-
-    names = tuple(name for name in names if not checkpoint.tensors[name].refusal)
-    return within_range(layout, names, checkpoint.shapes, checkpoint.read, checkpoint.prefetch)
 
 
 def headers(repo: RepoRef, choice: Choice = LISTED) -> Opened:
