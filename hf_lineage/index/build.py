@@ -28,11 +28,11 @@ from hf_lineage.index.relatives import Member
 from hf_lineage.index.shard import Entry
 from hf_lineage.index.store import Catalogue
 from hf_lineage.signature.values import Signature
+from hf_lineage.source.config import parts_of_model
 from hf_lineage.source.contents import only
 from hf_lineage.source.locate import is_path, located
 from hf_lineage.source.model import OpenedModel, open_model
 from hf_lineage.source.options import Options
-from hf_lineage.source.parts import parts_beside
 from hf_lineage.source.rows import weights_of
 
 LARGEST_LIST = 2**28
@@ -126,7 +126,7 @@ def _records(job: Job) -> list[store.Record]:
     if source.commit in job.commits:
         return []
     signatures = [open_model(source, job.options).signature()]
-    for part in parts_beside(source):
+    for part in parts_of_model(source):
         with contextlib.suppress(LineageError):  # the model itself is known all the same
             signatures.append(open_model(part, job.options).signature())
     return [record for signature in signatures for record in store.records_of(signature)]

@@ -22,10 +22,10 @@ from hf_lineage.evidence.relation import ATTENTION, MLPS, NORMS
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.signature.sample import Runs, Sample, runs
 from hf_lineage.signature.values import CACHE
+from hf_lineage.source.differences import by_bare_name
 from hf_lineage.source.headers import Opened
 from hf_lineage.source.model import FromWeights, OpenedModel
 from hf_lineage.source.options import Options
-from hf_lineage.source.pairing import by_bare_name
 
 RUNS = 2
 """Runs of a sample's rows that are compared of each matrix."""
