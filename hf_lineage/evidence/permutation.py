@@ -9,7 +9,6 @@ larger of the two is valid wherever either assumption holds, so it decides.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -44,7 +43,7 @@ class Tried:
     @classmethod
     def draw(cls, draws: Draws, first: int) -> Tried:
         """Return as many scores as the rule of `p_values` asks for."""
-        return cls(draws.observed, np.array(sequence(draws.observed, draws.after(0), first)), first)
+        return cls(draws.observed, sequence(draws.observed, draws.after(0), first), first)
 
     @property
     def reached(self) -> int:
@@ -161,8 +160,8 @@ def permutation_null(a: PathSignature, b: PathSignature, permutations: int, seed
 
     The gate stays as it is: trace and norm do not change under a permutation or a flip.
     """
-    drawn = (list(scores(half, a, b, permutations, seed)) for half in HALVES)
-    permuted, flipped = (Tried(observed, np.array(rest)) for observed, *rest in drawn)
+    drawn = (np.concatenate([*scores(half, a, b, permutations, seed)]) for half in HALVES)
+    permuted, flipped = (Tried(float(values[0]), values[1:]) for values in drawn)
     return PermutationNull(permuted, flipped, seed, a.corner.shape[1])
 
 
@@ -174,26 +173,19 @@ def sequential_nulls(
     All paths have as many test coordinates, and the same permutations serve all of them: every path has the null that
     it would have alone, and `by_maximum` in addition.
     """
-    permuted, flipped = (_tried(half, pairs, first, seed) for half in HALVES)
-    nulls = {}
-    for path, (a, _) in pairs.items():
-        (one, over_paths), (other, likewise) = permuted[path], flipped[path]
-        corrected = None if len(pairs) == 1 else max(over_paths, likewise)
-        nulls[path] = PermutationNull(one, other, seed, a.corner.shape[1], by_maximum=corrected)
-    return nulls
-
-
-def _tried(
-    half: str, pairs: Mapping[str, tuple[PathSignature, PathSignature]], first: int, seed: int
-) -> dict[str, tuple[Tried, float]]:
-    """Return for each path its scores under elements of one half, and its p-value corrected for all paths."""
-    count = most(first) + (SCALE if len(pairs) > 1 else 0)
-    with contextlib.ExitStack() as stack:
-        draws, tried = dict[str, Draws](), dict[str, Tried]()
-        for path, (a, b) in pairs.items():
-            drawn = draws[path] = Draws(stack.enter_context(contextlib.closing(scores(half, a, b, count, seed))))
-            tried[path] = Tried.draw(drawn, first)
-        corrected = {path: one.p_value for path, one in tried.items()}
-        if len(pairs) > 1:
-            corrected = step_down(draws, corrected, first)
-    return {path: (one, corrected[path]) for path, one in tried.items()}
+    several, tried, corrected = len(pairs) > 1, list[dict[str, Tried]](), list[dict[str, float]]()
+    for half in HALVES:
+        count = most(first) + several * SCALE
+        draws = {path: Draws(scores(half, a, b, count, seed)) for path, (a, b) in pairs.items()}
+        tried.append({path: Tried.draw(drawn, first) for path, drawn in draws.items()})
+        alone = {path: one.p_value for path, one in tried[-1].items()}
+        corrected.append(step_down(draws, alone, first) if several else alone)
+    return {
+        path: PermutationNull(
+            *(half[path] for half in tried),
+            seed,
+            a.corner.shape[1],
+            by_maximum=max(half[path] for half in corrected) if several else None,
+        )
+        for path, (a, _) in pairs.items()
+    }

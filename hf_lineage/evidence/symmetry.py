@@ -12,7 +12,7 @@ Permuting within strata is a part of permuting everything, so it is exact wherev
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -102,24 +102,26 @@ HALVES = {"permutations": _under_permutations, "signs": _under_signs}
 From A's blocks (L, m, m), centred and of norm 1, and B's (M, m, m), and whether layers are paired by number."""
 
 
-def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int) -> Generator[float]:
-    """Yield the observed score, and then the score under each element of one half in the order of drawing."""
+def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int) -> Iterator[Vector]:
+    """Yield the observed score, and then, in pieces, that under each element of one half in the order of drawing."""
     cosines, tile = HALVES[half](_units(_centred(a.corner)), b.corner, a.by_number), TILES[half]
     gates, alike = gate(a, b), a.alike(b)
 
-    def of_tile(drawn: NDArray[np.int64]) -> list[float]:
+    def of_tile(drawn: NDArray[np.int64]) -> Vector:
         paired = cosines(drawn)
         if not a.by_number:
             similarities = paired * alike
             rows, columns = np.array([assign(one) for one in similarities * gates]).swapaxes(0, 1)
             paired = similarities[np.arange(len(drawn))[:, None], rows, columns]
-        return list(map(float, paired.mean(axis=1)))
+        return paired.mean(axis=1).astype(np.float64)
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        over = map if a.corner.size < SMALL else pool.map
-        for drawn in elements(half, a.corner.shape[1], count, seed):
-            for tiled in over(of_tile, (drawn[start : start + tile] for start in range(0, len(drawn), tile))):
-                yield from tiled
+    for drawn in elements(half, a.corner.shape[1], count, seed):
+        tiles = (drawn[start : start + tile] for start in range(0, len(drawn), tile))
+        if a.corner.size < SMALL:
+            yield from map(of_tile, tiles)
+        else:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                yield np.concatenate([*pool.map(of_tile, tiles)])
 
 
 def _centred(blocks: Array) -> Array:

@@ -149,7 +149,7 @@ def order_test(layers: Sequence[Matched], first: int, seed: int) -> UnitOrder | 
     p_values = permutations.step_down(draws, alone, first) if len(draws) > 1 else alone
     return UnitOrder(
         {name: drawn.observed for name, drawn in draws.items()},
-        {name: float(drawn.scale.standardised(drawn.observed)) for name, drawn in draws.items()},
+        {name: float(drawn.standardise(drawn.observed)) for name, drawn in draws.items()},
         min(p_values.values()),
         replicates.drawn,
     )
@@ -172,16 +172,17 @@ class _Replicates:
         """Number of permutations that were drawn so far."""
         return len(self._values[PLACES]) - 1
 
-    def draw(self, name: str) -> Iterator[float]:
-        """Yield a statistic as observed, and then under each permutation."""
+    def draw(self, name: str) -> Iterator[Vector]:
+        """Yield a statistic as observed, and then under permutations, in pieces."""
         number = 0
         while True:
             if number == len(self._values[name]):
                 drawn = {key: orders_within(self._strata[key], BATCH, stream) for key, stream in self._streams.items()}
                 more = self._under(drawn)
                 self._values = {name: np.concatenate([values, more[name]]) for name, values in self._values.items()}
-            yield float(self._values[name][number])
-            number += 1
+            piece = self._values[name][number:]
+            yield piece
+            number += len(piece)
 
     def _under(self, orders: Mapping[tuple[int, int], Numbers]) -> dict[str, Vector]:
         """Return both statistics under some permutations of each group."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.evidence.p_values import Scale, not_below
+from hf_lineage.evidence.p_values import not_below, standardise
 from hf_lineage.evidence.symmetry import Numbers, orders_within, strata_of
 from hf_lineage.signature.recipe import Array, Vector, random_stream
 from hf_lineage.signature.recipe import signs as random_signs
@@ -136,7 +136,7 @@ class Half:
         The mean and the deviation include the observed value, so that all values contribute equally to them.
         """
         sums = {role: self._of(role).sum(axis=1) for role in dict.fromkeys(self.roles)}
-        return {role: Scale.estimate(values).standardised(values) for role, values in sums.items()}
+        return {role: standardise(values, values) for role, values in sums.items()}
 
     @property
     def p_value(self) -> float:
@@ -146,7 +146,7 @@ class Half:
         """
         each = np.array(list(self.by_role.values()))
         total = each.sum(axis=0)
-        return _p_value(np.maximum(each.max(axis=0), Scale.estimate(total).standardised(total)))
+        return _p_value(np.maximum(each.max(axis=0), standardise(total, total)))
 
     def p_of(self, role: str) -> float:
         """Return the p-value of one role by itself, without any correction."""
