@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.evidence.p_values import Draws, most
-from hf_lineage.evidence.permutation import FEWEST_COORDINATES, Tried
-from hf_lineage.evidence.symmetry import HALVES, elements
+from hf_lineage.evidence.permutation import FEWEST_COORDINATES, HALVES, Tried, elements
 from hf_lineage.signature.recipe import Array, Vector
 
 ROWS = 64

@@ -11,7 +11,7 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.equal_numbers import EqualNumbers
 from hf_lineage.evidence.executed import Executed
 from hf_lineage.evidence.inherited import together
-from hf_lineage.evidence.measure import measure
+from hf_lineage.evidence.measure import Pair, measure
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.signature.values import Signature
 
@@ -38,7 +38,7 @@ ALIKE_IN_ALL = (
 
 def evaluate(base: Signature, candidate: Signature, criteria: Criteria) -> Verdict:
     """Return the verdict on two signatures of one recipe and one width; nothing else is used."""
-    return judge(measure(base, candidate, criteria), criteria)
+    return judge(measure([Pair.align(path, base, candidate) for path in criteria.paths], criteria), criteria)
 
 
 def reserved(outcome: Verdict, reservations: Iterable[str]) -> Verdict:

@@ -20,7 +20,7 @@ from hf_lineage.errors import SignatureError
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.inherited import inherited_units
-from hf_lineage.evidence.permutation import Null, PermutationNull, deciding, sequential_nulls
+from hf_lineage.evidence.permutation import Null, PermutationNull, sequential_nulls
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.signature.recipe import random_stream
 from hf_lineage.signature.values import PathSignature, Signature
@@ -170,12 +170,7 @@ def _permutation(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Permuta
     return nulls
 
 
-def measure(base: Signature, candidate: Signature, criteria: Criteria) -> dict[str, Evidence]:
-    """Return everything that is measured between two signatures of one recipe, by path."""
-    return measured([Pair.align(path, base, candidate) for path in criteria.paths], criteria)
-
-
-def measured(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
+def measure(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
     """Return everything that is measured between two models along some paths."""
     permuted = _permutation(pairs, criteria)
     return {pair.path: _evidence(pair, permuted[pair.path], criteria) for pair in pairs}
@@ -187,7 +182,7 @@ def _evidence(pair: Pair, permuted: PermutationNull, criteria: Criteria) -> Evid
     nulls: list[Null] = [permuted]
     if known := criteria.independent.get(pair.path):
         nulls.append(replace(known, observed=comparison.score, alpha=criteria.alpha))
-    first = deciding(nulls) or nulls[-1]
+    first = next((null for null in nulls if not null.objection), nulls[-1])
     unlikely = first.p_over_paths > DOUBTFUL
     return Evidence(
         comparison,

@@ -15,7 +15,7 @@ from hf_lineage.evidence.comparison import Comparison
 from hf_lineage.evidence.executed import Executed
 from hf_lineage.evidence.inherited import Inherited
 from hf_lineage.evidence.p_values import EmpiricalNull
-from hf_lineage.evidence.permutation import Null, PermutationNull, deciding
+from hf_lineage.evidence.permutation import Null, PermutationNull
 from hf_lineage.signature.values import Sampled
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Evidence:
     @property
     def decided_by(self) -> Null | None:
         """The null that decides the verdict; None if all nulls have an objection."""
-        return deciding(self.nulls)
+        return next((null for null in self.nulls if not null.objection), None)
 
     @property
     def first(self) -> Null:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.evidence.p_values import not_below, standardise
-from hf_lineage.evidence.symmetry import Numbers, orders_within, strata_of
+from hf_lineage.evidence.unit_order import Numbers, orders_within, strata_of
 from hf_lineage.signature.recipe import Array, Vector, random_stream
 from hf_lineage.signature.recipe import signs as random_signs
 

@@ -12,7 +12,7 @@ from benchmarks.paper.parts.scores import signature
 from hf_lineage import Options, Recipe, extract
 from hf_lineage.evidence.criteria import MINIMUM_EFFECT, Criteria
 from hf_lineage.evidence.evaluate import judge_path
-from hf_lineage.evidence.measure import Pair, measured
+from hf_lineage.evidence.measure import Pair, measure
 from hf_lineage.evidence.verdict import Evidence, Verdict
 from hf_lineage.signature.values import PathSignature
 
@@ -50,7 +50,7 @@ def _extracted(folder: Path, recipe: Recipe) -> PathSignature:
 def evidence(a: PathSignature, b: PathSignature, permutations: int = DEFAULT.permutations) -> Evidence:
     """Return what the library measures between two models along one path."""
     criteria = Criteria(permutations=permutations, seed=DEFAULT.seed or 0)
-    return measured([Pair.along("mlp", a, b)], criteria)["mlp"]
+    return measure([Pair.along("mlp", a, b)], criteria)["mlp"]
 
 
 def verdict(found: Evidence, alpha: float = DEFAULT.alpha, floor: float = MINIMUM_EFFECT) -> Verdict:
