@@ -30,7 +30,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -54,16 +54,16 @@ def most(first: int) -> int:
     return LONGER * (first + 1) - 1
 
 
-Count = TypeVar("Count", int, NDArray[np.int64])
+Counts = int | NDArray[Any]
 
 
-def ends(drawn: Count, reached: Count, first: int) -> np.bool_ | NDArray[np.bool_]:
+def ends(drawn: Counts, reached: Counts, first: int) -> NDArray[np.bool_]:
     """Return whether a sequence ends after this permutation: enough reached the score, none did, or all are drawn.
 
     `reached` of `drawn` permutations had at least the observed score, this one perhaps among them.
     """
     none = (drawn == first) & (reached == 0)
-    return np.bool_(drawn == most(first)) | none | (reached >= np.where(drawn <= first, FEW, MANY))
+    return np.asarray((reached >= np.where(drawn <= first, FEW, MANY)) | none | (drawn == most(first)))
 
 
 def sequence(observed: float, pieces: Iterator[Vector], first: int) -> Vector:

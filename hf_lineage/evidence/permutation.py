@@ -247,7 +247,7 @@ def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int)
             similarities = paired * alike
             rows, columns = np.array([assign(one) for one in similarities * gates]).swapaxes(0, 1)
             paired = similarities[np.arange(len(drawn))[:, None], rows, columns]
-        return paired.mean(axis=1).astype(np.float64)
+        return np.asarray(paired.mean(axis=1), np.float64)
 
     for drawn in elements(half, a.corner.shape[1], count, seed):
         tiles = (drawn[start : start + tile] for start in range(0, len(drawn), tile))

@@ -18,7 +18,7 @@ from hf_lineage.lora.gradient_alignment import (
     measure_trace,
     trace,
 )
-from hf_lineage.lora.replicates import block, product_rows
+from hf_lineage.lora.adjacent_matrices import block, product_rows
 
 COORDINATES, UNITS, DIMENSIONS = "residual coordinates", "hidden units", "dimensions of value heads"
 
