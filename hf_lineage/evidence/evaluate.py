@@ -10,7 +10,7 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.equal_numbers import EqualNumbers
 from hf_lineage.evidence.executed import Executed
-from hf_lineage.evidence.inherited import together
+from hf_lineage.evidence.inherited import union_inherited
 from hf_lineage.evidence.measure import Pair, measure
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.signature.values import Signature
@@ -205,7 +205,7 @@ def _parents(measured: Sequence[Evidence], min_share: float) -> bool:
     if len(inherited) < len(measured) or any(share.interval[0] < least for share in inherited):
         return False
     one = any(share.least > min_share for share in inherited)
-    everything = together(inherited)
+    everything = union_inherited(inherited)
     return one or (everything is not None and everything.least > min_share)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hf_lineage.checkpoint.rounding import DIGITS, Matrix, spacing
-from hf_lineage.evidence.change import dependents, distance, is_low_rank, jackknife, left, rebased, solved
+from hf_lineage.evidence.change import dependents, distance, is_low_rank, jackknife, rebased, residual, solved
 from hf_lineage.signature.recipe import Vector
 
 PARTS = 8
@@ -192,15 +192,13 @@ def shares_of(matrices: Sequence[Products], count: int, depth: int) -> Shares:
     if not matrices:
         return Shares((ALIKE,) * count, 0.0)
     levelled = _levelled(matrices)
-    value, dependent = _fitted(levelled, count), _dependent(levelled)
-    parts = [_fitted([one.without(part) for one in levelled], count) for part in range(PARTS)]
-    noise, between = jackknife(parts), np.zeros(count)
+    (value, noise), dependent, between = _estimated(levelled, count), _dependent(levelled), np.zeros(count)
     numbers = sorted({one.layer for one in levelled})
     if len(numbers) > 2:
         others = [_fitted([one for one in levelled if one.layer != number], count) for number in numbers]
         between = jackknife(others) * math.sqrt(max(0.0, 1 - len(numbers) / depth))
     errors = np.hypot(noise, between)
-    by_layer = {number: _of_layer([one for one in levelled if one.layer == number], count) for number in numbers}
+    by_layer = {number: _estimated([one for one in levelled if one.layer == number], count) for number in numbers}
 
     def estimate(parent: int) -> Share | str:
         if not any(parent in one.active for one in matrices):
@@ -248,7 +246,6 @@ def _fitted(matrices: Sequence[Products], count: int) -> Vector:
 
 
 def _dependent(matrices: Sequence[Products]) -> set[int]:
-    """Return the parents that depend on others."""
     return {active[index] for active, (_, gram) in _by_parents(matrices).items() for index in dependents(gram)}
 
 
@@ -265,12 +262,12 @@ def _remainder(matrices: Sequence[Products]) -> float:
     """Return the size of what no combination of the parents of each layer explains, beside their mean distance."""
     remains, apart = 0.0, 0.0
     for gram in (one.gram for one in matrices if len(one.active) > 1):
-        remains += left(gram, solved(gram))
+        remains += residual(gram, solved(gram))
         apart += distance(gram)
     return math.sqrt(remains / apart) if apart > 0 else 0.0
 
 
-def _of_layer(matrices: Sequence[Products], count: int) -> tuple[Vector, Vector]:
-    """Return the shares of all parents in one layer, and half the widths of their intervals."""
+def _estimated(matrices: Sequence[Products], count: int) -> tuple[Vector, Vector]:
+    """Return the shares of all parents, and half the widths of intervals from the scatter between parts of the rows."""
     parts = [_fitted([one.without(part) for one in matrices], count) for part in range(PARTS)]
     return _fitted(matrices, count), jackknife(parts)

@@ -118,7 +118,10 @@ class Derivation:
         if self.folded:
             yield Means.REORDERED, "gains of norms moved into matrices"
         quantized = bool(self.stored_bits or self.bits)
-        before = [*self._pruned(quantized), *self._remainder()]
+        before = [*self._remainder()]
+        if self.zeros:  # a quantization hides zeros of small weights
+            least = "at least " if quantized else ""
+            before.insert(0, (Means.PRUNED, f"pruned ({least}{self.zeros:.0%} of the weights set to zero)"))
         clear = [one for one in before if one[0] is not Means.UNCLEAR]
         if quantized:
             stored = f"(stored with {self.stored_bits:.2g} bits a weight)"
@@ -137,16 +140,11 @@ class Derivation:
         elif self.changed and others and Means.UNCLEAR not in meanings:
             yield Means.OTHERS, f"the {' and '.join(others)} changed as well"
 
-    def _pruned(self, quantized: bool) -> Iterator[tuple[Means, str]]:
-        """Yield the pruning; a quantization hides zeros of small weights."""
-        if self.zeros:
-            least = "at least " if quantized else ""
-            yield Means.PRUNED, f"pruned ({least}{self.zeros:.0%} of the weights set to zero)"
-
     def _remainder(self) -> Iterator[tuple[Means, str]]:
         """Yield the changes beside quantization and pruning."""
         explained = bool(self.bits or self.stored_bits or self.zeros)
         others = self._kinds(False)
+        clear = (self.bits or not self.stored_bits) and all(change.certain for change in self.changed)
         if self.sparse and not explained and self.rank is None:
             yield (
                 Means.SPARSE,
@@ -160,7 +158,7 @@ class Derivation:
             exact = f"{self.rank} in {self._some}, as a merged LoRA adapter leaves it"
             least = f"at least {self.rank} in {self._some} (rounding hides the rest)"
             yield Means.LOW_RANK, f"a change of rank {exact if self.certain else least}"
-        elif all(change.rank is None and not change.equal for change in self.changed) and self._is_clear:
+        elif all(change.rank is None and not change.equal for change in self.changed) and clear:
             about = "about " if self.bits else ""
             yield (
                 Means.DENSE,
@@ -187,11 +185,6 @@ class Derivation:
     @property
     def _some(self) -> str:
         return f"{len(self.changed)} of {len(self.changes)} matrices"
-
-    @property
-    def _is_clear(self) -> bool:
-        """Whether a change beside a quantization would have shown."""
-        return not (self.stored_bits and not self.bits) and all(change.certain for change in self.changed)
 
     def _most(self, has: object) -> bool:
         changed = self.changed

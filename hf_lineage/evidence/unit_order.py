@@ -158,13 +158,6 @@ def _ranks(numbers: Numbers) -> Vector:
     return np.asarray((ranks - (count - 1) / 2) / np.sqrt((max(count, 2) ** 2 - 1) / 12))
 
 
-def drawn_units(count: int, purpose: str, most: int = MOST_UNITS) -> Numbers:
-    """Return which of so many units are permuted: all, or some drawn at random, ascending."""
-    if count <= most:
-        return np.arange(count)
-    return np.sort(np.argsort(random_stream(purpose).random_raw(count), kind="stable")[:most])
-
-
 @dataclass(frozen=True)
 class UnitOrder:
     """The test of the order of hidden units."""
@@ -265,7 +258,10 @@ def by_expert(
         expert = candidate.select(place)
         share = float(expert.weight.sum()) / total if total > 0 else 0.0
         if weight * share > 0:
-            units = drawn_units(len(expert.weight), f"permuted units {seed} {group}", most)
+            units = np.arange(len(expert.weight))
+            if len(units) > most:
+                words = random_stream(f"permuted units {seed} {group}").random_raw(len(units))
+                units = np.sort(np.argsort(words, kind="stable")[:most])
             yield matched(base.select(_nearest(base, expert)), expert, units, group, weight * share)
 
 

@@ -144,7 +144,8 @@ class Code(StrEnum):
     @property
     def exit_code(self) -> ExitCode:
         """The exit code of a claim with this code."""
-        return ExitCode.ERROR if self is Code.DAMAGED else EXIT_CODES.get(self.word, ExitCode.UNDECIDED)
+        decided = {Word.VERIFIED: ExitCode.VERIFIED, Word.UNRELATED: ExitCode.UNRELATED}
+        return ExitCode.ERROR if self is Code.DAMAGED else decided.get(self.word, ExitCode.UNDECIDED)
 
     @property
     def label(self) -> str:
@@ -172,8 +173,6 @@ RELATING = frozenset(list(Code)[len(VERIFYING) : list(Code).index(Code.UNRELATED
 """Codes of models that share ancestry, and of claims that are not verified."""
 UNJUDGED = frozenset({Code.UNSUPPORTED, Code.NO_BASE, Code.NO_WEIGHTS, Code.AMBIGUOUS, Code.UNDECLARED})
 """Codes of claims of which nothing was compared."""
-EXIT_CODES = {Word.VERIFIED: ExitCode.VERIFIED, Word.UNRELATED: ExitCode.UNRELATED}
-"""Exit codes of the outcomes that decide a claim."""
 
 
 @dataclass(frozen=True, repr=False)

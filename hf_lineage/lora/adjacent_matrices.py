@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.layout import Layout
 from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.lora.adapter import Lora
@@ -148,15 +147,6 @@ class Product(NamedTuple):
     """The root mean square of its numbers."""
 
 
-class Partner(NamedTuple):
-    """The matrix of the base that a gradient passed through."""
-
-    seen: Array
-    """(g, k, n)"""
-    usual: float
-    """The root mean square of its numbers."""
-
-
 Products = Mapping[tuple[str, int | None], Product]
 """Module and expert -> product that is added to its matrix."""
 
@@ -184,7 +174,7 @@ def blocks(base: Opened, added: Products, places: Collection[Place]) -> Iterator
     Raise CheckpointError for a base whose weights are not finite.
     """
     read = functools.lru_cache(maxsize=1)(base.checkpoint.read)  # experts of one stack follow one another
-    partners: dict[tuple[int, int, int | None, str], Partner] = {}
+    partners: dict[tuple[int, int, int | None, str], tuple[Array, float]] = {}
     for place in places:
         rows, size = added[place.module, place.expert]
         if not rows.shape[1]:
@@ -221,8 +211,11 @@ def _grouped(rows: Array, place: Place) -> Array:
     return mine.reshape(1, -1, rows.shape[1]) if kind == UNITS else mine
 
 
-def _partner(base: Opened, place: Place, read: Read) -> Partner:
-    """Return the matrices that a gradient passed through, as the test uses them; one of them is in memory at a time."""
+def _partner(base: Opened, place: Place, read: Read) -> tuple[Array, float]:
+    """Return the matrices that a gradient passed through as the test uses them, (g, k, n), and their usual number.
+
+    The latter is a root mean square. One of them is in memory at a time.
+    """
     usual = 0.0
 
     def parts() -> Iterator[tuple[Array, float]]:
@@ -234,30 +227,24 @@ def _partner(base: Opened, place: Place, read: Read) -> Partner:
             usual = max(usual, norm / math.sqrt(part.size))
             yield _by_group(part, place), 1 / norm if norm > 0 else 0.0
 
-    return Partner(compressed(parts(), place.role), usual)
+    return compressed(parts(), place.role), usual
 
 
 def _needed(base: Opened, place: Place, read: Read) -> Iterator[Array]:
     """Yield the matrices that the gradient of the rows of a place passed through, (rows, n)."""
+    layer_set = place.layer_set
     if ROWS[place.role] == COORDINATES:
         yield from _of_stream(base, place, read)
     elif place.role == LATENT:
         rows = single(oriented(base.layout, place.slot, read))
-        yield rows * gain(base.layout, place.layer_set, place.slot.latent[1], read)
+        yield rows * gain(base.layout, layer_set, place.slot.latent[1], read)
+    elif ROWS[place.role] == SCORED:
+        yield single(np.asarray(reader(base.layout, layer_set, NEEDS[place.role], read, gains=True))).T
     else:
-        yield _of_units(base.layout, place, read)
-
-
-def _of_units(layout: Layout, place: Place, read: Read) -> Array:
-    """Return the matrix that writes the output of a place into the stream, or multiplies its heads, (width, n)."""
-    needed, layer_set = NEEDS[place.role], place.layer_set
-    if ROWS[place.role] == SCORED:
-        heads: Array = single(np.asarray(reader(layout, layer_set, needed, read, gains=True))).T
-        return heads
-    out = single(writer(layout, layer_set, needed, read))
-    if layer_set.stacked and place.expert is not None:
-        out = out[:, place.expert * layer_set.units :][:, : layer_set.units]
-    return out
+        out = single(writer(base.layout, layer_set, NEEDS[place.role], read))
+        if layer_set.stacked and place.expert is not None:
+            out = out[:, place.expert * layer_set.units :][:, : layer_set.units]
+        yield out
 
 
 def _of_stream(base: Opened, place: Place, read: Read) -> Iterator[Array]:

@@ -66,14 +66,12 @@ def _factor(name: str) -> re.Match[str] | None:
 
 def _with_numbers(checkpoint: Checkpoint) -> Checkpoint:
     """Return a checkpoint in which scales may be integers, as converters write them."""
-    scales = (name for name in checkpoint.tensors if name.endswith(ALPHA) and _is_number(checkpoint, name))
-    plain = {name: TensorInfo(checkpoint.stored[name].shape, (name,)) for name in scales}
+    plain = {}
+    for name in filter(checkpoint.stored.__contains__, checkpoint.tensors):
+        stored = checkpoint.stored[name]
+        if name.endswith(ALPHA) and stored.numbers == 1 and stored.dtype in DTYPES:
+            plain[name] = TensorInfo(stored.shape, (name,))
     return checkpoint.with_tensors({**checkpoint.tensors, **plain})
-
-
-def _is_number(checkpoint: Checkpoint, name: str) -> bool:
-    stored = checkpoint.stored.get(name)
-    return stored is not None and stored.numbers == 1 and stored.dtype in DTYPES
 
 
 def _models(checkpoint: Checkpoint, where: str) -> Mapping[str, _Model]:
