@@ -220,15 +220,20 @@ def gate(a: PathSignature, b: PathSignature) -> Vector:
 
 
 def assign(gated: Vector) -> Pairs:
-    """Return the one-to-one pairing that maximises the sum of a (L, M) matrix (equation 5): rows and columns."""
-    best = gated.argmax(axis=1)
-    if len(best) <= len(gated.T) and len(set(best.tolist())) == len(best):  # no two rows compete, so none can do better
-        return np.arange(len(best)), best
+    """Return the one-to-one pairings that maximise the sums of matrices (..., L, M) (equation 5): rows and columns."""
+    best, rows = gated.argmax(axis=-1), np.arange(gated.shape[-2])
+    ordered = np.sort(best, axis=-1)
+    compete = (ordered[..., 1:] == ordered[..., :-1]).any(axis=-1) | (len(rows) > gated.shape[-1])
+    if not compete.any():  # no two rows have the same best partner, so none can do better
+        return np.broadcast_to(rows, best.shape), best
     # Imported here: it takes longer than all other imports together, and most commands never need it.
     from scipy.optimize import linear_sum_assignment
 
-    rows, columns = linear_sum_assignment(gated, maximize=True)
-    return np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
+    pairs = np.empty((2, *gated.shape[:-2], min(gated.shape[-2:])), dtype=np.int64)
+    for place in np.ndindex(compete.shape):
+        alone = (rows, best[place])
+        pairs[:, *place] = linear_sum_assignment(gated[place], maximize=True) if compete[place] else alone
+    return pairs[0], pairs[1]
 
 
 def _standard_error(cross: Vector, left: Vector, right: Vector) -> float:

@@ -245,7 +245,7 @@ def scores(half: str, a: PathSignature, b: PathSignature, count: int, seed: int)
         paired = cosines(drawn)
         if not a.by_number:
             similarities = paired * alike
-            rows, columns = np.array([assign(one) for one in similarities * gates]).swapaxes(0, 1)
+            rows, columns = assign(similarities * gates)
             paired = similarities[np.arange(len(drawn))[:, None], rows, columns]
         return np.asarray(paired.mean(axis=1), np.float64)
 
