@@ -75,13 +75,14 @@ class Derivation:
     @property
     def bits(self) -> int:
         """Bits of the quantization that most of the changed matrices show; 0 if there is none."""
-        return max((change.bits for change in self.changed), default=0) if self._most(lambda one: one.bits) else 0
+        bits = [change.bits for change in self.changed]
+        return max(bits) if 2 * sum(map(bool, bits)) > len(bits) else 0
 
     @property
     def zeros(self) -> float:
         """The share of weights that were set to zero; 0 if most matrices have none."""
         shares = [change.zeros for change in self.changed]
-        return float(np.mean(shares)) if self._most(lambda one: one.zeros) else 0.0
+        return float(np.mean(shares)) if 2 * sum(map(bool, shares)) > len(shares) else 0.0
 
     @property
     def rank(self) -> int | None:
@@ -103,14 +104,14 @@ class Derivation:
     @property
     def means(self) -> tuple[Means, ...]:
         """The changes of the weights, in the order in which they are named."""
-        return tuple(means for means, _ in self._told())
+        return tuple(means for means, _ in self._steps())
 
     @property
     def words(self) -> str:
         """The changes of the weights, as a phrase."""
-        return ", ".join(words for _, words in self._told())
+        return ", ".join(words for _, words in self._steps())
 
-    def _told(self) -> Iterator[tuple[Means, str]]:
+    def _steps(self) -> Iterator[tuple[Means, str]]:
         if self.reordered or self.rescaled:
             done = {"reordered": self.reordered, "rescaled": self.rescaled}
             how = " and ".join(word for word, is_so in done.items() if is_so)
@@ -185,10 +186,6 @@ class Derivation:
     @property
     def _some(self) -> str:
         return f"{len(self.changed)} of {len(self.changes)} matrices"
-
-    def _most(self, has: object) -> bool:
-        changed = self.changed
-        return 2 * sum(map(bool, map(has, changed))) > len(changed)  # type: ignore[call-overload]
 
 
 def _equal(shares: Sequence[EqualShare]) -> float:

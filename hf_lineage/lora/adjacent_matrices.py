@@ -69,14 +69,13 @@ class Block:
     @property
     def centred(self) -> Array:
         """(g, n, q): the rows, each column's mean in a group removed."""
-        centred: Array = self.written - self.written.mean(axis=1, keepdims=True)
-        return centred
+        return np.asarray(self.written - self.written.mean(axis=1, keepdims=True))
 
     @property
     def energies(self) -> Vector:
         """(n,): how much is added to each row, in all groups together, over their mean."""
-        energies: Vector = np.square(self.written, dtype=np.float64).sum(axis=(0, 2))
-        return energies / (energies.mean() or 1.0)
+        energies = np.square(self.written, dtype=np.float64).sum(axis=(0, 2))
+        return np.asarray(energies / (energies.mean() or 1.0))
 
     @property
     def directions(self) -> float:
@@ -98,15 +97,13 @@ def product_rows(second: Array, first: Array) -> Array:
     kept = np.argsort(squares)[::-1][:most]
     kept = kept[squares[kept] > squares.max(initial=0.0) * NEGLIGIBLE]
     largest = squares.max(initial=0.0) ** 0.25
-    product: Array = (rows @ (vectors[:, kept] / squares[kept] ** 0.25) / (largest or 1.0)).astype(np.float32)
-    return product
+    return np.asarray(rows @ (vectors[:, kept] / squares[kept] ** 0.25) / (largest or 1.0), np.float32)
 
 
 def _root(gram: Vector) -> Vector:
     """Return matrices R with R Rᵀ the Gram matrices (..., r, r)."""
     values, vectors = np.linalg.eigh(gram)
-    root: Vector = vectors * np.sqrt(np.clip(values, 0.0, None))[..., None, :]
-    return root
+    return np.asarray(vectors * np.sqrt(np.clip(values, 0.0, None))[..., None, :])
 
 
 def compressed(parts: Iterable[tuple[Array, float]], purpose: str) -> Array:

@@ -53,7 +53,14 @@ def open_lora_file(repo: RepoRef, file: str) -> Mapping[str, Lora]:
     checkpoint = _with_numbers(open_file(repo, file))
     where = f"{repo}: {printable(file, 200)}"
     held = _models(checkpoint, where)
-    loras = {folder: _lora(checkpoint, one, where) for folder, one in held.items() if one.pairs}
+    loras = {}
+    for folder, one in held.items():
+        modules = {module: fit_factors(where, checkpoint, pair) for module, pair in one.pairs.items()}
+        for module in one.alphas.keys() & modules:
+            modules[module] = replace(modules[module], scale=1 / modules[module].rank, alpha=one.alphas[module])
+        if modules:
+            kind = "DoRA" if one.magnitudes else "LoRA"
+            loras[folder] = Lora(checkpoint, modules, kind, beside=one.beside, flattened=one.flattened)
     refuse_many(repo, [module for lora in loras.values() for module in lora.modules])
     if loras:
         return loras
@@ -108,14 +115,3 @@ def _module(name: str) -> str:
     """Return the name that diffusers gives a module today."""
     plain = PROCESSOR.sub(r".\1", name)
     return f"{plain}.0" if plain != name and plain.endswith(OUTPUT) else plain
-
-
-def _lora(checkpoint: Checkpoint, held: _Model, where: str) -> Lora:
-    modules = {module: fit_factors(where, checkpoint, pair) for module, pair in held.pairs.items()}
-    scaled = {
-        module: replace(modules[module], scale=1 / modules[module].rank, alpha=alpha)
-        for module, alpha in held.alphas.items()
-        if module in modules
-    }
-    kind = "DoRA" if held.magnitudes else "LoRA"
-    return Lora(checkpoint, {**modules, **scaled}, kind, beside=held.beside, flattened=held.flattened)
