@@ -214,7 +214,7 @@ def _readable(parts: Sequence[RepoRef], options: Options) -> Iterator[OpenedMode
 def _of_adapter(source: RepoRef, adapters: Adapters, catalogue: Catalogue, options: Options, top: int) -> Identified:
     """Return what is identified of a repository of adapters."""
     from hf_lineage.cli.identified import BASES_FORMATS
-    from hf_lineage.index.adapter_bases import identify_adapters
+    from hf_lineage.index.identify import identify_adapters
     from hf_lineage.report.command import against as command_against
 
     results = identify_adapters(source, adapters, catalogue, options, top)

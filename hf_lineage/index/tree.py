@@ -234,7 +234,7 @@ def _besides(tests: PairTests, declared: Sequence[Declared], edges: Sequence[Edg
         child = tests.members[one.child].name
         base = one.claim.base if one.base is None else tests.members[one.base].name
         verdict = None if one.base is None else tests.verdict(one.base, one.child)
-        if (base, child) in drawn or (verdict is not None and verdict.code in FAMILY):
-            continue
-        mark = Mark.CONTRADICTED if verdict is not None and verdict.code is Code.UNRELATED else Mark.DECLARED
-        yield Edge(base, child, mark, relation=one.claim.relation or "")
+        code = verdict.code if verdict else None
+        if (base, child) not in drawn and code not in FAMILY:
+            mark = Mark.CONTRADICTED if code is Code.UNRELATED else Mark.DECLARED
+            yield Edge(base, child, mark, relation=one.claim.relation or "")
