@@ -63,7 +63,7 @@ def test_no_progress_is_shown_meanwhile(monkeypatch):
     seen = []
 
     def watched(*_, **__):
-        seen.append((are_progress_bars_disabled(), progress("Reading")([1])))
+        seen.append((are_progress_bars_disabled(), progress("Reading", [1])))
         raise KeyboardInterrupt
 
     monkeypatch.setattr("hf_lineage.index.build.every", watched)
