@@ -292,7 +292,7 @@ def tree(
 ) -> int:
     """Draw the family tree of MODELs: which come from which, by exact tests and the differences of their weights."""
     from hf_lineage.cli.single import FORMATS as WRITERS
-    from hf_lineage.index.build import every, gather, indexed, together
+    from hf_lineage.index.build import every, gather, indexed
     from hf_lineage.index.store import opened
     from hf_lineage.index.tree import criteria as tree_criteria
     from hf_lineage.index.tree import grow
@@ -301,14 +301,13 @@ def tree(
     everything = every(models, authors)
     if not everything and index is None:
         raise click.UsageError("name a MODEL, an account with --author, or an index with --index")
-    gathered = gather(everything, options, partial(progress, "Reading"))
-    if index is not None:
-        catalogue = opened(index)
-        gathered = together(gathered, indexed(catalogue, options.paths[0]))
-        remark(catalogue.notes)
-    for problem in gathered.problems:
-        click.echo(printable(problem), err=True)
     path = options.paths[0]
-    drawn = grow(gathered.members, path, tree_criteria(path), gathered.seen, gathered.blend)
-    write(WRITERS[form](drawn), output)
-    return ERROR if gathered.problems else 0
+    members, problems = gather(everything, options, partial(progress, "Reading"))
+    if index is not None:
+        catalogue, known = opened(index), {member.name for member in members}
+        members += [member for member in indexed(catalogue, path) if member.name not in known]
+        remark(catalogue.notes)
+    for problem in problems:
+        click.echo(printable(problem), err=True)
+    write(WRITERS[form](grow(members, path, tree_criteria(path))), output)
+    return ERROR if problems else 0

@@ -12,13 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hf_lineage.checking.merge import read_beside
-from hf_lineage.checking.relation import derived
 from hf_lineage.claims.sources import read_claims
 from hf_lineage.errors import LineageError, OptionError, format_error, printable
-from hf_lineage.evidence.blend import Blend, blend_of
-from hf_lineage.evidence.relation import Derivation
-from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.files.atomic import remove_file
 from hf_lineage.files.paths import is_folder, typed
 from hf_lineage.hub.commits import published
@@ -30,10 +25,9 @@ from hf_lineage.index.store import Catalogue
 from hf_lineage.signature.values import Signature
 from hf_lineage.source.contents import only
 from hf_lineage.source.locate import is_path, located
-from hf_lineage.source.model import OpenedModel, open_model
+from hf_lineage.source.model import open_model
 from hf_lineage.source.options import Options
 from hf_lineage.source.parts import parts_beside
-from hf_lineage.source.rows import weights_of
 
 LARGEST_LIST = 2**28
 """Characters of a list of models."""
@@ -166,36 +160,10 @@ def _is_meant(model: str, entry: Entry) -> bool:
     return is_named and (not at or (len(commit) >= SHORTEST and entry.commit.startswith(commit)))
 
 
-@dataclass(frozen=True)
-class Gathered:
-    """Models of a tree, and why others are none of it."""
-
-    members: tuple[Member, ...]
-    opened: tuple[OpenedModel | None, ...]
-    """Each of these models, opened; None where its weights cannot be read."""
-    problems: tuple[str, ...] = ()
-
-    def seen(self, base: int, candidate: int, verdict: Verdict) -> Derivation | None:
-        """Return how one model was made from another that it is related to; None where that cannot be measured."""
-        one, other = self.opened[base], self.opened[candidate]
-        return derived(one, other, verdict, 0) if one is not None and other is not None else None
-
-    def blend(self, model: int, parents: Sequence[int]) -> Blend | None:
-        """Return a model as a combination of several others; None where the weights of one cannot be read."""
-        options = Options(seed=0)
-        with contextlib.suppress(LineageError):
-            opened = [one for at in (model, *parents) if (one := weights_of(self.opened[at], options))]
-            if len(opened) > len(parents):
-                return blend_of(read_beside(opened[0], opened[1:], (), options), len(parents), opened[0].layers)
-        return None
-
-
-def gather(models: Sequence[str], options: Options, progress: Progress = iter) -> Gathered:
-    """Return the signatures and the claims of some models; what cannot be read is told, and the others are kept."""
-    members: dict[str, tuple[Member, OpenedModel | None]] = {}
-    problems = []
+def gather(models: Sequence[str], options: Options, progress: Progress = iter) -> tuple[list[Member], list[str]]:
+    """Return some models with their claims, and why others of them cannot be read."""
+    members, problems = dict[str, Member](), list[str]()
     for model in progress(models):
-        opened = None
         try:
             source = located(model, options)
             if isinstance(source, Signature):
@@ -204,29 +172,19 @@ def gather(models: Sequence[str], options: Options, progress: Progress = iter) -
                 opened = open_model(only(source), options)
                 claims = read_claims(replace(source, subfolder="")).claims
                 folder = "" if source.remote else str(source.folder.resolve())
-                member = Member(source.name, opened.signature(), claims, folder)
+                member = Member(source.name, opened.signature(), claims, folder, opened)
         except LineageError as error:
             problems.append(f"{model}: {error}")
             continue
-        members.setdefault(member.folder or member.name, (member, opened))
-    readable = members.values()
-    return Gathered(tuple(one for one, _ in readable), tuple(opened for _, opened in readable), tuple(problems))
+        members.setdefault(member.folder or member.name, member)
+    return list(members.values()), problems
 
 
-def indexed(catalogue: Catalogue, path: str) -> Gathered:
+def indexed(catalogue: Catalogue, path: str) -> list[Member]:
     """Return the models of an index along one path; it holds signatures, and nothing that they declare.
 
     Those whose signatures cannot be read are passed over.
     """
     entries = {entry.model: entry for entry in sorted(catalogue.entries()) if entry.path == path}
     read = ((name, catalogue.tested(entry)) for name, entry in entries.items())
-    members = tuple(Member(name, signature) for name, signature in read if signature is not None)
-    return Gathered(members, (None,) * len(members))
-
-
-def together(named: Gathered, others: Gathered) -> Gathered:
-    """Return the models of both; of one that is in both, the first."""
-    known = {member.name for member in named.members}
-    new = [pair for pair in zip(others.members, others.opened, strict=True) if pair[0].name not in known]
-    members, opened = (*named.members, *(one for one, _ in new)), (*named.opened, *(one for _, one in new))
-    return Gathered(members, opened, (*named.problems, *others.problems))
+    return [Member(name, signature) for name, signature in read if signature is not None]

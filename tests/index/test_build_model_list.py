@@ -5,26 +5,28 @@ from pathlib import Path
 
 from hf_lineage import Options
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluate import evaluate
 from hf_lineage.evidence.relation import Means
-from hf_lineage.index.build import gather, together
+from hf_lineage.index.build import gather
+from hf_lineage.index.relatives import PairTests
 from hf_lineage.index.tree import Mark, grow
 from tests.blends import BASE, B, blended
 from tests.models import EXAMPLES, WEIGHTS, card, fine_tuned, tiny_llama
 
 HUB = Options(local_hub=EXAMPLES, paths=("mlp",))
-MODELS = ("acme/llama-base", "heron/llama-int8-rounded", "acme/none", "acme/llama-base")
+
+
+def gathered(*models, options=HUB):
+    members, problems = gather(models, options)
+    return PairTests(members, "mlp", Criteria(permutations=99)), problems
 
 
 def test_models_are_read_once_each_and_an_error_is_told():
-    gathered = gather(MODELS, HUB)
-    assert [member.name for member in gathered.members] == ["acme/llama-base", "heron/llama-int8-rounded"]
-    assert [claim.base for claim in gathered.members[1].claims] == ["acme/llama-base"]
-    assert gathered.problems[0].startswith("acme/none: ")
-    base, rounded = (member.signature for member in gathered.members)
-    verdict = evaluate(base, rounded, Criteria(permutations=99))
-    assert Means.QUANTIZED in gathered.seen(0, 1, verdict).means
-    assert Means.QUANTIZED not in gathered.seen(1, 0, verdict).means
+    tests, problems = gathered("acme/llama-base", "heron/llama-int8-rounded", "acme/none", "acme/llama-base")
+    assert [member.name for member in tests.members] == ["acme/llama-base", "heron/llama-int8-rounded"]
+    assert [claim.base for claim in tests.members[1].claims] == ["acme/llama-base"]
+    assert problems[0].startswith("acme/none: ")
+    assert Means.QUANTIZED in tests.derivation(0, 1).means
+    assert Means.QUANTIZED not in tests.derivation(1, 0).means
 
 
 def test_a_folder_by_two_names_is_one_model_and_the_base_of_who_declares_it(tmp_path, monkeypatch):
@@ -33,8 +35,8 @@ def test_a_folder_by_two_names_is_one_model_and_the_base_of_who_declares_it(tmp_
     for number, declared in enumerate(("base", "./base", "org/base")):
         card(fine_tuned(base, Path(f"child-{number}"), seed=number), declared, "finetune")
     models = ("./base", "./base/", str(tmp_path / "base"), "./child-0", "./child-1", "./child-2")
-    gathered = gather(models, Options(paths=("mlp",)))
-    tree = grow(gathered.members, "mlp", Criteria(permutations=99))
+    tests, _ = gathered(*models, options=Options(paths=("mlp",)))
+    tree = grow([replace(member, opened=None) for member in tests.members], "mlp", tests.criteria)
     assert tree.models == ("./base", "./child-0", "./child-1", "./child-2")
     assert {(edge.parent, edge.child, edge.mark) for edge in tree.edges} == {
         ("./base", "./child-0", Mark.VERIFIED),
@@ -46,8 +48,8 @@ def test_a_folder_by_two_names_is_one_model_and_the_base_of_who_declares_it(tmp_
 
 def test_the_weights_of_a_blend_tell_its_parents_until_they_are_gone(tmp_path):
     folder = blended(tmp_path / "rio", {BASE: 0.43, B: 0.57})
-    gathered = gather([str(folder), BASE, B], HUB)
-    assert [round(share.value, 2) for share in gathered.blend(0, (1, 2)).shares.parents] == [0.43, 0.57]
+    tests, _ = gathered(str(folder), BASE, B)
+    assert [round(share.value, 2) for share in tests.blend(0, (1, 2)).shares.parents] == [0.43, 0.57]
     (folder / WEIGHTS).unlink()
-    assert gathered.blend(0, (1, 2)) is None
-    assert together(gather([], HUB), replace(gathered, opened=(None,) * 3)).blend(0, (1, 2)) is None
+    assert tests.blend(0, (1, 2)) is None
+    assert replace(tests, members=[replace(one, opened=None) for one in tests.members]).blend(0, (1, 2)) is None
