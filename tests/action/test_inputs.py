@@ -13,7 +13,7 @@ from hf_lineage import __version__
 from hf_lineage.action import arguments
 from hf_lineage.cli.action_inputs import read_inputs
 from hf_lineage.errors import OptionError
-from tests.action.events import FORK, REPOSITORY, commit, git, request, started
+from tests.action.conftest import FORK, REPOSITORY, commit, git, request, started
 from tests.github import action as action_yml
 
 OURS, THEIRS = "fail-on: undecided\n", "fail-on: never\n"

@@ -9,9 +9,11 @@ import sys
 
 import pytest
 
+from hf_lineage import Options, check, extract
 from hf_lineage.hub import commits
 from hf_lineage.index.store import Catalogue
 from tests import gguf_models
+from tests.blends import BASE, A, B, blended
 from tests.invoking import lineage
 from tests.models import EXAMPLES
 
@@ -253,3 +255,42 @@ def test_of_an_adapter_the_command_is_told_that_judges_it():
     (judging,) = re.findall(r"`hf-lineage ([^`]+)`", shown.err)
     assert (shown.code, "merge" in shown.err) == (2, False)
     assert lineage(*shlex.split(judging)).rows[0][0] == "acme/llama-base"
+
+
+RIO = "wren/rio"
+SENTENCE = (
+    f"{B} shows as an undeclared parent: 57% (± 0.1) of {B} and 43% (± 0.1) of {BASE} explain 99.9% of the model; "
+    f"nothing was trained after the blend; the model names {BASE} alone"
+)
+
+
+@pytest.fixture(scope="module")
+def blend_hub(tmp_path_factory):
+    """A local blend_hub of the blend and its relatives, with an index of these beside it."""
+    folder = tmp_path_factory.mktemp("blend_hub")
+    catalogue = Catalogue(folder / "index")
+    for name in (BASE, A, B):
+        shutil.copytree(EXAMPLES / name, folder / name)
+        catalogue.add(extract(name, Options(local_hub=folder)))
+    blended(folder / RIO, {BASE: 0.43, B: 0.57})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected_blend(blend_hub):
+    """What Python says of the two parents."""
+    return check(RIO, (BASE, B), Options(local_hub=blend_hub, seed=0)).to_dict()["blend"]
+
+
+def asked_of_blend(blend_hub, *arguments, code=3, command="check"):
+    shown = lineage(command, RIO, "--local-blend_hub", blend_hub, *arguments)
+    assert shown.code == code
+    return shown
+
+
+@pytest.mark.long
+def test_the_command_says_them_by_an_index_and_by_bases_that_are_named(blend_hub, expected_blend):
+    for how in (("--index", blend_hub / "index"), ("--base", BASE, "--base", B)):
+        assert json.loads(asked_of_blend(blend_hub, *how, "--format", "json").out)["blend"] == expected_blend
+        assert SENTENCE in asked_of_blend(blend_hub, *how).sentences
+    assert [round(one["share"], 3) for one in expected_blend["parents"]] == [0.43, 0.57]
