@@ -108,9 +108,6 @@ def _loaded(name: str) -> click.Command:
     command.context_settings.update(HELP)
     if not isinstance(command, click.Group):
         return QUIET(DEBUG(command))
-    from hf_lineage.cli.index import build
-
-    command.add_command(build)
     for inner in command.commands.values():
         QUIET(DEBUG(inner))
     return DEBUG(command)

@@ -253,7 +253,7 @@ WORK = (
 )
 
 
-@click.command(epilog=BUILDING)
+@index.command(epilog=BUILDING)
 @with_options(*WORK, FOLDER, *settings(*OF_SIGNATURES, paths=FIRST))
 def build(models: TextIO, engine: str, workers: int, rate: float | None, folder: Path | None, **values: Any) -> int:
     """Put the models of a list into the index, many at a time."""
