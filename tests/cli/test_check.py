@@ -231,36 +231,28 @@ def files(folder):
     return sorted(file.name for file in folder.iterdir())
 
 
-class TestExtract:
-    def test_the_file_is_called_after_the_model_and_its_name_is_printed(self, hub, here):
-        found = lineage("extract", KNOWN, "--local-hub", hub)
-        assert (found.code, found.out, found.err) == (0, "base.lineage.safetensors\n", "")
-        assert files(here) == ["base.lineage.safetensors"]
-        assert load_signature(here / "base.lineage.safetensors").model == KNOWN
-
-    def test_a_folder_gives_it_its_own_name_wherever_one_stands(self, hub, here, monkeypatch):
-        monkeypatch.chdir(hub / KNOWN)
-        assert lineage("extract", ".").out == "base.lineage.safetensors\n"
-
-    def test_a_failure_leaves_no_file(self, hub, here):
-        assert "each once, not nose" in lineage("extract", KNOWN, "--local-hub", hub, "--paths", "nose").error
-        assert "no/model" in lineage("extract", "no/model", "--local-hub", hub).error
-        assert files(here) == []
+def test_a_signature_is_called_after_the_model_and_holds_no_weights_to_look_at(hub, here):
+    found = lineage("extract", KNOWN, "--local-hub", hub)
+    assert (found.code, found.out, found.err) == (0, "base.lineage.safetensors\n", "")
+    assert files(here) == ["base.lineage.safetensors"]
+    assert load_signature(here / "base.lineage.safetensors").model == KNOWN
+    assert "is a signature and holds no weights" in lineage("inspect", "./base.lineage.safetensors").error
 
 
-class TestInspect:
-    def test_text_and_json_are_about_the_same_model(self, hub, tmp_path):
-        text = lineage("inspect", KNOWN, "--local-hub", hub)
-        assert text.out.startswith(f"{KNOWN}: LlamaForCausalLM, factorization llama, 2 layers, width 32, 4 heads")
-        lineage("inspect", KNOWN, "--local-hub", hub, "--format", "json", "-o", tmp_path / "x.json")
-        found = json.loads((tmp_path / "x.json").read_text())
-        assert (found["model"], found["layers"], found["width"]) == (KNOWN, 2, 32)
-
-    def test_a_signature_has_no_weights_to_look_at(self, hub, here):
-        lineage("extract", KNOWN, "--local-hub", hub)
-        assert "is a signature and holds no weights" in lineage("inspect", "./base.lineage.safetensors").error
+def test_a_folder_gives_its_signature_its_own_name_wherever_one_stands(hub, monkeypatch):
+    monkeypatch.chdir(hub / KNOWN)
+    assert lineage("extract", ".").out == "base.lineage.safetensors\n"
 
 
-def test_a_card_goes_to_one_place():
-    refused = lineage("annotate", "no/such-model", "--write", "--pull-request")
-    assert "give --write or --pull-request, not both" in refused.error
+def test_a_signature_that_cannot_be_made_leaves_no_file(hub, here):
+    assert "each once, not nose" in lineage("extract", KNOWN, "--local-hub", hub, "--paths", "nose").error
+    assert "no/model" in lineage("extract", "no/model", "--local-hub", hub).error
+    assert files(here) == []
+
+
+def test_an_inspection_as_text_and_as_json_is_about_the_same_model(hub, tmp_path):
+    text = lineage("inspect", KNOWN, "--local-hub", hub)
+    assert text.out.startswith(f"{KNOWN}: LlamaForCausalLM, factorization llama, 2 layers, width 32, 4 heads")
+    lineage("inspect", KNOWN, "--local-hub", hub, "--format", "json", "-o", tmp_path / "x.json")
+    found = json.loads((tmp_path / "x.json").read_text())
+    assert (found["model"], found["layers"], found["width"]) == (KNOWN, 2, 32)
