@@ -53,27 +53,26 @@ def _outputs(context: click.Context, option: click.Parameter, wanted: tuple[str,
 
     One file may take what is printed otherwise, where a report is printed.
     """
-    pairs = tuple((form, Path(file)) for form, file in map(_split, wanted))
-    for _, file in pairs:
-        writable(context, option, file)
-    bare, formats = [file for form, file in pairs if not form], ", ".join(names())
+    pairs, formats = list[tuple[str, Path]](), ", ".join(names())
+    for text in wanted:
+        form, equals, file = text.partition("=")
+        if not equals or has_separator(form):
+            form, file = "", text
+        elif form not in FORMATS or not file:
+            raise click.BadParameter(f"{text!r} is not FORMAT=FILE; the formats are {formats}; or write ./{text}")
+        pairs.append((form, Path(file)))
+    for _, path in pairs:
+        writable(context, option, path)
+    bare = [path for form, path in pairs if not form]
     if bare and option.metavar == ALWAYS:
         raise click.BadParameter(f"{str(bare[0])!r} is not FORMAT=FILE; the formats are {formats}")
     if bare[1:]:
         raise click.BadParameter(f"one file takes the report; write FORMAT=FILE, with one of {formats}")
-    return pairs
+    return tuple(pairs)
 
 
-def _split(text: str) -> tuple[str, str]:
-    form, equals, file = text.partition("=")
-    if not equals or has_separator(form):
-        return "", text
-    if form not in FORMATS or not file:
-        formats = ", ".join(names())
-        raise click.BadParameter(f"{text!r} is not FORMAT=FILE; the formats are {formats}; or write ./{text}")
-    return form, file
-
-
+SEVERAL = ("text", "json")
+"""Formats of reports on several models: a table, and a line of JSON for each."""
 ALWAYS = "FORMAT=FILE"
 """Metavar of the option where the format is always named."""
 
@@ -131,12 +130,6 @@ class Delivery:
         """The files that are written besides, each with its format."""
         return tuple(pair for pair in self.outputs if pair[0])
 
-    @property
-    def only_one(self) -> str:
-        """The first option that is about one model; empty if none was given."""
-        given = {"--explain": self.explain, "-o": self.reports}
-        return next((name for name, value in given.items() if value), "")
-
     def deliver(self, report: Report) -> int:
         """Write the report everywhere and return its exit code, or what a policy makes of it."""
         write_reports(report, self.reports)
@@ -150,10 +143,9 @@ class Delivery:
         """
         from hf_lineage.evidence.verdict import SEVERITY, ExitCode
 
-        if self.only_one or self.form not in ("text", "json"):
-            raise OptionError(
-                f"{self.only_one or f'--format {self.form}'} is about one model; check each model by itself"
-            )
+        given = {"--explain": self.explain, "-o": self.reports, f"--format {self.form}": self.form not in SEVERAL}
+        if single := next((name for name, value in given.items() if value), ""):
+            raise OptionError(f"{single} is about one model; check each model by itself")
         codes, lines, rows, remarks = [ExitCode.VERIFIED], list[str](), list[tuple[str, ...]](), list[str]()
         for name, outcome in _each(models, check):
             codes.append(ExitCode(exit_code_of(outcome)) if isinstance(outcome, Exception) else outcome.status)
