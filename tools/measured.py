@@ -9,8 +9,6 @@ from typing import Any
 
 from benchmarks.paper.experiment import Results, differs, file_name
 from benchmarks.paper.items import ours_rivals
-from hf_lineage.report import text
-from benchmarks.paper.parts.results import Results, differs, file_name
 from hf_lineage.report import markdown
 from tools.tables import table
 

@@ -5,7 +5,6 @@ import os
 from dataclasses import replace
 
 import pytest
-from hf_lineage.files.folder_cache import FolderCache
 
 from hf_lineage.checkpoint.gguf.files import GgufHeader, Head
 from hf_lineage.claims import names as names_module

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from hf_lineage.architecture.registry import registry_table
-from hf_lineage.architecture.tables import registry_table
-from hf_lineage.checkpoint.formats.awq import AUTO_ROUND, AWQ
 from hf_lineage.checkpoint.formats.bitsandbytes import EIGHT_BITS, FOUR_BITS
 from hf_lineage.checkpoint.formats.compressed_tensors import COMPRESSED
 from hf_lineage.checkpoint.formats.fp8 import FP8, GPT_OSS
