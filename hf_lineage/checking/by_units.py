@@ -126,12 +126,12 @@ class ModelPair:
         sizes = _sizes(base, options)
         return (base, candidate) if sizes and sizes == _sizes(candidate, options) else ()
 
-    def sample(self, layers: Collection[int], all_units: bool = False) -> tuple[Signature, Signature]:
-        """Return the signatures of a sample of these layers, of some or all of their units.
+    def sample(self, layers: Collection[int], all_units: bool = False, look: int = 0) -> tuple[Signature, Signature]:
+        """Return the signatures of a sample of these layers, of some or all of their units; each look draws anew.
 
         Raise LineageError if they cannot be read.
         """
-        sample = Sample(self.options.seed or 0, all_units=all_units)
+        sample = Sample(self.options.seed or 0, all_units, look)
         base, candidate = (model.reading.sampled(self.options.paths, layers, sample) for model in self.sampled)
         return base, candidate
 
