@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hf_lineage.architecture.config_checks import as_listed, classes_of_type
+from hf_lineage.architecture.config_checks import as_listed, known_type
 from hf_lineage.architecture.likeness import Within
 from hf_lineage.architecture.registry import listing, lookup, registry_table
 from hf_lineage.architecture.schema import as_names, prefixes
@@ -62,7 +62,7 @@ def inside(repo: RepoRef, config: Mapping[str, Any], part: Part) -> Described:
     """Return a part of a model as a model of its own class: that of the type in its settings, else the usual one."""
     within = Within(part.prefixes, part.settings)
     settings = within.config(config)
-    of_type = classes_of_type(settings.get("model_type"))
+    of_type = known_type(settings.get("model_type")).classes
     kinds = [name for name in of_type if not parts_of_class({"architectures": [name]})]
     name = (
         part.usual
