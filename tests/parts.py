@@ -19,8 +19,8 @@ from hf_lineage.architecture.registry import factorizations
 from hf_lineage.architecture.schema import prefixes as prefixes_of
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.repo import RepoRef, resolve
+from hf_lineage.source.config import Part, inside
 from hf_lineage.source.headers import bound
-from hf_lineage.source.parts import Part, inside
 from tests.conformance.forms import variants
 from tests.conformance.models import known_classes, tiny_model, transformers
 from tests.models import WEIGHTS

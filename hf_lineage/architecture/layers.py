@@ -16,6 +16,8 @@ from hf_lineage.errors import CheckpointError
 Shape = tuple[int, ...]
 KERNEL = 4
 """Dimensions of a convolution's weights, (out, in, height, width); its taps are summed."""
+STACKED = 3
+"""Dimensions of a stack of matrices, one for each expert."""
 BIASES = ("bias", "beta")
 """Last parts of the names of vectors that are added to the output of a matrix or of a norm."""
 _NUMBER = r"(\d{1,6})"

@@ -10,7 +10,7 @@ from hf_lineage.architecture.likeness import OWN_CODE, Within, find_likes, fitti
 from hf_lineage.architecture.registry import factorizations, listing, registry_table
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub.repo import resolve
-from hf_lineage.source.parts import PARTS, Parts
+from hf_lineage.source.config import PARTS, Parts
 from tests.conformance.models import tiny_model
 from tests.invoking import lineage
 from tests.models import edit_json, fine_tuned, open_checkpoint, spoil, tiny_llama

@@ -6,15 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from hf_lineage.checkpoint.gguf.files import Head
-from hf_lineage.checkpoint.gguf.header import GgufHeader
+from hf_lineage.checkpoint.gguf.files import GgufHeader, Head
 from hf_lineage.claims import names as names_module
 from hf_lineage.claims import sources as sources_module
 from hf_lineage.claims.names import Name
 from hf_lineage.claims.sources import Claim, Claims, ClaimSource, read_claims
 from hf_lineage.errors import CheckpointError
-from hf_lineage.files.folder_cache import FolderCache
-from hf_lineage.hub.repo import RepoRef
+from hf_lineage.hub.repo import FolderCache, RepoRef
 from tests.invoking import check
 from tests.models import WEIGHTS, spoil, tiny_llama
 from tests.models import card as write_card
