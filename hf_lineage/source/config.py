@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hf_lineage.architecture.config_checks import QUANTIZED, as_listed, classes_of_type
+from hf_lineage.architecture.config_checks import QUANTIZED, as_listed, known_type
 from hf_lineage.architecture.registry import LISTED, Choice, choose, listing, lookup, registry_table
 from hf_lineage.architecture.schema import Factorization, as_names, prefixes
 from hf_lineage.checkpoint.foreign import foreign_model
@@ -206,9 +206,11 @@ def parts_of_class(config: Mapping[str, Any]) -> Mapping[str, Part]:
 
 def inside(repo: RepoRef, config: Mapping[str, Any], part: Part) -> Described:
     """Return a part of a model as a model of its own class: that of the type in its settings, else the usual one."""
+    from hf_lineage.architecture.likeness import Within
+
     within = Within(part.prefixes, part.settings)
     settings = within.config(config)
-    of_type = classes_of_type(settings.get("model_type"))
+    of_type = known_type(settings.get("model_type")).classes
     kinds = [name for name in of_type if not parts_of_class({"architectures": [name]})]
     name = (
         part.usual
