@@ -93,13 +93,14 @@ def _open(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
                 constants[own] = _place(repo, file, graph.tensors[part]), graph.tensors[part]
     outside = {place for place, tensor in constants.values() if tensor.file}
     opened = ranged(repo, sorted(outside))
-    places = {file: (repo.located(file), stamp) for file, _, _, stamp in graphs.values()}
+    places = {}
     for name, path in opened.paths(repo, outside).items():
         try:
             with open_regular(path) as stream:
                 places[name] = path, Stamp.take(stream)
         except OSError as error:
             raise unreadable_file(repo, name, error) from None
+    places |= {file: (repo.located(file), stamp) for file, _, _, stamp in graphs.values()}
     stored = {}
     for own, (file, tensor) in constants.items():
         path, stamp = places[file]
@@ -274,8 +275,8 @@ class Onnx(ForeignForm):
         """Return the names of the files that are read, and of those beside each that hold its numbers."""
         names: list[str] = []
         for file, graph, *_ in self.graphs().values():
-            places = {_place(self.repo, file, tensor) for tensor in graph.tensors.values()}
-            names += (file, *sorted(places - {file}))
+            beside = {_place(self.repo, file, tensor) for tensor in graph.tensors.values() if tensor.file}
+            names += (file, *sorted(beside))
         return names
 
 
