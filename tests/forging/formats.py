@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hf_lineage.checkpoint.gguf.form import _table
 from tests import gguf_models
-from tests.published.storage import STEPS, apart
+from tests.published.steps import STEPS, apart
 
 
 class Format(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from hf_lineage.architecture import schema, tables
+from hf_lineage.architecture import registry, schema
 from hf_lineage.architecture.layers import named_tensors
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.checkpoint.foreign_form import ForeignForm
@@ -49,7 +49,7 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     architectures: dict[str, _Architecture]
 
 
-_table = functools.partial(tables.registry_table, FILE, _Table)
+_table = functools.partial(registry.registry_table, FILE, _Table)
 
 
 def config_of(metadata: Mapping[str, Any]) -> dict[str, Any]:

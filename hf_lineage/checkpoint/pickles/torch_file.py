@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hf_lineage.architecture.tables import registry_table
+from hf_lineage.architecture.registry import registry_table
 from hf_lineage.checkpoint.pickles.values import Call, DamagedError, Name, Persistent, UnknownError, read
 from hf_lineage.checkpoint.stored import LFS_POINTER, StoredTensor
 from hf_lineage.checkpoint.tensor import DTYPES

@@ -320,6 +320,6 @@ def test_an_architecture_that_the_installed_package_does_not_know_says_what_to_d
 def test_a_table_that_breaks_the_schema_is_refused(content, tmp_path, monkeypatch):
     (tmp_path / "gguf").mkdir()
     (tmp_path / "gguf/architectures.yaml").write_text(json.dumps(content))
-    monkeypatch.setattr("hf_lineage.architecture.tables.registry_root", lambda: tmp_path)
+    monkeypatch.setattr("hf_lineage.architecture.registry.registry_root", lambda: tmp_path)
     with pytest.raises(RegistryError, match=r"gguf/architectures.yaml: .*registry/README.md documents the schema"):
         _table()
