@@ -68,7 +68,7 @@ def experts(module: Module, _: Settings) -> TensorInfo:
     shape = module.shape("_blocks", BYTES)
     if len(shape) != 4 or 0 in shape or 2 * shape[-1] != MX:
         raise CheckpointError(f"{module.start}_blocks has shape {shape}, which does not fit experts in blocks of {MX}")
-    number, out, blocks, _ = shape
+    number, out, blocks = shape[:3]
     module.shape("_scales", POWERS, (number, out, blocks))
     decode = functools.partial(_decode_experts, f"{module.start}_scales")
     codes = float_codes("MXFP4", decode, "", (MX, 1), "U8")
