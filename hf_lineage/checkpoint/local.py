@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.architecture.layers import STACKED
 from hf_lineage.checkpoint.stored import Memory, StoredRows, StoredTensor, unreadable
 from hf_lineage.checkpoint.tensor import ByRows, TensorInfo, as_stored
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
@@ -110,6 +111,12 @@ class Checkpoint:
         """Return a matrix whose rows can be read, on the Hub after `wait`; None where it is decoded, or no matrix."""
         parts = self.row_parts(name) if self.tensors[name].decode is as_stored else ()
         return StoredRows(name, parts[0]) if parts else None
+
+    def experts(self, name: str) -> StoredRows | None:
+        """Return a stack of matrices of which single ones can be read, as `rows` does; None for any other tensor."""
+        tensor = self.tensors[name]
+        stack = tensor.decode is as_stored and not tensor.refusal and len(tensor.shape) == STACKED and tensor.numbers
+        return StoredRows(name, self.stored[tensor.parts[0]]) if stack else None
 
     def row_parts(self, name: str) -> tuple[StoredTensor, ...]:
         """Return the parts of a matrix of which `read_pieces` can read some rows alone; none for any other."""

@@ -15,7 +15,7 @@ import numpy as np
 import safetensors
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.tables import find_known
+from hf_lineage.architecture.registry import find_known
 from hf_lineage.checkpoint.tensor import DTYPES, without_smallest
 from hf_lineage.errors import CheckpointError, remedy
 from hf_lineage.files.safetensors import LARGEST_HEADER, HeaderLengthError, Stamp, opened_header, prefetch, read_into
@@ -110,16 +110,15 @@ def unreadable(name: str, error: OSError) -> CheckpointError:
 
 @dataclass(frozen=True)
 class StoredRows:
-    """A matrix as stored, whose rows are read from its file each time they are asked for; it takes no memory."""
+    """A matrix, or a stack of them, as stored, whose rows are read each time they are asked for; it takes no memory."""
 
     name: str
     tensor: StoredTensor
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """(rows, columns)."""
-        rows, columns = self.tensor.shape
-        return rows, columns
+    def shape(self) -> tuple[int, ...]:
+        """(rows, columns), or (experts, rows, columns)."""
+        return self.tensor.shape
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hf_lineage.architecture.config_checks import of_diffusers
-from hf_lineage.architecture.tables import find_known
+from hf_lineage.architecture.registry import find_known
 from hf_lineage.checkpoint.foreign import (
     NO_WEIGHTS,
     PICKLED,

@@ -1,5 +1,7 @@
 """AWQ: written as AutoAWQ packs it, decoded as compressed-tensors converts and decompresses it."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -7,7 +9,7 @@ from tests.checkpoint.formats.test_gptq import quantized
 from tests.quantizing import assert_decoded, put_beside, refused
 
 GROUP = 32
-AWQ = {"quant_method": "awq", "bits": 4, "group_size": GROUP, "version": "gemm", "zero_point": True}
+AWQ: dict[str, Any] = {"quant_method": "awq", "bits": 4, "group_size": GROUP, "version": "gemm", "zero_point": True}
 ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
 
 
