@@ -169,7 +169,7 @@ def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, An
     try:
         return foreign.rename(lookup(config)[1], config, checkpoint).shapes, config
     except UnlistedClass:
-        from hf_lineage.checkpoint.foreign_tensors import strip_common_prefix
+        from hf_lineage.checkpoint.foreign_form import strip_common_prefix
 
         return strip_common_prefix(checkpoint.shapes), config
 

@@ -17,12 +17,15 @@ from hf_lineage.architecture.schema import Factorization, as_sets, as_stacks, pr
 from hf_lineage.checkpoint.foreign_form import (
     PREFERRED,
     ForeignForm,
+    Piece,
+    by_pieces,
     list_files,
+    name_in_out,
     parse_once,
     require_file,
+    split_rows,
     unreadable_file,
 )
-from hf_lineage.checkpoint.foreign_tensors import Piece, by_pieces, name_in_out, split_rows
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.onnx.header import OnnxGraph, OnnxTensor, parse
 from hf_lineage.checkpoint.onnx.values import stored as stored_tensor
