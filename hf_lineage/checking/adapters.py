@@ -15,7 +15,7 @@ from hf_lineage.claims.card import stated
 from hf_lineage.claims.sources import Claim, read_claims
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence import measure as interim
-from hf_lineage.evidence.evaluate import as_read
+from hf_lineage.evidence.evaluate import mark_unlisted_class
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.hub.repo import RepoRef
 from hf_lineage.lora import adjacent_matrices as partners
@@ -159,7 +159,7 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
     if isinstance(base, Verdict):
         return Row(claim, base, source.commit, notes=(adapter.described,))
     places = placement.find_places(base, adapter.lora)
-    outcome = as_read(_judged(adapter, base, places, options), (base.described.read_as,))
+    outcome = mark_unlisted_class(_judged(adapter, base, places, options), (base.described.read_as,))
     repo, done = base.described.repo, FromWeights.from_opened(base, Options(), cached=False).downloads()
     return Row(
         claim,

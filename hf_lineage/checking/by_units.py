@@ -93,7 +93,7 @@ def _compare(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verd
     heads = options.paths in NAMED or HEADS in options.paths
     analyses, fit = _analyses(first, pair), _fits_coordinates(pair)
     framed = compare_by_units(base, candidate, analyses, coordinates, test, fit, known, heads)
-    return unit_comparison.judge_framed(framed, criteria)
+    return unit_comparison.judge_units(framed, criteria)
 
 
 def _fits_coordinates(pair: ModelPair) -> bool:

@@ -6,7 +6,7 @@ from scipy.stats import binomtest, kstest
 
 from hf_lineage.evidence import unit_order
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.unit_comparison import CALIBRATED, LARGEST, PAIRS, RESIDUAL, Frame, judge_framed, through
+from hf_lineage.evidence.unit_comparison import CALIBRATED, LARGEST, PAIRS, RESIDUAL, Frame, judge_units, through
 from tests.example_evidence import inheriting
 from tests.long import first_of
 from tests.unit_rows import beside, changed, compared, model, moved, opposite, rows, shuffled, unit
@@ -131,7 +131,7 @@ IN_ORDER, SHUFFLED, INDEPENDENT = (compared(BASE, one) for one in (CHILD, change
 def judged(framed, shares=None, **criteria):
     if shares is not None:
         framed = replace(framed, inherited=inheriting(*shares))
-    verdict = judge_framed(framed, Criteria(**criteria))
+    verdict = judge_units(framed, Criteria(**criteria))
     return verdict.label, verdict.verified, int(verdict.exit_code)
 
 
@@ -154,9 +154,9 @@ def test_the_verdict_by_order_and_share(framed, shares, expected):
 
 
 def test_calibrated_evidence_counts_only_where_it_is_accepted():
-    verdict = judge_framed(SHUFFLED, Criteria())
+    verdict = judge_units(SHUFFLED, Criteria())
     assert (verdict.label, int(verdict.exit_code)) == ("RELATED calibrated", 3)
-    assert judge_framed(SHUFFLED, Criteria(accept=("calibrated",))).exit_code == 0
+    assert judge_units(SHUFFLED, Criteria(accept=("calibrated",))).exit_code == 0
     assert f"none of {PAIRS:,} pairs of independent models has more than {LARGEST:.0%}" in verdict.reason
 
 
