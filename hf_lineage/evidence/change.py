@@ -178,7 +178,7 @@ def measure_change(base: Matrix, candidate: Matrix, digits: tuple[int, int]) -> 
     grid = find_grid(candidate, digits[1])
     if grid and find_grid(stored, digits[1]):
         grid = None
-    bits, name = (grid.bits, grid.levels.name) if grid else (0, "")
+    bits, name = (grid.levels.bits, grid.levels.name) if grid else (0, "")
     near = grid.step * np.float32(0.51) if grid and bits > 1 else np.float32(0)
     zeros, variance = _zeros(stored, candidate, near), _variance(base, candidate, digits, grid)
     kept = np.abs(candidate) > near if zeros else np.ones(base.shape, bool)

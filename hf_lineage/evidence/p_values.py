@@ -37,7 +37,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.tables import registry_root
+from hf_lineage.architecture.registry import registry_root
 from hf_lineage.errors import RegistryError, printable
 from hf_lineage.signature.recipe import Vector
 

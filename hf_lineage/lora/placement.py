@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from hf_lineage.architecture.layers import Heads, LayerSet
 from hf_lineage.architecture.layout import Layout, is_transposed
-from hf_lineage.architecture.matrix_sets import Heads, LayerSet
 from hf_lineage.architecture.registry import Slot, setting
 from hf_lineage.architecture.schema import Lora as LoraNames
 from hf_lineage.architecture.schema import as_names, prefixes

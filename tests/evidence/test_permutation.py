@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, kstest
 
-from hf_lineage.architecture.registry import factorizations
-from hf_lineage.architecture.tables import registry_root
+from hf_lineage.architecture.registry import factorizations, registry_root
 from hf_lineage.errors import RegistryError
 from hf_lineage.evidence import permutation as module
 from hf_lineage.evidence.comparison import compare_paths
