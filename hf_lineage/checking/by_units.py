@@ -194,7 +194,7 @@ def judge_units(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> V
     heads = options.paths in NAMED or HEADS in options.paths
     analyses, fit = _analyses(first, pair), not pair.declared or options.budget == "full"
     framed = compare_by_units(base, candidate, analyses, coordinates, test, fit, known, heads)
-    return unit_comparison.judge_framed(framed, criteria)
+    return unit_comparison.judge_units(framed, criteria)
 
 
 def _coordinates(pair: ModelPair, first: Verdict | None) -> str | None:

@@ -23,7 +23,7 @@ from hf_lineage.checking.by_units import ModelPair
 from hf_lineage.checking.result import VERDICTS, error_as_verdict
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluate import as_read, as_related, evaluate, reserved
+from hf_lineage.evidence.evaluate import as_related, evaluate, mark_unlisted_class, reserve
 from hf_lineage.evidence.measure import DOUBTFUL, at_least, enough, same_recipe
 from hf_lineage.evidence.verdict import Code, Evidence, Verdict
 from hf_lineage.signature.values import FILE
@@ -201,8 +201,8 @@ def judge_models(
         return candidate
     pair = ModelPair.along_common_paths(base, candidate, options, declared)
     outcome = rows.name_broken(make_tests(pair, STAGES), (base, candidate))
-    outcome = reserved(outcome, (f"{model.name}: {why}" for model in (base, candidate) for why in model.reservations))
-    return as_read(outcome, (base.read_as, candidate.read_as), differences.doubts(base, candidate))
+    outcome = reserve(outcome, (f"{model.name}: {why}" for model in (base, candidate) for why in model.reservations))
+    return mark_unlisted_class(outcome, (base.read_as, candidate.read_as), differences.doubts(base, candidate))
 
 
 def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:

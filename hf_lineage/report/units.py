@@ -19,7 +19,7 @@ from hf_lineage.evidence.unit_comparison import (
     PROCRUSTES,
     RESIDUAL,
     TOKEN,
-    Framed,
+    UnitComparison,
     through,
 )
 from hf_lineage.evidence.unit_order import PLACES
@@ -38,7 +38,7 @@ STATISTICS = {PLACES: "units in the same places are alike", "ranks": "the ranks 
 """Statistic -> what it tests."""
 
 
-def describe_units(framed: Framed, row: Row, _report: Report) -> Finding:
+def describe_units(framed: UnitComparison, row: Row, _report: Report) -> Finding:
     """Return what was seen unit by unit."""
     seen = SEEN[framed.frame.name].format(framed.frame)
     order = "" if framed.p_value is None else f", order p = {framed.p_value:.3g}"
@@ -46,7 +46,7 @@ def describe_units(framed: Framed, row: Row, _report: Report) -> Finding:
     return Finding("Hidden units", wording.about(row), (summary,), tuple(_details(framed)), values=_unit_values(framed))
 
 
-def _details(framed: Framed) -> Iterator[str]:
+def _details(framed: UnitComparison) -> Iterator[str]:
     """Yield how the two models were seen unit by unit, and what their order shows."""
     read = len(framed.layers[1])
     some = f", in {read} of {framed.depth} layers ({named(framed.layers[1])})" if read < framed.depth else ""
@@ -60,7 +60,7 @@ def _details(framed: Framed) -> Iterator[str]:
         yield f"order of units: {by}; p = {framed.p_value:.3g} from {drawn}{tests}"
 
 
-def _unit_values(framed: Framed) -> dict[str, Any]:
+def _unit_values(framed: UnitComparison) -> dict[str, Any]:
     """Return the measurements as plain values."""
     low, high = framed.inherited.interval
     order = framed.order

@@ -8,7 +8,7 @@ from hf_lineage.checking.result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
-from hf_lineage.evidence.unit_comparison import judge_framed
+from hf_lineage.evidence.unit_comparison import judge_units
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.lora.gradient_alignment import judge_trace
 from hf_lineage.report import FORMATS, units, wording
@@ -22,7 +22,7 @@ UNRELATED = judge({"mlp": evidence(score=0.01, p=0.5, shares=(0.0,) * 4)}, Crite
 
 
 def row(framed, first=UNRELATED):
-    verdict = judge_framed(framed, Criteria())
+    verdict = judge_units(framed, Criteria())
     verdict = replace(verdict, evidence=first.evidence, by_path=first.by_path) if first else verdict
     return Row(Claim("org/base", "finetune", ("README.md",)), verdict)
 
