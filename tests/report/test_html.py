@@ -20,7 +20,6 @@ from hf_lineage.report.html import (
     Commit,
     commit_of_base,
     commit_of_model,
-    draw,
     is_shown_apart,
     show,
     tiles,
@@ -201,7 +200,7 @@ def test_layers_are_counted_out_of_all_only_where_more_could_have_been_read():
 
 
 def test_a_bar_has_its_interval_and_nothing_else_where_that_is_too_wide():
-    clear, unclear = (draw(Bar("<b>", 0.5, -3.0, 4.0, told)) for told in (True, False))
+    clear, unclear = (show(Finding("Toy", picture=Bars((Bar("<b>", 0.5, -3.0, 4.0, told),)))) for told in (True, False))
     assert 'class="share"' in clear
     assert 'class="share"' not in unclear
     assert "M0 7H200" in unclear
