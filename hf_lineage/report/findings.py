@@ -16,6 +16,7 @@ from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import Finding, Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.relation import Derivation
+from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.report import wording
 from hf_lineage.report.verdicts import advise, texts_of
 from hf_lineage.report.wording import whole
@@ -204,6 +205,16 @@ def state_all(report: Report) -> Iterator[str]:
             yield from finding.statements
     for _, finding in describe_report(report):
         yield from () if finding.first else finding.statements
+
+
+def explained(report: Report) -> Iterator[tuple[str, Finding | Evidence]]:
+    """Yield what `--explain` adds for people, with its title: findings with more than sentences, and every path."""
+    for row in (*report.rows, None):
+        for _, finding in describe_claim(report, row) if row else describe_report(report):
+            if finding.tables or finding.details or finding.picture:
+                yield finding.named(finding.title), finding
+        if row:
+            yield from ((f"{wording.about(row)}, {path}", evidence) for path, evidence in row.verdict.evidence.items())
 
 
 DETAILS, NEXT = "Details: --explain", "Next: "
