@@ -19,7 +19,7 @@ from hf_lineage.evidence.verdict import Code, Evidence
 from hf_lineage.hub import repo
 from hf_lineage.hub.repo import hub_name
 from hf_lineage.options import moment
-from hf_lineage.report import charts, page, verdicts, wording
+from hf_lineage.report import page, verdicts, wording
 from hf_lineage.report.command import of_claim, of_report, public
 from hf_lineage.report.family import figure
 from hf_lineage.report.findings import describe_claim, describe_report
@@ -58,8 +58,8 @@ def _of_path(report: Report, row: Row, evidence: Evidence) -> Iterator[Tile]:
         f"1 means the same weights. On the {null.coordinates} test coordinates alone this pair scores "
         f"{null.observed:.3f}, and independent models of this shape score {low:.3f} to {high:.3f}."
     )
-    yield Tile("Score", score, charts.score_bar(null), around)
-    bar = charts.share_bar(inherited.share, inherited.interval) if inherited else ""
+    yield Tile("Score", score, page.score_bar(null), around)
+    bar = page.share_bar(inherited.share, inherited.interval) if inherited else ""
     yield Tile("Inherited", share, bar, _share_means(report, evidence))
     by_chance = f"How often independent models would score as high by chance.{verdicts.p_explained(evidence)}"
     yield Tile("p-value", p_value, "", by_chance)
@@ -90,6 +90,24 @@ def figures(row: Row) -> tuple[str, str, str]:
     return score, share, p_value
 
 
+HINTS = (
+    "; --budget full reads all layers",
+    "; --no-cache reads the weights again",
+    "; --no-cache reads the weights",
+    "; if you are the publisher, add --policy own",
+)
+"""Ends of sentences that tell those who run the command something, which a page leaves out."""
+
+
+def without_hint(sentence: str) -> str:
+    """Return a sentence without what it tells those who run the command.
+
+    >>> without_hint("the signature comes from the cache; --no-cache reads the weights again")
+    'the signature comes from the cache'
+    """
+    return next((sentence.removesuffix(hint) for hint in HINTS if sentence.endswith(hint)), sentence)
+
+
 def is_shown_apart(finding: Finding) -> bool:
     """Return whether a finding has more than sentences, and a part of the page for it."""
     return bool(finding.tables or finding.picture or (finding.details and not finding.in_verdict))
@@ -103,7 +121,7 @@ def show(finding: Finding, named: str = "", explain: bool = False) -> Markup:
         named=named,
         explain=explain,
         bars=list(_drawn(finding.picture)) if finding.picture else (),
-        sentences=[page.without_hint(one) for one in (*finding.sentences, *finding.details)],
+        sentences=[without_hint(one) for one in (*finding.sentences, *finding.details)],
     )
 
 
@@ -112,7 +130,7 @@ def _drawn(picture: Bars) -> Iterator[tuple[str, Markup]]:
     for bar in picture.bars:
         label, fill = f"{bar.value:.2f} ({bar.low:.2f} to {bar.high:.2f})", "share pale" if bar.pale else "share"
         value = bar.value if bar.clear else None
-        yield bar.label, charts.interval_bar(label, value, (bar.low, bar.high), "line", fill)
+        yield bar.label, page.interval_bar(label, value, (bar.low, bar.high), "line", fill)
 
 
 FOLDER, STORED, NEITHER = "read from a folder", "given as a stored signature", "nothing of it was read"
@@ -165,11 +183,11 @@ def describe_paths(row: Row, number: int, captions: bool) -> Iterator[dict[str, 
     verdict, caption = row.verdict, CAPTIONS if captions else dict.fromkeys(CAPTIONS, "")
     for path, evidence in verdict.evidence.items():
         name = f"claim-{number}-{path}"
-        figures = [(ALIKE, charts.heat_map(evidence, f"{name}-heat"), caption[ALIKE], "map")]
+        figures = [(ALIKE, page.heat_map(evidence, f"{name}-heat"), caption[ALIKE], "map")]
         if evidence.inherited:
             remark = f"{caption[INHERITED]}{UNREAD if _unread(evidence, row.layers) else ''}".strip()
-            figures.append((INHERITED, charts.inheritance(evidence, row.layers, f"{name}-share"), remark, ""))
-        figures.append((CHANCE, charts.histogram(evidence.permutation, f"{name}-null"), caption[CHANCE], ""))
+            figures.append((INHERITED, page.inheritance(evidence, row.layers, f"{name}-share"), remark, ""))
+        figures.append((CHANCE, page.histogram(evidence.permutation, f"{name}-null"), caption[CHANCE], ""))
         yield {
             "path": path,
             "words": f": {verdict.by_path[path].label}" if len(verdict.evidence) > 1 else "",
@@ -217,7 +235,7 @@ def _remarks(report: Report, row: Row, findings: Sequence[Finding]) -> Iterator[
         *wording.reading(row),
     )
     for sentence in sentences:
-        yield page.without_hint(sentence.removeprefix(f"{about}: ").removeprefix(f"{model}: "))
+        yield without_hint(sentence.removeprefix(f"{about}: ").removeprefix(f"{model}: "))
 
 
 def overview_line(row: Row, beside: Sequence[str]) -> tuple[Row, list[tuple[Markup | str, str]], str]:
@@ -229,11 +247,11 @@ def overview_line(row: Row, beside: Sequence[str]) -> tuple[Row, list[tuple[Mark
     short = reason if len(reason) <= 160 else f"{reason[:160].rsplit(' ', 1)[0]} …"
     bars: list[tuple[Markup | str, str]] = []
     if measured := wording.measured_share(row):
-        bars.append((charts.share_bar(measured.share, measured.interval), f"{share} inherited"))
+        bars.append((page.share_bar(measured.share, measured.interval), f"{share} inherited"))
     if evidence is not None:
         low, high = evidence.permutation.range
         words = f"Score {score}, p = {p_value}; by chance {low:.3f} to {high:.3f}."
-        bars.append((charts.score_bar(evidence.permutation), words))
+        bars.append((page.score_bar(evidence.permutation), words))
     elif p_value != "–":
         bars.append(("", f"p = {p_value}"))
     about = next(iter(beside), short)
@@ -272,7 +290,7 @@ def render(report: Report, explain: bool = False) -> str:
         claims=claims,
         captions=CAPTIONS if several and any(row.verdict.evidence for row in rows) else {},
         undeclared=texts()[Code.UNDECLARED],
-        remarks=[page.without_hint(remark) for remark in remarks],
+        remarks=[without_hint(remark) for remark in remarks],
         limits=verdicts.describe_limits(report),
         models=models if several else (),
         command=repeat,
