@@ -7,8 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from benchmarks.paper.experiment import Results, differs, file_name
 from benchmarks.paper.items import ours_rivals
-from benchmarks.paper.parts.results import Results, differs, file_name
 from hf_lineage.report import markdown
 from tools.tables import table
 

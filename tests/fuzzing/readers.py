@@ -19,8 +19,7 @@ from safetensors.numpy import load_file, save
 from hf_lineage.architecture.likeness import find_likes, fitting_class
 from hf_lineage.checking import report
 from hf_lineage.checking.check import extract
-from hf_lineage.claims.card import stated
-from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims
+from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims, stated
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.repo import ADAPTER_CONFIG, RepoRef
 from hf_lineage.lora.single_file import open_lora_file
