@@ -185,15 +185,6 @@ def test_whatever_the_score_everything_stays_in_the_picture(score):
     assert 5 <= at <= BAR - 5
 
 
-def cells(picture):
-    """The fill of every cell, read back from the shapes."""
-    colours = {}
-    for shape, fill in re.findall(r'<path d="([^"]*)" fill="([^"]*)">', picture):
-        for column, row, length in re.findall(r"M(\d+) (\d+)h(\d+)v1h-\d+z", shape):
-            colours |= {(int(row), int(column) + step): fill for step in range(int(length))}
-    return colours
-
-
 def test_a_laundered_order_is_outlined_where_the_layers_went():
     evidence = measured()
     turned = np.roll(evidence.comparison.similarity, 2, axis=1)
