@@ -89,45 +89,24 @@ ITSELF = "the model itself"
 
 def describe_parts(_parts: Sequence[str], report: Report) -> Finding:
     """Return the rows of all parts beside each other."""
-    bars = tuple(_bars(report.rows))
+    lines, bars, values = list[tuple[str, ...]](), list[Bar](), list[dict[str, object]]()
+    for row in report.rows:
+        part, base, verdict = printable(row.part, 100), printable(row.claim.base, 200), row.verdict
+        measured = wording.measured_share(row)
+        share = measured.share if measured else None
+        lines.append((part or ITSELF, base, verdict.label, "" if share is None else f"{share:.0%}"))
+        if measured:
+            label = f"{part or ITSELF}: {base}"
+            bars.append(Bar(label, measured.share, *measured.interval, pale=not verdict.is_related))
+        judged = {"verdict": verdict.word, "code": verdict.code, "verified": verdict.verified}
+        values.append({"part": part, "base": base, **judged, "inherited": share})
     return Finding(
         "The parts side by side",
         details=("Nothing about one part follows from another: each is compared with its own counterpart.",),
-        tables=(
-            Table(
-                "part by part", ("Part", "Base", "Verdict", "Inherited"), tuple(map(_line, report.rows)), numeric=(3,)
-            ),
-        ),
-        picture=Bars(bars, "How much of what each part writes is inherited.") if bars else None,
-        values=[_part_values(row) for row in report.rows],
+        tables=(Table("part by part", ("Part", "Base", "Verdict", "Inherited"), tuple(lines), numeric=(3,)),),
+        picture=Bars(tuple(bars), "How much of what each part writes is inherited.") if bars else None,
+        values=values,
     )
-
-
-def _name(row: Row) -> str:
-    return printable(row.part, 100) or ITSELF
-
-
-def _line(row: Row) -> tuple[str, ...]:
-    share = wording.inherited_share(row)
-    return _name(row), printable(row.claim.base, 200), row.verdict.label, "" if share is None else f"{share:.0%}"
-
-
-def _bars(rows: Sequence[Row]) -> Iterator[Bar]:
-    for row in rows:
-        if measured := wording.measured_share(row):
-            label = f"{_name(row)}: {printable(row.claim.base, 200)}"
-            yield Bar(label, measured.share, *measured.interval, pale=not row.verdict.is_related)
-
-
-def _part_values(row: Row) -> dict[str, object]:
-    return {
-        "part": printable(row.part, 100),
-        "base": printable(row.claim.base, 200),
-        "verdict": row.verdict.word,
-        "code": row.verdict.code,
-        "verified": row.verdict.verified,
-        "inherited": wording.inherited_share(row),
-    }
 
 
 MEANING = sentences("trace")["meaning"]
@@ -190,24 +169,23 @@ def _adapter_values(trace: Trace, alpha: float) -> dict[str, Any]:
         "permutations": trace.permutations,
         "seed": trace.seed,
         "analyses": trace.analyses,
-        "projections": [_projection(trace, role) for role in trace.by_role],
-    }
-
-
-def _projection(trace: Trace, role: str) -> dict[str, Any]:
-    rows = [number for number, other in enumerate(trace.roles) if other == role]
-    return {
-        "projection": role,
-        "permuted": ROWS[role],
-        "z": trace.z_of(role),
-        "p_value": trace.p_of(role),
-        "layers": [
+        "projections": [
             {
-                "layer": trace.layers[row],
-                "z": float(trace.z_of_blocks[row]),
-                "directions": float(trace.directions[row]),
-                "size": float(trace.sizes[row]) if np.isfinite(trace.sizes[row]) else None,
+                "projection": role,
+                "permuted": ROWS[role],
+                "z": trace.z_of(role),
+                "p_value": trace.p_of(role),
+                "layers": [
+                    {
+                        "layer": layer,
+                        "z": float(trace.z_of_blocks[row]),
+                        "directions": float(trace.directions[row]),
+                        "size": float(trace.sizes[row]) if np.isfinite(trace.sizes[row]) else None,
+                    }
+                    for row, (other, layer) in enumerate(zip(trace.roles, trace.layers, strict=True))
+                    if other == role
+                ],
             }
-            for row in rows
+            for role in trace.by_role
         ],
     }

@@ -65,10 +65,6 @@ WEAK = 2.0
 """A statistic that no permutation reaches, and yet less than is predicted of such an adapter."""
 
 
-def shown(name, *traces, explain=False):
-    return FORMATS[name](report_adapter(*traces), explain)
-
-
 def report_adapter(*traces, layers=2):
     """A report on an adapter with a row for each of these tests."""
     rows = tuple(
@@ -96,7 +92,7 @@ def test_the_values_are_those_of_the_schema():
 
 @pytest.mark.parametrize("name", ["text", "markdown", "html"])
 def test_every_format_for_people_shows_the_verdict_the_projections_and_p(name):
-    text = " ".join(shown(name, trace(), explain=True).split())
+    text = " ".join(FORMATS[name](report_adapter(trace()), True).split())
     assert "VERIFIED adapter" in text
     assert "0.001" in text
     assert "value z 12.1" in text.lower()
