@@ -27,7 +27,7 @@ from hf_lineage.hub.repo import RepoRef
 from hf_lineage.report import json
 from hf_lineage.report.command import public
 from hf_lineage.report.findings import state_all
-from hf_lineage.report.materials import encode
+from hf_lineage.report.materials import RECORD, encode
 from hf_lineage.signature.recipe import RECIPES, Recipe
 from hf_lineage.source.locate import is_here, located
 from hf_lineage.source.options import Options
@@ -111,7 +111,8 @@ def _decoded(content: bytes, name: str, kind: type[Read]) -> Read:
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, OptionError, RecursionError, ValueError) as error:
-        raise CardError(f"{name} is not a file that hf-lineage wrote ({error}); move it away") from None
+        instead = "move it away" if name == RECORD else "name another file"
+        raise CardError(f"{name} is not a file that hf-lineage wrote ({error}); {instead}") from None
 
 
 def alike(one: Any, other: Any) -> bool:
