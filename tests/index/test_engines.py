@@ -150,7 +150,6 @@ def usual_client():
 def test_the_client_keeps_the_pace(online, usual_client, monkeypatch):
     waited = []
     monkeypatch.setattr(engines.time, "sleep", waited.append)
-    monkeypatch.setattr(engines.Pace.__init__, "__defaults__", (waited.append,))
     engines.limit(120)
     for name in online.published:
         HfApi().model_info(name)
