@@ -197,7 +197,7 @@ def arguments(inputs: Inputs, reports: Iterable[tuple[str, Path]]) -> list[str]:
 def _leave_alerts(file: Path) -> None:
     """Take what passed out of a SARIF log: code scanning shows every result as an alert."""
     from hf_lineage.files.atomic import write_output
-    from hf_lineage.report.materials import encode
+    from hf_lineage.report.json import encode
 
     log = json.loads(file.read_text("utf-8"))
     for run in log["runs"]:
@@ -211,7 +211,7 @@ def _without_verdict(environ: Environment, problem: str, excused: bool) -> int:
     `excused` says that it is no error: the repository holds no model, and no outcome fails the step.
     """
     from hf_lineage.evidence.verdict import Code, ExitCode
-    from hf_lineage.report.text import paragraph
+    from hf_lineage.report.markdown import paragraph
 
     level, title, code = "error", "Lineage could not be checked", ExitCode.ERROR
     outputs = {"verdict": FAILED}

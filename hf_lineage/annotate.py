@@ -26,11 +26,11 @@ from hf_lineage.hub.commits import SAME, same_files
 from hf_lineage.hub.commits import commit as commit_files
 from hf_lineage.hub.commits import propose as propose_files
 from hf_lineage.hub.repo import RepoRef
-from hf_lineage.report import intoto, json, wording
+from hf_lineage.report import json, stored, wording
 from hf_lineage.report.command import public
 from hf_lineage.report.findings import state_first
-from hf_lineage.report.materials import RECORD, encode
-from hf_lineage.report.text import markdown_table, paragraph
+from hf_lineage.report.json import RECORD, encode
+from hf_lineage.report.markdown import paragraph, table
 from hf_lineage.source.locate import located, weights
 from hf_lineage.source.options import Options
 
@@ -43,7 +43,7 @@ LONGEST = 500
 def render(document: Mapping[str, Any], first: Sequence[str] = ()) -> str:
     """Return a JSON report as Markdown of at most ten lines for one claim; sentences that come first are given."""
     claims = document["claims"]
-    blocks = ["## Lineage", *map(paragraph, first), markdown_table(COLUMNS, map(_cells, claims))]
+    blocks = ["## Lineage", *map(paragraph, first), table(COLUMNS, map(_cells, claims))]
     for claim in claims:
         if claim["reason"] and not claim["verified"]:
             base, reason = (printable(claim[key], LONGEST) for key in ("base", "reason"))
@@ -117,7 +117,7 @@ class Annotation:
             if not same and old.commit and now and name and client.COMMIT.fullmatch(old.commit):
                 same = same_files(name, old.commit, now, FILES)
             kept: dict[str, Any] = msgspec.json.decode(content)
-            if same and intoto.alike(kept, json.published(replace(self.report, commit=old.commit))):
+            if same and stored.alike(kept, json.published(replace(self.report, commit=old.commit))):
                 return kept
         return json.published(self.report)
 
@@ -237,12 +237,12 @@ def _refuse_links(repo: RepoRef) -> None:
         raise CardError(f"{repo}: {link} is a link, and hf-lineage does not write through links; {where}")
 
 
-def _decoded(content: bytes | None) -> intoto.Stored | None:
+def _decoded(content: bytes | None) -> stored.Stored | None:
     """Return the record of an earlier run; None where there is none of this version, CardError for another file."""
-    return None if content is None or intoto.is_older(content, RECORD) else intoto.decode(content, RECORD)
+    return None if content is None or stored.is_older(content, RECORD) else stored.decode(content, RECORD)
 
 
-def _refuse_to_forget(old: intoto.Stored | None, report: Report) -> None:
+def _refuse_to_forget(old: stored.Stored | None, report: Report) -> None:
     """Raise CardError if a base that a record calls verified cannot be read now, where requests are forbidden."""
     if old is None or not client.offline():
         return

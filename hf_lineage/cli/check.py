@@ -41,7 +41,7 @@ BESIDE = AGAIN | {"verify", "outputs", "recompute"}
 def verified(file: Path, models: Sequence[str], bases: Sequence[str], options: Options) -> tuple[str, int]:
     """Return what differs, a line each, and the exit code: 0 where nothing does, 1 where a word or code does."""
     from hf_lineage.evidence.verdict import ExitCode
-    from hf_lineage.report import intoto
+    from hf_lineage.report import stored
 
     context = click.get_current_context()
     for option in context.command.params:
@@ -50,7 +50,7 @@ def verified(file: Path, models: Sequence[str], bases: Sequence[str], options: O
             raise click.UsageError(f"--verify takes the settings of FILE; leave {option.opts[0]} out")
     if models[1:]:
         raise click.UsageError("--verify is about one model; name it, or none")
-    again, found = intoto.verify(intoto.read(file), next(iter(models), None), bases, options)
+    again, found = stored.verify(stored.read(file), next(iter(models), None), bases, options)
     lines, grave = [line for line, _ in found], any(wrong for _, wrong in found)
     code = ExitCode.UNRELATED if grave else ExitCode.UNDECIDED if found else ExitCode.VERIFIED
     return "\n".join([*lines, f"Checked {printable(again)}; differences: {len(found) or 'none'}."]) + "\n", int(code)

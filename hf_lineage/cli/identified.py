@@ -15,7 +15,7 @@ from hf_lineage.index.differences import SIBLINGS
 from hf_lineage.index.identify import FOLDER, AdapterBases, Group, Identification, Judged, Relative
 from hf_lineage.index.shard import Entry
 from hf_lineage.report import wording
-from hf_lineage.report.materials import indented
+from hf_lineage.report.json import indented
 from hf_lineage.report.merges import blend_values, describe_blend
 from hf_lineage.report.text import folded, table, wrapped
 

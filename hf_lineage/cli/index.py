@@ -180,12 +180,12 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     from hf_lineage.hub.repo import RepoRef
     from hf_lineage.index import nearest
     from hf_lineage.index.identify import identify as identify_model
+    from hf_lineage.source.config import parts_of_model
     from hf_lineage.source.contents import only
     from hf_lineage.source.model import open_model
-    from hf_lineage.source.parts import parts_beside
 
     source = only(source)
-    parts = parts_beside(source) if isinstance(source, RepoRef) else ()
+    parts = parts_of_model(source) if isinstance(source, RepoRef) else ()
     models = [open_model(source, options)]
     for part in parts:
         try:

@@ -32,7 +32,7 @@ from hf_lineage.report.family import (
     rows,
     tested,
 )
-from hf_lineage.report.materials import indented
+from hf_lineage.report.json import indented
 from hf_lineage.report.page import fill, identifier, word
 from hf_lineage.report.text import WIDTH, bar, table, wrapped
 

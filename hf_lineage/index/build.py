@@ -23,11 +23,11 @@ from hf_lineage.index.relatives import Member
 from hf_lineage.index.shard import Entry
 from hf_lineage.index.store import Catalogue
 from hf_lineage.signature.values import Signature
+from hf_lineage.source.config import parts_of_model
 from hf_lineage.source.contents import only
 from hf_lineage.source.locate import is_path, located
 from hf_lineage.source.model import open_model
 from hf_lineage.source.options import Options
-from hf_lineage.source.parts import parts_beside
 
 LARGEST_LIST = 2**28
 """Characters of a list of models."""
@@ -119,7 +119,7 @@ def _signatures(job: Job) -> Iterator[Signature]:
         yield source
     elif (source := only(source)).commit not in job.commits:
         yield open_model(source, job.options).signature()
-        for part in parts_beside(source):
+        for part in parts_of_model(source):
             with contextlib.suppress(LineageError):  # the model itself is known all the same
                 yield open_model(part, job.options).signature()
 
