@@ -187,11 +187,10 @@ def _claim(report: Report, row: Row) -> dict[str, Any]:
 
 def _decisive(row: Row) -> dict[str, Any]:
     """Return score, p and inherited share of what decided: a path, the units, or the trace of an adapter (p alone)."""
-    verdict, best, share = row.verdict, wording.best(row), wording.measured_share(row)
-    by_path = any(single.code is verdict.code for single in verdict.by_path.values())
+    best, share = wording.best(row), wording.measured_share(row)
     return {
         "score": best and best.comparison.score,
-        "p_value_adjusted": best.p_value if best and (by_path or not verdict.equal) else wording.p_value(row),
+        "p_value_adjusted": wording.p_value(row),
         "inherited": share and _interval(share),
     }
 

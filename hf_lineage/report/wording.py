@@ -119,13 +119,14 @@ def order_p(framed: unit_comparison.UnitComparison) -> str:
 
 def p_value(row: Row) -> float | None:
     """Return the p-value that decided, None where nothing was measured."""
-    if row.verdict.trace:
-        return row.verdict.trace.p_value
-    if row.verdict.framed and row.verdict.by_units:
-        return row.verdict.framed.p_value
-    if row.verdict.equal:
-        return row.verdict.equal.p_value
-    evidence = best(row)
+    verdict, evidence = row.verdict, best(row)
+    if verdict.trace:
+        return verdict.trace.p_value
+    if verdict.framed and verdict.by_units:
+        return verdict.framed.p_value
+    by_path = any(single.code is verdict.code for single in verdict.by_path.values())
+    if verdict.equal and not (evidence and by_path):
+        return verdict.equal.p_value
     return None if evidence is None else evidence.p_value
 
 

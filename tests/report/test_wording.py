@@ -3,6 +3,8 @@
 The head of the table of claims says only of declared bases that they are declared.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from hf_lineage import Options
@@ -10,12 +12,13 @@ from hf_lineage.checking.report import Report
 from hf_lineage.checking.result import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluate import judge
+from hf_lineage.evidence.evaluate import judge, judge_equal
 from hf_lineage.evidence.verdict import Code, Verdict
 from hf_lineage.report import wording
 from hf_lineage.report.findings import reasons
 from hf_lineage.report.wording import COLUMNS, columns
 from tests import pages
+from tests.evidence.test_evaluate import equal_numbers
 from tests.example_evidence import evidence, inheriting
 
 
@@ -87,3 +90,13 @@ def test_of_weights_that_are_not_finite_nothing_is_said_but_the_reason():
     assert list(reasons(report(row(judged(mlp=broken))))) == [
         "org/base: weights in layer 1 of the candidate are not finite, or too large for float32"
     ]
+
+
+def test_the_p_of_equal_numbers_is_shown_where_they_decide_and_not_beside_a_path_that_does():
+    part, unrelated = judged(mlp=evidence(shares=(1.0, 0.0, 0.0, 0.0))), judged(mlp=evidence(score=0.0, p=0.5))
+    accepting, equal = Criteria(accept=("part",)), equal_numbers(1.0, tests=2)
+    by_path = row(judge_equal(equal, part, accepting))
+    assert (by_path.verdict.code, by_path.verdict.equal) == ("part", equal)
+    assert wording.p_value(by_path) == part.evidence["mlp"].p_value == 0.001
+    by_numbers = replace(judge_equal(equal, unrelated, accepting), evidence=unrelated.evidence)
+    assert wording.p_value(row(replace(by_numbers, by_path=unrelated.by_path))) == equal.p_value == 0.002
