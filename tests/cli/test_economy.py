@@ -15,8 +15,10 @@ MOST_OPENED, MOST_LISTED = 8, 2
 """Of a file with weights, and of a folder."""
 MOST_IMPORTED = 90
 """Modules of the package, without the files that make a folder a package."""
+MOST_FILES, MOST_DEEP = 69, 24
+"""Files of the package whose functions run, and calls of named functions of ours within each other in one thread."""
 PROGRAM = """
-import collections, json, os, sys
+import collections, inspect, json, os, sys, threading
 from pathlib import Path
 
 hub, events = sys.argv[1], collections.defaultdict(collections.Counter)
@@ -27,12 +29,27 @@ def note(event, arguments):
         events[event == "open"][os.path.relpath(path, hub)] += path.startswith(hub + os.sep)
 
 sys.addaudithook(note)
+import hf_lineage
+
+root, files, deep, here = os.path.dirname(hf_lineage.__file__), set(), [0], threading.local()
+
+def count(frame, event, _):
+    code = frame.f_code
+    named = not code.co_name.startswith("<") and code.co_flags & inspect.CO_OPTIMIZED  # and not the body of a class
+    if event in ("call", "return") and named and code.co_filename.startswith(root):
+        files.add(code.co_filename)
+        here.calls = getattr(here, "calls", 0) + (1 if event == "call" else -1)
+        deep[0] = max(deep[0], here.calls)
+
+sys.setprofile(count)
+threading.setprofile(count)
 from hf_lineage.cli import main
 
 code = main(["check", "fern/llama-finetune-a", "--local-hub", hub, "--seed", "0"])
+sys.setprofile(None)
 ours = {name: module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] == "hf_lineage"}
 faces = {name for name, file in ours.items() if os.path.basename(file) == "__init__.py"}
-print(json.dumps([code, events[True], events[False], sorted(ours.keys() - faces)]))
+print(json.dumps([code, events[True], events[False], sorted(ours.keys() - faces), sorted(files), deep[0]]))
 """
 
 
@@ -51,7 +68,7 @@ def plain_check(tmp_path_factory):
 
 
 def test_small_files_are_opened_once_and_weights_and_folders_a_few_times(plain_check):
-    opened, listed, _ = plain_check
+    opened, listed, *_ = plain_check
     small = {path: count for path, count in opened.items() if path.endswith(("config.json", "README.md"))}
     assert small == {f"{model}/{file}": 1 for model in MODELS for file in ("config.json", "README.md")}
     weights = {path: count for path, count in opened.items() if path.endswith(".safetensors")}
@@ -67,6 +84,12 @@ FOREIGN = ("checkpoint.gguf.", "checkpoint.onnx.", "checkpoint.pickles.", "hub.c
 
 
 def test_few_modules_are_imported_and_no_readers_of_other_forms_or_the_client_of_the_hub(plain_check):
-    *_, modules = plain_check
+    _, _, modules, *_ = plain_check
     assert len(modules) <= MOST_IMPORTED, "\n".join(modules)
     assert [name for name in modules if name.removeprefix("hf_lineage.").startswith(FOREIGN)] == []
+
+
+def test_few_files_run_and_few_functions_within_each_other(plain_check):
+    *_, files, deep = plain_check
+    assert len(files) <= MOST_FILES, "\n".join(files)
+    assert deep <= MOST_DEEP
