@@ -9,7 +9,7 @@ from scipy.stats import ortho_group
 from transformers import LlamaForCausalLM
 
 from benchmarks.paper.items import jacobians
-from benchmarks.paper.parts import baselines, cases, laundering, models, representations, scores
+from benchmarks.paper.parts import baselines, hiding, laundering, models, scores
 from benchmarks.paper.parts.cache import Cache, key
 from benchmarks.paper.parts.coupling import pairing
 from benchmarks.paper.parts.examples import HUB
@@ -142,7 +142,7 @@ RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((2000, 5))
 
 
-@pytest.mark.parametrize("measure", [representations.svcca, representations.cka])
+@pytest.mark.parametrize("measure", [baselines.svcca, baselines.cka])
 def test_representations_that_differ_by_a_rotation_are_the_same(measure):
     turned = 3 * X @ ortho_group.rvs(5, random_state=1) + 7
     assert measure(X, turned) == pytest.approx(1, abs=1e-6)
@@ -152,10 +152,10 @@ def test_representations_that_differ_by_a_rotation_are_the_same(measure):
 def test_cka_of_half_a_representation_is_known():
     """White features, of which one half is shared: ‖YᵀX‖² = 2 n² by ‖XᵀX‖ ‖YᵀY‖ = 2 n² √2."""
     white = np.linalg.qr(X - X.mean(axis=0))[0]
-    assert representations.cka(white[:, :4], white[:, 2:4]) == pytest.approx(2 / (2 * 2**0.5), abs=1e-6)
+    assert baselines.cka(white[:, :4], white[:, 2:4]) == pytest.approx(2 / (2 * 2**0.5), abs=1e-6)
 
 
 def test_an_edit_that_moves_a_logit_is_refused():
     model = LlamaForCausalLM.from_pretrained(HUB / "acme" / "llama-base").double().eval()
     with pytest.raises(laundering.FunctionError, match="moved by"):
-        cases.moved(model, lambda model: model.lm_head.weight.data.mul_(1.001), torch.arange(48).view(2, 24))
+        hiding.moved(model, lambda model: model.lm_head.weight.data.mul_(1.001), torch.arange(48).view(2, 24))
